@@ -155,10 +155,7 @@ struct ListedAccounts {
 
 pub(super) fn run(args: AccountsArgs) -> Exit {
     let AccountsArgs { action, server, json } = args;
-    let config = match server.settings() {
-        Ok(config) => config,
-        Err(problems) => return printer::input_error(&problems.to_string()),
-    };
+    let Some(config) = server.read() else { return Exit::Input };
     let command = match action.into_command() {
         Ok(command) => command,
         Err(error) => return report(error),
@@ -215,7 +212,7 @@ fn searchable(text: &str) -> Result<String, String> {
 fn list(response: Value) -> Exit {
     let listed: ListedAccounts = match serde_json::from_value(response) {
         Ok(listed) => listed,
-        Err(error) => return invalid(&error),
+        Err(error) => return printer::invalid_response(&error),
     };
     if let Some(next) = &listed.next {
         printer::message(&format!("there are more: continue with --after {next}"));
@@ -226,7 +223,7 @@ fn list(response: Value) -> Exit {
 fn contacted(response: Value) -> Exit {
     let view: ContactView = match serde_json::from_value(response) {
         Ok(view) => view,
-        Err(error) => return invalid(&error),
+        Err(error) => return printer::invalid_response(&error),
     };
     if !view.unowned.is_empty() {
         printer::message(&format!("no account owns {}", view.unowned.join(", ")));
@@ -240,7 +237,7 @@ fn contacted(response: Value) -> Exit {
 fn shown(response: Value, is_deleted: bool) -> Exit {
     match serde_json::from_value(response) {
         Ok(view) => table(&[view], is_deleted),
-        Err(error) => invalid(&error),
+        Err(error) => printer::invalid_response(&error),
     }
 }
 
@@ -257,8 +254,4 @@ fn table(accounts: &[OwnerView], are_deleted: bool) -> Exit {
     };
     let rows: Vec<Vec<String>> = accounts.iter().map(row).collect();
     printer::table(&["id", "email", "state", "tier", "created", "applications"], &rows)
-}
-
-fn invalid(error: &serde_json::Error) -> Exit {
-    printer::fault(&anyhow::anyhow!("the server's response is invalid: {error}"))
 }

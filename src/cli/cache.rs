@@ -57,10 +57,7 @@ struct Inventory {
 }
 
 pub(super) fn run(args: CacheArgs) -> Exit {
-    let config = match args.server.settings() {
-        Ok(config) => config,
-        Err(problems) => return printer::input_error(&problems.to_string()),
-    };
+    let Some(config) = args.server.read() else { return Exit::Input };
     let is_list = matches!(args.command, CacheCommand::List);
     let request = match args.command {
         CacheCommand::List => (Method::GET, CACHE.into(), Vec::new()),
@@ -81,9 +78,7 @@ pub(super) fn run(args: CacheArgs) -> Exit {
 fn list(response: Value) -> Exit {
     let inventory: Inventory = match serde_json::from_value(response) {
         Ok(inventory) => inventory,
-        Err(error) => {
-            return printer::fault(&anyhow::anyhow!("the server's response is invalid: {error}"));
-        }
+        Err(error) => return printer::invalid_response(&error),
     };
     let row = |view: &DocumentView| {
         let refresh =

@@ -29,10 +29,7 @@ pub(super) struct NodesArgs {
 }
 
 pub(super) fn run(args: &NodesArgs) -> Exit {
-    let config = match args.server.settings() {
-        Ok(config) => config,
-        Err(problems) => return printer::input_error(&problems.to_string()),
-    };
+    let Some(config) = args.server.read() else { return Exit::Input };
     let response = block_on(async {
         CommandTarget::find(&config, MissingStore::Refuse).await?.perform(AdminCommand::Nodes).await
     });
@@ -46,9 +43,7 @@ pub(super) fn run(args: &NodesArgs) -> Exit {
 fn list(response: Value) -> Exit {
     let view: NodesView = match serde_json::from_value(response) {
         Ok(view) => view,
-        Err(error) => {
-            return printer::fault(&anyhow::anyhow!("the server's response is invalid: {error}"));
-        }
+        Err(error) => return printer::invalid_response(&error),
     };
     if view.nodes.is_empty() {
         printer::message("no gateway is running");

@@ -49,6 +49,11 @@ pub(super) fn fault(error: &anyhow::Error) -> Exit {
     Exit::Fault
 }
 
+/// Reports a response that this version cannot read.
+pub(super) fn invalid_response(error: &serde_json::Error) -> Exit {
+    fault(&anyhow::anyhow!("the server's response is invalid: {error}"))
+}
+
 /// Ends a serving command. An error is written through the log, so that a blocked standard error delays the exit by at
 /// most half a second.
 pub(super) fn finish_serving(outcome: anyhow::Result<Exit>) -> Exit {

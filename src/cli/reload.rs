@@ -24,10 +24,7 @@ pub(super) struct ReloadArgs {
 }
 
 pub(super) fn run(args: &ReloadArgs) -> Exit {
-    let config = match args.server.settings() {
-        Ok(config) => config,
-        Err(problems) => return printer::input_error(&problems.to_string()),
-    };
+    let Some(config) = args.server.read() else { return Exit::Input };
     let request = (Method::POST, RELOAD.into(), Vec::new());
     let response = match block_on(request_running(&config, request, "there are no settings to reload")) {
         Ok(response) => response,
@@ -38,7 +35,7 @@ pub(super) fn run(args: &ReloadArgs) -> Exit {
     }
     match serde_json::from_value::<Reloaded>(response) {
         Ok(reloaded) => printer::data(&text(&reloaded)),
-        Err(error) => printer::fault(&anyhow::anyhow!("the server's response is invalid: {error}")),
+        Err(error) => printer::invalid_response(&error),
     }
 }
 

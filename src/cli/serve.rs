@@ -134,6 +134,11 @@ impl ServerArgs {
         read_database_password(&mut values)?;
         resolve(&values)
     }
+
+    /// Its settings, or none after their problems were reported.
+    pub(super) fn read(&self) -> Option<Config> {
+        self.settings().inspect_err(|problems| printer::message(&format!("error: {problems}"))).ok()
+    }
 }
 
 /// Environment variables that are valid UTF-8; ours always are.

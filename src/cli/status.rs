@@ -92,10 +92,7 @@ struct ListedMessages {
 
 pub(super) fn run(args: StatusArgs) -> Exit {
     let StatusArgs { action, server, json } = args;
-    let config = match server.settings() {
-        Ok(config) => config,
-        Err(problems) => return printer::input_error(&problems.to_string()),
-    };
+    let Some(config) = server.read() else { return Exit::Input };
     let command = action.into_command();
     let is_list = matches!(command, StatusCommand::List { .. });
     let response = block_on(async {
@@ -140,7 +137,7 @@ fn posted(response: Value) -> Exit {
     let is_published = response.get("published").and_then(Value::as_bool);
     let view: StatusMessageView = match serde_json::from_value(response) {
         Ok(view) => view,
-        Err(error) => return invalid(&error),
+        Err(error) => return printer::invalid_response(&error),
     };
     if is_published == Some(false) {
         printer::message("the status page of this gateway is off: set site.status_page and restart it");
@@ -151,7 +148,7 @@ fn posted(response: Value) -> Exit {
 fn list(response: Value) -> Exit {
     let listed: ListedMessages = match serde_json::from_value(response) {
         Ok(listed) => listed,
-        Err(error) => return invalid(&error),
+        Err(error) => return printer::invalid_response(&error),
     };
     let row = |view: &StatusMessageView| {
         vec![
@@ -172,8 +169,4 @@ fn first_line(text: &str) -> String {
         Some((first, more)) if !more.trim().is_empty() => format!("{} …", first.trim_end()),
         _ => text.trim_end().to_owned(),
     }
-}
-
-fn invalid(error: &serde_json::Error) -> Exit {
-    printer::fault(&anyhow::anyhow!("the server's response is invalid: {error}"))
 }

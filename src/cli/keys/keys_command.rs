@@ -43,10 +43,7 @@ enum KeysAction {
 
 pub(in super::super) fn run(args: KeysArgs) -> Exit {
     let KeysArgs { action, server, json } = args;
-    let config = match server.settings() {
-        Ok(config) => config,
-        Err(problems) => return printer::input_error(&problems.to_string()),
-    };
+    let Some(config) = server.read() else { return Exit::Input };
     match action {
         KeysAction::Command(subcommand) => {
             let usage_id = subcommand.usage_id();

@@ -37,8 +37,7 @@ pub(super) fn show(command: &AdminCommand, response: Value) -> Exit {
         | AdminCommand::Status(_)
         | AdminCommand::Owner(_) => Ok(printer::data(&format!("{response:#}\n"))),
     };
-    shown
-        .unwrap_or_else(|error| printer::fault(&anyhow::anyhow!("the server's response is invalid: {error}")))
+    shown.unwrap_or_else(|error| printer::invalid_response(&error))
 }
 
 fn list(page: &PageView) -> Exit {

@@ -29,9 +29,7 @@ pub(super) fn merged(mut response: Value, used: Option<Value>) -> Value {
 pub(super) fn show(used: Value) -> Exit {
     let used: ApplicationUseView = match serde_json::from_value(used) {
         Ok(used) => used,
-        Err(error) => {
-            return printer::fault(&anyhow::anyhow!("the server's response is invalid: {error}"));
-        }
+        Err(error) => return printer::invalid_response(&error),
     };
     let row = |allowance: &AllowanceView| {
         let used = allowance.limit.saturating_sub(allowance.remaining);

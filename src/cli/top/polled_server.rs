@@ -69,10 +69,7 @@ struct PolledServer {
 }
 
 pub(in super::super) fn run(args: &TopArgs) -> Exit {
-    let config = match args.server.settings() {
-        Ok(config) => config,
-        Err(problems) => return printer::input_error(&problems.to_string()),
-    };
+    let Some(config) = args.server.read() else { return Exit::Input };
     let (socket, interval) = (config.data_dir.join(SOCKET), Duration::from_secs(args.interval));
     let server = PolledServer { socket, clock: Clock::system(), interval };
     let shown = if args.fleet {
