@@ -48,12 +48,14 @@ impl DataDir {
         warn_if_open(path)?;
         let lock = lock_file(&path.join(LOCK));
         let lock = lock.with_context(|| format!("the data directory {shown} is not writable"))?;
-        match lock.try_lock() {
-            Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock, socket: false }),
-            Err(std::fs::TryLockError::WouldBlock) => Err(DataDirInUse::new(path).into()),
-            Err(std::fs::TryLockError::Error(error)) => {
-                Err(error).with_context(|| format!("the data directory {shown} cannot be locked"))
-            }
+        Ok(Self { path: path.to_owned(), _lock: try_lock(lock, path)?, socket: false })
+    }
+
+    /// Locks an existing directory for reading, so that no server uses it meanwhile. One that no server has used has no lock.
+    pub fn lock_existing(path: &Path) -> anyhow::Result<Option<File>> {
+        match File::open(path.join(LOCK)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            lock => try_lock(lock?, path).map(Some),
         }
     }
 
@@ -79,6 +81,16 @@ impl DataDir {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
         self.socket = true;
         Ok(listener)
+    }
+}
+
+fn try_lock(lock: File, path: &Path) -> anyhow::Result<File> {
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(std::fs::TryLockError::WouldBlock) => Err(DataDirInUse::new(path).into()),
+        Err(std::fs::TryLockError::Error(error)) => {
+            Err(error).with_context(|| format!("the data directory {} cannot be locked", path.display()))
+        }
     }
 }
 

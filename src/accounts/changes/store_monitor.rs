@@ -49,7 +49,7 @@ impl StoreMonitor {
                 tracing::error!(
                     %reason,
                     "store file missing or replaced; key changes are refused and no units are leased. Move the same file \
-                     back; or stop the server, run `scoregate store import BACKUP`, and start it again"
+                     back; or stop the server, run `scoregate store restore BACKUP`, and start it again"
                 );
             }
             (None, Some(_)) => {

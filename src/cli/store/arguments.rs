@@ -1,5 +1,6 @@
 //! Arguments of `scoregate store`.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -10,10 +11,10 @@ use scoregate_store::RoleName;
 
 pub(in super::super) const AFTER_HELP: &str = "Examples:\n  \
 scoregate store check --data-dir DIR\n  \
-scoregate store backup backup.db --data-dir DIR\n  \
-scoregate store import backup.db --data-dir DIR\n\n\
+scoregate store backup --to BACKUPS --keep 7 --data-dir DIR\n  \
+scoregate store restore backup.db --data-dir DIR\n\n\
 DIR is the data directory of the server; --config FILE reads it from the configuration. With a store file\n\
-`import`, `init`, `close-future-days` and `export --close` need a stopped server; the others also work while it runs.\n\
+`restore`, `import`, `init`, `close-future-days` and `export --close` need a stopped server; the others also work while it runs.\n\
 Backups and exports contain SHA-256 hashes of keys, not the keys. Keep them private nevertheless.";
 
 #[derive(Debug, Args)]
@@ -35,14 +36,49 @@ pub(super) enum StoreCommand {
         json: bool,
     },
     /// Back up the store to a file; also while the server runs.
-    #[command(after_help = "Example:\n  scoregate store backup backup.db --data-dir DIR\n\n\
-        The backup is a consistent SQLite database.")]
+    #[command(after_help = "Examples:\n  scoregate store backup backup.db --data-dir DIR\n  \
+        scoregate store backup --to BACKUPS --keep 7 --data-dir DIR\n\n\
+        The backup is a consistent SQLite database, not encrypted. It is verified before it gets its name.")]
     Backup {
         /// The file to write.
-        file: PathBuf,
+        #[arg(required_unless_present = "to", conflicts_with = "to")]
+        file: Option<PathBuf>,
+        /// Write a file with the date in its name to this directory, which only one server uses.
+        #[arg(long, value_name = "DIR", requires = "keep")]
+        to: Option<PathBuf>,
+        /// Then remove all dated backups of the directory except this number.
+        #[arg(long, value_name = "N", requires = "to")]
+        keep: Option<NonZeroUsize>,
         /// Overwrite an existing file.
-        #[arg(long)]
+        #[arg(long, conflicts_with = "to")]
         force: bool,
+    },
+    /// Verify a backup or an export and report its contents. Nothing is written.
+    #[command(after_help = "Example:\n  scoregate store verify-backup backup.db\n\n\
+        Exit codes: 0 no errors, 1 damaged or not a backup, 2 unreadable.")]
+    VerifyBackup {
+        /// The backup or export.
+        file: PathBuf,
+    },
+    /// Restore a backup, in place of the store of a stopped server or elsewhere.
+    #[command(after_help = "Examples:\n  scoregate store restore backup.db --data-dir DIR\n  \
+        scoregate store restore backup.db --data-dir DIR --previous OLD_DIR\n\n\
+        Later grants, revocations, earlier expiries, tiers and limits are carried over from the replaced store, which is\n\
+        kept as scoregate.db.aside-TIME, and from the data directory of the previous server. If they cannot be read\n\
+        completely, the restore needs --accept-lost-revocations, and the current UTC day is closed: callers are refused\n\
+        until midnight, so that no unit is granted twice.")]
+    Restore {
+        /// The backup or export.
+        file: PathBuf,
+        /// The data directory of the previous server, if it is not this one.
+        #[arg(long, value_name = "DIR")]
+        previous: Option<PathBuf>,
+        /// Leave the current day open although units of it may be granted twice.
+        #[arg(long)]
+        reopen_day: bool,
+        /// Restore although keys that were revoked since may be valid again.
+        #[arg(long)]
+        accept_lost_revocations: bool,
     },
     /// Export the store as JSON lines, for another engine or machine.
     #[command(after_help = "Examples:\n  scoregate store export keys.jsonl --data-dir DIR\n  \
@@ -64,22 +100,12 @@ pub(super) enum StoreCommand {
         #[arg(long, conflicts_with = "damaged")]
         close: bool,
     },
-    /// Replace the store of a stopped server by a backup or an export.
-    #[command(after_help = "Examples:\n  scoregate store import backup.db --data-dir DIR\n  \
-        scoregate store import backup.db --replace --data-dir DIR\n\n\
-        The previous store is kept as scoregate.db.aside-TIME. Its grants of today and its revocations are carried\n\
-        over. If it is unreadable, callers may get today's quota again; --forfeit-today refuses them until midnight\n\
-        UTC instead.\n\n\
-        With a database, an export is imported into tables without applications.")]
+    /// Import an export that closed its store into a store without applications.
+    #[command(after_help = "Example:\n  scoregate store import keys.jsonl --data-dir DIR\n\n\
+        Units granted and keys revoked after the export are unknown. To use an export as a backup, restore it.")]
     Import {
-        /// The backup or export.
+        /// The export.
         file: PathBuf,
-        /// Replace a store that is intact and has applications.
-        #[arg(long)]
-        replace: bool,
-        /// Treat today's quota of every application as spent, until midnight UTC.
-        #[arg(long)]
-        forfeit_today: bool,
     },
     /// Close UTC days that a wrong clock opened too early; the server must be stopped.
     #[command(
@@ -97,7 +123,7 @@ pub(super) enum StoreCommand {
     #[command(after_help = "Examples:\n  scoregate store init --data-dir DIR\n  \
         scoregate store init --config FILE --runtime-role gateway\n\n\
         A server does not start if its store is missing. The new store has no keys and grants today's whole quota\n\
-        again. To restore a file, use `scoregate store import BACKUP`.\n\
+        again. To restore a file, use `scoregate store restore BACKUP`.\n\
         Tables that exist are kept. Run it as the user that will own the tables. Servers can connect as\n\
         another one: name it with --runtime-role.")]
     Init {

@@ -34,13 +34,11 @@ pub(super) fn run(command: &StoreCommand, settings: &DatabaseSettings) -> Exit {
         StoreCommand::Upgrade { grant } => change_tables(settings, database, TablesWork::Upgrade, grant),
         StoreCommand::Check { json } => check(settings, database, *json),
         StoreCommand::Export { file, force, close, .. } => export(settings, database, file, *force, *close),
-        StoreCommand::Import { file, replace: false, forfeit_today: false } => {
-            import(settings, database, file)
-        }
-        StoreCommand::Import { .. } => printer::input_error(
-            "--replace and --forfeit-today work on a store file, and the configuration has a database (store.url)",
-        ),
-        StoreCommand::Backup { .. } | StoreCommand::CloseFutureDays { .. } => printer::input_error(
+        StoreCommand::Import { file } => import(settings, database, file),
+        StoreCommand::Backup { .. }
+        | StoreCommand::VerifyBackup { .. }
+        | StoreCommand::Restore { .. }
+        | StoreCommand::CloseFutureDays { .. } => printer::input_error(
             "this command works on a store file, and the configuration has a database (store.url). Back up and restore \
              a database with its own tools, such as pg_dump",
         ),

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use serde_json::json;
 
-use scoregate_base::clock::{Day, Wall};
+use scoregate_base::clock::Day;
 use scoregate_store::RecordCounts;
 use scoregate_store::maintenance::{
-    self, ClosedDays, ExportSummary, ImportOptions, ImportSummary, InspectionReport, close_command,
+    self, ClosedDays, ExportSummary, ImportSummary, ImportedDay, InspectionReport, close_command, since,
 };
 
 use super::super::exit::Exit;
@@ -16,12 +16,7 @@ use super::super::printer;
 pub(super) fn print_check(report: &InspectionReport, as_json: bool, today: Day) -> Exit {
     let printed =
         if as_json { printer::data(&format!("{:#}\n", as_value(report))) } else { print_contents(report) };
-    for fault in &report.faults {
-        printer::message(&format!("damaged: {fault}"));
-    }
-    for record in &report.unreadable {
-        printer::message(&format!("unreadable: {record}"));
-    }
+    print_faults(report);
     if let Some(day) = report.future_day {
         let directory = report.path.parent().unwrap_or(Path::new("."));
         printer::message(&format!(
@@ -44,8 +39,28 @@ pub(super) fn print_check(report: &InspectionReport, as_json: bool, today: Day) 
     if report.is_sound() { printed } else { Exit::Input }
 }
 
+fn print_faults(report: &InspectionReport) {
+    for fault in &report.faults {
+        printer::message(&format!("damaged: {fault}"));
+    }
+    for record in &report.unreadable {
+        printer::message(&format!("unreadable: {record}"));
+    }
+}
+
+pub(super) fn print_verified(report: &InspectionReport) -> Exit {
+    let printed = print_contents(report);
+    print_faults(report);
+    if report.is_sound() {
+        printed
+    } else {
+        printer::input_error(&format!("{} is damaged: use another backup", report.path.display()))
+    }
+}
+
 pub(super) fn print_contents(report: &InspectionReport) -> Exit {
     let day = report.newest_day.map_or_else(|| "-".into(), |day| day.to_string());
+    let last_change = report.last_change.map_or_else(|| "-".into(), |at| at.rfc3339());
     let fields = [
         ("file", report.path.display().to_string()),
         ("schema", report.format.to_string()),
@@ -55,6 +70,7 @@ pub(super) fn print_contents(report: &InspectionReport) -> Exit {
         ("newest day", day),
         ("units granted", report.granted.to_string()),
         ("audit records", report.audit.to_string()),
+        ("last change", last_change),
         ("bytes", report.bytes.to_string()),
         ("bytes of the WAL", report.log_bytes.to_string()),
     ];
@@ -74,6 +90,7 @@ fn as_value(report: &InspectionReport) -> serde_json::Value {
         "newest_day": report.newest_day.map(|day| day.to_string()),
         "granted": report.granted,
         "audit": report.audit,
+        "last_change": report.last_change.map(|at| at.rfc3339()),
         "bytes": report.bytes,
         "log_bytes": report.log_bytes,
         "faults": report.faults,
@@ -131,54 +148,41 @@ pub(super) fn print_closed(closed: &ClosedDays, today: Day) -> Exit {
     Exit::Done
 }
 
-pub(super) fn print_imported(imported: &ImportSummary, options: &ImportOptions) -> Exit {
+pub(super) fn print_imported(imported: &ImportSummary, restores: bool) -> Exit {
     for record in &imported.report.unreadable {
         printer::message(&format!("skipped, unreadable: {record}"));
     }
     if let Some(aside) = &imported.aside {
         printer::message(&format!("the previous store is kept as {}", aside.display()));
     }
-    if imported.still_revoked > 0 {
-        let revoked = "key revoked after this backup stays revoked";
-        let all_revoked = "keys revoked after this backup stay revoked";
-        printer::message(&printer::number_of(imported.still_revoked, revoked, all_revoked));
+    let carried = [
+        ("keys that stay revoked", imported.still_revoked),
+        ("keys that keep an earlier expiry", imported.still_ended),
+        ("applications that keep another tier or other limits", imported.still_limited),
+        ("keys that are only in the previous store", imported.only_aside),
+    ];
+    for (fact, number) in carried.into_iter().filter(|(_, number)| *number > 0) {
+        printer::message(&format!("changes after this backup: {number} {fact}"));
     }
-    if imported.still_ended > 0 {
-        let ended = "key keeps an earlier expiry set after this backup";
-        let all_ended = "keys keep an earlier expiry set after this backup";
-        printer::message(&printer::number_of(imported.still_ended, ended, all_ended));
-    }
-    if imported.only_aside > 0 {
-        let created = "key created after this backup is only in the previous store";
-        let all_created = "keys created after this backup are only in the previous store";
-        printer::message(&printer::number_of(imported.only_aside, created, all_created));
-    }
-    match (imported.unknown.is_empty(), imported.forfeited) {
-        (true, None) => printer::message("units granted after this backup stay granted"),
-        (_, Some(day)) => {
-            let end: Wall = Day::end(day);
-            printer::message(&format!(
-                "every quota of {day} is treated as spent: callers are refused until {}",
-                end.rfc3339()
-            ));
+    let unless = if restores { "" } else { ", unless the export closed its store" };
+    match imported.day {
+        ImportedDay::Complete => printer::message("units granted after this backup stay granted"),
+        ImportedDay::Closed(day) => printer::message(&format!(
+            "{day} is closed, since units granted after this backup are unknown: callers are refused until {}",
+            day.end().rfc3339()
+        )),
+        ImportedDay::Reopened(day, units) => {
+            printer::message(&format!("WARNING: up to {units} units of {day} may be granted twice{unless}"))
         }
-        (false, None) => warn_unknown(&imported.unknown),
     }
-    if !imported.unknown.is_empty() && !options.forfeit_today {
-        printer::message(
-            "Keys revoked or rotated after this backup may be valid again; revoke them with `scoregate keys revoke`.",
-        );
-    }
-    print_contents(&imported.report)
-}
-
-/// Warns that quotas of today may be granted twice.
-fn warn_unknown(gaps: &[String]) {
-    for gap in gaps {
+    for gap in &imported.unknown {
         printer::message(&format!("unknown: {gap}"));
     }
-    printer::message(
-        "WARNING: units granted after this backup are unknown, so callers may get today's quota again. To refuse them \
-         until midnight UTC instead, repeat the import with --replace --forfeit-today.",
-    );
+    if !imported.unknown.is_empty() {
+        let since = since(imported.last_change);
+        printer::message(&format!(
+            "WARNING: revocations, earlier expiries and tier changes {since} are lost{unless}. Repeat those that you know."
+        ));
+    }
+    print_contents(&imported.report)
 }

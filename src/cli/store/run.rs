@@ -6,11 +6,12 @@ use std::path::Path;
 use anyhow::Context as _;
 
 use crate::app::DataDir;
+use crate::config::Config;
 use scoregate_base::clock::{Clock, Wall};
 use scoregate_store::OwedFile;
 use scoregate_store::maintenance::{
     ExportSummary, ImportOptions, MaintenanceError, back_up, check, close, close_future_days, create_new,
-    export, file_in, import, record_backup,
+    dated, export, file_in, import, prune, record_backup, verify,
 };
 
 use super::super::control::{CommandError, operator, report as report_error};
@@ -19,12 +20,17 @@ use super::super::output_file::OutputFile;
 use super::super::printer;
 use super::arguments::StoreArgs;
 use super::arguments::{RuntimeRole, StoreCommand};
-use super::report::{print_check, print_closed, print_contents, print_exported, print_imported};
+use super::report::{
+    print_check, print_closed, print_contents, print_exported, print_imported, print_verified,
+};
 
 pub(in super::super) fn run(args: &StoreArgs) -> Exit {
     let now = Clock::system().now().wall;
     if let StoreCommand::Export { file, damaged: Some(damaged), force, .. } = &args.command {
         return write_export(damaged, true, file, *force, now);
+    }
+    if let StoreCommand::VerifyBackup { file } = &args.command {
+        return verify(file).map_or_else(failed, |report| print_verified(&report));
     }
     let config = match args.server.settings() {
         Ok(config) => config,
@@ -32,23 +38,28 @@ pub(in super::super) fn run(args: &StoreArgs) -> Exit {
     };
     match &config.database {
         Some(database) => super::database::run(&args.command, database),
-        None => run_on_file(&args.command, &config.data_dir, now),
+        None => run_on_file(&args.command, &config, now),
     }
 }
 
-fn run_on_file(command: &StoreCommand, directory: &Path, now: Wall) -> Exit {
+fn run_on_file(command: &StoreCommand, config: &Config, now: Wall) -> Exit {
+    let directory = config.data_dir.as_path();
     match command {
         StoreCommand::Check { json } => match check(directory, now) {
             Ok(report) => print_check(&report, *json, now.day()),
             Err(error) => failed(error),
         },
-        StoreCommand::Backup { file, force } => match back_up(directory, file, *force) {
-            Ok(report) => {
+        StoreCommand::Backup { file, to, keep, force } => {
+            let path =
+                to.as_deref().map_or_else(|| Ok(file.clone().unwrap_or_default()), |to| dated(to, now));
+            let written = path.and_then(|path| {
+                let report = back_up(directory, &path, *force)?;
                 record_time(directory, now);
-                print_contents(&report)
-            }
-            Err(error) => failed(error),
-        },
+                keep.map_or(Ok(()), |keep| prune(&path, keep))?;
+                Ok(print_contents(&report))
+            });
+            written.unwrap_or_else(failed)
+        }
         StoreCommand::Export { file, force, close: true, .. } => {
             while_stopped(directory, |directory| export_and_close(directory, file, *force, now))
         }
@@ -71,11 +82,41 @@ fn run_on_file(command: &StoreCommand, directory: &Path, now: Wall) -> Exit {
             printer::message(&format!("created an empty store in {}", directory.display()));
             Ok(Exit::Done)
         }),
-        StoreCommand::Import { file, replace, forfeit_today } => while_stopped(directory, |directory| {
-            let options = ImportOptions { who: operator(), replace: *replace, forfeit_today: *forfeit_today };
-            Ok(print_imported(&import(directory, file, &options, now)?, &options))
-        }),
+        StoreCommand::Restore { file, previous, reopen_day, accept_lost_revocations } => {
+            let previous = previous.as_ref().filter(|other| !is_same(directory, other));
+            let options = ImportOptions {
+                who: operator(),
+                restores: true,
+                previous: previous.cloned(),
+                reopen_day: *reopen_day,
+                accept_lost_revocations: *accept_lost_revocations,
+                tiers: config.tiers.clone(),
+            };
+            match previous.map(|other| DataDir::lock_existing(other)).transpose() {
+                Ok(_lock) => import_file(directory, file, &options, now),
+                Err(error) => printer::input_error(&format!("{error:#}")),
+            }
+        }
+        StoreCommand::Import { file } => {
+            let (who, tiers) = (operator(), config.tiers.clone());
+            let options = ImportOptions { who, tiers, ..ImportOptions::default() };
+            import_file(directory, file, &options, now)
+        }
+        StoreCommand::VerifyBackup { file } => {
+            verify(file).map_or_else(failed, |found| print_verified(&found))
+        }
     }
+}
+
+fn is_same(directory: &Path, other: &Path) -> bool {
+    let path = |path: &Path| path.canonicalize().ok();
+    path(directory).is_some() && path(directory) == path(other)
+}
+
+fn import_file(directory: &Path, file: &Path, options: &ImportOptions, now: Wall) -> Exit {
+    while_stopped(directory, |directory| {
+        Ok(print_imported(&import(directory, file, options, now)?, options.restores))
+    })
 }
 
 /// Exports the store of a stopped server and puts it out of use.
@@ -128,6 +169,7 @@ fn failed(error: MaintenanceError) -> Exit {
         | MaintenanceError::Exists(_)
         | MaintenanceError::InUse { .. }
         | MaintenanceError::Unfit { .. }
+        | MaintenanceError::LostRevocations { .. }
         | MaintenanceError::OtherDay { .. }
         | MaintenanceError::Unwritable { .. }) => anyhow::Error::from(error),
     };

@@ -59,6 +59,8 @@ const COMMANDS: [&[&str]; 57] = [
     &["store"],
     &["store", "check"],
     &["store", "backup"],
+    &["store", "verify-backup"],
+    &["store", "restore"],
     &["store", "export"],
     &["store", "import"],
     &["store", "init"],

@@ -109,9 +109,12 @@ async fn the_printed_recovery_steps_restore_a_backup() {
     );
     let checked = run_in_shell(&back[0]);
     assert!(checked.code == Some(1) || checked.code == Some(2), "{checked:?}");
-    let imported = run_in_shell(&back[1]).with(0);
-    let to_side_port = imported.err.lines().find_map(|line| line.split("kept as ").nth(1)).unwrap();
-    assert_eq!(fs::read(to_side_port).unwrap(), before, "what was damaged is kept");
+    let refused = run_in_shell(&back[1]).with(1);
+    assert!(refused.err.contains("--accept-lost-revocations"), "{}", refused.err);
+    let accepted = format!("{} --accept-lost-revocations --reopen-day", back[1]);
+    let restored = run_in_shell(&accepted).with(0);
+    let aside = restored.err.lines().find_map(|line| line.split("kept as ").nth(1)).unwrap();
+    assert_eq!(fs::read(aside).unwrap(), before, "what was damaged is kept");
 
     let running = data_dir.serve();
     let client = ProgramClient::to(running.public()).await;
@@ -148,7 +151,7 @@ async fn the_printed_recovery_steps_salvage_readable_records_without_a_backup() 
 }
 
 #[tokio::test]
-async fn an_older_backup_refills_no_daily_quota_and_a_forfeited_day_refuses_until_midnight() {
+async fn an_older_backup_refills_no_daily_quota_and_a_closed_day_refuses_until_midnight() {
     let data_dir = DataDir::new();
     let key = data_dir.create("free");
     let backup = data_dir.path("backup.db");
@@ -163,33 +166,36 @@ async fn an_older_backup_refills_no_daily_quota_and_a_forfeited_day_refuses_unti
         shown["applications"][0]["granted_today"].as_u64().unwrap()
     };
     assert_eq!(spend(200).await, 1);
-    data_dir.store(&["import", text(&backup)]).with(1);
-    let imported = data_dir.store(&["import", text(&backup), "--replace"]).with(0);
-    assert!(imported.err.contains("stay granted"), "{}", imported.err);
-    assert_eq!(spend(200).await, 2, "what was granted before the import is still granted");
+    let refused = data_dir.store(&["import", text(&backup)]).with(1);
+    assert!(refused.err.contains("store restore"), "{}", refused.err);
+    let restored = data_dir.store(&["restore", text(&backup)]).with(0);
+    assert!(restored.err.contains("stay granted"), "{}", restored.err);
+    assert_eq!(spend(200).await, 2, "what was granted before the restore is still granted");
 
     fs::write(data_dir.file(), "").unwrap();
-    let imported = data_dir.store(&["import", text(&backup)]).with(0);
-    assert!(imported.err.contains("WARNING") && imported.err.contains("--forfeit-today"), "{}", imported.err);
-    let imported = data_dir.store(&["import", text(&backup), "--replace", "--forfeit-today"]).with(0);
-    assert!(imported.err.contains("refused until"), "{}", imported.err);
+    let refused = data_dir.store(&["restore", text(&backup)]).with(1);
+    assert!(refused.err.contains("--accept-lost-revocations"), "{}", refused.err);
+    let restored = data_dir.store(&["restore", text(&backup), "--accept-lost-revocations"]).with(0);
+    assert!(restored.err.contains("refused until"), "{}", restored.err);
     spend(429).await;
 }
 
 #[test]
-fn an_import_fails_while_a_server_runs_and_names_the_remedy() {
+fn a_restore_fails_while_a_server_runs_and_names_the_remedy() {
     let data_dir = DataDir::new();
     data_dir.create("pro");
     let backup = data_dir.path("backup.db");
     data_dir.store(&["backup", text(&backup)]).with(0);
     let running = data_dir.serve();
     running.public();
-    let failing_start = data_dir.store(&["import", text(&backup), "--replace"]).with(1);
+    let failing_start = data_dir.store(&["restore", text(&backup)]).with(1);
     assert!(
         failing_start.err.contains("in use by another scoregate") && failing_start.err.contains("stop it")
     );
     running.stop().with(0);
-    data_dir.store(&["import", text(&backup), "--replace"]).with(0);
+    // The directory of the previous server may be this one.
+    let previous = data_dir.0.path().to_str().unwrap();
+    data_dir.store(&["restore", text(&backup), "--previous", previous]).with(0);
     let trail = data_dir.run(&["keys", "audit", "--json"]).with(0).json();
     let newest = &trail["records"][0];
     assert_eq!(newest["action"], "import_store");
@@ -351,7 +357,7 @@ async fn store_commands_ignore_the_disk_mirror() {
     damage(&data_dir.file());
     let failing_start = data_dir.failing_start();
     assert!(!failing_start.err.contains("documents"), "{}", failing_start.err);
-    data_dir.store(&["import", text(&backup)]).with(0);
+    data_dir.store(&["restore", text(&backup), "--accept-lost-revocations", "--reopen-day"]).with(0);
     assert_eq!(data_dir.store(&["check"]).with(0).out.lines().nth(2), before.lines().nth(2));
     let running = data_dir.serve();
     let client = ProgramClient::to(running.public()).await;

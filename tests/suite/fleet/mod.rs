@@ -15,6 +15,7 @@ mod passwords;
 mod pooler;
 mod readiness;
 mod request_totals;
+mod restore;
 mod rolling;
 mod shared_checks;
 mod shared_fetches;

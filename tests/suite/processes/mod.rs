@@ -8,6 +8,7 @@ mod handover;
 mod kills;
 mod missing_store;
 mod resources;
+mod restore_drill;
 mod sigterm;
 mod supervisor;
 mod unread_logs;

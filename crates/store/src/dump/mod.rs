@@ -10,7 +10,8 @@ mod writer;
 pub use lines::RecordCounts;
 pub(crate) use lines::VERSION;
 pub(crate) use lines::{
-    AvailabilityLine, DumpLine, KeyLine, LedgerLine, OwnerLine, RequestsLine, StatusMessageLine, UsageLine,
+    ApplicationLine, AvailabilityLine, DumpLine, KeyLine, LedgerLine, OwnerLine, RequestsLine,
+    StatusMessageLine, UsageLine,
 };
 pub(crate) use reader::DumpReader;
 pub(crate) use rows::time_of;

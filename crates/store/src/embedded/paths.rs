@@ -174,9 +174,8 @@ fn file_name(path: &Path) -> String {
 
 /// Commands that recover from a store that cannot be used; `None` for other errors.
 pub fn recovery_steps(error: &StoreError) -> Option<String> {
-    let (path, replace) = match error {
-        StoreError::Damaged { path, .. } => (Path::new(path), ""),
-        StoreError::Newer { path, .. } => (Path::new(path), " --replace"),
+    let path = match error {
+        StoreError::Damaged { path, .. } | StoreError::Newer { path, .. } => Path::new(path),
         StoreError::UnknownApplication(_)
         | StoreError::UnknownKey(_)
         | StoreError::UnknownIncident(_)
@@ -193,27 +192,26 @@ pub fn recovery_steps(error: &StoreError) -> Option<String> {
         "The file is unchanged. To recover, with the server stopped:".to_owned(),
         format!("  scoregate store check --data-dir {here}"),
     ];
-    let import = |from: &Path, why: &str| {
-        format!("  scoregate store import {} --data-dir {here}{replace}{why}", quoted(from))
-    };
+    let restore =
+        |from: &Path, why: &str| format!("  scoregate store restore {} --data-dir {here}{why}", quoted(from));
     let backups = backups(path);
     for (index, (backup, at)) in backups.iter().enumerate() {
         let label = if index == 0 { "" } else { "or older: " };
-        lines.push(import(backup, &format!("   # {label}written {}", at.rfc3339())));
+        lines.push(restore(backup, &format!("   # {label}written {}", at.rfc3339())));
     }
     if backups.is_empty() && path.exists() {
         let salvaged = with_suffix(path, ".salvaged.jsonl");
         lines.push(
-            "There is no backup beside it. If you have one elsewhere: scoregate store import FILE. Otherwise:"
+            "There is no backup beside it. If you have one elsewhere: scoregate store restore FILE. Otherwise:"
                 .into(),
         );
         lines.push(format!("  scoregate store export {} --damaged {}", quoted(&salvaged), quoted(path)));
-        lines.push(import(&salvaged, ""));
+        lines.push(restore(&salvaged, ""));
     }
     if !path.exists() {
         lines.extend(missing(path, &here));
     }
-    lines.push("An import keeps the replaced store, with `aside` in its name.".into());
+    lines.push("The replaced store is kept, with `aside` in its name.".into());
     Some(lines.join("\n"))
 }
 
@@ -234,8 +232,8 @@ fn missing(path: &Path, here: &str) -> Vec<String> {
     replaced.retain(|other| backup_kind(other).is_some());
     let mut lines = vec![format!("If it was moved away, move it back to {}.", quoted(path))];
     if let Some(newest) = replaced.last() {
-        lines.push("The newest replaced store can be imported, too:".into());
-        lines.push(format!("  scoregate store import {} --data-dir {here}", quoted(newest)));
+        lines.push("The newest replaced store can be restored, too:".into());
+        lines.push(format!("  scoregate store restore {} --data-dir {here}", quoted(newest)));
     }
     lines.push("To create an empty store, without keys and with today's whole quota:".into());
     lines.push(format!("  scoregate store init --data-dir {here}"));

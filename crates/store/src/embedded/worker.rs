@@ -207,7 +207,7 @@ fn in_place(file: &OpenFile) -> Result<(), String> {
     match file.missing_or_replaced() {
         None => Ok(()),
         Some(reason) => {
-            Err(format!("{reason}; move the same file back, or stop the server and import a backup"))
+            Err(format!("{reason}; move the same file back, or stop the server and restore a backup"))
         }
     }
 }

@@ -1,7 +1,9 @@
 //! `scoregate store backup`: a complete copy of the store, while a server may keep writing.
 
 use std::fs;
-use std::path::Path;
+use std::io;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 
 use super::super::fault::StoreFault;
 use super::super::file;
@@ -10,7 +12,12 @@ use super::inspect::{self, InspectionReport};
 use super::maintenance_error::MaintenanceError;
 use super::read_only;
 use super::store_file::{file_in, is_the_store};
+use super::swap;
 use crate::StoreError;
+use scoregate_base::clock::Wall;
+
+/// The names of dated backups; the time is between both.
+const DATED: [&str; 2] = ["scoregate-", ".db"];
 
 /// Writes a complete copy of the store, accessible to its owner only, while a server may keep writing: the copy is a
 /// snapshot. It gets its final name only after it was checked and synced.
@@ -58,4 +65,42 @@ fn copied(path: &Path, half: &Path, to: &Path) -> Result<InspectionReport, Maint
     let mut report = inspect::at(half).map_err(|fault| fault.into_error("read the copy", half))?;
     to.clone_into(&mut report.path);
     Ok(report)
+}
+
+/// The path of a dated backup in a directory, from which unfinished ones are removed. The directory must exist: it may be
+/// on a disk that is not mounted.
+pub fn dated(directory: &Path, now: Wall) -> Result<PathBuf, MaintenanceError> {
+    let [prefix, suffix] = DATED;
+    let instant = swap::instant(Wall::from_seconds(now.seconds()));
+    let leftovers = own_files(directory, &format!("{suffix}{HALF}"));
+    let removed = leftovers.and_then(|found| found.iter().try_for_each(|half| remove_database(half)));
+    removed.map_err(|source| MaintenanceError::Unwritable { path: directory.to_owned(), source })?;
+    Ok(directory.join(format!("{prefix}{instant}{suffix}")))
+}
+
+/// Removes all dated backups beside a complete one except the newest, so that `keep` remain with it.
+pub fn prune(complete: &Path, keep: NonZeroUsize) -> Result<(), MaintenanceError> {
+    let directory = complete.parent().unwrap_or(Path::new("."));
+    let removed = own_files(directory, DATED[1]).and_then(|mut found| {
+        found.retain(|other| other != complete);
+        let surplus = (found.len() + 1).saturating_sub(keep.get());
+        found.iter().take(surplus).try_for_each(fs::remove_file)
+    });
+    removed.map_err(|source| MaintenanceError::Unwritable { path: directory.to_owned(), source })
+}
+
+/// Files with the name of a dated backup, oldest first.
+fn own_files(directory: &Path, suffix: &str) -> io::Result<Vec<PathBuf>> {
+    let is_time = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || b"-TZ".contains(&byte));
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let name = name.to_str().and_then(|name| name.strip_prefix(DATED[0])?.strip_suffix(suffix));
+        if name.is_some_and(is_time) && entry.file_type()?.is_file() {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    Ok(found)
 }

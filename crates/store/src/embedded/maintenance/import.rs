@@ -1,4 +1,4 @@
-//! `scoregate store import`: replaces a data directory's store by a backup or an export.
+//! `scoregate store restore` and `store import`: replaces a data directory's store by a backup or an export.
 //!
 //! All or nothing: the new store is built and checked beside the old one, and the old one is renamed, never removed.
 //! The caller has locked the data directory, so no other process writes. The steps of the replacement are in `swap`.
@@ -8,25 +8,33 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use super::super::audit;
 use super::super::fault::StoreFault;
-use super::super::paths::{HALF, remove_database, sync_directory, with_suffix};
+use super::super::paths::{BACKUP_BEGINS, HALF, backup_kind, remove_database, sync_directory, with_suffix};
+use super::super::{audit, ledger};
 use super::inspect::{self, InspectionReport};
 use super::maintenance_error::MaintenanceError;
 use super::store_file::{file_in, is_the_store};
 use super::{load, swap, transfer};
 use crate::StoreError;
 use scoregate_base::clock::{Day, Wall};
+use scoregate_base::keys::Tier;
 
 /// Options of an import.
 #[derive(Clone, Debug, Default)]
 pub struct ImportOptions {
     /// The actor, for the audit trail.
     pub who: String,
-    /// Also replace a store that is sound and in use, or has a newer format.
-    pub replace: bool,
-    /// Marks today's quota of every application as granted: grants since the backup may be unknown.
-    pub forfeit_today: bool,
+    /// Whether a used store is replaced. Otherwise an export is imported where there is none: its store was closed, so
+    /// that no later grant or change is unknown.
+    pub restores: bool,
+    /// The data directory of the previous server, if it is another one. No server may use it.
+    pub previous: Option<PathBuf>,
+    /// Leaves the current day open although later grants are unknown.
+    pub reopen_day: bool,
+    /// Accepts that later revocations, earlier expiries and limits are unknown.
+    pub accept_lost_revocations: bool,
+    /// The quotas by tier.
+    pub tiers: Vec<Tier>,
 }
 
 /// The result of an import.
@@ -40,12 +48,27 @@ pub struct ImportSummary {
     pub still_revoked: u64,
     /// Keys that keep an earlier expiry set since, for example by a rotation.
     pub still_ended: u64,
+    /// Applications that keep a tier or limits set since.
+    pub still_limited: u64,
     /// Keys of the replaced store that the imported file does not contain.
     pub only_aside: u64,
-    /// Grants and revocations since the backup that cannot be known, in words; empty if all are known.
+    /// Why grants and revocations since the backup are unknown; empty if all are known.
     pub unknown: Vec<String>,
-    /// The day whose quota is marked as granted for every caller.
-    pub forfeited: Option<Day>,
+    /// The last change in the file.
+    pub last_change: Option<Wall>,
+    /// The current day.
+    pub day: ImportedDay,
+}
+
+/// The current day of an imported store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImportedDay {
+    /// All its grants are known.
+    Complete,
+    /// Grants are unknown, so it grants no more units.
+    Closed(Day),
+    /// Grants are unknown: up to this number of units may be granted twice.
+    Reopened(Day, u64),
 }
 
 /// Replaces the directory's store by the contents of `from`.
@@ -66,9 +89,12 @@ pub fn import(
     if is_the_store(&path, from) {
         return Err(rejected("it is the store itself".into()));
     }
-    let target = target(directory, options)?;
+    if !options.restores && backup_kind(from) == Some(BACKUP_BEGINS) {
+        return Err(rejected("it is a backup; use `scoregate store restore`".into()));
+    }
+    let previous = previous(directory, options)?;
     let half = with_suffix(&path, HALF);
-    let made = make(&path, from, &half, target, options, now);
+    let made = make(&previous, from, &half, options, now);
     let made = made.and_then(|mut imported| {
         let instant = swap::instant(now);
         let aside = swap::aside(&path, &instant);
@@ -87,60 +113,55 @@ pub fn import(
     made
 }
 
-/// The current state of the directory.
-#[derive(Clone, Copy, PartialEq)]
-enum ExistingTarget {
-    /// Nothing, or a store that was never used.
-    Nothing,
-    /// A store, readable or not, or traces of one.
-    Store,
-}
-
-/// Checks what is to be replaced; refuses a loss that was not requested.
-fn target(directory: &Path, options: &ImportOptions) -> Result<ExistingTarget, MaintenanceError> {
+/// The stores that may contain later changes: the one to be replaced if it was used, readable or not, and that of the
+/// previous server. Refuses a loss that was not requested.
+fn previous(directory: &Path, options: &ImportOptions) -> Result<Vec<PathBuf>, MaintenanceError> {
     let path = file_in(directory);
-    match inspect::check(directory, Wall::default()) {
-        Err(MaintenanceError::NoStore(_)) => Ok(ExistingTarget::Nothing),
-        Ok(report) if report.applications == 0 && report.is_sound() => Ok(ExistingTarget::Nothing),
-        Ok(report) if report.faults.is_empty() && !options.replace => {
-            Err(MaintenanceError::InUse { path, applications: report.applications })
+    let is_used = match inspect::check(directory, Wall::default()) {
+        Err(MaintenanceError::NoStore(_)) => false,
+        Ok(report) if report.applications == 0 && report.is_sound() => false,
+        Ok(report) if !options.restores => {
+            return Err(MaintenanceError::InUse { path, applications: report.applications });
         }
-        Err(MaintenanceError::Store(error @ StoreError::Newer { .. })) if !options.replace => {
-            Err(error.into())
+        Err(MaintenanceError::Store(StoreError::Newer { .. } | StoreError::Damaged { .. }))
+            if options.restores || !path.exists() =>
+        {
+            path.exists()
         }
-        Ok(_) | Err(MaintenanceError::Store(StoreError::Newer { .. } | StoreError::Damaged { .. })) => {
-            Ok(ExistingTarget::Store)
+        Ok(_) => true,
+        Err(other) => return Err(other),
+    };
+    let mut stores: Vec<PathBuf> = is_used.then_some(path).into_iter().collect();
+    if let Some(other) = options.previous.as_deref().map(file_in) {
+        if !other.is_file() {
+            return Err(MaintenanceError::NoStore(other));
         }
-        Err(other) => Err(other),
+        stores.push(other);
     }
+    Ok(stores)
 }
 
 /// Builds the new store under a temporary name.
 fn make(
-    path: &Path,
+    previous: &[PathBuf],
     from: &Path,
     half: &Path,
-    target: ExistingTarget,
     options: &ImportOptions,
     now: Wall,
 ) -> Result<ImportSummary, MaintenanceError> {
     let rejected = |reason: String| MaintenanceError::Unfit { path: from.to_owned(), reason };
     let own = |fault: StoreFault| MaintenanceError::from(fault.into_error("create the new store", half));
-    let store = load::new_store(from, half).map_err(|fault| match fault.into_error("be read", from) {
-        StoreError::Damaged { reason, .. } => rejected(reason),
-        error @ (StoreError::UnknownApplication(_)
-        | StoreError::UnknownKey(_)
-        | StoreError::UnknownIncident(_)
-        | StoreError::IncidentResolved(_)
-        | StoreError::Owner(_)
-        | StoreError::Exists(_)
-        | StoreError::Unavailable { .. }
-        | StoreError::Newer { .. }) => error.into(),
-    })?;
-    let done = settle(path, &store, target, options, now);
-    let done = done.and_then(|done| record(&store, from, options, now).map(|()| done)).map_err(own);
+    let store = load::new_store(from, half).map_err(|fault| load::unusable(fault, from))?;
+    let settled = settle(previous, &store, options, now);
+    let settled = settled.and_then(|settled| {
+        record(&store, from, &settled, options, now)?;
+        Ok(settled)
+    });
     store.close().map_err(|(_, error)| own(error.into()))?;
-    let (carried, forfeited) = done?;
+    let SettledStore { carried, last_change, day } = settled.map_err(own)?;
+    if !carried.gaps.is_empty() && options.restores && !options.accept_lost_revocations {
+        return Err(MaintenanceError::LostRevocations { after: last_change, gaps: carried.gaps });
+    }
     let report = inspect::at(half).map_err(own)?;
     if let Some(fault) = report.faults.first() {
         return Err(rejected(format!("it is damaged: {fault}")));
@@ -151,38 +172,62 @@ fn make(
         aside: None,
         still_revoked: carried.revoked,
         still_ended: carried.ended,
+        still_limited: carried.limits,
         only_aside: carried.lost,
         unknown: carried.gaps,
-        forfeited,
+        last_change,
+        day,
     })
 }
 
-/// Updates the new store's ledger with everything known, or closes today altogether.
+/// What was done to a new store.
+struct SettledStore {
+    carried: transfer::TransferSummary,
+    last_change: Option<Wall>,
+    day: ImportedDay,
+}
+
+/// Updates the new store with everything known. Closes the current day if later grants are unknown.
 fn settle(
-    path: &Path,
+    previous: &[PathBuf],
     store: &Connection,
-    target: ExistingTarget,
     options: &ImportOptions,
     now: Wall,
-) -> Result<(transfer::TransferSummary, Option<Day>), StoreFault> {
-    let carried = match target {
-        ExistingTarget::Store if path.exists() => transfer::from_old(path, store)?,
-        ExistingTarget::Store | ExistingTarget::Nothing => transfer::TransferSummary {
-            gaps: vec![
-                "without the previous store, grants and revocations since the backup are unknown".into(),
-            ],
-            ..transfer::TransferSummary::default()
-        },
+) -> Result<SettledStore, StoreFault> {
+    let last_change = inspect::last_change(store)?;
+    let mut carried = transfer::TransferSummary::default();
+    if previous.is_empty() {
+        carried.gaps.push("there is no previous store".into());
+    }
+    for old in previous {
+        transfer::from_old(old, store, &mut carried)?;
+    }
+    let day = ledger::day(store)?.map_or(now.day(), |newest| newest.max(now.day()));
+    let day = if carried.gaps.is_empty() {
+        ImportedDay::Complete
+    } else if options.reopen_day || !options.restores {
+        ImportedDay::Reopened(day, transfer::remaining(store, day, &options.tiers)?)
+    } else {
+        transfer::close(store, day)?;
+        ImportedDay::Closed(day)
     };
-    let forfeited = options.forfeit_today.then(|| transfer::forfeit(store, now.day())).transpose()?;
-    Ok((carried, forfeited))
+    Ok(SettledStore { carried, last_change, day })
 }
 
 /// Adds an audit record: the records before it are those of the imported file.
-fn record(store: &Connection, from: &Path, options: &ImportOptions, now: Wall) -> Result<(), StoreFault> {
-    let forfeited = if options.forfeit_today { "; today's quota is forfeited" } else { "" };
+fn record(
+    store: &Connection,
+    from: &Path,
+    settled: &SettledStore,
+    options: &ImportOptions,
+    now: Wall,
+) -> Result<(), StoreFault> {
+    let closed = match settled.day {
+        ImportedDay::Closed(day) => format!("; {day} is closed"),
+        ImportedDay::Complete | ImportedDay::Reopened(..) => String::new(),
+    };
     let name = from.file_name().unwrap_or_default().to_string_lossy();
-    let detail = format!("the whole store, from {name:?}{forfeited}");
+    let detail = format!("the whole store, from {name:?}{closed}");
     audit::add(store, now, [&options.who, "import_store", "", &detail])
 }
 

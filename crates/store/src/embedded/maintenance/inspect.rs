@@ -1,4 +1,5 @@
-//! `scoregate store check`: the contents of a file, and everything that is wrong with it. Never changes it.
+//! `scoregate store check` and `verify-backup`: the contents of a file, and everything that is wrong with it. Never
+//! changes it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,11 +7,11 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 
 use super::super::fault::StoreFault;
-use super::super::paths::{LOG, with_suffix};
+use super::super::paths::{BACKUP_BEGINS, LOG, backup_kind, with_suffix};
 use super::super::{file, integrity, ledger, records, schema};
 use super::maintenance_error::MaintenanceError;
-use super::read_only;
 use super::store_file::file_in;
+use super::{load, read_only};
 use scoregate_base::clock::{Day, Wall};
 
 /// Records read per page.
@@ -41,6 +42,8 @@ pub struct InspectionReport {
     pub granted: u64,
     /// Number of audit records.
     pub audit: u64,
+    /// The time of the last one: the last change.
+    pub last_change: Option<Wall>,
     /// The newest day, if it has not begun: requests are charged to it until it is over.
     pub future_day: Option<Day>,
     /// Damage of the file: it must be replaced.
@@ -72,38 +75,61 @@ pub fn check(directory: &Path, now: Wall) -> Result<InspectionReport, Maintenanc
     Ok(report)
 }
 
+/// Verifies a backup or an export.
+pub fn verify(path: &Path) -> Result<InspectionReport, MaintenanceError> {
+    let verified = match backup_kind(path) {
+        Some(BACKUP_BEGINS) | None => at(path),
+        Some(_) => load::in_memory(path).and_then(|store| {
+            let bytes = fs::metadata(path)?.len();
+            // It has no file of its own.
+            let found = contents(&store, Path::new(""), Wall::default())?;
+            Ok(InspectionReport { path: path.to_owned(), bytes, ..found })
+        }),
+    };
+    verified.map_err(|fault| load::unusable(fault, path))
+}
+
 /// Checks any file; without a time, so no key counts as expired.
 pub(super) fn at(path: &Path) -> Result<InspectionReport, StoreFault> {
     at_instant(path, Wall::default())
 }
 
 fn at_instant(path: &Path, now: Wall) -> Result<InspectionReport, StoreFault> {
+    read_only::at(path, |store| contents(store, path, now))
+}
+
+fn contents(store: &Connection, path: &Path, now: Wall) -> Result<InspectionReport, StoreFault> {
     let size = |path: &Path| fs::metadata(path).map_or(0, |found| found.len());
-    read_only::at(path, |store| {
-        // One snapshot, so that the counts are consistent while a server writes.
-        let snapshot = store.unchecked_transaction()?;
-        let format = integrity::is_ours(&snapshot, path, schema::STEPS)?;
-        let mut report = InspectionReport {
-            path: path.to_owned(),
-            bytes: size(path),
-            log_bytes: size(&with_suffix(path, LOG)),
-            format,
-            applications: 0,
-            keys: 0,
-            keys_in_force: 0,
-            newest_day: None,
-            granted: 0,
-            audit: 0,
-            future_day: None,
-            faults: integrity::findings(&snapshot)?,
-            unreadable: Vec::new(),
-        };
-        // Rows behind a broken page cannot be counted, and the damage is reported already.
-        match counts(&snapshot, now, &mut report) {
-            Err(fault) if report.faults.is_empty() => Err(fault),
-            Ok(()) | Err(_) => Ok(report),
-        }
-    })
+    // One snapshot, so that the counts are consistent while a server writes.
+    let snapshot = store.unchecked_transaction()?;
+    let format = integrity::is_ours(&snapshot, path, schema::STEPS)?;
+    let mut report = InspectionReport {
+        path: path.to_owned(),
+        bytes: size(path),
+        log_bytes: size(&with_suffix(path, LOG)),
+        format,
+        applications: 0,
+        keys: 0,
+        keys_in_force: 0,
+        newest_day: None,
+        granted: 0,
+        audit: 0,
+        last_change: None,
+        future_day: None,
+        faults: integrity::findings(&snapshot)?,
+        unreadable: Vec::new(),
+    };
+    // Rows behind a broken page cannot be counted, and the damage is reported already.
+    match counts(&snapshot, now, &mut report) {
+        Err(fault) if report.faults.is_empty() => Err(fault),
+        Ok(()) | Err(_) => Ok(report),
+    }
+}
+
+/// The time of the last audit record.
+pub(super) fn last_change(store: &Connection) -> Result<Option<Wall>, StoreFault> {
+    let at: Option<i64> = store.query_row("SELECT max(at) FROM audit", [], |row| row.get(0))?;
+    Ok(at.map(|at| Wall::from_millis(at.max(0).cast_unsigned())))
 }
 
 fn counts(store: &Connection, now: Wall, report: &mut InspectionReport) -> Result<(), StoreFault> {
@@ -117,6 +143,7 @@ fn counts(store: &Connection, now: Wall, report: &mut InspectionReport) -> Resul
     report.applications = count("SELECT count(*) FROM applications", report)?;
     report.keys = count("SELECT count(*) FROM keys", report)?;
     report.audit = count("SELECT count(*) FROM audit", report)?;
+    report.last_change = last_change(store)?;
     let now = i64::try_from(now.millis()).unwrap_or(i64::MAX);
     let valid = format!(
         "SELECT count(*) FROM keys WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > {now})"

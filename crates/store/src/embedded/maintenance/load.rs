@@ -8,7 +8,9 @@ use rusqlite::{Connection, OpenFlags};
 use super::super::fault::StoreFault;
 use super::super::paths::{BACKUP_BEGINS, backup_kind, remove_database};
 use super::super::{file, grace_shares, integrity, schema};
+use super::maintenance_error::MaintenanceError;
 use super::{read_only, rows};
+use crate::StoreError;
 use crate::dump::DumpReader;
 
 /// Builds a store at `to` from `from`, in this program's format. Fails with what is wrong with `from`.
@@ -35,6 +37,31 @@ pub(super) fn new_store(from: &Path, to: &Path) -> Result<Connection, StoreFault
             Ok(store)
         }
         None => Err(StoreFault::Record("it is neither a backup nor an export of a store".into())),
+    }
+}
+
+/// An export as a store in memory.
+pub(super) fn in_memory(from: &Path) -> Result<Connection, StoreFault> {
+    let mut store = Connection::open_in_memory()?;
+    file::take_steps(&mut store, schema::STEPS)?;
+    let all = store.unchecked_transaction()?;
+    lines(from, &all)?;
+    all.commit()?;
+    Ok(store)
+}
+
+/// Why a backup or an export cannot be used.
+pub(super) fn unusable(fault: StoreFault, from: &Path) -> MaintenanceError {
+    match fault.into_error("be read", from) {
+        StoreError::Damaged { reason, .. } => MaintenanceError::Unfit { path: from.to_owned(), reason },
+        error @ (StoreError::UnknownApplication(_)
+        | StoreError::UnknownKey(_)
+        | StoreError::UnknownIncident(_)
+        | StoreError::IncidentResolved(_)
+        | StoreError::Owner(_)
+        | StoreError::Exists(_)
+        | StoreError::Unavailable { .. }
+        | StoreError::Newer { .. }) => error.into(),
     }
 }
 

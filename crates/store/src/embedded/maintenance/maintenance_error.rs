@@ -23,7 +23,7 @@ pub enum MaintenanceError {
     Exists(PathBuf),
     /// The store would be replaced.
     #[error(
-        "the store at {} holds {applications} applications; use --replace to move it aside", path.display()
+        "the store at {} holds {applications} applications; `scoregate store restore` replaces it", path.display()
     )]
     InUse {
         /// Its path.
@@ -31,13 +31,25 @@ pub enum MaintenanceError {
         /// Its number of applications.
         applications: u64,
     },
-    /// The file to be imported is unsuitable.
-    #[error("{} cannot be imported: {reason}", path.display())]
+    /// The backup or export is unsuitable.
+    #[error("{} cannot be used: {reason}", path.display())]
     Unfit {
         /// Its path.
         path: PathBuf,
         /// The problem.
         reason: String,
+    },
+    /// Changes since the backup are unknown.
+    #[error(
+        "revocations, earlier expiries and tier changes {} are lost: {}. Name the data directory of the previous server \
+         with --previous, or accept the loss with --accept-lost-revocations; the current UTC day is then closed, unless \
+         --reopen-day is given", since(*after), gaps.join("; ")
+    )]
+    LostRevocations {
+        /// The last change in the backup.
+        after: Option<Wall>,
+        /// Why they are unknown.
+        gaps: Vec<String>,
     },
     /// The given date is not that of the machine's clock.
     #[error(
@@ -72,8 +84,17 @@ impl MaintenanceError {
             | Self::Exists(_)
             | Self::InUse { .. }
             | Self::Unfit { .. }
+            | Self::LostRevocations { .. }
             | Self::OtherDay { .. } => true,
             Self::Unwritable { .. } | Self::Store(_) => false,
         }
     }
+}
+
+/// The time after which changes are lost, in words.
+pub fn since(last_change: Option<Wall>) -> String {
+    last_change.map_or_else(
+        || "that were ever made".into(),
+        |at| format!("after {}, the last change in the backup,", at.rfc3339()),
+    )
 }

@@ -1,4 +1,4 @@
-//! Operations on the store file as a whole: check, backup, export, import.
+//! Operations on the store file as a whole: check, backup, restore, export, import.
 //!
 //! None needs an open store; all except [`import()`] and [`close_future_days`] work while a server runs, and none
 //! except [`close_future_days`] writes to the file it reads. Single keys are changed with `scoregate keys`.
@@ -20,10 +20,10 @@ mod walk;
 
 pub use super::paths::recovery_steps;
 pub use backed_up::{last_backup, record_backup};
-pub use backup::back_up;
+pub use backup::{back_up, dated, prune};
 pub use dump::{ExportSummary, export};
 pub use future_days::{ClosedDays, close_command, close_future_days};
-pub use import::{ImportOptions, ImportSummary, import};
-pub use inspect::{InspectionReport, check};
-pub use maintenance_error::MaintenanceError;
+pub use import::{ImportOptions, ImportSummary, ImportedDay, import};
+pub use inspect::{InspectionReport, check, verify};
+pub use maintenance_error::{MaintenanceError, since};
 pub use store_file::{close, create_new, file_in, is_used};

@@ -1,60 +1,57 @@
 //! Transfers what a replaced store knows to its successor: grants, usage, requests, closed days, revoked and expired keys,
-//! suspended owners, and the content of the status page. A backup does not contain what came after it, and a day's quota must not be granted twice.
+//! limits, suspended owners, and the content of the status page. A backup does not contain what came after it, and a day's quota must not be granted twice.
 //!
-//! Applications and keys are not transferred; those created after the backup stay in the replaced store.
+//! Applications and keys created after the backup are not transferred; they stay in the replaced store.
 
 use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
 
 use super::super::fault::StoreFault;
-use super::super::{grace_shares, integrity, ledger};
+use super::super::{grace_shares, integrity};
 use super::dump::CUT;
 use super::walk::{TableKind, walk};
 use super::{read_only, rows};
 use crate::daily_totals::{DailyTotals, REQUESTS, USAGE};
-use crate::dump::{DumpLine, KeyLine, LedgerLine, OwnerLine, RequestsLine, StatusMessageLine, UsageLine};
+use crate::dump::{
+    ApplicationLine, DumpLine, KeyLine, LedgerLine, OwnerLine, RequestsLine, StatusMessageLine, UsageLine,
+};
 use scoregate_base::clock::{Day, Wall};
-use scoregate_base::keys::Digest;
+use scoregate_base::keys::{Digest, Tier};
 
 /// The transferred facts.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct TransferSummary {
     /// Keys revoked in the old store and in force in the new one.
     pub(super) revoked: u64,
     /// Keys with an earlier expiry in the old store.
     pub(super) ended: u64,
+    /// Applications with another tier or other limits in the old store.
+    pub(super) limits: u64,
     /// Keys that the new store does not contain.
     pub(super) lost: u64,
     /// Facts that the old store can no longer provide.
     pub(super) gaps: Vec<String>,
 }
 
-/// The tables that are read.
-const KINDS: [TableKind; 7] = [
-    TableKind::Ledger,
-    TableKind::Usage,
-    TableKind::Requests,
-    TableKind::Keys,
-    TableKind::Availability,
-    TableKind::StatusMessages,
-    TableKind::Owners,
-];
-
-/// Transfers everything readable of `old`: the larger grant per day and application, all revocations, and the earlier
-/// expiry of each key.
-pub(super) fn from_old(old: &Path, new: &Connection) -> Result<TransferSummary, StoreFault> {
+/// Transfers everything readable of `old`: the larger grant per day and application, all revocations, the earlier
+/// expiry of each key, and the limits of each application.
+pub(super) fn from_old(
+    old: &Path,
+    new: &Connection,
+    summary: &mut TransferSummary,
+) -> Result<(), StoreFault> {
     let all = new.unchecked_transaction()?;
-    let (mut summary, mut broken) = (TransferSummary::default(), None::<String>);
+    let (before, mut broken) = (summary.clone(), None::<String>);
     let outcome = read_only::at_damaged(old, |store| {
         let snapshot = store.unchecked_transaction()?;
-        summary = TransferSummary::default(); // on a second run, the first result is discarded
+        summary.clone_from(&before); // on a second run, the first result is discarded
         if integrity::is_cut(&snapshot, old)? {
             summary.gaps.push(CUT.into());
         }
-        for kind in KINDS {
+        for kind in TableKind::ALL.into_iter().filter(|kind| !matches!(kind, TableKind::Audit)) {
             let gaps = walk(&snapshot, kind, true, &mut |line| {
-                keep(new, &line, &mut summary).inspect_err(|fault| broken = Some(format!("{fault:?}")))
+                keep(new, &line, summary).inspect_err(|fault| broken = Some(format!("{fault:?}")))
             })?;
             summary.gaps.extend(gaps);
         }
@@ -71,7 +68,7 @@ pub(super) fn from_old(old: &Path, new: &Connection) -> Result<TransferSummary, 
     }
     grace_shares::withhold(new)?;
     all.commit()?;
-    Ok(summary)
+    Ok(())
 }
 
 /// Keeps what the new store lacks.
@@ -93,8 +90,9 @@ fn keep(new: &Connection, line: &DumpLine, summary: &mut TransferSummary) -> Res
              SET is_ready = max(is_ready, excluded.is_ready), is_fresh = max(is_fresh, excluded.is_fresh)",
         )?),
         DumpLine::StatusMessage(message) => keep_message(new, message, line),
-        DumpLine::Owner(line) => keep_suspension(new, line),
-        DumpLine::Application(_) | DumpLine::Audit(_) | DumpLine::End(_) => Ok(()),
+        DumpLine::Owner(line) => keep_owner(new, line),
+        DumpLine::Application(line) => keep_limits(new, line, summary),
+        DumpLine::Audit(_) | DumpLine::End(_) => Ok(()),
     }
 }
 
@@ -121,12 +119,29 @@ fn keep_message(new: &Connection, message: &StatusMessageLine, line: &DumpLine) 
     if is_missing { rows::insert(line, new) } else { Ok(()) }
 }
 
-/// Keeps suspensions. Other owners and changes since the backup stay in the replaced store.
-fn keep_suspension(new: &Connection, line: &OwnerLine) -> Result<(), StoreFault> {
-    if let Some(at) = millis(line.suspended_at.as_ref()) {
-        new.prepare_cached("UPDATE owners SET suspended_at = coalesce(suspended_at, ?2) WHERE id = ?1")?
-            .execute(params![line.id, at])?;
-    }
+/// Keeps suspensions and tiers. Other owners and changes since the backup stay in the replaced store.
+fn keep_owner(new: &Connection, line: &OwnerLine) -> Result<(), StoreFault> {
+    new.prepare_cached(
+        "UPDATE owners SET suspended_at = coalesce(suspended_at, ?2), tier = ?3 WHERE id = ?1",
+    )?
+    .execute(params![line.id, millis(line.suspended_at.as_ref()), line.tier])?;
+    Ok(())
+}
+
+/// Keeps the tier and the limits of its own.
+fn keep_limits(
+    new: &Connection,
+    line: &ApplicationLine,
+    summary: &mut TransferSummary,
+) -> Result<(), StoreFault> {
+    let ApplicationLine { id, tier, own_minute, own_day, .. } = line;
+    let changed = new
+        .prepare_cached(
+            "UPDATE applications SET tier = ?2, own_minute = ?3, own_day = ?4
+             WHERE id = ?1 AND (tier, own_minute, own_day) IS NOT (?2, ?3, ?4)",
+        )?
+        .execute(params![id, tier, own_minute, own_day])?;
+    summary.limits += changed as u64;
     Ok(())
 }
 
@@ -193,13 +208,29 @@ fn transfer_expiry(
     Ok(())
 }
 
-/// Marks a day's quota as completely granted for every application.
-pub(super) fn forfeit(new: &Connection, today: Day) -> Result<Day, StoreFault> {
-    let day = ledger::day(new)?.map_or(today, |newest| newest.max(today));
+/// Closes a day: marks its quota as completely granted for every application.
+pub(super) fn close(new: &Connection, day: Day) -> Result<(), StoreFault> {
     new.execute(
         "INSERT INTO ledger (day, application, granted) SELECT ?1, id, ?2 FROM applications WHERE true
          ON CONFLICT DO UPDATE SET granted = excluded.granted",
         params![day.to_string(), u32::MAX],
     )?;
-    Ok(day)
+    Ok(())
+}
+
+/// The units of a day that are not granted.
+pub(super) fn remaining(new: &Connection, day: Day, tiers: &[Tier]) -> Result<u64, StoreFault> {
+    let mut select = new.prepare(
+        "SELECT tier, own_day, coalesce(granted, 0) FROM applications
+         LEFT JOIN ledger ON application = applications.id AND day = ?1",
+    )?;
+    let mut rows = select.query([day.to_string()])?;
+    let mut units = 0;
+    while let Some(row) = rows.next()? {
+        let (tier, own, granted): (String, Option<i64>, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let of_tier = || Some(tiers.iter().find(|one| one.name == tier)?.limits.day.into());
+        let quota = own.or_else(of_tier).unwrap_or_default();
+        units += u64::try_from(quota.saturating_sub(granted)).unwrap_or_default();
+    }
+    Ok(units)
 }

@@ -5,7 +5,7 @@ use std::fs;
 use tempfile::TempDir;
 
 use super::*;
-use crate::embedded::maintenance::{self, ImportOptions};
+use crate::embedded::maintenance;
 use crate::{OwnerChangeKind, OwnerRefusal};
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::OwnerId;
@@ -64,7 +64,7 @@ fn a_backup_contains_closed_applications() {
     maintenance::back_up(directory.path(), &backup, false).unwrap();
     drop(store);
     let restored = TempDir::new().unwrap();
-    maintenance::import(restored.path(), &backup, &ImportOptions::default(), NOW).unwrap();
+    maintenance::import(restored.path(), &backup, &RESTORE, NOW).unwrap();
     assert!(is_used_today(&restored, owner));
 }
 
@@ -79,6 +79,6 @@ fn an_export_contains_neither_address_nor_digest_of_a_deleted_account() {
     assert!(text.contains(&owner.to_string()), "the audit trail is exported");
     assert!(!text.contains(MAILBOX) && !text.contains(&Digest::of(MAILBOX).to_string()), "{text}");
     let restored = TempDir::new().unwrap();
-    maintenance::import(restored.path(), &lines, &ImportOptions::default(), NOW).unwrap();
+    maintenance::import(restored.path(), &lines, &RESTORE, NOW).unwrap();
     assert!(maintenance::check(restored.path(), NOW).unwrap().is_sound());
 }

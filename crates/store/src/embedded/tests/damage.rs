@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::OwnLimits;
 use crate::embedded::fault::{OpenFile, StoreFault};
-use crate::embedded::maintenance::{self, ImportOptions};
+use crate::embedded::maintenance;
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::Digest;
 
@@ -78,8 +78,7 @@ fn truncated_file_is_refused_and_restored_from_its_backup() {
         opened(filled.directory.path(), &filled.bytes[..length]).unwrap_err();
         let backup = filled.elsewhere.path().join("backup.db");
         let now = NOW.plus(std::time::Duration::from_secs(u64::try_from(length).unwrap()));
-        let imported =
-            maintenance::import(filled.directory.path(), &backup, &ImportOptions::default(), now).unwrap();
+        let imported = maintenance::import(filled.directory.path(), &backup, &RESTORE, now).unwrap();
         assert!(!imported.unknown.is_empty(), "{length}: nothing was said of what is lost");
         assert_eq!(fs::read(imported.aside.unwrap()).unwrap(), filled.bytes[..length]);
         let store = Embedded::open(filled.directory.path()).unwrap();
@@ -130,8 +129,7 @@ fn readable_records_of_a_damaged_file_can_be_exported_and_imported() {
     assert!(!exported.left_out.is_empty());
     assert!(exported.counts.applications > 100, "{exported:?}");
 
-    let imported =
-        maintenance::import(filled.directory.path(), &salvaged, &ImportOptions::default(), NOW).unwrap();
+    let imported = maintenance::import(filled.directory.path(), &salvaged, &RESTORE, NOW).unwrap();
     assert_eq!(imported.report.applications, exported.counts.applications);
     let store = Embedded::open(filled.directory.path()).unwrap();
     let page = wait(store.page(None, 1_000, TODAY)).unwrap();

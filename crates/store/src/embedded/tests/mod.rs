@@ -7,6 +7,7 @@ mod moved_status;
 mod moved_usage;
 mod opening;
 mod personal_data;
+mod restores;
 mod upkeep;
 mod websites;
 
@@ -19,6 +20,7 @@ use pollster::block_on as wait;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
+use super::maintenance::ImportOptions;
 use super::*;
 use crate::conformance::{
     self, LeaseReply, SingleLease as _, a_key, an_id, asking, changing, created, creating,
@@ -31,6 +33,15 @@ use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
 
 const TODAY: Day = Day::from_number(20_413);
+/// Restores a backup or an export, whatever is lost.
+const RESTORE: ImportOptions = ImportOptions {
+    who: String::new(),
+    restores: true,
+    previous: None,
+    reopen_day: true,
+    accept_lost_revocations: true,
+    tiers: Vec::new(),
+};
 
 fn fresh() -> (TempDir, Embedded) {
     let directory = TempDir::new().unwrap();
@@ -40,6 +51,11 @@ fn fresh() -> (TempDir, Embedded) {
 
 fn file(directory: &TempDir) -> std::path::PathBuf {
     directory.path().join(Embedded::FILE_NAME)
+}
+
+fn granted(directory: &TempDir, id: ApplicationId) -> u64 {
+    let store = Embedded::open(directory.path()).unwrap();
+    wait(store.application(id, TODAY)).unwrap().unwrap().granted
 }
 
 /// Edits the file like an operator would.

@@ -3,7 +3,7 @@
 use tempfile::TempDir;
 
 use super::*;
-use crate::embedded::maintenance::{self, ImportOptions};
+use crate::embedded::maintenance;
 use crate::{OwnerChangeKind, OwnerQuery, OwnerStore as _, StoredOwner};
 use scoregate_base::clock::Wall;
 
@@ -25,8 +25,7 @@ fn owners_of_a_backup_keep_their_applications_and_later_suspensions() {
     wait(conformance::changed(&store, owner, OwnerChangeKind::Suspend));
     drop(store);
     let before = owners(&directory);
-    let options = ImportOptions { replace: true, ..ImportOptions::default() };
-    maintenance::import(directory.path(), &backup, &options, NOW).unwrap();
+    maintenance::import(directory.path(), &backup, &RESTORE, NOW).unwrap();
     assert_eq!(owners(&directory), before);
     let suspended = before.iter().find(|found| found.id == owner).unwrap();
     assert_eq!((suspended.suspended_at.is_some(), suspended.applications.len()), (true, 1));

@@ -5,7 +5,7 @@ use std::fs;
 use tempfile::TempDir;
 
 use super::*;
-use crate::embedded::maintenance::{self, ImportOptions};
+use crate::embedded::maintenance;
 use crate::{
     DAY_MINUTES, IncidentState, MessageSubject, NewStatusMessage, StatusHistory, StatusMessage, StatusMinute,
     StatusStore as _,
@@ -33,8 +33,7 @@ fn content(directory: &TempDir) -> (StatusHistory, Vec<StatusMessage>) {
 }
 
 fn import(directory: &TempDir, from: &Path) -> Result<(), String> {
-    let options = ImportOptions { replace: true, ..ImportOptions::default() };
-    maintenance::import(directory.path(), from, &options, NOW).map(drop).map_err(|error| error.to_string())
+    maintenance::import(directory.path(), from, &RESTORE, NOW).map(drop).map_err(|error| error.to_string())
 }
 
 #[test]

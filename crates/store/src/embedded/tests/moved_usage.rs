@@ -5,7 +5,7 @@ use std::fs;
 use tempfile::TempDir;
 
 use super::*;
-use crate::embedded::maintenance::{self, ImportOptions};
+use crate::embedded::maintenance;
 use crate::{
     RequestOutcome, RequestQuery, RequestStore as _, RequestTotal, UsageQuery, UsageStore as _, UsageTotal,
 };
@@ -24,8 +24,7 @@ fn usage(directory: &TempDir) -> u64 {
 }
 
 fn import(directory: &TempDir, from: &Path) -> Result<(), String> {
-    let options = ImportOptions { replace: true, ..ImportOptions::default() };
-    maintenance::import(directory.path(), from, &options, NOW).map(drop).map_err(|error| error.to_string())
+    maintenance::import(directory.path(), from, &RESTORE, NOW).map(drop).map_err(|error| error.to_string())
 }
 
 #[test]

@@ -1,15 +1,14 @@
-//! Checks, backups, exports and imports.
+//! Checks, backups, exports, and the steps of an import.
 
 use std::os::unix::fs::PermissionsExt as _;
 
 use crate::OwnLimits;
-use crate::embedded::maintenance::{self, ImportOptions, ImportSummary, MaintenanceError, swap};
+use crate::embedded::maintenance::{self, ImportSummary, MaintenanceError, swap};
 use scoregate_base::clock::Wall;
 
 use super::*;
 
 const NOW: Wall = Wall::from_seconds(20_413 * 86_400 + 43_200);
-const REPLACE: ImportOptions = ImportOptions { who: String::new(), replace: true, forfeit_today: false };
 
 fn import(
     directory: &TempDir,
@@ -17,30 +16,6 @@ fn import(
     options: &ImportOptions,
 ) -> Result<ImportSummary, MaintenanceError> {
     maintenance::import(directory.path(), from, options, NOW)
-}
-
-fn granted(directory: &TempDir, id: ApplicationId) -> u64 {
-    let store = Embedded::open(directory.path()).unwrap();
-    wait(store.application(id, TODAY)).unwrap().unwrap().granted
-}
-
-#[test]
-fn grants_of_an_application_survive_a_backup_without_it() {
-    let (directory, store) = fresh();
-    wait(created(&store));
-    let backup = directory.path().join("older.db");
-    maintenance::back_up(directory.path(), &backup, false).unwrap();
-    let id = wait(created(&store));
-    wait(store.lease(asking(id, TODAY, 10, 10))).unwrap();
-    drop(store);
-    import(&directory, &backup, &REPLACE).unwrap();
-    let report = maintenance::check(directory.path(), NOW).unwrap();
-    assert!(report.faults.is_empty() && report.unreadable.is_empty(), "{report:?}");
-    let store = Embedded::open(directory.path()).unwrap();
-    // Restored, as by an import of keys.
-    assert_eq!(wait(store.change(creating(id))).unwrap().granted, 10);
-    let lease = wait(store.lease(asking(id, TODAY, 1, 10))).unwrap();
-    assert_eq!(lease, LeaseReply::Granted { units: 0, total: 10 });
 }
 
 #[test]
@@ -210,7 +185,7 @@ fn exports_and_backups_contain_everything() {
     maintenance::export(&file(&directory), false, &mut fs::File::create(&lines).unwrap(), NOW).unwrap();
     for from in [&backup, &lines] {
         let other = TempDir::new().unwrap();
-        let imported = import(&other, from, &ImportOptions::default()).unwrap();
+        let imported = import(&other, from, &RESTORE).unwrap();
         assert!(imported.aside.is_none() && imported.unknown.len() == 1, "{imported:?}");
         let mut there = content(&other);
         let last = there.pop().unwrap();
@@ -248,49 +223,56 @@ fn a_truncated_or_changed_export_is_rejected_and_nothing_changes() {
 }
 
 #[test]
-fn older_backup_grants_nothing_twice_and_keeps_keys_revoked() {
+fn dated_backups_are_removed_except_the_newest_and_other_files_remain() {
     let (directory, store) = fresh();
-    let (id, revoked) = (wait(created(&store)), wait(created(&store)));
-    let backup = directory.path().join("backup.db");
-    maintenance::back_up(directory.path(), &backup, false).unwrap();
-    wait(store.lease(asking(id, TODAY, 10, 10))).unwrap();
-    let tomorrow = Day::from_number(TODAY.number() + 1);
-    let newer = wait(created(&store));
-    wait(store.lease(asking(newer, tomorrow, 1, 10))).unwrap();
-    wait(store.change(changing(revoked, ChangeKind::RevokeAll))).unwrap();
-    drop(store);
-    assert!(matches!(
-        import(&directory, &backup, &ImportOptions::default()),
-        Err(MaintenanceError::InUse { applications: 3, .. })
-    ));
-    let imported = import(&directory, &backup, &REPLACE).unwrap();
-    assert_eq!(
-        (imported.still_revoked, imported.only_aside, imported.unknown.len()),
-        (1, 1, 0),
-        "{imported:?}"
-    );
-    assert_eq!(granted(&directory, id), 10);
-    let store = Embedded::open(directory.path()).unwrap();
-    assert_eq!(wait(store.day()).unwrap(), Some(tomorrow), "a day that was closed stays closed");
-    assert!(wait(store.application(revoked, TODAY)).unwrap().unwrap().keys[0].revoked_at.is_some());
+    wait(created(&store));
+    let place = TempDir::new().unwrap();
+    let [other, half] = ["scoregate-old.db", "scoregate-2025-11-21T120000Z.db.half"];
+    for name in [other, half] {
+        fs::write(place.path().join(name), "").unwrap();
+    }
+    let keep = std::num::NonZeroUsize::new(2).unwrap();
+    // The last clock is behind: its backup is not the newest by name.
+    for hour in [1, 2, 3, 0] {
+        let path = maintenance::dated(place.path(), NOW.plus(std::time::Duration::from_hours(hour))).unwrap();
+        maintenance::back_up(directory.path(), &path, false).unwrap();
+        maintenance::prune(&path, keep).unwrap();
+    }
+    let left = fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut left: Vec<_> = left.map(|name| name.into_string().unwrap()).collect();
+    left.sort();
+    assert_eq!(left, ["scoregate-2025-11-21T120000Z.db", "scoregate-2025-11-21T150000Z.db", other]);
+    let unmounted = maintenance::dated(&place.path().join("unmounted"), NOW).unwrap_err();
+    assert!(matches!(unmounted, MaintenanceError::Unwritable { .. }), "{unmounted}");
 }
 
 #[test]
-fn forfeited_day_grants_no_units_and_the_next_day_does() {
+fn a_backup_is_verified_by_its_content_and_an_export_by_its_checksum() {
     let (directory, store) = fresh();
     let id = wait(created(&store));
-    let backup = directory.path().join("backup.db");
-    maintenance::back_up(directory.path(), &backup, false).unwrap();
+    wait(store.lease(asking(id, TODAY, 7, 1_000))).unwrap();
     drop(store);
-    fs::write(file(&directory), "").unwrap();
-    let options = ImportOptions { forfeit_today: true, ..ImportOptions::default() };
-    assert_eq!(import(&directory, &backup, &options).unwrap().forfeited, Some(TODAY));
-    let store = Embedded::open(directory.path()).unwrap();
-    let lease = wait(store.lease(asking(id, TODAY, 5, 250_000))).unwrap();
-    assert_eq!(lease, LeaseReply::Granted { units: 0, total: u64::from(u32::MAX) });
-    let tomorrow = Day::from_number(TODAY.number() + 1);
-    let lease = wait(store.lease(asking(id, tomorrow, 5, 10))).unwrap();
-    assert_eq!(lease, LeaseReply::Granted { units: 5, total: 5 });
+    let place = TempDir::new().unwrap();
+    let (backup, lines) = (place.path().join("backup"), place.path().join("lines"));
+    maintenance::back_up(directory.path(), &backup, false).unwrap();
+    maintenance::export(&file(&directory), false, &mut fs::File::create(&lines).unwrap(), NOW).unwrap();
+    for from in [&backup, &lines] {
+        let found = maintenance::verify(from).unwrap();
+        assert!(found.is_sound() && found.path == *from && found.bytes == fs::metadata(from).unwrap().len());
+        assert_eq!((found.applications, found.newest_day, found.granted), (1, Some(TODAY), 7));
+        let bytes = fs::read(from).unwrap();
+        let half = bytes.len() / 2;
+        let flipped = [&bytes[..half], &[bytes[half] ^ 0x40], &bytes[half + 1..]].concat();
+        let changed_page = [&bytes[..half], &[0xA5; 100], &bytes[half + 100..]].concat();
+        for damaged in
+            [&bytes[..half], if from == &lines { &flipped } else { &changed_page }, b"", b"dear diary"]
+        {
+            fs::write(from, damaged).unwrap();
+            let sound = maintenance::verify(from).is_ok_and(|found| found.is_sound());
+            assert!(!sound, "{} bytes of {from:?}", damaged.len());
+        }
+    }
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 2, "nothing is left beside them");
 }
 
 #[test]
@@ -320,7 +302,7 @@ fn a_crash_between_any_two_steps_of_an_import_leaves_the_old_store_or_the_new_on
         if taken > 0 {
             assert_eq!(fs::read(left.path().join("scoregate.db.aside-X-wal")).unwrap(), log);
             let again = TempDir::new().unwrap();
-            import(&again, &left.path().join("scoregate.db.aside-X"), &ImportOptions::default()).unwrap();
+            import(&again, &left.path().join("scoregate.db.aside-X"), &RESTORE).unwrap();
             assert!(content(&again)[0].contains(&old.to_string()), "the old one is whole where it lies");
         }
     }
@@ -338,7 +320,7 @@ fn only_stores_are_imported() {
     let half = other.path().join("half");
     fs::write(&half, &fs::read(&newer).unwrap()[..8192]).unwrap();
     for from in [&text, &half, &newer, &other.path().join("nothing")] {
-        let refused = import(&other, from, &ImportOptions::default()).unwrap_err();
+        let refused = import(&other, from, &RESTORE).unwrap_err();
         let is_clear = matches!(
             refused,
             MaintenanceError::Unfit { .. } | MaintenanceError::Store(StoreError::Newer { .. })
@@ -346,45 +328,15 @@ fn only_stores_are_imported() {
         assert!(is_clear, "{refused}");
     }
     assert!(!file(&other).exists());
-    // A newer store is replaced by an older backup only with an option.
+    // Only a restore replaces a newer store, and only it takes a backup.
     let (older, store) = fresh();
     wait(created(&store));
     drop(store);
-    let refused = import(&directory, &file(&older), &ImportOptions::default()).unwrap_err();
+    let lines = other.path().join("lines");
+    maintenance::export(&file(&older), false, &mut fs::File::create(&lines).unwrap(), NOW).unwrap();
+    let refused = import(&directory, &lines, &ImportOptions::default()).unwrap_err();
     assert!(matches!(refused, MaintenanceError::Store(StoreError::Newer { .. })), "{refused}");
-    import(&directory, &file(&older), &REPLACE).unwrap();
-}
-
-#[test]
-fn missing_file_is_reported_and_replaced_by_a_backup() {
-    let (directory, store) = fresh();
-    wait(created(&store));
-    drop(store);
-    let backup = directory.path().join("scoregate.db.v1.bak");
-    maintenance::back_up(directory.path(), &backup, false).unwrap();
-    fs::remove_file(file(&directory)).unwrap();
-    let checked = maintenance::check(directory.path(), NOW);
-    let Err(MaintenanceError::Store(StoreError::Damaged { reason, .. })) = &checked else {
-        panic!("{checked:?}")
-    };
-    assert!(reason.contains("scoregate.db.v1.bak"), "{reason}");
-    let imported = import(&directory, &backup, &ImportOptions::default()).unwrap();
-    assert_eq!((imported.report.applications, imported.aside, imported.unknown.len()), (1, None, 1));
-}
-
-#[test]
-fn older_backup_keeps_rotated_keys_expired() {
-    let (directory, store) = fresh();
-    let id = wait(created(&store));
-    let backup = directory.path().join("backup.db");
-    maintenance::back_up(directory.path(), &backup, false).unwrap();
-    let end = NOW.plus(std::time::Duration::from_hours(1));
-    let rotate = ChangeKind::Rotate { key: a_key("newer"), retire_others_at: end, allowance: None };
-    wait(store.change(changing(id, rotate))).unwrap();
-    drop(store);
-    let imported = import(&directory, &backup, &REPLACE).unwrap();
-    assert_eq!((imported.still_ended, imported.still_revoked, imported.only_aside), (1, 0, 1));
-    let store = Embedded::open(directory.path()).unwrap();
-    let keys = wait(store.application(id, TODAY)).unwrap().unwrap().keys;
-    assert_eq!(keys.iter().map(|key| key.expires_at).collect::<Vec<_>>(), [Some(end)]);
+    let refused = import(&other, &file(&older), &ImportOptions::default()).unwrap_err();
+    assert!(refused.to_string().contains("use `scoregate store restore`"), "{refused}");
+    import(&directory, &file(&older), &RESTORE).unwrap();
 }

@@ -5,16 +5,14 @@ use std::fs;
 use tempfile::TempDir;
 
 use super::*;
-use crate::embedded::maintenance::{self, ImportOptions};
+use crate::embedded::maintenance;
 use scoregate_base::clock::Wall;
 
 const NOW: Wall = Wall::from_seconds(20_413 * 86_400 + 43_200);
 const URL: &str = "https://example.org/?a=b";
 
 fn import(directory: &TempDir, from: &Path) -> Result<(), String> {
-    maintenance::import(directory.path(), from, &ImportOptions::default(), NOW)
-        .map(drop)
-        .map_err(|error| error.to_string())
+    maintenance::import(directory.path(), from, &RESTORE, NOW).map(drop).map_err(|error| error.to_string())
 }
 
 fn export(from: &Path, to: &Path) -> String {

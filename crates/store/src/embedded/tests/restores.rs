@@ -1,0 +1,163 @@
+//! Restores: what is carried over from the previous store, and what happens without it.
+
+use std::path::PathBuf;
+
+use crate::OwnLimits;
+use crate::embedded::maintenance::{self, ImportSummary, ImportedDay, MaintenanceError};
+use scoregate_base::clock::Wall;
+
+use super::*;
+
+const NOW: Wall = Wall::from_seconds(20_413 * 86_400 + 43_200);
+
+fn import(
+    directory: &TempDir,
+    from: &Path,
+    options: &ImportOptions,
+) -> Result<ImportSummary, MaintenanceError> {
+    maintenance::import(directory.path(), from, options, NOW)
+}
+
+#[test]
+fn grants_of_an_application_survive_a_backup_without_it() {
+    let (directory, store) = fresh();
+    wait(created(&store));
+    let backup = directory.path().join("older.db");
+    maintenance::back_up(directory.path(), &backup, false).unwrap();
+    let id = wait(created(&store));
+    wait(store.lease(asking(id, TODAY, 10, 10))).unwrap();
+    drop(store);
+    import(&directory, &backup, &RESTORE).unwrap();
+    let report = maintenance::check(directory.path(), NOW).unwrap();
+    assert!(report.faults.is_empty() && report.unreadable.is_empty(), "{report:?}");
+    let store = Embedded::open(directory.path()).unwrap();
+    // Restored, as by an import of keys.
+    assert_eq!(wait(store.change(creating(id))).unwrap().granted, 10);
+    let lease = wait(store.lease(asking(id, TODAY, 1, 10))).unwrap();
+    assert_eq!(lease, LeaseReply::Granted { units: 0, total: 10 });
+}
+
+#[test]
+fn older_backup_grants_nothing_twice_and_keeps_keys_revoked() {
+    let (directory, store) = fresh();
+    let (id, revoked) = (wait(created(&store)), wait(created(&store)));
+    let backup = directory.path().join("backup.db");
+    maintenance::back_up(directory.path(), &backup, false).unwrap();
+    wait(store.lease(asking(id, TODAY, 10, 10))).unwrap();
+    let tomorrow = Day::from_number(TODAY.number() + 1);
+    let newer = wait(created(&store));
+    wait(store.lease(asking(newer, tomorrow, 1, 10))).unwrap();
+    wait(store.change(changing(revoked, ChangeKind::RevokeAll))).unwrap();
+    drop(store);
+    let lines = directory.path().join("lines");
+    maintenance::export(&file(&directory), false, &mut fs::File::create(&lines).unwrap(), NOW).unwrap();
+    assert!(matches!(
+        import(&directory, &lines, &ImportOptions::default()),
+        Err(MaintenanceError::InUse { applications: 3, .. })
+    ));
+    let imported = import(&directory, &backup, &RESTORE).unwrap();
+    assert_eq!(
+        (imported.still_revoked, imported.only_aside, imported.unknown.len()),
+        (1, 1, 0),
+        "{imported:?}"
+    );
+    assert_eq!(granted(&directory, id), 10);
+    let store = Embedded::open(directory.path()).unwrap();
+    assert_eq!(wait(store.day()).unwrap(), Some(tomorrow), "a day that was closed stays closed");
+    assert!(wait(store.application(revoked, TODAY)).unwrap().unwrap().keys[0].revoked_at.is_some());
+}
+
+/// A store with an application that had 4 units before a backup and 6 after it, whose tier was changed since.
+fn changed_since_backup(quota: u32) -> (TempDir, PathBuf, ApplicationId) {
+    let (directory, store) = fresh();
+    let id = wait(created(&store));
+    wait(store.lease(asking(id, TODAY, 4, quota))).unwrap();
+    let backup = directory.path().join("backup.db");
+    maintenance::back_up(directory.path(), &backup, false).unwrap();
+    wait(store.lease(asking(id, TODAY, 6, quota))).unwrap();
+    let own = OwnLimits { minute: None, day: Some(12) };
+    wait(store.change(changing(id, ChangeKind::SetTier { tier: "pro".into() }))).unwrap();
+    wait(store.change(changing(id, ChangeKind::SetLimits { own }))).unwrap();
+    (directory, backup, id)
+}
+
+#[test]
+fn a_restore_without_the_previous_store_closes_the_day_and_needs_consent_to_lost_revocations() {
+    let (_directory, backup, id) = changed_since_backup(250_000);
+    let other = TempDir::new().unwrap();
+    let refused =
+        import(&other, &backup, &ImportOptions { restores: true, ..Default::default() }).unwrap_err();
+    let MaintenanceError::LostRevocations { after: Some(at), .. } = &refused else { panic!("{refused}") };
+    assert!(refused.is_input() && refused.to_string().contains(&at.rfc3339()), "{refused}");
+    assert_eq!(fs::read_dir(other.path()).unwrap().count(), 0, "nothing is left");
+
+    let options = ImportOptions { reopen_day: false, ..RESTORE };
+    let imported = import(&other, &backup, &options).unwrap();
+    assert_eq!((imported.day, imported.last_change), (ImportedDay::Closed(TODAY), Some(*at)));
+    let store = Embedded::open(other.path()).unwrap();
+    let lease = wait(store.lease(asking(id, TODAY, 5, 250_000))).unwrap();
+    assert_eq!(lease, LeaseReply::Granted { units: 0, total: u64::from(u32::MAX) });
+    let tomorrow = Day::from_number(TODAY.number() + 1);
+    let lease = wait(store.lease(asking(id, tomorrow, 5, 10))).unwrap();
+    assert_eq!(lease, LeaseReply::Granted { units: 5, total: 5 });
+}
+
+#[test]
+fn a_reopened_day_has_the_bound_of_units_that_may_be_granted_twice() {
+    let (_directory, backup, id) = changed_since_backup(10);
+    let other = TempDir::new().unwrap();
+    let options = ImportOptions { tiers: scoregate_base::keys::standard_tiers(), ..RESTORE };
+    let imported = import(&other, &backup, &options).unwrap();
+    assert_eq!(imported.day, ImportedDay::Reopened(TODAY, 10 - 4), "the Free quota less what the backup has");
+    assert_eq!(granted(&other, id), 4);
+}
+
+#[test]
+fn the_store_of_the_previous_server_is_named_for_a_restore_elsewhere() {
+    let (directory, backup, id) = changed_since_backup(10);
+    let other = TempDir::new().unwrap();
+    let previous = Some(directory.path().to_owned());
+    let options = ImportOptions { restores: true, previous, ..Default::default() };
+    let imported = import(&other, &backup, &options).unwrap();
+    assert_eq!((imported.day, imported.still_limited), (ImportedDay::Complete, 1));
+    let store = Embedded::open(other.path()).unwrap();
+    let found = wait(store.application(id, TODAY)).unwrap().unwrap();
+    assert_eq!((found.tier.as_str(), found.own.day, found.granted), ("pro", Some(12), 10));
+    let nowhere = ImportOptions { previous: Some(other.path().join("nowhere")), ..options };
+    let refused = import(&TempDir::new().unwrap(), &backup, &nowhere).unwrap_err();
+    assert!(matches!(refused, MaintenanceError::NoStore(_)), "{refused}");
+}
+
+#[test]
+fn missing_file_is_reported_and_replaced_by_a_backup() {
+    let (directory, store) = fresh();
+    wait(created(&store));
+    drop(store);
+    let backup = directory.path().join("scoregate.db.v1.bak");
+    maintenance::back_up(directory.path(), &backup, false).unwrap();
+    fs::remove_file(file(&directory)).unwrap();
+    let checked = maintenance::check(directory.path(), NOW);
+    let Err(MaintenanceError::Store(StoreError::Damaged { reason, .. })) = &checked else {
+        panic!("{checked:?}")
+    };
+    assert!(reason.contains("scoregate.db.v1.bak"), "{reason}");
+    let imported = import(&directory, &backup, &RESTORE).unwrap();
+    assert_eq!((imported.report.applications, imported.aside, imported.unknown.len()), (1, None, 1));
+}
+
+#[test]
+fn older_backup_keeps_rotated_keys_expired() {
+    let (directory, store) = fresh();
+    let id = wait(created(&store));
+    let backup = directory.path().join("backup.db");
+    maintenance::back_up(directory.path(), &backup, false).unwrap();
+    let end = NOW.plus(std::time::Duration::from_hours(1));
+    let rotate = ChangeKind::Rotate { key: a_key("newer"), retire_others_at: end, allowance: None };
+    wait(store.change(changing(id, rotate))).unwrap();
+    drop(store);
+    let imported = import(&directory, &backup, &RESTORE).unwrap();
+    assert_eq!((imported.still_ended, imported.still_revoked, imported.only_aside), (1, 0, 1));
+    let store = Embedded::open(directory.path()).unwrap();
+    let keys = wait(store.application(id, TODAY)).unwrap().unwrap().keys;
+    assert_eq!(keys.iter().map(|key| key.expires_at).collect::<Vec<_>>(), [Some(end)]);
+}

@@ -1,0 +1,126 @@
+//! A restore with the real program: a backup under load, a kill, and a new data directory.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::load_clients::{CallerGroup, TARGET, Wire, prepare, remaining, run_load};
+use crate::program::{BUILT_IN, CommandOutput, Keys, Program, run, sql_on, within_one_day};
+
+/// Sizes of the daily quotas.
+const QUOTAS: [u32; 2] = [250_000, 400];
+const GRANTED: &str = "SELECT sum(granted) FROM ledger";
+const USED: &str =
+    "SELECT sum(units) FROM (SELECT units FROM usage_days UNION ALL SELECT units FROM usage_nodes)";
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+fn store(directory: &Path, arguments: &[&str]) -> CommandOutput {
+    run(&[&["store"], arguments, &["--data-dir", text(directory)]].concat())
+}
+
+fn sum(file: &Path, statement: &str) -> u64 {
+    sql_on(file, statement).unwrap().trim().parse().unwrap()
+}
+
+#[test]
+fn a_backup_made_under_load_is_restored_elsewhere_after_a_kill() {
+    within_one_day(|| {
+        let (old, backups) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        let clients = prepare(old.path(), &QUOTAS.map(|quota| ("pro", quota)));
+        let [busy, revoked] = clients.as_slice() else { unreachable!() };
+        // A clean end stores the usage, so that the backup has some.
+        let program = Program::serve(old.path(), &BUILT_IN);
+        let status = |program: &Program, key: &str| {
+            Wire::open(program.public()).unwrap().get(TARGET, key).status_and_code()
+        };
+        let served = ["first", "second"].map(|_| status(&program, &busy.key).0);
+        assert_eq!(served, [200, 200]);
+        program.stop().with(0);
+
+        let program = Program::serve(old.path(), &BUILT_IN);
+        let group = CallerGroup { load_client: busy, callers: 4, most: QUOTAS[0], reconnects: false };
+        let (tallies, reached) = run_load(program.public(), &[group], 100, || {
+            store(old.path(), &["backup", "--to", text(backups.path()), "--keep", "2"]).with(0);
+            Keys(old.path()).run(&["revoke", &revoked.id.to_string()]).with(0);
+            program.signal("KILL");
+        });
+        assert!(reached);
+        drop(program);
+        let delivered = 2 + tallies[0].delivered;
+        let files: Vec<PathBuf> =
+            fs::read_dir(backups.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let [backup] = files.as_slice() else { panic!("{files:?}") };
+        let verified = run(&["store", "verify-backup", text(backup)]).with(0).out;
+        assert!(verified.contains("applications       2"), "{verified}");
+        let [granted, used] = [GRANTED, USED].map(|statement| sum(backup, statement));
+        assert!(granted > 2 && used >= 2, "{granted} {used}");
+
+        // Nothing is restored without a word about the lost revocation.
+        let new = TempDir::new().unwrap();
+        let refused = store(new.path(), &["restore", text(backup)]).with(1).err;
+        assert!(
+            refused.contains("last change") && refused.contains("--accept-lost-revocations"),
+            "{refused}"
+        );
+        assert!(!new.path().join("scoregate.db").exists());
+
+        // With the directory of the killed server nothing is lost.
+        let restored =
+            store(new.path(), &["restore", text(backup), "--previous", text(old.path())]).with(0).err;
+        assert!(restored.contains("1 keys that stay revoked"), "{restored}");
+        assert!(sum(&new.path().join("scoregate.db"), USED) >= used);
+        let program = Program::serve(new.path(), &BUILT_IN);
+        let locked =
+            store(&new.path().join("third"), &["restore", text(backup), "--previous", text(new.path())]);
+        assert!(locked.with(1).err.contains("in use by another scoregate"));
+        assert_eq!(status(&program, &revoked.key).0, 401);
+        assert!(remaining(program.public(), busy) <= QUOTAS[0] - delivered);
+        assert_eq!(status(&program, &busy.key).0, 200);
+        program.stop().with(0);
+
+        // Without it the day is closed.
+        let new = TempDir::new().unwrap();
+        let accepted = ["restore", text(backup), "--accept-lost-revocations"];
+        let restored = store(new.path(), &accepted).with(0).err;
+        assert!(restored.contains("is closed") && restored.contains("are lost"), "{restored}");
+        assert_eq!(sum(&new.path().join("scoregate.db"), USED), used);
+        let program = Program::serve(new.path(), &BUILT_IN);
+        for client in &clients {
+            assert_eq!(status(&program, &client.key), (429, "quota_exceeded".into()));
+        }
+        program.stop().with(0);
+
+        // Reopened, it has the units of the backup.
+        let new = TempDir::new().unwrap();
+        let restored = store(new.path(), &[&accepted[..], &["--reopen-day"]].concat()).with(0).err;
+        let bound = u64::from(QUOTAS.iter().sum::<u32>()) - granted;
+        assert!(restored.contains(&format!("up to {bound} units of")), "{restored}");
+        assert_eq!(sum(&new.path().join("scoregate.db"), GRANTED), granted);
+        let program = Program::serve(new.path(), &BUILT_IN);
+        assert_eq!(status(&program, &revoked.key).0, 200, "its revocation is lost");
+        program.stop().with(0);
+    });
+}
+
+#[test]
+fn a_damaged_backup_is_reported_and_not_restored() {
+    let (directory, new) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    prepare(directory.path(), &[("pro", 10)]);
+    let backup = directory.path().join("backup.db");
+    store(directory.path(), &["backup", text(&backup)]).with(0);
+    let mut bytes = fs::read(&backup).unwrap();
+    bytes[4096..4196].fill(0xA5);
+    fs::write(&backup, bytes).unwrap();
+    let verified = run(&["store", "verify-backup", text(&backup)]).with(1);
+    assert!(verified.err.contains("damaged"), "{}", verified.err);
+    store(new.path(), &["restore", text(&backup), "--accept-lost-revocations"]).with(1);
+    assert!(!new.path().join("scoregate.db").exists());
+    run(&["store", "verify-backup", text(&new.path().join("nothing"))]).with(2);
+    for wrong in [["backup", "--to"], ["backup", "--keep"]] {
+        store(directory.path(), &[&wrong[..], &["1"]].concat()).with(1);
+    }
+}
