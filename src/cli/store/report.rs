@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use scoregate_base::clock::Day;
+use scoregate_base::clock::{Day, Wall};
 use scoregate_store::RecordCounts;
 use scoregate_store::maintenance::{
     self, ClosedDays, ExportSummary, ImportSummary, ImportedDay, InspectionReport, close_command, since,
@@ -60,7 +60,7 @@ pub(super) fn print_verified(report: &InspectionReport) -> Exit {
 
 pub(super) fn print_contents(report: &InspectionReport) -> Exit {
     let day = report.newest_day.map_or_else(|| "-".into(), |day| day.to_string());
-    let last_change = report.last_change.map_or_else(|| "-".into(), |at| at.rfc3339());
+    let last_change = report.last_change.map_or_else(|| "-".into(), Wall::rfc3339);
     let fields = [
         ("file", report.path.display().to_string()),
         ("schema", report.format.to_string()),
@@ -90,7 +90,7 @@ fn as_value(report: &InspectionReport) -> serde_json::Value {
         "newest_day": report.newest_day.map(|day| day.to_string()),
         "granted": report.granted,
         "audit": report.audit,
-        "last_change": report.last_change.map(|at| at.rfc3339()),
+        "last_change": report.last_change.map(Wall::rfc3339),
         "bytes": report.bytes,
         "log_bytes": report.log_bytes,
         "faults": report.faults,
@@ -155,13 +155,14 @@ pub(super) fn print_imported(imported: &ImportSummary, restores: bool) -> Exit {
     if let Some(aside) = &imported.aside {
         printer::message(&format!("the previous store is kept as {}", aside.display()));
     }
-    let carried = [
-        ("keys that stay revoked", imported.still_revoked),
-        ("keys that keep an earlier expiry", imported.still_ended),
-        ("applications that keep another tier or other limits", imported.still_limited),
-        ("keys that are only in the previous store", imported.only_aside),
+    let carried = &imported.carried;
+    let facts = [
+        ("keys that stay revoked", carried.revoked),
+        ("keys that keep an earlier expiry", carried.ended),
+        ("applications that keep another tier or other limits", carried.limits),
+        ("keys that are only in the previous store", carried.lost),
     ];
-    for (fact, number) in carried.into_iter().filter(|(_, number)| *number > 0) {
+    for (fact, number) in facts.into_iter().filter(|(_, number)| *number > 0) {
         printer::message(&format!("changes after this backup: {number} {fact}"));
     }
     let unless = if restores { "" } else { ", unless the export closed its store" };
@@ -172,13 +173,13 @@ pub(super) fn print_imported(imported: &ImportSummary, restores: bool) -> Exit {
             day.end().rfc3339()
         )),
         ImportedDay::Reopened(day, units) => {
-            printer::message(&format!("WARNING: up to {units} units of {day} may be granted twice{unless}"))
+            printer::message(&format!("WARNING: up to {units} units of {day} may be granted twice{unless}"));
         }
     }
-    for gap in &imported.unknown {
+    for gap in &carried.gaps {
         printer::message(&format!("unknown: {gap}"));
     }
-    if !imported.unknown.is_empty() {
+    if !carried.gaps.is_empty() {
         let since = since(imported.last_change);
         printer::message(&format!(
             "WARNING: revocations, earlier expiries and tier changes {since} are lost{unless}. Repeat those that you know."

@@ -1,6 +1,7 @@
 //! Runs the commands of `scoregate store`.
 
 use std::io::{self, BufWriter};
+use std::num::NonZeroUsize;
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -52,13 +53,7 @@ fn run_on_file(command: &StoreCommand, config: &Config, now: Wall) -> Exit {
         StoreCommand::Backup { file, to, keep, force } => {
             let path =
                 to.as_deref().map_or_else(|| Ok(file.clone().unwrap_or_default()), |to| dated(to, now));
-            let written = path.and_then(|path| {
-                let report = back_up(directory, &path, *force)?;
-                record_time(directory, now);
-                keep.map_or(Ok(()), |keep| prune(&path, keep))?;
-                Ok(print_contents(&report))
-            });
-            written.unwrap_or_else(failed)
+            path.and_then(|path| write_backup(directory, &path, *keep, *force, now)).unwrap_or_else(failed)
         }
         StoreCommand::Export { file, force, close: true, .. } => {
             while_stopped(directory, |directory| export_and_close(directory, file, *force, now))
@@ -119,6 +114,19 @@ fn import_file(directory: &Path, file: &Path, options: &ImportOptions, now: Wall
     })
 }
 
+fn write_backup(
+    directory: &Path,
+    to: &Path,
+    keep: Option<NonZeroUsize>,
+    force: bool,
+    now: Wall,
+) -> Result<Exit, MaintenanceError> {
+    let report = back_up(directory, to, force)?;
+    record_time(directory, now);
+    keep.map_or(Ok(()), |keep| prune(to, keep))?;
+    Ok(print_contents(&report))
+}
+
 /// Exports the store of a stopped server and puts it out of use.
 fn export_and_close(directory: &Path, to: &Path, force: bool, now: Wall) -> Result<Exit, MaintenanceError> {
     if to == Path::new("-") {
@@ -162,17 +170,8 @@ fn record_time(directory: &Path, now: Wall) {
 fn failed(error: MaintenanceError) -> Exit {
     let is_input = error.is_input();
     // Not wrapped, so that `printer::fault` finds the repair steps.
-    let error = match error {
-        MaintenanceError::Store(error) => error.into(),
-        error @ (MaintenanceError::NoStore(_)
-        | MaintenanceError::IsThere(_)
-        | MaintenanceError::Exists(_)
-        | MaintenanceError::InUse { .. }
-        | MaintenanceError::Unfit { .. }
-        | MaintenanceError::LostRevocations { .. }
-        | MaintenanceError::OtherDay { .. }
-        | MaintenanceError::Unwritable { .. }) => anyhow::Error::from(error),
-    };
+    let error =
+        if let MaintenanceError::Store(error) = error { error.into() } else { anyhow::Error::from(error) };
     if is_input { printer::input_error(&error.to_string()) } else { printer::fault(&error) }
 }
 

@@ -34,10 +34,9 @@ fn a_backup_made_under_load_is_restored_elsewhere_after_a_kill() {
         let [busy, revoked] = clients.as_slice() else { unreachable!() };
         // A clean end stores the usage, so that the backup has some.
         let program = Program::serve(old.path(), &BUILT_IN);
-        let status = |program: &Program, key: &str| {
-            Wire::open(program.public()).unwrap().get(TARGET, key).status_and_code()
-        };
-        let served = ["first", "second"].map(|_| status(&program, &busy.key).0);
+        let address = program.public();
+        let status = |address, key: &str| Wire::open(address).unwrap().get(TARGET, key).status_and_code();
+        let served = ["first", "second"].map(|_| status(address, &busy.key).0);
         assert_eq!(served, [200, 200]);
         program.stop().with(0);
 
@@ -74,12 +73,13 @@ fn a_backup_made_under_load_is_restored_elsewhere_after_a_kill() {
         assert!(restored.contains("1 keys that stay revoked"), "{restored}");
         assert!(sum(&new.path().join("scoregate.db"), USED) >= used);
         let program = Program::serve(new.path(), &BUILT_IN);
+        let address = program.public();
         let locked =
             store(&new.path().join("third"), &["restore", text(backup), "--previous", text(new.path())]);
         assert!(locked.with(1).err.contains("in use by another scoregate"));
-        assert_eq!(status(&program, &revoked.key).0, 401);
-        assert!(remaining(program.public(), busy) <= QUOTAS[0] - delivered);
-        assert_eq!(status(&program, &busy.key).0, 200);
+        assert_eq!(status(address, &revoked.key).0, 401);
+        assert!(remaining(address, busy) <= QUOTAS[0] - delivered);
+        assert_eq!(status(address, &busy.key).0, 200);
         program.stop().with(0);
 
         // Without it the day is closed.
@@ -89,8 +89,9 @@ fn a_backup_made_under_load_is_restored_elsewhere_after_a_kill() {
         assert!(restored.contains("is closed") && restored.contains("are lost"), "{restored}");
         assert_eq!(sum(&new.path().join("scoregate.db"), USED), used);
         let program = Program::serve(new.path(), &BUILT_IN);
+        let address = program.public();
         for client in &clients {
-            assert_eq!(status(&program, &client.key), (429, "quota_exceeded".into()));
+            assert_eq!(status(address, &client.key), (429, "quota_exceeded".into()));
         }
         program.stop().with(0);
 
@@ -101,7 +102,8 @@ fn a_backup_made_under_load_is_restored_elsewhere_after_a_kill() {
         assert!(restored.contains(&format!("up to {bound} units of")), "{restored}");
         assert_eq!(sum(&new.path().join("scoregate.db"), GRANTED), granted);
         let program = Program::serve(new.path(), &BUILT_IN);
-        assert_eq!(status(&program, &revoked.key).0, 200, "its revocation is lost");
+        let address = program.public();
+        assert_eq!(status(address, &revoked.key).0, 200, "its revocation is lost");
         program.stop().with(0);
     });
 }

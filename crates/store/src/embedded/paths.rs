@@ -174,16 +174,8 @@ fn file_name(path: &Path) -> String {
 
 /// Commands that recover from a store that cannot be used; `None` for other errors.
 pub fn recovery_steps(error: &StoreError) -> Option<String> {
-    let path = match error {
-        StoreError::Damaged { path, .. } | StoreError::Newer { path, .. } => Path::new(path),
-        StoreError::UnknownApplication(_)
-        | StoreError::UnknownKey(_)
-        | StoreError::UnknownIncident(_)
-        | StoreError::IncidentResolved(_)
-        | StoreError::Owner(_)
-        | StoreError::Exists(_)
-        | StoreError::Unavailable { .. } => return None,
-    };
+    let (StoreError::Damaged { path, .. } | StoreError::Newer { path, .. }) = error else { return None };
+    let path = Path::new(path);
     let here = quoted(path.parent().unwrap_or(Path::new(".")));
     if let Some(steps) = closed(path, &here) {
         return Some(steps);
@@ -192,12 +184,12 @@ pub fn recovery_steps(error: &StoreError) -> Option<String> {
         "The file is unchanged. To recover, with the server stopped:".to_owned(),
         format!("  scoregate store check --data-dir {here}"),
     ];
-    let restore =
-        |from: &Path, why: &str| format!("  scoregate store restore {} --data-dir {here}{why}", quoted(from));
+    let restore = |from: &Path| format!("  scoregate store restore {} --data-dir {here}", quoted(from));
     let backups = backups(path);
     for (index, (backup, at)) in backups.iter().enumerate() {
         let label = if index == 0 { "" } else { "or older: " };
-        lines.push(restore(backup, &format!("   # {label}written {}", at.rfc3339())));
+        lines.push(format!("  # {label}written {}", at.rfc3339()));
+        lines.push(restore(backup));
     }
     if backups.is_empty() && path.exists() {
         let salvaged = with_suffix(path, ".salvaged.jsonl");
@@ -206,7 +198,7 @@ pub fn recovery_steps(error: &StoreError) -> Option<String> {
                 .into(),
         );
         lines.push(format!("  scoregate store export {} --damaged {}", quoted(&salvaged), quoted(path)));
-        lines.push(restore(&salvaged, ""));
+        lines.push(restore(&salvaged));
     }
     if !path.exists() {
         lines.extend(missing(path, &here));

@@ -55,12 +55,11 @@ fn copied(path: &Path, half: &Path, to: &Path) -> Result<InspectionReport, Maint
         remove_database(half)?;
         file::copy(store, half)
     });
-    copied.map_err(|fault| match fault {
-        StoreFault::Disk(source) => MaintenanceError::Unwritable { path: to.to_owned(), source },
-        other @ (StoreFault::Sql(_)
-        | StoreFault::Record(_)
-        | StoreFault::Disorder
-        | StoreFault::Refused(_)) => other.into_error("be copied", path).into(),
+    copied.map_err(|fault| {
+        if let StoreFault::Disk(source) = fault {
+            return MaintenanceError::Unwritable { path: to.to_owned(), source };
+        }
+        fault.into_error("be copied", path).into()
     })?;
     let mut report = inspect::at(half).map_err(|fault| fault.into_error("read the copy", half))?;
     to.clone_into(&mut report.path);

@@ -50,16 +50,13 @@ pub fn export(
         Ok(exported)
     };
     let done = if damaged { read_only::at_damaged(path, &mut work) } else { read_only::at(path, &mut work) };
-    done.map_err(|fault| match fault {
-        StoreFault::Record(reason) if !damaged => {
-            let hint = "`--damaged` with the file's name leaves out what cannot be read";
-            StoreFault::Record(format!("{reason}; {hint}")).into_error("be exported", path).into()
+    done.map_err(|mut fault| {
+        if let StoreFault::Record(reason) = &mut fault
+            && !damaged
+        {
+            reason.push_str("; `--damaged` with the file's name leaves out what cannot be read");
         }
-        fault @ (StoreFault::Sql(_)
-        | StoreFault::Disk(_)
-        | StoreFault::Record(_)
-        | StoreFault::Disorder
-        | StoreFault::Refused(_)) => fault.into_error("be exported", path).into(),
+        fault.into_error("be exported", path).into()
     })
 }
 

@@ -14,6 +14,7 @@ use super::super::{audit, ledger};
 use super::inspect::{self, InspectionReport};
 use super::maintenance_error::MaintenanceError;
 use super::store_file::{file_in, is_the_store};
+use super::transfer::TransferSummary;
 use super::{load, swap, transfer};
 use crate::StoreError;
 use scoregate_base::clock::{Day, Wall};
@@ -44,16 +45,8 @@ pub struct ImportSummary {
     pub report: InspectionReport,
     /// The path of the replaced store.
     pub aside: Option<PathBuf>,
-    /// Keys that stay revoked, although the imported file has them in force.
-    pub still_revoked: u64,
-    /// Keys that keep an earlier expiry set since, for example by a rotation.
-    pub still_ended: u64,
-    /// Applications that keep a tier or limits set since.
-    pub still_limited: u64,
-    /// Keys of the replaced store that the imported file does not contain.
-    pub only_aside: u64,
-    /// Why grants and revocations since the backup are unknown; empty if all are known.
-    pub unknown: Vec<String>,
+    /// What it keeps of the previous store.
+    pub carried: TransferSummary,
     /// The last change in the file.
     pub last_change: Option<Wall>,
     /// The current day.
@@ -150,8 +143,8 @@ fn make(
     now: Wall,
 ) -> Result<ImportSummary, MaintenanceError> {
     let rejected = |reason: String| MaintenanceError::Unfit { path: from.to_owned(), reason };
-    let own = |fault: StoreFault| MaintenanceError::from(fault.into_error("create the new store", half));
-    let store = load::new_store(from, half).map_err(|fault| load::unusable(fault, from))?;
+    let own = |fault: StoreFault| load::unusable(fault, from, "create the new store", half);
+    let store = load::new_store(from, half).map_err(|fault| load::unusable(fault, from, "be read", from))?;
     let settled = settle(previous, &store, options, now);
     let settled = settled.and_then(|settled| {
         record(&store, from, &settled, options, now)?;
@@ -167,22 +160,12 @@ fn make(
         return Err(rejected(format!("it is damaged: {fault}")));
     }
     File::open(half).and_then(|file| file.sync_all()).map_err(|error| own(error.into()))?;
-    Ok(ImportSummary {
-        report,
-        aside: None,
-        still_revoked: carried.revoked,
-        still_ended: carried.ended,
-        still_limited: carried.limits,
-        only_aside: carried.lost,
-        unknown: carried.gaps,
-        last_change,
-        day,
-    })
+    Ok(ImportSummary { report, aside: None, carried, last_change, day })
 }
 
 /// What was done to a new store.
 struct SettledStore {
-    carried: transfer::TransferSummary,
+    carried: TransferSummary,
     last_change: Option<Wall>,
     day: ImportedDay,
 }
@@ -195,7 +178,7 @@ fn settle(
     now: Wall,
 ) -> Result<SettledStore, StoreFault> {
     let last_change = inspect::last_change(store)?;
-    let mut carried = transfer::TransferSummary::default();
+    let mut carried = TransferSummary::default();
     if previous.is_empty() {
         carried.gaps.push("there is no previous store".into());
     }

@@ -86,7 +86,7 @@ pub fn verify(path: &Path) -> Result<InspectionReport, MaintenanceError> {
             Ok(InspectionReport { path: path.to_owned(), bytes, ..found })
         }),
     };
-    verified.map_err(|fault| load::unusable(fault, path))
+    verified.map_err(|fault| load::unusable(fault, path, "be read", path))
 }
 
 /// Checks any file; without a time, so no key counts as expired.

@@ -50,31 +50,21 @@ pub(super) fn in_memory(from: &Path) -> Result<Connection, StoreFault> {
     Ok(store)
 }
 
-/// Why a backup or an export cannot be used.
-pub(super) fn unusable(fault: StoreFault, from: &Path) -> MaintenanceError {
-    match fault.into_error("be read", from) {
-        StoreError::Damaged { reason, .. } => MaintenanceError::Unfit { path: from.to_owned(), reason },
-        error @ (StoreError::UnknownApplication(_)
-        | StoreError::UnknownKey(_)
-        | StoreError::UnknownIncident(_)
-        | StoreError::IncidentResolved(_)
-        | StoreError::Owner(_)
-        | StoreError::Exists(_)
-        | StoreError::Unavailable { .. }
-        | StoreError::Newer { .. }) => error.into(),
+/// Why a backup or an export cannot be used: it is damaged, or this could not be done at a path.
+pub(super) fn unusable(fault: StoreFault, from: &Path, work: &'static str, path: &Path) -> MaintenanceError {
+    let error = fault.into_error(work, path);
+    if let StoreError::Damaged { reason, .. } = error {
+        return MaintenanceError::Unfit { path: from.to_owned(), reason };
     }
+    error.into()
 }
 
 /// Writes every line into the store.
 fn lines(from: &Path, store: &Connection) -> Result<(), StoreFault> {
     let mut reader = DumpReader::open(from)?;
     while let Some(line) = reader.next()? {
-        rows::insert(&line, store).map_err(|fault| match fault {
-            StoreFault::Record(reason) => reader.wrong(&reason).into(),
-            other @ (StoreFault::Sql(_)
-            | StoreFault::Disk(_)
-            | StoreFault::Disorder
-            | StoreFault::Refused(_)) => other,
+        rows::insert(&line, store).map_err(|fault| {
+            if let StoreFault::Record(reason) = fault { reader.wrong(&reason).into() } else { fault }
         })?;
     }
     Ok(())

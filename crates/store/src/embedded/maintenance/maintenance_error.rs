@@ -78,16 +78,7 @@ pub enum MaintenanceError {
 impl MaintenanceError {
     /// Whether other arguments would help.
     pub const fn is_input(&self) -> bool {
-        match self {
-            Self::NoStore(_)
-            | Self::IsThere(_)
-            | Self::Exists(_)
-            | Self::InUse { .. }
-            | Self::Unfit { .. }
-            | Self::LostRevocations { .. }
-            | Self::OtherDay { .. } => true,
-            Self::Unwritable { .. } | Self::Store(_) => false,
-        }
+        !matches!(self, Self::Unwritable { .. } | Self::Store(_))
     }
 }
 

@@ -27,3 +27,4 @@ pub use import::{ImportOptions, ImportSummary, ImportedDay, import};
 pub use inspect::{InspectionReport, check, verify};
 pub use maintenance_error::{MaintenanceError, since};
 pub use store_file::{close, create_new, file_in, is_used};
+pub use transfer::TransferSummary;

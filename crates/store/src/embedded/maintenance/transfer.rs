@@ -21,17 +21,17 @@ use scoregate_base::keys::{Digest, Tier};
 
 /// The transferred facts.
 #[derive(Clone, Debug, Default)]
-pub(super) struct TransferSummary {
+pub struct TransferSummary {
     /// Keys revoked in the old store and in force in the new one.
-    pub(super) revoked: u64,
+    pub revoked: u64,
     /// Keys with an earlier expiry in the old store.
-    pub(super) ended: u64,
+    pub ended: u64,
     /// Applications with another tier or other limits in the old store.
-    pub(super) limits: u64,
+    pub limits: u64,
     /// Keys that the new store does not contain.
-    pub(super) lost: u64,
-    /// Facts that the old store can no longer provide.
-    pub(super) gaps: Vec<String>,
+    pub lost: u64,
+    /// Why grants and revocations since the backup are unknown; empty if all are known.
+    pub gaps: Vec<String>,
 }
 
 /// Transfers everything readable of `old`: the larger grant per day and application, all revocations, the earlier

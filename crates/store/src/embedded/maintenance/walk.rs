@@ -113,20 +113,6 @@ impl TableKind {
         let columns = self.parts().0.replace("{description}", &list(&Description::NAMES, "applications"));
         Some(columns.replace("{later}", &list(&LATER_COLUMNS, "keys")))
     }
-
-    const fn table(self) -> &'static str {
-        match self {
-            Self::Applications => "applications",
-            Self::Keys => "keys",
-            Self::Ledger => "ledger",
-            Self::Usage => "usage",
-            Self::Requests => "requests",
-            Self::Audit => "audit",
-            Self::Availability => "availability",
-            Self::StatusMessages => "status messages",
-            Self::Owners => "accounts",
-        }
-    }
 }
 
 /// Passes every record of a table to `take`, and returns what was left out. A table that breaks off is read from its
@@ -138,13 +124,13 @@ pub(super) fn walk(
     take: &mut dyn FnMut(DumpLine) -> Result<(), StoreFault>,
 ) -> Result<Vec<String>, StoreFault> {
     let mut walk = TableWalk { store, kind, damaged, take, skipped: Vec::new() };
-    let (_, [forwards, backwards], _) = kind.parts();
+    let (_, [forwards, backwards], name) = kind.parts();
     let (before, broke) = walk.walk_in_order(forwards, None)?;
     if broke.is_some() {
         let (after, broke) = walk.walk_in_order(backwards, before.as_deref())?;
         if let Some(reason) = broke {
             let (before, after) = (before.unwrap_or("the first".into()), after.unwrap_or("the last".into()));
-            walk.skipped.push(format!("{}: all between {before} and {after}: {reason}", kind.table()));
+            walk.skipped.push(format!("{name}: all between {before} and {after}: {reason}"));
         }
     }
     Ok(walk.skipped)
@@ -186,7 +172,7 @@ impl TableWalk<'_> {
         while let Some(row) = found.next()? {
             let line = match rows::read(line_kind, row) {
                 Err(StoreFault::Record(reason)) if self.damaged => {
-                    self.skipped.push(format!("{}: {reason}", self.kind.table()));
+                    self.skipped.push(format!("{line_kind}: {reason}"));
                     continue;
                 }
                 line => line?,

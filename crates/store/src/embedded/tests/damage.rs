@@ -79,7 +79,7 @@ fn truncated_file_is_refused_and_restored_from_its_backup() {
         let backup = filled.elsewhere.path().join("backup.db");
         let now = NOW.plus(std::time::Duration::from_secs(u64::try_from(length).unwrap()));
         let imported = maintenance::import(filled.directory.path(), &backup, &RESTORE, now).unwrap();
-        assert!(!imported.unknown.is_empty(), "{length}: nothing was said of what is lost");
+        assert!(!imported.carried.gaps.is_empty(), "{length}: nothing was said of what is lost");
         assert_eq!(fs::read(imported.aside.unwrap()).unwrap(), filled.bytes[..length]);
         let store = Embedded::open(filled.directory.path()).unwrap();
         let page = wait(store.page(None, 1_000, TODAY)).unwrap();

@@ -57,7 +57,7 @@ fn older_backup_grants_nothing_twice_and_keeps_keys_revoked() {
     ));
     let imported = import(&directory, &backup, &RESTORE).unwrap();
     assert_eq!(
-        (imported.still_revoked, imported.only_aside, imported.unknown.len()),
+        (imported.carried.revoked, imported.carried.lost, imported.carried.gaps.len()),
         (1, 1, 0),
         "{imported:?}"
     );
@@ -119,7 +119,7 @@ fn the_store_of_the_previous_server_is_named_for_a_restore_elsewhere() {
     let previous = Some(directory.path().to_owned());
     let options = ImportOptions { restores: true, previous, ..Default::default() };
     let imported = import(&other, &backup, &options).unwrap();
-    assert_eq!((imported.day, imported.still_limited), (ImportedDay::Complete, 1));
+    assert_eq!((imported.day, imported.carried.limits), (ImportedDay::Complete, 1));
     let store = Embedded::open(other.path()).unwrap();
     let found = wait(store.application(id, TODAY)).unwrap().unwrap();
     assert_eq!((found.tier.as_str(), found.own.day, found.granted), ("pro", Some(12), 10));
@@ -142,7 +142,7 @@ fn missing_file_is_reported_and_replaced_by_a_backup() {
     };
     assert!(reason.contains("scoregate.db.v1.bak"), "{reason}");
     let imported = import(&directory, &backup, &RESTORE).unwrap();
-    assert_eq!((imported.report.applications, imported.aside, imported.unknown.len()), (1, None, 1));
+    assert_eq!((imported.report.applications, imported.aside, imported.carried.gaps.len()), (1, None, 1));
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn older_backup_keeps_rotated_keys_expired() {
     wait(store.change(changing(id, rotate))).unwrap();
     drop(store);
     let imported = import(&directory, &backup, &RESTORE).unwrap();
-    assert_eq!((imported.still_ended, imported.still_revoked, imported.only_aside), (1, 0, 1));
+    assert_eq!((imported.carried.ended, imported.carried.revoked, imported.carried.lost), (1, 0, 1));
     let store = Embedded::open(directory.path()).unwrap();
     let keys = wait(store.application(id, TODAY)).unwrap().unwrap().keys;
     assert_eq!(keys.iter().map(|key| key.expires_at).collect::<Vec<_>>(), [Some(end)]);

@@ -186,7 +186,7 @@ fn exports_and_backups_contain_everything() {
     for from in [&backup, &lines] {
         let other = TempDir::new().unwrap();
         let imported = import(&other, from, &RESTORE).unwrap();
-        assert!(imported.aside.is_none() && imported.unknown.len() == 1, "{imported:?}");
+        assert!(imported.aside.is_none() && imported.carried.gaps.len() == 1, "{imported:?}");
         let mut there = content(&other);
         let last = there.pop().unwrap();
         assert_eq!(there, content(&directory));
