@@ -1,11 +1,12 @@
 //! A restore with the real program: a backup under load, a kill, and a new data directory.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::load_clients::{CallerGroup, TARGET, Wire, prepare, remaining, run_load};
+use crate::load_clients::{CallerGroup, LoadClient, TARGET, Wire, prepare, remaining, run_load};
 use crate::program::{BUILT_IN, CommandOutput, Keys, Program, run, sql_on, within_one_day};
 
 /// Sizes of the daily quotas.
@@ -26,39 +27,71 @@ fn sum(file: &Path, statement: &str) -> u64 {
     sql_on(file, statement).unwrap().trim().parse().unwrap()
 }
 
-#[test]
-fn a_backup_made_under_load_is_restored_elsewhere_after_a_kill() {
-    within_one_day(|| {
-        let (old, backups) = (TempDir::new().unwrap(), TempDir::new().unwrap());
-        let clients = prepare(old.path(), &QUOTAS.map(|quota| ("pro", quota)));
-        let [busy, revoked] = clients.as_slice() else { unreachable!() };
+fn status(address: SocketAddr, key: &str) -> (u16, String) {
+    Wire::open(address).unwrap().get(TARGET, key).status_and_code()
+}
+
+/// A data directory after a backup under load, a revocation and a kill.
+struct KilledServer {
+    directory: TempDir,
+    backups: TempDir,
+    busy: LoadClient,
+    /// Its key was revoked after the backup.
+    revoked: LoadClient,
+    delivered: u32,
+}
+
+impl KilledServer {
+    fn new() -> Self {
+        let (directory, backups) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        let path = directory.path();
+        let clients = prepare(path, &QUOTAS.map(|quota| ("pro", quota)));
+        let [busy, revoked] = clients.try_into().unwrap();
         // A clean end stores the usage, so that the backup has some.
-        let program = Program::serve(old.path(), &BUILT_IN);
+        let program = Program::serve(path, &BUILT_IN);
         let address = program.public();
-        let status = |address, key: &str| Wire::open(address).unwrap().get(TARGET, key).status_and_code();
-        let served = ["first", "second"].map(|_| status(address, &busy.key).0);
-        assert_eq!(served, [200, 200]);
+        assert_eq!([0; 2].map(|_| status(address, &busy.key).0), [200, 200]);
         program.stop().with(0);
 
-        let program = Program::serve(old.path(), &BUILT_IN);
-        let group = CallerGroup { load_client: busy, callers: 4, most: QUOTAS[0], reconnects: false };
+        let program = Program::serve(path, &BUILT_IN);
+        let group = CallerGroup { load_client: &busy, callers: 4, most: QUOTAS[0], reconnects: false };
         let (tallies, reached) = run_load(program.public(), &[group], 100, || {
-            store(old.path(), &["backup", "--to", text(backups.path()), "--keep", "2"]).with(0);
-            Keys(old.path()).run(&["revoke", &revoked.id.to_string()]).with(0);
+            store(path, &["backup", "--to", text(backups.path()), "--keep", "2"]).with(0);
+            Keys(path).run(&["revoke", &revoked.id.to_string()]).with(0);
             program.signal("KILL");
         });
         assert!(reached);
         drop(program);
-        let delivered = 2 + tallies[0].delivered;
-        let files: Vec<PathBuf> =
-            fs::read_dir(backups.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
-        let [backup] = files.as_slice() else { panic!("{files:?}") };
-        let verified = run(&["store", "verify-backup", text(backup)]).with(0).out;
-        assert!(verified.contains("applications       2"), "{verified}");
-        let [granted, used] = [GRANTED, USED].map(|statement| sum(backup, statement));
-        assert!(granted > 2 && used >= 2, "{granted} {used}");
+        Self { directory, backups, busy, revoked, delivered: 2 + tallies[0].delivered }
+    }
 
-        // Nothing is restored without a word about the lost revocation.
+    fn backup(&self) -> PathBuf {
+        let entries = fs::read_dir(self.backups.path()).unwrap();
+        let files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+        let [backup] = files.as_slice() else { panic!("{files:?}") };
+        backup.clone()
+    }
+
+    /// Nothing is lost.
+    fn is_restored_completely_with_its_directory(&self, backup: &Path, used: u64) {
+        let new = TempDir::new().unwrap();
+        let restore = ["restore", text(backup), "--previous", text(self.directory.path())];
+        let restored = store(new.path(), &restore).with(0).err;
+        assert!(restored.contains("1 keys that stay revoked"), "{restored}");
+        assert!(sum(&new.path().join("scoregate.db"), USED) >= used);
+        let program = Program::serve(new.path(), &BUILT_IN);
+        let address = program.public();
+        let restore = ["restore", text(backup), "--previous", text(new.path())];
+        let locked = store(&new.path().join("third"), &restore).with(1).err;
+        assert!(locked.contains("in use by another scoregate"), "{locked}");
+        assert_eq!(status(address, &self.revoked.key).0, 401);
+        assert!(remaining(address, &self.busy) <= QUOTAS[0] - self.delivered);
+        assert_eq!(status(address, &self.busy.key).0, 200);
+        program.stop().with(0);
+    }
+
+    /// The day is closed.
+    fn is_restored_without_its_directory(&self, backup: &Path, used: u64) {
         let new = TempDir::new().unwrap();
         let refused = store(new.path(), &["restore", text(backup)]).with(1).err;
         assert!(
@@ -66,45 +99,43 @@ fn a_backup_made_under_load_is_restored_elsewhere_after_a_kill() {
             "{refused}"
         );
         assert!(!new.path().join("scoregate.db").exists());
-
-        // With the directory of the killed server nothing is lost.
-        let restored =
-            store(new.path(), &["restore", text(backup), "--previous", text(old.path())]).with(0).err;
-        assert!(restored.contains("1 keys that stay revoked"), "{restored}");
-        assert!(sum(&new.path().join("scoregate.db"), USED) >= used);
-        let program = Program::serve(new.path(), &BUILT_IN);
-        let address = program.public();
-        let locked =
-            store(&new.path().join("third"), &["restore", text(backup), "--previous", text(new.path())]);
-        assert!(locked.with(1).err.contains("in use by another scoregate"));
-        assert_eq!(status(address, &revoked.key).0, 401);
-        assert!(remaining(address, busy) <= QUOTAS[0] - delivered);
-        assert_eq!(status(address, &busy.key).0, 200);
-        program.stop().with(0);
-
-        // Without it the day is closed.
-        let new = TempDir::new().unwrap();
-        let accepted = ["restore", text(backup), "--accept-lost-revocations"];
-        let restored = store(new.path(), &accepted).with(0).err;
+        let restored = store(new.path(), &["restore", text(backup), "--accept-lost-revocations"]).with(0).err;
         assert!(restored.contains("is closed") && restored.contains("are lost"), "{restored}");
         assert_eq!(sum(&new.path().join("scoregate.db"), USED), used);
         let program = Program::serve(new.path(), &BUILT_IN);
         let address = program.public();
-        for client in &clients {
+        for client in [&self.busy, &self.revoked] {
             assert_eq!(status(address, &client.key), (429, "quota_exceeded".into()));
         }
         program.stop().with(0);
+    }
 
-        // Reopened, it has the units of the backup.
+    /// It has the units of the backup, and the bound is printed.
+    fn is_restored_with_an_open_day(&self, backup: &Path, granted: u64) {
         let new = TempDir::new().unwrap();
-        let restored = store(new.path(), &[&accepted[..], &["--reopen-day"]].concat()).with(0).err;
+        let restore = ["restore", text(backup), "--accept-lost-revocations", "--reopen-day"];
+        let restored = store(new.path(), &restore).with(0).err;
         let bound = u64::from(QUOTAS.iter().sum::<u32>()) - granted;
         assert!(restored.contains(&format!("up to {bound} units of")), "{restored}");
         assert_eq!(sum(&new.path().join("scoregate.db"), GRANTED), granted);
         let program = Program::serve(new.path(), &BUILT_IN);
-        let address = program.public();
-        assert_eq!(status(address, &revoked.key).0, 200, "its revocation is lost");
+        assert_eq!(status(program.public(), &self.revoked.key).0, 200, "its revocation is lost");
         program.stop().with(0);
+    }
+}
+
+#[test]
+fn a_backup_made_under_load_is_restored_elsewhere_after_a_kill() {
+    within_one_day(|| {
+        let killed = KilledServer::new();
+        let backup = killed.backup();
+        let verified = run(&["store", "verify-backup", text(&backup)]).with(0).out;
+        assert!(verified.contains("applications       2"), "{verified}");
+        let [granted, used] = [GRANTED, USED].map(|statement| sum(&backup, statement));
+        assert!(granted > 2 && used >= 2, "{granted} {used}");
+        killed.is_restored_completely_with_its_directory(&backup, used);
+        killed.is_restored_without_its_directory(&backup, used);
+        killed.is_restored_with_an_open_day(&backup, granted);
     });
 }
 

@@ -45,7 +45,7 @@ pub struct ImportSummary {
     pub report: InspectionReport,
     /// The path of the replaced store.
     pub aside: Option<PathBuf>,
-    /// What it keeps of the previous store.
+    /// The facts kept from the previous store.
     pub carried: TransferSummary,
     /// The last change in the file.
     pub last_change: Option<Wall>,
@@ -163,7 +163,7 @@ fn make(
     Ok(ImportSummary { report, aside: None, carried, last_change, day })
 }
 
-/// What was done to a new store.
+/// A new store with everything known.
 struct SettledStore {
     carried: TransferSummary,
     last_change: Option<Wall>,
