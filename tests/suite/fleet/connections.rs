@@ -80,14 +80,17 @@ fn a_gateway_without_connections_for_leases_or_keys_is_not_ready_until_it_has_th
 fn the_documented_connection_limits_are_those_of_the_program() {
     const COMPOSE: &str = include_str!("../../../deploy/compose/fleet.toml");
     const ROLES: &str = include_str!("../../../deploy/compose/roles.sql");
-    const KUBERNETES: &str = include_str!("../../../deploy/kubernetes/fleet/scoregate.toml");
+    const CHART: &str = include_str!("../../../deploy/helm/values.yaml");
     const DEPLOYMENT: &str = include_str!("../../../deploy/README.md");
     const FLEET: &str = include_str!("../../../docs/fleet.md");
     const OPERATION: &str = include_str!("../../../docs/operate.md");
-    let gateways = |settings: &str| {
-        let value = settings.lines().find_map(|line| line.strip_prefix("gateways = "));
+    let number = |text: &str, name: &str| {
+        let value = text.lines().find_map(|line| line.trim_start().strip_prefix(name));
         value.unwrap().parse::<u32>().unwrap()
     };
+    let gateways = |settings: &str| number(settings, "gateways = ");
+    // And the pod that a rollout adds.
+    let pods = number(CHART, "maxReplicas: ") + 1;
     let role = |gateways| format!("CONNECTION LIMIT {};", connection_limit(gateways));
     let per_gateway = format!("at most {CONNECTIONS_PER_GATEWAY} connections");
     for (name, text, expected) in [
@@ -96,7 +99,7 @@ fn the_documented_connection_limits_are_those_of_the_program() {
         ("fleet.md", FLEET, per_gateway.clone()),
         ("operate.md", OPERATION, per_gateway.clone()),
         ("README.md", DEPLOYMENT, per_gateway),
-        ("README.md", DEPLOYMENT, format!("`CONNECTION LIMIT {}`", connection_limit(gateways(KUBERNETES)))),
+        ("README.md", DEPLOYMENT, format!("`CONNECTION LIMIT {}`", connection_limit(pods))),
     ] {
         assert!(text.contains(&expected), "{name} does not state: {expected}");
     }
