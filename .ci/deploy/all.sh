@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks everything in deploy/ that can be tested without a container daemon, a cluster or a running systemd: the build of the
 # shipped program, the files of the container and the program in them, the systemd units, the packages, the workflows, the Helm
-# chart, the compose file, and rolling restarts as chart and compose file declare them.
+# chart, the compose file, the notifications of Alertmanager, and rolling restarts as chart and compose file declare them.
 #
 #   .ci/deploy/all.sh BINARY
 set -euo pipefail
@@ -25,4 +25,5 @@ fi
 "$here/workflows.sh" "$tools/bin/zizmor"
 "$tools/bin/python" "$here/manifests.py" "$1"
 "$tools/bin/python" "$here/compose.py" "$1"
+"$tools/bin/python" "$here/notifications.py"
 "$tools/bin/python" "$here/rolling_restart.py" "$1"

@@ -85,10 +85,18 @@ def monitored(file, gateways, settings, prometheus, targets_file):
     alias = prometheus["networks"]["monitoring"] or {}
     yield "Grafana does not reach Prometheus", prometheus is services.get("prometheus") or "prometheus" in alias["aliases"]
     configured = next(word.split("=")[1] for word in prometheus["command"] if word.startswith("--config.file="))
-    yield "Prometheus uses another configuration", mounts(prometheus)[os.path.dirname(configured)]["source"] == str(ROOT / "deploy/prometheus")
+    yield "Prometheus uses another configuration", located(prometheus, configured) == ROOT / "deploy/prometheus/prometheus.yml"
     yield "Prometheus loads no rules", scraping["rule_files"] == ["rules/*.yml"]
     storage = next(word.split("=")[1] for word in prometheus["command"] if word.startswith("--storage.tsdb.path="))
     yield "the storage of Prometheus is not a volume", mounts(prometheus)[storage]["type"] == "volume"
+
+    manager = services["alertmanager"]
+    sent_to = [target for group in yaml.safe_load((ROOT / "deploy/prometheus/alertmanagers.yml").read_text()) for target in group["targets"]]
+    (port,) = manager["ports"]
+    yield "Prometheus sends alerts to another address", sent_to == [f"alertmanager:{port['target']}"]
+    options = dict(word.split("=") for word in manager["command"])
+    yield "Alertmanager uses another configuration", located(manager, options["--config.file"]) == ROOT / "deploy/prometheus/alertmanager.yml"
+    yield "the storage of Alertmanager is not a volume", mounts(manager)[options["--storage.path"]]["type"] == "volume"
 
     provisioning = ROOT / "grafana/provisioning"
     path = grafana["environment"]["GF_PATHS_PROVISIONING"]
@@ -99,9 +107,14 @@ def monitored(file, gateways, settings, prometheus, targets_file):
     (provider,) = yaml.safe_load((provisioning / "dashboards/scoregate.yml").read_text())["providers"]
     shown = provider["options"]["path"]
     yield "Grafana uses other dashboards", shown.startswith(target) and f"{mounted['source']}{shown.removeprefix(target)}" == str(ROOT / "grafana/dashboards")
-    common = [set(service["networks"]) for service in (prometheus, grafana, *(services[name] for name in gateways))]
+    common = [set(service["networks"]) for service in (prometheus, manager, grafana, *(services[name] for name in gateways))]
     yield "the services cannot reach each other", all("monitoring" in networks for networks in common) and file["networks"]["monitoring"]["internal"]
 
+
+def located(service, path):
+    """The file of the repository that a container has at this path."""
+    directory, name = os.path.split(path)
+    return pathlib.Path(mounts(service)[directory]["source"]) / name
 
 
 def secrets_of(file, configured):

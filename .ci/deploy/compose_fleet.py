@@ -32,6 +32,7 @@ PLANTED = (
     ("do not wait", "    tables-upgrade:\n      condition", "    tables:\n      condition"),
     ("is reached by", "networks: [inside]\n    environment:\n      POSTGRES", "networks: [inside, outside]\n    environment:\n      POSTGRES"),
     ("does not reach Prometheus", "{aliases: [prometheus]}", "{aliases: [other]}"),
+    ("another address", "127.0.0.1:9093:9093", "127.0.0.1:9093:9094"),
     ("those of another profile", "target: /etc/prometheus/targets.yml", "target: /etc/prometheus/other.yml"),
     ("has other secrets", "secrets: [admin-token, database-gateway-password]", "secrets: [admin-token]"),
 )
