@@ -68,10 +68,12 @@ def configurations():
 def notified(configuration):
     """The notifications of the alerts."""
     with receiver() as server, tempfile.TemporaryDirectory() as directory:
+        file = pathlib.Path(directory) / "alertmanager.yml"
+        file.write_text(yaml.safe_dump(configuration))
+        subprocess.run(["amtool", "check-config", file], stdout=subprocess.DEVNULL, check=True)
         for one in configuration["receivers"]:
             one["webhook_configs"] = [{"url": f"http://127.0.0.1:{server.server_port}/{one['name']}"}]
         configuration["route"]["group_wait"] = "1s"
-        file = pathlib.Path(directory) / "alertmanager.yml"
         file.write_text(yaml.safe_dump(configuration))
         arguments = [f"--config.file={file}", f"--storage.path={directory}/data", "--web.listen-address=127.0.0.1:0", "--cluster.listen-address="]
         process = subprocess.Popen(["prometheus-alertmanager", *arguments], stderr=subprocess.PIPE, text=True)
