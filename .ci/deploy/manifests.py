@@ -71,6 +71,8 @@ REJECTED = (
     ("production", "database.url=postgresql://gateway:password@database/scoregate", "/database/url"),
     ("production", "backups.enabled=true", "/backups/enabled"),
     ("production", "env.SCOREGATE_STORE_GATEWAYS=3", "SCOREGATE_STORE_GATEWAYS"),
+    # YAML would make it 1e+06.
+    ("production", "env.SCOREGATE_KEYS=1000000", "/env/SCOREGATE_KEYS"),
     ("production", "pod.spec.hostNetwork=true", "hostNetwork"),
     ("production", "networkPolicy.clients=null", "clients"),
     ("production", "networkPolicy.database.peers={}", "/networkPolicy/database/peers"),
