@@ -64,7 +64,7 @@ livenessProbe:
 {{- define "scoregate.container" -}}
 name: scoregate
 {{ include "scoregate.program" . }}
-args: ["serve"]
+args: ["serve"{{ if .Values.reload }}, "--reload-on-change"{{ end }}]
 env:
   {{- include "scoregate.variables" (merge (deepCopy .Values.env) (include "scoregate.env" . | fromYaml)) | trim | nindent 2 }}
 ports:
@@ -151,8 +151,9 @@ metadata:
     {{- toYaml . | nindent 4 }}
     {{- end }}
   annotations:
-    # A change of the settings causes a rollout.
+    {{- if not .Values.reload }}
     checksum/settings: {{ .Values.settings | sha256sum }}
+    {{- end }}
     {{- if not .Values.monitoring.podMonitor.enabled }}
     prometheus.io/scrape: "true"
     prometheus.io/port: "9464"
