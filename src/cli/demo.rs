@@ -125,6 +125,9 @@ async fn summary(running: &RunningServer, data_dir: &Path) -> anyhow::Result<Str
         "\ndocs    http://{public}/docs\nsign up http://{public}/account/sign-in\nstatus  http://{public}/status\nmetrics http://{side}/metrics\nstate   {}",
         data_dir.display()
     )?;
+    if cfg!(debug_assertions) {
+        writeln!(text, "build   development: not optimised, so do not measure it")?;
+    }
     Ok(text)
 }
 
