@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::program::{run, run_with};
 
-const COMMANDS: [&[&str]; 57] = [
+const COMMANDS: [&[&str]; 59] = [
     &["demo"],
     &["serve"],
     &["check"],
