@@ -59,15 +59,12 @@ pub enum ArchiveError {
     },
 }
 
-/// Stored data that cannot be decoded.
-#[derive(Debug)]
-pub(super) struct Damage(pub(super) String);
-
 /// An error before the path is known.
 #[derive(Debug)]
 pub(super) enum Trouble {
     File(rusqlite::Error),
-    Damage(Damage),
+    /// Stored data cannot be decoded.
+    Damage(String),
     OtherMethod,
 }
 
@@ -85,12 +82,6 @@ impl ArchiveError {
 impl From<rusqlite::Error> for Trouble {
     fn from(error: rusqlite::Error) -> Self {
         Self::File(error)
-    }
-}
-
-impl From<Damage> for Trouble {
-    fn from(damage: Damage) -> Self {
-        Self::Damage(damage)
     }
 }
 

@@ -5,7 +5,7 @@ use rusqlite::{Connection, params};
 use scoregate_base::clock::Wall;
 
 use super::super::run::{ChangeReason, IdentifiedRun, RunId};
-use super::{Archive, ArchiveError, Damage, Trouble, rows};
+use super::{Archive, ArchiveError, Trouble, rows};
 
 /// The user who changes runs, and why.
 #[derive(Clone, Debug)]
@@ -67,7 +67,7 @@ impl Archive {
         before: Option<u64>,
         limit: usize,
     ) -> Result<Vec<RunChange>, ArchiveError> {
-        changes(&self.inside().connection, run, before, limit).map_err(|trouble| self.to_error(trouble))
+        self.with(|inside| changes(&inside.connection, run, before, limit))
     }
 }
 
@@ -106,7 +106,7 @@ fn changes(
         let (action, run): (String, String) = (row.get(3)?, row.get(4)?);
         let kind = RunChangeKind::ALL.into_iter().find(|kind| kind.word() == action);
         let (Some(kind), Some(run)) = (kind, RunId::new(&run)) else {
-            return Err(Damage("a record of the audit trail cannot be decoded".into()).into());
+            return Err(Trouble::Damage("a record of the audit trail cannot be decoded".into()));
         };
         let (number, at): (i64, i64) = (row.get(0)?, row.get(1)?);
         changes.push(RunChange {

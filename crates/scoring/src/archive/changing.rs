@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
 
 use scoregate_base::clock::Wall;
 
@@ -13,10 +13,11 @@ use super::super::hour::Hour;
 use super::super::run::{ChangeReason, IdentifiedRun, RunId, Withdrawal};
 use super::audit::{self, ChangeAuthor, RunChangeKind};
 use super::description_ids::DescriptionIds;
+use super::opened::Inside;
 use super::rows::{self, StoredRun};
 use super::suites::StoredSuites;
 use super::writing::{begin, mark, take_one};
-use super::{Archive, ArchiveError, Damage, RunInsertion, Trouble};
+use super::{Archive, ArchiveError, RunInsertion, Trouble};
 
 /// Why runs were not changed.
 #[derive(Debug, thiserror::Error)]
@@ -50,9 +51,6 @@ enum RunChangeObstacle {
     Repeated,
 }
 
-/// A change of one run, or the obstacle to it.
-type OneChange<T> = Result<Result<T, RunChangeObstacle>, Trouble>;
-
 /// A run as found in the archive.
 struct FoundRun {
     model: i64,
@@ -64,17 +62,12 @@ impl Archive {
     /// Withdraws runs: all, or none. They count until the days are aggregated, as after an import.
     pub fn withdraw(&self, ids: &[RunId], author: &ChangeAuthor, now: Wall) -> Result<(), RunChangeError> {
         let at = Wall::from_millis(now.millis());
-        let mut seen = HashSet::new();
-        let withdrawn = self.change(ids.iter(), |file, _, suites, id| {
-            if !seen.insert(id) {
-                return Ok(Err(RunChangeObstacle::Repeated));
-            }
-            let Some(found) = find(file, suites, id)? else { return Ok(Err(obstacle(file, id)?)) };
+        let withdrawn = self.change(ids.iter().map(|id| (id, id)), |file, _, _, found, id| {
             let (actor, reason) = (author.actor.clone(), author.reason.clone());
             remove(file, id, &found)?;
             keep(file, &Withdrawal { id: id.clone(), at, actor, reason })?;
             audit::record(file, now, author, RunChangeKind::Withdrawal, id, Some(&found.record))?;
-            Ok(Ok(()))
+            Ok(())
         });
         withdrawn.map(|_| ())
     }
@@ -86,27 +79,23 @@ impl Archive {
         author: &ChangeAuthor,
         now: Wall,
     ) -> Result<Vec<bool>, RunChangeError> {
-        let mut seen = HashSet::new();
-        self.change(records.iter(), |file, described, suites, record| {
+        let records = records.iter().map(|record| (&record.id, record));
+        self.change(records, |file, described, suites, found, record| {
             let id = &record.id;
-            if !seen.insert(id) {
-                return Ok(Err(RunChangeObstacle::Repeated));
-            }
-            let Some(found) = find(file, suites, id)? else { return Ok(Err(obstacle(file, id)?)) };
             // Times are stored in milliseconds.
             let stored = StoredRun::of(record, suites.number(file, record.run.suite())?);
             if found.stored == stored && found.record.run.model() == record.run.model() {
-                return Ok(Ok(false));
+                return Ok(false);
             }
             remove(file, id, &found)?;
             match take_one(file, described, suites, record)? {
                 RunInsertion::New => {}
                 RunInsertion::AlreadyThere | RunInsertion::OtherContent | RunInsertion::Withdrawn => {
-                    return Err(Damage(format!("the run {id} cannot be replaced")).into());
+                    return Err(Trouble::Damage(format!("the run {id} cannot be replaced")));
                 }
             }
             audit::record(file, now, author, RunChangeKind::Correction, id, Some(&found.record))?;
-            Ok(Ok(true))
+            Ok(true)
         })
     }
 
@@ -117,75 +106,65 @@ impl Archive {
         actor: &str,
         now: Wall,
     ) -> Result<Vec<RunInsertion>, ArchiveError> {
-        let take = || {
-            let inside = &mut *self.inside();
-            let transaction = begin(&mut inside.connection)?;
-            let suites = StoredSuites::load(&transaction)?;
-            let taken: Result<Vec<RunInsertion>, Trouble> = withdrawals
-                .iter()
-                .map(|one| take_withdrawal(&transaction, &suites, one, actor, now))
-                .collect();
-            let taken = taken?;
-            transaction.commit()?;
-            Ok(taken)
-        };
-        take().map_err(|trouble| self.to_error(trouble))
+        self.transact(|file| {
+            let suites = StoredSuites::load(file)?;
+            withdrawals.iter().map(|one| take_withdrawal(file, &suites, one, actor, now)).collect()
+        })
     }
 
     /// Passes every withdrawal, by id, until the callback returns false.
     pub fn each_withdrawal(&self, each: &mut dyn FnMut(Withdrawal) -> bool) -> Result<(), ArchiveError> {
-        let inside = self.inside();
-        each_withdrawal(&inside.connection, each).map_err(|trouble| self.to_error(trouble))
+        let sql = "SELECT id, at_ms, actor, reason FROM withdrawn ORDER BY id";
+        let withdrawal = |row: &Row<'_>| {
+            let (id, at, reason): (String, i64, String) = (row.get(0)?, row.get(1)?, row.get(3)?);
+            let parts = (RunId::new(&id), rows::instant(at), ChangeReason::new(&reason));
+            let (Some(id), Some(at), Ok(reason)) = parts else {
+                return Err(Trouble::Damage("a withdrawal cannot be decoded".into()));
+            };
+            Ok(each(Withdrawal { id, at, actor: row.get(2)?, reason }))
+        };
+        self.with(|inside| rows::each(&inside.connection, sql, withdrawal))
     }
 
     /// Changes runs in one transaction, which is committed if there is no obstacle to any change.
     fn change<'i, I, T>(
         &self,
-        items: impl Iterator<Item = &'i I>,
-        mut change: impl FnMut(&Connection, &mut DescriptionIds, &mut StoredSuites, &'i I) -> OneChange<T>,
-    ) -> Result<Vec<T>, RunChangeError>
-    where
-        I: ChangedRun + 'i,
-    {
-        let inside = &mut *self.inside();
-        let (connection, described) = (&mut inside.connection, &mut inside.described);
-        let change_all = || {
-            let transaction = begin(connection)?;
+        items: impl Iterator<Item = (&'i RunId, I)>,
+        mut change: impl FnMut(
+            &Connection,
+            &mut DescriptionIds,
+            &mut StoredSuites,
+            FoundRun,
+            I,
+        ) -> Result<T, Trouble>,
+    ) -> Result<Vec<T>, RunChangeError> {
+        let change_all = |inside: &mut Inside| {
+            let transaction = begin(&mut inside.connection)?;
             let mut suites = StoredSuites::load(&transaction)?;
-            let (mut changed, mut refused) = (Vec::new(), Vec::new());
-            for (index, item) in items.enumerate() {
-                match change(&transaction, described, &mut suites, item)? {
-                    Ok(one) => changed.push(one),
-                    Err(why) => refused.push(RefusedRunChange { index, id: item.id().clone(), why }),
-                }
+            let (mut seen, mut changed, mut refused) = (HashSet::new(), Vec::new(), Vec::new());
+            for (index, (id, item)) in items.enumerate() {
+                let why = match find(&transaction, &suites, id)? {
+                    _ if !seen.insert(id) => RunChangeObstacle::Repeated,
+                    None => obstacle(&transaction, id)?,
+                    Some(found) => {
+                        changed.push(change(&transaction, &mut inside.described, &mut suites, found, item)?);
+                        continue;
+                    }
+                };
+                refused.push(RefusedRunChange { index, id: id.clone(), why });
             }
             if refused.is_empty() {
                 transaction.commit()?;
             }
             Ok((changed, refused))
         };
-        let outcome = change_all();
-        // It may contain ids that were rolled back.
-        *described = DescriptionIds::default();
-        let (changed, refused) = outcome.map_err(|trouble| self.to_error(trouble))?;
+        let (changed, refused) = self.with(|inside| {
+            let outcome = change_all(inside);
+            // It may contain ids that were rolled back.
+            inside.described = DescriptionIds::default();
+            outcome
+        })?;
         if refused.is_empty() { Ok(changed) } else { Err(RunChangeError::Refused(refused)) }
-    }
-}
-
-/// An item of a request to change runs.
-trait ChangedRun {
-    fn id(&self) -> &RunId;
-}
-
-impl ChangedRun for RunId {
-    fn id(&self) -> &RunId {
-        self
-    }
-}
-
-impl ChangedRun for IdentifiedRun {
-    fn id(&self) -> &RunId {
-        &self.id
     }
 }
 
@@ -199,7 +178,7 @@ fn find(file: &Connection, suites: &StoredSuites, id: &RunId) -> Result<Option<F
     let mut rows = found.query([id.as_str()])?;
     let Some(row) = rows.next()? else { return Ok(None) };
     let model_id: String = row.get(1)?;
-    let (model, stored) = (rows::model(&model_id, row, 2)??, StoredRun::read(row, 6)?);
+    let (model, stored) = (rows::model(&model_id, row, 2)?, StoredRun::read(row, 6)?);
     let record = stored.record(id.as_str(), &model, suites)?;
     Ok(Some(FoundRun { model: row.get(0)?, stored, record }))
 }
@@ -248,20 +227,4 @@ fn take_withdrawal(
     let before = found.as_ref().map(|found| &found.record);
     audit::record(file, now, &author, RunChangeKind::ImportedWithdrawal, id, before)?;
     Ok(RunInsertion::New)
-}
-
-fn each_withdrawal(file: &Connection, each: &mut dyn FnMut(Withdrawal) -> bool) -> Result<(), Trouble> {
-    let mut all = file.prepare("SELECT id, at_ms, actor, reason FROM withdrawn ORDER BY id")?;
-    let mut found = all.query([])?;
-    while let Some(row) = found.next()? {
-        let (id, at, reason): (String, i64, String) = (row.get(0)?, row.get(1)?, row.get(3)?);
-        let at = u64::try_from(at).map(Wall::from_millis).ok();
-        let (Some(id), Some(at), Ok(reason)) = (RunId::new(&id), at, ChangeReason::new(&reason)) else {
-            return Err(Damage("a withdrawal cannot be decoded".into()).into());
-        };
-        if !each(Withdrawal { id, at, actor: row.get(2)?, reason }) {
-            break;
-        }
-    }
-    Ok(())
 }

@@ -14,8 +14,8 @@ use super::super::incident_scan::incident::{
 };
 use super::super::run::{ChangeReason, RunId};
 use super::audit::ChangeAuthor;
-use super::writing::{begin, record_import};
-use super::{Archive, ArchiveError, Damage, RunInsertion, Trouble, rows};
+use super::writing::record_import;
+use super::{Archive, ArchiveError, RunInsertion, Trouble, rows};
 
 const COLUMNS: &str =
     "model, revision, kind, severity, opened_ms, resolved_ms, baseline, mean, lowest, recorded_ms,
@@ -56,8 +56,12 @@ impl Archive {
         scans: &[IncidentScanRecord],
         at: Wall,
     ) -> Result<(), ArchiveError> {
-        let inside = &mut *self.inside();
-        record_all(&mut inside.connection, scans, at).map_err(|trouble| self.to_error(trouble))
+        let is_new = |scan: &&IncidentScanRecord| scan.before != scan.after || !scan.revised.is_empty();
+        let scans: Vec<_> = scans.iter().filter(is_new).collect();
+        if scans.is_empty() {
+            return Ok(());
+        }
+        self.transact(|file| scans.into_iter().try_for_each(|scan| record_scan(file, scan, at)))
     }
 
     /// Retracts an incident, which is then not published.
@@ -67,12 +71,7 @@ impl Archive {
         author: &ChangeAuthor,
         now: Wall,
     ) -> Result<(), IncidentRetractionError> {
-        let inside = &mut *self.inside();
-        let retracted = retract(&mut inside.connection, id, author, now);
-        match retracted.map_err(|trouble| self.to_error(trouble))? {
-            Ok(()) => Ok(()),
-            Err(refused) => Err(refused),
-        }
+        self.transact(|file| retract(file, id, author, now))?
     }
 
     /// Stores records of another archive, all or, on an error, none. New ones count as an import.
@@ -81,19 +80,14 @@ impl Archive {
         records: &[IncidentRecord],
         now: Wall,
     ) -> Result<Vec<RunInsertion>, ArchiveError> {
-        let take = || {
-            let inside = &mut *self.inside();
-            let transaction = begin(&mut inside.connection)?;
-            let taken: Result<Vec<RunInsertion>, Trouble> =
-                records.iter().map(|record| take_record(&transaction, record)).collect();
+        self.transact(|file| {
+            let taken: Result<Vec<_>, _> = records.iter().map(|record| take_record(file, record)).collect();
             let taken = taken?;
             if taken.contains(&RunInsertion::New) {
-                record_import(&transaction, now)?;
+                record_import(file, now)?;
             }
-            transaction.commit()?;
             Ok(taken)
-        };
-        take().map_err(|trouble| self.to_error(trouble))
+        })
     }
 
     /// Stores scan positions of another archive, all or, on an error, none. The newer position of a model counts.
@@ -101,16 +95,9 @@ impl Archive {
         &self,
         positions: &[(ModelId, ScanPosition)],
     ) -> Result<Vec<RunInsertion>, ArchiveError> {
-        let take = || {
-            let inside = &mut *self.inside();
-            let transaction = begin(&mut inside.connection)?;
-            let taken: Result<Vec<RunInsertion>, Trouble> =
-                positions.iter().map(|(model, position)| advance(&transaction, model, *position)).collect();
-            let taken = taken?;
-            transaction.commit()?;
-            Ok(taken)
-        };
-        take().map_err(|trouble| self.to_error(trouble))
+        self.transact(|file| {
+            positions.iter().map(|(model, position)| advance(file, model, *position)).collect()
+        })
     }
 
     /// Passes every record, by opening and revision, until the callback returns false.
@@ -118,8 +105,8 @@ impl Archive {
         &self,
         each: &mut dyn FnMut(IncidentRecord) -> bool,
     ) -> Result<(), ArchiveError> {
-        let inside = self.inside();
-        each_record(&inside.connection, each).map_err(|trouble| self.to_error(trouble))
+        let sql = format!("SELECT {COLUMNS} FROM incident_record ORDER BY opened_ms, incident, revision");
+        self.with(|inside| rows::each(&inside.connection, &sql, |row| Ok(each(record(row)?))))
     }
 
     /// Passes the scan position of every model, by id, until the callback returns false.
@@ -127,8 +114,14 @@ impl Archive {
         &self,
         each: &mut dyn FnMut(&ModelId, ScanPosition) -> bool,
     ) -> Result<(), ArchiveError> {
-        let inside = self.inside();
-        each_position(&inside.connection, each).map_err(|trouble| self.to_error(trouble))
+        let sql = "SELECT model, round_ms, hour_ms FROM incident_scan ORDER BY model";
+        let position = |row: &Row<'_>| {
+            let model: String = row.get(0)?;
+            let damage = || Trouble::Damage(format!("the scan position of {model:?} cannot be decoded"));
+            let position = stored_position(row.get(1)?, row.get(2)?)?;
+            Ok(each(&ModelId::new(&model).ok_or_else(damage)?, position))
+        };
+        self.with(|inside| rows::each(&inside.connection, sql, position))
     }
 }
 
@@ -140,7 +133,7 @@ pub(super) fn history(file: &Connection, model: &str) -> Result<IncidentHistory,
     let mut found = records.query([model])?;
     let mut incidents: Vec<KnownIncident> = Vec::new();
     while let Some(row) = found.next()? {
-        let IncidentRecord { revision, incident, recorded, retraction, .. } = record(row)??;
+        let IncidentRecord { revision, incident, recorded, retraction, .. } = record(row)?;
         let is_same = |known: &&mut KnownIncident| {
             (known.incident.kind, known.incident.opened) == (incident.kind, incident.opened)
         };
@@ -163,58 +156,45 @@ fn position(file: &Connection, model: &str) -> Result<Option<ScanPosition>, Trou
 }
 
 fn stored_position(round: Option<i64>, hour: i64) -> Result<ScanPosition, Trouble> {
-    let hour_of = |at: i64| Ok::<Hour, Damage>(Hour::of(instant(at)?));
+    let hour_of = |at: i64| Ok::<Hour, Trouble>(Hour::of(instant(at)?));
     Ok(ScanPosition { round: round.map(hour_of).transpose()?, hour: Some(hour_of(hour)?) })
 }
 
-fn record_all(connection: &mut Connection, scans: &[IncidentScanRecord], at: Wall) -> Result<(), Trouble> {
-    let is_new = |scan: &&IncidentScanRecord| scan.before != scan.after || !scan.revised.is_empty();
-    let mut scans = scans.iter().filter(is_new).peekable();
-    if scans.peek().is_none() {
+fn record_scan(file: &Connection, scan: &IncidentScanRecord, at: Wall) -> Result<(), Trouble> {
+    if position(file, scan.model.as_str())?.unwrap_or_default() != scan.before {
         return Ok(());
     }
-    let transaction = begin(connection)?;
-    for scan in scans {
-        if position(&transaction, scan.model.as_str())?.unwrap_or_default() != scan.before {
-            continue;
-        }
-        for RevisedIncident { incident, revision } in &scan.revised {
-            let record = IncidentRecord {
-                model: scan.model.clone(),
-                revision: *revision,
-                incident: incident.clone(),
-                recorded: at,
-                last_run: scan.last_run.clone(),
-                retraction: None,
-            };
-            insert(&transaction, &record)?;
-        }
-        advance(&transaction, &scan.model, scan.after)?;
+    for RevisedIncident { incident, revision } in &scan.revised {
+        let record = IncidentRecord {
+            model: scan.model.clone(),
+            revision: *revision,
+            incident: incident.clone(),
+            recorded: at,
+            last_run: scan.last_run.clone(),
+            retraction: None,
+        };
+        insert(file, &record)?;
     }
-    transaction.commit()?;
+    advance(file, &scan.model, scan.after)?;
     Ok(())
 }
 
 fn retract(
-    connection: &mut Connection,
+    file: &Connection,
     id: &str,
     author: &ChangeAuthor,
     now: Wall,
 ) -> Result<Result<(), IncidentRetractionError>, Trouble> {
-    let transaction = begin(connection)?;
     let mut newest = None;
-    {
-        let mut known = transaction.prepare(&format!(
-            "SELECT {COLUMNS} FROM incident_record WHERE incident = ?1 ORDER BY revision"
-        ))?;
-        let mut found = known.query([id])?;
-        while let Some(row) = found.next()? {
-            let record = record(row)??;
-            if record.retraction.is_some() {
-                return Ok(Err(IncidentRetractionError::Retracted(id.to_owned())));
-            }
-            newest = Some(record);
+    let mut known = file
+        .prepare(&format!("SELECT {COLUMNS} FROM incident_record WHERE incident = ?1 ORDER BY revision"))?;
+    let mut found = known.query([id])?;
+    while let Some(row) = found.next()? {
+        let record = record(row)?;
+        if record.retraction.is_some() {
+            return Ok(Err(IncidentRetractionError::Retracted(id.to_owned())));
         }
+        newest = Some(record);
     }
     let Some(newest) = newest else { return Ok(Err(IncidentRetractionError::Unknown(id.to_owned()))) };
     let ChangeAuthor { actor, reason } = author.clone();
@@ -224,10 +204,9 @@ fn retract(
         retraction: Some(IncidentRetraction { actor, reason }),
         ..newest
     };
-    insert(&transaction, &retraction)?;
+    insert(file, &retraction)?;
     // Servers make a new snapshot, as after an import.
-    record_import(&transaction, now)?;
-    transaction.commit()?;
+    record_import(file, now)?;
     Ok(Ok(()))
 }
 
@@ -267,7 +246,7 @@ fn take_record(file: &Connection, new: &IncidentRecord) -> Result<RunInsertion, 
     let mut known = file.prepare_cached(&format!(
         "SELECT {COLUMNS} FROM incident_record WHERE incident = ?1 AND revision = ?2"
     ))?;
-    let known = known.query_row(params![new.id(), new.revision], |row| Ok(record(row)))???;
+    let known = known.query_row(params![new.id(), new.revision], |row| Ok(record(row)))??;
     Ok(if known == *new { RunInsertion::AlreadyThere } else { RunInsertion::OtherContent })
 }
 
@@ -286,74 +265,39 @@ fn advance(file: &Connection, model: &ModelId, to: ScanPosition) -> Result<RunIn
     Ok(RunInsertion::New)
 }
 
-fn each_record(file: &Connection, each: &mut dyn FnMut(IncidentRecord) -> bool) -> Result<(), Trouble> {
-    let mut all = file
-        .prepare(&format!("SELECT {COLUMNS} FROM incident_record ORDER BY opened_ms, incident, revision"))?;
-    let mut found = all.query([])?;
-    while let Some(row) = found.next()? {
-        if !each(record(row)??) {
-            break;
-        }
-    }
-    Ok(())
-}
-
-fn each_position(
-    file: &Connection,
-    each: &mut dyn FnMut(&ModelId, ScanPosition) -> bool,
-) -> Result<(), Trouble> {
-    let mut all = file.prepare("SELECT model, round_ms, hour_ms FROM incident_scan ORDER BY model")?;
-    let mut found = all.query([])?;
-    while let Some(row) = found.next()? {
-        let model: String = row.get(0)?;
-        let model = ModelId::new(&model)
-            .ok_or_else(|| Damage(format!("the scan position of {model:?} cannot be decoded")))?;
-        if !each(&model, stored_position(row.get(1)?, row.get(2)?)?) {
-            break;
-        }
-    }
-    Ok(())
-}
-
-fn instant(at: i64) -> Result<Wall, Damage> {
-    u64::try_from(at).map(Wall::from_millis).map_err(|_| Damage("an instant cannot be decoded".into()))
+fn instant(at: i64) -> Result<Wall, Trouble> {
+    rows::instant(at).ok_or_else(|| Trouble::Damage("an instant cannot be decoded".into()))
 }
 
 /// Decodes the columns.
-fn record(row: &Row<'_>) -> rusqlite::Result<Result<IncidentRecord, Damage>> {
+fn record(row: &Row<'_>) -> Result<IncidentRecord, Trouble> {
     let (model, kind, severity): (String, String, String) = (row.get(0)?, row.get(2)?, row.get(3)?);
-    let (opened, resolved): (i64, Option<i64>) = (row.get(4)?, row.get(5)?);
-    let (recorded, last_run, last_run_at): (i64, String, i64) = (row.get(9)?, row.get(10)?, row.get(11)?);
-    let (actor, reason): (Option<String>, Option<String>) = (row.get(12)?, row.get(13)?);
-    let (revision, baseline, mean, lowest) = (row.get(1)?, row.get(6)?, row.get(7)?, row.get(8)?);
-    let damage = || Damage("a record of an incident cannot be decoded".into());
-    let decode = || {
-        let kind = IncidentKind::ALL.into_iter().find(|one| one.word() == kind);
-        let severity = Severity::ALL.into_iter().find(|one| one.word() == severity);
-        let retraction = match (actor, reason) {
-            (Some(actor), Some(reason)) => {
-                let reason = ChangeReason::new(&reason).map_err(|_| damage())?;
-                Some(IncidentRetraction { actor, reason })
-            }
-            (None, None) => None,
-            (Some(_), None) | (None, Some(_)) => return Err(damage()),
-        };
-        Ok(IncidentRecord {
-            model: ModelId::new(&model).ok_or_else(damage)?,
-            revision,
-            incident: Incident {
-                kind: kind.ok_or_else(damage)?,
-                severity: severity.ok_or_else(damage)?,
-                opened: instant(opened)?,
-                resolved: resolved.map(instant).transpose()?,
-                lowest,
-                mean,
-                baseline,
-            },
-            recorded: instant(recorded)?,
-            last_run: (RunId::new(&last_run).ok_or_else(damage)?, instant(last_run_at)?),
-            retraction,
-        })
+    let (last_run, last_run_at): (String, i64) = (row.get(10)?, row.get(11)?);
+    let damage = || Trouble::Damage("a record of an incident cannot be decoded".into());
+    let kind = IncidentKind::ALL.into_iter().find(|one| one.word() == kind);
+    let severity = Severity::ALL.into_iter().find(|one| one.word() == severity);
+    let retraction = match (row.get(12)?, row.get::<_, Option<String>>(13)?) {
+        (Some(actor), Some(reason)) => {
+            let reason = ChangeReason::new(&reason).map_err(|_| damage())?;
+            Some(IncidentRetraction { actor, reason })
+        }
+        (None, None) => None,
+        (Some(_), None) | (None, Some(_)) => return Err(damage()),
     };
-    Ok(decode())
+    Ok(IncidentRecord {
+        model: ModelId::new(&model).ok_or_else(damage)?,
+        revision: row.get(1)?,
+        incident: Incident {
+            kind: kind.ok_or_else(damage)?,
+            severity: severity.ok_or_else(damage)?,
+            opened: instant(row.get(4)?)?,
+            resolved: row.get::<_, Option<i64>>(5)?.map(instant).transpose()?,
+            lowest: row.get(8)?,
+            mean: row.get(7)?,
+            baseline: row.get(6)?,
+        },
+        recorded: instant(row.get(9)?)?,
+        last_run: (RunId::new(&last_run).ok_or_else(damage)?, instant(last_run_at)?),
+        retraction,
+    })
 }

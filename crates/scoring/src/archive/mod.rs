@@ -33,7 +33,7 @@ mod tests_of_imports;
 mod tests_of_incidents;
 mod writing;
 
-use archive_error::{Damage, Trouble};
+use archive_error::Trouble;
 use day_number::{DAYS, HOURS_OF_A_DAY, day_number, summed_by};
 
 pub use archive_error::ArchiveError;

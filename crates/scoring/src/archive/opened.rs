@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use scoregate_base::clock::Wall;
 
 use super::super::run::SuiteTable;
-use super::archive_error::{ArchiveError, Damage, Trouble};
+use super::archive_error::{ArchiveError, Trouble};
 use super::day_number::summed_by;
 use super::description_ids::DescriptionIds;
 use super::file;
@@ -49,8 +49,7 @@ impl Archive {
     /// Whether it contains no runs that count.
     pub fn is_empty(&self) -> Result<bool, ArchiveError> {
         let sql = "SELECT NOT EXISTS (SELECT 1 FROM day)";
-        let answer = self.inside().connection.query_row(sql, [], |row| row.get(0));
-        answer.map_err(|error| ArchiveError::of(&self.path, error))
+        self.with(|inside| Ok(inside.connection.query_row(sql, [], |row| row.get(0))?))
     }
 
     pub(super) fn inside(&self) -> MutexGuard<'_, Inside> {
@@ -58,11 +57,19 @@ impl Archive {
         self.inside.lock()
     }
 
+    /// Runs `work` on the open file, and adds the path to its error.
+    pub(super) fn with<T>(
+        &self,
+        work: impl FnOnce(&mut Inside) -> Result<T, Trouble>,
+    ) -> Result<T, ArchiveError> {
+        work(&mut self.inside()).map_err(|trouble| self.to_error(trouble))
+    }
+
     pub(super) fn to_error(&self, hint: Trouble) -> ArchiveError {
         let path = self.path.clone();
         match hint {
             Trouble::File(error) => ArchiveError::of(&path, error),
-            Trouble::Damage(Damage(what)) => ArchiveError::Damaged { path, what },
+            Trouble::Damage(what) => ArchiveError::Damaged { path, what },
             Trouble::OtherMethod => ArchiveError::OtherMethod { path },
         }
     }

@@ -37,8 +37,7 @@ pub(in super::super) struct ArchivedModel<'s> {
 impl Archive {
     /// The suite table.
     pub fn suites(&self) -> Result<Arc<SuiteTable>, ArchiveError> {
-        let stored = StoredSuites::load(&self.inside().connection);
-        stored.map(|stored| stored.table).map_err(|trouble| self.to_error(trouble))
+        self.with(|inside| Ok(StoredSuites::load(&inside.connection)?.table))
     }
 
     /// Passes every model with runs in a window, one at a time, by id. The window is chosen by the last import and the
@@ -48,32 +47,30 @@ impl Archive {
         window: &dyn Fn(NewestRuns) -> HourRange,
         each: &mut dyn FnMut(ArchivedModel<'_>),
     ) -> Result<(Arc<SuiteTable>, NewestRuns), ArchiveError> {
-        let inside = &mut *self.inside();
-        each_series(&mut inside.connection, window, each).map_err(|trouble| self.to_error(trouble))
+        self.with(|inside| each_series(&mut inside.connection, window, each))
     }
 
     /// The time of the last import. Cheap: one row is read.
     pub(in super::super) fn last_import(&self) -> Result<Option<Wall>, ArchiveError> {
-        last_import(&self.inside().connection).map_err(|error| self.to_error(error.into()))
+        self.with(|inside| Ok(last_import(&inside.connection)?))
     }
 
     /// Passes every run, by model and time, until the callback returns false.
     pub fn each_run(&self, each: &mut dyn FnMut(IdentifiedRun) -> bool) -> Result<(), ArchiveError> {
-        let inside = self.inside();
-        each_run(&inside.connection, each).map_err(|trouble| self.to_error(trouble))
+        self.with(|inside| each_run(&inside.connection, each))
     }
 }
 
 fn last_import(file: &Connection) -> rusqlite::Result<Option<Wall>> {
     let at: Option<i64> = file.query_row("SELECT max(at_ms) FROM last_import", [], |row| row.get(0))?;
-    Ok(at.and_then(|at| u64::try_from(at).ok()).map(Wall::from_millis))
+    Ok(at.and_then(rows::instant))
 }
 
 /// Each model's newest run is at the end of its part of the table.
 fn newest_run(file: &Connection) -> rusqlite::Result<Option<Wall>> {
     let sql = "SELECT max((SELECT max(at_ms) FROM run WHERE run.model = model.number)) FROM model";
     let at: Option<i64> = file.query_row(sql, [], |row| row.get(0))?;
-    Ok(at.and_then(|at| u64::try_from(at).ok()).map(Wall::from_millis))
+    Ok(at.and_then(rows::instant))
 }
 
 fn each_series(
@@ -116,13 +113,10 @@ fn each_series(
             })?;
         }
         if let Some(number_of_description) = described {
-            let model = description.query_row([number_of_description], |row| rows::model(&id, row, 0))??;
+            let model =
+                description.query_row([number_of_description], |row| Ok(rows::model(&id, row, 0)))??;
             let first: Option<i64> = first_run.query_row([number], |row| row.get(0))?;
-            first
-                .and_then(|at| u64::try_from(at).ok())
-                .map(Wall::from_millis)
-                .iter()
-                .for_each(|at| series.record_time(*at));
+            first.and_then(rows::instant).iter().for_each(|at| series.record_time(*at));
             let incidents = incident_records::history(&view, &id)?;
             let last_run = last_run(&view, number, window)?;
             each(ArchivedModel { model, series: &series, window, incidents, last_run });
@@ -139,24 +133,19 @@ fn last_run(file: &Connection, model: i64, window: HourRange) -> rusqlite::Resul
     let end = rows::milliseconds(window.to.start());
     let run: Option<(String, i64)> =
         newest.query_row(params![model, end], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-    let at = |at: i64| u64::try_from(at).map(Wall::from_millis).ok();
-    Ok(run.and_then(|(id, at_ms)| RunId::new(&id).zip(at(at_ms))))
+    Ok(run.and_then(|(id, at)| RunId::new(&id).zip(rows::instant(at))))
 }
 
 fn each_run(file: &Connection, each: &mut dyn FnMut(IdentifiedRun) -> bool) -> Result<(), Trouble> {
     let (columns, suites) = (StoredRun::COLUMNS, StoredSuites::load(file)?);
-    let mut runs = file.prepare(&format!(
+    let sql = format!(
         "SELECT run.id, model.id, name, provider, price_input, price_output, {columns}
          FROM run JOIN model ON model.number = run.model JOIN description ON description.number = run.description
          ORDER BY run.model, at_ms, run.id"
-    ))?;
-    let mut found = runs.query(params![])?;
-    while let Some(row) = found.next()? {
+    );
+    rows::each(file, &sql, |row| {
         let (id, model): (String, String) = (row.get(0)?, row.get(1)?);
-        let model = rows::model(&model, row, 2)??;
-        if !each(StoredRun::read(row, 6)?.record(&id, &model, &suites)?) {
-            break;
-        }
-    }
-    Ok(())
+        let model = rows::model(&model, row, 2)?;
+        Ok(each(StoredRun::read(row, 6)?.record(&id, &model, &suites)?))
+    })
 }

@@ -6,13 +6,13 @@
 
 use std::sync::Arc;
 
-use rusqlite::Row;
+use rusqlite::{Connection, Row};
 
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::ModelId;
 
 use super::super::run::{IdentifiedRun, Run, RunFailure, RunId, RunOutcome, TestedModel, Trial};
-use super::Damage;
+use super::Trouble;
 use super::suites::StoredSuites;
 
 const NUMBERS_OF_A_TRIAL: usize = 9;
@@ -76,10 +76,10 @@ impl StoredRun {
     }
 
     /// Decodes the run.
-    pub(super) fn run(&self, model: &Arc<TestedModel>, suites: &StoredSuites) -> Result<Run, Damage> {
-        let damage = || Damage("a stored run cannot be decoded".into());
+    pub(super) fn run(&self, model: &Arc<TestedModel>, suites: &StoredSuites) -> Result<Run, Trouble> {
+        let damage = || Trouble::Damage("a stored run cannot be decoded".into());
         let failure = |number: u8| RunFailure::ALL.get(usize::from(number)).copied().ok_or_else(damage);
-        let at = u64::try_from(self.at_ms).map(Wall::from_millis).map_err(|_| damage())?;
+        let at = instant(self.at_ms).ok_or_else(damage)?;
         let outcome = match (&self.trials, self.failure) {
             (Some(bytes), None) => RunOutcome::Scored(trials(bytes).ok_or_else(damage)?),
             (None, Some(number)) => {
@@ -87,7 +87,7 @@ impl StoredRun {
             }
             (Some(_), Some(_)) | (None, None) => return Err(damage()),
         };
-        let failed: Result<Vec<RunFailure>, Damage> =
+        let failed: Result<Vec<RunFailure>, Trouble> =
             self.failed_trials.iter().flatten().map(|number| failure(*number)).collect();
         let suite = suites.suite(self.suite)?;
         Run::with_failed_trials(Arc::clone(model), suite, at, outcome, failed?).map_err(|_| damage())
@@ -99,28 +99,43 @@ impl StoredRun {
         id: &str,
         model: &Arc<TestedModel>,
         suites: &StoredSuites,
-    ) -> Result<IdentifiedRun, Damage> {
-        let id = RunId::new(id).ok_or_else(|| Damage("a run has an invalid identifier".into()))?;
+    ) -> Result<IdentifiedRun, Trouble> {
+        let id = RunId::new(id).ok_or_else(|| Trouble::Damage("a run has an invalid identifier".into()))?;
         Ok(IdentifiedRun { id, run: self.run(model, suites)?, detail: self.detail.clone() })
     }
 }
 
 /// Reads a model from its id and the columns `name, provider, price_input, price_output`.
-pub(super) fn model(
-    id: &str,
-    row: &Row<'_>,
-    first: usize,
-) -> rusqlite::Result<Result<Arc<TestedModel>, Damage>> {
+pub(super) fn model(id: &str, row: &Row<'_>, first: usize) -> Result<Arc<TestedModel>, Trouble> {
     let (name, provider): (String, String) = (row.get(first)?, row.get(first + 1)?);
     let (input, output) = (row.get(first + 2)?, row.get(first + 3)?);
     let model =
         ModelId::new(id).and_then(|id| TestedModel::from_archive(id, &name, &provider, input, output).ok());
-    Ok(model.map(Arc::new).ok_or_else(|| Damage(format!("the stored model {id:?} cannot be decoded"))))
+    model.map(Arc::new).ok_or_else(|| Trouble::Damage(format!("the stored model {id:?} cannot be decoded")))
 }
 
 /// A time as stored.
 pub(super) fn milliseconds(at: Wall) -> i64 {
     i64::try_from(at.millis()).unwrap_or(i64::MAX)
+}
+
+/// A stored time.
+pub(super) fn instant(at: i64) -> Option<Wall> {
+    u64::try_from(at).map(Wall::from_millis).ok()
+}
+
+/// Passes each row of a query until the callback returns false.
+pub(super) fn each(
+    file: &Connection,
+    sql: &str,
+    mut each: impl FnMut(&Row<'_>) -> Result<bool, Trouble>,
+) -> Result<(), Trouble> {
+    let mut query = file.prepare(sql)?;
+    let mut found = query.query([])?;
+    while let Some(row) = found.next()?
+        && each(row)?
+    {}
+    Ok(())
 }
 
 fn number(failure: RunFailure) -> u8 {

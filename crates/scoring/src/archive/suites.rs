@@ -10,7 +10,7 @@ use rusqlite::{Connection, params};
 use scoregate_base::routes::SortBy;
 
 use super::super::run::{Axis, AxisSet, Suite, SuiteEntry, SuiteIndex, SuiteTable};
-use super::{Damage, Trouble};
+use super::Trouble;
 
 /// `place` is the position in the table; it is missing for suites that are not in it. Older archives lack the table.
 const LAYOUT: &str = "
@@ -72,13 +72,13 @@ impl StoredSuites {
     }
 
     /// The suite with a number.
-    pub(super) fn suite(&self, number: i64) -> Result<Suite, Damage> {
+    pub(super) fn suite(&self, number: i64) -> Result<Suite, Trouble> {
         let known = self.names.iter().find(|(known, _)| *known == number);
-        known.map(|(_, name)| *name).ok_or_else(|| Damage(format!("the suite {number} has no name")))
+        known.map(|(_, name)| *name).ok_or_else(|| damage(&format!("the suite {number} has no name")))
     }
 
     /// The position in the table of the suite with a number; `None` if it is not in the table.
-    pub(super) fn index(&self, number: i64) -> Result<Option<SuiteIndex>, Damage> {
+    pub(super) fn index(&self, number: i64) -> Result<Option<SuiteIndex>, Trouble> {
         Ok(self.table.index(self.suite(number)?))
     }
 
@@ -119,5 +119,5 @@ fn words<T: Copy>(text: &str, known: &[T], word: fn(T) -> &'static str) -> Resul
 }
 
 fn damage(what: &str) -> Trouble {
-    Trouble::Damage(Damage(what.to_owned()))
+    Trouble::Damage(what.to_owned())
 }

@@ -9,7 +9,7 @@ use scoregate_base::clock::Wall;
 use super::super::count::RunCounts;
 use super::super::hour::Hour;
 use super::super::run::{Run, SuiteEntry, Trial};
-use super::Damage;
+use super::Trouble;
 
 /// Bytes of an hour and suite before its latencies: three numbers of eight bytes, eleven of four, and again eleven of
 /// eight.
@@ -94,8 +94,8 @@ fn write(summed: &HourSums, to: &mut Vec<u8>) {
 /// Decodes an aggregate.
 pub(super) fn read(
     mut bytes: &[u8],
-    each: &mut dyn FnMut(&HourSums) -> Result<(), Damage>,
-) -> Result<(), Damage> {
+    each: &mut dyn FnMut(&HourSums) -> Result<(), Trouble>,
+) -> Result<(), Trouble> {
     let mut summed = HourSums {
         hour: Hour::of(Wall::default()),
         suite: 0,
@@ -105,7 +105,7 @@ pub(super) fn read(
     };
     while !bytes.is_empty() {
         next(&mut bytes, &mut summed)
-            .ok_or_else(|| Damage("the stored sum of a day cannot be decoded".into()))?;
+            .ok_or_else(|| Trouble::Damage("the stored sum of a day cannot be decoded".into()))?;
         each(&summed)?;
     }
     Ok(())

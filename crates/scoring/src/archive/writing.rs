@@ -32,39 +32,47 @@ pub enum RunInsertion {
 impl Archive {
     /// Enlarges the page cache for many runs.
     pub fn make_room(&self) -> Result<(), ArchiveError> {
-        file::make_room(&self.inside().connection).map_err(|error| self.to_error(error.into()))
+        self.with(|inside| Ok(file::make_room(&inside.connection)?))
     }
 
     /// Stores runs, all or, on an error, none. They are synced when this returns, and count from the next
     /// [`Archive::sum_up`] on.
     pub fn take(&self, records: &[IdentifiedRun]) -> Result<Vec<RunInsertion>, ArchiveError> {
-        let inside = &mut *self.inside();
-        let taken = take(&mut inside.connection, &mut inside.described, records);
-        taken.map_err(|trouble| {
+        self.with(|inside| {
+            let taken = take(&mut inside.connection, &mut inside.described, records);
             // It may contain ids that were rolled back.
-            inside.described = DescriptionIds::default();
-            self.to_error(trouble)
+            taken.inspect_err(|_| inside.described = DescriptionIds::default())
         })
     }
 
     /// Aggregates every day with new runs, and records that as an import. What a refresh at `now` reads changes in
     /// one step.
     pub fn sum_up(&self, now: Wall) -> Result<(), ArchiveError> {
-        let inside = &mut *self.inside();
-        sum_up(&mut inside.connection, now).map_err(|trouble| self.to_error(trouble))
+        self.with(|inside| sum_up(&mut inside.connection, now))
     }
 
     /// Replaces the suite table, and aggregates the runs again. Counts as an import, in one step. Returns false if the
     /// archive has this table already.
     pub fn set_suites(&self, table: &SuiteTable, now: Wall) -> Result<bool, ArchiveError> {
-        let inside = &mut *self.inside();
-        replace_suites(&mut inside.connection, table, now).map_err(|trouble| self.to_error(trouble))
+        self.transact(|file| replace_suites(file, table, now))
     }
 
     /// Ensures that the aggregates are of this version.
     pub(super) fn adopt(&self, now: Wall) -> Result<(), ArchiveError> {
-        let inside = &mut *self.inside();
-        adopt(&mut inside.connection, window_of(now)).map_err(|trouble| self.to_error(trouble))
+        self.with(|inside| adopt(&mut inside.connection, window_of(now)))
+    }
+
+    /// Runs `work` in a transaction, which is committed if there is no error.
+    pub(super) fn transact<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, Trouble>,
+    ) -> Result<T, ArchiveError> {
+        self.with(|inside| {
+            let transaction = begin(&mut inside.connection)?;
+            let done = work(&transaction)?;
+            transaction.commit()?;
+            Ok(done)
+        })
     }
 }
 
@@ -190,18 +198,16 @@ fn adopt(connection: &mut Connection, window: i64) -> Result<(), Trouble> {
     Ok(transaction.commit()?)
 }
 
-/// Stores the table and aggregates the days that a refresh reads, in one transaction, so that every reader sees both or
+/// Stores the table and aggregates the days that a refresh reads; in one transaction, so that every reader sees both or
 /// neither.
-fn replace_suites(connection: &mut Connection, table: &SuiteTable, now: Wall) -> Result<bool, Trouble> {
-    let transaction = begin(connection)?;
-    let mut suites = StoredSuites::load(&transaction)?;
+fn replace_suites(file: &Connection, table: &SuiteTable, now: Wall) -> Result<bool, Trouble> {
+    let mut suites = StoredSuites::load(file)?;
     if *suites.table == *table {
         return Ok(false);
     }
-    suites.replace(&transaction, table)?;
-    sum_again(&transaction, window_of(now))?;
-    record_import(&transaction, now)?;
-    transaction.commit()?;
+    suites.replace(file, table)?;
+    sum_again(file, window_of(now))?;
+    record_import(file, now)?;
     Ok(true)
 }
 
@@ -263,9 +269,8 @@ fn any_description(file: &Connection, model: i64) -> Result<std::sync::Arc<Teste
         "SELECT id, name, provider, price_input, price_output
          FROM model JOIN description ON description.model = model.number WHERE model.number = ?1 LIMIT 1",
     )?;
-    let model = one.query_row([model], |row| {
+    one.query_row([model], |row| {
         let id: String = row.get(0)?;
-        rows::model(&id, row, 1)
-    })?;
-    Ok(model?)
+        Ok(rows::model(&id, row, 1))
+    })?
 }
