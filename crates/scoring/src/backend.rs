@@ -41,7 +41,6 @@ pub struct Scoring {
 impl Scoring {
     /// Opens a source and computes the snapshot for the hour of `now`.
     pub fn open(source: RunSource, now: Wall) -> Result<Self, ArchiveError> {
-        let source = source.in_order();
         source.complete_imports(now);
         let answers = SnapshotAnswers::render(&source.snapshot(now)?);
         Ok(Self { source, answers: ArcSwap::from_pointee(answers), refreshing: Mutex::new(None) })

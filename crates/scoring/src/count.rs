@@ -62,23 +62,6 @@ impl Attempts {
 }
 
 impl RunCounts {
-    /// No runs.
-    pub(super) const EMPTY: Self = Self {
-        runs: 0,
-        failed: 0,
-        scored: 0,
-        unlisted: 0,
-        trials: 0,
-        failed_trials: 0,
-        zeroed: 0,
-        perfect: 0,
-        zero: 0,
-        last_scored: None,
-        costed: 0,
-        cost: 0.0,
-        marks: [0.0; 9],
-    };
-
     /// Adds a run of a suite. One that was stored before an axis was added to the suite is not counted: it cannot be
     /// compared with the others.
     pub(super) fn add(&mut self, run: &Run, suite: &SuiteEntry) {
@@ -92,7 +75,7 @@ impl RunCounts {
     }
 
     fn of(run: &Run, suite: &SuiteEntry) -> Self {
-        let mut one = Self::EMPTY;
+        let mut one = Self::default();
         for failure in run.failures().iter().filter(|failure| failure.is_counted()) {
             one.failed_trials += 1;
             one.zeroed += u32::from(failure.counts_as_zero());

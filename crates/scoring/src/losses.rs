@@ -3,8 +3,6 @@
 //! One test for alerts and degradations: Welch's t-test, one-sided, Holm-corrected for the number of models. The
 //! callers choose what is compared.
 
-use std::cmp::Ordering;
-
 use super::figures::{chance, points};
 use super::model_state::ModelState;
 use super::statistics::{Estimate, chance_of_fall, holm};
@@ -42,11 +40,7 @@ pub(super) fn find<'a>(pairs: &[EstimatePair<'a>], alpha: f64, minimum: f64) -> 
     };
     let mut losses: Vec<SureLoss<'a>> = pairs.iter().zip(holm(&chances)).filter_map(loss).collect();
     losses.sort_by(|a, b| {
-        largest_first(a.points, b.points).then_with(|| a.pair.model_state.id().cmp(b.pair.model_state.id()))
+        b.points.total_cmp(&a.points).then_with(|| a.pair.model_state.id().cmp(b.pair.model_state.id()))
     });
     losses
-}
-
-fn largest_first(a: f64, b: f64) -> Ordering {
-    b.total_cmp(&a)
 }

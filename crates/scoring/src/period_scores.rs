@@ -49,7 +49,7 @@ impl PeriodScores {
         rounds: SuiteRounds,
         hours: impl Iterator<Item = &'c [RunCounts]>,
     ) -> Self {
-        let mut suites = vec![RunCounts::EMPTY; table.suites().len()];
+        let mut suites = vec![RunCounts::default(); table.suites().len()];
         for hour in hours {
             for (sum, count) in suites.iter_mut().zip(hour) {
                 sum.merge(count);

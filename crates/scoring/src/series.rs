@@ -50,7 +50,7 @@ pub(super) struct ScoreSeries {
 impl ScoreSeries {
     /// A series for this window without runs.
     pub(super) fn new(table: Arc<SuiteTable>, window: HourRange) -> Self {
-        let of_hour = || std::iter::repeat_n(RunCounts::EMPTY, table.suites().len());
+        let of_hour = || std::iter::repeat_n(RunCounts::default(), table.suites().len());
         Self {
             hours: window.hours().flat_map(|_| of_hour()).collect(),
             presence: SuitePresence::new(window),
@@ -68,7 +68,7 @@ impl ScoreSeries {
     /// Removes all runs, and keeps the allocations.
     pub(super) fn clear(&mut self) {
         for count in self.hours.iter_mut().filter(|count| count.runs > 0) {
-            *count = RunCounts::EMPTY;
+            *count = RunCounts::default();
         }
         self.presence.clear();
         self.latencies.clear();
@@ -148,7 +148,7 @@ impl ScoreSeries {
             let mut days = Vec::new();
             for day in self.hours.rchunks(width * usize::try_from(DAY).unwrap_or(1)) {
                 let start = days.len();
-                days.resize(start + width, RunCounts::EMPTY);
+                days.resize(start + width, RunCounts::default());
                 for hour in day.chunks(width) {
                     days.iter_mut().skip(start).zip(hour).for_each(|(sum, count)| sum.merge(count));
                 }
@@ -196,7 +196,7 @@ impl ScoreSeries {
                 each(round.from, hours);
             } else {
                 sums.clear();
-                sums.resize(width, RunCounts::EMPTY);
+                sums.resize(width, RunCounts::default());
                 for hour in hours.chunks(width) {
                     sums.iter_mut().zip(hour).for_each(|(sum, count)| sum.merge(count));
                 }

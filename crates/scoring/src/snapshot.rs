@@ -3,12 +3,10 @@
 //! A pure function of source and time, so every process gets the same result. Incidents found in an archive are recorded
 //! there, and the records are a part of the source.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use scoregate_base::clock::Wall;
-use scoregate_base::routes::ModelId;
 
 use super::archive::{Archive, ArchiveError, ArchivedModel, IncidentScanRecord, NewestRuns};
 use super::hour::{Hour, HourRange};
@@ -16,7 +14,7 @@ use super::incident_scan::incident::{IncidentHistory, ScannedIncidents};
 use super::incident_scan::incidents;
 use super::method;
 use super::model_state::{MeasuredModel, ModelState};
-use super::run::{Run, RunOutcome, SuiteTable, TestedModel, Trial};
+use super::run::{SuiteTable, TestedModel};
 use super::series::ScoreSeries;
 use super::simulate;
 
@@ -28,9 +26,10 @@ pub enum RunSource {
         /// The seed.
         seed: u64,
     },
-    /// Measured runs. Those in the future count when their hour is over.
-    Runs(Vec<Run>),
-    /// Measured runs on disk, likewise.
+    /// Measured runs in memory.
+    #[cfg(any(test, feature = "lab"))]
+    Runs(super::lab::measured_runs::MeasuredRuns),
+    /// Measured runs on disk. Those in the future count when their hour is over.
     Archive(Archive),
 }
 
@@ -59,29 +58,18 @@ pub(super) struct Snapshot {
 }
 
 impl RunSource {
-    /// Sorts runs, so that sums do not depend on their original order.
-    pub(super) fn in_order(mut self) -> Self {
-        match &mut self {
-            // Sorted already.
-            Self::Simulated { .. } | Self::Archive(_) => {}
-            Self::Runs(runs) => {
-                runs.sort_by(|a, b| {
-                    let when = |run: &Run| (run.at(), run.suite(), run.model().id().clone());
-                    when(a).cmp(&when(b)).then_with(|| content(a).cmp(&content(b)))
-                });
-            }
-        }
-        self
-    }
-
-    /// The state at `now`: at its full hour, or, if runs of the current hour were imported, with those too. Runs must
-    /// be sorted.
+    /// The state at `now`: at its full hour, or, if runs of the current hour were imported, with those too.
     pub(super) fn snapshot(&self, now: Wall) -> Result<Snapshot, ArchiveError> {
         let (none, synthetic) = (NewestRuns::default(), matches!(self, Self::Simulated { .. }));
         let default = Arc::<SuiteTable>::default;
         let (suites, mut models, newest) = match self {
             Self::Simulated { seed } => (default(), simulated(*seed, window(now, none)), none),
-            Self::Runs(runs) => (default(), measured(runs, window(now, none)), none),
+            #[cfg(any(test, feature = "lab"))]
+            Self::Runs(runs) => {
+                let (window, of_runs) = (window(now, none), runs.series(window(now, none)));
+                let measured = of_runs.into_iter().map(|(model, series)| unrecorded(model, &series, window));
+                (default(), measured.collect(), none)
+            }
             Self::Archive(archive) => archived(archive, now)?,
         };
         models.sort_by(|a, b| a.id().cmp(b.id()));
@@ -108,7 +96,9 @@ impl RunSource {
     /// The time of the last import. Runs that are not in an archive never change.
     pub(super) fn last_import(&self) -> Result<Option<Wall>, ArchiveError> {
         match self {
-            Self::Simulated { .. } | Self::Runs(_) => Ok(None),
+            #[cfg(any(test, feature = "lab"))]
+            Self::Runs(_) => Ok(None),
+            Self::Simulated { .. } => Ok(None),
             Self::Archive(archive) => archive.last_import(),
         }
     }
@@ -170,41 +160,4 @@ fn simulated(seed: u64, window: HourRange) -> Vec<MeasuredModel> {
         unrecorded(Arc::clone(simulated.model()), &series, window)
     };
     simulate::models(seed).into_iter().map(draw).collect()
-}
-
-fn measured(runs: &[Run], window: HourRange) -> Vec<MeasuredModel> {
-    let mut by_model: BTreeMap<&ModelId, Vec<&Run>> = BTreeMap::new();
-    for run in runs.iter().filter(|run| run.at() < window.to.start()) {
-        by_model.entry(run.model().id()).or_default().push(run);
-    }
-    let draw = |runs: Vec<&Run>| {
-        let mut series = ScoreSeries::new(Arc::default(), window);
-        for run in &runs {
-            series.add(run);
-        }
-        // Names and prices change; the newest run is authoritative.
-        let model: &Arc<TestedModel> = runs.last().filter(|run| window.holds(run.at()))?.model();
-        Some(unrecorded(Arc::clone(model), &series, window))
-    };
-    by_model.into_values().filter_map(draw).collect()
-}
-
-/// Distinguishes runs of one model, suite and time.
-fn content(run: &Run) -> Vec<u64> {
-    let model = run.model();
-    let text = |text: &str| text.bytes().map(u64::from).collect::<Vec<_>>();
-    let prices =
-        [model.price_input(), model.price_output()].map(|price| price.map_or(u64::MAX, f64::to_bits));
-    let outcome = match run.outcome() {
-        RunOutcome::Failed(failure) => vec![*failure as u64],
-        RunOutcome::Scored(trials) => trials.iter().flat_map(trial_content).collect(),
-    };
-    let failed_trials = run.failed_trials().iter().map(|failure| *failure as u64).collect();
-    [text(model.name()), text(model.provider()), prices.to_vec(), outcome, failed_trials].concat()
-}
-
-fn trial_content(trial: &Trial) -> impl Iterator<Item = u64> {
-    let rest = [trial.latency_ms(), trial.cost()].map(|number| number.map_or(u64::MAX, f64::to_bits));
-    let scores = trial.scores().map(|score| score.map_or(u64::MAX, f64::to_bits));
-    scores.into_iter().chain(rest)
 }

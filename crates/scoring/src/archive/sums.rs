@@ -119,22 +119,12 @@ fn next(bytes: &mut &[u8], summed: &mut HourSums) -> Option<()> {
     summed.hour = Hour::numbered(u64::from_le_bytes(*hour));
     summed.suite = i64::from_le_bytes(*suite);
     summed.description = i64::from_le_bytes(*description);
-    let count = &mut summed.count;
-    let [runs, failed, scored, unlisted, trials, failed_trials, zeroed, perfect, zero, costed, latencies] =
-        smalls.as_chunks().0
-    else {
-        return None;
-    };
-    count.runs = u32::from_le_bytes(*runs);
-    count.failed = u32::from_le_bytes(*failed);
-    count.scored = u32::from_le_bytes(*scored);
-    count.unlisted = u32::from_le_bytes(*unlisted);
-    count.trials = u32::from_le_bytes(*trials);
-    count.failed_trials = u32::from_le_bytes(*failed_trials);
-    count.zeroed = u32::from_le_bytes(*zeroed);
-    count.perfect = u32::from_le_bytes(*perfect);
-    count.zero = u32::from_le_bytes(*zero);
-    count.costed = u32::from_le_bytes(*costed);
+    let (count, smalls) = (&mut summed.count, smalls.as_chunks().0.as_array::<11>()?);
+    let [runs, failed, scored, unlisted, rest_of_counts @ .., costed, latencies] =
+        smalls.map(u32::from_le_bytes);
+    [count.runs, count.failed, count.scored, count.unlisted, count.costed] =
+        [runs, failed, scored, unlisted, costed];
+    [count.trials, count.failed_trials, count.zeroed, count.perfect, count.zero] = rest_of_counts;
     let [last_scored, cost, marks @ ..] = rest.as_chunks().0 else { return None };
     let last_scored = Some(u64::from_le_bytes(*last_scored)).filter(|at| *at > 0);
     count.last_scored = last_scored.map(Wall::from_millis);
@@ -142,7 +132,7 @@ fn next(bytes: &mut &[u8], summed: &mut HourSums) -> Option<()> {
     for (sum, bytes) in count.marks.iter_mut().zip(marks) {
         *sum = f64::from_le_bytes(*bytes);
     }
-    let latencies = usize::try_from(u32::from_le_bytes(*latencies)).ok()?;
+    let latencies = usize::try_from(latencies).ok()?;
     let latencies = bytes.split_off(..latencies.checked_mul(8)?)?;
     summed.latencies.clear();
     summed.latencies.extend(latencies.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)));

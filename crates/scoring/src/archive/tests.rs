@@ -149,8 +149,8 @@ fn archived_runs_score_as_the_same_runs_in_memory() {
     archive.take(&records).unwrap();
     archive.sum_up(now()).unwrap();
     let archived = Scoring::open(RunSource::Archive(archive), now()).unwrap();
-    let runs = records.into_iter().map(|record| record.run).collect();
-    let in_memory = Scoring::open(RunSource::Runs(runs), now()).unwrap();
+    let runs: Vec<_> = records.into_iter().map(|record| record.run).collect();
+    let in_memory = Scoring::open(RunSource::Runs(runs.into()), now()).unwrap();
     // Their dates differ: only an archive knows about imports.
     let data = |scoring: &Scoring, key: &DocumentKey| scoring.answer(key).map(|answer| answer.data);
     for id in in_memory.model_ids() {

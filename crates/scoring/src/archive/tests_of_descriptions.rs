@@ -52,8 +52,8 @@ fn the_newest_run_of_an_hour_names_the_model_whatever_its_suite() {
         let minute = |suite: Suite| if suite == newest { 50 } else { 20 };
         let runs = renamed(newest, minute, |suite| suite.name().to_owned());
         assert_eq!(archived(&runs), ("Atlas New".into(), 7.0), "{newest:?}");
-        let in_memory = runs.into_iter().map(|record| record.run).collect();
-        let in_memory = Scoring::open(RunSource::Runs(in_memory), now()).unwrap();
+        let in_memory: Vec<_> = runs.into_iter().map(|record| record.run).collect();
+        let in_memory = Scoring::open(RunSource::Runs(in_memory.into()), now()).unwrap();
         assert_eq!(published(&in_memory).0, "Atlas New", "{newest:?}");
     }
 }

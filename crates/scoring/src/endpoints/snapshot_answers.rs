@@ -1,10 +1,10 @@
 //! All answers of one snapshot, rendered.
 
 use std::collections::HashMap;
-use std::fmt::Write;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use data_encoding::HEXLOWER;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -122,11 +122,7 @@ impl SnapshotAnswers {
 impl RenderedAnswer {
     fn new(data: String, count: usize) -> Self {
         let digest = Sha256::digest(data.as_bytes());
-        let mut etag = String::from("\"");
-        for byte in digest.iter().take(16) {
-            write!(etag, "{byte:02x}").expect("writing to a string does not fail");
-        }
-        etag.push('"');
+        let etag = format!("\"{}\"", HEXLOWER.encode(digest.get(..16).unwrap_or_default()));
         Self { data: Bytes::from(data), count, etag: etag.into() }
     }
 }

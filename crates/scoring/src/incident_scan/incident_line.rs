@@ -1,7 +1,6 @@
 //! Records of incidents and scan positions as lines of an export: parsing, with the path of every error, and writing.
 
-use std::borrow::Cow;
-
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use scoregate_base::clock::Wall;
@@ -15,61 +14,49 @@ use super::incident::{Incident, IncidentKind, IncidentRecord, IncidentRetraction
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-struct IncidentLine<'a> {
-    #[serde(borrow)]
-    incident: WrittenIncident<'a>,
+struct IncidentLine {
+    incident: WrittenIncident,
 }
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct WrittenIncident<'a> {
-    #[serde(borrow)]
-    id: Cow<'a, str>,
+struct WrittenIncident {
+    id: String,
     revision: u32,
-    #[serde(borrow)]
-    model: Cow<'a, str>,
-    #[serde(borrow)]
-    kind: Cow<'a, str>,
-    #[serde(borrow)]
-    opened_at: Cow<'a, str>,
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    resolved_at: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    severity: Cow<'a, str>,
+    model: String,
+    kind: String,
+    opened_at: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    resolved_at: Option<String>,
+    severity: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     baseline: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mean: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lowest: Option<f64>,
-    #[serde(borrow)]
-    recorded_at: Cow<'a, str>,
-    #[serde(borrow)]
-    last_run: Cow<'a, str>,
-    #[serde(borrow)]
-    last_run_at: Cow<'a, str>,
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    retracted_by: Option<Cow<'a, str>>,
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    reason: Option<Cow<'a, str>>,
+    recorded_at: String,
+    last_run: String,
+    last_run_at: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    retracted_by: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
 }
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct ScanPositionLine<'a> {
-    #[serde(borrow)]
-    incident_scan: WrittenPosition<'a>,
+struct ScanPositionLine {
+    incident_scan: WrittenPosition,
 }
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct WrittenPosition<'a> {
-    #[serde(borrow)]
-    model: Cow<'a, str>,
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    round_at: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    hour_at: Cow<'a, str>,
+struct WrittenPosition {
+    model: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    round_at: Option<String>,
+    hour_at: String,
 }
 
 impl IncidentRecord {
@@ -85,27 +72,27 @@ impl IncidentRecord {
             self;
         let retraction = retraction.as_ref();
         let incident = WrittenIncident {
-            id: self.id().into(),
+            id: self.id(),
             revision: *revision,
-            model: model.as_str().into(),
+            model: model.to_string(),
             kind: one.kind.word().into(),
-            opened_at: one.opened.rfc3339().into(),
-            resolved_at: one.resolved.map(|resolved| resolved.rfc3339().into()),
+            opened_at: one.opened.rfc3339(),
+            resolved_at: one.resolved.map(Wall::rfc3339),
             severity: one.severity.word().into(),
             baseline: one.baseline,
             mean: one.mean,
             lowest: one.lowest,
-            recorded_at: recorded.rfc3339().into(),
-            last_run: last_run.as_str().into(),
-            last_run_at: last_run_at.rfc3339().into(),
-            retracted_by: retraction.map(|retraction| retraction.actor.as_str().into()),
+            recorded_at: recorded.rfc3339(),
+            last_run: last_run.to_string(),
+            last_run_at: last_run_at.rfc3339(),
+            retracted_by: retraction.map(|retraction| retraction.actor.clone()),
             reason: retraction.map(|retraction| retraction.reason.as_str().into()),
         };
         serde_json::to_string(&IncidentLine { incident }).expect("it is text and finite numbers")
     }
 }
 
-impl WrittenIncident<'_> {
+impl WrittenIncident {
     fn read(self, now: Wall) -> Result<IncidentRecord, BadRun> {
         let model = model_id(&self.model)?;
         let opened = hour_at("openedAt", &self.opened_at, now)?.start();
@@ -161,9 +148,9 @@ impl ScanPosition {
 
     /// Writes the position of a model as a line of an export.
     pub fn write(self, model: &ModelId) -> String {
-        let at = |hour: Hour| Cow::from(hour.start().rfc3339());
+        let at = |hour: Hour| hour.start().rfc3339();
         let incident_scan = WrittenPosition {
-            model: model.as_str().into(),
+            model: model.to_string(),
             round_at: self.round.map(at),
             hour_at: self.hour.map(at).unwrap_or_default(),
         };
@@ -171,7 +158,7 @@ impl ScanPosition {
     }
 }
 
-fn parse<'de, T: Deserialize<'de>>(line: &'de str) -> Result<T, BadRun> {
+fn parse<T: DeserializeOwned>(line: &str) -> Result<T, BadRun> {
     json::read(line.as_bytes())
         .map_err(|bad| BadRun::new(bad.field.as_deref().unwrap_or("line"), bad.problem))
 }

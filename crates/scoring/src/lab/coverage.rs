@@ -110,7 +110,7 @@ fn states(case: &CoverageCase, number: u32) -> Vec<ModelState> {
         runs.extend(model_runs(case, first, index, seed));
     }
     let now = first.plus(Duration::from_hours(24) * DAYS);
-    RunSource::Runs(runs).in_order().snapshot(now).expect("runs in memory are readable").model_states
+    RunSource::Runs(runs.into()).snapshot(now).expect("runs in memory are readable").model_states
 }
 
 fn model_runs(case: &CoverageCase, first: Wall, index: u32, seed: u64) -> Vec<Run> {

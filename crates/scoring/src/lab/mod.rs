@@ -2,5 +2,6 @@
 
 pub mod coverage;
 pub mod detection;
+pub(super) mod measured_runs;
 pub(super) mod simulated_load;
 pub(super) mod simulated_noise;

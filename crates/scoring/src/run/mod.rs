@@ -26,5 +26,5 @@ pub use suite_table::{AxisSet, BadSuiteTable, MAX_SUITES, SuiteEntry, SuiteTable
 pub use trial::{Axis, Trial};
 pub(super) use withdrawal::actor;
 pub use withdrawal::{ChangeReason, Withdrawal};
-pub(super) use written::instant;
 pub use written::{IdentifiedRun, LONGEST_RUN, RunId};
+pub(super) use written::{WrittenModel, instant};

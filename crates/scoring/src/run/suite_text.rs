@@ -1,7 +1,6 @@
 //! The suite table as TOML, and the version of the method with it.
 
-use std::fmt::Write as _;
-
+use data_encoding::HEXLOWER;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
@@ -40,33 +39,27 @@ impl SuiteTable {
 
     /// Writes it in the format that [`Self::read`] parses. Equal tables have the same text.
     pub fn write(&self) -> String {
-        let mut text = String::new();
-        for suite in self.suites() {
+        let text = |suite: &SuiteEntry| {
             let axes: Vec<&str> = suite.axes().iter().map(Axis::word).collect();
             let feeds: Vec<&str> = suite.feeds().iter().map(|value| value.word()).collect();
-            let separator = if text.is_empty() { "" } else { "\n" };
             let (name, weight) = (suite.name(), suite.weight());
-            write!(
-                text,
-                "{separator}[[suite]]\nname = \"{name}\"\nweight = {weight}\naxes = {axes:?}\nfeeds = {feeds:?}\n"
-            )
-            .expect("writing to a string does not fail");
-        }
-        text
+            format!("[[suite]]\nname = \"{name}\"\nweight = {weight}\naxes = {axes:?}\nfeeds = {feeds:?}\n")
+        };
+        self.suites().iter().map(text).collect::<Vec<_>>().join("\n")
     }
 
     /// The version of the method with this table: that of the method for the default table; otherwise with the digest
     /// of its text.
     pub fn method_version(&self) -> String {
-        let mut version = method::METHOD_VERSION.to_owned();
         if *self == Self::default() {
-            return version;
+            return method::METHOD_VERSION.to_owned();
         }
-        version.push('+');
-        for byte in Sha256::digest(self.write()).iter().take(DIGEST_BYTES) {
-            write!(version, "{byte:02x}").expect("writing to a string does not fail");
-        }
-        version
+        let digest = Sha256::digest(self.write());
+        format!(
+            "{}+{}",
+            method::METHOD_VERSION,
+            HEXLOWER.encode(digest.get(..DIGEST_BYTES).unwrap_or_default())
+        )
     }
 }
 

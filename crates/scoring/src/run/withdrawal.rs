@@ -1,7 +1,5 @@
 //! Withdrawn runs, and the reason of a change. A withdrawal is a line of its own in an export, beside the lines of runs.
 
-use std::borrow::Cow;
-
 use serde::{Deserialize, Serialize};
 
 use scoregate_base::clock::Wall;
@@ -34,22 +32,17 @@ pub struct Withdrawal {
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-struct WithdrawalLine<'a> {
-    #[serde(borrow)]
-    withdrawn: WrittenWithdrawal<'a>,
+struct WithdrawalLine {
+    withdrawn: WrittenWithdrawal,
 }
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenWithdrawal<'a> {
-    #[serde(borrow)]
-    id: Cow<'a, str>,
-    #[serde(borrow)]
-    at: Cow<'a, str>,
-    #[serde(borrow)]
-    by: Cow<'a, str>,
-    #[serde(borrow)]
-    reason: Cow<'a, str>,
+struct WrittenWithdrawal {
+    id: String,
+    at: String,
+    by: String,
+    reason: String,
 }
 
 impl ChangeReason {
@@ -90,9 +83,9 @@ impl Withdrawal {
     /// Writes it as a line of an export.
     pub fn write(&self) -> String {
         let withdrawn = WrittenWithdrawal {
-            id: self.id.as_str().into(),
-            at: self.at.rfc3339().into(),
-            by: self.actor.as_str().into(),
+            id: self.id.to_string(),
+            at: self.at.rfc3339(),
+            by: self.actor.clone(),
             reason: self.reason.as_str().into(),
         };
         serde_json::to_string(&WithdrawalLine { withdrawn }).expect("it is text")

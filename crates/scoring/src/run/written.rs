@@ -58,7 +58,7 @@ struct WrittenRun<'a> {
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct WrittenModel<'a> {
+pub(in super::super) struct WrittenModel<'a> {
     #[serde(borrow)]
     id: Cow<'a, str>,
     #[serde(borrow)]
@@ -132,16 +132,9 @@ impl IdentifiedRun {
             }
             RunOutcome::Failed(failure) => (None, Some(written_failure(*failure, self.detail.as_deref()))),
         };
-        let model = run.model();
         let written = WrittenRun {
             id: self.id.as_str().into(),
-            model: WrittenModel {
-                id: model.id().as_str().into(),
-                name: model.name().into(),
-                provider: model.provider().into(),
-                price_input: model.price_input(),
-                price_output: model.price_output(),
-            },
+            model: WrittenModel::of(run.model()),
             suite: run.suite().name().to_owned().into(),
             time: run.at().rfc3339().into(),
             trials,
@@ -151,7 +144,17 @@ impl IdentifiedRun {
     }
 }
 
-impl WrittenModel<'_> {
+impl<'a> WrittenModel<'a> {
+    pub(in super::super) fn of(model: &'a TestedModel) -> Self {
+        Self {
+            id: model.id().as_str().into(),
+            name: model.name().into(),
+            provider: model.provider().into(),
+            price_input: model.price_input(),
+            price_output: model.price_output(),
+        }
+    }
+
     fn read(&self) -> Result<TestedModel, BadRun> {
         let rule = "write 1 to 128 of A-Z a-z 0-9 . _ : - and begin with a letter or digit";
         let id = ModelId::new(&self.id).ok_or_else(|| BadRun::new("id", rule))?;

@@ -21,7 +21,7 @@ fn run(model: &Arc<TestedModel>, suite: Suite, ago: u32, score: f64) -> Run {
 }
 
 fn opened(runs: Vec<Run>) -> Scoring {
-    Scoring::open(RunSource::Runs(runs), now()).unwrap()
+    Scoring::open(RunSource::Runs(runs.into()), now()).unwrap()
 }
 
 fn drift_of(scoring: &Scoring) -> Value {

@@ -39,8 +39,8 @@ fn history(number: u32, gain: f64) -> Vec<Run> {
 
 #[test]
 fn correction_suppresses_trends_among_many_quiet_models() {
-    let runs = (0..180).flat_map(|number| history(number, 0.0)).collect();
-    let snapshot = RunSource::Runs(runs).in_order().snapshot(now()).unwrap();
+    let runs: Vec<_> = (0..180).flat_map(|number| history(number, 0.0)).collect();
+    let snapshot = RunSource::Runs(runs.into()).snapshot(now()).unwrap();
     let changes = ModelChanges::among(&snapshot.model_states);
     let mut alone = 0;
     for model_state in &snapshot.model_states {
@@ -63,8 +63,9 @@ fn correction_suppresses_trends_among_many_quiet_models() {
 
 #[test]
 fn a_rise_among_quiet_models_is_a_drift_with_its_direction_hour_and_chance() {
-    let runs = (0..12).flat_map(|number| history(number, if number == 5 { 0.15 } else { 0.0 })).collect();
-    let scoring = Scoring::open(RunSource::Runs(runs), now()).unwrap();
+    let runs: Vec<_> =
+        (0..12).flat_map(|number| history(number, if number == 5 { 0.15 } else { 0.0 })).collect();
+    let scoring = Scoring::open(RunSource::Runs(runs.into()), now()).unwrap();
     for id in scoring.model_ids() {
         let drift = &asked(&scoring, &DocumentKey::of_model(Route::Drift, id.clone()))[0];
         let test = &drift["pageHinkley"];

@@ -31,7 +31,7 @@ fn failed(suite: Suite, ago: u32, reason: RunFailure) -> Run {
 }
 
 fn opened(runs: &[Run]) -> Scoring {
-    Scoring::open(RunSource::Runs(runs.to_vec()), now()).unwrap()
+    Scoring::open(RunSource::Runs(runs.to_vec().into()), now()).unwrap()
 }
 
 fn detail(scoring: &Scoring) -> Value {

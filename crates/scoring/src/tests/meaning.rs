@@ -56,7 +56,7 @@ fn equal_models_are_sorted_by_id_for_every_sort_key() {
             runs.push(Run::new(Arc::clone(&model), suite, at, RunOutcome::Scored(trials)).unwrap());
         }
     }
-    let scoring = Scoring::open(RunSource::Runs(runs), now()).unwrap();
+    let scoring = Scoring::open(RunSource::Runs(runs.into()), now()).unwrap();
     for sort_by in SortBy::ALL {
         let ids: Vec<Value> =
             rankings(&scoring, Period::Latest, sort_by).into_iter().map(|item| item["id"].clone()).collect();
@@ -74,7 +74,7 @@ fn a_model_whose_runs_all_failed_was_last_updated_when_it_was_first_seen() {
     };
     // The first run is before the whole window.
     let runs = vec![failed(Suite::CODING, 70 * 24), failed(Suite::TOOLING, 3), failed(Suite::CODING, 2)];
-    let scoring = Scoring::open(RunSource::Runs(runs), now()).unwrap();
+    let scoring = Scoring::open(RunSource::Runs(runs.into()), now()).unwrap();
     let first = now().minus(HOUR * 70 * 24).rfc3339();
     for period in Period::ALL {
         let items = rankings(&scoring, period, SortBy::Coding);
@@ -91,7 +91,7 @@ fn without_a_comparison_a_trend_is_unavailable() {
         let trials = vec![Trial::new([0.5; 7], 9.0, 0.1).unwrap(); 3];
         Run::new(Arc::clone(&model), suite, now().minus(HOUR), RunOutcome::Scored(trials)).unwrap()
     };
-    let scoring = Scoring::open(RunSource::Runs(Suite::DEFAULT.map(run).into()), now()).unwrap();
+    let scoring = Scoring::open(RunSource::Runs(Suite::DEFAULT.map(run).to_vec().into()), now()).unwrap();
     for sort_by in SortBy::ALL {
         let item = &rankings(&scoring, Period::Day, sort_by)[0];
         assert_eq!((&item["currentScore"], &item["trend"]), (&50.0.into(), &"unavailable".into()));
@@ -152,8 +152,8 @@ fn a_removed_model_is_unavailable_and_affects_no_other() {
         }
     }
     let (without, with) = (
-        Scoring::open(RunSource::Runs(without), now()).unwrap(),
-        Scoring::open(RunSource::Runs(with), now()).unwrap(),
+        Scoring::open(RunSource::Runs(without.into()), now()).unwrap(),
+        Scoring::open(RunSource::Runs(with.into()), now()).unwrap(),
     );
     let mut items = rankings(&with, Period::Day, SortBy::Combined);
     let place = items.iter().position(|item| item["id"] == "gone").unwrap();

@@ -43,7 +43,7 @@ fn noise(size: f64) -> impl Strategy<Value = Vec<f64>> {
 }
 
 fn opened(runs: &[Run]) -> Scoring {
-    Scoring::open(RunSource::Runs(runs.to_vec()), now()).unwrap()
+    Scoring::open(RunSource::Runs(runs.to_vec().into()), now()).unwrap()
 }
 
 fn alerts(runs: &[Run]) -> BTreeSet<String> {

@@ -61,8 +61,8 @@ fn the_order_in_which_runs_come_changes_nothing() {
     mixed.sort_by_key(|run| (run.at().seconds() * 7_919) % 10_007);
     assert_ne!(runs, mixed);
     let (one, other) = (
-        Scoring::open(RunSource::Runs(runs), now()).unwrap(),
-        Scoring::open(RunSource::Runs(mixed), now()).unwrap(),
+        Scoring::open(RunSource::Runs(runs.into()), now()).unwrap(),
+        Scoring::open(RunSource::Runs(mixed.into()), now()).unwrap(),
     );
     for (question, _) in every_question(&one) {
         assert_eq!(one.answer(&question), other.answer(&question), "{question:?}");
@@ -121,9 +121,9 @@ fn exactly_the_stored_endpoints_have_data() {
 #[test]
 fn a_run_of_the_running_hour_counts_when_the_hour_is_over() {
     let mut runs = measured();
-    let before = Scoring::open(RunSource::Runs(runs.clone()), now()).unwrap();
+    let before = Scoring::open(RunSource::Runs(runs.clone().into()), now()).unwrap();
     runs.extend(simulate::models(7).iter().flat_map(|model| model.round(Hour::of(now()))));
-    let scoring = Scoring::open(RunSource::Runs(runs), now()).unwrap();
+    let scoring = Scoring::open(RunSource::Runs(runs.into()), now()).unwrap();
     let models =
         DocumentKey { sort_by: Some(SortBy::Combined), ..DocumentKey::over(Route::Models, Period::Day) };
     assert_eq!(scoring.answer(&models), before.answer(&models));
@@ -146,7 +146,7 @@ fn unknown_model_has_no_document() {
 
 #[test]
 fn backend_without_runs_returns_empty_arrays() {
-    let scoring = Scoring::open(RunSource::Runs(vec![]), Wall::default()).unwrap();
+    let scoring = Scoring::open(RunSource::Runs(vec![].into()), Wall::default()).unwrap();
     for (question, fields) in every_question(&scoring) {
         for item in asked(&scoring, &question) {
             check_object(&item, fields, "empty");

@@ -9,6 +9,7 @@ use data_encoding::HEXLOWER;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
+use crate::run::WrittenModel;
 use crate::{MAX_TRIALS, RunFailure, TestedModel};
 
 use super::EvaluationTool;
@@ -52,22 +53,10 @@ pub struct MappedRuns {
 #[derive(Serialize)]
 struct RunLine<'a> {
     id: String,
-    model: ModelLine<'a>,
+    model: WrittenModel<'a>,
     suite: &'a str,
     time: &'a str,
     trials: &'a [TrialLine<'a>],
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ModelLine<'a> {
-    id: &'a str,
-    name: &'a str,
-    provider: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    price_input: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    price_output: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -116,13 +105,7 @@ pub(super) fn convert(
         let trials = trials.get(bounds).unwrap_or_default();
         let line = RunLine {
             id: run_id(tool, evaluation, part + 1),
-            model: ModelLine {
-                id: model.id().as_str(),
-                name: model.name(),
-                provider: model.provider(),
-                price_input: model.price_input(),
-                price_output: model.price_output(),
-            },
+            model: WrittenModel::of(model),
             suite: &task.suite,
             time: &converted.time,
             trials,

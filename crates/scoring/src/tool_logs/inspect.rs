@@ -27,7 +27,6 @@ const ZIP: [u8; 4] = *b"PK\x03\x04";
 struct InspectLog {
     status: String,
     eval: InspectSpec,
-    #[serde(default)]
     results: Option<InspectResults>,
     #[serde(default)]
     stats: InspectStats,
@@ -70,15 +69,10 @@ struct InspectStats {
 struct InspectSample {
     id: InspectSampleId,
     epoch: u64,
-    #[serde(default)]
     scores: Option<LimitedMap<InspectScore>>,
-    #[serde(default)]
     model_usage: Option<LimitedMap<InspectUsage>>,
-    #[serde(default)]
     total_time: Option<f64>,
-    #[serde(default)]
     working_time: Option<f64>,
-    #[serde(default)]
     invalidation: Option<IgnoredAny>,
     #[serde(default, deserialize_with = "failure")]
     error: Option<RunFailure>,
@@ -87,28 +81,25 @@ struct InspectSample {
 #[derive(Deserialize)]
 struct InspectScore {
     value: LoggedScore,
-    #[serde(default)]
     reason: Option<String>,
 }
 
-#[derive(Clone, Copy, Deserialize)]
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(default)]
 struct InspectUsage {
-    #[serde(default)]
     input_tokens: u64,
-    #[serde(default)]
     output_tokens: u64,
-    #[serde(default)]
     input_tokens_cache_write: Option<u64>,
-    #[serde(default)]
     input_tokens_cache_read: Option<u64>,
-    #[serde(default)]
     total_cost: Option<f64>,
 }
 
 /// Numbers are sorted before texts.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(untagged, expecting = "the id of a sample is neither a number nor a text")]
 enum InspectSampleId {
     Number(i64),
+    Large(u64),
     Text(String),
 }
 
@@ -214,6 +205,7 @@ impl InspectSample {
     fn name(&self) -> String {
         let id = match &self.id {
             InspectSampleId::Number(number) => number.to_string(),
+            InspectSampleId::Large(number) => number.to_string(),
             InspectSampleId::Text(text) => format!("{:?}", shortened(text)),
         };
         format!("sample {id}, epoch {}", self.epoch)
@@ -270,35 +262,6 @@ fn shortened(text: &str) -> String {
 
 fn failure<'de, D: Deserializer<'de>>(from: D) -> Result<Option<RunFailure>, D::Error> {
     Ok(Option::<LoggedException>::deserialize(from)?.map(|exception| exception.failure()))
-}
-
-impl<'de> Deserialize<'de> for InspectSampleId {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(InspectSampleIdVisitor)
-    }
-}
-
-struct InspectSampleIdVisitor;
-
-impl Visitor<'_> for InspectSampleIdVisitor {
-    type Value = InspectSampleId;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a number or a text")
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<InspectSampleId, E> {
-        Ok(InspectSampleId::Number(value))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<InspectSampleId, E> {
-        Ok(i64::try_from(value)
-            .map_or_else(|_| InspectSampleId::Text(value.to_string()), InspectSampleId::Number))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<InspectSampleId, E> {
-        Ok(InspectSampleId::Text(value.to_owned()))
-    }
 }
 
 impl<'de> Deserialize<'de> for InspectSamples {

@@ -30,9 +30,7 @@ const NOT_METRICS: [&str; 8] =
 #[derive(Deserialize)]
 struct LmResults {
     /// As text: run ids must not depend on how a build parses numbers.
-    #[serde(default)]
     date: Option<Box<RawValue>>,
-    #[serde(default)]
     model_name: Option<String>,
     /// Tasks; groups of tasks are in `results` only and have no samples.
     configs: LimitedMap<IgnoredAny>,

@@ -26,7 +26,6 @@ pub(super) struct TaskMapping {
     pub(super) suite: String,
     pub(super) axes: BTreeMap<String, ScoreSource>,
     /// The filter of lm-evaluation-harness.
-    #[serde(default)]
     pub(super) filter: Option<String>,
 }
 
@@ -52,35 +51,27 @@ enum WrittenSource {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SourceTable {
-    #[serde(default)]
     score: Option<String>,
-    #[serde(default)]
     scale: Option<[f64; 2]>,
     #[serde(default)]
     values: BTreeMap<String, f64>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 struct WrittenMapping {
-    #[serde(default)]
     models: BTreeMap<String, MappedModel>,
-    #[serde(default)]
     tasks: BTreeMap<String, TaskMapping>,
-    #[serde(default)]
     ignored_tasks: Vec<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct MappedModel {
-    #[serde(default)]
     id: Option<String>,
     name: String,
     provider: String,
-    #[serde(default)]
     price_input: Option<f64>,
-    #[serde(default)]
     price_output: Option<f64>,
 }
 
