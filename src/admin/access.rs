@@ -10,7 +10,7 @@ use subtle::ConstantTimeEq as _;
 use scoregate_base::keys::Digest;
 use scoregate_base::secret::SecretSetting;
 
-use super::command::CommandProblem;
+use super::command::{CommandProblem, CommandResult};
 
 /// Access rules of a connection to the side port.
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ impl AdminAccess {
 
     /// Refuses a request for any path if the host is not ours: DNS rebinding leads browsers here under a foreign name.
     /// A request without a host is not from a browser.
-    pub(super) fn check_host(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), CommandProblem> {
+    pub(super) fn check_host(&self, uri: &Uri, headers: &HeaderMap) -> CommandResult<()> {
         let Self::Tcp { hosts, .. } = self else { return Ok(()) };
         let named = headers.get_all(HOST).iter().map(HeaderValue::as_bytes);
         let named = named.chain(uri.authority().map(|authority| authority.as_str().as_bytes()));
@@ -61,7 +61,7 @@ impl AdminAccess {
     }
 
     /// Checks a request that requires the token.
-    pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), CommandProblem> {
+    pub(super) fn check(&self, headers: &HeaderMap) -> CommandResult<()> {
         let Self::Tcp { token, .. } = self else { return Ok(()) };
         if headers.contains_key(ORIGIN) {
             return Err(CommandProblem::forbidden(

@@ -8,7 +8,7 @@ use hyper::body::{Body as _, Incoming};
 
 use scoregate_base::clock::Clock;
 
-use super::command::{CommandProblem, max_body_bytes};
+use super::command::{CommandProblem, CommandResult, max_body_bytes};
 
 /// Maximum time to receive a body.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -16,7 +16,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const DISCARDED: usize = 65_536;
 
 /// Reads the body of a request for `path`, whose limit applies.
-pub(super) async fn read(clock: &Clock, path: &str, mut body: Incoming) -> Result<Bytes, CommandProblem> {
+pub(super) async fn read(clock: &Clock, path: &str, mut body: Incoming) -> CommandResult<Bytes> {
     let limit = max_body_bytes(path);
     if body.size_hint().lower() > limit as u64 {
         return Err(CommandProblem::too_large(limit));

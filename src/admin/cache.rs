@@ -2,7 +2,6 @@
 //!
 //! Documents are in the memory of the running server, so a stopped one has none.
 
-use http::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -10,8 +9,7 @@ use crate::documents::{CachedDocument, DocumentEngine};
 use scoregate_base::json;
 use scoregate_base::routes::Selection;
 
-use super::command::CommandProblem;
-use super::paths::{CACHE, PURGE};
+use super::command::{CommandProblem, CommandResult};
 
 /// A purge request.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -35,30 +33,21 @@ pub struct DocumentView {
     pub due_in_seconds: i64,
 }
 
-pub(super) async fn handle(
-    engine: &DocumentEngine,
-    method: &Method,
-    path: &str,
-    body: &[u8],
-    actor: &str,
-) -> Result<Value, CommandProblem> {
-    match (method, path) {
-        (&Method::GET, CACHE) => {
-            let documents: Vec<DocumentView> =
-                engine.documents.list().iter().map(DocumentView::from).collect();
-            Ok(json!({ "documents": documents }))
-        }
-        (&Method::POST, PURGE) => {
-            let PurgeBody { documents, hard } =
-                json::read(body).map_err(|bad| CommandProblem::bad(bad.to_string()))?;
-            let selection = Selection::parse(&documents)
-                .map_err(|bad| CommandProblem::bad(format!("documents: {bad}")))?;
-            let purged = engine.purge(&selection, hard).await;
-            tracing::info!(actor, documents, hard, purged, "documents purged");
-            Ok(json!({ "purged": purged }))
-        }
-        _ => Err(CommandProblem::not_found()),
-    }
+/// The stored documents.
+pub(super) fn list(engine: &DocumentEngine) -> Value {
+    let documents: Vec<DocumentView> = engine.documents.list().iter().map(DocumentView::from).collect();
+    json!({ "documents": documents })
+}
+
+/// Removes documents, or has them refreshed.
+pub(super) async fn purge(engine: &DocumentEngine, body: &[u8], actor: &str) -> CommandResult {
+    let PurgeBody { documents, hard } =
+        json::read(body).map_err(|bad| CommandProblem::bad(bad.to_string()))?;
+    let selection =
+        Selection::parse(&documents).map_err(|bad| CommandProblem::bad(format!("documents: {bad}")))?;
+    let purged = engine.purge(&selection, hard).await;
+    tracing::info!(actor, documents, hard, purged, "documents purged");
+    Ok(json!({ "purged": purged }))
 }
 
 impl From<&CachedDocument> for DocumentView {

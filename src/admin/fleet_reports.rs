@@ -11,7 +11,7 @@ use scoregate_store::{
     UsageStore,
 };
 
-use super::command::CommandProblem;
+use super::command::{CommandProblem, CommandResult};
 use super::fleet::{FleetUsageView, NodesRead, NodesView};
 use super::requests_view::ApplicationRequestsView;
 
@@ -40,16 +40,12 @@ impl FleetReports {
     }
 
     /// The gateways that use the store.
-    pub(super) async fn nodes(&self) -> Result<NodesView, CommandProblem> {
+    pub(super) async fn nodes(&self) -> CommandResult<NodesView> {
         Ok(NodesView::from(&self.read_nodes().await?))
     }
 
     /// The applications with the highest usage of a day, by default today.
-    pub(super) async fn usage(
-        &self,
-        day: Option<Day>,
-        limit: usize,
-    ) -> Result<FleetUsageView, CommandProblem> {
+    pub(super) async fn usage(&self, day: Option<Day>, limit: usize) -> CommandResult<FleetUsageView> {
         let day = day.unwrap_or_else(|| self.clock.now().wall.day());
         // Before the usage, which contains at least what was recorded by then.
         let nodes = self.read_nodes().await?;
@@ -66,7 +62,7 @@ impl FleetReports {
         application: ApplicationId,
         first: Option<Day>,
         last: Option<Day>,
-    ) -> Result<ApplicationRequestsView, CommandProblem> {
+    ) -> CommandResult<ApplicationRequestsView> {
         let last = last.unwrap_or_else(|| self.clock.now().wall.day());
         let first = first.unwrap_or(Day::from_number(last.number().saturating_sub(REQUEST_DAYS - 1)));
         let query = RequestQuery { application, first, last };

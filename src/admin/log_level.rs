@@ -2,15 +2,13 @@
 //!
 //! The setting `log.level` stays unchanged.
 
-use http::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use scoregate_base::json;
 use scoregate_observe::telemetry::log;
 
-use super::command::CommandProblem;
-use super::paths::LOG;
+use super::command::{CommandProblem, CommandResult};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -18,20 +16,15 @@ struct LevelBody {
     level: String,
 }
 
-pub(super) fn handle(method: &Method, path: &str, body: &[u8], actor: &str) -> Result<Value, CommandProblem> {
-    match (method, path) {
-        (&Method::GET, LOG) => Ok(json!({ "level": log::level() })),
-        (&Method::POST, LOG) => {
-            let LevelBody { level } = json::read(body).map_err(|bad| CommandProblem::bad(bad.to_string()))?;
-            change(&level, actor)?;
-            Ok(json!({ "level": level }))
-        }
-        _ => Err(CommandProblem::not_found()),
-    }
+/// The current level.
+pub(super) fn read() -> Value {
+    json!({ "level": log::level() })
 }
 
-fn change(level: &str, actor: &str) -> Result<(), CommandProblem> {
-    if !log::is_level(level) {
+/// Changes the level.
+pub(super) fn change(body: &[u8], actor: &str) -> CommandResult {
+    let LevelBody { level } = json::read(body).map_err(|bad| CommandProblem::bad(bad.to_string()))?;
+    if !log::is_level(&level) {
         return Err(CommandProblem::bad(format!("level: {}", log::LEVELS)));
     }
     let Some(before) = log::level() else {
@@ -43,9 +36,9 @@ fn change(level: &str, actor: &str) -> Result<(), CommandProblem> {
     if was_enabled {
         log_change();
     }
-    log::set_level(level);
+    log::set_level(&level);
     if !was_enabled {
         log_change();
     }
-    Ok(())
+    Ok(json!({ "level": level }))
 }

@@ -1,6 +1,6 @@
 //! The routing table of the side port. Any other path is answered with 404 and the list of paths.
 //!
-//! Does not contain methods and subpaths; each handler matches its own.
+//! Does not contain methods and subpaths; `serve` matches those.
 
 /// List of stored documents.
 pub const CACHE: &str = "/v1/cache";

@@ -3,13 +3,13 @@
 //!
 //! Does not parse queries of the public API; see `routes::params`.
 
-use super::command::CommandProblem;
+use super::command::{CommandProblem, CommandResult};
 
 pub(super) struct QueryPairs<'q>(Vec<(&'q str, &'q str)>);
 
 impl<'q> QueryPairs<'q> {
     /// Parses a query; only these names are accepted.
-    pub(super) fn read(query: Option<&'q str>, names: &[&str]) -> Result<Self, CommandProblem> {
+    pub(super) fn read(query: Option<&'q str>, names: &[&str]) -> CommandResult<Self> {
         let pairs = query.unwrap_or("").split('&').filter(|pair| !pair.is_empty());
         let pairs: Vec<_> = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))).collect();
         if pairs.iter().any(|(name, _)| !names.contains(name)) {
@@ -27,7 +27,7 @@ impl<'q> QueryPairs<'q> {
     }
 
     /// The last value of a parameter, as a number.
-    pub(super) fn number<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>, CommandProblem> {
+    pub(super) fn number<T: std::str::FromStr>(&self, name: &str) -> CommandResult<Option<T>> {
         let bad = |_| CommandProblem::bad(format!("`{name}` must be a number"));
         self.get(name).map(|text| text.parse().map_err(bad)).transpose()
     }

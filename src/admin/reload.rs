@@ -1,12 +1,10 @@
 //! Reload of the settings over the side port: `POST /v1/reload`. `cli::serve` and `app` perform it.
 
-use http::Method;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
-use super::command::CommandProblem;
-use super::paths::RELOAD;
+use super::command::{CommandProblem, CommandResult};
 
 /// Outcome of a successful reload: the paths of the changed settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -23,19 +21,7 @@ pub type ReloadRequest = oneshot::Sender<Result<Reloaded, String>>;
 /// Channel for reload requests.
 pub type Reloads = mpsc::Sender<ReloadRequest>;
 
-pub(super) async fn handle(
-    reloads: &Reloads,
-    method: &Method,
-    path: &str,
-    actor: &str,
-) -> Result<Value, CommandProblem> {
-    match (method, path) {
-        (&Method::POST, RELOAD) => reload(reloads, actor).await,
-        _ => Err(CommandProblem::not_found()),
-    }
-}
-
-async fn reload(reloads: &Reloads, actor: &str) -> Result<Value, CommandProblem> {
+pub(super) async fn reload(reloads: &Reloads, actor: &str) -> CommandResult {
     let (reply, replied) = oneshot::channel();
     tracing::info!(actor, "reload requested");
     let unsupported =

@@ -14,7 +14,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use serde_json::Value;
+use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio_util::sync::CancellationToken;
@@ -26,12 +26,12 @@ use scoregate_observe::telemetry::metrics::Scrape;
 use scoregate_scoring::UpdateRequests;
 
 use super::access::AdminAccess;
-use super::command::{AdminCommand, Administration, CommandProblem, perform};
+use super::command::{AdminCommand, Administration, CommandProblem, CommandResult, perform};
 use super::operator::operator;
-use super::paths::AdminPath;
+use super::paths::{AdminPath, CACHE, LOG, PURGE, RELOAD, SCORING_REFRESH, SETTINGS, UPSTREAM};
 use super::readiness::{Readiness, Unreadiness};
 use super::reload::{self, Reloads};
-use super::settings::{self, SettingView};
+use super::settings::SettingView;
 use super::side_connections::SideConnections;
 use super::timer::ClockTimer;
 use super::{body, cache, log_level, scoring, upstream, usage_view};
@@ -221,36 +221,37 @@ impl SidePort {
         route: Option<AdminPath>,
         request: Request<Incoming>,
         access: &AdminAccess,
-    ) -> Result<Response<Full<Bytes>>, CommandProblem> {
+    ) -> CommandResult<Response<Full<Bytes>>> {
         access.check(request.headers())?;
         let (head, body) = request.into_parts();
         let gateway = self.gateway.load_full();
         let (path, actor) = (head.uri.path(), actor(access, &head.headers));
         let body = body::read(&gateway.clock, path, body).await?;
-        let body = match route {
-            Some(AdminPath::Applications) => self.perform(&head, &body, actor).await?,
-            Some(AdminPath::Documents) => {
-                cache::handle(&gateway.engine, &head.method, path, &body, &actor).await?
+        let body = match (route, head.method.as_str(), path) {
+            (Some(AdminPath::Applications), _, _) => self.perform(&head, &body, actor).await?,
+            (Some(AdminPath::Documents), "GET", CACHE) => cache::list(&gateway.engine),
+            (Some(AdminPath::Documents), "POST", PURGE) => {
+                cache::purge(&gateway.engine, &body, &actor).await?
             }
-            Some(AdminPath::Upstream) => upstream::handle(&gateway.engine.fetcher, &head.method, path)?,
-            Some(AdminPath::Usage) => {
-                usage_view::handle(&gateway, &self.administration, &head.method, path, head.uri.query())
-                    .await?
+            (Some(AdminPath::Upstream), "GET", UPSTREAM) => upstream::view(gateway.engine.fetcher.status()),
+            (Some(AdminPath::Usage), "GET", _) => {
+                usage_view::read(&gateway, &self.administration, path, head.uri.query()).await?
             }
-            Some(AdminPath::Settings) => settings::handle(&self.active.load().settings, &head.method, path)?,
-            Some(AdminPath::Log) => log_level::handle(&head.method, path, &body, &actor)?,
-            Some(AdminPath::Reload) => reload::handle(&self.reloads, &head.method, path, &actor).await?,
-            Some(AdminPath::Scoring) => {
-                scoring::handle(self.updates.as_ref(), &gateway.clock, &head.method, path, &actor).await?
+            (Some(AdminPath::Settings), "GET", SETTINGS) => {
+                json!({ "settings": &self.active.load().settings })
             }
-            Some(AdminPath::Metrics | AdminPath::Alive | AdminPath::Ready) | None => {
-                return Err(CommandProblem::not_found());
+            (Some(AdminPath::Log), "GET", LOG) => log_level::read(),
+            (Some(AdminPath::Log), "POST", LOG) => log_level::change(&body, &actor)?,
+            (Some(AdminPath::Reload), "POST", RELOAD) => reload::reload(&self.reloads, &actor).await?,
+            (Some(AdminPath::Scoring), "POST", SCORING_REFRESH) => {
+                scoring::refresh(self.updates.as_ref(), &gateway.clock, &actor).await?
             }
+            _ => return Err(CommandProblem::not_found()),
         };
         Ok(text(StatusCode::OK, "application/json", format!("{body}\n")))
     }
 
-    async fn perform(&self, head: &Parts, body: &[u8], actor: String) -> Result<Value, CommandProblem> {
+    async fn perform(&self, head: &Parts, body: &[u8], actor: String) -> CommandResult {
         let command = AdminCommand::from_request(&head.method, head.uri.path(), head.uri.query(), body)?;
         let (administration, status) = (Arc::clone(&self.administration), self.gateway.load().status.clone());
         let posts_status = matches!(&command, AdminCommand::Status(command) if command.is_change());

@@ -2,12 +2,8 @@
 //!
 //! `config` makes the list, without secrets. Does not change settings; see `reload`.
 
-use http::Method;
 use serde::Serialize;
-use serde_json::{Value, json};
-
-use super::command::CommandProblem;
-use super::paths::SETTINGS;
+use serde_json::Value;
 
 /// An active setting.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -18,11 +14,4 @@ pub struct SettingView {
     pub value: Value,
     /// Its source: `default`, `file`, `environment VARIABLE` or `flag`.
     pub from: String,
-}
-
-pub(super) fn handle(settings: &[SettingView], method: &Method, path: &str) -> Result<Value, CommandProblem> {
-    match (method, path) {
-        (&Method::GET, SETTINGS) => Ok(json!({ "settings": settings })),
-        _ => Err(CommandProblem::not_found()),
-    }
 }

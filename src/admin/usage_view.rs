@@ -4,16 +4,15 @@
 //! Counts are in the memory of the running server, so a stopped one has none. The units granted by the ledger are in
 //! `GET /v1/applications/APP`.
 
-use http::Method;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::gateway::{ApplicationUse, CountedRequests, Gateway, UnauthenticatedUse};
 use scoregate_base::clock::Day;
 use scoregate_base::keys::ApplicationId;
 use scoregate_base::limits::LimitStatus;
 
-use super::command::{Administration, CommandProblem};
+use super::command::{Administration, CommandProblem, CommandResult};
 use super::paths::USAGE;
 use super::query::QueryPairs;
 
@@ -78,35 +77,28 @@ struct UsageParameters {
     day: Option<Day>,
 }
 
-pub(super) async fn handle(
+/// The top callers of this gateway or of all, or the usage of one application.
+pub(super) async fn read(
     gateway: &Gateway,
     administration: &Administration,
-    method: &Method,
     path: &str,
     query: Option<&str>,
-) -> Result<Value, CommandProblem> {
+) -> CommandResult {
     let (usage, now) = (&gateway.recorders.usage, gateway.clock.now());
-    match (method, path.strip_prefix(USAGE)) {
-        (&Method::GET, Some("")) => {
-            let UsageParameters { limit, fleet, day } = UsageParameters::read(query)?;
-            if fleet {
-                return Ok(json!(administration.reports.usage(day, limit).await?));
-            }
-            let view = UsageView {
-                since: usage.since(now).rfc3339(),
-                applications: usage.applications(limit, now).iter().map(Into::into).collect(),
-                unauthenticated: usage.unauthenticated(limit, now).iter().map(Into::into).collect(),
-            };
-            Ok(json!(view))
-        }
-        (&Method::GET, Some(below)) => {
-            let id = below.strip_prefix('/').unwrap_or(below);
-            let id: ApplicationId = id.parse().map_err(|bad| CommandProblem::bad(format!("{bad}")))?;
-            let account = administration.registrar.account(id).await?.ok_or_else(|| no_usage(id))?;
-            Ok(json!(ApplicationUseView::from(&usage.of(&account, now))))
-        }
-        _ => Err(CommandProblem::not_found()),
+    if let Some(id) = path.strip_prefix(USAGE).and_then(|below| below.strip_prefix('/')) {
+        let id: ApplicationId = id.parse().map_err(|bad| CommandProblem::bad(format!("{bad}")))?;
+        let account = administration.registrar.account(id).await?.ok_or_else(|| no_usage(id))?;
+        return Ok(json!(ApplicationUseView::from(&usage.of(&account, now))));
     }
+    let UsageParameters { limit, fleet, day } = UsageParameters::read(query)?;
+    if fleet {
+        return Ok(json!(administration.reports.usage(day, limit).await?));
+    }
+    Ok(json!(UsageView {
+        since: usage.since(now).rfc3339(),
+        applications: usage.applications(limit, now).iter().map(Into::into).collect(),
+        unauthenticated: usage.unauthenticated(limit, now).iter().map(Into::into).collect(),
+    }))
 }
 
 fn no_usage(id: ApplicationId) -> CommandProblem {
@@ -114,7 +106,7 @@ fn no_usage(id: ApplicationId) -> CommandProblem {
 }
 
 impl UsageParameters {
-    fn read(query: Option<&str>) -> Result<Self, CommandProblem> {
+    fn read(query: Option<&str>) -> CommandResult<Self> {
         let pairs = QueryPairs::read(query, &["most", "fleet", "day"])?;
         let limit = pairs.number("most")?.unwrap_or(DEFAULT_LIMIT);
         if !(1..=MAX_LIMIT).contains(&limit) {

@@ -1,6 +1,11 @@
 //! Applications and keys as JSON, for the side port and `--json`. The only secret is a new key, in the response that
 //! issues it.
 
+#![expect(
+    missing_docs,
+    reason = "the fields' names are the JSON's, documented in docs/keys.md and `keys --help`"
+)]
+
 use serde::{Deserialize, Serialize};
 
 use crate::accounts::{BadField, ImportedKey, IssuedKey, KeyRecord};
@@ -11,10 +16,6 @@ use super::key_lines::LineObject;
 
 /// An application and its keys.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[expect(
-    missing_docs,
-    reason = "the fields' names are the JSON's, documented in docs/keys.md and `keys --help`"
-)]
 pub struct ApplicationView {
     pub id: String,
     pub name: String,
@@ -33,10 +34,6 @@ pub struct ApplicationView {
 
 /// A key, without its secret.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[expect(
-    missing_docs,
-    reason = "the fields' names are the JSON's, documented in docs/keys.md and `keys --help`"
-)]
 pub struct KeyView {
     pub prefix: String,
     #[serde(default)]
@@ -50,10 +47,6 @@ pub struct KeyView {
 
 /// A new key and its application.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[expect(
-    missing_docs,
-    reason = "the fields' names are the JSON's, documented in docs/keys.md and `keys --help`"
-)]
 pub struct IssuedView {
     pub key: String,
     pub application: ApplicationView,
@@ -61,10 +54,6 @@ pub struct IssuedView {
 
 /// A page of applications.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[expect(
-    missing_docs,
-    reason = "the fields' names are the JSON's, documented in docs/keys.md and `keys --help`"
-)]
 pub struct PageView {
     pub applications: Vec<ApplicationView>,
     /// Reasons for records that could not be read.
@@ -75,10 +64,6 @@ pub struct PageView {
 
 /// A page of the audit trail, newest first.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[expect(
-    missing_docs,
-    reason = "the fields' names are the JSON's, documented in docs/keys.md and `keys --help`"
-)]
 pub struct AuditView {
     pub records: Vec<ChangeView>,
     /// `before` of the next page; none on the last page.
@@ -87,10 +72,6 @@ pub struct AuditView {
 
 /// A record of the audit trail.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[expect(
-    missing_docs,
-    reason = "the fields' names are the JSON's, documented in docs/keys.md and `keys --help`"
-)]
 pub struct ChangeView {
     pub number: u64,
     pub at: String,
@@ -102,10 +83,6 @@ pub struct ChangeView {
 
 /// Outcome of a batch of imported keys.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[expect(
-    missing_docs,
-    reason = "the fields' names are the JSON's, documented in docs/keys.md and `keys --help`"
-)]
 pub struct ImportView {
     pub imported: usize,
     pub existing: usize,
@@ -119,10 +96,6 @@ pub struct ImportView {
 /// Outcome of one imported key.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
-#[expect(
-    missing_docs,
-    reason = "the fields' names are the JSON's, documented in docs/keys.md and `keys --help`"
-)]
 pub enum LineView {
     Imported { application: String },
     Existing,
@@ -131,10 +104,6 @@ pub enum LineView {
 
 /// A page of exported keys.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[expect(
-    missing_docs,
-    reason = "the fields' names are the JSON's, documented in docs/keys.md and `keys --help`"
-)]
 pub struct ExportView {
     pub keys: Vec<LineObject>,
     /// Reasons for records that could not be read.

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use http::StatusCode;
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::accounts::{
     BadField, DescriptionChange, FieldChange, ImportedKey, IssuedKey, KeyDetails, KeyRecord, Registrar,
@@ -18,7 +17,7 @@ use crate::admin::view::{ApplicationView, AuditView, ExportView, ImportView, Iss
 use super::administration::Administration;
 use super::bodies::{ExpiryBody, LimitsBody, NewKey, RotateBody, timestamp};
 use super::owners::OwnerCommand;
-use super::problem::CommandProblem;
+use super::problem::{CommandProblem, CommandResult};
 use super::status::StatusCommand;
 
 /// A command on applications, keys, accounts and status messages.
@@ -47,11 +46,7 @@ pub enum AdminCommand {
 }
 
 /// Performs a command, recorded in the audit trail under `actor`.
-pub async fn perform(
-    administration: &Administration,
-    command: AdminCommand,
-    actor: &str,
-) -> Result<Value, CommandProblem> {
+pub async fn perform(administration: &Administration, command: AdminCommand, actor: &str) -> CommandResult {
     let Administration { registrar: keys, reports, .. } = administration;
     match command {
         AdminCommand::Create(new) => issued(keys, &keys.create(actor, new.into_application()?).await?),
@@ -104,7 +99,7 @@ async fn import(
     registrar: &Registrar,
     lines: Vec<Result<KeyRecord, BadField>>,
     actor: &str,
-) -> Result<Value, CommandProblem> {
+) -> CommandResult {
     let (mut outcomes, mut readable) = (Vec::with_capacity(lines.len()), Vec::with_capacity(lines.len()));
     for line in lines {
         outcomes.push(line.map(|record| readable.push(record)));
@@ -118,21 +113,21 @@ async fn import(
     json(&ImportView::new(&outcomes, registrar.accepts_imported()))
 }
 
-fn application(registrar: &Registrar, stored: &StoredApplication) -> Result<Value, CommandProblem> {
+fn application(registrar: &Registrar, stored: &StoredApplication) -> CommandResult {
     json(&ApplicationView::new(stored, registrar.used_today(stored)))
 }
 
-fn issued(registrar: &Registrar, issued: &IssuedKey) -> Result<Value, CommandProblem> {
+fn issued(registrar: &Registrar, issued: &IssuedKey) -> CommandResult {
     json(&IssuedView::new(issued, registrar.used_today(&issued.application)))
 }
 
-fn json(view: &impl Serialize) -> Result<Value, CommandProblem> {
+fn json(view: &impl Serialize) -> CommandResult {
     serde_json::to_value(view)
         .map_err(|error| CommandProblem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
 }
 
 /// The expiry to set; `None` for never.
-fn expiry(change: FieldChange<String>) -> Result<Option<Wall>, CommandProblem> {
+fn expiry(change: FieldChange<String>) -> CommandResult<Option<Wall>> {
     match change {
         FieldChange::Keep => Err(CommandProblem::bad("send expires_at: a timestamp, or null for never")),
         FieldChange::Remove => Ok(None),

@@ -1,5 +1,10 @@
 //! The JSON bodies of commands. Unknown fields are rejected. Absent and null are distinct where a field can be removed.
 
+#![expect(
+    missing_docs,
+    reason = "the fields' names are the JSON's, documented in docs/keys.md and `keys --help`"
+)]
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -8,15 +13,11 @@ use scoregate_base::clock::Wall;
 use scoregate_base::json;
 use scoregate_store::{Description, OwnLimits};
 
-use super::problem::CommandProblem;
+use super::problem::{CommandProblem, CommandResult};
 
 /// Request for a new application with its first key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(
-    missing_docs,
-    reason = "the fields' names are the JSON's, documented in docs/keys.md and `keys create --help`"
-)]
 pub struct NewKey {
     pub name: String,
     pub tier: String,
@@ -36,7 +37,6 @@ pub struct NewKey {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the fields' names are the JSON's, documented in `keys --help`")]
 pub struct RotateBody {
     pub overlap_seconds: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -71,7 +71,6 @@ pub(super) struct OwnerTierBody {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the fields' names are the JSON's, documented in `keys --help`")]
 pub struct LimitsBody {
     #[serde(default, skip_serializing_if = "FieldChange::is_unchanged")]
     pub minute_limit: FieldChange<u32>,
@@ -81,7 +80,6 @@ pub struct LimitsBody {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the fields' names are the JSON's, documented in `keys --help`")]
 pub struct ExpiryBody {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
@@ -97,7 +95,7 @@ pub(super) struct ImportBody {
 }
 
 impl NewKey {
-    pub(super) fn into_application(self) -> Result<NewApplication, CommandProblem> {
+    pub(super) fn into_application(self) -> CommandResult<NewApplication> {
         let Self { name, tier, minute_limit: minute, day_limit: day, url, contact, note, expires_at } = self;
         let expires_at = expires_at.map(timestamp).transpose()?;
         let description = Description { url, contact, note };
@@ -111,13 +109,13 @@ pub(super) fn to_json(body: &impl Serialize) -> Vec<u8> {
 }
 
 /// Reads a body.
-pub(super) fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, CommandProblem> {
+pub(super) fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> CommandResult<T> {
     json::read(body).map_err(|bad| CommandProblem::bad(format!("invalid body: {bad}")))
 }
 
 /// Reads a timestamp of a body.
 #[expect(clippy::needless_pass_by_value, reason = "used in `map` on an owned value")]
-pub(super) fn timestamp(text: String) -> Result<Wall, CommandProblem> {
+pub(super) fn timestamp(text: String) -> CommandResult<Wall> {
     let bad = || CommandProblem::bad("expires_at must be a timestamp such as 2027-01-31T00:00:00Z");
     Wall::parse_rfc3339(&text).ok_or_else(bad)
 }

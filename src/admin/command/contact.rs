@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::accounts::{ContactOutcome, ContactRequest, ContactSelection};
 
 use super::bodies::{read, to_json};
-use super::problem::CommandProblem;
+use super::problem::{CommandProblem, CommandResult};
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -52,7 +52,7 @@ pub(super) fn to_body(request: &ContactRequest) -> Vec<u8> {
 }
 
 /// Reads a request from a body.
-pub(super) fn from_body(body: &[u8]) -> Result<ContactRequest, CommandProblem> {
+pub(super) fn from_body(body: &[u8]) -> CommandResult<ContactRequest> {
     let ContactBody { subject, message, applications, tier, accounts, all, dry_run } = read(body)?;
     let selection = match (applications, tier, accounts, all) {
         (Some(ids), None, None, false) if !ids.is_empty() => ContactSelection::Applications(parsed(&ids)?),
@@ -83,6 +83,6 @@ fn texts(ids: &[impl ToString]) -> Vec<String> {
     ids.iter().map(ToString::to_string).collect()
 }
 
-fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(ids: &[String]) -> Result<Vec<T>, CommandProblem> {
+fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(ids: &[String]) -> CommandResult<Vec<T>> {
     ids.iter().map(|id| id.parse().map_err(|error: T::Err| CommandProblem::bad(error.to_string()))).collect()
 }

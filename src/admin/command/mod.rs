@@ -16,6 +16,7 @@ pub use bodies::{ExpiryBody, LimitsBody, NewKey, RotateBody};
 pub use contact::ContactView;
 pub use owners::{NOT_SEARCHABLE, OwnerCommand, OwnerView};
 pub use problem::CommandProblem;
+pub(super) use problem::CommandResult;
 pub use request::MAX_BATCH;
 pub(super) use request::max_body_bytes;
 pub use status::{StatusCommand, StatusMessageView};

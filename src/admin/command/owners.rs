@@ -17,7 +17,7 @@ use scoregate_store::{AuditQuery, OwnerQuery, RequestTotal, StoredOwner};
 use super::administration::Administration;
 use super::bodies::{NoBody, OwnerTierBody, read, to_json};
 use super::contact::{self, ContactView};
-use super::problem::CommandProblem;
+use super::problem::{CommandProblem, CommandResult};
 
 const DEFAULT_LIMIT: usize = 100;
 /// Audit records of an application in the export of an account.
@@ -52,15 +52,6 @@ pub struct OwnerView {
 }
 
 /// Requests of an application on a day to an endpoint with an outcome.
-#[derive(Serialize)]
-struct RequestTotalView {
-    application: String,
-    day: String,
-    endpoint: String,
-    outcome: &'static str,
-    requests: u64,
-}
-
 impl OwnerCommand {
     /// Converts the command to method, target and body.
     pub(super) fn to_request(&self) -> (Method, String, Vec<u8>) {
@@ -100,7 +91,7 @@ impl OwnerCommand {
         below: &[&str],
         query: Option<&str>,
         body: &[u8],
-    ) -> Result<Self, CommandProblem> {
+    ) -> CommandResult<Self> {
         match (method.as_str(), below) {
             ("GET", []) => Self::list(query),
             ("GET", [id]) => Ok(Self::Show(owner_id(id)?)),
@@ -131,7 +122,7 @@ impl OwnerCommand {
         }
     }
 
-    fn list(query: Option<&str>) -> Result<Self, CommandProblem> {
+    fn list(query: Option<&str>) -> CommandResult<Self> {
         let pairs = QueryPairs::read(query, &["email", "application", "after", "most"])?;
         let email = pairs.get("email").map(decoded);
         if email.as_ref().is_some_and(|text| !is_address_fragment(text)) {
@@ -149,11 +140,7 @@ impl OwnerCommand {
     }
 
     /// Performs the command.
-    pub(super) async fn perform(
-        self,
-        administration: &Administration,
-        actor: &str,
-    ) -> Result<Value, CommandProblem> {
+    pub(super) async fn perform(self, administration: &Administration, actor: &str) -> CommandResult {
         let owners = &administration.owners;
         let owner = match self {
             Self::List(query) => {
@@ -190,7 +177,7 @@ fn decoded(value: &str) -> String {
 }
 
 /// The account, the applications, and the requests and the newest audit records of each.
-async fn exported(administration: &Administration, id: OwnerId) -> Result<Value, CommandProblem> {
+async fn exported(administration: &Administration, id: OwnerId) -> CommandResult {
     let Administration { registrar, reports, .. } = administration;
     let owner = administration.owners.show(id).await?;
     let query = AuditQuery { owner: Some(id), limit: EXPORTED_RECORDS, ..AuditQuery::default() };
@@ -200,7 +187,7 @@ async fn exported(administration: &Administration, id: OwnerId) -> Result<Value,
     for id in &owner.applications {
         let stored = registrar.show(*id).await?;
         applications.push(ApplicationView::new(&stored, registrar.used_today(&stored)));
-        requests.extend(reports.kept_requests(*id).await?.totals.iter().map(RequestTotalView::from));
+        requests.extend(reports.kept_requests(*id).await?.totals.iter().map(request_total));
         let query = AuditQuery { application: Some(*id), limit: EXPORTED_RECORDS, ..AuditQuery::default() };
         let (found, _) = registrar.audit(query).await?;
         records.extend(found.iter().map(ChangeView::from));
@@ -228,19 +215,17 @@ impl From<&StoredOwner> for OwnerView {
     }
 }
 
-impl From<&RequestTotal> for RequestTotalView {
-    fn from(total: &RequestTotal) -> Self {
-        Self {
-            application: total.application.to_string(),
-            day: total.day.to_string(),
-            endpoint: total.endpoint.clone().into_owned(),
-            outcome: total.outcome.word(),
-            requests: total.requests,
-        }
-    }
+fn request_total(total: &RequestTotal) -> Value {
+    json!({
+        "application": total.application.to_string(),
+        "day": total.day.to_string(),
+        "endpoint": total.endpoint,
+        "outcome": total.outcome.word(),
+        "requests": total.requests,
+    })
 }
 
-fn owner_id(id: &str) -> Result<OwnerId, CommandProblem> {
+fn owner_id(id: &str) -> CommandResult<OwnerId> {
     id.parse().map_err(|error: scoregate_base::keys::BadOwnerId| CommandProblem::bad(error.to_string()))
 }
 
@@ -249,7 +234,7 @@ mod tests {
     use super::*;
     use crate::accounts::ContactSelection;
 
-    fn parsed(method: &Method, target: &str, body: &[u8]) -> Result<OwnerCommand, CommandProblem> {
+    fn parsed(method: &Method, target: &str, body: &[u8]) -> CommandResult<OwnerCommand> {
         let (path, query) =
             target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
         let below: Vec<&str> = path.trim_start_matches(ACCOUNTS).split('/').skip(1).collect();

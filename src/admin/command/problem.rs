@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::accounts::RegistrarError;
 use crate::admin::paths;
@@ -18,6 +19,9 @@ pub struct CommandProblem {
     /// The reason and the remedy.
     pub error: String,
 }
+
+/// The result of a command of the side port: JSON, unless it says otherwise.
+pub(in crate::admin) type CommandResult<T = Value> = Result<T, CommandProblem>;
 
 impl CommandProblem {
     pub(super) fn new(status: StatusCode, error: impl Into<String>) -> Self {

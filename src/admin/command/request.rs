@@ -12,7 +12,7 @@ use scoregate_base::keys::ApplicationId;
 use scoregate_store::AuditQuery;
 
 use super::bodies::{ImportBody, NewKey, RevokeBody, TierBody, read, to_json};
-use super::{AdminCommand, CommandProblem, OwnerCommand, StatusCommand};
+use super::{AdminCommand, CommandProblem, CommandResult, OwnerCommand, StatusCommand};
 
 const ROOT: &str = "/v1/applications";
 const AUDIT: &str = "/v1/audit";
@@ -74,7 +74,7 @@ impl AdminCommand {
         path: &str,
         query: Option<&str>,
         body: &[u8],
-    ) -> Result<Self, CommandProblem> {
+    ) -> CommandResult<Self> {
         let parts: Vec<&str> = path.split('/').skip(1).collect();
         match (method.as_str(), parts.as_slice()) {
             ("POST", ["v1", "applications"]) => Ok(Self::Create(read::<NewKey>(body)?)),
@@ -103,7 +103,7 @@ impl AdminCommand {
     }
 }
 
-fn change(id: ApplicationId, action: &str, body: &[u8]) -> Result<AdminCommand, CommandProblem> {
+fn change(id: ApplicationId, action: &str, body: &[u8]) -> CommandResult<AdminCommand> {
     Ok(match action {
         "rotate" => AdminCommand::Rotate(id, read(body)?),
         "revoke" => {
@@ -121,7 +121,7 @@ fn change(id: ApplicationId, action: &str, body: &[u8]) -> Result<AdminCommand, 
     })
 }
 
-fn import(body: &[u8]) -> Result<AdminCommand, CommandProblem> {
+fn import(body: &[u8]) -> CommandResult<AdminCommand> {
     let ImportBody { keys } = read(body)?;
     if keys.len() > MAX_BATCH {
         return Err(CommandProblem::bad(format!(
@@ -131,7 +131,7 @@ fn import(body: &[u8]) -> Result<AdminCommand, CommandProblem> {
     Ok(AdminCommand::Import(keys.iter().map(|key| read_json(key.get())).collect()))
 }
 
-fn audit(query: Option<&str>) -> Result<AdminCommand, CommandProblem> {
+fn audit(query: Option<&str>) -> CommandResult<AdminCommand> {
     let pairs = QueryPairs::read(query, &["application", "before", "most"])?;
     Ok(AdminCommand::Audit(AuditQuery {
         application: pairs.get("application").map(application_id).transpose()?,
@@ -141,7 +141,7 @@ fn audit(query: Option<&str>) -> Result<AdminCommand, CommandProblem> {
     }))
 }
 
-fn requests(id: ApplicationId, query: Option<&str>) -> Result<AdminCommand, CommandProblem> {
+fn requests(id: ApplicationId, query: Option<&str>) -> CommandResult<AdminCommand> {
     let pairs = QueryPairs::read(query, &["from", "to"])?;
     let day = |name| {
         let bad = || CommandProblem::bad(format!("`{name}` must be a day such as 2027-01-31"));
@@ -150,7 +150,7 @@ fn requests(id: ApplicationId, query: Option<&str>) -> Result<AdminCommand, Comm
     Ok(AdminCommand::Requests { id, first: day("from")?, last: day("to")? })
 }
 
-fn page(query: Option<&str>) -> Result<(Option<ApplicationId>, usize), CommandProblem> {
+fn page(query: Option<&str>) -> CommandResult<(Option<ApplicationId>, usize)> {
     let pairs = QueryPairs::read(query, &["after", "most"])?;
     Ok((pairs.get("after").map(application_id).transpose()?, pairs.number("most")?.unwrap_or(DEFAULT_LIMIT)))
 }
@@ -163,7 +163,7 @@ fn optional(name: &str, value: Option<impl std::fmt::Display>) -> String {
     value.map(|value| format!("&{name}={value}")).unwrap_or_default()
 }
 
-fn application_id(id: &str) -> Result<ApplicationId, CommandProblem> {
+fn application_id(id: &str) -> CommandResult<ApplicationId> {
     id.parse().map_err(|error: scoregate_base::keys::BadId| CommandProblem::bad(error.to_string()))
 }
 

@@ -3,7 +3,7 @@
 
 use http::Method;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::admin::paths::STATUS;
 use crate::admin::query::QueryPairs;
@@ -11,7 +11,7 @@ use crate::status::StatusMessages;
 use scoregate_store::{IncidentState, MessageSubject, StatusMessage};
 
 use super::bodies::{read, to_json};
-use super::problem::CommandProblem;
+use super::problem::{CommandProblem, CommandResult};
 
 const DEFAULT_LIMIT: usize = 100;
 
@@ -96,7 +96,7 @@ impl StatusCommand {
         below: &[&str],
         query: Option<&str>,
         body: &[u8],
-    ) -> Result<Self, CommandProblem> {
+    ) -> CommandResult<Self> {
         match (method.as_str(), below) {
             ("GET", []) => {
                 let pairs = QueryPairs::read(query, &["most"])?;
@@ -119,11 +119,7 @@ impl StatusCommand {
     }
 
     /// Performs the command.
-    pub(super) async fn perform(
-        self,
-        messages: &StatusMessages,
-        actor: &str,
-    ) -> Result<Value, CommandProblem> {
+    pub(super) async fn perform(self, messages: &StatusMessages, actor: &str) -> CommandResult {
         let (subject, state, message) = match self {
             Self::Open { title, message, state } => (MessageSubject::New(title), state, message),
             Self::Continue { incident, message, state } => (MessageSubject::Known(incident), state, message),
@@ -149,14 +145,14 @@ impl From<StatusMessage> for StatusMessageView {
 }
 
 /// The state of an incident that is not resolved by this message.
-fn open_state(word: Option<String>) -> Result<Option<IncidentState>, CommandProblem> {
+fn open_state(word: Option<String>) -> CommandResult<Option<IncidentState>> {
     let Some(word) = word else { return Ok(None) };
     let state = IncidentState::parse(&word).filter(|state| *state != IncidentState::Resolved);
     let bad = || CommandProblem::bad("state must be investigating, identified or monitoring");
     state.map(Some).ok_or_else(bad)
 }
 
-fn number(text: &str) -> Result<u64, CommandProblem> {
+fn number(text: &str) -> CommandResult<u64> {
     let number = text.parse().ok().filter(|number: &u64| i64::try_from(*number).is_ok());
     number.ok_or_else(|| CommandProblem::bad("an incident is a number; `scoregate status list` shows it"))
 }
@@ -165,7 +161,7 @@ fn number(text: &str) -> Result<u64, CommandProblem> {
 mod tests {
     use super::*;
 
-    fn parsed(method: &Method, target: &str, body: &[u8]) -> Result<StatusCommand, CommandProblem> {
+    fn parsed(method: &Method, target: &str, body: &[u8]) -> CommandResult<StatusCommand> {
         let (path, query) =
             target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
         let below: Vec<&str> = path.trim_start_matches(STATUS).split('/').skip(1).collect();
