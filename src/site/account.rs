@@ -11,29 +11,19 @@ use crate::pages::account::{
 use scoregate_store::{Description, OwnerStore, StoredApplication};
 
 use super::cookies::SiteCookie;
-use super::site_refusal::SiteRefusal;
-use super::site_reply::SiteReply;
+use super::site_reply::{SiteReply, SiteResult};
 use super::visit::{LiveSession, Visit, change_failed};
 
 /// The page of an account.
 pub(super) struct AccountPages {
-    store: Arc<dyn OwnerStore>,
-    registrar: Arc<Registrar>,
-    owners: Arc<OwnerAdministration>,
-    instruments: Arc<SiteInstruments>,
+    pub(super) store: Arc<dyn OwnerStore>,
+    pub(super) registrar: Arc<Registrar>,
+    pub(super) owners: Arc<OwnerAdministration>,
+    pub(super) instruments: Arc<SiteInstruments>,
 }
 
 impl AccountPages {
-    pub(super) fn new(
-        store: Arc<dyn OwnerStore>,
-        registrar: Arc<Registrar>,
-        owners: Arc<OwnerAdministration>,
-        instruments: Arc<SiteInstruments>,
-    ) -> Self {
-        Self { store, registrar, owners, instruments }
-    }
-
-    pub(super) async fn account_page(&self, visit: &Visit) -> Result<SiteReply, SiteRefusal> {
+    pub(super) async fn account_page(&self, visit: &Visit) -> SiteResult {
         let live = visit.signed_in(&*self.store).await?;
         let notice = match visit.finished_step() {
             "closed" => Some("The application is closed. Its keys no longer work."),
@@ -50,7 +40,7 @@ impl AccountPages {
         entered: &ApplicationFields,
         problem: Option<FormProblem<'_>>,
         notice: Option<&str>,
-    ) -> Result<String, SiteRefusal> {
+    ) -> SiteResult<String> {
         let ids = live.session.owner.applications.clone();
         let stored = self.registrar.find(ids, visit.now.wall.day()).await?;
         let usage = |application| self.registrar.current_use(application);
@@ -66,7 +56,7 @@ impl AccountPages {
     }
 
     /// Creates an application and shows its key.
-    pub(super) async fn create_application(&self, visit: &Visit) -> Result<SiteReply, SiteRefusal> {
+    pub(super) async fn create_application(&self, visit: &Visit) -> SiteResult {
         let live = visit.signed_in_by_form(&*self.store).await?;
         let (owner, entered) = (&live.session.owner, entered_fields(visit));
         let (existing, at_most) = (owner.applications.len(), visit.config.applications_per_account);
@@ -96,7 +86,7 @@ impl AccountPages {
     }
 
     /// Deletes the account.
-    pub(super) async fn delete_account(&self, visit: &Visit) -> Result<SiteReply, SiteRefusal> {
+    pub(super) async fn delete_account(&self, visit: &Visit) -> SiteResult {
         let live = visit.signed_in_by_form(&*self.store).await?;
         if !live.is_recent(visit.now) {
             return Ok(sign_in_again(visit, &live));

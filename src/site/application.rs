@@ -19,7 +19,7 @@ use scoregate_store::{
 use super::account::{entered_fields, form_message, issued_key, sign_in_again, signed_in};
 use super::cookies::SiteCookie;
 use super::site_refusal::SiteRefusal;
-use super::site_reply::SiteReply;
+use super::site_reply::{SiteReply, SiteResult};
 use super::visit::{LiveSession, Visit, change_failed};
 
 /// Limits on the keys of an application.
@@ -30,28 +30,15 @@ const SHOWN_DAYS: u32 = 30;
 
 /// The page of an application.
 pub(super) struct OwnedApplicationPages {
-    store: Arc<dyn OwnerStore>,
-    requests: Arc<dyn RequestStore>,
-    registrar: Arc<Registrar>,
-    instruments: Arc<SiteInstruments>,
+    pub(super) store: Arc<dyn OwnerStore>,
+    pub(super) requests: Arc<dyn RequestStore>,
+    pub(super) registrar: Arc<Registrar>,
+    pub(super) instruments: Arc<SiteInstruments>,
 }
 
 impl OwnedApplicationPages {
-    pub(super) fn new(
-        store: Arc<dyn OwnerStore>,
-        requests: Arc<dyn RequestStore>,
-        registrar: Arc<Registrar>,
-        instruments: Arc<SiteInstruments>,
-    ) -> Self {
-        Self { store, requests, registrar, instruments }
-    }
-
     /// The session and its application. Applications of others are unknown.
-    async fn owned(
-        &self,
-        visit: &Visit,
-        id: ApplicationId,
-    ) -> Result<(LiveSession, StoredApplication), SiteRefusal> {
+    async fn owned(&self, visit: &Visit, id: ApplicationId) -> SiteResult<(LiveSession, StoredApplication)> {
         let live = visit.signed_in(&*self.store).await?;
         if !live.session.owner.applications.contains(&id) {
             return Err(SiteRefusal::UnknownPage);
@@ -65,17 +52,13 @@ impl OwnedApplicationPages {
         &self,
         visit: &Visit,
         id: ApplicationId,
-    ) -> Result<(LiveSession, StoredApplication), SiteRefusal> {
+    ) -> SiteResult<(LiveSession, StoredApplication)> {
         let owned = self.owned(visit, id).await?;
         visit.form_belongs_to(&[SiteCookie::Session])?;
         Ok(owned)
     }
 
-    pub(super) async fn application_page(
-        &self,
-        visit: &Visit,
-        id: ApplicationId,
-    ) -> Result<SiteReply, SiteRefusal> {
+    pub(super) async fn application_page(&self, visit: &Visit, id: ApplicationId) -> SiteResult {
         let (live, application) = self.owned(visit, id).await?;
         let notice = match visit.finished_step() {
             "saved" => Some("The changes are saved."),
@@ -122,11 +105,7 @@ impl OwnedApplicationPages {
     }
 
     /// Replaces the description of an application.
-    pub(super) async fn describe_application(
-        &self,
-        visit: &Visit,
-        id: ApplicationId,
-    ) -> Result<SiteReply, SiteRefusal> {
+    pub(super) async fn describe_application(&self, visit: &Visit, id: ApplicationId) -> SiteResult {
         let (live, application) = self.owned_by_form(visit, id).await?;
         let entered = entered_fields(visit);
         let entered_column = |column| match visit.form.field(column) {
@@ -154,7 +133,7 @@ impl OwnedApplicationPages {
     }
 
     /// Adds a key and shows it. The other keys are unaffected.
-    pub(super) async fn add_key(&self, visit: &Visit, id: ApplicationId) -> Result<SiteReply, SiteRefusal> {
+    pub(super) async fn add_key(&self, visit: &Visit, id: ApplicationId) -> SiteResult {
         let (live, application) = self.owned_by_form(visit, id).await?;
         match self.registrar.add_key(live.owner(), id, key_details(visit, KEY_NAME)).await {
             Ok(issued) => {
@@ -166,11 +145,7 @@ impl OwnedApplicationPages {
     }
 
     /// Replaces the keys by one and shows it. The others work until the overlap ends.
-    pub(super) async fn rotate_key(
-        &self,
-        visit: &Visit,
-        id: ApplicationId,
-    ) -> Result<SiteReply, SiteRefusal> {
+    pub(super) async fn rotate_key(&self, visit: &Visit, id: ApplicationId) -> SiteResult {
         let (live, application) = self.owned_by_form(visit, id).await?;
         let Some(overlap) = overlap(visit.form.field(OVERLAP)) else {
             let message = "Choose when the existing keys expire.";
@@ -201,7 +176,7 @@ impl OwnedApplicationPages {
         (live, application): (&LiveSession, &StoredApplication),
         field: &'static str,
         error: &RegistrarError,
-    ) -> Result<SiteReply, SiteRefusal> {
+    ) -> SiteResult {
         if let Some(message) = key_limit(error) {
             // They may have changed after they were read.
             let (live, application) = self.owned(visit, application.id).await?;
@@ -212,7 +187,7 @@ impl OwnedApplicationPages {
     }
 
     /// Cancels the expiry of a key that has not expired.
-    pub(super) async fn keep_key(&self, visit: &Visit, id: ApplicationId) -> Result<SiteReply, SiteRefusal> {
+    pub(super) async fn keep_key(&self, visit: &Visit, id: ApplicationId) -> SiteResult {
         let (live, application) = self.owned_by_form(visit, id).await?;
         let key = key_of_form(visit, &application)?;
         if !key.is_active(visit.now.wall) {
@@ -226,11 +201,7 @@ impl OwnedApplicationPages {
     }
 
     /// Revokes a key.
-    pub(super) async fn revoke_key(
-        &self,
-        visit: &Visit,
-        id: ApplicationId,
-    ) -> Result<SiteReply, SiteRefusal> {
+    pub(super) async fn revoke_key(&self, visit: &Visit, id: ApplicationId) -> SiteResult {
         let (live, application) = self.owned_by_form(visit, id).await?;
         let key = key_of_form(visit, &application)?;
         if !live.is_recent(visit.now) {
@@ -243,11 +214,7 @@ impl OwnedApplicationPages {
     }
 
     /// Closes an application.
-    pub(super) async fn close_application(
-        &self,
-        visit: &Visit,
-        id: ApplicationId,
-    ) -> Result<SiteReply, SiteRefusal> {
+    pub(super) async fn close_application(&self, visit: &Visit, id: ApplicationId) -> SiteResult {
         let (live, application) = self.owned_by_form(visit, id).await?;
         if !live.is_recent(visit.now) {
             return Ok(sign_in_again(visit, &live));
@@ -281,7 +248,7 @@ fn fields_of(application: &StoredApplication) -> ApplicationFields {
 }
 
 /// The key that the form of a key is about.
-fn key_of_form<'a>(visit: &Visit, application: &'a StoredApplication) -> Result<&'a StoredKey, SiteRefusal> {
+fn key_of_form<'a>(visit: &Visit, application: &'a StoredApplication) -> SiteResult<&'a StoredKey> {
     let digest = Digest::from_hex(visit.form.field("key"));
     application.keys.iter().find(|key| Some(key.digest) == digest).ok_or(SiteRefusal::UnknownPage)
 }

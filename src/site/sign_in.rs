@@ -17,7 +17,7 @@ use super::link_mail::{LINK_VALID, LinkMail};
 use super::mailbox::{AddressProblem, EmailAddress, MailDomains, registered_domain};
 use super::site_admission::{LinkLimit, SiteAdmission};
 use super::site_refusal::SiteRefusal;
-use super::site_reply::SiteReply;
+use super::site_reply::{SiteReply, SiteResult};
 use super::visit::{Visit, no_randomness};
 
 /// Maximum number of links that a mailbox gets in an hour.
@@ -37,22 +37,14 @@ struct SignInState<'s> {
 
 /// The pages to sign up, in and out.
 pub(super) struct SignInPages {
-    store: Arc<dyn OwnerStore>,
-    admission: Arc<SiteAdmission>,
-    instruments: Arc<SiteInstruments>,
+    pub(super) store: Arc<dyn OwnerStore>,
+    pub(super) admission: Arc<SiteAdmission>,
+    pub(super) instruments: Arc<SiteInstruments>,
 }
 
 impl SignInPages {
-    pub(super) fn new(
-        store: Arc<dyn OwnerStore>,
-        admission: Arc<SiteAdmission>,
-        instruments: Arc<SiteInstruments>,
-    ) -> Self {
-        Self { store, admission, instruments }
-    }
-
     /// The form for an address.
-    pub(super) async fn sign_in_page(&self, visit: &Visit) -> Result<SiteReply, SiteRefusal> {
+    pub(super) async fn sign_in_page(&self, visit: &Visit) -> SiteResult {
         if visit.session(&*self.store).await?.is_some() {
             return Ok(SiteReply::redirect("/account"));
         }
@@ -66,7 +58,7 @@ impl SignInPages {
     }
 
     /// Sends a link to an address.
-    pub(super) async fn request_link(&self, visit: &Visit) -> Result<SiteReply, SiteRefusal> {
+    pub(super) async fn request_link(&self, visit: &Visit) -> SiteResult {
         visit.form_belongs_to(&[SiteCookie::Visitor, SiteCookie::Session])?;
         let entered = visit.form.field("email");
         let address = match EmailAddress::parse(entered, &visit.config.domains) {
@@ -88,7 +80,7 @@ impl SignInPages {
     }
 
     /// Counts a link against the limits of networks.
-    fn count_link(&self, visit: &Visit) -> Result<(), SiteRefusal> {
+    fn count_link(&self, visit: &Visit) -> SiteResult<()> {
         let counted = self.admission.count_link(visit.client, visit.config.links_per_minute, visit.now);
         counted.map_err(|limit| {
             let (result, refusal) = match limit {
@@ -102,7 +94,7 @@ impl SignInPages {
     }
 
     /// Whether the visitor is signed in as the owner of the mailbox.
-    async fn is_signed_in_as(&self, visit: &Visit, address: &EmailAddress) -> Result<bool, SiteRefusal> {
+    async fn is_signed_in_as(&self, visit: &Visit, address: &EmailAddress) -> SiteResult<bool> {
         let Some(live) = visit.session(&*self.store).await? else { return Ok(false) };
         // The domain may have been denied since.
         let own = EmailAddress::parse(&live.session.owner.email, &MailDomains::default());
@@ -110,7 +102,7 @@ impl SignInPages {
     }
 
     /// Queues the mail, unless the mailbox has had this number of links in an hour.
-    async fn queue_link(&self, visit: &Visit, address: &EmailAddress, links: u32) -> Result<(), SiteRefusal> {
+    async fn queue_link(&self, visit: &Visit, address: &EmailAddress, links: u32) -> SiteResult<()> {
         let (config, now) = (&visit.config, visit.now.wall);
         let token = new_token().map_err(no_randomness)?;
         let number = getrandom::u64().map_err(no_randomness)?;
@@ -139,17 +131,12 @@ impl SignInPages {
     }
 
     /// The page of a link. Opening it changes nothing: programs that scan mail open links.
-    pub(super) async fn link_page(&self, visit: &Visit) -> Result<SiteReply, SiteRefusal> {
+    pub(super) async fn link_page(&self, visit: &Visit) -> SiteResult {
         let token = Secret::new(visit.query.field("token").to_owned());
         self.link_form(visit, &token, None).await
     }
 
-    async fn link_form(
-        &self,
-        visit: &Visit,
-        token: &Secret,
-        problem: Option<FormProblem<'_>>,
-    ) -> Result<SiteReply, SiteRefusal> {
+    async fn link_form(&self, visit: &Visit, token: &Secret, problem: Option<FormProblem<'_>>) -> SiteResult {
         let link = self.usable_link(visit, token).await?;
         let needs_terms = self.needs_terms(visit, &link).await?;
         let (visitor, cookie) = visitor(visit)?;
@@ -161,14 +148,10 @@ impl SignInPages {
             is_new: link.owner.is_none(),
             problem,
         });
-        let reply = if problem.is_some() { SiteReply::problem(html) } else { SiteReply::page(html) };
-        Ok(match cookie {
-            Some(cookie) => reply.with_cookie(cookie),
-            None => reply,
-        })
+        Ok(SiteReply::form(html, problem.is_some()).with_cookie(cookie))
     }
 
-    async fn usable_link(&self, visit: &Visit, token: &Secret) -> Result<UsableLink, SiteRefusal> {
+    async fn usable_link(&self, visit: &Visit, token: &Secret) -> SiteResult<UsableLink> {
         let found = if is_token(token.expose()) {
             let digest = Digest::of(token.expose());
             self.store.usable_link(digest, visit.now.wall).await?
@@ -182,14 +165,14 @@ impl SignInPages {
     }
 
     /// Whether the terms must be accepted: by new owners, and after a change of the terms.
-    async fn needs_terms(&self, visit: &Visit, link: &UsableLink) -> Result<bool, SiteRefusal> {
+    async fn needs_terms(&self, visit: &Visit, link: &UsableLink) -> SiteResult<bool> {
         let Some(id) = link.owner else { return Ok(true) };
         let owner = self.store.owner(id).await?;
         Ok(owner.is_none_or(|owner| owner.terms_version != visit.config.pages.terms_version))
     }
 
     /// Uses a link: creates the account if the mailbox is new, and a session with a new token.
-    pub(super) async fn use_link(&self, visit: &Visit) -> Result<SiteReply, SiteRefusal> {
+    pub(super) async fn use_link(&self, visit: &Visit) -> SiteResult {
         visit.form_belongs_to(&[SiteCookie::Visitor])?;
         let token = Secret::new(visit.form.field("token").to_owned());
         let link = self.usable_link(visit, &token).await?;
@@ -236,7 +219,7 @@ impl SignInPages {
         visit: &Visit,
         link: &UsableLink,
         sign_in: SignIn,
-    ) -> Result<SignInOutcome, SiteRefusal> {
+    ) -> SiteResult<SignInOutcome> {
         if link.owner.is_some() {
             return Ok(self.store.sign_in(sign_in).await?);
         }
@@ -261,7 +244,7 @@ impl SignInPages {
     }
 
     /// Ends the session, or all sessions of the account.
-    pub(super) async fn sign_out(&self, visit: &Visit) -> Result<SiteReply, SiteRefusal> {
+    pub(super) async fn sign_out(&self, visit: &Visit) -> SiteResult {
         let live = visit.signed_in_by_form(&*self.store).await?;
         let (ended, done) = if visit.form.is_set("everywhere") {
             (self.store.end_sessions(live.session.owner.id).await, "signed-out-everywhere")
@@ -275,7 +258,7 @@ impl SignInPages {
 }
 
 /// The visitor's cookie, with its header if it is new.
-fn visitor(visit: &Visit) -> Result<(Secret, Option<http::HeaderValue>), SiteRefusal> {
+fn visitor(visit: &Visit) -> SiteResult<(Secret, Option<http::HeaderValue>)> {
     if let Some(known) = visit.cookie(SiteCookie::Visitor) {
         return Ok((known, None));
     }
@@ -285,15 +268,11 @@ fn visitor(visit: &Visit) -> Result<(Secret, Option<http::HeaderValue>), SiteRef
 }
 
 /// The page with the form for an address.
-fn sign_in_form(visit: &Visit, state: &SignInState<'_>) -> Result<SiteReply, SiteRefusal> {
+fn sign_in_form(visit: &Visit, state: &SignInState<'_>) -> SiteResult {
     let (visitor, cookie) = visitor(visit)?;
     let &SignInState { email, problem, notice } = state;
     let problem = problem.map(|message| FormProblem { field: Some("email"), message });
     let form = SignInForm { csrf: &form_token(&visitor), email, problem, notice };
     let html = visit.config.pages.sign_in(&form);
-    let reply = if problem.is_some() { SiteReply::problem(html) } else { SiteReply::page(html) };
-    Ok(match cookie {
-        Some(cookie) => reply.with_cookie(cookie),
-        None => reply,
-    })
+    Ok(SiteReply::form(html, problem.is_some()).with_cookie(cookie))
 }

@@ -13,6 +13,9 @@ use super::site_refusal::{SIGN_IN_PATH, SiteRefusal};
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
+/// The outcome of a request: a response, or what it asked for, or a refusal.
+pub(super) type SiteResult<T = SiteReply> = Result<T, SiteRefusal>;
+
 /// A response before its common headers.
 #[derive(Debug, Default)]
 pub(super) struct SiteReply {
@@ -57,9 +60,14 @@ impl SiteReply {
         Self { status: StatusCode::PERMANENT_REDIRECT, location: Some(path.into()), ..Self::default() }
     }
 
-    /// The same with a cookie.
-    pub(super) fn with_cookie(mut self, cookie: HeaderValue) -> Self {
-        self.cookies.push(cookie);
+    /// A page with a form, with the problem that the visitor can correct.
+    pub(super) fn form(html: String, has_problem: bool) -> Self {
+        if has_problem { Self::problem(html) } else { Self::page(html) }
+    }
+
+    /// The same with a cookie, if there is one.
+    pub(super) fn with_cookie(mut self, cookie: impl Into<Option<HeaderValue>>) -> Self {
+        self.cookies.extend(cookie.into());
         self
     }
 }
@@ -81,7 +89,7 @@ pub(super) struct ResponseStyle {
 
 /// The response to a request. `page` renders the page of a refusal.
 pub(super) fn response(
-    answered: Result<SiteReply, SiteRefusal>,
+    answered: SiteResult,
     style: ResponseStyle,
     page: impl Fn(SiteRefusal) -> String,
 ) -> Response<Full<Bytes>> {

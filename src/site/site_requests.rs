@@ -30,7 +30,7 @@ use super::site_admission::{SiteAdmission, require_encryption};
 use super::site_config::SiteConfig;
 use super::site_path::{SitePath, is_of_site};
 use super::site_refusal::SiteRefusal;
-use super::site_reply::{ResponseStyle, SiteReply, response};
+use super::site_reply::{ResponseStyle, SiteReply, SiteResult, response};
 use super::visit::Visit;
 
 /// Time for a form to arrive after its head.
@@ -68,11 +68,17 @@ impl Site {
             .map(|policy| HeaderValue::try_from(policy).expect("the policy is visible ASCII"));
         let accounts = || Arc::clone(&store) as Arc<dyn OwnerStore>;
         let metrics = || Arc::clone(&instruments);
+        let (keys, links) = (Arc::clone(&registrar), Arc::clone(&admission));
         Self {
             config: ArcSwap::from_pointee(config),
-            sign_in: SignInPages::new(accounts(), Arc::clone(&admission), metrics()),
-            account: AccountPages::new(accounts(), Arc::clone(&registrar), owners, metrics()),
-            applications: OwnedApplicationPages::new(accounts(), store, registrar, metrics()),
+            sign_in: SignInPages { store: accounts(), admission: links, instruments: metrics() },
+            account: AccountPages { store: accounts(), registrar: keys, owners, instruments: metrics() },
+            applications: OwnedApplicationPages {
+                store: accounts(),
+                requests: store,
+                registrar,
+                instruments: metrics(),
+            },
             clock,
             admission,
             instruments,
@@ -121,7 +127,7 @@ impl Site {
     fn respond(
         &self,
         config: &SiteConfig,
-        answered: Result<SiteReply, SiteRefusal>,
+        answered: SiteResult,
         head: &Parts,
         closes: bool,
     ) -> Response<Full<Bytes>> {
@@ -146,7 +152,7 @@ impl Site {
         head: &Parts,
         body: B,
         peer: Peer,
-    ) -> Result<SiteReply, SiteRefusal>
+    ) -> SiteResult
     where
         B: Body<Data = Bytes>,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -172,12 +178,7 @@ impl Site {
 
     /// Answers in a task that does not end with the connection: a change that is stored must take effect here too, and a
     /// connection to the store is used to the end.
-    async fn completed(
-        self: &Arc<Self>,
-        path: SitePath,
-        is_form: bool,
-        visit: Visit,
-    ) -> Result<SiteReply, SiteRefusal> {
+    async fn completed(self: &Arc<Self>, path: SitePath, is_form: bool, visit: Visit) -> SiteResult {
         let site = Arc::clone(self);
         let task = self.tasks.spawn(async move {
             let slot = site.admission.enter(visit.client, &site.clock).await?;
@@ -192,7 +193,7 @@ impl Site {
     }
 
     /// Reads a form that a page of this site has sent.
-    async fn read_form<B>(&self, config: &SiteConfig, head: &Parts, body: B) -> Result<Form, SiteRefusal>
+    async fn read_form<B>(&self, config: &SiteConfig, head: &Parts, body: B) -> SiteResult<Form>
     where
         B: Body<Data = Bytes>,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -218,7 +219,7 @@ impl Site {
         }
     }
 
-    async fn reply(&self, path: SitePath, is_form: bool, visit: &Visit) -> Result<SiteReply, SiteRefusal> {
+    async fn reply(&self, path: SitePath, is_form: bool, visit: &Visit) -> SiteResult {
         match (path, is_form) {
             (SitePath::AccountSlash, _) => Ok(SiteReply::moved("/account")),
             (SitePath::Account, _) => self.account.account_page(visit).await,

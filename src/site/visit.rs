@@ -17,6 +17,7 @@ use super::form::Form;
 use super::form_origin::{form_token, has_token, is_followed_from_outside};
 use super::site_config::SiteConfig;
 use super::site_refusal::SiteRefusal;
+use super::site_reply::SiteResult;
 
 /// Steps that cannot be undone require that the visitor signed in this recently.
 const RECENT: Duration = Duration::from_mins(15);
@@ -57,26 +58,26 @@ impl Visit {
     }
 
     /// The session of the request, if it has not ended.
-    pub(super) async fn session(&self, store: &dyn OwnerStore) -> Result<Option<LiveSession>, SiteRefusal> {
+    pub(super) async fn session(&self, store: &dyn OwnerStore) -> SiteResult<Option<LiveSession>> {
         let Some(token) = self.cookie(SiteCookie::Session) else { return Ok(None) };
         let found = store.session(Digest::of(token.expose()), self.now.wall).await?;
         Ok(found.map(|session| LiveSession { csrf: form_token(&token), token, session }))
     }
 
     /// The session of the request. Without one, the visitor must sign in.
-    pub(super) async fn signed_in(&self, store: &dyn OwnerStore) -> Result<LiveSession, SiteRefusal> {
+    pub(super) async fn signed_in(&self, store: &dyn OwnerStore) -> SiteResult<LiveSession> {
         self.session(store).await?.ok_or(SiteRefusal::SignedOut)
     }
 
     /// The session of the request, for a form of the session.
-    pub(super) async fn signed_in_by_form(&self, store: &dyn OwnerStore) -> Result<LiveSession, SiteRefusal> {
+    pub(super) async fn signed_in_by_form(&self, store: &dyn OwnerStore) -> SiteResult<LiveSession> {
         let live = self.signed_in(store).await?;
         self.form_belongs_to(&[SiteCookie::Session])?;
         Ok(live)
     }
 
     /// Whether the submitted form belongs to one of these cookies of the request.
-    pub(super) fn form_belongs_to(&self, cookies: &[SiteCookie]) -> Result<(), SiteRefusal> {
+    pub(super) fn form_belongs_to(&self, cookies: &[SiteCookie]) -> SiteResult<()> {
         let sent = self.form.field("csrf");
         let belongs =
             cookies.iter().filter_map(|cookie| self.cookie(*cookie)).any(|value| has_token(sent, &value));

@@ -10,25 +10,28 @@ use super::usage_tables::section as requests;
 use super::{AccountSite, FormProblem, OwnedApplicationView};
 use crate::pages::html::{code, date};
 
-pub(super) fn page(site: &AccountSite, view: &OwnedApplicationView<'_>) -> String {
-    let at_edit = problem_of(view.problem, &APPLICATION_FIELDS);
-    let at_closing = problem_of(view.problem, &CONFIRMATION);
-    let is_elsewhere =
-        at_edit.is_none() && at_closing.is_none() && problem_of(view.problem, &KEY_FIELDS).is_none();
-    let name = &view.application.name;
-    let body = format!(
-        "<p class=\"up\"><a href=\"/account\">Your account</a></p>\n<h1>{}</h1>\n{}{}{}{}{}{}{}{}",
-        bdi(name),
-        notice(view.notice),
-        alert(view.problem.filter(|_| is_elsewhere)),
-        facts(view),
-        section("use", "Current usage", &current(name, view.usage)),
-        keys(view),
-        requests(view.requests, &view.days),
-        edit(view, at_edit),
-        closing(view, at_closing)
-    );
-    Frame { title: name, is_signed_in: true, body: &body }.html(site)
+impl AccountSite {
+    /// The page of an application.
+    pub fn application(&self, view: &OwnedApplicationView<'_>) -> String {
+        let at_edit = problem_of(view.problem, &APPLICATION_FIELDS);
+        let at_closing = problem_of(view.problem, &CONFIRMATION);
+        let is_elsewhere =
+            at_edit.is_none() && at_closing.is_none() && problem_of(view.problem, &KEY_FIELDS).is_none();
+        let name = &view.application.name;
+        let body = format!(
+            "<p class=\"up\"><a href=\"/account\">Your account</a></p>\n<h1>{}</h1>\n{}{}{}{}{}{}{}{}",
+            bdi(name),
+            notice(view.notice),
+            alert(view.problem.filter(|_| is_elsewhere)),
+            facts(view),
+            section("use", "Current usage", &current(name, view.usage)),
+            keys(view),
+            requests(view.requests, &view.days),
+            edit(view, at_edit),
+            closing(view, at_closing)
+        );
+        Frame { title: name, is_signed_in: true, body: &body }.html(self)
+    }
 }
 
 fn facts(view: &OwnedApplicationView<'_>) -> String {

@@ -70,13 +70,18 @@ pub(super) fn bdi(text: &str) -> String {
     format!("<bdi>{}</bdi>", escape(text))
 }
 
-/// A page that is a message.
-pub(super) fn message(site: &AccountSite, page: &MessagePage<'_>) -> String {
-    let paragraphs = page.paragraphs.iter().map(|text| format!("<p dir=\"auto\">{}</p>\n", escape(text)));
-    let onward = page.link.map_or_else(String::new, |(path, text)| {
-        format!("<p><a class=\"button\" href=\"{}\">{}</a></p>\n", escape(path), escape(text))
-    });
-    let body =
-        format!("<h1 dir=\"auto\">{}</h1>\n{}{onward}", escape(page.title), paragraphs.collect::<String>());
-    Frame { title: page.title, is_signed_in: false, body: &body }.html(site)
+impl AccountSite {
+    /// A message.
+    pub fn message(&self, page: &MessagePage<'_>) -> String {
+        let paragraphs = page.paragraphs.iter().map(|text| format!("<p dir=\"auto\">{}</p>\n", escape(text)));
+        let onward = page.link.map_or_else(String::new, |(path, text)| {
+            format!("<p><a class=\"button\" href=\"{}\">{}</a></p>\n", escape(path), escape(text))
+        });
+        let body = format!(
+            "<h1 dir=\"auto\">{}</h1>\n{}{onward}",
+            escape(page.title),
+            paragraphs.collect::<String>()
+        );
+        Frame { title: page.title, is_signed_in: false, body: &body }.html(self)
+    }
 }

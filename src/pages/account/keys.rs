@@ -198,38 +198,40 @@ fn replacement(
     )
 }
 
-/// The page with a new key.
-pub(super) fn issued(site: &AccountSite, view: &IssuedKeyView<'_>) -> String {
-    let older = view.others_end_at.map_or_else(String::new, |at| {
-        if at > view.signed_in.now {
-            format!("<p>The older keys work until {}. Replace them before then.</p>\n", time(at))
-        } else {
-            "<p>The older keys no longer work.</p>\n".into()
-        }
-    });
-    let curl = format!(
-        "curl -H {} {}",
-        shell_word(&format!("Authorization: Bearer {}", view.key)),
-        shell_word(&site.example_url)
-    );
-    let body = format!(
-        "<h1>New key</h1>\n<p class=\"lede\">For {}.</p>\n\
-         <p class=\"warning\"><strong>Copy the key now.</strong> It will not be shown again: the service stores only a \
-         hash of it.</p>\n\
-         <p class=\"issued\"><code id=\"new-key\">{}</code></p>\n<p class=\"hint\">Click the key to select all of it. Keep it secret: \
-         anyone who has it can use your quota.</p>\n{}{older}\
-         <h2>Try it</h2>\n<div class=\"example\" id=\"new-command\">{}</div>\n{}\
-         <p id=\"copied\" role=\"status\"></p>\n\
-         <p><a class=\"button\" href=\"/account/applications/{}\">I have copied the key</a></p>\n\
-         <script>{COPY_SCRIPT}</script>\n",
-        bdi(&view.application.name),
-        escape(view.key),
-        copy_button("new-key", "Copy the key", "The key is copied."),
-        code_block("A request with the new key", CodeLanguage::Hash, &curl),
-        copy_button("new-command", "Copy the command", "The command is copied."),
-        view.application.id
-    );
-    Frame { title: "New key", is_signed_in: true, body: &body }.html(site)
+impl AccountSite {
+    /// The page with a new key.
+    pub fn issued_key(&self, view: &IssuedKeyView<'_>) -> String {
+        let older = view.others_end_at.map_or_else(String::new, |at| {
+            if at > view.signed_in.now {
+                format!("<p>The older keys work until {}. Replace them before then.</p>\n", time(at))
+            } else {
+                "<p>The older keys no longer work.</p>\n".into()
+            }
+        });
+        let curl = format!(
+            "curl -H {} {}",
+            shell_word(&format!("Authorization: Bearer {}", view.key)),
+            shell_word(&self.example_url)
+        );
+        let body = format!(
+            "<h1>New key</h1>\n<p class=\"lede\">For {}.</p>\n\
+             <p class=\"warning\"><strong>Copy the key now.</strong> It will not be shown again: the service stores only a \
+             hash of it.</p>\n\
+             <p class=\"issued\"><code id=\"new-key\">{}</code></p>\n<p class=\"hint\">Click the key to select all of it. Keep it secret: \
+             anyone who has it can use your quota.</p>\n{}{older}\
+             <h2>Try it</h2>\n<div class=\"example\" id=\"new-command\">{}</div>\n{}\
+             <p id=\"copied\" role=\"status\"></p>\n\
+             <p><a class=\"button\" href=\"/account/applications/{}\">I have copied the key</a></p>\n\
+             <script>{COPY_SCRIPT}</script>\n",
+            bdi(&view.application.name),
+            escape(view.key),
+            copy_button("new-key", "Copy the key", "The key is copied."),
+            code_block("A request with the new key", CodeLanguage::Hash, &curl),
+            copy_button("new-command", "Copy the command", "The command is copied."),
+            view.application.id
+        );
+        Frame { title: "New key", is_signed_in: true, body: &body }.html(self)
+    }
 }
 
 /// A button that copies the text of an element. The script shows it.

@@ -4,7 +4,6 @@
 //! The pages work without JavaScript; only that of a new key has a script, which copies the key. They load nothing but the
 //! icon. Paths and names of fields are those that `site` handles.
 
-mod account_pages;
 mod account_site;
 mod application;
 mod fields;

@@ -9,22 +9,25 @@ use super::quota::{current, tier};
 use super::{AccountSite, AccountView, FormProblem, ListedApplication};
 use crate::pages::html::{date, push};
 
-pub(super) fn page(site: &AccountSite, view: &AccountView<'_>) -> String {
-    let may_add =
-        view.applications.len() < usize::try_from(site.applications_per_account).unwrap_or(usize::MAX);
-    let at_creation = problem_of(view.problem, &APPLICATION_FIELDS).filter(|_| may_add);
-    let at_deletion = problem_of(view.problem, &CONFIRMATION);
-    let elsewhere = view.problem.filter(|_| at_creation.is_none() && at_deletion.is_none());
-    let creation = if may_add { new_application(view, at_creation) } else { limit_reached(site) };
-    let body = format!(
-        "<h1>Your account</h1>\n{}{}{}{creation}{}{}",
-        notice(view.notice),
-        alert(elsewhere),
-        section("applications", "Applications", &format!("{}{}", applications(view), upgrade(site))),
-        account(view),
-        deletion(view, at_deletion)
-    );
-    Frame { title: "Your account", is_signed_in: true, body: &body }.html(site)
+impl AccountSite {
+    /// The page of an account.
+    pub fn account(&self, view: &AccountView<'_>) -> String {
+        let may_add =
+            view.applications.len() < usize::try_from(self.applications_per_account).unwrap_or(usize::MAX);
+        let at_creation = problem_of(view.problem, &APPLICATION_FIELDS).filter(|_| may_add);
+        let at_deletion = problem_of(view.problem, &CONFIRMATION);
+        let elsewhere = view.problem.filter(|_| at_creation.is_none() && at_deletion.is_none());
+        let creation = if may_add { new_application(view, at_creation) } else { limit_reached(self) };
+        let body = format!(
+            "<h1>Your account</h1>\n{}{}{}{creation}{}{}",
+            notice(view.notice),
+            alert(elsewhere),
+            section("applications", "Applications", &format!("{}{}", applications(view), upgrade(self))),
+            account(view),
+            deletion(view, at_deletion)
+        );
+        Frame { title: "Your account", is_signed_in: true, body: &body }.html(self)
+    }
 }
 
 fn applications(view: &AccountView<'_>) -> String {

@@ -10,53 +10,58 @@ const CONFIRM: &str = "/account/confirm";
 
 const HOW_LINKS_WORK: &str = "The link works once and expires in 15 minutes. There is no password.";
 
-pub(super) fn form(site: &AccountSite, form: &SignInForm<'_>) -> String {
-    let email = TextField {
-        name: "email",
-        label: "E-mail address",
-        hint: "",
-        kind: "type=\"email\" maxlength=\"254\" autocomplete=\"email\" required",
-        value: form.email,
-    };
-    let body = format!(
-        "<h1>Sign in or sign up</h1>\n{}<p class=\"lede\">Enter your e-mail address. We will send you a link \
-         to sign in. If you do not have an account, the link creates one. Accounts and keys are free.</p>\n\
-         {}{}{}<p><button class=\"button\">Send the link</button></p>\n</form>\n\
-         <p class=\"note\">{HOW_LINKS_WORK}</p>\n",
-        notice(form.notice),
-        alert(form.problem),
-        open_form(SIGN_IN, form.csrf),
-        email.html(form.problem)
-    );
-    Frame { title: "Sign in or sign up", is_signed_in: false, body: &body }.html(site)
-}
+impl AccountSite {
+    /// The form for an e-mail address, for signing up and signing in.
+    pub fn sign_in(&self, form: &SignInForm<'_>) -> String {
+        let email = TextField {
+            name: "email",
+            label: "E-mail address",
+            hint: "",
+            kind: "type=\"email\" maxlength=\"254\" autocomplete=\"email\" required",
+            value: form.email,
+        };
+        let body = format!(
+            "<h1>Sign in or sign up</h1>\n{}<p class=\"lede\">Enter your e-mail address. We will send you a link \
+             to sign in. If you do not have an account, the link creates one. Accounts and keys are free.</p>\n\
+             {}{}{}<p><button class=\"button\">Send the link</button></p>\n</form>\n\
+             <p class=\"note\">{HOW_LINKS_WORK}</p>\n",
+            notice(form.notice),
+            alert(form.problem),
+            open_form(SIGN_IN, form.csrf),
+            email.html(form.problem)
+        );
+        Frame { title: "Sign in or sign up", is_signed_in: false, body: &body }.html(self)
+    }
 
-pub(super) fn link_sent(site: &AccountSite, email: &str) -> String {
-    let body = format!(
-        "<h1>Check your e-mail</h1>\n<p class=\"lede\">To continue, open the link we send to {}.</p>\n\
-         <p>{HOW_LINKS_WORK}</p>\n<ul>\n<li>Nothing has arrived after a few minutes? Check your spam folder. \
-         We limit how many links we send to one address.</li>\n\
-         <li>Wrong address? {}.</li>\n</ul>\n",
-        bdi(email),
-        anchor(SIGN_IN, "Enter it again")
-    );
-    Frame { title: "Check your e-mail", is_signed_in: false, body: &body }.html(site)
-}
+    /// The page after that form.
+    pub fn link_sent(&self, email: &str) -> String {
+        let body = format!(
+            "<h1>Check your e-mail</h1>\n<p class=\"lede\">To continue, open the link we send to {}.</p>\n\
+             <p>{HOW_LINKS_WORK}</p>\n<ul>\n<li>Nothing has arrived after a few minutes? Check your spam folder. \
+             We limit how many links we send to one address.</li>\n\
+             <li>Wrong address? {}.</li>\n</ul>\n",
+            bdi(email),
+            anchor(SIGN_IN, "Enter it again")
+        );
+        Frame { title: "Check your e-mail", is_signed_in: false, body: &body }.html(self)
+    }
 
-pub(super) fn link(site: &AccountSite, form: &LinkForm<'_>) -> String {
-    let (title, button) =
-        if form.is_new { ("Create your account", "Create account") } else { ("Sign in", "Sign in") };
-    let intent = if form.is_new { "Your account will have the address" } else { "You are signing in as" };
-    let terms = if form.needs_terms { terms(site, form) } else { String::new() };
-    let body = format!(
-        "<h1>{title}</h1>\n<p class=\"lede\">{intent} {}.</p>\n{}{}{}{terms}<p><button class=\"button\">{button}</button></p>\n\
-         </form>\n<p class=\"note\">Pressing the button uses up the link. If the address is not yours, close this page.</p>\n",
-        bdi(form.email),
-        alert(form.problem),
-        open_form(CONFIRM, form.csrf),
-        hidden("token", form.token)
-    );
-    Frame { title, is_signed_in: false, body: &body }.html(site)
+    /// The page of a link.
+    pub fn link(&self, form: &LinkForm<'_>) -> String {
+        let (title, button) =
+            if form.is_new { ("Create your account", "Create account") } else { ("Sign in", "Sign in") };
+        let intent = if form.is_new { "Your account will have the address" } else { "You are signing in as" };
+        let terms = if form.needs_terms { terms(self, form) } else { String::new() };
+        let body = format!(
+            "<h1>{title}</h1>\n<p class=\"lede\">{intent} {}.</p>\n{}{}{}{terms}<p><button class=\"button\">{button}</button></p>\n\
+             </form>\n<p class=\"note\">Pressing the button uses up the link. If the address is not yours, close this page.</p>\n",
+            bdi(form.email),
+            alert(form.problem),
+            open_form(CONFIRM, form.csrf),
+            hidden("token", form.token)
+        );
+        Frame { title, is_signed_in: false, body: &body }.html(self)
+    }
 }
 
 /// The terms with the box to accept them.
@@ -77,16 +82,18 @@ fn terms(site: &AccountSite, form: &LinkForm<'_>) -> String {
     )
 }
 
-/// Sends a link to the owner, who is signed in but not recently.
-pub(super) fn again(site: &AccountSite, signed_in: &SignedIn<'_>) -> String {
-    let body = format!(
-        "<h1>Sign in again</h1>\n<p class=\"lede\">This step cannot be undone, and you signed in more than 15 minutes ago. \
-         To continue, sign in again. We will send a link to {}.</p>\n<p>{HOW_LINKS_WORK} Then repeat the step. Nothing has \
-         been changed.</p>\n{}{}<p class=\"actions\"><button class=\"button\">Send the link</button> {}</p>\n</form>\n",
-        bdi(&signed_in.owner.email),
-        open_form(SIGN_IN, signed_in.csrf),
-        hidden("email", &signed_in.owner.email),
-        "<a class=\"button quiet\" href=\"/account\">Cancel</a>"
-    );
-    Frame { title: "Sign in again", is_signed_in: true, body: &body }.html(site)
+impl AccountSite {
+    /// The page that asks to sign in again before a step that cannot be undone.
+    pub fn sign_in_again(&self, signed_in: &SignedIn<'_>) -> String {
+        let body = format!(
+            "<h1>Sign in again</h1>\n<p class=\"lede\">This step cannot be undone, and you signed in more than 15 minutes ago. \
+             To continue, sign in again. We will send a link to {}.</p>\n<p>{HOW_LINKS_WORK} Then repeat the step. Nothing has \
+             been changed.</p>\n{}{}<p class=\"actions\"><button class=\"button\">Send the link</button> {}</p>\n</form>\n",
+            bdi(&signed_in.owner.email),
+            open_form(SIGN_IN, signed_in.csrf),
+            hidden("email", &signed_in.owner.email),
+            "<a class=\"button quiet\" href=\"/account\">Cancel</a>"
+        );
+        Frame { title: "Sign in again", is_signed_in: true, body: &body }.html(self)
+    }
 }
