@@ -47,6 +47,11 @@ impl<'w> ConfigReader<'w> {
         self.problems.push(ConfigProblem { path, found, remedy: remedy.into() });
     }
 
+    /// Reports a problem with the given value, if there is one.
+    pub(super) fn reject(&mut self, path: &str, remedy: impl Into<String>) {
+        self.problem(path, self.maybe(path), remedy);
+    }
+
     pub(super) fn unknown_paths(&mut self) {
         for table in self.written.empty_tables.iter().filter(|table| !may_be_empty(table)) {
             let remedy = match table.split_once('.') {
@@ -79,20 +84,24 @@ impl<'w> ConfigReader<'w> {
     pub(super) fn value<T>(&mut self, path: &str, read: impl Fn(&Value) -> Option<T>) -> Option<T> {
         let setting: &Setting = setting_of(path)?;
         if let Some(value) = self.maybe(path) {
-            let understood = read(value);
-            if understood.is_none() {
-                self.problem(path, Some(value), setting.kind.remedy());
-            }
-            return understood;
+            return self.as_kind(path, setting.kind, read(value));
         }
         read(&setting.default_value()?)
+    }
+
+    /// Rejects a given value that could not be read as this kind.
+    pub(super) fn as_kind<T>(&mut self, path: &str, kind: ValueKind, read: Option<T>) -> Option<T> {
+        if read.is_none() {
+            self.reject(path, kind.remedy());
+        }
+        read
     }
 
     pub(super) fn text(&mut self, path: &str) -> String {
         let text = self.value(path, |value| value.as_str().map(str::to_owned)).unwrap_or_default();
         let is_invalid = text.trim().is_empty() || text.chars().any(char::is_control);
-        if let Some(value) = self.maybe(path).filter(|value| is_invalid && value.is_str()) {
-            self.problem(path, Some(value), "write a non-empty string on one line");
+        if is_invalid && self.maybe(path).is_some_and(Value::is_str) {
+            self.reject(path, "write a non-empty string on one line");
         }
         text
     }
@@ -114,10 +123,7 @@ impl<'w> ConfigReader<'w> {
             | Value::Datetime(_)
             | Value::Table(_) => None,
         };
-        texts.unwrap_or_else(|| {
-            self.problem(path, Some(value), ValueKind::Texts.remedy());
-            Vec::new()
-        })
+        self.as_kind(path, ValueKind::Texts, texts).unwrap_or_default()
     }
 
     pub(super) fn address(&mut self, path: &str) -> SocketAddr {
@@ -129,11 +135,11 @@ impl<'w> ConfigReader<'w> {
         self.value(path, Value::as_bool).unwrap_or_default()
     }
 
-    pub(super) fn number(&mut self, path: &str) -> u64 {
+    pub(super) fn number<T: TryFrom<u64> + From<u8>>(&mut self, path: &str) -> T {
         let bounds = setting_of(path).map(|setting| setting.kind);
-        let within = |number: u64| !matches!(bounds, Some(ValueKind::Number(least, most)) if number < least || number > most);
-        self.value(path, |value| u64::try_from(value.as_integer()?).ok().filter(|number| within(*number)))
-            .unwrap_or(1)
+        let within = |number: &u64| !matches!(bounds, Some(ValueKind::Number(least, most)) if *number < least || *number > most);
+        let read = |value: &Value| u64::try_from(value.as_integer()?).ok().filter(within)?.try_into().ok();
+        self.value(path, read).unwrap_or(1.into())
     }
 
     pub(super) fn duration(&mut self, path: &str) -> Duration {
@@ -164,11 +170,25 @@ impl<'w> ConfigReader<'w> {
 
     /// A path that may be missing.
     pub(super) fn optional_path(&mut self, path: &str) -> Option<PathBuf> {
-        let value = self.maybe(path)?;
-        let file = value.as_str().filter(|file| !file.is_empty()).map(PathBuf::from);
+        let file = self.maybe(path)?.as_str().filter(|file| !file.is_empty()).map(PathBuf::from);
         if file.is_none() {
-            self.problem(path, Some(value), "write a path in double quotes");
+            self.reject(path, "write a path in double quotes");
         }
         file
+    }
+
+    /// The certificate of a client and its private key, which are given together.
+    pub(super) fn certificate_pair(&mut self, certificate: &str, key: &str) -> Option<(PathBuf, PathBuf)> {
+        let pair = (self.optional_path(certificate), self.optional_path(key));
+        match &pair {
+            (Some(_), None) => {
+                self.problem(key, None, format!("write the path of the private key of {certificate}"));
+            }
+            (None, Some(_)) => {
+                self.problem(certificate, None, format!("write the path of the certificate of {key}"));
+            }
+            (None, None) | (Some(_), Some(_)) => {}
+        }
+        pair.0.zip(pair.1)
     }
 }

@@ -43,7 +43,7 @@ pub fn resolve(written: &ConfigValues) -> Result<Config, ConfigProblems> {
         accept_imported: reading.flag("keys.accept_imported"),
         keys_max_age: store::keys_max_age(&mut reading),
         tiers,
-        guard_per_minute: u32::try_from(reading.number("guard.per_minute")).unwrap_or(u32::MAX),
+        guard_per_minute: reading.number("guard.per_minute"),
         upstream,
         archive: upstream::archive(&mut reading),
         protection: protection(&mut reading),
@@ -73,20 +73,21 @@ fn key_prefix(reading: &mut ConfigReader<'_>) -> String {
     let fits = (1..=20).contains(&prefix.len())
         && prefix.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     if !fits {
-        let value = reading.maybe("keys.prefix");
-        reading.problem("keys.prefix", value, "write 1 to 20 letters, digits or underscores");
+        reading.reject("keys.prefix", "write 1 to 20 letters, digits or underscores");
     }
     prefix
 }
 
 fn protection(reading: &mut ConfigReader<'_>) -> ProtectionConfig {
-    let at_once = usize::try_from(reading.number("upstream.max_concurrent_requests")).unwrap_or(usize::MAX);
-    ProtectionConfig { max_concurrent: at_once, queue_timeout: reading.duration("freshness.max_wait") }
+    ProtectionConfig {
+        max_concurrent: reading.number("upstream.max_concurrent_requests"),
+        queue_timeout: reading.duration("freshness.max_wait"),
+    }
 }
 
 fn workers(reading: &mut ConfigReader<'_>) -> Option<usize> {
     reading.maybe("server.workers")?;
-    usize::try_from(reading.number("server.workers")).ok()
+    Some(reading.number("server.workers"))
 }
 
 fn sampling(reading: &mut ConfigReader<'_>) -> LogSampling {
@@ -96,8 +97,7 @@ fn sampling(reading: &mut ConfigReader<'_>) -> LogSampling {
 fn log(reading: &mut ConfigReader<'_>) -> LogConfig {
     let level = reading.text("log.level");
     if !is_level(&level) {
-        let value = reading.maybe("log.level");
-        reading.problem("log.level", value, LEVELS);
+        reading.reject("log.level", LEVELS);
     }
     LogConfig { json: reading.word("log.format") == "json", level }
 }

@@ -17,8 +17,7 @@ pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> Option<CorsPolic
     let written = reading.texts(PATH);
     if written.iter().any(|origin| origin == "*") {
         if written.len() > 1 {
-            let value = reading.maybe(PATH);
-            reading.problem(PATH, value, "write [\"*\"] alone, for any origin, or list them without it");
+            reading.reject(PATH, "write [\"*\"] alone, for any origin, or list them without it");
         }
         return Some(CorsPolicy::any(max_age));
     }

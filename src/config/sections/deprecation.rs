@@ -5,6 +5,7 @@ use toml::Value;
 use crate::gateway::Deprecation;
 use scoregate_base::clock::Wall;
 
+use super::super::ValueKind;
 use super::super::config_reader::ConfigReader;
 
 const DEPRECATED: &str = "service.deprecated_at";
@@ -16,35 +17,30 @@ pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> Deprecation {
     if let (Some(from), Some(until)) = (deprecated_at, sunset_at)
         && until < from
     {
-        let value = reading.maybe(SUNSET);
-        reading.problem(SUNSET, value, format!("write a timestamp that is not before {DEPRECATED}"));
+        reading.reject(SUNSET, format!("write a timestamp that is not before {DEPRECATED}"));
     }
     let deprecation = Deprecation::new(deprecated_at, sunset_at);
     let Some(value) = reading.maybe(LINK) else { return deprecation };
     if reading.maybe(DEPRECATED).is_none() {
-        reading.problem(LINK, Some(value), format!("set {DEPRECATED} too"));
+        reading.reject(LINK, format!("set {DEPRECATED} too"));
     }
     let address = value.as_str().filter(|text| text.starts_with("https://") || text.starts_with("http://"));
     let described = address.and_then(|address| deprecation.clone().described_at(address));
     described.unwrap_or_else(|| {
         let remedy = "write a URL that begins with https:// or http://, in ASCII and without spaces";
-        reading.problem(LINK, Some(value), remedy);
+        reading.reject(LINK, remedy);
         deprecation
     })
 }
 
 /// Reads an instant, given as a string or a TOML datetime.
 fn instant(reading: &mut ConfigReader<'_>, path: &str) -> Option<Wall> {
-    let value = reading.maybe(path)?;
-    let read = match value {
+    let read = match reading.maybe(path)? {
         Value::String(text) => Wall::parse_rfc3339(text),
         Value::Datetime(at) => Wall::parse_rfc3339(&at.to_string()),
         Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Array(_) | Value::Table(_) => None,
     };
-    if read.is_none() {
-        reading.problem(path, Some(value), super::super::ValueKind::Instant.remedy());
-    }
-    read
+    reading.as_kind(path, ValueKind::Instant, read)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use crate::cache::StaleWindows;
 use crate::documents::{Lifetime, Retention};
 use scoregate_base::routes::{ENDPOINTS, Endpoint};
 
+use super::super::ValueKind;
 use super::super::config_reader::ConfigReader;
 use super::super::words::duration;
 
@@ -46,18 +47,13 @@ fn lifetime_of(reading: &mut ConfigReader<'_>, endpoint: &Endpoint, of_all: Life
 fn windows_in_order(reading: &mut ConfigReader<'_>, table: &str, windows: StaleWindows) {
     if windows.if_error < windows.while_revalidate {
         let path = format!("{table}.stale_if_error");
-        let value = reading.maybe(&path);
-        reading.problem(&path, value, format!("write at least the value of {table}.stale_while_revalidate"));
+        reading.reject(&path, format!("write at least the value of {table}.stale_while_revalidate"));
     }
 }
 
 fn maybe_duration(reading: &mut ConfigReader<'_>, path: &str) -> Option<Duration> {
-    let value = reading.maybe(path)?;
-    let read = value.as_str().and_then(duration);
-    if read.is_none() {
-        reading.problem(path, Some(value), super::super::ValueKind::Duration.remedy());
-    }
-    read
+    let read = reading.maybe(path)?.as_str().and_then(duration);
+    reading.as_kind(path, ValueKind::Duration, read)
 }
 
 fn table_of(endpoint: &Endpoint) -> String {

@@ -1,6 +1,6 @@
 //! Reads `mail.*`: the server that accepts mail, or the directory it is written to, and the sender.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use toml::Value;
@@ -11,8 +11,9 @@ use crate::mail::{
 use scoregate_base::clock::Clock;
 
 use super::super::config_reader::ConfigReader;
-use super::super::{ConfigProblem, ConfigProblems};
+use super::super::{ConfigProblem, ConfigProblems, ValueKind};
 use super::cors::{host_and_port, is_host, is_port};
+use super::site::is_loopback;
 
 const SERVER: &str = "mail.server";
 const DIRECTORY: &str = "mail.directory";
@@ -29,13 +30,11 @@ const MAX_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// `None` without a server and a directory.
 pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> Option<MailConfig> {
-    if let Some(value) = reading.maybe(DIRECTORY) {
-        return mail_directory(reading, value);
+    if reading.maybe(DIRECTORY).is_some() {
+        return mail_directory(reading);
     }
-    let Some(value) = reading.maybe(SERVER) else {
-        let others: Vec<&String> =
-            reading.written().values.keys().filter(|path| path.starts_with("mail.")).collect();
-        for path in others {
+    if reading.maybe(SERVER).is_none() {
+        for path in reading.written().values.keys().filter(|path| path.starts_with("mail.")) {
             reading.problem(
                 path,
                 None,
@@ -43,26 +42,24 @@ pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> Option<MailConfi
             );
         }
         return None;
-    };
-    let (server, from, timeout) = (smtp_server(reading, value), sender(reading), mail_timeout(reading));
+    }
+    let (server, from, timeout) = (smtp_server(reading), sender(reading), mail_timeout(reading));
     Some(MailConfig { from: from?, delivery: MailDelivery::Smtp(Box::new(server?)), timeout })
 }
 
 fn mail_timeout(reading: &mut ConfigReader<'_>) -> Duration {
     let timeout = reading.duration(TIMEOUT);
     if timeout > MAX_TIMEOUT {
-        let value = reading.maybe(TIMEOUT);
-        reading.problem(TIMEOUT, value, "write at most \"5m\"");
+        reading.reject(TIMEOUT, "write at most \"5m\"");
     }
     timeout
 }
 
 /// Mail as files, for testing on one machine: nobody else gets it.
-fn mail_directory(reading: &mut ConfigReader<'_>, value: &Value) -> Option<MailConfig> {
+fn mail_directory(reading: &mut ConfigReader<'_>) -> Option<MailConfig> {
     let (path, timeout) = (reading.optional_path(DIRECTORY)?, mail_timeout(reading));
-    let others: Vec<String> =
-        reading.written().values.keys().filter(|path| path.starts_with("mail.")).cloned().collect();
-    for other in others.iter().filter(|other| ![DIRECTORY, FROM, TIMEOUT].contains(&other.as_str())) {
+    let others = reading.written().values.keys().filter(|path| path.starts_with("mail."));
+    for other in others.filter(|other| ![DIRECTORY, FROM, TIMEOUT].contains(&other.as_str())) {
         reading.problem(
             other,
             None,
@@ -72,32 +69,26 @@ fn mail_directory(reading: &mut ConfigReader<'_>, value: &Value) -> Option<MailC
     let is_loopback = |listen: &str| listen.parse().is_ok_and(|at: SocketAddr| at.ip().is_loopback());
     let listen = reading.maybe("listen").and_then(Value::as_str);
     if !listen.is_none_or(is_loopback) {
-        reading.problem(
-            DIRECTORY,
-            Some(value),
-            format!("mail is written to files on loopback only: set {SERVER}"),
-        );
+        reading.reject(DIRECTORY, format!("mail is written to files on loopback only: set {SERVER}"));
     }
     let from =
         if reading.maybe(FROM).is_some() { sender(reading)? } else { SenderMailbox::parse(TRIAL_SENDER)? };
     Some(MailConfig { from, delivery: MailDelivery::Directory { path, print: |_| {} }, timeout })
 }
 
-fn smtp_server(reading: &mut ConfigReader<'_>, value: &Value) -> Option<SmtpServer> {
+fn smtp_server(reading: &mut ConfigReader<'_>) -> Option<SmtpServer> {
     let (tls, ca_file, login) = (smtp_tls(reading), reading.optional_path(CA_FILE), login(reading));
     let text = reading.text(SERVER);
     let (host, port) = host_and_port(&text);
     let Some(port) = port.filter(|port| is_host(host) && is_port(port)) else {
-        reading.problem(SERVER, Some(value), "write a host and a port, such as \"mail.example.org:587\"");
+        reading.reject(SERVER, "write a host and a port, such as \"mail.example.org:587\"");
         return None;
     };
     let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
     if tls == SmtpTls::Off {
         if !is_loopback(&host) {
-            let value = reading.maybe(TLS);
-            reading.problem(
+            reading.reject(
                 TLS,
-                value,
                 "mail to another machine would not be encrypted: write \"starttls\" or \"implicit\"",
             );
         }
@@ -144,13 +135,10 @@ fn sender(reading: &mut ConfigReader<'_>) -> Option<SenderMailbox> {
         reading.problem(FROM, None, example);
         return None;
     };
-    let Some(text) = value.as_str() else {
-        reading.problem(FROM, Some(value), super::super::ValueKind::Text.remedy());
-        return None;
-    };
+    let text = reading.as_kind(FROM, ValueKind::Text, value.as_str())?;
     let sender = SenderMailbox::parse(text);
     if sender.is_none() {
-        reading.problem(FROM, Some(value), format!("{example}; the address must be in ASCII"));
+        reading.reject(FROM, format!("{example}; the address must be in ASCII"));
     }
     sender
 }
@@ -167,10 +155,6 @@ pub fn open_mail_transport(config: &MailConfig, clock: &Clock) -> Result<MailTra
         };
         ConfigProblems(vec![ConfigProblem { path: path.into(), found, remedy }])
     })
-}
-
-fn is_loopback(host: &str) -> bool {
-    host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
 }
 
 #[cfg(test)]

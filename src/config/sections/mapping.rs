@@ -32,7 +32,7 @@ pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> Mapping {
     let path = "mapping.models.complete";
     if let Some(value) = reading.maybe(path) {
         mapping.lists_all_models = value.as_bool().unwrap_or_else(|| {
-            reading.problem(path, Some(value), "write true or false: whether the list contains all models");
+            reading.reject(path, "write true or false: whether the list contains all models");
             false
         });
     }
@@ -228,8 +228,7 @@ impl<'w> MappingTable<'_, 'w> {
     }
 
     fn problem(&mut self, field: &str, remedy: impl Into<String>) {
-        let (path, value) = (self.path(field), self.value(field));
-        self.reading.problem(&path, value, remedy);
+        self.reading.reject(&self.path(field), remedy);
     }
 
     fn path(&self, field: &str) -> String {

@@ -5,11 +5,10 @@ use crate::gateway::ConcurrencyConfig;
 use super::super::config_reader::ConfigReader;
 
 pub(in super::super) fn capacity(reading: &mut ConfigReader<'_>) -> ConcurrencyConfig {
-    let mut number = |path| usize::try_from(reading.number(path)).unwrap_or(usize::MAX);
     ConcurrencyConfig {
-        cached: number("overload.cached_slots"),
-        waiting: number("overload.waiting_slots"),
-        queue: number("overload.queue_length"),
+        cached: reading.number("overload.cached_slots"),
+        waiting: reading.number("overload.waiting_slots"),
+        queue: reading.number("overload.queue_length"),
         queue_timeout: reading.duration("overload.queue_timeout"),
     }
 }

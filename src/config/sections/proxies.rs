@@ -9,9 +9,8 @@ use super::super::config_reader::ConfigReader;
 pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> Proxies {
     let trusted = networks(reading, "proxies.trusted");
     if trusted.hold_everybody() {
-        let value = reading.maybe("proxies.trusted");
         let remedy = "this covers all addresses, so any client could choose its address; write the proxies' own addresses";
-        reading.problem("proxies.trusted", value, remedy);
+        reading.reject("proxies.trusted", remedy);
     }
     let header = match reading.word("proxies.header").as_str() {
         "forwarded" => ClientHeader::Forwarded,

@@ -20,10 +20,6 @@ pub fn side_port(written: &ConfigValues) -> Result<SocketAddr, ConfigProblems> {
 
 /// `trusted_proxies`: proxies, whose connections carry requests of many clients.
 pub(in super::super) fn read(reading: &mut ConfigReader<'_>, trusted_proxies: &Networks) -> ServerConfig {
-    let mut count = |path| usize::try_from(reading.number(path)).unwrap_or(usize::MAX);
-    let max_connections = count("server.max_connections");
-    let max_per_address = count("server.max_connections_per_address");
-    let max_per_application = count("server.max_connections_per_application");
     let deadlines = Deadlines {
         head: reading.duration("server.head_timeout"),
         idle: reading.duration("server.idle_timeout"),
@@ -32,9 +28,9 @@ pub(in super::super) fn read(reading: &mut ConfigReader<'_>, trusted_proxies: &N
         age: reading.duration("server.max_connection_age"),
     };
     ServerConfig {
-        max_connections,
-        max_per_address,
-        max_per_application,
+        max_connections: reading.number("server.max_connections"),
+        max_per_address: reading.number("server.max_connections_per_address"),
+        max_per_application: reading.number("server.max_connections_per_application"),
         connection: ConnectionConfig {
             deadlines,
             tls: None,

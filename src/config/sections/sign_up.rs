@@ -20,14 +20,13 @@ const MAX_DOMAINS: usize = 10_000;
 
 /// The settings of the site, which depend on others; `None` if it is off.
 pub(in super::super) fn read(reading: &mut ConfigReader<'_>, config: &Config) -> Option<SiteConfig> {
-    let count = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
     let is_on = reading.flag(SIGN_UP);
     let upgrade_url = site::url(reading, "site.upgrade_url");
     let terms_version = reading.text("site.terms_version");
-    let applications_per_account = count(reading.number("site.applications_per_account"));
-    let links_per_hour = count(reading.number("site.sign_in_links_per_hour"));
-    let accounts_per_day = count(reading.number("site.accounts_per_day"));
-    let links_per_minute = count(reading.number("site.max_sign_in_links_per_minute"));
+    let applications_per_account = reading.number("site.applications_per_account");
+    let links_per_hour = reading.number("site.sign_in_links_per_hour");
+    let accounts_per_day = reading.number("site.accounts_per_day");
+    let links_per_minute = reading.number("site.max_sign_in_links_per_minute");
     let domains = MailDomains {
         allowed: domains(reading, "site.allowed_mail_domains"),
         denied: domains(reading, "site.denied_mail_domains"),
@@ -72,10 +71,8 @@ fn check_privacy(reading: &mut ConfigReader<'_>, config: &Config) {
         || config.listen.ip().is_loopback()
         || !config.proxies.trusted.is_empty();
     if !is_private {
-        let value = reading.maybe(SIGN_UP);
-        reading.problem(
+        reading.reject(
             SIGN_UP,
-            value,
             "addresses and keys would be sent unencrypted: write [tls.default] with a certificate and its key, or list \
              the proxy that terminates TLS in proxies.trusted",
         );
@@ -84,10 +81,9 @@ fn check_privacy(reading: &mut ConfigReader<'_>, config: &Config) {
 
 /// The public address of the site. It is empty if it is that of a loopback port, which may not be known yet.
 fn root(reading: &mut ConfigReader<'_>, config: &Config) -> String {
-    let value = reading.maybe(BASE_URL);
     let Some(url) = &config.base_url else {
         let is_plain_loopback = config.listen.ip().is_loopback() && config.certificates.is_empty();
-        if !is_plain_loopback && value.is_none() {
+        if !is_plain_loopback && reading.maybe(BASE_URL).is_none() {
             reading.problem(
                 BASE_URL,
                 None,
@@ -102,12 +98,12 @@ fn root(reading: &mut ConfigReader<'_>, config: &Config) -> String {
         let remedy = format!(
             "remove the path for site.sign_up: the pages are at /account; only {API_BASE} may follow the host"
         );
-        reading.problem(BASE_URL, value, remedy);
+        reading.reject(BASE_URL, remedy);
     }
     if root.starts_with("http://") && !parsed.host().is_some_and(is_loopback) {
         let remedy =
             "write a URL that begins with https:// for site.sign_up; http:// is accepted for loopback only";
-        reading.problem(BASE_URL, value, remedy);
+        reading.reject(BASE_URL, remedy);
     }
     root.to_owned()
 }
@@ -121,8 +117,7 @@ pub(in super::super) fn terms(reading: &mut ConfigReader<'_>, service: &str) -> 
     let terms = reading.texts(path);
     let is_bad = |text: &String| text.trim().is_empty() || text.chars().any(char::is_control);
     if terms.is_empty() || terms.iter().any(is_bad) {
-        let value = reading.maybe(path);
-        reading.problem(path, value, "write a list of non-empty strings, each on one line");
+        reading.reject(path, "write a list of non-empty strings, each on one line");
     }
     terms
 }
@@ -142,11 +137,13 @@ fn domains(reading: &mut ConfigReader<'_>, path: &str) -> Vec<String> {
 fn new_tier(reading: &mut ConfigReader<'_>, tiers: &[Tier]) -> String {
     let path = "site.tier";
     let lowest = || tiers.first().map(|tier| tier.name.clone()).unwrap_or_default();
-    let Some(value) = reading.maybe(path) else { return lowest() };
+    if reading.maybe(path).is_none() {
+        return lowest();
+    }
     let tier = reading.text(path);
     if !tiers.iter().any(|known| known.name == tier) {
         let names: Vec<&str> = tiers.iter().map(|tier| tier.name.as_str()).collect();
-        reading.problem(path, Some(value), format!("write one of the tiers: {}", names.join(", ")));
+        reading.reject(path, format!("write one of the tiers: {}", names.join(", ")));
     }
     tier
 }

@@ -5,6 +5,7 @@ use http::Uri;
 
 use crate::pages::SiteLinks;
 
+use super::super::ValueKind;
 use super::super::config_reader::ConfigReader;
 use super::cors::{host_and_port, is_host, is_port};
 
@@ -35,8 +36,8 @@ pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> SiteLinks {
         }),
         security_policy_url: published(reading, SECURITY_POLICY, |text| wrong_with(text, PlainHttp::Nowhere)),
     };
-    if let (Some(value), None) = (reading.maybe(SECURITY_POLICY), reading.maybe(SECURITY_CONTACT)) {
-        reading.problem(SECURITY_POLICY, Some(value), format!("set {SECURITY_CONTACT} too"));
+    if reading.maybe(SECURITY_POLICY).is_some() && reading.maybe(SECURITY_CONTACT).is_none() {
+        reading.reject(SECURITY_POLICY, format!("set {SECURITY_CONTACT} too"));
     }
     links
 }
@@ -60,13 +61,10 @@ fn published(
     path: &str,
     wrong: impl Fn(&str) -> Option<&'static str>,
 ) -> Option<String> {
-    let value = reading.maybe(path)?;
-    let Some(text) = value.as_str() else {
-        reading.problem(path, Some(value), super::super::ValueKind::Text.remedy());
-        return None;
-    };
+    let text = reading.maybe(path)?.as_str();
+    let text = reading.as_kind(path, ValueKind::Text, text)?;
     if let Some(remedy) = wrong(text) {
-        reading.problem(path, Some(value), remedy);
+        reading.reject(path, remedy);
         return None;
     }
     Some(text.to_owned())

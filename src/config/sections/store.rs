@@ -3,8 +3,6 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use toml::Value;
-
 use scoregate_store::{
     BadDatabaseUrl, ClientCertificateFiles, DatabaseAddress, DatabaseSettings, SchemaName,
 };
@@ -26,18 +24,18 @@ const KEY: &str = "store.client_key";
 
 /// The database; `None` for the file in the data directory.
 pub(in super::super) fn database(reading: &mut ConfigReader<'_>) -> Option<DatabaseSettings> {
-    let Some(url) = reading.maybe(URL) else {
+    if reading.maybe(URL).is_none() {
         if let Some(path) = reading.written().values.keys().find(|path| path.starts_with("store.")) {
             reading.problem(path, None, "this setting needs store.url, the address of the database");
         }
         return None;
-    };
+    }
     let ca_file = reading.optional_path(CA_FILE);
     let may_be_plain = ca_file.is_some() || reading.flag("store.plain_text");
     let listen_address =
-        reading.maybe(LISTEN_URL).and_then(|url| address_in(reading, LISTEN_URL, url, may_be_plain));
+        reading.maybe(LISTEN_URL).and_then(|_| address_in(reading, LISTEN_URL, may_be_plain));
     Some(DatabaseSettings {
-        address: address_in(reading, URL, url, may_be_plain)?,
+        address: address_in(reading, URL, may_be_plain)?,
         listen_address,
         password: reading.secret("store.password", 1),
         client_certificate: client_certificate(reading, ca_file.is_some()),
@@ -48,25 +46,19 @@ pub(in super::super) fn database(reading: &mut ConfigReader<'_>) -> Option<Datab
     })
 }
 
-fn address_in(
-    reading: &mut ConfigReader<'_>,
-    path: &str,
-    url: &Value,
-    may_be_plain: bool,
-) -> Option<DatabaseAddress> {
+fn address_in(reading: &mut ConfigReader<'_>, path: &str, may_be_plain: bool) -> Option<DatabaseAddress> {
     match DatabaseAddress::parse(&reading.text(path)) {
         Ok(address) if may_be_plain || address.is_local() => Some(address),
         Ok(_) => {
-            reading.problem(
+            reading.reject(
                 path,
-                Some(url),
                 "the connection would not be encrypted: write store.ca_file, or store.plain_text = true on a private \
                  network",
             );
             None
         }
         Err(error) => {
-            let found = (error != BadDatabaseUrl::Password).then_some(url);
+            let found = reading.maybe(path).filter(|_| error != BadDatabaseUrl::Password);
             reading.problem(path, found, error.to_string());
             None
         }
@@ -75,60 +67,43 @@ fn address_in(
 
 /// The number of gateways that share the database.
 pub(in super::super) fn gateways(reading: &mut ConfigReader<'_>) -> NonZeroU32 {
-    u32::try_from(reading.number("store.gateways")).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
+    NonZeroU32::new(reading.number("store.gateways")).unwrap_or(NonZeroU32::MIN)
 }
 
 /// Name of this gateway in the list of gateways.
 pub(in super::super) fn node_name(reading: &mut ConfigReader<'_>) -> Option<String> {
-    let value = reading.maybe(NODE_NAME)?;
+    reading.maybe(NODE_NAME)?;
     let name = reading.text(NODE_NAME);
     if name.chars().count() > MAX_NAME {
-        reading.problem(NODE_NAME, Some(value), format!("write at most {MAX_NAME} characters"));
+        reading.reject(NODE_NAME, format!("write at most {MAX_NAME} characters"));
     }
     Some(name)
 }
 
 /// Maximum age of the keys, which only a database can change elsewhere.
 pub(in super::super) fn keys_max_age(reading: &mut ConfigReader<'_>) -> Option<Duration> {
-    let value = reading.maybe(MAX_AGE)?;
+    reading.maybe(MAX_AGE)?;
     let age = reading.duration(MAX_AGE);
     if reading.maybe(URL).is_none() {
-        reading.problem(MAX_AGE, Some(value), "this setting needs store.url, the address of the database");
+        reading.reject(MAX_AGE, "this setting needs store.url, the address of the database");
     } else if age < MIN_MAX_AGE {
-        reading.problem(MAX_AGE, Some(value), "write at least \"5s\": changes are read every second");
+        reading.reject(MAX_AGE, "write at least \"5s\": changes are read every second");
     }
     Some(age)
 }
 
 fn client_certificate(reading: &mut ConfigReader<'_>, has_tls: bool) -> Option<ClientCertificateFiles> {
-    let (certificate, key) = (reading.optional_path(CERTIFICATE), reading.optional_path(KEY));
-    match (certificate, key) {
-        (None, None) => None,
-        (Some(certificate), Some(key)) => {
-            if !has_tls {
-                reading.problem(CERTIFICATE, None, "a client certificate needs TLS: write store.ca_file");
-            }
-            Some(ClientCertificateFiles { certificate, key })
-        }
-        (Some(_), None) => {
-            reading.problem(KEY, None, "write the path of the private key of store.client_certificate");
-            None
-        }
-        (None, Some(_)) => {
-            reading.problem(CERTIFICATE, None, "write the path of the certificate of store.client_key");
-            None
-        }
+    let (certificate, key) = reading.certificate_pair(CERTIFICATE, KEY)?;
+    if !has_tls {
+        reading.problem(CERTIFICATE, None, "a client certificate needs TLS: write store.ca_file");
     }
+    Some(ClientCertificateFiles { certificate, key })
 }
 
 fn schema(reading: &mut ConfigReader<'_>) -> Option<SchemaName> {
     let path = "store.schema";
     let name = SchemaName::parse(&reading.text(path));
-    if let Err(error) = name {
-        let found = reading.maybe(path);
-        reading.problem(path, found, error.to_string());
-    }
-    name.ok()
+    name.map_err(|error| reading.reject(path, error.to_string())).ok()
 }
 
 /// Reads the TLS files of the database, or reports the first unusable one.

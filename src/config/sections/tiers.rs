@@ -38,12 +38,8 @@ fn tier(reading: &mut ConfigReader<'_>, name: &str) -> Tier {
     let path = format!("tiers.{name}.paid");
     let paid = reading.maybe(&path).and_then(Value::as_bool);
     if paid.is_none() {
-        let value = reading.maybe(&path);
-        reading.problem(
-            &path,
-            value,
-            "write true or false: whether the tier has access to `latest` and `latestScore`",
-        );
+        reading
+            .reject(&path, "write true or false: whether the tier has access to `latest` and `latestScore`");
     }
     let rights = if paid == Some(true) { Rights::paid() } else { Rights::Free };
     Tier { name: name.to_owned(), rights, limits }
@@ -51,10 +47,10 @@ fn tier(reading: &mut ConfigReader<'_>, name: &str) -> Tier {
 
 fn tier_limit(reading: &mut ConfigReader<'_>, tier: &str, which: &str) -> u32 {
     let path = format!("tiers.{tier}.{which}");
-    let value = reading.maybe(&path);
-    let number = value.and_then(Value::as_integer).and_then(|number| u32::try_from(number).ok());
+    let number =
+        reading.maybe(&path).and_then(Value::as_integer).and_then(|number| u32::try_from(number).ok());
     let Some(number) = number.filter(|number| (1..=1_000_000_000).contains(number)) else {
-        reading.problem(&path, value, "write an integer from 1 to 1000000000");
+        reading.reject(&path, "write an integer from 1 to 1000000000");
         return 1;
     };
     number

@@ -25,10 +25,9 @@ fn certificate(reading: &mut ConfigReader<'_>, name: &str) -> CertificateFiles {
 }
 
 fn file(reading: &mut ConfigReader<'_>, path: &str, what: &str) -> PathBuf {
-    let value = reading.maybe(path);
-    let file = value.and_then(Value::as_str).filter(|file| !file.is_empty());
+    let file = reading.maybe(path).and_then(Value::as_str).filter(|file| !file.is_empty());
     if file.is_none() {
-        reading.problem(path, value, format!("write the path of {what}, in double quotes"));
+        reading.reject(path, format!("write the path of {what}, in double quotes"));
     }
     PathBuf::from(file.unwrap_or_default())
 }

@@ -43,13 +43,10 @@ const TLS: [&str; 5] = ["upstream.ca_file", CERTIFICATE, KEY, SERVER_NAME, MIN_V
 
 pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> UpstreamConfig {
     let mapping = mapping::read(reading);
-    if let Some(value) = reading.maybe("upstream") {
+    if reading.maybe("upstream").is_some() {
         if reading.written().values.keys().any(|path| path.starts_with("upstream.")) {
-            reading.problem(
-                "upstream",
-                Some(value),
-                "write either upstream = \"built-in\" or the table [upstream], not both",
-            );
+            reading
+                .reject("upstream", "write either upstream = \"built-in\" or the table [upstream], not both");
         }
         reading.word("upstream");
         return UpstreamConfig::BuiltIn { archive: archive(reading) };
@@ -82,14 +79,14 @@ pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> UpstreamConfig {
 fn addresses(reading: &mut ConfigReader<'_>) -> Vec<(&'static str, String, bool)> {
     let one = reading.value(URL, |value| value.as_str().map(str::to_owned));
     let several = reading.texts(URLS);
-    if let Some(value) = reading.maybe(URLS).filter(|_| reading.maybe(URL).is_some()) {
-        reading.problem(URLS, Some(value), format!("write either {URL} or {URLS}, not both"));
+    if reading.maybe(URLS).is_some() && reading.maybe(URL).is_some() {
+        reading.reject(URLS, format!("write either {URL} or {URLS}, not both"));
     }
     let standby = reading.texts(STANDBY);
     if one.is_none() && several.is_empty() {
         let path = if reading.maybe(URLS).is_some() { URLS } else { STANDBY };
-        if let Some(value) = reading.maybe(path) {
-            reading.problem(path, Some(value), format!("write at least one address in {URLS}"));
+        if reading.maybe(path).is_some() {
+            reading.reject(path, format!("write at least one address in {URLS}"));
         }
         return Vec::new();
     }
@@ -106,7 +103,6 @@ fn several_addresses(reading: &mut ConfigReader<'_>, more: Vec<MoreAddress>) -> 
             }
         }
     }
-    let count = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
     HttpAddresses {
         more,
         share_validators: reading.flag("upstream.identical_replicas"),
@@ -117,8 +113,8 @@ fn several_addresses(reading: &mut ConfigReader<'_>, more: Vec<MoreAddress>) -> 
         },
         rules: AddressRules {
             thresholds: HealthThresholds {
-                healthy: count(reading.number("upstream.healthy_after")),
-                unhealthy: count(reading.number("upstream.unhealthy_after")),
+                healthy: reading.number("upstream.healthy_after"),
+                unhealthy: reading.number("upstream.unhealthy_after"),
             },
             slow_start: reading.duration("upstream.slow_start"),
         },
@@ -126,10 +122,10 @@ fn several_addresses(reading: &mut ConfigReader<'_>, more: Vec<MoreAddress>) -> 
 }
 
 fn health_path(reading: &mut ConfigReader<'_>) -> Option<String> {
-    let value = reading.maybe(HEALTH_PATH)?;
+    reading.maybe(HEALTH_PATH)?;
     let path = reading.text(HEALTH_PATH);
     if !path.starts_with('/') || path.contains('#') || path.parse::<PathAndQuery>().is_err() {
-        reading.problem(HEALTH_PATH, Some(value), "write a path that begins with /, such as \"/healthz\"");
+        reading.reject(HEALTH_PATH, "write a path that begins with /, such as \"/healthz\"");
     }
     Some(path)
 }
@@ -164,34 +160,20 @@ fn check_addresses(reading: &mut ConfigReader<'_>, http: &HttpConfig, written: &
 
 fn backend_tls(reading: &mut ConfigReader<'_>) -> BackendTlsSettings {
     let min_version = if reading.word(MIN_VERSION) == "1.3" { TlsVersion::V13 } else { TlsVersion::V12 };
+    let pair = reading.certificate_pair(CERTIFICATE, KEY);
     BackendTlsSettings {
         ca_file: reading.optional_path("upstream.ca_file"),
-        client_certificate: backend_client_certificate(reading),
+        client_certificate: pair.map(|(certificate, key)| BackendClientFiles { certificate, key }),
         server_name: server_name(reading),
         min_version,
     }
 }
 
-fn backend_client_certificate(reading: &mut ConfigReader<'_>) -> Option<BackendClientFiles> {
-    match (reading.optional_path(CERTIFICATE), reading.optional_path(KEY)) {
-        (None, None) => None,
-        (Some(certificate), Some(key)) => Some(BackendClientFiles { certificate, key }),
-        (Some(_), None) => {
-            reading.problem(KEY, None, format!("write the path of the private key of {CERTIFICATE}"));
-            None
-        }
-        (None, Some(_)) => {
-            reading.problem(CERTIFICATE, None, format!("write the path of the certificate of {KEY}"));
-            None
-        }
-    }
-}
-
 fn server_name(reading: &mut ConfigReader<'_>) -> Option<ServerName<'static>> {
-    let value = reading.maybe(SERVER_NAME)?;
+    reading.maybe(SERVER_NAME)?;
     let name = ServerName::try_from(reading.text(SERVER_NAME));
     if name.is_err() {
-        reading.problem(SERVER_NAME, Some(value), "write a host name or an IP address, without a port");
+        reading.reject(SERVER_NAME, "write a host name or an IP address, without a port");
     }
     name.ok()
 }
