@@ -1,9 +1,10 @@
 //! Files for programs that look for the API: `robots.txt`, `/.well-known/api-catalog` (RFC 9727) and
 //! `/.well-known/security.txt` (RFC 9116). The API description is in `openapi`.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::cache::EncodedBodies;
 use scoregate_base::clock::Wall;
@@ -32,59 +33,26 @@ pub(super) fn robots(config: &PagesConfig) -> String {
     format!("User-agent: *\nDisallow: {API_BASE}/\n{account}Allow: {DOCS}\n{status}Allow: /\n")
 }
 
-/// A set of links about one resource (RFC 9264).
-#[derive(Serialize)]
-#[serde(rename_all = "kebab-case")]
-struct LinkContext {
-    anchor: String,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    item: Vec<LinkTarget>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    service_desc: Vec<LinkTarget>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    service_doc: Vec<LinkTarget>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    status: Vec<LinkTarget>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    terms_of_service: Vec<LinkTarget>,
-}
-
-#[derive(Serialize)]
-struct LinkTarget {
-    href: String,
-    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    media_type: Option<&'static str>,
-}
-
 /// The catalog with the one API of this service. Its links are absolute, so it needs the public address.
 pub(super) fn api_catalog(config: &PagesConfig) -> Option<Page> {
-    #[derive(Serialize)]
-    struct LinkSet {
-        linkset: [LinkContext; 2],
-    }
     let root = config.root()?;
-    let own = |path: &str, media_type| LinkTarget { href: format!("{root}{path}"), media_type };
-    let elsewhere = |url: &String| LinkTarget { href: url.clone(), media_type: None };
-    let terms = config.links.terms_url.as_ref();
-    let api = LinkContext {
-        anchor: config.base(),
-        item: Vec::new(),
-        service_desc: vec![own(OPENAPI, Some("application/json"))],
-        service_doc: std::iter::once(own(DOCS, Some("text/html")))
-            .chain(config.links.docs_url.as_ref().map(elsewhere))
-            .collect(),
-        status: config.status_page.then(|| own(STATUS, Some("text/html"))).into_iter().collect(),
-        terms_of_service: vec![terms.map_or_else(|| own(TERMS, Some("text/html")), elsewhere)],
-    };
-    let catalog = LinkContext {
-        anchor: format!("{root}{API_CATALOG}"),
-        item: vec![LinkTarget { href: config.base(), media_type: None }],
-        service_desc: Vec::new(),
-        service_doc: Vec::new(),
-        status: Vec::new(),
-        terms_of_service: Vec::new(),
-    };
-    let text = sample::text_of(&LinkSet { linkset: [catalog, api] });
+    let own = |path: &str, media_type: &str| json!({ "href": format!("{root}{path}"), "type": media_type });
+    let elsewhere = |url: &String| json!({ "href": url });
+    let docs = [own(DOCS, "text/html")].into_iter().chain(config.links.docs_url.as_ref().map(elsewhere));
+    let terms = config.links.terms_url.as_ref().map_or_else(|| own(TERMS, "text/html"), elsewhere);
+    let api = [
+        ("anchor", json!(config.base())),
+        ("service-desc", json!([own(OPENAPI, "application/json")])),
+        ("service-doc", docs.collect()),
+        ("terms-of-service", json!([terms])),
+    ];
+    let status = config.status_page.then(|| ("status", json!([own(STATUS, "text/html")])));
+    let api: BTreeMap<&str, Value> = api.into_iter().chain(status).collect();
+    let catalog = json!({
+        "anchor": format!("{root}{API_CATALOG}"),
+        "item": [{ "href": config.base() }],
+    });
+    let text = sample::text_of(&json!({ "linkset": [catalog, api] }));
     let page = Page::new(LINKSET, REVALIDATED, text.as_bytes());
     Some(Page { link: Some(CATALOG_LINK), ..page })
 }
@@ -119,8 +87,6 @@ impl SecurityTxt {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::pages::SiteLinks;
 
@@ -185,7 +151,7 @@ mod tests {
         let base_url = Some("https://x.example/".into());
         let config = PagesConfig { base_url, ..PagesConfig::default() };
         let page = api_catalog(&config).unwrap();
-        let catalog: serde_json::Value = serde_json::from_slice(page.body()).unwrap();
+        let catalog: Value = serde_json::from_slice(page.body()).unwrap();
         let html = |path: &str| json!([{ "href": format!("https://x.example{path}"), "type": "text/html" }]);
         assert_eq!(
             catalog,
@@ -213,8 +179,7 @@ mod tests {
             SiteLinks { terms_url: Some(terms.into()), docs_url: Some(docs.into()), ..SiteLinks::default() };
         let base_url = Some("https://x.example/api/v1".into());
         let config = PagesConfig { base_url, status_page: true, links, ..PagesConfig::default() };
-        let catalog: serde_json::Value =
-            serde_json::from_slice(api_catalog(&config).unwrap().body()).unwrap();
+        let catalog: Value = serde_json::from_slice(api_catalog(&config).unwrap().body()).unwrap();
         let api = &catalog["linkset"][1];
         assert_eq!(api["status"][0]["href"], "https://x.example/status");
         assert_eq!(api["service-doc"][1], json!({ "href": docs }));

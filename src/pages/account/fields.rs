@@ -2,7 +2,7 @@
 
 use super::frame::section;
 use super::{ApplicationFields, FormProblem};
-use crate::pages::html::{escape, push};
+use crate::pages::html::escape;
 
 /// The hidden field of forms that create a key or an application: how many of them the page shows.
 pub const EXISTING: &str = "existing";
@@ -69,20 +69,15 @@ impl TextField<'_> {
     pub(super) fn html(&self, problem: Option<FormProblem<'_>>) -> String {
         let (name, value) = (self.name, escape(self.value));
         let has_hint = !self.hint.is_empty();
-        let mut html = format!("<p class=\"field\"><label for=\"field-{name}\">{}</label>\n", self.label);
-        push(
-            &mut html,
-            format_args!(
-                "<input id=\"field-{name}\" name=\"{name}\" value=\"{value}\" {} dir=\"auto\"{}>",
-                self.kind,
-                described(name, has_hint, problem)
-            ),
-        );
-        if has_hint {
-            push(&mut html, format_args!("\n<span class=\"hint\" id=\"hint-{name}\">{}</span>", self.hint));
-        }
-        html.push_str("</p>\n");
-        html
+        let hint = format!("\n<span class=\"hint\" id=\"hint-{name}\">{}</span>", self.hint);
+        format!(
+            "<p class=\"field\"><label for=\"field-{name}\">{}</label>\n\
+             <input id=\"field-{name}\" name=\"{name}\" value=\"{value}\" {} dir=\"auto\"{}>{}</p>\n",
+            self.label,
+            self.kind,
+            described(name, has_hint, problem),
+            if has_hint { &hint } else { "" }
+        )
     }
 }
 
@@ -117,14 +112,8 @@ pub(super) fn described(name: &str, has_hint: bool, problem: Option<FormProblem<
     let is_wrong = problem.is_some_and(|problem| problem.field == Some(name));
     let by = [is_wrong.then(|| "problem".to_owned()), has_hint.then(|| format!("hint-{name}"))];
     let by: Vec<String> = by.into_iter().flatten().collect();
-    let mut attributes = String::new();
-    if is_wrong {
-        attributes.push_str(" aria-invalid=\"true\"");
-    }
-    if !by.is_empty() {
-        push(&mut attributes, format_args!(" aria-describedby=\"{}\"", by.join(" ")));
-    }
-    attributes
+    let invalid = if is_wrong { " aria-invalid=\"true\"" } else { "" };
+    if by.is_empty() { String::new() } else { format!("{invalid} aria-describedby=\"{}\"", by.join(" ")) }
 }
 
 pub(super) fn application_fields(entered: &ApplicationFields, problem: Option<FormProblem<'_>>) -> String {

@@ -101,7 +101,7 @@ pub(super) fn chart(days: &[(Day, OutcomeCounts)]) -> String {
         grid(axis, width)
     );
     for (number, (day, counts)) in (0_u64..).zip(days) {
-        bar(&mut html, number * STEP + (STEP - WIDTH) / 2, *day, counts, axis.top());
+        html.push_str(&bar(number * STEP + (STEP - WIDTH) / 2, *day, counts, axis.top()));
     }
     html.push_str("</svg>\n");
     if let (Some((first, _)), Some((last, _))) = (days.first(), days.last()) {
@@ -152,20 +152,14 @@ fn description(days: &[(Day, OutcomeCounts)]) -> String {
 }
 
 fn patterns() -> String {
-    let mut html = String::new();
-    for group in OutcomeGroup::ALL {
-        let word = group.word();
-        if let Some(lines) = group.lines() {
-            push(
-                &mut html,
-                format_args!(
-                    "<pattern id=\"usage-{word}\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\">\
-                     <path class=\"lines {word}\" d=\"{lines}\"/></pattern>"
-                ),
-            );
-        }
-    }
-    html
+    let pattern = |group: OutcomeGroup| {
+        let (word, lines) = (group.word(), group.lines()?);
+        Some(format!(
+            "<pattern id=\"usage-{word}\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\">\
+             <path class=\"lines {word}\" d=\"{lines}\"/></pattern>"
+        ))
+    };
+    OutcomeGroup::ALL.into_iter().filter_map(pattern).collect()
 }
 
 fn grid(axis: ChartAxis, width: u64) -> String {
@@ -174,29 +168,24 @@ fn grid(axis: ChartAxis, width: u64) -> String {
     format!("<path class=\"grid\" d=\"{}\"/>", lines.collect::<String>())
 }
 
-fn bar(html: &mut String, x: u64, day: Day, counts: &OutcomeCounts, top: u128) {
+fn bar(x: u64, day: Day, counts: &OutcomeCounts, top: u128) -> String {
     let groups = OutcomeGroup::ALL.map(|group| group.of(counts));
-    push(html, format_args!("<g><title>{}</title>", escape(&label(day, counts))));
-    // The whole column shows the label.
-    push(
-        html,
-        format_args!("<rect class=\"column\" x=\"{x}\" y=\"0\" width=\"{WIDTH}\" height=\"{HEIGHT}\"/>"),
-    );
     let mut y = HEIGHT;
-    for (group, height) in
-        OutcomeGroup::ALL.into_iter().zip(heights(groups, top)).filter(|(_, height)| *height > 0)
-    {
+    let part = |(group, height): (OutcomeGroup, u64)| {
         y = y.saturating_sub(height);
-        push(
-            html,
-            format_args!(
-                "<rect class=\"part {}\" x=\"{x}\" y=\"{y}\" width=\"{WIDTH}\" height=\"{height}\"{}/>",
-                group.word(),
-                fill_of(group)
-            ),
-        );
-    }
-    html.push_str("</g>\n");
+        format!(
+            "<rect class=\"part {}\" x=\"{x}\" y=\"{y}\" width=\"{WIDTH}\" height=\"{height}\"{}/>",
+            group.word(),
+            fill_of(group)
+        )
+    };
+    let parts = OutcomeGroup::ALL.into_iter().zip(heights(groups, top)).filter(|(_, height)| *height > 0);
+    // The whole column shows the label.
+    format!(
+        "<g><title>{}</title><rect class=\"column\" x=\"{x}\" y=\"0\" width=\"{WIDTH}\" height=\"{HEIGHT}\"/>{}</g>\n",
+        escape(&label(day, counts)),
+        parts.map(part).collect::<String>()
+    )
 }
 
 /// The attribute of a part or a sample with a pattern.

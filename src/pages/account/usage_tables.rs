@@ -2,7 +2,7 @@
 
 use super::frame;
 use super::usage_chart::{OutcomeGroup, chart, sample};
-use crate::pages::html::{code, escape, grouped, push, table};
+use crate::pages::html::{code, escape, grouped, table};
 use scoregate_base::clock::Day;
 use scoregate_store::{OutcomeCounts, RequestList, RequestOutcome, RequestQuery};
 
@@ -32,13 +32,11 @@ fn content(requests: &RequestList, query: &RequestQuery) -> String {
 }
 
 fn legend(sum: &OutcomeCounts) -> String {
-    let mut html = String::from("<ul class=\"legend\">\n");
-    for group in OutcomeGroup::ALL {
+    let entry = |group: OutcomeGroup| {
         let (count, word) = (grouped(group.of(sum)), group.word());
-        push(&mut html, format_args!("<li>{} <strong>{count}</strong> {word}</li>\n", sample(group)));
-    }
-    html.push_str("</ul>\n");
-    html
+        format!("<li>{} <strong>{count}</strong> {word}</li>\n", sample(group))
+    };
+    format!("<ul class=\"legend\">\n{}</ul>\n", OutcomeGroup::ALL.map(entry).concat())
 }
 
 /// The days with requests, newest first.
