@@ -1,14 +1,7 @@
 //! Counts and logs steps of the wall clock. Their consequences are in `clock`.
 
-use std::time::Duration;
-
-use tokio_util::sync::CancellationToken;
-
 use scoregate_base::clock::{Clock, ClockEvent, StepDirection, Wall};
 use scoregate_observe::telemetry::metrics::{Counter, MetricFamily, MetricsRegistry};
-
-/// Interval between comparisons of the clocks if no request causes one.
-const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// Counts and logs the steps of this clock from now on.
 pub(super) fn begin(clock: &Clock, registry: &MetricsRegistry) {
@@ -19,17 +12,6 @@ pub(super) fn begin(clock: &Clock, registry: &MetricsRegistry) {
         }
         log(event);
     });
-}
-
-/// Compares the clocks every second, so that a step is noticed without requests.
-pub(super) async fn watch(clock: Clock, stop: CancellationToken) {
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = clock.sleep(CHECK_EVERY) => {}
-        }
-        clock.check();
-    }
 }
 
 fn log(event: ClockEvent) {

@@ -47,11 +47,7 @@ impl StorageGauges {
     pub(super) async fn run(self, clock: Clock, stop: CancellationToken) {
         let storage = Arc::new(self);
         let mut is_failing = false;
-        loop {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = clock.sleep(MEASURE_EVERY) => {}
-            }
+        while stop.run_until_cancelled(clock.sleep(MEASURE_EVERY)).await.is_some() {
             let measured = Arc::clone(&storage);
             match tokio::task::spawn_blocking(move || measured.measure()).await {
                 Ok(Ok(())) => is_failing = false,

@@ -19,10 +19,12 @@ use scoregate_observe::telemetry::metrics::MetricsRegistry;
 use scoregate_scoring::{Change, Scoring, SnapshotUpdater, UpdateRequests};
 
 use super::administration::ServerKeys;
+use super::certificates;
 use super::secret_watch::SecretWatch;
 use super::storage::StorageGauges;
-use super::{certificates, clock_steps};
 
+/// Interval between comparisons of the clocks, so that a step is noticed without requests.
+const COMPARE_CLOCKS_EVERY: Duration = Duration::from_secs(1);
 /// Interval between sweeps of expired entries.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 
@@ -66,7 +68,6 @@ pub(super) fn spawn(
     if let Some(updater) = updater {
         background.spawn(update_scores(updater, Arc::clone(&engine.refresher), stop.clone()));
     }
-    background.spawn(clock_steps::watch(clock.clone(), stop.clone()));
     background.spawn(engine.mirror.run(stop.clone()));
     if config.retention.probing {
         background.spawn(engine.refresher.run(stop.clone()));
@@ -93,7 +94,11 @@ fn spawn_periodic(
     clock: &Clock,
     stop: &CancellationToken,
 ) {
+    let compared = clock.clone();
     let (clock, stop) = (|| clock.clone(), || stop.clone());
+    background.spawn(repeat(COMPARE_CLOCKS_EVERY, clock(), stop(), async move || {
+        compared.check();
+    }));
     let current = Arc::clone(gateway);
     background.spawn(repeat(SWEEP_EVERY, clock(), stop(), async move || sweep(current.load_full()).await));
     if keys.copy.is_none() {

@@ -184,28 +184,20 @@ impl fmt::Display for SmtpStep {
     }
 }
 
+/// The error and its causes.
+fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&error| error.source())
+}
+
 fn tls_error<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e rustls::Error> {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        let inside = error.downcast_ref::<io::Error>().and_then(|error| error.get_ref());
-        let inside = inside.and_then(|inside| inside.downcast_ref::<rustls::Error>());
-        if let Some(found) = inside.or_else(|| error.downcast_ref()) {
-            return Some(found);
-        }
-        next = error.source();
-    }
-    None
+    causes(error).find_map(|error| {
+        let inside = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        inside.and_then(|inside| inside.downcast_ref()).or_else(|| error.downcast_ref())
+    })
 }
 
 fn io_kind(error: &(dyn Error + 'static)) -> Option<io::ErrorKind> {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        if let Some(found) = error.downcast_ref::<io::Error>() {
-            return Some(found.kind());
-        }
-        next = error.source();
-    }
-    None
+    causes(error).find_map(|error| error.downcast_ref::<io::Error>()).map(io::Error::kind)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use scoregate_base::clock::{Clock, Mono};
@@ -70,11 +70,6 @@ impl ConnectionSlots {
         self.freed.notify_one();
     }
 
-    fn holders(&self) -> MutexGuard<'_, SlotHolders> {
-        // Nothing panics while holding the lock.
-        self.holders.lock()
-    }
-
     /// Waits for a slot for a new connection. If none is free, displaces the connection with the lowest rank; while
     /// none can be displaced, new connections wait.
     pub(super) async fn wait_for_slot(&self, clock: &Clock) {
@@ -94,7 +89,7 @@ impl ConnectionSlots {
     }
 
     fn limit_status(&self, now: Mono) -> SlotOccupancy {
-        let holders = self.holders();
+        let holders = self.holders.lock();
         if holders.open.len() < self.max_connections.load(Ordering::Relaxed) {
             return SlotOccupancy::Free;
         }
@@ -123,14 +118,14 @@ impl ConnectionSlots {
 
     /// Ends all connections in order, and those that come later.
     pub(super) fn end(&self) {
-        let mut holders = self.holders();
+        let mut holders = self.holders.lock();
         holders.is_shutting_down = true;
         holders.open.values().for_each(|activity| activity.retire());
     }
 
     /// Takes a slot. Call it after waiting for [`Self::wait_for_slot`].
     pub(super) fn take(self: &Arc<Self>, activity: &Arc<ConnectionActivity>) -> ConnectionSlot {
-        let mut holders = self.holders();
+        let mut holders = self.holders.lock();
         let number = holders.next;
         holders.next += 1;
         holders.open.insert(number, Arc::clone(activity));
@@ -145,7 +140,7 @@ impl ConnectionSlot {
     /// Counts it for this address. Returns `false` if the address has too many.
     pub(super) fn count_for(&mut self, address: IpAddr) -> bool {
         let address = network(address);
-        let mut holders = self.slots.holders();
+        let mut holders = self.slots.holders.lock();
         let count = holders.by_address.entry(address).or_default();
         if *count >= self.slots.max_per_address.load(Ordering::Relaxed) {
             return false;
@@ -158,7 +153,7 @@ impl ConnectionSlot {
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        let mut holders = self.slots.holders();
+        let mut holders = self.slots.holders.lock();
         holders.open.remove(&self.number);
         if let Some(address) = self.address
             && let Some(count) = holders.by_address.get_mut(&address)
@@ -199,7 +194,7 @@ mod tests {
         drop(held);
         assert!(take("2001:db8::3").is_some());
         drop(others);
-        assert!(slots.holders().by_address.is_empty() && slots.holders().open.is_empty());
+        assert!(slots.holders.lock().by_address.is_empty() && slots.holders.lock().open.is_empty());
     }
 
     const SECOND: Duration = Duration::from_secs(1);

@@ -12,6 +12,7 @@ const CONTINUATION: u8 = 9;
 const END_HEADERS: u8 = 4;
 
 /// The position in the sequence of frames.
+#[derive(Default)]
 pub(super) struct FrameSequence {
     /// Remaining bytes of the current payload, or of the preface.
     rest: usize,
@@ -29,15 +30,7 @@ pub(super) struct FrameSequence {
 impl FrameSequence {
     /// The first frame begins after this many other bytes.
     pub(super) fn after(preface: usize) -> Self {
-        Self {
-            rest: preface,
-            head: [0; FRAME_HEAD],
-            filled: 0,
-            head_bytes: 0,
-            is_incomplete: false,
-            last_stream: 0,
-            resets: 0,
-        }
+        Self { rest: preface, ..Self::default() }
     }
 
     /// Whether a request head, or a frame other than DATA, has arrived in part.

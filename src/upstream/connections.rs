@@ -21,7 +21,7 @@ use hyper_rustls::{DefaultServerNameResolver, FixedServerNameResolver, HttpsConn
 use hyper_util::client::legacy::connect::{HttpConnector, HttpInfo};
 use hyper_util::client::legacy::{Client, Error};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -143,22 +143,18 @@ impl Connections {
         let mut extras = Extensions::new();
         let Some(connection) = error.connect_info() else { return false };
         connection.get_extras(&mut extras);
-        local_address(&extras).is_some_and(|end| self.answered().contains(&end)) && was_closed_by_peer(error)
+        local_address(&extras).is_some_and(|end| self.answered.lock().contains(&end))
+            && was_closed_by_peer(error)
     }
 
     fn has_answered(&self, end: SocketAddr) {
-        let mut answered = self.answered();
+        let mut answered = self.answered.lock();
         if !answered.contains(&end) {
             if answered.len() >= MAX_KNOWN {
                 answered.pop_front();
             }
             answered.push_back(end);
         }
-    }
-
-    /// Each change is one call, so a panic leaves nothing half changed.
-    fn answered(&self) -> MutexGuard<'_, VecDeque<SocketAddr>> {
-        self.answered.lock()
     }
 }
 
@@ -168,17 +164,11 @@ fn local_address(extras: &Extensions) -> Option<SocketAddr> {
 
 /// Whether the other side closed the connection.
 fn was_closed_by_peer(error: &Error) -> bool {
-    let mut cause = std::error::Error::source(error);
-    while let Some(source) = cause {
-        let ended = |error: &io::Error| {
-            matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
-        };
-        if source.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_incomplete_message)
-            || source.downcast_ref::<io::Error>().is_some_and(ended)
-        {
-            return true;
-        }
-        cause = source.source();
-    }
-    false
+    let ended = |error: &io::Error| {
+        matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
+    };
+    std::iter::successors(std::error::Error::source(error), |&error| error.source()).any(|error| {
+        error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_incomplete_message)
+            || error.downcast_ref::<io::Error>().is_some_and(ended)
+    })
 }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 /// Maximum queue length. Requests behind it could not be sent in time.
@@ -83,7 +83,7 @@ impl FetchQueue {
     /// Waits for a slot.
     pub(super) async fn acquire(&self, priority: CurrentPriority) -> Result<QueueSlot, QueueFull> {
         let awaited = {
-            let mut state = lock(&self.state);
+            let mut state = self.state.lock();
             if state.free > 0 {
                 state.free -= 1;
                 return Ok(QueueSlot { queue: Some(Arc::clone(&self.state)) });
@@ -111,12 +111,12 @@ impl FetchQueue {
 
     /// Requests in flight.
     pub(super) fn in_flight(&self) -> usize {
-        self.at_once.saturating_sub(lock(&self.state).free)
+        self.at_once.saturating_sub(self.state.lock().free)
     }
 
     /// Requests in the queue.
     pub(super) fn waiting(&self) -> usize {
-        lock(&self.state).waiting.iter().filter(|waiting| !waiting.wake.is_closed()).count()
+        self.state.lock().waiting.iter().filter(|waiting| !waiting.wake.is_closed()).count()
     }
 }
 
@@ -134,7 +134,7 @@ impl Drop for QueueSlot {
         let Some(mut queue) = self.queue.take() else { return };
         loop {
             let next = {
-                let mut state = lock(&queue);
+                let mut state = queue.lock();
                 let next = state.next();
                 state.free += usize::from(next.is_none());
                 next
@@ -150,11 +150,6 @@ impl Drop for QueueSlot {
             }
         }
     }
-}
-
-/// Every step leaves the queue consistent, so a panic leaves nothing half changed.
-fn lock(state: &Mutex<QueueState>) -> MutexGuard<'_, QueueState> {
-    state.lock()
 }
 
 #[cfg(test)]
@@ -195,7 +190,7 @@ mod tests {
             slot = next;
         }
         drop(slot);
-        assert_eq!(lock(&queue.state).free, 1);
+        assert_eq!(queue.state.lock().free, 1);
     }
 
     #[test]
@@ -213,7 +208,7 @@ mod tests {
         // Got its slot and leaves before it was polled.
         drop(unpolled);
         assert!(last.now_or_never().unwrap().is_ok());
-        assert_eq!((queue.waiting(), lock(&queue.state).free), (0, 1));
+        assert_eq!((queue.waiting(), queue.state.lock().free), (0, 1));
     }
 
     #[test]

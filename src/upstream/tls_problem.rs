@@ -134,18 +134,11 @@ impl TlsProblem {
 
 /// The error of TLS among the causes. An I/O error does not report its content as its source.
 fn tls_error<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e rustls::Error> {
-    let mut cause = Some(error);
-    while let Some(current) = cause {
-        if let Some(found) = current.downcast_ref() {
-            return Some(found);
-        }
-        let content = current.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        cause = match content {
-            Some(content) => Some(content),
-            None => current.source(),
-        };
-    }
-    None
+    let cause = |&error: &&'e (dyn Error + 'static)| {
+        let content = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        content.map(|content| content as _).or_else(|| error.source())
+    };
+    std::iter::successors(Some(error), cause).find_map(|error| error.downcast_ref())
 }
 
 fn instant(time: UnixTime) -> String {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use scoregate_base::clock::Clock;
 
@@ -41,21 +41,21 @@ impl AddressBook {
 
     /// How long no request may be sent; `None` if one may.
     pub(in super::super) fn wait(&self) -> Option<Duration> {
-        self.states().wait(self.clock.now().mono)
+        self.states.lock().wait(self.clock.now().mono)
     }
 
     /// Grants a request, if possible to the address of this name, or returns how long none may be sent.
     pub(in super::super) fn begin(&self, preferred: Option<&str>) -> Result<AddressPermit<'_>, Duration> {
         let preferred = self.names.iter().position(|name| Some(&**name) == preferred);
         let (draws, now) = (self.draws(), self.clock.now().mono);
-        let grant = self.states().begin(preferred, draws, now)?;
+        let grant = self.states.lock().begin(preferred, draws, now)?;
         Ok(self.permit(grant))
     }
 
     /// Grants a failover to an address that this fetch has not tried.
     pub(in super::super) fn fail_over(&self, tried: &[usize]) -> Option<AddressPermit<'_>> {
         let (draws, now) = (self.draws(), self.clock.now().mono);
-        let grant = self.states().fail_over(tried, draws, now)?;
+        let grant = self.states.lock().fail_over(tried, draws, now)?;
         tracing::debug!(address = self.name(grant.index), "request repeated at another address");
         Some(self.permit(grant))
     }
@@ -63,19 +63,19 @@ impl AddressBook {
     /// Records the result of a health check, made here or elsewhere.
     pub fn record_check(&self, index: usize, result: Result<(), String>) {
         let (reason, now) = (result.clone().err().unwrap_or_default(), self.clock.now().mono);
-        let changed = self.states().record_check(index, result, now);
+        let changed = self.states.lock().record_check(index, result, now);
         self.report(index, changed, &reason);
     }
 
     /// The names and states of the addresses.
     pub(in super::super) fn status(&self) -> Vec<(Arc<str>, AddressStatus)> {
-        let status = self.states().status(self.clock.now().mono);
+        let status = self.states.lock().status(self.clock.now().mono);
         self.names.iter().cloned().zip(status).collect()
     }
 
     /// Failovers so far, and those that the budget did not allow.
     pub(in super::super) fn failovers(&self) -> (u64, u64) {
-        self.states().failovers()
+        self.states.lock().failovers()
     }
 
     fn permit(&self, grant: AddressGrant) -> AddressPermit<'_> {
@@ -105,11 +105,6 @@ impl AddressBook {
         word ^= word >> 31;
         [word & u64::from(u32::MAX), word >> 32].map(|half| u32::try_from(half).unwrap_or(u32::MAX))
     }
-
-    /// Every step leaves the states consistent, so a panic leaves nothing half changed.
-    fn states(&self) -> MutexGuard<'_, AddressStates> {
-        self.states.lock()
-    }
 }
 
 impl AddressPermit<'_> {
@@ -122,7 +117,7 @@ impl AddressPermit<'_> {
 impl Drop for AddressPermit<'_> {
     fn drop(&mut self) {
         let now = self.book.clock.now().mono;
-        let changed = self.book.states().end(self.grant, self.signal, now);
+        let changed = self.book.states.lock().end(self.grant, self.signal, now);
         let reason = self.failure.as_ref().map(ToString::to_string).unwrap_or_default();
         self.book.report(self.grant.index, changed, &reason);
     }
