@@ -99,7 +99,7 @@ def naming(its):
         yield f"the settings listen on {address}", address == f"0.0.0.0:{its.ports[name]}"
     host_names = {side, f"{side}.{its.namespace}.svc", f"{side}.{its.namespace}.svc.cluster.local"}
     yield "the side port refuses names of its service", host_names <= set(its.setting("admin.hosts").split(","))
-    scrape = its.spec["template"]["metadata"]["annotations"].get("prometheus.io/port")
+    scrape = its.spec["template"]["metadata"].get("annotations", {}).get("prometheus.io/port")
     monitored = [one["spec"] for (kind, _), one in its.all.items() if kind == "PodMonitor"]
     yield "the scrape annotation has another port", scrape == (None if monitored else str(its.ports["side"]))
     for monitor in monitored:

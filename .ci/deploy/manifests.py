@@ -70,6 +70,9 @@ REJECTED = (
     ("production", "autoscaling.maxReplicas=many", "/autoscaling/maxReplicas"),
     ("production", "database.url=postgresql://gateway:password@database/scoregate", "/database/url"),
     ("production", "backups.enabled=true", "/backups/enabled"),
+    # Each pod would have scores of its own.
+    ("production", "upstream=built-in", "/upstream"),
+    ("production", "autoscaling.minReplicas=9", "autoscaling.minReplicas is above"),
     ("production", "env.SCOREGATE_STORE_GATEWAYS=3", "SCOREGATE_STORE_GATEWAYS"),
     # YAML would make it 1e+06.
     ("production", "env.SCOREGATE_KEYS=1000000", "/env/SCOREGATE_KEYS"),

@@ -4,6 +4,10 @@ systemd-tmpfiles --create scoregate.conf
 if [ -d /run/systemd/system ]; then
     systemctl daemon-reload
     # The socket stays open: connections wait until the new process accepts them. A new installation is not started, since it
-    # has no backend yet.
-    [ -z "$upgraded" ] || systemctl try-restart scoregate.service
+    # has no backend yet. A process whose settings the new version refuses continues to run.
+    if [ -n "$upgraded" ] && scoregate check --config /etc/scoregate/scoregate.toml; then
+        systemctl try-restart scoregate.service || echo 'scoregate does not start: see journalctl -u scoregate' >&2
+    elif [ -n "$upgraded" ]; then
+        echo 'scoregate was not restarted: correct /etc/scoregate/scoregate.toml, then run systemctl restart scoregate' >&2
+    fi
 fi

@@ -1,5 +1,5 @@
 # Before the last version is removed: stops and disables the units.
 if command -v systemctl >/dev/null; then
-    [ ! -d /run/systemd/system ] || systemctl stop scoregate.socket scoregate.service
+    [ ! -d /run/systemd/system ] || systemctl stop @UNITS@ scoregate-backup.service scoregate-import.service
     systemctl --quiet --no-reload disable @UNITS@
 fi

@@ -36,8 +36,8 @@ case $(readelf --file-header "$binary" | sed -n 's/^ *Machine: *//p') in
 AArch64) machine=aarch64 debian=arm64 ;;
 *) echo "$binary: only x86-64 and AArch64 are packed" >&2 && exit 1 ;;
 esac
-# In the packages, a version such as 0.2.0-rc.1 is older than 0.2.0.
-readonly package_version=${version/-/\~} target=$machine-unknown-linux-gnu
+# In the packages, a version such as 0.2.0-rc.1 is older than 0.2.0. Names of files have no tilde: some services replace it.
+readonly package_version=${version/-/\~} file_version=${version/-/.} target=$machine-unknown-linux-gnu
 rm -rf "$out"
 mkdir -p "$out"
 out=$(realpath "$out")
@@ -68,7 +68,7 @@ lay_out() {
     put deploy/packages/tmpfiles.conf /usr/lib/tmpfiles.d/scoregate.conf
     for unit in deploy/systemd/*; do
         # A package creates the user, who then also owns files while the service is stopped.
-        sed -e 's|^# The user exists while the service runs\..*|# sysusers.d and tmpfiles.d create the user and the data directory.|' \
+        sed -e 's|/var/lib/private/|/var/lib/|g' -e 's|^# The user exists while the service runs\..*|# sysusers.d and tmpfiles.d create the user and the data directory.|' \
             -e 's|^DynamicUser=yes$|DynamicUser=no|' "$unit" | put - "/usr/lib/systemd/system/${unit##*/}"
     done
     mkdir "$state/man"
@@ -124,7 +124,7 @@ Package: scoregate
 Version: $package_version
 Architecture: $debian
 Maintainer: $maintainer
-Installed-Size: $(du --summarize --apparent-size --block-size=1024 "$root" | cut -f 1)
+Installed-Size: $(find "$root" -path "$root/DEBIAN" -prune -o -type f -printf '%s\n' | awk '{ sum += int(($1 + 1023) / 1024) } END { print sum }')
 Depends: libc6 (>= $glibc), libgcc-s1, systemd | systemd-sysusers, systemd | systemd-tmpfiles
 Section: httpd
 Priority: optional
@@ -134,7 +134,7 @@ Description: gateway of a public data API for AI-model benchmarks
 CONTROL
     same_times "$root"
     # One thread: the bytes must not depend on the number of cores.
-    dpkg-deb --root-owner-group --threads-max=1 -Zgzip --build "$root" "$out/scoregate_${package_version}_$debian.deb" >/dev/null
+    dpkg-deb --root-owner-group --threads-max=1 -Zgzip --build "$root" "$out/scoregate_${file_version}_$debian.deb" >/dev/null
 }
 
 rpm() {
@@ -151,7 +151,8 @@ rpm() {
         (cd "$stage" && find usr -type f ! -name LICENSE -printf '/%p\n' | sort)
     } >"$spec"
     same_times "$stage"
-    rpmbuild -bb --quiet --target "$machine" --define "_topdir $state/rpm" --define "_rpmdir $out" "$spec" >/dev/null
+    rpmbuild -bb --quiet --target "$machine" --define "_topdir $state/rpm" --define "_rpmdir $state/built" "$spec" >/dev/null
+    mv "$state"/built/*.rpm "$out/scoregate-$file_version-1.$machine.rpm"
 }
 
 # The crates that are compiled into the program. Its tool writes beside Cargo.toml and names the directory of the source.

@@ -52,3 +52,10 @@ labels:
 {{- $of := .Values.image -}}
 {{ $of.repository }}:{{ $of.tag | default .Chart.AppVersion }}{{ with $of.digest }}@{{ . }}{{ end }}
 {{- end -}}
+
+{{- /* Fails if the chart was packed without the files that are symbolic links in the repository, as some tools do. */ -}}
+{{- define "scoregate.completeFiles" -}}
+{{- if not (and (.Files.Glob "files/rules/*.yml") (.Files.Glob "files/dashboards/*.json") (.Files.Get "files/alertmanager.yml")) -}}
+{{- fail "the chart lacks its rules, dashboards or alertmanager.yml, which are links in the repository: use the packaged chart" -}}
+{{- end -}}
+{{- end -}}

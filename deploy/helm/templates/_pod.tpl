@@ -142,6 +142,20 @@ volumeMounts:
 {{- end }}
 {{- end -}}
 
+{{- define "scoregate.annotations" -}}
+{{- if not .Values.reload }}
+checksum/settings: {{ .Values.settings | sha256sum }}
+{{- end }}
+{{- if not .Values.monitoring.podMonitor.enabled }}
+prometheus.io/scrape: "true"
+prometheus.io/port: "9464"
+prometheus.io/path: /metrics
+{{- end }}
+{{- with .Values.pod.annotations }}
+{{- toYaml . | nindent 0 }}
+{{- end }}
+{{- end -}}
+
 {{- /* The pod's template of both modes. */ -}}
 {{- define "scoregate.pod" -}}
 metadata:
@@ -150,18 +164,10 @@ metadata:
     {{- with .Values.pod.labels }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
+  {{- with include "scoregate.annotations" . | trim }}
   annotations:
-    {{- if not .Values.reload }}
-    checksum/settings: {{ .Values.settings | sha256sum }}
-    {{- end }}
-    {{- if not .Values.monitoring.podMonitor.enabled }}
-    prometheus.io/scrape: "true"
-    prometheus.io/port: "9464"
-    prometheus.io/path: /metrics
-    {{- end }}
-    {{- with .Values.pod.annotations }}
-    {{- toYaml . | nindent 4 }}
-    {{- end }}
+    {{- . | nindent 4 }}
+  {{- end }}
 spec:
   {{- include "scoregate.podSecurity" . | nindent 2 }}
   # The preStop sleep, twice server.shutdown_timeout, and time to return leased quota units and record them: in a fleet two
