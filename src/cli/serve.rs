@@ -2,11 +2,14 @@
 
 use std::any::Any;
 use std::future::pending;
+use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
+use tokio::net::unix::pipe::Receiver;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::app::{self, InheritedSockets};
@@ -18,18 +21,13 @@ use scoregate_base::clock::Clock;
 use scoregate_observe::telemetry::access_log_writer;
 use scoregate_observe::telemetry::log::{self, LogConfig};
 
-use super::config_watch::{BegunConfigWatch, ConfigWatch};
+use super::config_watch::ConfigWatch;
 use super::exit::Exit;
 use super::location_args::LocationArgs;
 use super::printer;
 
 pub(super) fn run(path: Option<&Path>, location: &LocationArgs, reload_on_change: bool) -> Exit {
-    let watched = path.filter(|_| reload_on_change);
-    let watch =
-        match watched.map(ConfigWatch::on).transpose().context("the configuration file cannot be watched") {
-            Ok(watch) => watch,
-            Err(error) => return printer::fault(&error),
-        };
+    let watch = path.filter(|_| reload_on_change).map(ConfigWatch::on);
     let config = match settings(path, location) {
         Ok(config) => config,
         Err(problems) => return printer::input_error(&problems.to_string()),
@@ -55,15 +53,15 @@ pub(super) fn start_log(config: &LogConfig) -> anyhow::Result<()> {
     log::start(config, now).context("the threads that write the log cannot be started")
 }
 
-/// Serves until a stop signal. Reloads the settings on SIGHUP, on request, and when their file changes. Returns the holder of the data directory's lock:
-/// the shutdown report, or the interrupted start.
+/// Serves until a stop signal. Reloads the settings on SIGHUP, on request, and when their file changes. Returns the holder of
+/// the data directory's lock: the shutdown report, or the interrupted start.
 async fn serve(
     config: Config,
-    watch: Option<ConfigWatch>,
+    watch: Option<io::Result<ConfigWatch<OwnedFd>>>,
     read_settings: impl Fn() -> Result<Config, ConfigProblems>,
 ) -> anyhow::Result<Box<dyn Any>> {
     let (mut stop, mut hang_up) = (StopSignals::listen()?, listen(SignalKind::hangup())?);
-    let mut watch = watch.map(ConfigWatch::begin).transpose()?;
+    let mut watch = watch.and_then(|watch| watch.and_then(ConfigWatch::begin).inspect_err(not_watched).ok());
     let mut start = Box::pin(app::start_on(InheritedSockets::inherited()?, config, Clock::system()));
     let mut running = tokio::select! {
         started = &mut start => started?,
@@ -73,12 +71,20 @@ async fn serve(
         }
     };
     loop {
-        let reply = tokio::select! {
+        let (reply, is_requested) = tokio::select! {
             () = stop.wait() => return Ok(Box::new(running.stop().await)),
-            _ = hang_up.recv() => None,
-            () = changed(watch.as_mut()) => None,
-            Some(reply) = running.reloads.recv() => Some(reply),
+            _ = hang_up.recv() => (None, true),
+            () = event(&mut watch) => (None, false),
+            Some(reply) = running.reloads.recv() => (Some(reply), true),
         };
+        // Before the settings are read, so that a later change is not missed.
+        let has_changed = match &mut watch {
+            Some(watch) => watch.has_changed().await,
+            None => false,
+        };
+        if !is_requested && !has_changed {
+            continue;
+        }
         let outcome = match read_settings() {
             Ok(config) => running.reload(config).await,
             Err(problems) => {
@@ -93,11 +99,20 @@ async fn serve(
     }
 }
 
-async fn changed(watch: Option<&mut BegunConfigWatch>) {
-    match watch {
-        Some(watch) => watch.changed().await,
-        None => pending().await,
+/// Waits until something has happened to the configuration file. May be cancelled.
+async fn event(watch: &mut Option<ConfigWatch<Receiver>>) {
+    if let Some(watched) = watch {
+        match watched.event().await {
+            Ok(()) => return,
+            Err(error) => not_watched(&error),
+        }
+        *watch = None;
     }
+    pending::<()>().await;
+}
+
+fn not_watched(error: &io::Error) {
+    tracing::error!(%error, "configuration file is not watched; reload it with SIGHUP");
 }
 
 /// Flags override the environment, which overrides the file.

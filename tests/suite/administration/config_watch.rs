@@ -1,6 +1,6 @@
 //! A configuration file that is watched: mounted as Kubernetes mounts a `ConfigMap`, and replaced as it replaces one.
 
-use std::fs::{create_dir, rename, write};
+use std::fs::{create_dir, remove_dir_all, rename, write};
 use std::net::SocketAddr;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use crate::client::Connection;
-use crate::program::{Keys, Program, ProgramClient};
+use crate::program::{Keys, Program, ProgramClient, run};
 
 /// A directory whose file is reached by two symbolic links, and the state beside it.
 struct Mount(TempDir);
@@ -79,6 +79,19 @@ async fn a_mounted_file_that_is_replaced_is_reloaded_and_an_invalid_one_changes_
     assert_eq!(readiness().await, "ready\n");
     let metrics = text(side, "/metrics").await;
     assert!(metrics.contains("scoregate_reloads_total{result=\"applied\"} 3\n"), "{metrics}");
+
+    // A watch that has ended is logged.
+    remove_dir_all(mount.path("mount")).unwrap();
+    program.logs("configuration file is not watched");
+    assert_eq!(limit().await, 66);
+}
+
+#[test]
+fn a_watched_file_that_is_missing_is_an_input_error() {
+    let directory = TempDir::new().unwrap();
+    let missing = directory.path().join("missing/scoregate.toml");
+    let refused = run(&["serve", "--config", missing.to_str().unwrap(), "--reload-on-change"]).with(1);
+    assert!(refused.err.contains("the file cannot be read"), "{}", refused.err);
 }
 
 async fn text(side: SocketAddr, path: &str) -> String {
