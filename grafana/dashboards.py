@@ -193,7 +193,7 @@ ON_CALL = [
     HITS,
     panel("Are concurrency slots free?", "percentunit", "The share of overload.cached_slots and overload.waiting_slots in use. `waiting` fills when the backend is slow, `cached` when many cached documents are stale. Fresh ones need no slot. Runbook: ScoregateConcurrencyExhausted.",
           (f"max by (pool) (scoregate_concurrency_in_use{{{I}}} / scoregate_concurrency_limit{{{I}}})", "slots in use, {{pool}}"), ("vector(1)", "limit"), top=1),
-    panel("How many requests are being handled?", "short", "Compare with the usual number for the hour. A rise without more requests: they take longer; look at the upstream dashboard.",
+    panel("How many requests wait?", "short", "For keys, a concurrency slot, units or the backend; hits never wait. Compare with the usual number for the hour. A rise without more requests: they take longer; look at the upstream dashboard.",
           (f"scoregate_requests_in_progress{{{I}}}", "{{instance}}")),
     panel("Do requests queue, get refused or time out?", "reqps", "Refused means 503 without a free slot. Clients that disconnect early have a timeout shorter than the backend needs.",
           (rate("scoregate_overload_queued_total", "pool"), "queued, {{pool}}"), (rate("scoregate_overload_refused_total", "pool"), "refused, {{pool}}"),

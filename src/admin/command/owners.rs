@@ -51,7 +51,6 @@ pub struct OwnerView {
     pub applications: Vec<String>,
 }
 
-/// Requests of an application on a day to an endpoint with an outcome.
 impl OwnerCommand {
     /// Converts the command to method, target and body.
     pub(super) fn to_request(&self) -> (Method, String, Vec<u8>) {
@@ -215,6 +214,7 @@ impl From<&StoredOwner> for OwnerView {
     }
 }
 
+/// Requests of an application on a day to an endpoint with an outcome.
 fn request_total(total: &RequestTotal) -> Value {
     json!({
         "application": total.application.to_string(),

@@ -69,11 +69,8 @@ fn requests(figures: &UsageRates<'_>) -> String {
     let class =
         |class: &str| format!("{class} {}", percent(figures.share(REQUESTS, &format!("class=\"{class}\""))));
     let classes = ["2xx", "3xx", "4xx", "5xx"].map(class).join("   ");
-    let in_progress = count(figures.gauge("scoregate_requests_in_progress", ""));
-    row(
-        "requests",
-        &format!("{}/s   {classes}   in progress {in_progress}", rate(figures.rate(REQUESTS, ""))),
-    )
+    let waiting = count(figures.gauge("scoregate_requests_in_progress", ""));
+    row("requests", &format!("{}/s   {classes}   waiting {waiting}", rate(figures.rate(REQUESTS, ""))))
 }
 
 fn latency(figures: &UsageRates<'_>) -> String {
@@ -321,7 +318,7 @@ mod tests {
         assert_eq!(texts[0], "scoregate 1.2.3   up 1 min 2 s   1970-01-01T00:01:42Z");
         assert_eq!(
             texts[1],
-            "requests   1,245/s   2xx 99.1 %   3xx 0.0 %   4xx 0.0 %   5xx 0.9 %   in progress 0"
+            "requests   1,245/s   2xx 99.1 %   3xx 0.0 %   4xx 0.0 %   5xx 0.9 %   waiting 0"
         );
         assert!(texts[3].ends_with("refresh overdue for 1 h 1 min"), "{}", texts[3]);
         assert!(texts[6].contains("45.2 MB"), "{}", texts[6]);

@@ -34,7 +34,7 @@ async fn without_a_terminal_top_prints_the_difference_of_two_samples_and_exits()
     for (name, words) in [
         ("scoregate", concat!(" ", env!("CARGO_PKG_VERSION"), "   up ")),
         // No requests between the two samples.
-        ("requests", "0/s   2xx -   3xx -   4xx -   5xx -   in progress 0"),
+        ("requests", "0/s   2xx -   3xx -   4xx -   5xx -   waiting 0"),
         ("latency", "p50 -"),
         ("documents", "refresh "),
         ("backend", "circuit breaker closed   requests 0/s"),
