@@ -64,9 +64,9 @@ pub(super) enum StoreCommand {
     #[command(after_help = "Examples:\n  scoregate store restore backup.db --data-dir DIR\n  \
         scoregate store restore backup.db --data-dir DIR --previous OLD_DIR\n\n\
         Later grants, revocations, earlier expiries, tiers and limits are carried over from the replaced store, which is\n\
-        kept as scoregate.db.aside-TIME, and from the data directory of the previous server. If they cannot be read\n\
-        completely, the restore needs --accept-lost-revocations, and the current UTC day is closed: callers are refused\n\
-        until midnight, so that no unit is granted twice.")]
+        kept as scoregate.db.aside-TIME, and from the data directory of the previous server. If none is a later state of the\n\
+        backup, or one cannot be read completely, the restore needs --accept-lost-revocations, and the current UTC day is\n\
+        closed: callers are refused until midnight, so that no unit is granted twice.")]
     Restore {
         /// The backup or export.
         file: PathBuf,

@@ -178,12 +178,15 @@ fn settle(
     now: Wall,
 ) -> Result<SettledStore, StoreFault> {
     let last_change = inspect::last_change(store)?;
-    let mut carried = TransferSummary::default();
-    if previous.is_empty() {
-        carried.gaps.push("there is no previous store".into());
-    }
+    let (mut carried, mut has_successor) = (TransferSummary::default(), false);
     for old in previous {
-        transfer::from_old(old, store, &mut carried)?;
+        has_successor |= transfer::from_old(old, store, &mut carried)?;
+    }
+    if !has_successor && carried.gaps.is_empty() {
+        carried.gaps.push(previous.last().map_or_else(
+            || "there is no previous store".into(),
+            |old| format!("{} is not a later state of this backup", old.display()),
+        ));
     }
     let day = ledger::day(store)?.map_or(now.day(), |newest| newest.max(now.day()));
     let day = if carried.gaps.is_empty() {

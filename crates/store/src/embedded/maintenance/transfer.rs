@@ -3,6 +3,7 @@
 //!
 //! Applications and keys created after the backup are not transferred; they stay in the replaced store.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
@@ -35,12 +36,12 @@ pub struct TransferSummary {
 }
 
 /// Transfers everything readable of `old`: the larger grant per day and application, all revocations, the earlier
-/// expiry of each key, and the limits of each application.
+/// expiry of each key, and the limits of each application. Returns whether `old` is a later state of the new store.
 pub(super) fn from_old(
     old: &Path,
     new: &Connection,
     summary: &mut TransferSummary,
-) -> Result<(), StoreFault> {
+) -> Result<bool, StoreFault> {
     let all = new.unchecked_transaction()?;
     let (before, mut broken) = (summary.clone(), None::<String>);
     let outcome = read_only::at_damaged(old, |store| {
@@ -55,20 +56,42 @@ pub(super) fn from_old(
             })?;
             summary.gaps.extend(gaps);
         }
-        Ok(())
+        is_successor(&snapshot, new)
     });
     // This failure concerns the new store, not the reading of the old one.
     if let Some(broken) = broken {
         return Err(StoreFault::Disk(std::io::Error::other(broken)));
     }
-    match outcome {
-        Ok(()) => {}
+    let is_successor = match outcome {
+        Ok(is_successor) => is_successor,
         Err(StoreFault::Disk(error)) => return Err(error.into()),
-        Err(fault) => summary.gaps.push(fault.into_error("be read", old).to_string()),
-    }
+        Err(fault) => {
+            summary.gaps.push(fault.into_error("be read", old).to_string());
+            false
+        }
+    };
     grace_shares::withhold(new)?;
     all.commit()?;
-    Ok(())
+    Ok(is_successor)
+}
+
+/// Whether `old` contains the last audit record of `new`: records are only added. Without one, whether it contains all
+/// applications.
+fn is_successor(old: &Connection, new: &Connection) -> Result<bool, StoreFault> {
+    let record = |store: &Connection, id: Option<i64>| -> rusqlite::Result<Option<(i64, String)>> {
+        let mut select = store.prepare(
+            "SELECT id, json_array(at, who, what, application, detail) FROM audit
+             WHERE id = coalesce(?1, (SELECT max(id) FROM audit))",
+        )?;
+        select.query_row([id], |row| Ok((row.get(0)?, row.get(1)?))).optional()
+    };
+    if let Some(last) = record(new, None)? {
+        return Ok(record(old, Some(last.0))? == Some(last));
+    }
+    let applications = |store: &Connection| -> rusqlite::Result<BTreeSet<String>> {
+        store.prepare("SELECT id FROM applications")?.query_map([], |row| row.get(0))?.collect()
+    };
+    Ok(applications(new)?.is_subset(&applications(old)?))
 }
 
 /// Keeps what the new store lacks.

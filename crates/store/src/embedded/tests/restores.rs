@@ -129,6 +129,39 @@ fn the_store_of_the_previous_server_is_named_for_a_restore_elsewhere() {
 }
 
 #[test]
+fn a_store_that_is_not_a_later_state_of_the_backup_is_no_previous_store() {
+    let (directory, backup, id) = changed_since_backup(10);
+    let (interim, store) = fresh();
+    wait(created(&store));
+    let (empty, _store) = fresh();
+    drop(store);
+    let previous = |directory: &TempDir| Some(directory.path().to_owned());
+    let options = ImportOptions { restores: true, ..Default::default() };
+    for previous in [None, previous(&empty)] {
+        let options = ImportOptions { previous, ..options.clone() };
+        let refused = import(&interim, &backup, &options).unwrap_err();
+        assert!(matches!(refused, MaintenanceError::LostRevocations { .. }), "{refused}");
+        assert!(refused.to_string().contains("is not a later state of this backup"), "{refused}");
+    }
+    let options = ImportOptions { previous: previous(&directory), ..options };
+    assert_eq!(import(&interim, &backup, &options).unwrap().day, ImportedDay::Complete);
+    assert_eq!(granted(&interim, id), 10);
+}
+
+#[test]
+fn without_an_audit_trail_a_previous_store_has_all_applications_of_the_backup() {
+    let (directory, backup, _) = changed_since_backup(10);
+    Connection::open(&backup).unwrap().execute("DELETE FROM audit", []).unwrap();
+    let (interim, store) = fresh();
+    wait(created(&store));
+    drop(store);
+    let options = ImportOptions { restores: true, ..Default::default() };
+    let refused = import(&interim, &backup, &options).unwrap_err();
+    assert!(refused.to_string().contains("is not a later state of this backup"), "{refused}");
+    assert_eq!(import(&directory, &backup, &options).unwrap().day, ImportedDay::Complete);
+}
+
+#[test]
 fn missing_file_is_reported_and_replaced_by_a_backup() {
     let (directory, store) = fresh();
     wait(created(&store));
