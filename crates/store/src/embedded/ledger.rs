@@ -49,7 +49,9 @@ fn apply(connection: &Connection, node: u64, report: &LedgerReport) -> Result<Re
         return Ok(ReportOutcome::UnknownApplication);
     }
     let before = (found.unwrap_or_default(), node_totals(connection, &day, report.application, node)?);
-    let (total, totals) = before.0.apply(before.1, &report.totals);
+    let (mut total, totals) = before.0.apply(before.1, &report.totals);
+    // Units granted beyond a closed day must not make its record unreadable.
+    total.granted = total.granted.min(u32::MAX.into());
     if (total, totals) != before || found.is_none() {
         connection
             .prepare_cached(

@@ -97,6 +97,13 @@ fn a_restore_without_the_previous_store_closes_the_day_and_needs_consent_to_lost
     let store = Embedded::open(other.path()).unwrap();
     let lease = wait(store.lease(asking(id, TODAY, 5, 250_000))).unwrap();
     assert_eq!(lease, LeaseReply::Granted { units: 0, total: u64::from(u32::MAX) });
+    let mut owed = asking(id, TODAY, 0, 250_000).exchange();
+    owed.reports[0].totals.known.granted = 7;
+    for _ in 0..2 {
+        wait(store.exchange(owed.clone())).unwrap();
+        assert_eq!(wait(store.page(None, 9, TODAY)).unwrap().skipped, [] as [&str; 0]);
+        assert!(maintenance::check(other.path(), NOW).unwrap().is_sound());
+    }
     let tomorrow = Day::from_number(TODAY.number() + 1);
     let lease = wait(store.lease(asking(id, tomorrow, 5, 10))).unwrap();
     assert_eq!(lease, LeaseReply::Granted { units: 5, total: 5 });
