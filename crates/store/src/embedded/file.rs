@@ -16,7 +16,7 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use super::fault::StoreFault;
 use super::maintenance::swap;
 use super::paths::{
-    HALF, mark, new_private_file, remove, remove_database, store_traces, sync_directory, with_suffix,
+    HALF, LOG, mark, new_private_file, remove, remove_database, store_traces, sync_directory, with_suffix,
 };
 use super::{integrity, schema};
 use crate::StoreError;
@@ -95,10 +95,19 @@ fn make(path: &Path, steps: &[&str]) -> Result<(), StoreFault> {
 /// Creates an empty store under this name, if there is no file.
 pub(super) fn make_new(path: &Path, steps: &[&str]) -> Result<(), StoreFault> {
     let half = with_suffix(path, HALF);
-    make_at(&half, steps)?.close().map_err(|(_, error)| error)?;
-    File::open(&half)?.sync_all()?;
+    close_new(make_at(&half, steps)?, &half)?;
     fs::rename(&half, path)?;
     Ok(sync_directory(path)?)
+}
+
+/// Closes a new store and syncs its file. Fails if its log remains, since only the file is renamed.
+pub(super) fn close_new(store: Connection, path: &Path) -> Result<(), StoreFault> {
+    let is_busy: bool = store.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+    store.close().map_err(|(_, error)| error)?;
+    if is_busy || with_suffix(path, LOG).exists() {
+        return Err(io::Error::other("its write-ahead log cannot be copied into it").into());
+    }
+    Ok(File::open(path)?.sync_all()?)
 }
 
 /// The error for a missing file if something shows that it existed; `None` if it never did.
@@ -108,7 +117,7 @@ pub(super) fn missing(path: &Path) -> Option<StoreFault> {
     Some(StoreFault::Record(format!("the file is missing, but `{trace}` shows that there was one")))
 }
 
-/// Creates a store under this name, replacing what is there. Closing the connection leaves a single file.
+/// Creates a store under this name, replacing what is there.
 pub(super) fn make_at(path: &Path, steps: &[&str]) -> Result<Connection, StoreFault> {
     remove_database(path)?;
     new_private_file(path)?;

@@ -3,14 +3,14 @@
 //! All or nothing: the new store is built and checked beside the old one, and the old one is renamed, never removed.
 //! The caller has locked the data directory, so no other process writes. The steps of the replacement are in `swap`.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
 use super::super::fault::StoreFault;
 use super::super::paths::{BACKUP_BEGINS, HALF, backup_kind, remove_database, sync_directory, with_suffix};
-use super::super::{audit, ledger};
+use super::super::{audit, file, ledger};
 use super::inspect::{self, InspectionReport};
 use super::maintenance_error::MaintenanceError;
 use super::store_file::{file_in, is_the_store};
@@ -145,13 +145,10 @@ fn make(
     let rejected = |reason: String| MaintenanceError::Unfit { path: from.to_owned(), reason };
     let own = |fault: StoreFault| load::unusable(fault, from, "create the new store", half);
     let store = load::new_store(from, half).map_err(|fault| load::unusable(fault, from, "be read", from))?;
-    let settled = settle(previous, &store, options, now);
-    let settled = settled.and_then(|settled| {
-        record(&store, from, &settled, options, now)?;
-        Ok(settled)
-    });
-    store.close().map_err(|(_, error)| own(error.into()))?;
-    let SettledStore { carried, last_change, day } = settled.map_err(own)?;
+    let settled = settle(previous, &store, options, now).map_err(own)?;
+    record(&store, from, &settled, options, now).map_err(own)?;
+    file::close_new(store, half).map_err(own)?;
+    let SettledStore { carried, last_change, day } = settled;
     if !carried.gaps.is_empty() && options.restores && !options.accept_lost_revocations {
         return Err(MaintenanceError::LostRevocations { after: last_change, gaps: carried.gaps });
     }
@@ -159,7 +156,6 @@ fn make(
     if let Some(fault) = report.faults.first() {
         return Err(rejected(format!("it is damaged: {fault}")));
     }
-    File::open(half).and_then(|file| file.sync_all()).map_err(|error| own(error.into()))?;
     Ok(ImportSummary { report, aside: None, carried, last_change, day })
 }
 

@@ -20,6 +20,18 @@ fn file_and_directory_are_private() {
 }
 
 #[test]
+fn a_new_store_with_changes_left_in_its_log_is_an_error() {
+    let directory = TempDir::new().unwrap();
+    let store = file::make_at(&file(&directory), schema::STEPS).unwrap();
+    store.busy_timeout(std::time::Duration::ZERO).unwrap();
+    let reader = Connection::open(file(&directory)).unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM owners").unwrap();
+    store.execute("INSERT INTO calendar VALUES ('2025-11-21')", []).unwrap();
+    let left = file::close_new(store, &file(&directory)).unwrap_err();
+    assert!(format!("{left:?}").contains("write-ahead log"), "{left:?}");
+}
+
+#[test]
 fn newer_file_is_refused_and_unchanged() {
     let (directory, store) = fresh();
     drop(store);
