@@ -13,6 +13,11 @@ use super::{read_only, rows};
 use crate::StoreError;
 use crate::dump::DumpReader;
 
+/// Sessions may have ended since a backup, links may have been used, and mail may have been sent.
+const END_SIGN_INS: &str = "DELETE FROM owner_sessions;
+DELETE FROM mail_queue;
+UPDATE sign_in_links SET used_at = coalesce(used_at, created_at);";
+
 /// Builds a store at `to` from `from`, in this program's format. Fails with what is wrong with `from`.
 pub(super) fn new_store(from: &Path, to: &Path) -> Result<Connection, StoreFault> {
     match backup_kind(from) {
@@ -25,6 +30,7 @@ pub(super) fn new_store(from: &Path, to: &Path) -> Result<Connection, StoreFault
             let mut store = file::connect(to, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
             file::write_ahead(&store)?;
             file::take_steps(&mut store, schema::STEPS)?;
+            store.execute_batch(END_SIGN_INS)?;
             grace_shares::withhold(&store)?;
             Ok(store)
         }

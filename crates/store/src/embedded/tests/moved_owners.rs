@@ -30,3 +30,22 @@ fn owners_of_a_backup_keep_their_applications_and_later_suspensions() {
     let suspended = before.iter().find(|found| found.id == owner).unwrap();
     assert_eq!((suspended.suspended_at.is_some(), suspended.applications.len()), (true, 1));
 }
+
+#[test]
+fn sessions_links_and_queued_mail_of_a_backup_are_not_restored() {
+    let (directory, store) = fresh();
+    wait(conformance::signed_up(&store, "ann@example.org"));
+    assert!(wait(conformance::send(&store, "unused", "bob@example.org")));
+    drop(store);
+    let backup = directory.path().join("backup.db");
+    maintenance::back_up(directory.path(), &backup, false).unwrap();
+    let counts = || -> [u32; 4] {
+        let store = Connection::open(file(&directory)).unwrap();
+        let counts = "SELECT (SELECT count(*) FROM owner_sessions), (SELECT count(*) FROM mail_queue),
+                             count(*), count(used_at) FROM sign_in_links";
+        store.query_row(counts, [], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?])).unwrap()
+    };
+    assert_eq!(counts(), [1, 2, 2, 1]);
+    maintenance::import(directory.path(), &backup, &RESTORE, NOW).unwrap();
+    assert_eq!(counts(), [0, 0, 2, 2]);
+}
