@@ -38,7 +38,8 @@ pub(super) enum StoreCommand {
     /// Back up the store to a file; also while the server runs.
     #[command(after_help = "Examples:\n  scoregate store backup backup.db --data-dir DIR\n  \
         scoregate store backup --to BACKUPS --keep 7 --data-dir DIR\n\n\
-        The backup is a consistent SQLite database, not encrypted. It is verified before it gets its name.")]
+        The backup is a consistent SQLite database, not encrypted. It is verified before it gets its name. If it contains\n\
+        unreadable records, no older one is removed, and the exit code is 1.")]
     Backup {
         /// The file to write.
         #[arg(required_unless_present = "to", conflicts_with = "to")]

@@ -48,17 +48,18 @@ fn print_faults(report: &InspectionReport) {
     }
 }
 
-pub(super) fn print_verified(report: &InspectionReport) -> Exit {
+/// Prints a backup, and the consequence if it is not sound.
+pub(super) fn print_verified(report: &InspectionReport, if_unsound: &str) -> Exit {
     let printed = print_contents(report);
     print_faults(report);
     if report.is_sound() {
         printed
     } else {
-        printer::input_error(&format!("{} is damaged: use another backup", report.path.display()))
+        printer::input_error(&format!("{} {if_unsound}", report.path.display()))
     }
 }
 
-pub(super) fn print_contents(report: &InspectionReport) -> Exit {
+fn print_contents(report: &InspectionReport) -> Exit {
     let day = report.newest_day.map_or_else(|| "-".into(), |day| day.to_string());
     let last_change = report.last_change.map_or_else(|| "-".into(), Wall::rfc3339);
     let fields = [

@@ -21,9 +21,7 @@ use super::super::output_file::OutputFile;
 use super::super::printer;
 use super::arguments::StoreArgs;
 use super::arguments::{RuntimeRole, StoreCommand};
-use super::report::{
-    print_check, print_closed, print_contents, print_exported, print_imported, print_verified,
-};
+use super::report::{print_check, print_closed, print_exported, print_imported, print_verified};
 
 pub(in super::super) fn run(args: &StoreArgs) -> Exit {
     let now = Clock::system().now().wall;
@@ -31,7 +29,7 @@ pub(in super::super) fn run(args: &StoreArgs) -> Exit {
         return write_export(damaged, true, file, *force, now);
     }
     if let StoreCommand::VerifyBackup { file } = &args.command {
-        return verify(file).map_or_else(failed, |report| print_verified(&report));
+        return verify_backup(file);
     }
     let config = match args.server.settings() {
         Ok(config) => config,
@@ -97,9 +95,7 @@ fn run_on_file(command: &StoreCommand, config: &Config, now: Wall) -> Exit {
             let options = ImportOptions { who, tiers, ..ImportOptions::default() };
             import_file(directory, file, &options, now)
         }
-        StoreCommand::VerifyBackup { file } => {
-            verify(file).map_or_else(failed, |found| print_verified(&found))
-        }
+        StoreCommand::VerifyBackup { file } => verify_backup(file),
     }
 }
 
@@ -114,6 +110,10 @@ fn import_file(directory: &Path, file: &Path, options: &ImportOptions, now: Wall
     })
 }
 
+fn verify_backup(file: &Path) -> Exit {
+    verify(file).map_or_else(failed, |found| print_verified(&found, "is damaged: use another backup"))
+}
+
 fn write_backup(
     directory: &Path,
     to: &Path,
@@ -123,8 +123,13 @@ fn write_backup(
 ) -> Result<Exit, MaintenanceError> {
     let report = back_up(directory, to, force)?;
     record_time(directory, now);
-    keep.map_or(Ok(()), |keep| prune(to, keep))?;
-    Ok(print_contents(&report))
+    if let Some(keep) = keep.filter(|_| report.is_sound()) {
+        prune(to, keep)?;
+    }
+    Ok(print_verified(
+        &report,
+        "contains unreadable records: repair them as `scoregate store check` shows. Older backups were not removed",
+    ))
 }
 
 /// Exports the store of a stopped server and puts it out of use.

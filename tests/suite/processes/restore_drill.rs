@@ -153,7 +153,27 @@ fn a_damaged_backup_is_reported_and_not_restored() {
     store(new.path(), &["restore", text(&backup), "--accept-lost-revocations"]).with(1);
     assert!(!new.path().join("scoregate.db").exists());
     run(&["store", "verify-backup", text(&new.path().join("nothing"))]).with(2);
+    let archive = directory.path().join("archive.db");
+    store(directory.path(), &["backup", text(&archive)]).with(0);
+    sql_on(&archive, "PRAGMA application_id = 7").unwrap();
+    for arguments in [&["verify-backup"][..], &["restore", "--accept-lost-revocations"]] {
+        let refused = store(new.path(), &[arguments, &[text(&archive)]].concat()).with(1).err;
+        assert!(refused.contains("neither a backup nor an export"), "{refused}");
+    }
     for wrong in [["backup", "--to"], ["backup", "--keep"]] {
         store(directory.path(), &[&wrong[..], &["1"]].concat()).with(1);
     }
+}
+
+#[test]
+fn a_backup_with_unreadable_records_is_an_error_and_removes_no_older_one() {
+    let (directory, backups) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    prepare(directory.path(), &[("pro", 10)]);
+    let older = backups.path().join("scoregate-2026-01-01T000000Z.db");
+    store(directory.path(), &["backup", text(&older)]).with(0);
+    sql_on(&directory.path().join("scoregate.db"), "UPDATE applications SET own_day = -1").unwrap();
+    let backup = ["backup", "--to", text(backups.path()), "--keep", "1"];
+    let printed = store(directory.path(), &backup).with(1).err;
+    assert!(printed.contains("unreadable: ") && printed.contains("were not removed"), "{printed}");
+    assert_eq!(fs::read_dir(backups.path()).unwrap().count(), 2);
 }

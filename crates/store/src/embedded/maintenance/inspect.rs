@@ -78,7 +78,8 @@ pub fn check(directory: &Path, now: Wall) -> Result<InspectionReport, Maintenanc
 /// Verifies a backup or an export.
 pub fn verify(path: &Path) -> Result<InspectionReport, MaintenanceError> {
     let verified = match backup_kind(path) {
-        Some(BACKUP_BEGINS) | None => at(path),
+        Some(BACKUP_BEGINS) => at(path),
+        None => fs::File::open(path).map_err(StoreFault::from).and_then(|_| Err(load::unknown())),
         Some(_) => load::in_memory(path).and_then(|store| {
             let bytes = fs::metadata(path)?.len();
             // It has no file of its own.

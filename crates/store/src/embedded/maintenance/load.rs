@@ -42,8 +42,13 @@ pub(super) fn new_store(from: &Path, to: &Path) -> Result<Connection, StoreFault
             all.commit()?;
             Ok(store)
         }
-        None => Err(StoreFault::Record("it is neither a backup nor an export of a store".into())),
+        None => Err(unknown()),
     }
+}
+
+/// The error for a file of another program.
+pub(super) fn unknown() -> StoreFault {
+    StoreFault::Record("it is neither a backup nor an export of a store".into())
 }
 
 /// An export as a store in memory.
