@@ -174,7 +174,8 @@ pub(super) fn print_imported(imported: &ImportSummary, restores: bool) -> Exit {
             day.end().rfc3339()
         )),
         ImportedDay::Reopened(day, units) => {
-            printer::message(&format!("WARNING: up to {units} units of {day} may be granted twice{unless}"));
+            let units = units.map_or_else(|| "all".into(), |units| format!("up to {units}"));
+            printer::message(&format!("WARNING: {units} units of {day} may be granted twice{unless}"));
         }
     }
     for gap in &carried.gaps {

@@ -42,9 +42,8 @@ pub(super) fn give_back(connection: &Connection, share: &HeldGraceShare) -> Resu
     Ok(())
 }
 
-/// Gives the grace of the newest day to nobody: it may have been used with a store that this one replaces.
-pub(super) fn withhold(connection: &Connection) -> Result<(), StoreFault> {
-    let Some(day) = ledger::newest_day(connection)? else { return Ok(()) };
+/// Gives the grace of a day to nobody: it may have been used with a store that this one replaces.
+pub(super) fn withhold(connection: &Connection, day: Day) -> Result<(), StoreFault> {
     connection.execute("DELETE FROM grace_shares WHERE day = ?1", [day.to_string()])?;
     connection.execute("INSERT INTO grace_shares VALUES (?1, 0, 1, 0, 0, 0)", [day.to_string()])?;
     Ok(())

@@ -10,7 +10,7 @@ use rusqlite::Connection;
 
 use super::super::fault::StoreFault;
 use super::super::paths::{BACKUP_BEGINS, HALF, backup_kind, remove_database, sync_directory, with_suffix};
-use super::super::{audit, file, ledger};
+use super::super::{audit, file, grace_shares, ledger};
 use super::inspect::{self, InspectionReport};
 use super::maintenance_error::MaintenanceError;
 use super::store_file::{file_in, is_the_store};
@@ -60,8 +60,8 @@ pub enum ImportedDay {
     Complete,
     /// Grants are unknown, so it grants no more units.
     Closed(Day),
-    /// Grants are unknown: up to this number of units may be granted twice.
-    Reopened(Day, u64),
+    /// Grants are unknown: up to this number of units may be granted twice. `None` if the quota of a tier is unknown.
+    Reopened(Day, Option<u64>),
 }
 
 /// Replaces the directory's store by the contents of `from`.
@@ -185,10 +185,18 @@ fn settle(
         ));
     }
     let day = ledger::day(store)?.map_or(now.day(), |newest| newest.max(now.day()));
+    for day in ledger::newest_day(store)?.into_iter().chain([day]) {
+        grace_shares::withhold(store, day)?;
+    }
     let day = if carried.gaps.is_empty() {
         ImportedDay::Complete
     } else if options.reopen_day || !options.restores {
-        ImportedDay::Reopened(day, transfer::remaining(store, day, &options.tiers)?)
+        let units = transfer::remaining(store, day, &options.tiers)?;
+        if units.is_none() && options.restores {
+            let reason = "a tier of it is unknown; name the server's configuration with --config";
+            return Err(StoreFault::Record(reason.into()));
+        }
+        ImportedDay::Reopened(day, units)
     } else {
         transfer::close(store, day)?;
         ImportedDay::Closed(day)

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::super::fault::StoreFault;
 use super::super::paths::{BACKUP_BEGINS, backup_kind, remove_database};
-use super::super::{file, grace_shares, integrity, schema};
+use super::super::{file, integrity, schema};
 use super::maintenance_error::MaintenanceError;
 use super::{read_only, rows};
 use crate::StoreError;
@@ -31,14 +31,12 @@ pub(super) fn new_store(from: &Path, to: &Path) -> Result<Connection, StoreFault
             file::write_ahead(&store)?;
             file::take_steps(&mut store, schema::STEPS)?;
             store.execute_batch(END_SIGN_INS)?;
-            grace_shares::withhold(&store)?;
             Ok(store)
         }
         Some(_) => {
             let store = file::make_at(to, schema::STEPS)?;
             let all = store.unchecked_transaction()?;
             lines(from, &all)?;
-            grace_shares::withhold(&all)?;
             all.commit()?;
             Ok(store)
         }

@@ -9,7 +9,7 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
 
 use super::super::fault::StoreFault;
-use super::super::{grace_shares, integrity};
+use super::super::integrity;
 use super::dump::CUT;
 use super::walk::{TableKind, walk};
 use super::{read_only, rows};
@@ -70,7 +70,6 @@ pub(super) fn from_old(
             false
         }
     };
-    grace_shares::withhold(new)?;
     all.commit()?;
     Ok(is_successor)
 }
@@ -241,8 +240,8 @@ pub(super) fn close(new: &Connection, day: Day) -> Result<(), StoreFault> {
     Ok(())
 }
 
-/// The units of a day that are not granted.
-pub(super) fn remaining(new: &Connection, day: Day, tiers: &[Tier]) -> Result<u64, StoreFault> {
+/// The units of a day that are not granted; `None` if a tier is unknown.
+pub(super) fn remaining(new: &Connection, day: Day, tiers: &[Tier]) -> Result<Option<u64>, StoreFault> {
     let mut select = new.prepare(
         "SELECT tier, own_day, coalesce(granted, 0) FROM applications
          LEFT JOIN ledger ON application = applications.id AND day = ?1",
@@ -252,8 +251,8 @@ pub(super) fn remaining(new: &Connection, day: Day, tiers: &[Tier]) -> Result<u6
     while let Some(row) = rows.next()? {
         let (tier, own, granted): (String, Option<i64>, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
         let of_tier = || Some(tiers.iter().find(|one| one.name == tier)?.limits.day.into());
-        let quota = own.or_else(of_tier).unwrap_or_default();
+        let Some(quota) = own.or_else(of_tier) else { return Ok(None) };
         units += u64::try_from(quota.saturating_sub(granted)).unwrap_or_default();
     }
-    Ok(units)
+    Ok(Some(units))
 }

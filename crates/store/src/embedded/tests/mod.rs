@@ -14,6 +14,7 @@ mod websites;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::sync::LazyLock;
 
 use futures_util::future::join_all;
 use pollster::block_on as wait;
@@ -34,14 +35,13 @@ use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
 
 const TODAY: Day = Day::from_number(20_413);
 /// Restores a backup or an export, whatever is lost.
-const RESTORE: ImportOptions = ImportOptions {
-    who: String::new(),
+static RESTORE: LazyLock<ImportOptions> = LazyLock::new(|| ImportOptions {
     restores: true,
-    previous: None,
     reopen_day: true,
     accept_lost_revocations: true,
-    tiers: Vec::new(),
-};
+    tiers: scoregate_base::keys::standard_tiers(),
+    ..ImportOptions::default()
+});
 
 fn fresh() -> (TempDir, Embedded) {
     let directory = TempDir::new().unwrap();

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use crate::OwnLimits;
 use crate::embedded::maintenance::{self, ImportSummary, ImportedDay, MaintenanceError};
 use scoregate_base::clock::Wall;
+use scoregate_base::limits::GraceClaim;
 
 use super::*;
 
@@ -91,7 +92,7 @@ fn a_restore_without_the_previous_store_closes_the_day_and_needs_consent_to_lost
     assert!(refused.is_input() && refused.to_string().contains(&at.rfc3339()), "{refused}");
     assert_eq!(fs::read_dir(other.path()).unwrap().count(), 0, "nothing is left");
 
-    let options = ImportOptions { reopen_day: false, ..RESTORE };
+    let options = ImportOptions { reopen_day: false, ..RESTORE.clone() };
     let imported = import(&other, &backup, &options).unwrap();
     assert_eq!((imported.day, imported.last_change), (ImportedDay::Closed(TODAY), Some(*at)));
     let store = Embedded::open(other.path()).unwrap();
@@ -113,10 +114,26 @@ fn a_restore_without_the_previous_store_closes_the_day_and_needs_consent_to_lost
 fn a_reopened_day_has_the_bound_of_units_that_may_be_granted_twice() {
     let (_directory, backup, id) = changed_since_backup(10);
     let other = TempDir::new().unwrap();
-    let options = ImportOptions { tiers: scoregate_base::keys::standard_tiers(), ..RESTORE };
-    let imported = import(&other, &backup, &options).unwrap();
-    assert_eq!(imported.day, ImportedDay::Reopened(TODAY, 10 - 4), "the Free quota less what the backup has");
+    let unknown = ImportOptions { tiers: Vec::new(), ..RESTORE.clone() };
+    let refused = import(&other, &backup, &unknown).unwrap_err();
+    assert!(refused.is_input() && refused.to_string().contains("--config"), "{refused}");
+    let imported = import(&other, &backup, &RESTORE).unwrap();
+    let bound = ImportedDay::Reopened(TODAY, Some(10 - 4));
+    assert_eq!(imported.day, bound, "the Free quota less what the backup has");
     assert_eq!(granted(&other, id), 4);
+}
+
+#[test]
+fn a_reopened_day_that_the_backup_does_not_know_has_no_grace() {
+    let (_directory, backup, _) = changed_since_backup(10);
+    let other = TempDir::new().unwrap();
+    let later = NOW.plus(std::time::Duration::from_hours(24));
+    maintenance::import(other.path(), &backup, &RESTORE, later).unwrap();
+    let store = Embedded::open(other.path()).unwrap();
+    for day in [TODAY, later.day()] {
+        let claim = GraceClaim { day, gateways: 1, held: None, token: 1, life: 0, node: 1 };
+        assert_eq!(wait(store.claim_grace(claim)).unwrap(), None, "{day}");
+    }
 }
 
 #[test]
