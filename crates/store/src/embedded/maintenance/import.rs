@@ -197,6 +197,11 @@ fn settle(
             return Err(StoreFault::Record(reason.into()));
         }
         ImportedDay::Reopened(day, units)
+    } else if day > now.day() || last_change.is_some_and(|at| at > now) {
+        return Err(StoreFault::Record(format!(
+            "the clock of this machine ({}) is behind it; correct the clock, or leave the day open with --reopen-day",
+            now.rfc3339()
+        )));
     } else {
         transfer::close(store, day)?;
         ImportedDay::Closed(day)

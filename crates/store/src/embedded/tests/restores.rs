@@ -124,6 +124,28 @@ fn a_reopened_day_has_the_bound_of_units_that_may_be_granted_twice() {
 }
 
 #[test]
+fn a_clock_that_is_behind_the_backup_closes_no_day() {
+    let (directory, backup, id) = changed_since_backup(10);
+    let options = ImportOptions { reopen_day: false, ..RESTORE.clone() };
+    let tomorrow = Day::from_number(TODAY.number() + 1);
+    let newer = directory.path().join("newer.db");
+    let store = Embedded::open(directory.path()).unwrap();
+    wait(store.lease(asking(id, tomorrow, 1, 10))).unwrap();
+    maintenance::back_up(directory.path(), &newer, false).unwrap();
+    drop(store);
+    let before = Wall::from_seconds(NOW.seconds() - 1);
+    for (from, now) in [(&backup, before), (&newer, NOW)] {
+        let other = TempDir::new().unwrap();
+        let refused = maintenance::import(other.path(), from, &options, now).unwrap_err();
+        assert!(refused.is_input() && refused.to_string().contains("clock"), "{refused}");
+        let previous = Some(directory.path().to_owned());
+        let complete = ImportOptions { previous, ..options.clone() };
+        let imported = maintenance::import(other.path(), from, &complete, now).unwrap();
+        assert_eq!(imported.day, ImportedDay::Complete);
+    }
+}
+
+#[test]
 fn a_reopened_day_that_the_backup_does_not_know_has_no_grace() {
     let (_directory, backup, _) = changed_since_backup(10);
     let other = TempDir::new().unwrap();
