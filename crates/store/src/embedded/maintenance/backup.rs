@@ -90,7 +90,10 @@ pub fn prune(complete: &Path, keep: NonZeroUsize) -> Result<(), MaintenanceError
 
 /// Files with the name of a dated backup, oldest first.
 fn own_files(directory: &Path, suffix: &str) -> io::Result<Vec<PathBuf>> {
-    let is_time = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || b"-TZ".contains(&byte));
+    let is_time = |text: &str| {
+        let form = |byte: u8| if byte.is_ascii_digit() { b'0' } else { byte };
+        text.bytes().map(form).eq(*b"0000-00-00T000000Z")
+    };
     let mut found = Vec::new();
     for entry in fs::read_dir(directory)? {
         let entry = entry?;

@@ -227,8 +227,8 @@ fn dated_backups_are_removed_except_the_newest_and_other_files_remain() {
     let (directory, store) = fresh();
     wait(created(&store));
     let place = TempDir::new().unwrap();
-    let [other, half] = ["scoregate-old.db", "scoregate-2025-11-21T120000Z.db.half"];
-    for name in [other, half] {
+    let others = ["scoregate-.db", "scoregate-2025-01-01.db", "scoregate-old.db"];
+    for name in others.into_iter().chain(["scoregate-2025-11-21T120000Z.db.half"]) {
         fs::write(place.path().join(name), "").unwrap();
     }
     let keep = std::num::NonZeroUsize::new(2).unwrap();
@@ -241,7 +241,9 @@ fn dated_backups_are_removed_except_the_newest_and_other_files_remain() {
     let left = fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().file_name());
     let mut left: Vec<_> = left.map(|name| name.into_string().unwrap()).collect();
     left.sort();
-    assert_eq!(left, ["scoregate-2025-11-21T120000Z.db", "scoregate-2025-11-21T150000Z.db", other]);
+    let [named, date, old] = others;
+    let kept = ["scoregate-2025-11-21T120000Z.db", "scoregate-2025-11-21T150000Z.db"];
+    assert_eq!(left, [named, date, kept[0], kept[1], old]);
     let unmounted = maintenance::dated(&place.path().join("unmounted"), NOW).unwrap_err();
     assert!(matches!(unmounted, MaintenanceError::Unwritable { .. }), "{unmounted}");
 }
