@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension as _};
 
 use super::fault::{StoreFault, is_damage};
 use super::paths::{LOG, with_suffix};
@@ -83,6 +83,16 @@ pub(super) fn is_small(connection: &Connection) -> Result<bool, StoreFault> {
 pub(super) fn whole(connection: &Connection) -> Result<(), StoreFault> {
     let verdict: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     if verdict == "ok" { Ok(()) } else { Err(StoreFault::Record(verdict)) }
+}
+
+/// Checks the tables from which a restore takes grants and revocations: rows of a damaged one may be missing.
+pub(super) fn of_grants_and_keys(connection: &Connection) -> Result<(), StoreFault> {
+    let mut check = connection.prepare(
+        "SELECT t.name || ': ' || c.quick_check FROM sqlite_schema t, pragma_quick_check(t.name) c
+         WHERE t.name IN ('applications', 'keys', 'ledger', 'owners') AND c.quick_check <> 'ok'",
+    )?;
+    let fault: Option<String> = check.query_row([], |row| row.get(0)).optional()?;
+    fault.map_or(Ok(()), |fault| Err(StoreFault::Record(fault)))
 }
 
 /// Everything SQLite can find: pages, order, indexes against their tables.

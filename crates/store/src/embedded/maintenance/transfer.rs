@@ -56,6 +56,7 @@ pub(super) fn from_old(
             })?;
             summary.gaps.extend(gaps);
         }
+        integrity::of_grants_and_keys(&snapshot)?;
         is_successor(&snapshot, new)
     });
     // This failure concerns the new store, not the reading of the old one.

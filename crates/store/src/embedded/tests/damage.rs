@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::OwnLimits;
 use crate::embedded::fault::{OpenFile, StoreFault};
-use crate::embedded::maintenance;
+use crate::embedded::maintenance::{self, MaintenanceError};
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::Digest;
 
@@ -134,6 +134,25 @@ fn readable_records_of_a_damaged_file_can_be_exported_and_imported() {
     let store = Embedded::open(filled.directory.path()).unwrap();
     let page = wait(store.page(None, 1_000, TODAY)).unwrap();
     assert_eq!(page.applications.len() as u64, exported.counts.applications);
+}
+
+#[test]
+fn rows_missing_without_an_error_of_the_reader_are_a_gap_of_a_restore() {
+    for table in ["applications", "keys", "ledger"] {
+        let filled = filled();
+        let root = root(&filled.directory, table);
+        let mut bytes = filled.bytes.clone();
+        assert_eq!(bytes[root], 2, "{table}: the root is an interior page");
+        let child = u32::from_be_bytes(bytes[root + 8..root + 12].try_into().unwrap()) as usize;
+        // One row fewer in the last leaf.
+        bytes[(child - 1) * PAGE + 4] -= 1;
+        fs::write(file(&filled.directory), &bytes).unwrap();
+        let backup = filled.elsewhere.path().join("backup.db");
+        let options = ImportOptions { accept_lost_revocations: false, ..RESTORE.clone() };
+        let refused = maintenance::import(filled.directory.path(), &backup, &options, NOW).unwrap_err();
+        let MaintenanceError::LostRevocations { gaps, .. } = &refused else { panic!("{table}: {refused}") };
+        assert!(gaps[0].contains("is damaged"), "{gaps:?}");
+    }
 }
 
 #[test]
