@@ -18,6 +18,7 @@ import http.client
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import signal
@@ -187,12 +188,20 @@ class Site:
         return self.number("SELECT count(*) FROM pg_stat_activity WHERE usename = 'gateway'")
 
 
+def lasting_address():
+    """An address whose port the kernel gives to no other program, so that it is free again at a restart."""
+    while True:
+        port = random.randrange(20_000, 32_000)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return f"127.0.0.1:{port}"
+
+
 class Gateway:
     """One gateway, with the same addresses after a restart."""
 
     def __init__(self, site, name):
         self.site, self.name = site, name
-        self.public = self.side = "127.0.0.1:0"
+        self.public, self.side = lasting_address(), lasting_address()
         self.start()
 
     def start(self, is_new=False):
