@@ -145,7 +145,7 @@ impl MinuteShare {
         is_used_up || self.ends.since(now) < lifetime(capacity) / 2
     }
 
-    /// Whether it has capacity and was not used for 30 seconds.
+    /// Whether it has capacity and was neither granted nor used for 30 seconds.
     pub fn is_idle(&self, now: Mono) -> bool {
         self.is_held(now) && now.since(self.last_used) >= IDLE
     }
@@ -252,6 +252,10 @@ impl MinuteShare {
             pool_capacity: grant.pool_capacity,
             share_capacity: shares,
         };
+        if report.kept == 0 && grant.capacity > 0 {
+            // The request that waits for it uses it shortly.
+            self.last_used = now;
+        }
         (self.capacity, self.is_fallback) = (grant.capacity, false);
         let lifetime = Duration::from_micros(report.lifetime.into());
         (self.ends, self.renew_at) = (asked.plus(lifetime), asked.plus(lifetime / 6 * 5));

@@ -71,6 +71,15 @@ fn pool(limits: &Limits) -> MinutePool {
 }
 
 #[test]
+fn a_new_share_is_not_idle_before_the_request_that_waits_for_it_has_used_it() {
+    let (mut pool, mut gateway) = (pool(&PRO), TestGateway::new(1));
+    gateway.exchange(&mut pool, &PRO, at(60_000));
+    assert!(gateway.share.is_held(at(60_001)));
+    assert!(!gateway.share.is_idle(at(60_001)));
+    assert!(gateway.share.is_idle(at(90_000)));
+}
+
+#[test]
 fn at_half_the_limit_over_three_gateways_exchanges_are_few() {
     for (limits, most) in [(PRO, 0.05), (ENTERPRISE, 0.02)] {
         let mut pool = pool(&limits);
