@@ -4,13 +4,14 @@
 //! Against the real program over loopback. Only the program's own CPU time counts. `cargo bench --bench measure -- costs` is
 //! small; `SCOREGATE_FULL=1` sends enough requests for reliable figures.
 
-use std::fs::{read_dir, read_to_string, write};
+use std::fs::{read_dir, read_to_string};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
+
+use super::gateway_process::GatewayProcess;
 
 /// A request above this would allow amplification attacks.
 const BOUND: f64 = 20.0;
@@ -57,55 +58,26 @@ pub(crate) fn run() {
     program.memory(if is_full { 1_000 } else { 100 });
 }
 
-/// The program, with a key without effective limits.
-struct Program {
-    child: Child,
-    address: SocketAddr,
-    key: String,
-}
+/// The program in front of a backend.
+struct Program(GatewayProcess);
 
 impl Program {
     fn start(directory: &Path) -> Self {
-        let (file, data) = (directory.join("scoregate.toml"), directory.join("data"));
-        std::fs::create_dir(&data).unwrap();
-        let backend = backend();
-        let text = format!(
-            "listen = \"127.0.0.1:0\"\nadmin.listen = \"127.0.0.1:0\"\ndata_dir = \"{}\"\nguard.per_minute = 100000000\n\
-             freshness.probe = false\nproxies.trusted = [\"127.0.0.0/8\"]\nserver.max_connections_per_address = 10000\nserver.max_connections_per_application = 10000\n\
-             upstream.url = \"http://{backend}/\"\n\
-             [tiers.load]\nminute = 1000000000\nday = 1000000000\npaid = true\n",
-            data.display()
+        let settings = format!(
+            "guard.per_minute = 100000000\nfreshness.probe = false\nproxies.trusted = [\"127.0.0.0/8\"]\n\
+             server.max_connections_per_address = 10000\nserver.max_connections_per_application = 10000\n\
+             upstream.url = \"http://{}/\"\n",
+            backend()
         );
-        write(&file, text).unwrap();
-        let binary = env!("CARGO_BIN_EXE_scoregate");
-        let config = ["--config", file.to_str().unwrap()];
-        let made = Command::new(binary)
-            .args(["keys", "create", "--name", "bench", "--tier", "load", "--json"])
-            .args(config)
-            .output()
-            .unwrap();
-        let made: serde_json::Value = serde_json::from_slice(&made.stdout).unwrap();
-        let key = made["key"].as_str().unwrap().to_owned();
-        let mut child = Command::new(binary)
-            .arg("serve")
-            .args(config)
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let serving = lines.find_map(|line| line.ok().filter(|line| line.contains("serving"))).unwrap();
-        let address = serving.split("public=").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
-        std::thread::spawn(move || lines.count());
-        Self { child, address, key }
+        Self(GatewayProcess::start(directory, &settings, &[]))
     }
 
     fn get(&self, target: &str) -> Vec<u8> {
-        format!("GET {target} HTTP/1.1\r\nHost: a\r\nX-API-Key: {}\r\n\r\n", self.key).into_bytes()
+        format!("GET {target} HTTP/1.1\r\nHost: a\r\nX-API-Key: {}\r\n\r\n", self.0.key).into_bytes()
     }
 
     fn with(&self, fields: &str) -> Vec<u8> {
-        let key = &self.key;
+        let key = &self.0.key;
         format!("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\n{fields}\r\n\r\n").into_bytes()
     }
 
@@ -154,7 +126,7 @@ impl Program {
                 "an error in the problem format",
                 format!(
                     "GET /x HTTP/1.1\r\nHost: a\r\nX-API-Key: {}\r\nAccept: application/problem+json\r\n\r\n",
-                    self.key
+                    self.0.key
                 )
                 .into_bytes(),
             ),
@@ -171,7 +143,7 @@ impl Program {
     fn costs(&self, request: &[u8], times: usize) -> f64 {
         let mut stream = None;
         let mut ask = || {
-            let mut open = stream.take().unwrap_or_else(|| TcpStream::connect(self.address).unwrap());
+            let mut open = stream.take().unwrap_or_else(|| TcpStream::connect(self.0.address).unwrap());
             open.write_all(request).unwrap();
             if answered(&mut open) {
                 stream = Some(open);
@@ -192,7 +164,7 @@ impl Program {
         for number in 0..documents {
             let target =
                 format!("/api/v1/incidents?limit={}&period={}", 1 + number % 100, periods[number / 100]);
-            let mut open = TcpStream::connect(self.address).unwrap();
+            let mut open = TcpStream::connect(self.0.address).unwrap();
             open.write_all(&self.get(&target)).unwrap();
             answered(&mut open);
         }
@@ -219,7 +191,7 @@ impl Program {
             let before = self.resident();
             let held: Vec<TcpStream> = (0..connections)
                 .map(|_| {
-                    let mut open = TcpStream::connect(self.address).unwrap();
+                    let mut open = TcpStream::connect(self.0.address).unwrap();
                     open.write_all(bytes).unwrap();
                     if waits {
                         answered(&mut open);
@@ -242,7 +214,7 @@ impl Program {
     }
 
     fn worked(&self) -> f64 {
-        let tasks = read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        let tasks = read_dir(format!("/proc/{}/task", self.0.id())).unwrap();
         let nanos = tasks.filter_map(|task| {
             let text = read_to_string(task.ok()?.path().join("schedstat")).ok()?;
             text.split(' ').next()?.parse::<f64>().ok()
@@ -251,16 +223,9 @@ impl Program {
     }
 
     fn resident(&self) -> u64 {
-        let status = read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let status = read_to_string(format!("/proc/{}/status", self.0.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
         line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1_024
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
     }
 }
 

@@ -20,6 +20,7 @@ mod costs;
 mod coverage;
 mod detection;
 mod flight;
+mod gateway_process;
 mod ledger;
 mod load;
 mod scoring;

@@ -7,13 +7,14 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use tempfile::TempDir;
+
+use super::gateway_process::GatewayProcess;
 
 /// Hits: connections, and requests per second on each.
 const HIT_CONNECTIONS: u64 = 16;
@@ -22,6 +23,8 @@ const HITS_PER_SECOND: u64 = 50;
 const ATTACKERS: u64 = 8;
 const ATTACKS_PER_SECOND: u64 = 50;
 /// The argument that makes this program the constant responder.
+const SETTINGS: &str = "upstream = \"built-in\"\nproxies.trusted = [\"127.0.0.0/8\"]\nservice.base_url = \"http://127.0.0.1:8080\"\n\
+    site.sign_up = true\nmail.server = \"127.0.0.1:1\"\nmail.tls = \"none\"\nmail.from = \"api@example.org\"\nlog.access = false\n";
 const RESPONDER: &str = "constant-responder";
 /// The bytes of the responder are as many as those of a page.
 const PAGE: usize = 16 * 1_024;
@@ -34,7 +37,7 @@ pub(crate) fn run(arguments: &[String]) {
     let (rounds, time) =
         if is_full { (11, Duration::from_secs(10)) } else { (3, Duration::from_millis(400)) };
     let directory = TempDir::new().unwrap();
-    let gateway = Gateway::start(directory.path());
+    let gateway = GatewayProcess::start(directory.path(), SETTINGS, &[]);
     let responder = Responder::start();
     let forms = Forms::of(gateway.address);
     let (attack, calm) = (ATTACKERS * ATTACKS_PER_SECOND, HIT_CONNECTIONS * HITS_PER_SECOND);
@@ -63,7 +66,12 @@ pub(crate) fn run(arguments: &[String]) {
 }
 
 /// Latencies of hits, from the time when each was due, while an address is attacked.
-fn measure(gateway: &Gateway, attacked: Option<SocketAddr>, forms: &Forms, time: Duration) -> Histogram<u64> {
+fn measure(
+    gateway: &GatewayProcess,
+    attacked: Option<SocketAddr>,
+    forms: &Forms,
+    time: Duration,
+) -> Histogram<u64> {
     let is_over = AtomicBool::new(false);
     let mut all = Histogram::new(3).unwrap();
     std::thread::scope(|scope| {
@@ -114,7 +122,7 @@ impl Iterator for Arrivals {
 }
 
 /// Sends hits on one connection. A late response delays the next request, and its latency counts from when it was due.
-fn hits(gateway: &Gateway, caller: u64, time: Duration) -> Histogram<u64> {
+fn hits(gateway: &GatewayProcess, caller: u64, time: Duration) -> Histogram<u64> {
     let mut stream = TcpStream::connect(gateway.address).unwrap();
     stream.set_nodelay(true).unwrap();
     let request =
@@ -218,49 +226,6 @@ impl Forms {
             _ => form(&"x".repeat(9_000)),
         }
         .into_bytes()
-    }
-}
-
-/// The gateway, with a key without effective limits.
-struct Gateway {
-    child: Child,
-    address: SocketAddr,
-    key: String,
-}
-
-impl Gateway {
-    fn start(directory: &Path) -> Self {
-        let file = directory.join("scoregate.toml");
-        let text = format!(
-            "upstream = \"built-in\"\nlisten = \"127.0.0.1:0\"\nadmin.listen = \"127.0.0.1:0\"\ndata_dir = \"{}\"\n\
-             proxies.trusted = [\"127.0.0.0/8\"]\nservice.base_url = \"http://127.0.0.1:8080\"\nsite.sign_up = true\n\
-             mail.server = \"127.0.0.1:1\"\nmail.tls = \"none\"\nmail.from = \"api@example.org\"\nlog.access = false\n\
-             [tiers.load]\nminute = 1000000000\nday = 1000000000\npaid = true\n",
-            directory.join("data").display()
-        );
-        std::fs::create_dir(directory.join("data")).unwrap();
-        std::fs::write(&file, text).unwrap();
-        let binary = env!("CARGO_BIN_EXE_scoregate");
-        let config = ["--config", file.to_str().unwrap()];
-        let create = ["keys", "create", "--name", "bench", "--tier", "load", "--json"];
-        let created = Command::new(binary).args(create).args(config).output().unwrap();
-        let created: serde_json::Value = serde_json::from_slice(&created.stdout).unwrap();
-        let key = created["key"].as_str().unwrap().to_owned();
-        let mut command = Command::new(binary);
-        command.arg("serve").args(config).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let serving = lines.find_map(|line| line.ok().filter(|line| line.contains("serving"))).unwrap();
-        let address = serving.split("public=").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
-        std::thread::spawn(move || lines.count());
-        Self { child, address, key }
-    }
-}
-
-impl Drop for Gateway {
-    fn drop(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
     }
 }
 

@@ -5,10 +5,10 @@
 //! `cargo bench --bench measure -- tls_attack` is small; `SCOREGATE_FULL=1` gives reliable figures.
 
 use std::collections::VecDeque;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -20,6 +20,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use socket2::{Domain, Socket, Type};
 use tempfile::TempDir;
+
+use super::gateway_process::GatewayProcess;
 
 const RSA_KEY: &str = include_str!("rsa_2048.pem");
 /// Open connections, and the time between two hits on each.
@@ -118,12 +120,10 @@ fn report(key: &str, attack: &str, measured: &Measured) {
     );
 }
 
-/// The gateway, with a key without effective limits.
+/// A gateway with TLS, and a client that trusts its certificate.
 struct Gateway {
-    child: Child,
-    address: SocketAddr,
+    process: GatewayProcess,
     network: u8,
-    key: String,
     client: Arc<ClientConfig>,
 }
 
@@ -134,32 +134,14 @@ impl Gateway {
             CertificateParams::new(vec!["localhost".into()]).unwrap().self_signed(&pair).unwrap();
         std::fs::write(directory.join("certificate.pem"), certificate.pem()).unwrap();
         std::fs::write(directory.join("key.pem"), private_key).unwrap();
-        let file = directory.join("scoregate.toml");
         let shown = directory.display();
-        let text = format!(
-            "upstream = \"built-in\"\nlisten = \"127.0.0.1:0\"\nadmin.listen = \"127.0.0.1:0\"\ndata_dir = \"{shown}/data\"\n\
-             log.access = false\n[tls.default]\ncertificate = \"{shown}/certificate.pem\"\nkey = \"{shown}/key.pem\"\n\
-             [tiers.load]\nminute = 1000000000\nday = 1000000000\npaid = true\n"
+        let settings = format!(
+            "upstream = \"built-in\"\nlog.access = false\n\
+             [tls.default]\ncertificate = \"{shown}/certificate.pem\"\nkey = \"{shown}/key.pem\"\n"
         );
-        std::fs::create_dir(directory.join("data")).unwrap();
-        std::fs::write(&file, text).unwrap();
-        let binary = env!("CARGO_BIN_EXE_scoregate");
-        let config = ["--config", file.to_str().unwrap()];
-        let create = ["keys", "create", "--name", "bench", "--tier", "load", "--json"];
-        let created = Command::new(binary).args(create).args(config).output().unwrap();
-        let created: serde_json::Value = serde_json::from_slice(&created.stdout).unwrap();
-        let key = created.get("key").and_then(|key| key.as_str()).unwrap().to_owned();
-        let mut command = Command::new(if is_pinned { "taskset" } else { binary });
-        if is_pinned {
-            command.args(["-c", "0", binary]);
-        }
-        command.arg("serve").args(config).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let serving = lines.find_map(|line| line.ok().filter(|line| line.contains("serving"))).unwrap();
-        let address = serving.split("public=").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
-        std::thread::spawn(move || lines.count());
-        Self { child, address, network, key, client: client(certificate.der()) }
+        let launcher: &[&str] = if is_pinned { &["taskset", "-c", "0"] } else { &[] };
+        let process = GatewayProcess::start(directory, &settings, launcher);
+        Self { process, network, client: client(certificate.der()) }
     }
 
     fn connect(&self) -> std::io::Result<StreamOwned<ClientConnection, TcpStream>> {
@@ -172,8 +154,10 @@ impl Gateway {
 
     /// The time to a 200, or nothing.
     fn hit(&self, stream: &mut StreamOwned<ClientConnection, TcpStream>) -> std::io::Result<()> {
-        let head =
-            format!("GET /api/v1/models HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {}\r\n\r\n", self.key);
+        let head = format!(
+            "GET /api/v1/models HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {}\r\n\r\n",
+            self.process.key
+        );
         stream.write_all(head.as_bytes())?;
         let (mut response, mut chunk) = (Vec::new(), [0; 16 * 1_024]);
         loop {
@@ -197,7 +181,7 @@ impl Gateway {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
         socket.set_tcp_nodelay(true)?;
         socket.bind(&SocketAddr::new([127, 0, self.network, host].into(), 0).into())?;
-        socket.connect_timeout(&self.address.into(), Duration::from_secs(5))?;
+        socket.connect_timeout(&self.process.address.into(), Duration::from_secs(5))?;
         Ok(socket)
     }
 
@@ -270,13 +254,6 @@ impl Gateway {
                 kept.pop_front();
             }
         }
-    }
-}
-
-impl Drop for Gateway {
-    fn drop(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
     }
 }
 
