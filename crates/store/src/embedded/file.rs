@@ -117,7 +117,7 @@ pub(super) fn missing(path: &Path) -> Option<StoreFault> {
     Some(StoreFault::Record(format!("the file is missing, but `{trace}` shows that there was one")))
 }
 
-/// Creates a store under this name, replacing what is there.
+/// Creates a store under this name and replaces an existing file.
 pub(super) fn make_at(path: &Path, steps: &[&str]) -> Result<Connection, StoreFault> {
     remove_database(path)?;
     new_private_file(path)?;

@@ -7,10 +7,8 @@ use tempfile::TempDir;
 use super::*;
 use crate::embedded::maintenance;
 use crate::{OwnerChangeKind, OwnerRefusal};
-use scoregate_base::clock::Wall;
 use scoregate_base::keys::OwnerId;
 
-const NOW: Wall = Wall::from_seconds(20_413 * 86_400 + 43_200);
 const MAILBOX: &str = "ann@example.org";
 
 /// Whether the limit of one application is reached because of those that were closed today.

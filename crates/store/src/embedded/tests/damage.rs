@@ -6,13 +6,11 @@ use std::collections::BTreeSet;
 use crate::OwnLimits;
 use crate::embedded::fault::{OpenFile, StoreFault};
 use crate::embedded::maintenance::{self, MaintenanceError};
-use scoregate_base::clock::Wall;
 use scoregate_base::keys::Digest;
 
 use super::*;
 
 const PAGE: usize = 4096;
-const NOW: Wall = Wall::from_seconds(20_413 * 86_400 + 43_200);
 
 /// A closed store of some hundred applications, each with a key and a grant of today, and a backup of it.
 struct FilledStore {

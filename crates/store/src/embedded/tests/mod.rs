@@ -21,7 +21,7 @@ use pollster::block_on as wait;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use super::maintenance::ImportOptions;
+use super::maintenance::{self, ImportOptions, ImportSummary, MaintenanceError};
 use super::*;
 use crate::conformance::{
     self, LeaseReply, SingleLease as _, a_key, an_id, asking, changing, created, creating,
@@ -34,7 +34,9 @@ use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
 
 const TODAY: Day = Day::from_number(20_413);
-/// Restores a backup or an export, whatever is lost.
+/// Noon of this day.
+const NOW: Wall = Wall::from_seconds(20_413 * 86_400 + 43_200);
+/// Restores a backup or an export and accepts all losses.
 static RESTORE: LazyLock<ImportOptions> = LazyLock::new(|| ImportOptions {
     restores: true,
     reopen_day: true,
@@ -51,6 +53,14 @@ fn fresh() -> (TempDir, Embedded) {
 
 fn file(directory: &TempDir) -> std::path::PathBuf {
     directory.path().join(Embedded::FILE_NAME)
+}
+
+fn import(
+    directory: &TempDir,
+    from: &Path,
+    options: &ImportOptions,
+) -> Result<ImportSummary, MaintenanceError> {
+    maintenance::import(directory.path(), from, options, NOW)
 }
 
 fn granted(directory: &TempDir, id: ApplicationId) -> u64 {

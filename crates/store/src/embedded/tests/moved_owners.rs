@@ -5,9 +5,6 @@ use tempfile::TempDir;
 use super::*;
 use crate::embedded::maintenance;
 use crate::{OwnerChangeKind, OwnerQuery, OwnerStore as _, StoredOwner};
-use scoregate_base::clock::Wall;
-
-const NOW: Wall = Wall::from_seconds(20_413 * 86_400 + 43_200);
 
 fn owners(directory: &TempDir) -> Vec<StoredOwner> {
     let store = Embedded::open(directory.path()).unwrap();

@@ -10,9 +10,7 @@ use crate::{
     DAY_MINUTES, IncidentState, MessageSubject, NewStatusMessage, StatusHistory, StatusMessage, StatusMinute,
     StatusStore as _,
 };
-use scoregate_base::clock::Wall;
 
-const NOW: Wall = Wall::from_seconds(20_413 * 86_400 + 43_200);
 const FIRST: u64 = 20_413 * DAY_MINUTES;
 
 fn minutes(store: &Embedded, minutes: std::ops::Range<u64>, is_ready: bool, is_fresh: bool) {

@@ -9,9 +9,6 @@ use crate::embedded::maintenance;
 use crate::{
     RequestOutcome, RequestQuery, RequestStore as _, RequestTotal, UsageQuery, UsageStore as _, UsageTotal,
 };
-use scoregate_base::clock::Wall;
-
-const NOW: Wall = Wall::from_seconds(20_413 * 86_400 + 43_200);
 
 fn used(store: &Embedded, application: ApplicationId, node: u64, units: u64) {
     let total = UsageTotal { day: TODAY, application, units };

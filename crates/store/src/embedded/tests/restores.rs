@@ -3,21 +3,11 @@
 use std::path::PathBuf;
 
 use crate::OwnLimits;
-use crate::embedded::maintenance::{self, ImportSummary, ImportedDay, MaintenanceError};
+use crate::embedded::maintenance::{self, ImportedDay, MaintenanceError};
 use scoregate_base::clock::Wall;
 use scoregate_base::limits::GraceClaim;
 
 use super::*;
-
-const NOW: Wall = Wall::from_seconds(20_413 * 86_400 + 43_200);
-
-fn import(
-    directory: &TempDir,
-    from: &Path,
-    options: &ImportOptions,
-) -> Result<ImportSummary, MaintenanceError> {
-    maintenance::import(directory.path(), from, options, NOW)
-}
 
 #[test]
 fn grants_of_an_application_survive_a_backup_without_it() {

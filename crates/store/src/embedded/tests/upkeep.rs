@@ -3,20 +3,10 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use crate::OwnLimits;
-use crate::embedded::maintenance::{self, ImportSummary, MaintenanceError, swap};
+use crate::embedded::maintenance::{self, MaintenanceError, swap};
 use scoregate_base::clock::Wall;
 
 use super::*;
-
-const NOW: Wall = Wall::from_seconds(20_413 * 86_400 + 43_200);
-
-fn import(
-    directory: &TempDir,
-    from: &Path,
-    options: &ImportOptions,
-) -> Result<ImportSummary, MaintenanceError> {
-    maintenance::import(directory.path(), from, options, NOW)
-}
 
 #[test]
 fn future_day_is_reported_until_it_begins() {

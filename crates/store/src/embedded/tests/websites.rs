@@ -6,9 +6,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::embedded::maintenance;
-use scoregate_base::clock::Wall;
 
-const NOW: Wall = Wall::from_seconds(20_413 * 86_400 + 43_200);
 const URL: &str = "https://example.org/?a=b";
 
 fn import(directory: &TempDir, from: &Path) -> Result<(), String> {
