@@ -39,5 +39,5 @@ mod upstreams;
 
 use fixtures::{
     attempts, backend, balances, client, cluster, failing_disk, fake_clock, in_process_upstream, links,
-    load_clients, postgres, program, raw, requirements, snapshot_upstream, tls_backend, world,
+    load_clients, ports, postgres, program, raw, requirements, snapshot_upstream, tls_backend, world,
 };

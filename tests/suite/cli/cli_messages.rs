@@ -290,19 +290,18 @@ fn an_invalid_json_line_is_reported_in_a_sentence() {
 
 #[test]
 fn a_port_in_use_is_a_runtime_error_that_names_the_port() {
-    let imported_count = TcpListener::bind("127.0.0.1:0").unwrap();
-    let imported_count = imported_count.local_addr().unwrap().to_string();
+    let used = TcpListener::bind("127.0.0.1:0").unwrap();
+    let used = used.local_addr().unwrap().to_string();
     let directory = TempDir::new().unwrap();
     let environment = [("SCOREGATE_UPSTREAM", "built-in"), ("TMPDIR", directory.path().to_str().unwrap())];
-    for (public, side) in [(imported_count.as_str(), "127.0.0.1:0"), ("127.0.0.1:0", imported_count.as_str())]
-    {
+    for (public, side) in [(used.as_str(), "127.0.0.1:0"), ("127.0.0.1:0", used.as_str())] {
         let ports = ["--listen", public, "--admin-listen", side];
         let state = directory.path().join("state");
         let serve =
             run_with(&[&["serve", "--data-dir", state.to_str().unwrap()], &ports[..]].concat(), &environment);
-        assert!(serve.with(2).err.contains(&imported_count));
+        assert!(serve.with(2).err.contains(&used));
         let demo = run_with(&[&["demo"], &ports[..]].concat(), &environment[1..]).with(2);
-        assert!(demo.err.contains(&imported_count) && demo.out.is_empty());
+        assert!(demo.err.contains(&used) && demo.out.is_empty());
     }
     std::fs::remove_dir_all(directory.path().join("state")).unwrap();
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "the demos left nothing behind");

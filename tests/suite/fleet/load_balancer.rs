@@ -1,7 +1,7 @@
 //! `HAProxy` in front of gateways that restart on the same ports, and clients that send requests through it.
 
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -11,12 +11,11 @@ use scoregate_base::clock::Clock;
 use tempfile::TempDir;
 
 use crate::load_clients::{Reply, TARGET, Wire};
+use crate::ports::ReservedPort;
 use crate::postgres::{give_away, unprivileged};
 use crate::program::{ChildProcess, Program};
 
 const HAPROXY: &str = "/usr/sbin/haproxy";
-/// No outgoing connection of another test gets a port of this address.
-const ADDRESS: &str = "127.77.0.1:0";
 /// The configuration of the profile `fleet`.
 const SHIPPED: &str = include_str!("../../../deploy/compose/haproxy.cfg");
 /// A configuration that sends no request twice, and notices a failed check early.
@@ -44,20 +43,24 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// Requests that are delivered before anything happens.
 const FIRST_DELIVERED: u32 = 100;
 
-fn free_port() -> SocketAddr {
-    TcpListener::bind(ADDRESS).unwrap().local_addr().unwrap()
-}
-
 /// A gateway that restarts on the same ports.
 pub(super) struct RestartedGateway {
     pub(super) data_dir: TempDir,
-    pub(super) public: SocketAddr,
-    pub(super) side: SocketAddr,
+    public: ReservedPort,
+    side: ReservedPort,
 }
 
 impl RestartedGateway {
     pub(super) fn new() -> Self {
-        Self { data_dir: TempDir::new().unwrap(), public: free_port(), side: free_port() }
+        Self { data_dir: TempDir::new().unwrap(), public: ReservedPort::new(), side: ReservedPort::new() }
+    }
+
+    pub(super) fn public(&self) -> SocketAddr {
+        self.public.address()
+    }
+
+    pub(super) fn side(&self) -> SocketAddr {
+        self.side.address()
     }
 
     /// Starts it, and waits until it serves.
@@ -68,7 +71,7 @@ impl RestartedGateway {
     }
 
     pub(super) fn spawn(&self, environment: &[(&str, &str)]) -> Program {
-        let [public, private] = [self.public, self.side].map(|address| address.to_string());
+        let [public, private] = [&self.public, &self.side].map(|port| port.address().to_string());
         let directory = self.data_dir.path().to_str().unwrap();
         let serve = ["serve", "--listen", &public, "--admin-listen", &private, "--data-dir", directory];
         Program::start(&serve, environment)
@@ -77,7 +80,7 @@ impl RestartedGateway {
 
 pub(super) struct LoadBalancer {
     directory: TempDir,
-    pub(super) address: SocketAddr,
+    port: ReservedPort,
     _process: ChildProcess,
 }
 
@@ -93,16 +96,17 @@ impl LoadBalancer {
 
     fn start(configuration: &str, gateways: &[RestartedGateway]) -> Self {
         let directory = TempDir::new().unwrap();
-        let (address, socket) = (free_port(), directory.path().join("state"));
+        let (port, socket) = (ReservedPort::new(), directory.path().join("state"));
         let state = format!("global\n stats socket {} mode 666\n", socket.display());
-        let mut settings =
-            configuration.replace("bind :8080", &format!("bind {address}")).replacen("global\n", &state, 1);
+        let mut settings = configuration
+            .replace("bind :8080", &format!("bind {}", port.address()))
+            .replacen("global\n", &state, 1);
         settings = settings
             .lines()
             .filter(|line| !line.starts_with("    server "))
             .fold(String::new(), |all, line| all + line + "\n");
         for (number, gateway) in gateways.iter().enumerate() {
-            settings += &format!(" server {number} {} port {}\n", gateway.public, gateway.side.port());
+            settings += &format!(" server {number} {} port {}\n", gateway.public(), gateway.side().port());
         }
         let file = directory.path().join("haproxy.cfg");
         std::fs::write(&file, settings).unwrap();
@@ -110,7 +114,11 @@ impl LoadBalancer {
         let mut command = unprivileged(HAPROXY);
         command.args(["-db", "-q", "-f"]).arg(&file).stdout(Stdio::null()).stderr(Stdio::null());
         let process = ChildProcess(command.spawn().unwrap());
-        Self { directory, address, _process: process }
+        Self { directory, port, _process: process }
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.port.address()
     }
 
     /// Waits until every server is in use.

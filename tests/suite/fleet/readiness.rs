@@ -64,7 +64,7 @@ impl BalancedFleet {
     fn started(&self, number: usize) -> Program {
         let gateway = &self.gateways[number];
         let program = gateway.start(&self.environment(number));
-        let served = Wire::open(gateway.public).unwrap().get(TARGET, &self.key);
+        let served = Wire::open(gateway.public()).unwrap().get(TARGET, &self.key);
         assert_eq!(served.status_and_code().0, 200);
         until_copied(&gateway.data_dir, &self.key);
         program
@@ -77,7 +77,7 @@ impl BalancedFleet {
     }
 
     fn ready(&self, number: usize) -> (u16, String) {
-        probe(self.gateways[number].side, "/readyz")
+        probe(self.gateways[number].side(), "/readyz")
     }
 }
 
@@ -87,7 +87,7 @@ fn a_gateway_that_restarts_without_its_database_gets_no_requests_until_it_can_se
     within_one_day(|| {
         let (fleet, mut programs) = BalancedFleet::start();
         let mut probes = Vec::new();
-        let (delivered, failed) = requests_during(fleet.balancer.address, &fleet.key, || {
+        let (delivered, failed) = requests_during(fleet.balancer.address(), &fleet.key, || {
             fleet.cut();
             programs[CUT_OFF].take().unwrap().stop();
             let directory = fleet.gateways[CUT_OFF].data_dir.path();
@@ -99,7 +99,7 @@ fn a_gateway_that_restarts_without_its_database_gets_no_requests_until_it_can_se
                 probes.push(fleet.ready(CUT_OFF));
                 std::thread::sleep(Duration::from_millis(100));
             }
-            assert_eq!(probe(fleet.gateways[CUT_OFF].side, "/healthz").0, 200, "a restart would not help");
+            assert_eq!(probe(fleet.gateways[CUT_OFF].side(), "/healthz").0, 200, "a restart would not help");
             fleet.link.set(LinkMode::Forward);
             until(|| fleet.ready(CUT_OFF) == (200, "ready\n".into()));
             fleet.balancer.uses_all();
@@ -117,7 +117,7 @@ fn a_rolling_update_in_which_the_database_is_silent_at_a_start_fails_no_request(
     needs!("postgresql", "haproxy");
     within_one_day(|| {
         let (fleet, mut programs) = BalancedFleet::start();
-        let (delivered, failed) = requests_during(fleet.balancer.address, &fleet.key, || {
+        let (delivered, failed) = requests_during(fleet.balancer.address(), &fleet.key, || {
             for (number, program) in programs.iter_mut().enumerate() {
                 program.take().unwrap().stop().with(0);
                 fleet.balancer.excludes(number);

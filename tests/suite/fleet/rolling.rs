@@ -18,7 +18,7 @@ fn a_rolling_restart_behind_a_load_balancer_fails_no_request_and_loses_no_unit()
         let mut programs = gateways.each_ref().map(|gateway| Some(gateway.start(&environment)));
         let balancer = LoadBalancer::without_retries(&gateways);
         balancer.uses_all();
-        let (delivered, failed) = requests_during(balancer.address, &key, || {
+        let (delivered, failed) = requests_during(balancer.address(), &key, || {
             for (gateway, program) in gateways.iter().zip(&mut programs) {
                 program.take().unwrap().stop().with(0);
                 *program = Some(gateway.start(&environment));

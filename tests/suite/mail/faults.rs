@@ -1,8 +1,7 @@
 //! Servers that are slow, refuse mail, or disconnect: nothing is lost, and nothing is repeated without need.
 
-use tokio::net::TcpListener;
-
 use super::*;
+use crate::ports::ReservedPort;
 
 /// A little more than the time of a claim.
 const CLAIM: Duration = Duration::from_secs(6 * 30 + 30);
@@ -264,10 +263,8 @@ async fn expired_mail_is_never_sent() {
 
 #[tokio::test]
 async fn an_unreachable_server_delays_all_mail_and_loses_none() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    drop(listener);
-    let mut station = MailStation::to(server(port, SmtpTls::Off, None));
+    let closed = ReservedPort::new();
+    let mut station = MailStation::to(server(closed.address().port(), SmtpTls::Off, None));
     let ids: Vec<String> = (0..25).map(|number| format!("{number:02}")).collect();
     station.queue(&ids.iter().map(String::as_str).collect::<Vec<_>>()).await;
     let stop = CancellationToken::new();

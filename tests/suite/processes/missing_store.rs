@@ -132,8 +132,8 @@ fn a_store_removed_with_all_its_files_fails_the_start() {
 #[test]
 fn a_first_start_that_fails_before_creating_a_store_leaves_no_trace() {
     let directory = TempDir::new().unwrap();
-    let imported_count = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = imported_count.local_addr().unwrap().to_string();
+    let used = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = used.local_addr().unwrap().to_string();
     let arguments = ["serve", "--listen", &address, "--admin-listen", "127.0.0.1:0", "--data-dir"];
     let failed = Program::start(&[&arguments[..], &[directory.path().to_str().unwrap()]].concat(), &BUILT_IN);
     assert_eq!(failed.ports_if_any(), None);

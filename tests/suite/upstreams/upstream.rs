@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::json as object;
-use tokio::net::TcpListener;
 
 use crate::backend::{Act, json, respond};
+use crate::ports::ReservedPort;
 use crate::world::{World, good};
 
 const MODELS: &str = "/api/v1/models?period=24h";
@@ -117,10 +117,8 @@ async fn items_pass_through_byte_for_byte() {
 
 #[tokio::test]
 async fn a_backend_that_refuses_connections_is_a_503() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let closed = listener.local_addr().unwrap();
-    drop(listener);
-    let settings = format!("[upstream]\nurl = \"http://{closed}\"");
+    let closed = ReservedPort::new();
+    let settings = format!("[upstream]\nurl = \"http://{}\"", closed.address());
     let world = World::with(&settings, good).await;
     let customer = world.free().await;
     let refused = world.get_as(&customer, MODELS).await;

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::backend::{Act, Backend, Received, respond};
+use crate::ports::ReservedPort;
 use crate::world::{Customer, World, good};
 
 const TOKEN: &str = "a-token-of-the-side-port";
@@ -246,11 +247,10 @@ async fn a_recovered_address_gets_a_growing_share() {
 #[tokio::test]
 async fn without_a_path_an_address_is_healthy_if_it_accepts_connections() {
     let all: [Backend; 1] = backends(|_, received| good(received)).await;
-    let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let gone = closed.local_addr().unwrap();
-    drop(closed);
+    let closed = ReservedPort::new();
     let settings = format!(
-        "admin.token = \"{TOKEN}\"\n[upstream]\nurls = [\"http://{gone}\", \"{}\"]\nunhealthy_after = 1\nhealth_timeout = \"1h\"",
+        "admin.token = \"{TOKEN}\"\n[upstream]\nurls = [\"http://{}\", \"{}\"]\nunhealthy_after = 1\nhealth_timeout = \"1h\"",
+        closed.address(),
         all[0].url()
     );
     let world = World::with_backend(&settings, all[0].clone(), Arc::new(TempDir::new().unwrap())).await;

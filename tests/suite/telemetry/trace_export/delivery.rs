@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use tokio::net::TcpListener;
-
 use crate::balances::own;
 use crate::client::Connection;
+use crate::ports::ReservedPort;
 use crate::world::{World, good};
 
 use super::receiver::{Collector, CollectorAct};
@@ -54,10 +53,9 @@ async fn no_request_waits_for_a_collector_that_never_responds_and_lost_spans_are
 
 #[tokio::test]
 async fn no_request_waits_for_a_collector_that_is_away() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let away = listener.local_addr().unwrap();
-    drop(listener);
-    let settings = format!("traces.endpoint = \"http://{away}/v1/traces\"\ntraces.sample_one_in = 1\n");
+    let away = ReservedPort::new();
+    let settings =
+        format!("traces.endpoint = \"http://{}/v1/traces\"\ntraces.sample_one_in = 1\n", away.address());
     let world = World::with(&settings, good).await;
     let customer = world.paid().await;
     for _ in 0..3 {

@@ -158,7 +158,7 @@ fn builtin_start_failures_are_reported_and_set_the_exit_code() {
     };
     assert!(with(["--log-level", "loud"]).with(1).err.contains("loud"));
     with(["--max-connections", "0"]).with(1);
-    let imported_count = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let imported_count = imported_count.local_addr().unwrap().to_string();
-    assert!(with(["--listen", &imported_count]).with(2).err.contains(&imported_count));
+    let used = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let used = used.local_addr().unwrap().to_string();
+    assert!(with(["--listen", &used]).with(2).err.contains(&used));
 }
