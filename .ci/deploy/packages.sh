@@ -164,7 +164,22 @@ install_deb() {
 version_deb() {
     dpkg-query --admindir "$root/var/lib/dpkg" --showformat '${Version}' --show scoregate
 }
+# restarts VERSION: whether the .deb restarts a running service after an upgrade, as recorded in place of systemctl.
+restarts() {
+    mkdir -p "$root/run/systemd/system" "$root/tmp/recorded"
+    printf '#!/bin/sh\necho "$@" >>/tmp/recorded/calls\n' >"$root/tmp/recorded/systemctl"
+    chmod 0755 "$root/tmp/recorded/systemctl"
+    : >"$root/tmp/recorded/calls"
+    inside env PATH=/tmp/recorded:/usr/sbin:/usr/bin sh /var/lib/dpkg/info/scoregate.postinst configure "$1" || fail 'deb: an upgrade fails'
+    rm -r "$root/run/systemd"
+    grep -q try-restart "$root/tmp/recorded/calls"
+}
 life deb
+restarts 0.1.0 || fail 'deb: an upgrade does not restart the service'
+! restarts '' || fail 'deb: an installation starts the service'
+echo 'listen = 1' >"$root$configuration"
+! restarts 0.1.0 || fail 'deb: a service whose settings are refused is restarted'
+cp "$state/edited" "$root$configuration"
 inside dpkg --no-triggers --remove scoregate || fail 'deb: it cannot be removed'
 expect deb $configuration $configuration.dpkg-dist $data
 inside dpkg --no-triggers --purge scoregate || fail 'deb: it cannot be purged'

@@ -54,6 +54,17 @@ release check "v$version" || fail 'the tag of the version is refused'
 ! release check v99.0.0 || fail 'a tag of another version is accepted'
 release notes "v$version"
 diff <(printf '\nFirst.\n\n## Subject\n\nSecond.\n\n') "$state/output" || fail 'the notes are not the section of the version'
+# A commit that main does not contain is not released.
+commit() {
+    git -C "$state/tree" -c user.name=check -c user.email=check@localhost commit --quiet --allow-empty --message "$1"
+}
+git init --quiet "$state/tree"
+commit first
+git -C "$state/tree" update-ref refs/remotes/origin/main HEAD
+release check "v$version" || fail 'a commit of main is refused'
+commit second
+! release check "v$version" || fail 'a commit that is not part of main is accepted'
+git -C "$state/tree" update-ref refs/remotes/origin/main HEAD
 sed -i "s/^## $version, .*/## $version, not released/" "$state/tree/CHANGELOG.md"
 ! release check "v$version" || fail 'a version without a date is accepted'
 for arch in amd64 arm64; do

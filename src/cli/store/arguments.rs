@@ -47,7 +47,7 @@ pub(super) enum StoreCommand {
         /// Write a file with the date in its name to this directory, which only one server uses.
         #[arg(long, value_name = "DIR", requires = "keep")]
         to: Option<PathBuf>,
-        /// Then remove all dated backups of the directory except this number.
+        /// Number of dated backups to keep in the directory, the new one included.
         #[arg(long, value_name = "N", requires = "to")]
         keep: Option<NonZeroUsize>,
         /// Overwrite an existing file.
