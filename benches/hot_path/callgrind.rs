@@ -8,7 +8,8 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::process::Command;
 
-use super::program::{Installation, Kind, RunningProgram, program};
+use super::installation::Installation;
+use super::program::{Kind, RunningProgram, program};
 
 /// Warm-up responses: afterwards everything that is created once exists.
 const BEFORE: usize = 100;
@@ -36,8 +37,8 @@ pub(crate) struct Cost {
 
 /// The cost of one response of a kind.
 pub(crate) fn cost(kind: Kind, times: usize) -> Cost {
-    let installation = Installation::new();
-    let file = installation.path().join("callgrind.out");
+    let installation = Installation::of(program());
+    let file = installation.settings().with_file_name("callgrind.out");
     let mut command = Command::new("valgrind");
     command.arg("--tool=callgrind").arg(format!("--callgrind-out-file={}", file.display()));
     command.arg("--dump-instr=yes").arg(program()).arg("serve").arg("--config").arg(installation.settings());

@@ -1,5 +1,5 @@
 //! Instructions and allocations per kind of response, counted rather than timed, so that they are the same on a busy
-//! machine; and the time of each within the process.
+//! machine. It runs the program and does not link the gateway.
 //!
 //! `cargo bench --bench hot_path` counts if valgrind is installed, and fails if a kind takes over 3 % more
 //! instructions than `recorded.toml` states; `SCOREGATE_WRITE=1` records new values. `-- PATH` only counts another build
@@ -15,8 +15,8 @@
 )]
 
 mod callgrind;
+mod installation;
 mod program;
-mod timed;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -31,9 +31,6 @@ const RECORDED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/hot_path/re
 
 fn main() -> ExitCode {
     let is_full = std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1");
-    if other_build().is_none() {
-        timed::all(is_full);
-    }
     if !callgrind::is_there() {
         println!("valgrind is not there: nothing is counted");
         return ExitCode::SUCCESS;

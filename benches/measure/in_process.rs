@@ -13,14 +13,15 @@ use scoregate::gateway::{ConnectionTrust, Gateway, Peer};
 use scoregate_base::clock::Clock;
 use scoregate_base::routes::Selection;
 
-use super::program::Installation;
+use crate::installation::Installation;
 
 /// Measurements per kind; the median is reported.
 const ROUNDS: usize = 9;
 
-/// Prints the time of each kind of response.
-pub(crate) fn all(is_full: bool) {
-    let (installation, times) = (Installation::new(), if is_full { 20_000 } else { 500 });
+pub(crate) fn run() {
+    let is_full = std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1");
+    let installation = Installation::of(env!("CARGO_BIN_EXE_scoregate").into());
+    let times = if is_full { 20_000 } else { 500 };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     runtime.block_on(async {
         let config = resolve(&read_file(&installation.settings()).unwrap()).unwrap();

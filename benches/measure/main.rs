@@ -21,6 +21,9 @@ mod coverage;
 mod detection;
 mod flight;
 mod gateway_process;
+mod in_process;
+#[path = "../hot_path/installation.rs"]
+mod installation;
 mod ledger;
 mod load;
 mod scoring;
@@ -33,11 +36,12 @@ use std::time::Instant;
 /// Measures with these arguments. Panics if an outcome was wrong.
 type Measurement = fn(&[String]);
 
-const MEASUREMENTS: [(&str, Measurement); 9] = [
+const MEASUREMENTS: [(&str, Measurement); 10] = [
     ("costs", |_| costs::run()),
     ("coverage", |_| coverage::run()),
     ("detection", |_| detection::run()),
     ("flight", |_| flight::run()),
+    ("in_process", |_| in_process::run()),
     ("ledger", ledger::run),
     ("load", load::run),
     ("scoring", |_| scoring::run()),
