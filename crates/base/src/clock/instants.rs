@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use jiff::SignedDuration;
+use jiff::civil::{Date, date};
 use jiff::fmt::temporal::DateTimePrinter;
 
 pub(super) const NANOS: u64 = 1_000_000_000;
@@ -182,6 +184,8 @@ impl Now {
     }
 }
 
+const EPOCH: Date = date(1970, 1, 1);
+
 impl Day {
     /// The day that many days after 1970-01-01.
     pub const fn from_number(number: u32) -> Self {
@@ -190,7 +194,8 @@ impl Day {
 
     /// Parses a day such as `2026-11-22`; `None` for anything else.
     pub fn parse(text: &str) -> Option<Self> {
-        let day = Wall::parse_rfc3339(&format!("{text}T00:00:00Z"))?.day();
+        let days = EPOCH.until(text.parse::<Date>().ok()?).ok()?.get_days();
+        let day = Self(u32::try_from(days).ok()?);
         (day.to_string() == text).then_some(day)
     }
 
@@ -217,8 +222,8 @@ impl Day {
 
 impl fmt::Display for Day {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let start = self.start().rfc3339();
-        f.write_str(start.split('T').next().unwrap_or_default())
+        let days = SignedDuration::from_hours(i64::from(self.0) * 24);
+        write!(f, "{}", EPOCH.checked_add(days).unwrap_or(Date::MAX))
     }
 }
 
@@ -235,6 +240,17 @@ mod tests {
         let noon = Wall::parse_rfc3339("2026-11-21T12:00:00Z").unwrap();
         assert_eq!(noon.day().end().rfc3339(), "2026-11-22T00:00:00Z");
         assert_eq!(noon.day().to_string(), "2026-11-21");
+    }
+
+    #[test]
+    fn a_day_has_one_spelling_within_the_calendar() {
+        for text in ["1970-01-01", "2024-02-29", "2026-11-22", "9999-12-31"] {
+            assert_eq!(Day::parse(text).map(|day| day.to_string()).as_deref(), Some(text));
+        }
+        for text in ["1969-12-31", "2026-02-29", "20261122", "2026-11-22T00:00:00", "2026-1-2", "a day", ""] {
+            assert_eq!(Day::parse(text), None, "{text}");
+        }
+        assert_eq!(Day::from_number(u32::MAX).to_string(), "9999-12-31");
     }
 
     #[test]

@@ -131,6 +131,8 @@ pub(super) fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connec
     let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(PATIENCE)?;
     connection.set_prepared_statement_cache_capacity(64);
+    // Otherwise a statement with a parameter as its limit is compiled anew for each value.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     // Savepoint journals stay in memory: a full temporary directory must not fail a lease.
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     Ok(connection)

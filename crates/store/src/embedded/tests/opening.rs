@@ -138,3 +138,14 @@ async fn on_days_with_promised_grace_nobody_gets_a_share() {
         assert_eq!(store.claim_grace(claim).await.unwrap().is_some(), is_free, "{day}");
     }
 }
+
+#[test]
+fn a_statement_is_not_compiled_again_for_other_values() {
+    let directory = TempDir::new().unwrap();
+    let connection = file::make_at(&file(&directory), schema::STEPS).unwrap();
+    let mut outdated = connection.prepare("SELECT day FROM ledger ORDER BY day LIMIT ?1").unwrap();
+    for limit in [1, 8] {
+        outdated.exists([limit]).unwrap();
+    }
+    assert_eq!(outdated.get_status(rusqlite::StatementStatus::RePrepare), 0);
+}
