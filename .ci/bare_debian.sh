@@ -2,7 +2,8 @@
 # Runs the test command on a minimal Debian, which shows that it installs everything it needs: a minbase root made by
 # debootstrap with gcc, libc6-dev, ca-certificates and this machine's Rust toolchain. Its / is not a mount point.
 #
-#   .ci/bare_debian.sh [STEP...]
+#   .ci/bare_debian.sh [STEP...]   runs .ci/check
+#   .ci/bare_debian.sh demo        runs the first command of the README, and the command that it prints
 #
 # Requires root, debootstrap and up to 15 GB below TMPDIR. The root is deleted at the end; with BARE_DEBIAN=DIR it is
 # created in DIR and kept for the next run. Package sources, certificates and proxies are those of this machine.
@@ -70,7 +71,31 @@ mount --rbind /sys "$root/sys"
 mount --rbind /dev "$root/dev"
 mounts=(/proc /sys /dev "${mounts[@]}")
 
+# demo: runs the first command of the README until it serves, and the command that it prints.
+demo() {
+    local start=$SECONDS
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends make curl >/dev/null
+    cd "$1"
+    : >/tmp/demo
+    # Its words are a command and arguments.
+    $(sed -n 's/^\$ //p' README.md | head -n 1) >/tmp/demo 2>/tmp/demo.log &
+    until grep -q '^build' /tmp/demo; do
+        kill -0 $! || { tail -n 20 /tmp/demo.log >&2 && return 1; }
+        sleep 1
+    done
+    echo "served after $((SECONDS - start)) s"
+    bash -c "$(grep '^curl ' /tmp/demo) --fail --silent --show-error" | head -c 200
+    echo
+    pkill -INT --parent $! || kill -INT $!
+    wait $!
+}
+if [[ ${1:-} == demo ]]; then
+    set -- bash -euo pipefail -c "$(declare -f demo)"$'\n'"apt-get update -qq && demo '$tree'"
+else
+    set -- "$tree/.ci/check" "$@"
+fi
+
 # Starts in /. Of this machine's environment, only the settings of package sources are passed.
 env -i HOME="$HOME" CARGO_HOME="$cargo" LANG=C.UTF-8 "${settings[@]}" \
     PATH="$toolchain/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" \
-    chroot "$root" "$tree/.ci/check" "$@"
+    chroot "$root" "$@"
