@@ -41,17 +41,16 @@ impl SiteHeader<'_> {
             AccountLink::Account => Some((ACCOUNT, "Account")),
         };
         let status = self.has_status_page.then_some((STATUS, "Status"));
-        let mut html = format!(
-            "<header>\n<p class=\"brand\"><a href=\"/\">{}</a></p>\n<nav aria-label=\"Service\">\n",
-            escape(self.service)
-        );
         let links = [Some((DOCS, "Documentation")), Some((OPENAPI, "OpenAPI")), status, account];
-        for (path, text) in links.into_iter().flatten() {
+        let links = links.into_iter().flatten().map(|(path, text)| {
             let current = if path == self.current { " aria-current=\"page\"" } else { "" };
-            push(&mut html, format_args!("<a href=\"{path}\"{current}>{text}</a>\n"));
-        }
-        html.push_str("</nav>\n</header>\n");
-        html
+            format!("<a href=\"{path}\"{current}>{text}</a>\n")
+        });
+        format!(
+            "<header>\n<p class=\"brand\"><a href=\"/\">{}</a></p>\n<nav aria-label=\"Service\">\n{}</nav>\n</header>\n",
+            escape(self.service),
+            links.collect::<String>()
+        )
     }
 }
 

@@ -7,7 +7,7 @@ use super::frame::{Frame, bdi, link, mail_link, notice, section};
 use super::keys::active_keys;
 use super::quota::{current, tier};
 use super::{AccountSite, AccountView, FormProblem, ListedApplication};
-use crate::pages::html::{date, push};
+use crate::pages::html::date;
 
 impl AccountSite {
     /// The page of an account.
@@ -34,31 +34,24 @@ fn applications(view: &AccountView<'_>) -> String {
     if view.applications.is_empty() {
         return "<p>You have no applications yet. Create one to get a key.</p>\n".into();
     }
-    let mut html = String::from("<ul class=\"cards\">\n");
-    for listed in view.applications {
-        card(&mut html, listed, view);
-    }
-    html.push_str("</ul>\n");
-    html
+    let cards: String = view.applications.iter().map(|listed| card(listed, view)).collect();
+    format!("<ul class=\"cards\">\n{cards}</ul>\n")
 }
 
-fn card(html: &mut String, listed: &ListedApplication<'_>, view: &AccountView<'_>) {
+fn card(listed: &ListedApplication<'_>, view: &AccountView<'_>) -> String {
     let application = listed.application;
     let keys = match active_keys(application, view.signed_in.now).count() {
         0 => "no active key".into(),
         1 => "1 active key".into(),
         count => format!("{count} active keys"),
     };
-    push(
-        html,
-        format_args!(
-            "<li class=\"card\">\n<h3><a href=\"/account/applications/{}\">{}</a> {}</h3>\n<p class=\"hint\">{keys}</p>\n{}</li>\n",
-            application.id,
-            bdi(&application.name),
-            tier(&application.tier),
-            current(&application.name, listed.usage)
-        ),
-    );
+    format!(
+        "<li class=\"card\">\n<h3><a href=\"/account/applications/{}\">{}</a> {}</h3>\n<p class=\"hint\">{keys}</p>\n{}</li>\n",
+        application.id,
+        bdi(&application.name),
+        tier(&application.tier),
+        current(&application.name, listed.usage)
+    )
 }
 
 /// How to get higher limits.

@@ -8,17 +8,14 @@ use scoregate_base::routes::bodies::{ERROR, ERROR_SOMETIMES, PROBLEM};
 use scoregate_base::routes::codes::{CODES, CodeRow, ErrorCode};
 use scoregate_base::routes::prices::PricedEnding;
 
-use super::super::html::{code, escape, prose, push, stacking_table};
+use super::super::html::{code, escape, prose, stacking_table};
 use super::super::sample;
 use super::reference;
 
 /// Links to all sections, for the navigation.
 pub(super) fn links() -> String {
-    let mut html = String::new();
-    for row in &CODES {
-        push(&mut html, format_args!("<li><a href=\"#{0}\">{0}</a></li>\n", row.word));
-    }
-    html
+    let items = CODES.iter().map(|row| format!("<li><a href=\"#{0}\">{0}</a></li>\n", row.word));
+    items.collect()
 }
 
 /// All sections.
@@ -44,19 +41,17 @@ fn section(row: &CodeRow, sign_up: bool) -> String {
     ];
     let costs: Vec<_> = costs.into_iter().filter(|(units, _)| *units > 0).map(|(_, words)| words).collect();
     let costs = if costs.is_empty() { "nothing".into() } else { costs.join(", ") };
-    let mut html = format!("<section class=\"error\" id=\"{0}\" aria-labelledby=\"{0}-title\">\n", row.word);
-    let heading = format_args!(
-        "<h3 id=\"{0}-title\"><a class=\"self\" href=\"#{0}\"><code>{0}</code></a> <span class=\"status\">{1}</span></h3>\n",
+    let texts = [("When", row.condition), ("Remedy", remedy(row, sign_up)), ("Costs", &costs)]
+        .map(|(term, text)| format!("<dt>{term}</dt><dd>{}</dd>", prose(text)));
+    format!(
+        "<section class=\"error\" id=\"{0}\" aria-labelledby=\"{0}-title\">\n\
+         <h3 id=\"{0}-title\"><a class=\"self\" href=\"#{0}\"><code>{0}</code></a> <span class=\"status\">{1}</span></h3>\n\
+         <p class=\"title\">{2}</p>\n<dl>{3}</dl>\n</section>\n",
         row.word,
         row.status.as_u16(),
-    );
-    push(&mut html, heading);
-    push(&mut html, format_args!("<p class=\"title\">{}</p>\n<dl>", escape(row.title)));
-    for (term, text) in [("When", row.condition), ("Remedy", remedy(row, sign_up)), ("Costs", &costs)] {
-        push(&mut html, format_args!("<dt>{term}</dt><dd>{}</dd>", prose(text)));
-    }
-    html.push_str("</dl>\n</section>\n");
-    html
+        escape(row.title),
+        texts.concat()
+    )
 }
 
 /// The table of an error's fields.

@@ -7,7 +7,7 @@ use scoregate_base::routes::{ENDPOINTS, Route};
 use super::super::colour::CodeLanguage;
 use super::super::content_policy::AllowedContent;
 use super::super::html::{
-    AccountLink, SiteHeader, capitalized, card_table, code_block, escape, fill, grouped, prose, push, table,
+    AccountLink, SiteHeader, capitalized, card_table, code_block, escape, fill, grouped, prose, table,
 };
 use super::super::sample;
 use super::super::{ACCOUNT_SIGN_IN, DOCS as DOCS_PATH, PagesConfig, SiteLinks, default_terms};
@@ -198,12 +198,11 @@ fn quick_start(config: &PagesConfig) -> String {
         ("JavaScript", CodeLanguage::Slashes, include_str!("quick_start.mjs")),
         ("Python", CodeLanguage::Hash, include_str!("quick_start.py")),
     ];
-    let mut html = String::new();
-    for (name, language, text) in examples {
+    let example = |(name, language, text): (&str, _, &str)| {
         let text = text.replace("KEY_PREFIX", &config.key_prefix).replace("BASE_ADDRESS", &base);
-        push(&mut html, format_args!("<h3>{name}</h3>\n{}", code_block(name, language, text.trim_end())));
-    }
-    html
+        format!("<h3>{name}</h3>\n{}", code_block(name, language, text.trim_end()))
+    };
+    examples.map(example).concat()
 }
 
 /// The recipes for clients that cache or retry. `.ci/clients/recipes.py` runs the same files.
@@ -220,12 +219,11 @@ fn recipes(config: &PagesConfig) -> String {
         ("curl (shell)", Hash, include_str!("recipes/curl.sh")),
         ("Retries that wait for Retry-After (Python)", Hash, include_str!("recipes/retry.py")),
     ];
-    let mut html = String::new();
-    for (name, language, text) in recipes {
+    let recipe = |(name, language, text): (&str, _, &str)| {
         let block = code_block(name, language, text.replace("BASE_ADDRESS", &base).trim_end());
-        push(&mut html, format_args!("<details><summary>{name}</summary>\n{block}</details>\n"));
-    }
-    html
+        format!("<details><summary>{name}</summary>\n{block}</details>\n")
+    };
+    recipes.map(recipe).concat()
 }
 
 fn tiers(config: &PagesConfig) -> String {

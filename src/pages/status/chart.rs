@@ -1,7 +1,7 @@
 //! A bar for each day, as SVG. The state of a day is shown by height and pattern besides its colour: solid for the good
 //! part, hatched for the rest, a flat mark without data. The numbers are in a table of the page.
 
-use crate::pages::html::{escape, push};
+use crate::pages::html::escape;
 
 /// Width of a day with its gap, width of a bar, and height of the chart.
 const STEP: u64 = 8;
@@ -23,43 +23,35 @@ pub(super) struct ChartDay {
 /// The chart, with an id that is unique in the page, a title and a description for screen readers.
 pub(super) fn chart(id: &str, title: &str, description: &str, days: &[ChartDay]) -> String {
     let width = STEP * u64::try_from(days.len()).unwrap_or(0);
-    let mut svg = format!(
+    let bars = (0_u64..).zip(days).map(|(number, day)| bar(id, number * STEP, day));
+    format!(
         "<svg class=\"days\" viewBox=\"0 0 {width} {HEIGHT}\" preserveAspectRatio=\"none\" role=\"img\" \
          aria-labelledby=\"{id}-name {id}-words\"><title id=\"{id}-name\">{}</title><desc id=\"{id}-words\">{}</desc>\n\
          <defs><pattern id=\"{id}-hatch\" width=\"4\" height=\"4\" patternUnits=\"userSpaceOnUse\">\
-         <path class=\"hatch\" d=\"M0 4L4 0\"/></pattern></defs>\n",
+         <path class=\"hatch\" d=\"M0 4L4 0\"/></pattern></defs>\n{}</svg>\n",
         escape(title),
-        escape(description)
-    );
-    for (number, day) in (0_u64..).zip(days) {
-        bar(&mut svg, id, number * STEP, day);
-    }
-    svg.push_str("</svg>\n");
-    svg
+        escape(description),
+        bars.collect::<String>()
+    )
 }
 
-fn bar(svg: &mut String, id: &str, x: u64, day: &ChartDay) {
-    push(svg, format_args!("<g><title>{}</title>", escape(&day.label)));
-    let mut rect = |class: &str, y: u64, height: u64, more: &str| {
-        push(
-            svg,
-            format_args!(
-                "<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{WIDTH}\" height=\"{height}\"{more}/>"
-            ),
-        );
+fn bar(id: &str, x: u64, day: &ChartDay) -> String {
+    let rect = |class: &str, y: u64, height: u64, more: &str| {
+        format!("<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{WIDTH}\" height=\"{height}\"{more}/>")
     };
     let hatched = hatched_height(day);
+    let mut parts = String::new();
     if day.whole == 0 {
-        rect("none", HEIGHT - FLAT, FLAT, "");
+        parts = rect("none", HEIGHT - FLAT, FLAT, "");
     } else {
         if hatched < HEIGHT {
-            rect("up", hatched, HEIGHT - hatched, "");
+            parts = rect("up", hatched, HEIGHT - hatched, "");
         }
         if hatched > 0 {
-            rect("down", 0, hatched, &format!(" fill=\"url(#{id}-hatch)\""));
+            parts += &rect("down", 0, hatched, &format!(" fill=\"url(#{id}-hatch)\""));
         }
     }
-    svg.push_str("</g>\n");
+    format!("<g><title>{}</title>{parts}</g>\n", escape(&day.label))
 }
 
 fn hatched_height(day: &ChartDay) -> u64 {

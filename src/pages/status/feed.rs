@@ -5,7 +5,7 @@
 
 use sha2::{Digest as _, Sha256};
 
-use crate::pages::html::{escape, push};
+use crate::pages::html::escape;
 use scoregate_base::clock::Wall;
 use scoregate_store::StatusMessage;
 
@@ -18,35 +18,29 @@ pub(super) fn feed(site: &StatusSite, messages: &[StatusMessage], begun: Wall) -
     let updated = messages.first().map_or(begun, |newest| newest.at).rfc3339();
     let id = uuid(&["feed", &site.service, &site.url("/")]);
     let (own, page) = (xml(&site.url("/status.atom")), xml(&site.url("/status")));
-    let mut feed = format!(
+    let entries: String = messages.iter().map(|message| entry(site, message)).collect();
+    format!(
         "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<feed xmlns=\"http://www.w3.org/2005/Atom\">\n\
          <title>Status of {service}</title>\n<id>{id}</id>\n<updated>{updated}</updated>\n\
          <author><name>{service}</name></author>\n\
          <link rel=\"self\" type=\"application/atom+xml\" href=\"{own}\"/>\n\
-         <link rel=\"alternate\" type=\"text/html\" href=\"{page}\"/>\n"
-    );
-    for message in messages {
-        entry(&mut feed, site, message);
-    }
-    feed.push_str("</feed>\n");
-    feed
+         <link rel=\"alternate\" type=\"text/html\" href=\"{page}\"/>\n\
+         {entries}</feed>\n"
+    )
 }
 
-fn entry(feed: &mut String, site: &StatusSite, message: &StatusMessage) {
+fn entry(site: &StatusSite, message: &StatusMessage) -> String {
     let StatusMessage { id, incident, at, state, title, message } = message;
     let id = uuid(&[&id.to_string(), &at.millis().to_string(), title, message]);
     let at = at.rfc3339();
     let link = xml(&site.url(&format!("/status#incident-{incident}")));
-    push(
-        feed,
-        format_args!(
-            "<entry>\n<title>{}: {}</title>\n<id>{id}</id>\n<published>{at}</published>\n<updated>{at}</updated>\n\
+    format!(
+        "<entry>\n<title>{}: {}</title>\n<id>{id}</id>\n<published>{at}</published>\n<updated>{at}</updated>\n\
              <link rel=\"alternate\" type=\"text/html\" href=\"{link}\"/>\n<content type=\"html\">{}</content>\n</entry>\n",
-            name(*state),
-            xml(title),
-            xml(&paragraphs(message))
-        ),
-    );
+        name(*state),
+        xml(title),
+        xml(&paragraphs(message))
+    )
 }
 
 /// Text for XML, which cannot contain some characters at all. They can only come from manual edits.

@@ -1,7 +1,7 @@
 //! The status page as HTML.
 
 use crate::pages::STATUS;
-use crate::pages::html::{self, AccountLink, SiteHeader, escape, fill, push, time};
+use crate::pages::html::{self, AccountLink, SiteHeader, escape, fill, time};
 use scoregate_base::clock::Wall;
 use scoregate_store::IncidentState;
 
@@ -144,25 +144,21 @@ fn past_incidents(past: &[IncidentThread<'_>]) -> String {
 
 fn incident(thread: &IncidentThread<'_>) -> String {
     let (number, title) = (thread.number, escape(thread.title));
-    let mut html = format!(
-        "<article class=\"incident\" id=\"incident-{number}\" aria-labelledby=\"incident-{number}-title\">\n\
-         <h3 id=\"incident-{number}-title\" dir=\"auto\">{title}</h3>\n"
-    );
-    for message in &thread.messages {
+    let messages = thread.messages.iter().map(|message| {
         let state = message.state;
         let class = if state == IncidentState::Resolved { "method" } else { "badge" };
-        push(
-            &mut html,
-            format_args!(
-                "<h4><span class=\"{class}\">{}</span> {}</h4>\n{}",
-                name(state),
-                time(message.at),
-                paragraphs(&message.message)
-            ),
-        );
-    }
-    html.push_str("</article>\n");
-    html
+        format!(
+            "<h4><span class=\"{class}\">{}</span> {}</h4>\n{}",
+            name(state),
+            time(message.at),
+            paragraphs(&message.message)
+        )
+    });
+    format!(
+        "<article class=\"incident\" id=\"incident-{number}\" aria-labelledby=\"incident-{number}-title\">\n\
+         <h3 id=\"incident-{number}-title\" dir=\"auto\">{title}</h3>\n{}</article>\n",
+        messages.collect::<String>()
+    )
 }
 
 fn days(status: &ServiceStatus) -> String {
