@@ -86,7 +86,7 @@ demo() {
     echo "served after $((SECONDS - start)) s"
     bash -c "$(grep '^curl ' /tmp/demo) --fail --silent --show-error" | head -c 200
     echo
-    pkill -INT --parent $! || kill -INT $!
+    kill -INT $!
     wait $!
 }
 if [[ ${1:-} == demo ]]; then
