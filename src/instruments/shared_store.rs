@@ -44,10 +44,11 @@ impl SharedStoreMetrics {
     #[expect(clippy::cast_precision_loss, reason = "gauges of counts far below 2^52")]
     pub(crate) fn status(&self, status: &DatabaseStatus) {
         self.standby_missing.set(f64::from(u8::from(!status.is_synchronous)));
-        for rows in &status.tables {
-            if let (Some(live), Some(dead)) = (self.live_rows.of(rows.table), self.dead_rows.of(rows.table)) {
-                live.set(rows.live as f64);
-                dead.set(rows.dead as f64);
+        for table in HotTable::ALL {
+            let rows = status.tables.iter().find(|rows| rows.table == table);
+            if let (Some(live), Some(dead)) = (self.live_rows.of(table), self.dead_rows.of(table)) {
+                live.set(rows.map_or(f64::NAN, |rows| rows.live as f64));
+                dead.set(rows.map_or(f64::NAN, |rows| rows.dead as f64));
             }
         }
     }

@@ -5,7 +5,6 @@ use super::usage::USAGE_DAYS_KEPT;
 
 /// A table of totals of processes, and one of totals of closed days.
 pub(crate) struct DailyTotals {
-    pub(crate) name: &'static str,
     nodes: &'static str,
     days: &'static str,
     /// The columns that a total is of, the day first.
@@ -16,7 +15,6 @@ pub(crate) struct DailyTotals {
 }
 
 pub(crate) const USAGE: DailyTotals = DailyTotals {
-    name: "usage",
     nodes: "usage_nodes",
     days: "usage_days",
     key: "day, application",
@@ -25,7 +23,6 @@ pub(crate) const USAGE: DailyTotals = DailyTotals {
 };
 
 pub(crate) const REQUESTS: DailyTotals = DailyTotals {
-    name: "requests",
     nodes: "request_nodes",
     days: "request_days",
     key: "day, application, endpoint, outcome",

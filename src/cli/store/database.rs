@@ -173,6 +173,9 @@ fn print(settings: &DatabaseSettings, report: &DatabaseReport, now: Wall, as_jso
              failover is not recognized, and lacks later changes and grants. Make sure that the service prevents this."
         ));
     }
+    for (feature, effect) in &report.missing_features {
+        printer::message(&format!("The server has no {feature}, or this role may not use them: {effect}."));
+    }
     if is_wrong {
         printer::message(&format!(
             "The clocks of the database ({}) and of this machine ({}) differ by {} s: correct them. The database's \
@@ -225,6 +228,7 @@ fn as_value(
         "documents": report.documents,
         "synchronous": report.is_synchronous,
         "timeline_checked": report.hidden_timeline.is_none(),
+        "missing_features": report.missing_features,
         "clock_difference_seconds": difference.as_secs(),
     })
 }

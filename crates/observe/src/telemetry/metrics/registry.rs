@@ -47,7 +47,10 @@ impl Scrape {
         for (cell, counter) in counted.counters.values() {
             counter.absolute(cell.sum());
         }
-        let mut text = self.recorded.render();
+        // A gauge without a value is absent.
+        let recorded = self.recorded.render();
+        let mut text: String =
+            recorded.split_inclusive('\n').filter(|line| !line.ends_with(" NaN\n")).collect();
         for row in METRICS {
             put_histogram(row, &counted.buckets, &mut text);
             if row.name == process::CPU {

@@ -12,9 +12,6 @@ const UNUSED_LINK: &str = "
 SELECT l.email, l.mailbox, (SELECT id FROM {schema}.owners o WHERE o.mailbox = l.mailbox) AS owner
 FROM {schema}.sign_in_links l WHERE l.digest = $1 AND l.used_at IS NULL AND l.expires_at > $2";
 
-/// Links of one mailbox are counted one after another. Changes of keys do not wait for them.
-const LOCK_MAILBOX: &str = "SELECT pg_advisory_xact_lock(hashtext($1))";
-
 const LINKS_SENT: &str =
     "SELECT count(*) FROM {schema}.sign_in_links WHERE mailbox = $1 AND created_at >= $2";
 
@@ -60,7 +57,8 @@ pub(crate) async fn send_link(
     link: &NewSignInLink,
     mail: &NewMail,
 ) -> SqlResult<bool> {
-    client.execute(LOCK_MAILBOX, &[&format!("scoregate links of {}", link.mailbox)]).await?;
+    // Links of one mailbox are counted one after another.
+    audit::lock(client).await?;
     let since = millis(link.allowance.since);
     let sent: i64 = client.query_one(LINKS_SENT, &[&link.mailbox, &since]).await?.try_get(0)?;
     let is_allowed = sent < i64::from(link.allowance.links);

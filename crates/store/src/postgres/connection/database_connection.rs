@@ -10,6 +10,7 @@ use tokio_postgres::{AsyncMessage, Client, Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tokio_util::task::TaskTracker;
 
+use crate::postgres::connection::engine_features::{EngineFeatures, LISTEN};
 use scoregate_base::secret::SecretSetting;
 
 /// The routine of the server that warns of a commit without its synchronous standby. The text depends on the server's
@@ -90,6 +91,7 @@ fn plain_name(text: &str) -> Result<String, BadName> {
 /// An open connection. Dropping it closes the socket.
 pub(crate) struct DatabaseConnection {
     pub(crate) client: Client,
+    pub(crate) features: EngineFeatures,
     driver: JoinHandle<()>,
     is_unreplicated: Arc<AtomicBool>,
 }
@@ -100,15 +102,16 @@ impl DatabaseConnection {
         Self::open_with(config, server, None).await
     }
 
-    /// A connection that reports each notification; `listen` names the channels.
+    /// A connection that reports each notification, if the server has them.
     pub(crate) async fn listening(
         config: &DatabaseConfig,
         server: Config,
         notified: &NotificationSink,
-        listen: &str,
     ) -> Result<Self, tokio_postgres::Error> {
         let connection = Self::open_with(config, server, Some(Arc::clone(notified))).await?;
-        connection.client.batch_execute(listen).await?;
+        if connection.features.has_notifications {
+            connection.client.batch_execute(&config.schema.statement(LISTEN)).await?;
+        }
         Ok(connection)
     }
 
@@ -126,12 +129,15 @@ impl DatabaseConnection {
         if let Some(password) = &config.password {
             server.password(password.latest().await.expose());
         }
-        if let Some(tls) = config.tls.as_deref() {
+        let mut opened = if let Some(tls) = config.tls.as_deref() {
             let (client, connection) = server.connect(MakeRustlsConnect::new(tls.clone())).await?;
-            return Ok(Self::drive(client, connection, notified));
-        }
-        let (client, connection) = server.connect(NoTls).await?;
-        Ok(Self::drive(client, connection, notified))
+            Self::drive(client, connection, notified)
+        } else {
+            let (client, connection) = server.connect(NoTls).await?;
+            Self::drive(client, connection, notified)
+        };
+        opened.features = EngineFeatures::read(&opened.client).await?;
+        Ok(opened)
     }
 
     fn drive<S, T>(
@@ -168,7 +174,7 @@ impl DatabaseConnection {
                 }
             }
         });
-        Self { client, driver, is_unreplicated }
+        Self { client, features: EngineFeatures::default(), driver, is_unreplicated }
     }
 
     pub(crate) fn is_usable(&self) -> bool {

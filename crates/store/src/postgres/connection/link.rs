@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use tokio_postgres::{Client, Config};
+use tokio_postgres::Config;
 
 use crate::StoreError;
 use crate::postgres::connection::database_connection::{DatabaseConfig, DatabaseConnection};
@@ -46,7 +46,9 @@ impl DatabaseLink {
         work: impl AsyncFnOnce(SchemaClient<'_>) -> SqlResult<T>,
     ) -> Result<T, StoreError> {
         let schema = &self.config.schema;
-        let work = async |client: &mut Client| work(SchemaClient { client, schema }).await;
+        let work = async |DatabaseConnection { client, features, .. }: &mut DatabaseConnection| {
+            work(SchemaClient { client, schema, features: *features }).await
+        };
         Ok(Box::pin(self.run_on(doing, work)).await?)
     }
 
@@ -57,9 +59,10 @@ impl DatabaseLink {
         work: impl AsyncFnOnce(SchemaClient<'_>) -> SqlResult<Result<T, E>>,
     ) -> Result<T, E> {
         let schema = &self.config.schema;
-        let work = async |client: &mut Client| {
+        let work = async |DatabaseConnection { client, features, .. }: &mut DatabaseConnection| {
             let transaction = client.transaction().await?;
-            let made = work(SchemaClient { client: transaction.client(), schema }).await?;
+            let client = SchemaClient { client: transaction.client(), schema, features: *features };
+            let made = work(client).await?;
             if made.is_ok() {
                 transaction.commit().await?;
             } else {
@@ -76,7 +79,7 @@ impl DatabaseLink {
     async fn run_on<T>(
         &self,
         doing: &'static str,
-        work: impl AsyncFnOnce(&mut Client) -> SqlResult<T>,
+        work: impl AsyncFnOnce(&mut DatabaseConnection) -> SqlResult<T>,
     ) -> Result<T, DatabaseError> {
         let mut state = self.state.lock().await;
         let LinkState { hosts, open } = &mut *state;
@@ -89,7 +92,7 @@ impl DatabaseLink {
                 let connecting = Box::pin(hosts.connect(&self.clock, timeout, connect));
                 connecting.await.map_err(|error| (error.to_string(), error.kind))?
             };
-            let done = work(&mut connection.client).await;
+            let done = work(&mut connection).await;
             if done.as_ref().err().is_none_or(|error| error.as_db_error().is_some()) && connection.is_usable()
             {
                 *open = Some(connection);
@@ -109,7 +112,7 @@ impl DatabaseLink {
 
     /// Connects, unless it is connected.
     pub(crate) async fn connect(&self, doing: &'static str) -> Result<(), DatabaseError> {
-        Box::pin(self.run_on(doing, async |_: &mut Client| Ok(()))).await
+        Box::pin(self.run_on(doing, async |_: &mut DatabaseConnection| Ok(()))).await
     }
 
     /// Opens a connection that is not shared.

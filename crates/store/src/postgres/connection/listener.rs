@@ -16,8 +16,8 @@ use scoregate_base::clock::Clock;
 
 /// Delay before a lost connection is replaced. Meanwhile the feed is read at its usual interval.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
-
-const LISTEN: &str = "LISTEN {schema}_changes; LISTEN {schema}_documents";
+/// Interval between hints about documents if the server has no notifications.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Listens until it is dropped.
 pub(crate) struct ChangeListener {
@@ -88,19 +88,22 @@ impl DocumentHint {
 }
 
 async fn listen(config: DatabaseConfig, clock: Clock, hints: Arc<ListenerHints>) {
-    let statement = config.schema.statement(LISTEN);
     let mut hosts = DatabaseHosts::new(config.listen_server.as_ref().unwrap_or(&config.server));
     let notified = Arc::clone(&hints);
     let sink: NotificationSink = Arc::new(move |channel| notified.notified(channel));
-    let (config, sink, statement) = (&config, &sink, &statement);
-    let open =
-        |server: Config| async move { DatabaseConnection::listening(config, server, sink, statement).await };
+    let (config, sink) = (&config, &sink);
+    let open = |server: Config| DatabaseConnection::listening(config, server, sink);
     loop {
         match Box::pin(hosts.connect(&clock, config.timeout, &open)).await {
             Ok(connection) => {
                 // Nothing before it was notified.
                 hints.all();
-                connection.closed().await;
+                let interval =
+                    if connection.features.has_notifications { Duration::MAX } else { POLL_INTERVAL };
+                let mut closed = Box::pin(connection.closed());
+                while clock.within(interval, &mut closed).await.is_err() {
+                    hints.documents.send_replace(());
+                }
             }
             Err(error) => tracing::debug!(%error, "cannot listen for changes"),
         }

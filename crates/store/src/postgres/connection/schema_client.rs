@@ -6,6 +6,7 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row, RowStream};
 
 use crate::postgres::connection::database_connection::SchemaName;
+use crate::postgres::connection::engine_features::EngineFeatures;
 use scoregate_base::clock::Wall;
 
 /// The reply to a statement.
@@ -60,38 +61,44 @@ parameter_types! {
     Vec<&str>: TEXT_ARRAY,
 }
 
-/// A connection, or the transaction in progress on it. Each `{schema}` in a statement is replaced by the name.
+/// A connection, or the transaction in progress on it. Each `{schema}` in a statement is replaced by the name, and what a
+/// server may lack by the form for this one.
 #[derive(Clone, Copy)]
 pub(crate) struct SchemaClient<'c> {
     pub(crate) client: &'c Client,
     pub(crate) schema: &'c SchemaName,
+    pub(crate) features: EngineFeatures,
 }
 
 impl SchemaClient<'_> {
     pub(crate) async fn execute(self, text: &str, values: &[&dyn Parameter]) -> SqlResult<u64> {
-        self.client.execute_typed(&self.schema.statement(text), &typed(values)).await
+        self.client.execute_typed(&self.statement(text), &typed(values)).await
     }
 
     pub(crate) async fn query(self, text: &str, values: &[&dyn Parameter]) -> SqlResult<Vec<Row>> {
-        self.client.query_typed(&self.schema.statement(text), &typed(values)).await
+        self.client.query_typed(&self.statement(text), &typed(values)).await
     }
 
     pub(crate) async fn query_opt(self, text: &str, values: &[&dyn Parameter]) -> SqlResult<Option<Row>> {
-        self.client.query_typed_opt(&self.schema.statement(text), &typed(values)).await
+        self.client.query_typed_opt(&self.statement(text), &typed(values)).await
     }
 
     pub(crate) async fn query_one(self, text: &str, values: &[&dyn Parameter]) -> SqlResult<Row> {
-        self.client.query_typed_one(&self.schema.statement(text), &typed(values)).await
+        self.client.query_typed_one(&self.statement(text), &typed(values)).await
     }
 
     /// The rows as they arrive. The statement has one parameter.
     pub(crate) async fn stream(self, text: &str, value: String) -> SqlResult<RowStream> {
-        self.client.query_typed_raw(&self.schema.statement(text), [(value, Type::TEXT)]).await
+        self.client.query_typed_raw(&self.statement(text), [(value, Type::TEXT)]).await
     }
 
     /// Statements without parameters.
     pub(crate) async fn batch_execute(self, text: &str) -> SqlResult<()> {
-        self.client.batch_execute(&self.schema.statement(text)).await
+        self.client.batch_execute(&self.statement(text)).await
+    }
+
+    fn statement(self, text: &str) -> String {
+        self.features.statement(&self.schema.statement(text))
     }
 }
 

@@ -10,9 +10,9 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Row};
 
 use crate::postgres::connection::database_connection::SchemaName;
+use crate::postgres::connection::engine_features::{HistoryForm, ServerHistory};
 use crate::postgres::connection::hosts::HostFault;
 use crate::postgres::connection::seen_timelines::{SeenTimelines, TimelineAge};
-use crate::postgres::connection::server_history::{HistoryForm, ServerHistory};
 use crate::postgres::schema::tables::{SchemaFormat, SchemaState};
 use scoregate_base::clock::Mono;
 

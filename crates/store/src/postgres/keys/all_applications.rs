@@ -55,7 +55,8 @@ impl PostgresStore {
 
     async fn begin(&self, day: Day) -> Result<ReadingAll, StoreError> {
         let connection = self.connection.connect_apart(READ).await?;
-        let client = SchemaClient { client: &connection.client, schema: &self.config.schema };
+        let DatabaseConnection { client, features, .. } = &connection;
+        let client = SchemaClient { client, schema: &self.config.schema, features: *features };
         let rows = self.in_time(SORT_TIMEOUT, records::all(client, day)).await?;
         Ok(ReadingAll { rows: Box::pin(rows).fuse(), next: None, _connection: connection })
     }

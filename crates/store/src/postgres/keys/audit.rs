@@ -4,14 +4,14 @@ use crate::postgres::connection::schema_client::{SchemaClient, SqlResult, millis
 use scoregate_base::clock::Wall;
 
 /// Taken before any change with an audit record, so that the numbers of records are in commit order.
-const LOCK: &str = "SELECT FROM {schema}.site FOR UPDATE";
+const LOCK: &str = "SELECT FROM {schema}.site FOR NO KEY UPDATE";
 
 /// The audit record, whose number is that of the change, and a hint to listeners. Only the id is sent.
 const ADD: &str = "
 INSERT INTO {schema}.audit (at, who, what, application, detail) VALUES ($1, $2, $3, $4, $5)
-RETURNING pg_notify(left('{schema}_changes', 63), application)";
+RETURNING {notify}(left('{schema}_changes', 63), application)";
 
-/// Locks the row of `site` until the transaction ends.
+/// Locks the row of `site` until the transaction ends. Reports of gateways do not wait for it.
 pub(crate) async fn lock(client: SchemaClient<'_>) -> SqlResult<()> {
     client.execute(LOCK, &[]).await.map(drop)
 }

@@ -1,12 +1,11 @@
-//! Shares of a day's grace, by the rules of `limits::GraceClaim`. Claims exclude each other by a lock of their transactions.
+//! Shares of a day's grace, by the rules of `limits::GraceClaim`. Claims exclude each other, and changes, by the row of `site`.
 
 use tokio_postgres::Row;
 
 use crate::HeldGraceShare;
 use crate::postgres::connection::schema_client::{RowColumns as _, SchemaClient, SqlResult};
+use crate::postgres::keys::audit;
 use scoregate_base::limits::{GraceClaim, GraceHolder, GraceShare};
-
-const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtext($1))";
 
 const HOLDERS: &str =
     "SELECT share, shares, token, life, node FROM {schema}.grace_shares WHERE day = $1::text::date";
@@ -23,7 +22,7 @@ const GIVE_BACK: &str =
 
 /// Applies a claim in a transaction.
 pub(crate) async fn claim(client: SchemaClient<'_>, claim: &GraceClaim) -> SqlResult<Option<GraceShare>> {
-    client.query(LOCK, &[&client.schema.statement("{schema} grace")]).await?;
+    audit::lock(client).await?;
     let day = claim.day.to_string();
     let rows = client.query(HOLDERS, &[&day]).await?;
     let holders: Vec<GraceHolder> = rows.iter().map(holder).collect::<Result<_, _>>()?;

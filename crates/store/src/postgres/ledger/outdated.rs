@@ -1,4 +1,4 @@
-//! Deletes outdated records and merges usage and requests of closed days, in batches, on one gateway at a time.
+//! Deletes outdated records and merges usage and requests of closed days, in batches. Gateways skip each other's records.
 
 use crate::daily_totals::{REQUESTS, USAGE};
 use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
@@ -11,18 +11,17 @@ const DAYS_KEPT: i32 = 35;
 /// Number of records of each table that are deleted in one transaction.
 const AT_ONCE: i64 = 1_000;
 
-/// A lock of the transaction: it also works behind a pooler.
-const LOCK: &str = "SELECT pg_try_advisory_xact_lock(hashtext($1))";
-
 const NODES: &str = "
 DELETE FROM {schema}.ledger_nodes WHERE (day, application, node) IN (
     SELECT day, application, node FROM {schema}.ledger_nodes
-    WHERE day <= (SELECT day - $1::int4 FROM {schema}.calendar) ORDER BY day, application, node LIMIT $2)";
+    WHERE day <= (SELECT day - $1::int4 FROM {schema}.calendar) ORDER BY day, application, node LIMIT $2
+    FOR UPDATE SKIP LOCKED)";
 
 const DAYS: &str = "
 DELETE FROM {schema}.ledger_days WHERE (day, application) IN (
     SELECT day, application FROM {schema}.ledger_days
-    WHERE day <= (SELECT day - $1::int4 FROM {schema}.calendar) ORDER BY day, application LIMIT $2)";
+    WHERE day <= (SELECT day - $1::int4 FROM {schema}.calendar) ORDER BY day, application LIMIT $2
+    FOR UPDATE SKIP LOCKED)";
 
 /// Pools that were not used for an hour are full, and all shares of them have ended.
 const MINUTES: &str = "
@@ -72,12 +71,8 @@ DELETE FROM {schema}.closed_applications WHERE (mailbox_digest, application) IN 
     WHERE day < (SELECT day FROM {schema}.calendar)
     ORDER BY mailbox_digest, application LIMIT $1 FOR UPDATE SKIP LOCKED)";
 
-/// Deletes a batch in a transaction, unless another gateway does. Returns the number of changed records.
+/// Deletes a batch in a transaction. Returns the number of changed records.
 pub(crate) async fn delete(client: SchemaClient<'_>) -> SqlResult<u64> {
-    let lock = client.schema.statement("{schema} outdated records");
-    if !client.query_one(LOCK, &[&lock]).await?.try_get::<_, bool>(0)? {
-        return Ok(0);
-    }
     let mut deleted = 0;
     for ledger in [NODES, DAYS] {
         deleted += client.execute(ledger, &[&DAYS_KEPT, &AT_ONCE]).await?;

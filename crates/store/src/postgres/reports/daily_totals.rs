@@ -1,14 +1,16 @@
 //! Totals of each gateway process by day, merged once a day is closed for reports: usage, and requests.
 //!
-//! A report that arrived after the merge would be counted twice. So reports and merges exclude each other by a lock of
-//! their transactions, and a report of a day that may be merged is ignored.
+//! A report that arrived after the merge would be counted twice. So reports and merges exclude each other by locks of the row
+//! of `site`, and a report of a day that may be merged is ignored.
 
 use crate::daily_totals::DailyTotals;
 use crate::postgres::connection::schema_client::{Parameter, SchemaClient, SqlResult};
 use crate::usage::USAGE_DAYS_OPEN;
 
-const LOCK_FOR_REPORT: &str = "SELECT pg_advisory_xact_lock_shared(hashtext($1))";
-const LOCK_FOR_MERGE: &str = "SELECT pg_try_advisory_xact_lock(hashtext($1))";
+/// Excludes merges only.
+const LOCK_FOR_REPORT: &str = "SELECT FROM {schema}.site FOR KEY SHARE";
+/// Changes wait for a merge, which is skipped while there are reports or changes.
+const LOCK_FOR_MERGE: &str = "SELECT FROM {schema}.site FOR UPDATE SKIP LOCKED";
 
 const RECORD: &str = "
 INSERT INTO {schema}.{nodes} AS n ({key}, node, {total})
@@ -43,7 +45,7 @@ pub(crate) async fn record(
     totals: &Vec<i64>,
 ) -> SqlResult<()> {
     // A statement of its own: the next one reads the calendar as it is once the lock is held.
-    client.query(LOCK_FOR_REPORT, &[&lock_name(client, table)]).await?;
+    client.execute(LOCK_FOR_REPORT, &[]).await?;
     let (node, open) = (node.cast_signed(), USAGE_DAYS_OPEN.cast_signed());
     let mut values: Vec<&dyn Parameter> = vec![&node, &open, totals];
     values.extend(key.iter().map(|column| column as &dyn Parameter));
@@ -56,7 +58,7 @@ pub(crate) async fn record(
 /// Merges the totals of a batch of closed days and deletes a batch of outdated ones, unless gateways report at this
 /// moment. Returns the number of changed records.
 pub(crate) async fn merge(client: SchemaClient<'_>, table: &DailyTotals, batch: i64) -> SqlResult<u64> {
-    if !client.query_one(LOCK_FOR_MERGE, &[&lock_name(client, table)]).await?.try_get::<_, bool>(0)? {
+    if client.execute(LOCK_FOR_MERGE, &[]).await? == 0 {
         return Ok(0);
     }
     let mut changed = 0;
@@ -64,8 +66,4 @@ pub(crate) async fn merge(client: SchemaClient<'_>, table: &DailyTotals, batch: 
         changed += client.execute(&table.statement(text), &[&days.cast_signed(), &batch]).await?;
     }
     Ok(changed)
-}
-
-fn lock_name(client: SchemaClient<'_>, table: &DailyTotals) -> String {
-    client.schema.statement(&format!("{{schema}} {}", table.name))
 }

@@ -1,11 +1,13 @@
 //! The report of `scoregate store check` on a database, and its state for metrics.
 
+use std::collections::BTreeMap;
+
 use tokio_postgres::Row;
 
 use scoregate_base::clock::{Day, Wall};
 
+use crate::postgres::connection::engine_features::{EngineFeatures, STATISTICS, ServerHistory};
 use crate::postgres::connection::schema_client::{RowColumns as _, SchemaClient, SqlResult};
-use crate::postgres::connection::server_history::ServerHistory;
 use crate::{DatabaseStatus, HotTable, TableRows};
 
 /// The database, as the current user sees it.
@@ -33,6 +35,8 @@ pub struct DatabaseReport {
     pub is_synchronous: bool,
     /// Why the timeline of the server cannot be checked.
     pub hidden_timeline: Option<String>,
+    /// Other features that the server lacks, and the effect of each.
+    pub missing_features: BTreeMap<&'static str, &'static str>,
     /// The server's clock.
     pub clock: Wall,
 }
@@ -41,10 +45,7 @@ pub struct DatabaseReport {
 const IS_SYNCHRONOUS: &str = "current_setting('synchronous_standby_names') <> ''
            AND current_setting('synchronous_commit') IN ('on', 'remote_apply')";
 
-/// Statistics, which every role may read without a lock on the tables.
-const STATUS: &str = "
-SELECT {is_synchronous} AS is_synchronous, relname::text AS name, n_live_tup AS live, n_dead_tup AS dead
-FROM pg_stat_user_tables WHERE schemaname = '{schema}' AND relname = ANY ($1)";
+const STATUS: &str = "SELECT {is_synchronous} AS is_synchronous";
 
 const REPORT: &str = "
 SELECT current_setting('server_version') AS server,
@@ -58,6 +59,7 @@ SELECT current_setting('server_version') AS server,
        (SELECT count(*) FROM {schema}.audit) AS audit,
        (SELECT count(*) FROM {schema}.documents) AS documents,
        {is_synchronous} AS is_synchronous,
+       (SELECT relpersistence <> 'u' FROM pg_class WHERE oid = to_regclass('{schema}.document_contents')) AS is_logged,
        n.at AS clock
 FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS at) n
 LEFT JOIN {schema}.keys k ON true
@@ -71,6 +73,7 @@ pub(crate) async fn report(client: SchemaClient<'_>) -> SqlResult<DatabaseReport
         ServerHistory::Hidden(reason) => Some(reason),
         ServerHistory::Disclosed { .. } => None,
     };
+    let features = EngineFeatures { lacks_unlogged_tables: row.try_get("is_logged")?, ..client.features };
     Ok(DatabaseReport {
         server: row.try_get("server")?,
         format: u32::try_from(row.try_get::<_, i32>("format")?).unwrap_or(0),
@@ -83,16 +86,21 @@ pub(crate) async fn report(client: SchemaClient<'_>) -> SqlResult<DatabaseReport
         documents: row.count("documents")?,
         is_synchronous: row.try_get("is_synchronous")?,
         hidden_timeline,
+        missing_features: features.missing(),
         clock: row.at("clock")?,
     })
 }
 
 /// Reads the state.
 pub(crate) async fn status(client: SchemaClient<'_>) -> SqlResult<DatabaseStatus> {
-    let rows = client.query(&statement(STATUS), &[&HotTable::ALL.map(HotTable::name).to_vec()]).await?;
-    let is_synchronous = rows.first().map_or(Ok(false), |row| row.try_get("is_synchronous"))?;
-    let tables = rows.iter().filter_map(|row| table_rows(row).transpose()).collect::<Result<_, _>>()?;
-    Ok(DatabaseStatus { is_synchronous, tables })
+    let is_synchronous = client.query_one(&statement(STATUS), &[]).await?.try_get("is_synchronous")?;
+    let mut status = DatabaseStatus { is_synchronous, tables: Vec::new() };
+    if client.features.has_statistics {
+        let rows = client.query(STATISTICS, &[&HotTable::ALL.map(HotTable::name).to_vec()]).await?;
+        status.tables =
+            rows.iter().filter_map(|row| table_rows(row).transpose()).collect::<Result<_, _>>()?;
+    }
+    Ok(status)
 }
 
 fn table_rows(row: &Row) -> SqlResult<Option<TableRows>> {

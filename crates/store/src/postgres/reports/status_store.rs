@@ -56,7 +56,7 @@ DELETE FROM {schema}.status_minutes WHERE minute IN (
     SELECT minute FROM {schema}.status_minutes
     WHERE minute < (SELECT (day - date '1970-01-01' + 1 - $1::int4)::int8 * $2 FROM {schema}.calendar)
       AND minute > (SELECT min(minute) FROM {schema}.status_minutes)
-    ORDER BY minute LIMIT $3)";
+    ORDER BY minute LIMIT $3 FOR UPDATE SKIP LOCKED)";
 
 const KEPT: i32 = STATUS_DAYS_KEPT.cast_signed();
 const OF_A_DAY: i64 = DAY_MINUTES.cast_signed();

@@ -183,7 +183,7 @@ COMMENT ON COLUMN {schema}.documents.has_failed IS 'the last fetch failed';
 COMMENT ON COLUMN {schema}.documents.published IS 'number of the claim that published the content; 0 without one';
 COMMENT ON COLUMN {schema}.documents.confirmed IS 'when the backend last confirmed the content';
 
-CREATE UNLOGGED TABLE {schema}.document_contents (
+CREATE {unlogged} TABLE {schema}.document_contents (
     scope   text COLLATE "C" NOT NULL,
     name    text COLLATE "C" NOT NULL,
     number  bigint NOT NULL,

@@ -1,6 +1,9 @@
 //! Creates and upgrades the tables, and decides whether this program can use them. The steps are in `steps`.
 
+use tokio_postgres::error::SqlState;
+
 use crate::postgres::connection::database_connection::RoleName;
+use crate::postgres::connection::engine_features::is_refusal;
 use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
 use crate::postgres::schema::steps::STEPS;
 
@@ -14,6 +17,9 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.applications, {schema}.keys, {s
     {schema}.owner_sessions, {schema}.mail_queue, {schema}.closed_applications, {schema}.grace_shares TO {role};
 GRANT SELECT, UPDATE ON {schema}.calendar, {schema}.site TO {role};
 GRANT SELECT, INSERT ON {schema}.audit, {schema}.status_messages TO {role}";
+
+/// Number of further attempts: without unlogged tables, and after another program created the tables.
+const REPEATS: u32 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SchemaFormat {
@@ -62,15 +68,35 @@ pub enum TablesChange {
     Missing,
 }
 
-/// Creates or upgrades the tables, and grants `role` its rights, in a transaction. Several programs may do it concurrently.
+/// The errors if another program has created the tables meanwhile.
+const CREATED: [SqlState; 3] =
+    [SqlState::UNIQUE_VIOLATION, SqlState::DUPLICATE_SCHEMA, SqlState::DUPLICATE_TABLE];
+
+/// Creates or upgrades the tables, and grants `role` its rights, in a transaction. Several programs may do it concurrently:
+/// upgrades lock the row of `site`, and of several creations one succeeds, for which the others wait.
 pub(crate) async fn change(
+    mut client: SchemaClient<'_>,
+    work: TablesWork,
+    role: Option<&RoleName>,
+) -> SqlResult<TablesChange> {
+    for _ in 0..REPEATS {
+        match attempt(client, work, role).await {
+            Err(error) if is_refusal(&error) => client.features.lacks_unlogged_tables = true,
+            Err(error) if error.code().is_some_and(|code| CREATED.contains(code)) => {}
+            done => return done,
+        }
+        client.batch_execute("ROLLBACK; BEGIN").await?;
+    }
+    attempt(client, work, role).await
+}
+
+async fn attempt(
     client: SchemaClient<'_>,
     work: TablesWork,
     role: Option<&RoleName>,
 ) -> SqlResult<TablesChange> {
-    client.execute("SELECT pg_advisory_xact_lock(hashtext($1))", &[&"scoregate schema"]).await?;
     let newest = i32::try_from(STEPS.len()).unwrap_or(i32::MAX);
-    let found = format(client).await?.map(|format| format.applied);
+    let found = format(client, " FOR UPDATE").await?.map(|format| format.applied);
     let (missing, change) = match (work, found) {
         (TablesWork::Upgrade, None) => return Ok(TablesChange::Missing),
         (TablesWork::Create, None) => {
@@ -93,7 +119,7 @@ pub(crate) async fn change(
 
 /// Compares the tables with the steps that this program knows.
 pub(crate) async fn state(client: SchemaClient<'_>) -> SqlResult<SchemaState> {
-    Ok(SchemaState::of(format(client).await?))
+    Ok(SchemaState::of(format(client, "").await?))
 }
 
 impl SchemaState {
@@ -123,12 +149,13 @@ impl SchemaState {
     }
 }
 
-async fn format(client: SchemaClient<'_>) -> SqlResult<Option<SchemaFormat>> {
+async fn format(client: SchemaClient<'_>, lock: &str) -> SqlResult<Option<SchemaFormat>> {
     let name = client.schema.statement("{schema}.site");
     if client.query_opt("SELECT 1 WHERE to_regclass($1) IS NOT NULL", &[&name]).await?.is_none() {
         return Ok(None);
     }
-    let found = client.query_opt("SELECT format, compatible_from FROM {schema}.site", &[]).await?;
+    let select = format!("SELECT format, compatible_from FROM {{schema}}.site{lock}");
+    let found = client.query_opt(&select, &[]).await?;
     found
         .map(|row| Ok(SchemaFormat { applied: row.try_get(0)?, compatible_from: row.try_get(1)? }))
         .transpose()

@@ -14,7 +14,7 @@ FROM PUBLIC;
 CREATE ROLE managed LOGIN;
 GRANT CREATE ON DATABASE {database} TO managed";
 
-async fn execute(config: &DatabaseConfig, statement: &str) {
+pub(super) async fn execute(config: &DatabaseConfig, statement: &str) {
     let owner = DatabaseLink::new(Arc::new(config.clone()), Clock::system());
     let work = async |client: SchemaClient<'_>| client.batch_execute(statement).await;
     owner.run("prepare a test", work).await.unwrap();
@@ -34,14 +34,6 @@ async fn managed() -> DatabaseConfig {
     config.server.user("managed");
     config
 }
-
-async fn fresh_store() -> ((), PostgresStore) {
-    let config = managed().await;
-    create_tables(config.clone()).await;
-    ((), PostgresStore::open_with(config, Clock::system(), true).await.unwrap())
-}
-
-conformance::run_with!(fresh_store, "postgresql");
 
 /// A store of this data directory.
 fn store(config: &DatabaseConfig, directory: &Path) -> PostgresStore {

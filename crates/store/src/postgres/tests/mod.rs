@@ -9,6 +9,7 @@ mod documents;
 mod grace_step;
 mod hidden_history;
 mod minutes;
+mod missing_features;
 mod outdated;
 #[path = "../../../../../tests/servers/postgres.rs"]
 mod postgres;

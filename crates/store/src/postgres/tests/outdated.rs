@@ -63,15 +63,39 @@ async fn minute_pools_are_deleted_after_an_hour_without_use() {
 }
 
 #[tokio::test]
-async fn one_gateway_at_a_time_deletes_outdated_records() {
+async fn an_outdated_record_that_another_gateway_deletes_is_skipped() {
     needs!("postgresql");
     let store = fresh().await;
     let other = PostgresStore::open_with((*store.config).clone(), Clock::system(), true).await.unwrap();
-    execute(&store, "INSERT INTO {schema}.minute_pools VALUES ('idle', 60, 0, 0)").await;
-    execute(&other, "BEGIN; SELECT pg_advisory_xact_lock(hashtext('{schema} outdated records'))").await;
-    assert_eq!(store.delete_outdated().await.unwrap(), 0);
-    execute(&other, "COMMIT").await;
-    assert_eq!(store.delete_outdated().await.unwrap(), 1);
+    granted(&store, report(created(&store).await, 1, NodeTotals::default(), 5)).await;
+    execute(
+        &store,
+        "INSERT INTO {schema}.ledger_days (day, application, granted)
+         SELECT date '2025-11-21' - 35, 'app_' || n, 1 FROM generate_series(1, 5) n;
+         INSERT INTO {schema}.ledger_nodes SELECT day, application, 7, 1, 0, 0, 0 FROM {schema}.ledger_days
+         WHERE day < '2025-11-01';
+         INSERT INTO {schema}.status_minutes VALUES (1, true, true), (2, true, true), (3, true, true)",
+    )
+    .await;
+    execute(
+        &other,
+        "BEGIN; DELETE FROM {schema}.ledger_days WHERE application = 'app_3';
+         DELETE FROM {schema}.ledger_nodes WHERE application IN ('app_1', 'app_2');
+         DELETE FROM {schema}.status_minutes WHERE minute = 2",
+    )
+    .await;
+    assert_eq!(store.delete_outdated().await.unwrap(), 4 + 3 + 1);
+    execute(&other, "ROLLBACK").await;
+    assert_eq!(store.delete_outdated().await.unwrap(), 1 + 2 + 1);
+}
+
+#[tokio::test]
+async fn a_change_does_not_wait_for_reports_of_gateways() {
+    needs!("postgresql");
+    let store = fresh().await;
+    let other = PostgresStore::open_with((*store.config).clone(), Clock::system(), true).await.unwrap();
+    execute(&other, "BEGIN; SELECT FROM {schema}.site FOR KEY SHARE").await;
+    created(&store).await;
 }
 
 #[tokio::test]
@@ -100,7 +124,7 @@ async fn requests_are_not_merged_while_a_gateway_reports() {
     granted(&store, report(created(&store).await, 1, NodeTotals::default(), 5)).await;
     let row = "(date '2025-11-21' - 3, 'app_1', 'models', 'ok', 1, 7)";
     execute(&store, &format!("INSERT INTO {{schema}}.request_nodes VALUES {row}")).await;
-    execute(&other, "BEGIN; SELECT pg_advisory_xact_lock_shared(hashtext('{schema} requests'))").await;
+    execute(&other, "BEGIN; SELECT FROM {schema}.site FOR KEY SHARE").await;
     assert_eq!(store.delete_outdated().await.unwrap(), 0);
     execute(&other, "COMMIT").await;
     assert_eq!(store.delete_outdated().await.unwrap(), 1);
@@ -116,7 +140,7 @@ async fn usage_is_not_merged_while_a_gateway_reports() {
     let other = PostgresStore::open_with((*store.config).clone(), Clock::system(), true).await.unwrap();
     granted(&store, report(created(&store).await, 1, NodeTotals::default(), 5)).await;
     execute(&store, "INSERT INTO {schema}.usage_nodes VALUES (date '2025-11-21' - 3, 'app_1', 1, 7)").await;
-    execute(&other, "BEGIN; SELECT pg_advisory_xact_lock_shared(hashtext('{schema} usage'))").await;
+    execute(&other, "BEGIN; SELECT FROM {schema}.site FOR KEY SHARE").await;
     assert_eq!(store.delete_outdated().await.unwrap(), 0);
     execute(&other, "COMMIT").await;
     assert_eq!(store.delete_outdated().await.unwrap(), 1);

@@ -1,27 +1,32 @@
-//! Gateways on a database that refuses the control functions, as some managed services do.
+//! Gateways on a database without what managed services and other engines with PostgreSQL's protocol may lack.
 
 use super::mail::sql;
 use super::*;
+use crate::postgres::REMOVE_FEATURES;
 
 const SETTINGS: [&str; 1] = ["fsync=off"];
 const HIDDEN: &str = "does not disclose its timeline";
 
 #[test]
-fn gateways_share_a_database_that_does_not_disclose_its_timeline() {
+fn gateways_share_a_database_without_the_features_that_other_engines_may_lack() {
     needs!("postgresql");
     let mut server = PostgresServer::start(&SETTINGS);
     let (url, schema) = (server.url(), new_schema());
     let owner = Site { url: url.clone(), schema: schema.clone() };
-    sql(
-        &owner,
-        "REVOKE EXECUTE ON FUNCTION pg_control_system(), pg_control_checkpoint(), pg_current_wal_lsn(), \
-         pg_walfile_name(pg_lsn) FROM PUBLIC; CREATE ROLE managed LOGIN; GRANT CREATE ON DATABASE postgres TO managed",
-    );
-    let site = Site { url: url.replace("owner@", "managed@"), schema };
+    sql(&owner, REMOVE_FEATURES);
+    sql(&owner, "CREATE ROLE tenant LOGIN; GRANT CREATE ON DATABASE postgres TO tenant");
+    let site = Site { url: url.replace("owner@", "tenant@"), schema };
     run_with(&["store", "init"], &site.environment()).with(0);
     let check = run_with(&["store", "check"], &site.environment()).with(0);
     assert!(check.out.contains("timeline           cannot be checked"), "{}", check.out);
-    assert!(check.err.contains(HIDDEN), "{}", check.err);
+    for effect in [
+        HIDDEN,
+        "has no notifications, or this role may not use them: changes and documents of other gateways arrive within",
+        "has no statistics of tables, or this role may not use them: scoregate_store_live_rows and",
+        "has no unlogged tables, or this role may not use them: contents of documents are in the write-ahead log",
+    ] {
+        assert!(check.err.contains(effect), "{effect}: {}", check.err);
+    }
 
     let gateways = [site.gateway(), site.gateway()];
     within_one_day(|| {
@@ -47,7 +52,10 @@ fn gateways_share_a_database_that_does_not_disclose_its_timeline() {
     for gateway in &gateways {
         gateway.reaches_within(&key, 200, 60);
     }
-    for SiteGateway { program, .. } in gateways {
+    for SiteGateway { program, side, .. } in gateways {
+        until(|| probe(side, "/metrics").1.contains("\nscoregate_store_standby_missing 1\n"));
+        let metrics = probe(side, "/metrics").1;
+        assert!(!metrics.contains("\nscoregate_store_dead_rows{"), "{metrics}");
         let output = program.stop().with(0);
         assert_eq!(output.err.matches(HIDDEN).count(), 1, "{}", output.err);
     }
