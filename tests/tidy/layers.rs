@@ -167,6 +167,18 @@ fn named_engines(all: &[File]) -> Vec<String> {
     findings
 }
 
+/// What `optional_sql` looks for.
+const OPTIONAL_SQL: [&str; 8] = [
+    "pg_control_",
+    "pg_walfile_name",
+    "pg_current_wal",
+    "pg_stat_",
+    "pg_notify",
+    "LISTEN ",
+    "UNLOGGED",
+    "advisory",
+];
+
 /// Names in [`ENGINES`] that no file of their module defines, and files that may name an engine but do not exist.
 fn unknown_engines(all: &[File]) -> Vec<String> {
     let mut findings = Vec::new();
@@ -181,6 +193,21 @@ fn unknown_engines(all: &[File]) -> Vec<String> {
         }
         let is_missing = |path: &&&str| !all.iter().any(|file| file.path == ***path);
         findings.extend(others.iter().filter(is_missing).map(|path| format!("{path}: no such file")));
+    }
+    findings
+}
+
+/// Parts of statements that other engines with PostgreSQL's protocol may lack, outside the one file for them.
+fn optional_sql(all: &[File]) -> Vec<String> {
+    let is_engine = |file: &&File| {
+        file.path.starts_with("crates/store/src/postgres/") && !file.path.ends_with("/engine_features.rs")
+    };
+    let mut findings = Vec::new();
+    for file in sources(all).filter(is_engine) {
+        let code = code(&file.text);
+        findings.extend(OPTIONAL_SQL.iter().filter(|part| code.contains(**part)).map(|part| {
+            format!("{}: `{part}` has a weaker form and belongs to engine_features.rs", file.path)
+        }));
     }
     findings
 }
@@ -231,6 +258,14 @@ fn every_engine_that_may_not_be_named_exists() {
 #[test]
 fn each_foreign_crate_stays_in_its_room() {
     none(&crates_out_of_room(&tree()));
+}
+
+#[test]
+fn statements_that_other_engines_may_lack_are_in_one_file() {
+    none(&optional_sql(&tree()));
+    let planted = |path| File::planted(path, "const LOCK: &str = \"SELECT pg_advisory_xact_lock(1)\";");
+    found(&optional_sql(&[planted("crates/store/src/postgres/keys/audit.rs")]), 1, "advisory");
+    none(&optional_sql(&[planted("crates/store/src/postgres/connection/engine_features.rs")]));
 }
 
 #[test]

@@ -47,8 +47,10 @@ const REFUSALS: [SqlState; 5] = [
 pub(crate) struct EngineFeatures {
     pub(crate) has_notifications: bool,
     pub(crate) has_statistics: bool,
-    /// Set once the server has refused to create one.
-    pub(crate) lacks_unlogged_tables: bool,
+    /// The keyword of unlogged tables; empty once the server has refused to create one.
+    pub(crate) unlogged: &'static str,
+    /// Set once the server has refused to disclose its timeline.
+    pub(crate) hides_timeline: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,15 +61,6 @@ pub(crate) enum ServerHistory {
     Hidden(String),
 }
 
-/// How the change feed recognizes another server, whose changes may have the same numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum HistoryForm {
-    /// By its timeline.
-    Timeline,
-    /// By the start of its processes: each restart counts as another server.
-    ServerStart,
-}
-
 impl EngineFeatures {
     pub(crate) async fn read(client: &Client) -> Result<Self, tokio_postgres::Error> {
         let row = match client.query_typed_one(FEATURES, &[]).await {
@@ -75,14 +68,19 @@ impl EngineFeatures {
             row => row?,
         };
         let (has_notifications, has_statistics) = (row.try_get("notifications")?, row.try_get("statistics")?);
-        Ok(Self { has_notifications, has_statistics, ..Self::default() })
+        Ok(Self { has_notifications, has_statistics, unlogged: "UNLOGGED", hides_timeline: false })
     }
 
-    /// A statement in the form for this server. Without notifications `{notify}` is a function without an effect.
+    /// A statement in the form for this server. Without notifications `{notify}` is a function without an effect. `{history}` is
+    /// the history of the server, to be compared for equality only.
     pub(crate) fn statement(self, text: &str) -> String {
         let notify = if self.has_notifications { "pg_notify" } else { "concat" };
-        let unlogged = if self.lacks_unlogged_tables { "" } else { "UNLOGGED" };
-        text.replace("{notify}", notify).replace("{unlogged}", unlogged)
+        let history = if self.hides_timeline {
+            "'start-' || extract(epoch FROM pg_postmaster_start_time())::text"
+        } else {
+            "(SELECT timeline_id::text FROM pg_control_checkpoint())"
+        };
+        text.replace("{notify}", notify).replace("{unlogged}", self.unlogged).replace("{history}", history)
     }
 
     /// Each missing feature, and the effect of its weaker form.
@@ -94,7 +92,7 @@ impl EngineFeatures {
         let features = [
             (self.has_notifications, ("notifications", notifications)),
             (self.has_statistics, ("statistics of tables", statistics)),
-            (!self.lacks_unlogged_tables, ("unlogged tables", unlogged)),
+            (!self.unlogged.is_empty(), ("unlogged tables", unlogged)),
         ];
         features.into_iter().filter(|(has_it, _)| !has_it).map(|(_, feature)| feature).collect()
     }
@@ -112,16 +110,6 @@ impl ServerHistory {
         };
         let timeline = u32::try_from(row.try_get::<_, i64>("timeline")?).unwrap_or(0);
         Ok(Self::Disclosed { system: row.try_get("system")?, timeline })
-    }
-}
-
-impl HistoryForm {
-    /// An expression for the history of a server, to be compared for equality only.
-    pub(crate) fn expression(self) -> &'static str {
-        match self {
-            Self::Timeline => "(SELECT timeline_id::text FROM pg_control_checkpoint())",
-            Self::ServerStart => "'start-' || extract(epoch FROM pg_postmaster_start_time())::text",
-        }
     }
 }
 

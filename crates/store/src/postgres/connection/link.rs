@@ -127,9 +127,9 @@ impl DatabaseLink {
     }
 
     async fn open(&self, server: Config) -> Result<DatabaseConnection, HostFault> {
-        let connection = DatabaseConnection::open(&self.config, server).await?;
+        let mut connection = DatabaseConnection::open(&self.config, server).await?;
         if let Some(check) = &self.check {
-            check.admit(&connection.client, self.clock.mono()).await?;
+            connection.features.hides_timeline = check.admit(&connection.client, self.clock.mono()).await?;
         }
         Ok(connection)
     }

@@ -10,7 +10,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Row};
 
 use crate::postgres::connection::database_connection::SchemaName;
-use crate::postgres::connection::engine_features::{HistoryForm, ServerHistory};
+use crate::postgres::connection::engine_features::ServerHistory;
 use crate::postgres::connection::hosts::HostFault;
 use crate::postgres::connection::seen_timelines::{SeenTimelines, TimelineAge};
 use crate::postgres::schema::tables::{SchemaFormat, SchemaState};
@@ -27,7 +27,7 @@ pub(crate) struct ServerCheck {
     seen: Arc<SeenTimelines>,
     /// The only data set that is accepted.
     data_set: OnceLock<String>,
-    /// A server whose history is hidden was accepted.
+    /// The last accepted server hides its history.
     accepts_hidden: AtomicBool,
     /// The refusal that was logged last, and when.
     logged: Mutex<Option<(String, Mono)>>,
@@ -49,14 +49,8 @@ impl ServerCheck {
         self.data_set.get_or_init(|| data_set.to_owned());
     }
 
-    /// How the change feed recognizes another server.
-    pub(crate) fn history_form(&self) -> HistoryForm {
-        let is_hidden = self.accepts_hidden.load(Ordering::Acquire);
-        if is_hidden { HistoryForm::ServerStart } else { HistoryForm::Timeline }
-    }
-
-    /// Returns an error if the server must not be used.
-    pub(crate) async fn admit(&self, client: &Client, now: Mono) -> Result<(), HostFault> {
+    /// Returns an error if the server must not be used, or whether it hides its timeline.
+    pub(crate) async fn admit(&self, client: &Client, now: Mono) -> Result<bool, HostFault> {
         // Polled together, so both are sent before the first answer.
         let (site, history) =
             tokio::join!(client.query_typed_opt(&self.site, &[]), ServerHistory::read(client));
@@ -71,7 +65,7 @@ impl ServerCheck {
         &self,
         site: Result<Option<Row>, tokio_postgres::Error>,
         history: Result<ServerHistory, tokio_postgres::Error>,
-    ) -> Result<(), HostFault> {
+    ) -> Result<bool, HostFault> {
         let site = match site {
             Err(error) if is_missing(&error) => None,
             site => site?,
@@ -94,9 +88,9 @@ impl ServerCheck {
             ServerHistory::Disclosed { system, timeline } => {
                 self.compare(&system, timeline).await?;
                 self.accepts_hidden.store(false, Ordering::Release);
-                Ok(())
+                Ok(false)
             }
-            ServerHistory::Hidden(reason) => self.accept_hidden(&reason),
+            ServerHistory::Hidden(reason) => self.accept_hidden(&reason).map(|()| true),
         }
     }
 

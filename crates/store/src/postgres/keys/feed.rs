@@ -3,7 +3,6 @@
 //! A position is the number of an audit record, the identity of the data set, and the history of the server, which
 //! changes with every failover: a server that lost changes may assign their numbers again.
 
-use crate::postgres::connection::engine_features::HistoryForm;
 use crate::postgres::connection::schema_client::{RowColumns as _, SchemaClient, SqlResult, stored};
 use crate::{ChangedApplications, FeedPosition};
 use scoregate_base::clock::Wall;
@@ -25,20 +24,18 @@ LEFT JOIN (
 ORDER BY a.number";
 
 /// The position of the last change.
-pub(crate) async fn position(client: SchemaClient<'_>, form: HistoryForm) -> SqlResult<FeedPosition> {
-    let row = client.query_one(&POSITION.replace("{history}", form.expression()), &[]).await?;
+pub(crate) async fn position(client: SchemaClient<'_>) -> SqlResult<FeedPosition> {
+    let row = client.query_one(POSITION, &[]).await?;
     Ok(FeedPosition { source: row.try_get("source")?, number: row.count("number")? })
 }
 
 /// Up to `limit` applications that changed after a position, in the order of their last changes.
 pub(crate) async fn changed(
     client: SchemaClient<'_>,
-    form: HistoryForm,
     after: &FeedPosition,
     limit: usize,
 ) -> SqlResult<ChangedApplications> {
-    let statement = CHANGED.replace("{history}", form.expression());
-    let rows = client.query(&statement, &[&stored(after.number), &stored(limit)]).await?;
+    let rows = client.query(CHANGED, &[&stored(after.number), &stored(limit)]).await?;
     let mut changed = ChangedApplications { reached: after.clone(), ..ChangedApplications::default() };
     for row in &rows {
         changed.reached.source = row.try_get("source")?;

@@ -57,16 +57,11 @@ impl KeyStore for PostgresStore {
 
 impl ChangeFeed for PostgresStore {
     fn position(&self) -> StoreFuture<'_, FeedPosition> {
-        Box::pin(
-            self.connection
-                .run(FEED, async move |client| feed::position(client, self.check.history_form()).await),
-        )
+        Box::pin(self.connection.run(FEED, async |client| feed::position(client).await))
     }
 
     fn changed_after(&self, after: FeedPosition, limit: usize) -> StoreFuture<'_, ChangedApplications> {
-        Box::pin(self.connection.run(FEED, async move |client| {
-            feed::changed(client, self.check.history_form(), &after, limit).await
-        }))
+        Box::pin(self.connection.run(FEED, async move |client| feed::changed(client, &after, limit).await))
     }
 
     fn changed(&self) -> StoreFuture<'_, ()> {

@@ -59,7 +59,7 @@ SELECT current_setting('server_version') AS server,
        (SELECT count(*) FROM {schema}.audit) AS audit,
        (SELECT count(*) FROM {schema}.documents) AS documents,
        {is_synchronous} AS is_synchronous,
-       (SELECT relpersistence <> 'u' FROM pg_class WHERE oid = to_regclass('{schema}.document_contents')) AS is_logged,
+       (SELECT relpersistence = 'u' FROM pg_class WHERE oid = to_regclass('{schema}.document_contents')) AS is_unlogged,
        n.at AS clock
 FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS at) n
 LEFT JOIN {schema}.keys k ON true
@@ -73,7 +73,8 @@ pub(crate) async fn report(client: SchemaClient<'_>) -> SqlResult<DatabaseReport
         ServerHistory::Hidden(reason) => Some(reason),
         ServerHistory::Disclosed { .. } => None,
     };
-    let features = EngineFeatures { lacks_unlogged_tables: row.try_get("is_logged")?, ..client.features };
+    let unlogged = if row.try_get("is_unlogged")? { client.features.unlogged } else { "" };
+    let features = EngineFeatures { unlogged, ..client.features };
     Ok(DatabaseReport {
         server: row.try_get("server")?,
         format: u32::try_from(row.try_get::<_, i32>("format")?).unwrap_or(0),

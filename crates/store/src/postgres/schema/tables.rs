@@ -1,7 +1,5 @@
 //! Creates and upgrades the tables, and decides whether this program can use them. The steps are in `steps`.
 
-use tokio_postgres::error::SqlState;
-
 use crate::postgres::connection::database_connection::RoleName;
 use crate::postgres::connection::engine_features::is_refusal;
 use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
@@ -68,10 +66,6 @@ pub enum TablesChange {
     Missing,
 }
 
-/// The errors if another program has created the tables meanwhile.
-const CREATED: [SqlState; 3] =
-    [SqlState::UNIQUE_VIOLATION, SqlState::DUPLICATE_SCHEMA, SqlState::DUPLICATE_TABLE];
-
 /// Creates or upgrades the tables, and grants `role` its rights, in a transaction. Several programs may do it concurrently:
 /// upgrades lock the row of `site`, and of several creations one succeeds, for which the others wait.
 pub(crate) async fn change(
@@ -81,8 +75,9 @@ pub(crate) async fn change(
 ) -> SqlResult<TablesChange> {
     for _ in 0..REPEATS {
         match attempt(client, work, role).await {
-            Err(error) if is_refusal(&error) => client.features.lacks_unlogged_tables = true,
-            Err(error) if error.code().is_some_and(|code| CREATED.contains(code)) => {}
+            Err(error) if is_refusal(&error) => client.features.unlogged = "",
+            // Another program may have created them meanwhile.
+            Err(error) if error.as_db_error().is_some() => {}
             done => return done,
         }
         client.batch_execute("ROLLBACK; BEGIN").await?;

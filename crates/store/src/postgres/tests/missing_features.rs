@@ -49,7 +49,7 @@ async fn a_report_names_each_missing_feature() {
 #[tokio::test]
 async fn the_state_of_a_database_without_statistics_has_no_rows() {
     needs!("postgresql");
-    let (_, store) = fresh_store().await;
+    let ((), store) = fresh_store().await;
     let status = store.database_status().await.unwrap().unwrap();
     assert_eq!((status.is_synchronous, status.tables), (false, Vec::new()));
 }
