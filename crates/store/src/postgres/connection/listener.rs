@@ -14,10 +14,9 @@ use crate::postgres::connection::database_connection::{
 use crate::postgres::connection::hosts::DatabaseHosts;
 use scoregate_base::clock::Clock;
 
-/// Delay before a lost connection is replaced. Meanwhile the feed is read at its usual interval.
+/// Delay before a lost connection is replaced, and interval between hints about documents if the server has no notifications.
+/// The feed is read at its usual interval.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
-/// Interval between hints about documents if the server has no notifications.
-const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Listens until it is dropped.
 pub(crate) struct ChangeListener {
@@ -99,7 +98,7 @@ async fn listen(config: DatabaseConfig, clock: Clock, hints: Arc<ListenerHints>)
                 // Nothing before it was notified.
                 hints.all();
                 let interval =
-                    if connection.features.has_notifications { Duration::MAX } else { POLL_INTERVAL };
+                    if connection.features.has_notifications { Duration::MAX } else { RETRY_DELAY };
                 let mut closed = Box::pin(connection.closed());
                 while clock.within(interval, &mut closed).await.is_err() {
                     hints.documents.send_replace(());

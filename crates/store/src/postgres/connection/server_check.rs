@@ -27,7 +27,7 @@ pub(crate) struct ServerCheck {
     seen: Arc<SeenTimelines>,
     /// The only data set that is accepted.
     data_set: OnceLock<String>,
-    /// The last accepted server hides its history.
+    /// A server whose history is hidden was accepted, and logged.
     accepts_hidden: AtomicBool,
     /// The refusal that was logged last, and when.
     logged: Mutex<Option<(String, Mono)>>,
@@ -86,9 +86,7 @@ impl ServerCheck {
         }
         match history? {
             ServerHistory::Disclosed { system, timeline } => {
-                self.compare(&system, timeline).await?;
-                self.accepts_hidden.store(false, Ordering::Release);
-                Ok(false)
+                self.compare(&system, timeline).await.map(|()| false)
             }
             ServerHistory::Hidden(reason) => self.accept_hidden(&reason).map(|()| true),
         }
