@@ -21,14 +21,15 @@ pub(crate) const REMOVE_FEATURES: &str = "
 SET allow_system_table_mods = on;
 DELETE FROM pg_proc WHERE proname ~ 'advisory' OR proname IN ('pg_control_system', 'pg_control_checkpoint',
     'pg_current_wal_lsn', 'pg_walfile_name', 'pg_notify');
-DROP VIEW pg_stat_user_tables;
-CREATE FUNCTION refuse_unlogged_tables() RETURNS event_trigger LANGUAGE plpgsql AS $$
+DROP VIEW IF EXISTS pg_stat_user_tables;
+CREATE OR REPLACE FUNCTION refuse_unlogged_tables() RETURNS event_trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF EXISTS (SELECT FROM pg_event_trigger_ddl_commands() d JOIN pg_class c ON c.oid = d.objid
                WHERE c.relpersistence = 'u') THEN
         RAISE feature_not_supported USING MESSAGE = 'no unlogged tables';
     END IF;
 END $$;
+DROP EVENT TRIGGER IF EXISTS refuse_unlogged_tables;
 CREATE EVENT TRIGGER refuse_unlogged_tables ON ddl_command_end EXECUTE FUNCTION refuse_unlogged_tables();";
 
 pub(crate) struct PostgresServer {
