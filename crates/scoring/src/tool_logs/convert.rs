@@ -83,7 +83,7 @@ pub(super) fn convert(
     evaluation: &Evaluation,
     mapping: &LogMapping,
 ) -> Result<MappedRuns, LogProblem> {
-    let (task, model) = (mapping.task(&evaluation.task)?, mapping.model(&evaluation.model)?);
+    let (task, model) = mapping.entries(&evaluation.task, &evaluation.model)?;
     let mut converted = MappedRuns {
         task: evaluation.task.clone(),
         model: evaluation.model.clone(),
@@ -155,6 +155,15 @@ impl MappedRuns {
         if trials.is_empty() {
             let problem = format!("all samples of the task {} were declared invalid", evaluation.task);
             return Err(LogProblem::skipped(problem));
+        }
+        let harness = self.failed.get(&RunFailure::Harness).copied().unwrap_or_default();
+        if harness * 2 > trials.len() as u64 {
+            return Err(LogProblem::skipped(format!(
+                "the evaluation of {} is unfinished: {harness} of {} samples failed in the harness, and the others alone \
+                 would be a biased selection; complete it and import the new log",
+                evaluation.task,
+                trials.len()
+            )));
         }
         let has = |measured: fn(&TrialLine<'_>) -> bool| trials.iter().any(measured);
         if self.scored > 0 && !has(|trial| trial.latency_ms.is_some()) {

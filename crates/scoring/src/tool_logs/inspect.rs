@@ -144,8 +144,7 @@ fn read_eval(archive: &EvalArchive, mapping: &LogMapping) -> Result<Evaluation, 
 
 /// Whether the evaluation is to be imported.
 fn check(status: &str, spec: &InspectSpec, mapping: &LogMapping) -> Result<(), LogProblem> {
-    mapping.task(&spec.task)?;
-    mapping.model(&spec.model)?;
+    mapping.entries(&spec.task, &spec.model)?;
     let unfinished = match status {
         "success" => return Ok(()),
         "started" => "was not finished",

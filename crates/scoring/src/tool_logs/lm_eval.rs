@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use scoregate_base::clock::Wall;
 
-use super::evaluation::{EvaluatedSample, Evaluation, LogProblem, MOST_SAMPLES, SampleOutcome};
+use super::evaluation::{EvaluatedSample, Evaluation, LogProblem, LogVerdict, MOST_SAMPLES, SampleOutcome};
 use super::mapping::{LogMapping, TaskMapping};
 use super::python_json::{LimitedMap, json_values, read_json};
 use super::score::LoggedScore;
@@ -73,9 +73,14 @@ pub(super) fn read(path: &Path, mapping: &LogMapping) -> Vec<Result<Evaluation, 
     let tasks = log.results.configs.0.keys();
     tasks
         .map(|task| {
-            let mapped = mapping.task(task)?;
-            mapping.model(&log.model)?;
-            log.evaluation(task, mapped)
+            let (entries, samples) = (mapping.entries(task, &log.model), log.samples_path(task));
+            match (entries, samples) {
+                (Ok((mapped, _)), Ok(samples)) => log.evaluation(task, mapped, &samples),
+                (Err(entries), Err(samples)) if entries.verdict == LogVerdict::Missing => {
+                    Err(LogProblem::missing(format!("{entries}; {samples}")))
+                }
+                (Err(problem), _) | (_, Err(problem)) => Err(problem),
+            }
         })
         .collect()
 }
@@ -107,10 +112,9 @@ impl<'a> LmLog<'a> {
         Ok(Self { path, model, date, started, results })
     }
 
-    fn evaluation(&self, task: &str, mapped: &TaskMapping) -> Result<Evaluation, LogProblem> {
-        let path = self.samples_path(task)?;
+    fn evaluation(&self, task: &str, mapped: &TaskMapping, path: &Path) -> Result<Evaluation, LogProblem> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let mut by_filter = samples(&path, &name)?;
+        let mut by_filter = samples(path, &name)?;
         if by_filter.is_empty() {
             return Err(LogProblem::invalid(name, "has no samples; evaluate again"));
         }

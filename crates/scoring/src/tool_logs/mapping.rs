@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::TestedModel;
 use scoregate_base::routes::ModelId;
 
-use super::evaluation::LogProblem;
+use super::evaluation::{LogProblem, LogVerdict};
 
 /// A parsed mapping file.
 #[derive(Debug)]
@@ -107,6 +107,21 @@ impl LogMapping {
             task.check().map_err(|problem| format!("tasks.{name:?}.axes{problem}"))?;
         }
         Ok(Self { models, tasks: written.tasks, ignored: written.ignored_tasks })
+    }
+
+    /// The entries of a task and a model, or all that are missing.
+    pub(super) fn entries(
+        &self,
+        task: &str,
+        model: &str,
+    ) -> Result<(&TaskMapping, &TestedModel), LogProblem> {
+        match (self.task(task), self.model(model)) {
+            (Ok(task), Ok(model)) => Ok((task, model)),
+            (Err(of_task), Err(of_model)) if of_task.verdict == LogVerdict::Missing => {
+                Err(LogProblem::missing(format!("{of_task}; {of_model}")))
+            }
+            (Err(problem), _) | (_, Err(problem)) => Err(problem),
+        }
     }
 
     /// The entry of a task, unless the task is ignored or has none.

@@ -63,6 +63,9 @@ const KINDS: [(RunFailure, &[&str]); 4] = [
     (RunFailure::Unusable, &["jsondecodeerror", "responsevalidationerror"]),
 ];
 
+/// Parts of the frames of downloads that a provider's client makes for itself, such as that of a tokenizer.
+const DOWNLOADS: [&str; 3] = ["tokeniz", "tiktoken", "file_download"];
+
 impl LoggedException {
     /// The reason of the failure.
     pub(super) fn failure(&self) -> RunFailure {
@@ -82,7 +85,14 @@ impl LoggedException {
             let separators = [of.to_owned(), of.replace('/', "\\")];
             separators.iter().any(|frame| self.traceback.contains(frame.as_str()))
         };
-        has_frame("inspect_ai/model/") && (has_frame("inspect_ai/solver/") || has_frame("inspect_ai/agent/"))
+        let is_download =
+            self.traceback.lines().filter(|line| line.trim_start().starts_with("File ")).any(|line| {
+                let line = line.to_lowercase();
+                DOWNLOADS.iter().any(|part| line.contains(part))
+            });
+        !is_download
+            && has_frame("inspect_ai/model/")
+            && (has_frame("inspect_ai/solver/") || has_frame("inspect_ai/agent/"))
     }
 }
 
@@ -113,6 +123,8 @@ mod tests {
         for (message, last, expected) in rows {
             assert_eq!(failure(message, last, request), expected, "{message}");
             assert_eq!(failure(message, last, windows), expected, "{message}");
+            let download = format!("{request}\n  File \"/v/tiktoken/load.py\"");
+            assert_eq!(failure(message, last, &download), RunFailure::Harness, "{message}");
             // In a tool, a scorer or a grading model.
             for frames in
                 ["", "File \"/v/inspect_ai/solver/_plan.py\"", "File \"/v/inspect_ai/model/_model.py\""]

@@ -90,6 +90,13 @@ fn results_without_their_samples_are_missing() {
     let found = read_echoes(&path).unwrap_err();
     assert!(found.contains("has no \"samples_echoes_2026-11-24.jsonl\" beside the results"), "{found}");
     assert!(found.contains("evaluate with `--log_samples`"), "{found}");
+    let read = read_log(EvaluationTool::LmEval, &path, &LogMapping::parse("").unwrap());
+    let all = read.last().unwrap().as_ref().unwrap_err().to_string();
+    for missing in
+        ["no [tasks.\"echoes\"]", "no [models.\"meridian/atlas-4\"]", "evaluate with `--log_samples`"]
+    {
+        assert!(all.contains(missing), "{missing}: {all}");
+    }
     // A task's name does not lead to another directory.
     std::fs::create_dir(directory.path().join("samples_x")).unwrap();
     std::fs::write(directory.path().join("y_2026-11-24.jsonl"), "").unwrap();

@@ -141,6 +141,24 @@ fn a_metric_that_is_better_when_lower_needs_a_reversed_scale() {
 }
 
 #[test]
+fn an_evaluation_that_failed_mostly_in_the_harness_is_unfinished() {
+    let mut evaluation = evaluation(vec![LoggedScore::Number(1.0); 20]);
+    for sample in evaluation.samples.iter_mut().skip(10) {
+        sample.outcome = SampleOutcome::Failed(RunFailure::Harness);
+    }
+    assert_eq!(converted(&evaluation, &mapping("{}", "")).unwrap().scored, 10);
+    for sample in evaluation.samples.iter_mut().skip(1) {
+        sample.outcome = SampleOutcome::Failed(RunFailure::Harness);
+    }
+    let skipped = converted(&evaluation, &mapping("{}", "")).unwrap_err();
+    assert!(skipped.contains("is unfinished: 19 of 20 samples failed in the harness"), "{skipped}");
+    for sample in evaluation.samples.iter_mut().skip(1) {
+        sample.outcome = SampleOutcome::Failed(RunFailure::Timeout);
+    }
+    assert_eq!(converted(&evaluation, &mapping("{}", "")).unwrap().failed[&RunFailure::Timeout], 19);
+}
+
+#[test]
 fn invalidated_samples_are_left_out_and_unusable_responses_count() {
     let mut evaluation = evaluation([
         LoggedScore::Number(1.0),
