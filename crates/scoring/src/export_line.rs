@@ -1,4 +1,4 @@
-//! The lines of an export: runs, then what was withdrawn, then the records of incidents.
+//! The lines of an export: the suite table, runs, then what was withdrawn, then the records of incidents.
 
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::ModelId;
@@ -9,6 +9,8 @@ use super::run::{BadRun, IdentifiedRun, SuiteTable, Withdrawal};
 /// A line of an export.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExportLine {
+    /// The suite table, by which the lines after it are validated.
+    Suites(SuiteTable),
     /// A run.
     Run(IdentifiedRun),
     /// A withdrawn run.
@@ -23,7 +25,9 @@ impl ExportLine {
     /// Parses a line; `now` limits its times. Lines of runs never begin with the field of another line.
     pub fn read(line: &str, now: Wall, suites: &SuiteTable) -> Result<Self, BadRun> {
         let fields = line.trim_start().strip_prefix('{').map_or("", str::trim_start);
-        if fields.starts_with("\"withdrawn\"") {
+        if fields.starts_with("\"suites\"") {
+            SuiteTable::read_line(line).map(Self::Suites)
+        } else if fields.starts_with("\"withdrawn\"") {
             Withdrawal::read(line, now).map(Self::Withdrawn)
         } else if fields.starts_with("\"incident\"") {
             IncidentRecord::read(line, now).map(Self::Incident)
@@ -37,6 +41,7 @@ impl ExportLine {
     /// Writes it.
     pub fn write(&self) -> String {
         match self {
+            Self::Suites(table) => table.write_line(),
             Self::Run(record) => record.write(),
             Self::Withdrawn(withdrawal) => withdrawal.write(),
             Self::Incident(record) => record.write(),

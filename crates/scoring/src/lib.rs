@@ -42,7 +42,8 @@ mod tool_logs;
 pub use answer::Answer;
 pub use archive::{
     ARCHIVE_FORMAT, Archive, ArchiveError, ChangeAuthor, ImportEnd, IncidentRetractionError,
-    RefusedRunChange, RunChange, RunChangeError, RunChangeKind, RunInsertion, RunningImport,
+    RefusedRunChange, RunChange, RunChangeError, RunChangeKind, RunChangeObstacle, RunInsertion,
+    RunningImport,
 };
 pub use backend::{Change, Scoring};
 pub use export_line::ExportLine;
@@ -51,8 +52,8 @@ pub use incident_scan::incident::{IncidentRecord, IncidentRetraction, ScanPositi
 pub use lab::simulated_load::simulated_records;
 pub use method::METHOD_VERSION;
 pub use run::{
-    Axis, AxisSet, BadRun, BadSuiteTable, ChangeReason, IdentifiedRun, LONGEST_RUN, MAX_SUITES, MAX_TRIALS,
-    Run, RunFailure, RunId, RunOutcome, Suite, SuiteEntry, SuiteTable, TestedModel, Trial, Withdrawal,
+    Axis, AxisSet, BadRun, ChangeReason, IdentifiedRun, LONGEST_RUN, MAX_SUITES, MAX_TRIALS, Run, RunFailure,
+    RunId, RunOutcome, Suite, SuiteEntry, SuiteTable, TestedModel, Trial, Withdrawal,
 };
 pub use snapshot::RunSource;
 pub use snapshot_updater::{SnapshotUpdater, UpdateRequest, UpdateRequests, UpdateSnapshot};

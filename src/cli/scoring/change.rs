@@ -20,6 +20,7 @@ use scoregate_scoring::{
     SuiteTable,
 };
 
+use super::equal_messages::EqualMessages;
 use super::import::{RunFile, publish};
 
 pub(super) const AFTER_WITHDRAW_HELP: &str = "Example:\n  \
@@ -80,8 +81,8 @@ pub(super) fn withdraw(archive: &Path, data_dir: Option<&Path>, args: WithdrawAr
     let withdraw = |archive: &Archive, author: &ChangeAuthor, now: Wall| {
         archive.withdraw(&ids, author, now).map(|()| RunChangeCounts(vec![("withdrawn", ids.len())]))
     };
-    let report = |refused: &RefusedRunChange| format!("the run {refused}");
-    change(archive, data_dir, reason, json, &withdraw, &report).unwrap_or_else(|error| printer::fault(&error))
+    let place = |refused: &RefusedRunChange| format!("the run {}", refused.id);
+    change(archive, data_dir, reason, json, &withdraw, &place).unwrap_or_else(|error| printer::fault(&error))
 }
 
 pub(super) fn correct(archive: &Path, data_dir: Option<&Path>, args: CorrectArgs) -> Exit {
@@ -92,9 +93,9 @@ pub(super) fn correct(archive: &Path, data_dir: Option<&Path>, args: CorrectArgs
     };
     let (numbers, records) = match read(&file, &suites) {
         Ok(lines) => lines.into_iter().unzip::<u64, IdentifiedRun, Vec<_>, Vec<_>>(),
-        Err(problems) => {
-            for problem in &problems {
-                printer::message(problem);
+        Err(problem) => {
+            if let Some(problem) = problem {
+                printer::message(&problem);
             }
             return printer::input_error("nothing was changed");
         }
@@ -104,11 +105,11 @@ pub(super) fn correct(archive: &Path, data_dir: Option<&Path>, args: CorrectArgs
         let corrected = changed.iter().filter(|is_changed| **is_changed).count();
         Ok(RunChangeCounts(vec![("corrected", corrected), ("unchanged", changed.len() - corrected)]))
     };
-    let report = |refused: &RefusedRunChange| {
+    let place = |refused: &RefusedRunChange| {
         let number = numbers.get(refused.index).copied().unwrap_or_default();
-        format!("{}:{number}: id: {refused}", name(&file))
+        format!("{}:{number}: id: {}", name(&file), refused.id)
     };
-    change(archive, data_dir, reason, json, &correct, &report).unwrap_or_else(|error| printer::fault(&error))
+    change(archive, data_dir, reason, json, &correct, &place).unwrap_or_else(|error| printer::fault(&error))
 }
 
 /// Changes an archive, updates the scores and notifies a running server.
@@ -118,7 +119,7 @@ fn change(
     reason: ChangeReason,
     json: bool,
     change: ChangeOfArchive<'_>,
-    report: &dyn Fn(&RefusedRunChange) -> String,
+    place: &dyn Fn(&RefusedRunChange) -> String,
 ) -> anyhow::Result<Exit> {
     if !path.exists() {
         return Ok(missing(path));
@@ -130,9 +131,9 @@ fn change(
     let counts = match change(&archive, &author, clock.now().wall) {
         Ok(counts) => counts,
         Err(RunChangeError::Refused(refused)) => {
-            for refused in &refused {
-                printer::message(&report(refused));
-            }
+            let mut messages = EqualMessages::default();
+            refused.iter().for_each(|refused| messages.report(place(refused), refused.why));
+            messages.finish();
             return Ok(printer::input_error("nothing was changed"));
         }
         Err(RunChangeError::Archive(error)) => return Err(error.into()),
@@ -158,26 +159,30 @@ fn suites_of(path: &Path) -> Result<Arc<SuiteTable>, Exit> {
     archive.and_then(|archive| archive.suites()).map_err(|error| printer::fault(&error.into()))
 }
 
-/// The runs of a file with their line numbers, or every problem.
-fn read(file: &Path, suites: &SuiteTable) -> Result<Vec<(u64, IdentifiedRun)>, Vec<String>> {
+/// The runs of a file with their line numbers. Invalid lines are reported; an error is why the file cannot be used.
+fn read(file: &Path, suites: &SuiteTable) -> Result<Vec<(u64, IdentifiedRun)>, Option<String>> {
     let now = Clock::system().now().wall;
-    let unreadable = |error| vec![format!("{} cannot be read: {error}", name(file))];
+    let unreadable = |error| Some(format!("{} cannot be read: {error}", name(file)));
     let lines = RunFile::open(file).and_then(|source| source.lines(&Arc::new(AtomicU64::new(0))));
-    let (mut records, mut problems) = (Vec::new(), Vec::new());
+    let (mut records, mut messages, mut is_valid) = (Vec::new(), EqualMessages::default(), true);
     for line in lines.map_err(unreadable)? {
         let InputLine { number, bytes, text } = line.map_err(unreadable)?;
         if bytes > MAX_BYTES {
-            return Err(vec![format!("{} has more than {} MiB; split it", name(file), MAX_BYTES >> 20)]);
+            return Err(Some(format!("{} has more than {} MiB; split it", name(file), MAX_BYTES >> 20)));
         }
         let record = text
             .map_err(|problem| BadRun { field: "line".into(), problem })
             .and_then(|text| IdentifiedRun::read(&text, now, suites));
         match record {
             Ok(record) => records.push((number, record)),
-            Err(bad) => problems.push(format!("{}:{number}: {bad}", name(file))),
+            Err(bad) => {
+                is_valid = false;
+                messages.report(format_args!("{}:{number}", name(file)), bad);
+            }
         }
     }
-    if problems.is_empty() { Ok(records) } else { Err(problems) }
+    messages.finish();
+    if is_valid { Ok(records) } else { Err(None) }
 }
 
 fn name(file: &Path) -> String {

@@ -1,4 +1,4 @@
-//! `scoregate scoring export`: writes every run, then every withdrawal and incident, as a line of JSON.
+//! `scoregate scoring export`: writes the suite table, every run, then every withdrawal and incident, as a line of JSON.
 
 use std::io;
 use std::path::Path;
@@ -26,6 +26,7 @@ pub(super) fn run(archive: &Path) -> Exit {
         written.is_ok()
     };
     let read = Archive::open(archive, Clock::system().now().wall).and_then(|archive| {
+        put(&archive.suites()?.write_line());
         archive.each_run(&mut |record| put(&record.write()))?;
         // Last: a run that is withdrawn meanwhile is then written twice, which an import of the lines resolves.
         archive.each_withdrawal(&mut |withdrawal| put(&withdrawal.write()))?;

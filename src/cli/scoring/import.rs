@@ -27,6 +27,7 @@ use crate::cli::serve::StopSignals;
 use scoregate_base::clock::Clock;
 use scoregate_scoring::{Archive, BadRun, ExportLine, ImportEnd, LONGEST_RUN, SuiteTable};
 
+use super::equal_messages::EqualMessages;
 use super::import_counts::RunImportCounts;
 use super::reader_thread::ReaderThread;
 use super::tool_logs::{ToolLogArgs, ToolLogs};
@@ -68,9 +69,13 @@ tasks and models that are imported:
 
 /// Wait for a notified server to publish the new scores; an import does not wait for a server that hangs.
 const REFRESH_TIMEOUT: Duration = Duration::from_mins(2);
+const OTHER_SUITES: &str = "has another suite table than the archive, so its runs are not imported; import it into a \
+     new archive, or set the table of the archive with `scoregate scoring suites set` first";
 /// Runs in a transaction.
 const BATCH: usize = 4_096;
 const READ_BUFFER: usize = 1 << 16;
+/// Bytes that show what a file is: a byte order mark and the beginning of an object.
+const FIRST_BYTES: usize = 8;
 
 #[derive(Debug, Args)]
 pub(super) struct ScoringImportArgs {
@@ -88,6 +93,8 @@ pub(super) struct ScoringImportArgs {
 enum RunChunk {
     /// Parsed lines of a file.
     Lines(Arc<str>, Vec<(u64, Result<ExportLine, BadRun>)>),
+    /// The suite table of the lines after it.
+    Suites(Arc<str>, Arc<SuiteTable>),
     /// A read error, which ends the import.
     Failed(Arc<str>, io::Error),
 }
@@ -138,6 +145,7 @@ async fn import(
 
     let mut signals = StopSignals::listen()?;
     let (progress, started, mut counts) = (Progress::new(size), clock.mono(), RunImportCounts::default());
+    let mut messages = EqualMessages::default();
     let ended = loop {
         let chunk = tokio::select! {
             biased;
@@ -148,9 +156,14 @@ async fn import(
             Ok(None) => break Ok(Ok(())),
             Err(panicked) => break Ok(Err(panicked)),
             Ok(Some(RunChunk::Failed(file, error))) => break Err(format!("{file} cannot be read: {error}")),
+            Ok(Some(RunChunk::Suites(file, table))) => {
+                if !archive.take_suites(&table, clock.now().wall)? {
+                    break Err(format!("{file} {OTHER_SUITES}"));
+                }
+            }
             Ok(Some(RunChunk::Lines(file, lines))) => {
-                let stored = counts.store(&archive, clock.now().wall, lines, &|line, bad| {
-                    progress.message(&format!("{file}:{line}: {bad}"));
+                let stored = counts.store(&archive, clock.now().wall, lines, &mut |line, bad| {
+                    messages.report(format_args!("{file}:{line}"), bad);
                 });
                 if let Err(error) = stored {
                     progress.clear();
@@ -162,6 +175,10 @@ async fn import(
             }
         }
     };
+    messages.finish();
+    if let Some(logs) = logs {
+        logs.finish_messages();
+    }
     progress.show(read.load(Ordering::Relaxed), "updating the scores");
     let end = archive.end_import(import, clock.now().wall)?;
     progress.clear();
@@ -250,7 +267,17 @@ impl RunFile {
 
     /// Its lines. Adds the bytes read to a counter.
     pub(super) fn lines(self, read: &Arc<AtomicU64>) -> io::Result<InputLines<Box<dyn BufRead + Send>>> {
-        let text = decompressed(CountingReader { file: self.file, read: Arc::clone(read) })?;
+        let mut text = decompressed(CountingReader { file: self.file, read: Arc::clone(read) })?;
+        let start = text.fill_buf()?;
+        let start = start.strip_prefix("\u{feff}".as_bytes()).unwrap_or(start).trim_ascii_start();
+        let is_array = start.starts_with(b"[");
+        if is_array || start.starts_with(b"{\n") || start.starts_with(b"{\r\n") {
+            let found = if is_array { "it is a JSON array" } else { "its first run has several lines" };
+            let filter = if is_array { ".[]" } else { "." };
+            return Err(io::Error::other(format!(
+                "{found}; write one run per line, as `jq -c '{filter}'` does"
+            )));
+        }
         Ok(InputLines::new(text, LONGEST_RUN))
     }
 
@@ -259,12 +286,12 @@ impl RunFile {
         files: Vec<Self>,
         read: &Arc<AtomicU64>,
         clock: &Clock,
-        suites: Arc<SuiteTable>,
+        mut suites: Arc<SuiteTable>,
     ) -> io::Result<ReaderThread<RunChunk>> {
         let (read, clock) = (Arc::clone(read), clock.clone());
         ReaderThread::start(move |to| {
             for file in files {
-                if file.read(&read, &clock, &suites, to).is_err() {
+                if file.read(&read, &clock, &mut suites, to).is_err() {
                     break;
                 }
             }
@@ -276,7 +303,7 @@ impl RunFile {
         self,
         read: &Arc<AtomicU64>,
         clock: &Clock,
-        suites: &SuiteTable,
+        suites: &mut Arc<SuiteTable>,
         to: &mpsc::Sender<RunChunk>,
     ) -> Result<(), ()> {
         let name = Arc::clone(&self.name);
@@ -300,6 +327,13 @@ impl RunFile {
             let record = text
                 .map_err(|problem| BadRun { field: "line".into(), problem })
                 .and_then(|text| ExportLine::read(&text, clock.now().wall, suites));
+            if let Ok(ExportLine::Suites(table)) = record {
+                *suites = Arc::new(table);
+                send(std::mem::take(&mut batch))?;
+                let table = RunChunk::Suites(Arc::clone(&name), Arc::clone(suites));
+                to.blocking_send(table).map_err(|_| ())?;
+                continue;
+            }
             batch.push((number, record));
             if batch.len() >= BATCH {
                 send(std::mem::replace(&mut batch, Vec::with_capacity(BATCH)))?;
@@ -327,9 +361,9 @@ impl Read for CountingReader {
 fn decompressed(file: CountingReader) -> io::Result<Box<dyn BufRead + Send>> {
     const GZIP: [u8; 2] = [0x1F, 0x8B];
     let mut file = BufReader::with_capacity(READ_BUFFER, file);
-    let mut first = Vec::with_capacity(GZIP.len());
-    (&mut file).take(GZIP.len() as u64).read_to_end(&mut first)?;
-    let is_gzip = first == GZIP;
+    let mut first = Vec::with_capacity(FIRST_BYTES);
+    (&mut file).take(FIRST_BYTES as u64).read_to_end(&mut first)?;
+    let is_gzip = first.starts_with(&GZIP);
     let complete = BufReader::with_capacity(READ_BUFFER, io::Cursor::new(first).chain(file));
     if is_gzip {
         return Ok(Box::new(BufReader::with_capacity(READ_BUFFER, MultiGzDecoder::new(complete))));

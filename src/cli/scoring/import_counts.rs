@@ -37,15 +37,13 @@ impl<T> NumberedLines<T> {
         self.lines.push(line);
     }
 
-    /// Stores the lines; returns for each its number, its name and the outcome.
-    fn stored<N>(
+    /// Stores the lines; returns for each its number and the outcome.
+    fn stored(
         self,
         take: impl FnOnce(&[T]) -> Result<Vec<RunInsertion>, ArchiveError>,
-        name: impl Fn(&T) -> N,
-    ) -> Result<impl Iterator<Item = (u64, N, RunInsertion)>, ArchiveError> {
+    ) -> Result<impl Iterator<Item = (u64, RunInsertion)>, ArchiveError> {
         let outcomes = if self.lines.is_empty() { Vec::new() } else { take(&self.lines)? };
-        let named = self.numbers.into_iter().zip(self.lines).map(move |(number, line)| (number, name(&line)));
-        Ok(named.zip(outcomes).map(|((number, name), outcome)| (number, name, outcome)))
+        Ok(self.numbers.into_iter().zip(outcomes))
     }
 }
 
@@ -56,13 +54,15 @@ impl RunImportCounts {
         archive: &Archive,
         now: Wall,
         lines: Vec<(u64, Result<ExportLine, BadRun>)>,
-        report: &dyn Fn(u64, &BadRun),
+        report: &mut dyn FnMut(u64, &BadRun),
     ) -> anyhow::Result<()> {
         let (mut runs, mut withdrawals) = (NumberedLines::default(), NumberedLines::default());
         let (mut incidents, mut positions) = (NumberedLines::default(), NumberedLines::default());
         let mut rejected = Vec::new();
         for (number, line) in lines {
             match line {
+                // The reader sends it apart.
+                Ok(ExportLine::Suites(_)) => {}
                 Ok(ExportLine::Run(record)) => runs.push(number, record),
                 Ok(ExportLine::Withdrawn(withdrawal)) => withdrawals.push(number, withdrawal),
                 Ok(ExportLine::Incident(record)) => incidents.push(number, record),
@@ -70,28 +70,24 @@ impl RunImportCounts {
                 Err(bad) => rejected.push((number, bad)),
             }
         }
-        for (number, id, insertion) in runs.stored(|runs| archive.take(runs), |run| run.id.to_string())? {
+        let problem = "exists with other content; use a new id, or `scoregate scoring correct`";
+        for (number, insertion) in runs.stored(|runs| archive.take(runs))? {
             if !self.count(insertion) {
-                let problem =
-                    format!("{id} exists with other content; use a new id, or `scoregate scoring correct`");
-                rejected.push((number, BadRun { field: "id".into(), problem }));
+                rejected.push((number, BadRun { field: "id".into(), problem: problem.into() }));
             }
         }
         let take = |withdrawals: &[Withdrawal]| archive.take_withdrawals(withdrawals, &operator(), now);
-        withdrawals.stored(take, |_| ())?.for_each(|(_, (), insertion)| {
+        withdrawals.stored(take)?.for_each(|(_, insertion)| {
             self.count(insertion);
         });
-        for (number, (id, revision), insertion) in incidents.stored(
-            |records| archive.take_incidents(records, now),
-            |record| (record.id(), record.revision()),
-        )? {
+        for (number, insertion) in incidents.stored(|records| archive.take_incidents(records, now))? {
             if !self.count(insertion) {
-                let problem = format!("revision {revision} of {id} exists with other content, which stays");
+                let problem = "exists with other content, which stays".into();
                 rejected.push((number, BadRun { field: "incident.revision".into(), problem }));
             }
         }
         let take = |positions: &[(ModelId, ScanPosition)]| archive.take_scan_positions(positions);
-        positions.stored(take, |_| ())?.for_each(|(_, (), insertion)| {
+        positions.stored(take)?.for_each(|(_, insertion)| {
             self.count(insertion);
         });
         rejected.sort_by_key(|(number, _)| *number);

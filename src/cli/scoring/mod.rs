@@ -2,6 +2,7 @@
 
 mod audit;
 mod change;
+mod equal_messages;
 mod export;
 mod import;
 mod import_counts;

@@ -31,7 +31,7 @@ enum ScoringCommand {
     /// Import benchmark runs; a running server publishes them immediately.
     #[command(after_help = super::import::AFTER_HELP)]
     Import(super::import::ScoringImportArgs),
-    /// Export all runs, withdrawals and incidents as JSON lines.
+    /// Export the suite table and all runs, withdrawals and incidents as JSON lines.
     #[command(after_help = "Example:\n  scoregate scoring export --archive runs.db | gzip > runs.jsonl.gz")]
     Export,
     /// Show or replace the suites, their weights and axes.

@@ -13,12 +13,14 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::cli::exit::Exit;
-use crate::cli::printer::{self, Progress};
+use crate::cli::printer;
 use scoregate_base::clock::{Clock, Wall};
 use scoregate_scoring::{
     Archive, BadRun, EvaluationTool, IdentifiedRun, LogMapping, LogProblem, LogVerdict, MappedRuns,
     SuiteTable, log_files, read_log,
 };
+
+use super::equal_messages::EqualMessages;
 
 #[derive(Debug, Args)]
 pub(super) struct ToolLogArgs {
@@ -58,6 +60,7 @@ pub(super) struct ToolLogCounts {
     failed: BTreeMap<&'static str, u64>,
     invalidated: u64,
     problems: BTreeMap<&'static str, u64>,
+    messages: EqualMessages,
 }
 
 /// The runs of one log as text, converted at the first read.
@@ -109,6 +112,11 @@ impl ToolLogs {
         self.counts.lock().has_errors()
     }
 
+    /// Prints how many messages were equal.
+    pub(super) fn finish_messages(&self) {
+        self.counts.lock().messages.finish();
+    }
+
     /// The counts for people.
     pub(super) fn summary(&self) -> String {
         self.counts.lock().summary()
@@ -122,13 +130,19 @@ impl ToolLogs {
     /// Prints the effect of an import into an archive. If it does not exist, the default suites apply.
     pub(super) fn dry_run(&self, archive: &Path, as_json: bool) -> anyhow::Result<Exit> {
         let now = Clock::system().now().wall;
-        let suites = if archive.exists() { Archive::open(archive, now)?.suites()? } else { Arc::default() };
+        let suites = if archive.exists() {
+            Archive::open(archive, now)?.suites()?
+        } else {
+            let path = archive.display();
+            printer::message(&format!("there is no archive {path}: runs are checked by the default suites"));
+            Arc::default()
+        };
         let (mut rows, mut entries) = (Vec::new(), Vec::new());
         let mut counts = ToolLogCounts::default();
         for path in &self.files {
             for runs in read_log(self.tool, path, &self.mapping) {
                 let runs = runs.and_then(|runs| validated(runs, now, &suites));
-                counts.add(&runs);
+                counts.add(path, &runs);
                 let file = path.display().to_string();
                 match &runs {
                     Ok(runs) => {
@@ -136,13 +150,13 @@ impl ToolLogs {
                         entries.push(entry(&file, runs)?);
                     }
                     Err(problem) => {
-                        printer::message(&message(path, problem));
                         entries.push(json!({"file": file, "verdict": problem.verdict.word(),
                             "place": problem.place, "problem": problem.problem}));
                     }
                 }
             }
         }
+        counts.messages.finish();
         let exit = if as_json {
             let whole = json!({"evaluations": entries, "counts": counts.json()});
             printer::data(&format!("{whole:#}\n"))
@@ -197,12 +211,9 @@ fn entry(file: &str, runs: &MappedRuns) -> anyhow::Result<Value> {
     )
 }
 
-fn message(path: &Path, problem: &LogProblem) -> String {
-    format!("{}: {}: {problem}", path.display(), problem.verdict.word())
-}
-
 impl ToolLogCounts {
-    fn add(&mut self, runs: &Result<MappedRuns, LogProblem>) {
+    /// Counts the runs of an evaluation, or reports its problem.
+    fn add(&mut self, path: &Path, runs: &Result<MappedRuns, LogProblem>) {
         match runs {
             Ok(runs) => {
                 self.evaluations += 1;
@@ -213,7 +224,11 @@ impl ToolLogCounts {
                     *self.failed.entry(failure.word()).or_default() += count;
                 }
             }
-            Err(problem) => *self.problems.entry(problem.verdict.word()).or_default() += 1,
+            Err(problem) => {
+                let verdict = problem.verdict.word();
+                *self.problems.entry(verdict).or_default() += 1;
+                self.messages.report(path.display(), format_args!("{verdict}: {problem}"));
+            }
         }
     }
 
@@ -249,14 +264,10 @@ impl ConvertedLog {
     fn convert(&self) -> String {
         let mut text = String::new();
         for runs in read_log(self.tool, &self.path, &self.mapping) {
-            self.counts.lock().add(&runs);
-            match runs {
-                Ok(runs) => runs.runs.iter().for_each(|line| {
-                    text.push_str(line);
-                    text.push('\n');
-                }),
-                // In place of the progress line of the import.
-                Err(problem) => Progress::new(None).message(&message(&self.path, &problem)),
+            self.counts.lock().add(&self.path, &runs);
+            for line in runs.iter().flat_map(|runs| &runs.runs) {
+                text.push_str(line);
+                text.push('\n');
             }
         }
         text

@@ -86,6 +86,13 @@ pub fn check(bytes: &[u8]) {
             assert_eq!(fields["reason"], withdrawal.reason.as_str(), "{line}");
             assert_eq!(fields["at"].as_str().and_then(Wall::parse_rfc3339), Some(withdrawal.at), "{line}");
         }
+        // Weights are normalised, and axes and feeds are sorted.
+        Ok(ExportLine::Suites(table)) => {
+            let rows =
+                value["suites"].as_array().unwrap().iter().map(|suite| suite["name"].as_str().unwrap());
+            let names = table.suites().iter().map(|suite| suite.name_text());
+            assert!(rows.eq(names), "{line}");
+        }
         Ok(ExportLine::Incident(_) | ExportLine::IncidentScan(..)) => same_fields(&value, &written),
         Err(_) => assert_eq!(literal(&value, now), None, "{line}"),
     }

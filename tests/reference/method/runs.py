@@ -158,6 +158,8 @@ def read_export(path):
     export, found, withdrawn = Export(), {}, set()
     with (gzip.open if str(path).endswith(".gz") else open)(path, "rt", encoding="utf-8") as lines:
         for line in map(json.loads, filter(str.strip, lines)):
+            if "suites" in line:
+                continue
             if "withdrawn" in line:
                 withdrawn.add(line["withdrawn"]["id"])
             elif "incident" in line:

@@ -89,7 +89,7 @@ fn scoring_changes_that_are_refused_name_the_run_and_change_nothing() {
     import(path, &lines).with(0);
     let before = scoring(path, &["export"]).with(0).out;
     let unknown = scoring(path, &["withdraw", id(&lines[0]), "none", "--reason", "x"]).with(1);
-    assert_eq!(unknown.err, "the run none does not exist; check the id\nerror: nothing was changed\n");
+    assert_eq!(unknown.err, "the run none: does not exist; check the id\nerror: nothing was changed\n");
     let bad = [lines[0].replace("\"name\":\"", "\"name\":\"New "), "{}\n".into()];
     let bad = file(&directory, &bad);
     let invalid = scoring(path, &["correct", &bad, "--reason", "x"]).with(1);

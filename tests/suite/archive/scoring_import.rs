@@ -44,7 +44,8 @@ fn import(directory: &TempDir, files: &[&str]) -> CommandOutput {
 
 fn export(directory: &TempDir) -> Vec<String> {
     let exported = run(&["scoring", "export", "--archive", &archive(directory.path())]).with(0).out;
-    let mut lines: Vec<String> = exported.lines().map(str::to_owned).collect();
+    // The suite table is first.
+    let mut lines: Vec<String> = exported.lines().skip(1).map(str::to_owned).collect();
     lines.sort_unstable();
     lines
 }
@@ -155,6 +156,45 @@ fn scoring_import_that_cannot_read_or_write_reports_it_and_keeps_stored_runs() {
     assert_eq!(std::fs::read_to_string(&theirs).unwrap(), "not an archive of anything at all");
     let nothing = run(&["scoring", "export", "--archive", "/no/such/archive"]).with(1);
     assert!(nothing.err.contains("there is no archive"), "{}", nothing.err);
+}
+
+#[test]
+fn scoring_import_of_an_export_applies_its_suite_table_or_changes_nothing() {
+    let (from, to) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let other = SuiteTable::default().write().replace("tooling\"\nweight", "mmlu\"\nweight");
+    let table = file(&from, "suites.toml", &other);
+    let path = archive(from.path());
+    run(&["scoring", "suites", "set", &table, "--archive", &path]).with(0);
+    let runs = one_run_per_suite("m", "2026-11-21T11:10:00Z").replace("tooling", "mmlu");
+    import(&from, &[&file(&from, "runs.jsonl", runs)]).with(0);
+    let exported = run(&["scoring", "export", "--archive", &path]).with(0).out;
+    let whole = file(&from, "export.jsonl", &exported);
+    assert_eq!(import(&to, &[&whole]).with(0).out, counted(3, 0, 0));
+    assert_eq!(import(&to, &[&whole]).with(0).out, counted(0, 3, 0));
+    assert_eq!(run(&["scoring", "export", "--archive", &archive(to.path())]).with(0).out, exported);
+    let used = TempDir::new().unwrap();
+    import(&used, &[&file(&used, "runs.jsonl", one_run_per_suite("n", "2026-11-21T11:10:00Z"))]).with(0);
+    let refused = import(&used, &[&whole]).with(1);
+    assert!(refused.err.contains("has another suite table than the archive"), "{}", refused.err);
+    assert_eq!((refused.out, export(&used).len()), (counted(0, 0, 0), 3));
+}
+
+#[test]
+fn scoring_import_counts_equal_messages_and_names_the_format_of_a_whole_file() {
+    let directory = TempDir::new().unwrap();
+    let wrong = one_run_per_suite("m", "2026-11-21T11:10:00Z").replace("\"coding\"", "\"chess\"").repeat(5);
+    let name = file(&directory, "wrong.jsonl", wrong);
+    let rejected = import(&directory, &[&name]).with(1);
+    let lines: Vec<&str> = rejected.err.lines().collect();
+    assert!(lines[0].starts_with(&format!("{name}:1: suite: \"chess\"")), "{}", rejected.err);
+    assert!(lines.len() == 2 && lines[1].starts_with("4 more: suite: \"chess\""), "{}", rejected.err);
+    let good = one_run_per_suite("n", "2026-11-21T11:10:00Z");
+    let array = format!("[{}]", good.lines().collect::<Vec<_>>().join(","));
+    for text in [array, format!("\u{feff}[\n{good}]"), good.replace("{\"id\":\"n-", "{\n\"id\":\"n-")] {
+        let refused = import(&directory, &[&file(&directory, "whole.json", text)]).with(1);
+        assert!(refused.err.contains("write one run per line, as `jq -c"), "{}", refused.err);
+        assert_eq!(refused.err.lines().count(), 1, "{}", refused.err);
+    }
 }
 
 /// A gateway with the built-in backend on the archive of a directory.

@@ -38,11 +38,14 @@ pub struct RefusedRunChange {
     pub index: usize,
     /// Its id.
     pub id: RunId,
-    why: RunChangeObstacle,
+    /// Why, and what to do.
+    pub why: RunChangeObstacle,
 }
 
+/// Why a run cannot be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-enum RunChangeObstacle {
+#[expect(missing_docs, reason = "stated by the messages")]
+pub enum RunChangeObstacle {
     #[error("does not exist; check the id")]
     Unknown,
     #[error("is withdrawn, which is final")]

@@ -38,7 +38,7 @@ use day_number::{DAYS, HOURS_OF_A_DAY, day_number, summed_by};
 
 pub use archive_error::ArchiveError;
 pub use audit::{ChangeAuthor, RunChange, RunChangeKind};
-pub use changing::{RefusedRunChange, RunChangeError};
+pub use changing::{RefusedRunChange, RunChangeError, RunChangeObstacle};
 pub use file::FORMAT as ARCHIVE_FORMAT;
 pub use importing::{ImportEnd, RunningImport};
 pub use incident_records::IncidentRetractionError;

@@ -57,6 +57,16 @@ impl Archive {
         self.transact(|file| replace_suites(file, table, now))
     }
 
+    /// Stores the table of an export, unless the archive has runs or a table of its own. Returns whether it has this table.
+    pub fn take_suites(&self, table: &SuiteTable, now: Wall) -> Result<bool, ArchiveError> {
+        self.transact(|file| {
+            let known = StoredSuites::load(file)?.table;
+            let has_runs: bool = file.query_row("SELECT EXISTS (SELECT 1 FROM run)", [], |row| row.get(0))?;
+            let is_unset = *known == SuiteTable::default() && !has_runs;
+            Ok(*known == *table || (is_unset && replace_suites(file, table, now)?))
+        })
+    }
+
     /// Ensures that the aggregates are of this version.
     pub(super) fn adopt(&self, now: Wall) -> Result<(), ArchiveError> {
         self.with(|inside| adopt(&mut inside.connection, window_of(now)))

@@ -1,6 +1,6 @@
-//! Why a run was rejected.
+//! Why a line or a table was rejected.
 
-/// Why a run was rejected: the field, and what is expected.
+/// Why a run, another line of an export or a suite table was rejected: the field, and what is expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {problem}")]
 pub struct BadRun {
@@ -11,8 +11,8 @@ pub struct BadRun {
 }
 
 impl BadRun {
-    pub(in super::super) fn new(field: &str, problem: impl Into<String>) -> Self {
-        Self { field: field.to_owned(), problem: problem.into() }
+    pub(in super::super) fn new(field: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self { field: field.into(), problem: problem.into() }
     }
 
     /// The same problem in a nested field.

@@ -6,7 +6,7 @@
 use scoregate_base::routes::SortBy;
 
 use super::super::method;
-use super::{Axis, Suite};
+use super::{Axis, BadRun, Suite};
 
 /// Maximum number of suites in a table.
 pub const MAX_SUITES: usize = 8;
@@ -38,22 +38,6 @@ pub struct SuiteTable {
     suites: Vec<SuiteEntry>,
     by_feed: [Vec<f64>; 7],
     by_axis: [Vec<f64>; 7],
-}
-
-/// Why a table was rejected: the field, and what is expected.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{field}: {problem}")]
-pub struct BadSuiteTable {
-    /// The field, such as `suite[1].weight`.
-    pub field: String,
-    /// The problem, and the expected value.
-    pub problem: String,
-}
-
-impl BadSuiteTable {
-    pub(super) fn new(field: impl Into<String>, problem: impl Into<String>) -> Self {
-        Self { field: field.into(), problem: problem.into() }
-    }
 }
 
 impl AxisSet {
@@ -128,9 +112,8 @@ impl SuiteEntry {
         &self.feeds
     }
 
-    fn validate(&self, index: usize) -> Result<(), BadSuiteTable> {
-        let bad =
-            |field: &str, problem: &str| Err(BadSuiteTable::new(format!("suite[{index}].{field}"), problem));
+    fn validate(&self, index: usize) -> Result<(), BadRun> {
+        let bad = |field: &str, problem: &str| Err(BadRun::new(format!("suite[{index}].{field}"), problem));
         if !(self.weight.is_finite() && self.weight > 0.0) {
             bad("weight", "write a number above 0")
         } else if self.axes.is_empty() {
@@ -145,21 +128,21 @@ impl SuiteEntry {
 
 impl SuiteTable {
     /// Validates a table, and normalises its weights. Weights that add up to 1 already are kept as they are.
-    pub fn new(mut suites: Vec<SuiteEntry>) -> Result<Self, BadSuiteTable> {
+    pub fn new(mut suites: Vec<SuiteEntry>) -> Result<Self, BadRun> {
         if !(1..=MAX_SUITES).contains(&suites.len()) {
             let problem = format!("{} suites; write 1 to {MAX_SUITES}", suites.len());
-            return Err(BadSuiteTable::new("suite", problem));
+            return Err(BadRun::new("suite", problem));
         }
         for (index, suite) in suites.iter().enumerate() {
             suite.validate(index)?;
             if suites.iter().take(index).any(|other| other.name == suite.name) {
                 let problem = format!("{} is in the table already", suite.name);
-                return Err(BadSuiteTable::new(format!("suite[{index}].name"), problem));
+                return Err(BadRun::new(format!("suite[{index}].name"), problem));
             }
         }
         let sum: f64 = suites.iter().map(SuiteEntry::weight).sum();
         if !sum.is_finite() {
-            return Err(BadSuiteTable::new("suite[0].weight", "the weights are too large to add up"));
+            return Err(BadRun::new("suite[0].weight", "the weights are too large to add up"));
         }
         if (sum - 1.0).abs() >= SUM_TOLERANCE {
             for suite in &mut suites {

@@ -1,14 +1,15 @@
-//! The suite table as TOML, and the version of the method with it.
+//! The suite table as TOML and as a line of an export, and the version of the method with it.
 
 use data_encoding::HEXLOWER;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use scoregate_base::json;
 use scoregate_base::routes::SortBy;
 
 use super::super::method;
-use super::suite_table::{BadSuiteTable, SuiteEntry, SuiteTable};
-use super::{Axis, Suite};
+use super::suite_table::{SuiteEntry, SuiteTable};
+use super::{Axis, BadRun, Suite};
 
 /// Bytes of the table's digest in the version.
 const DIGEST_BYTES: usize = 4;
@@ -19,7 +20,14 @@ struct WrittenTable {
     suite: Vec<WrittenSuite>,
 }
 
-#[derive(Deserialize)]
+/// The line of an export.
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct SuiteTableLine {
+    suites: Vec<WrittenSuite>,
+}
+
+#[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenSuite {
     name: String,
@@ -30,19 +38,33 @@ struct WrittenSuite {
 
 impl SuiteTable {
     /// Parses a table.
-    pub fn read(text: &str) -> Result<Self, BadSuiteTable> {
+    pub fn read(text: &str) -> Result<Self, BadRun> {
         let written: WrittenTable = toml::from_str(text).map_err(|error| not_a_table(text, &error))?;
-        let suites: Result<Vec<SuiteEntry>, BadSuiteTable> =
-            written.suite.into_iter().enumerate().map(|(index, suite)| suite.read(index)).collect();
-        Self::new(suites?)
+        Self::of(written.suite)
+    }
+
+    fn of(written: Vec<WrittenSuite>) -> Result<Self, BadRun> {
+        let suites = written.into_iter().enumerate().map(|(index, suite)| suite.read(index));
+        Self::new(suites.collect::<Result<_, _>>()?)
+    }
+
+    /// Parses a line of an export.
+    pub(in super::super) fn read_line(line: &str) -> Result<Self, BadRun> {
+        let SuiteTableLine { suites } = json::read(line.as_bytes())
+            .map_err(|bad| BadRun::new(bad.field.unwrap_or_else(|| "line".into()), bad.problem))?;
+        Self::of(suites)
+    }
+
+    /// Writes it as a line of an export.
+    pub fn write_line(&self) -> String {
+        let suites = self.suites().iter().map(WrittenSuite::of).collect();
+        serde_json::to_string(&SuiteTableLine { suites }).expect("it is text and finite numbers")
     }
 
     /// Writes it in the format that [`Self::read`] parses. Equal tables have the same text.
     pub fn write(&self) -> String {
         let text = |suite: &SuiteEntry| {
-            let axes: Vec<&str> = suite.axes().iter().map(Axis::word).collect();
-            let feeds: Vec<&str> = suite.feeds().iter().map(|value| value.word()).collect();
-            let (name, weight) = (suite.name(), suite.weight());
+            let WrittenSuite { name, weight, axes, feeds } = WrittenSuite::of(suite);
             format!("[[suite]]\nname = \"{name}\"\nweight = {weight}\naxes = {axes:?}\nfeeds = {feeds:?}\n")
         };
         self.suites().iter().map(text).collect::<Vec<_>>().join("\n")
@@ -64,10 +86,19 @@ impl SuiteTable {
 }
 
 impl WrittenSuite {
-    fn read(self, index: usize) -> Result<SuiteEntry, BadSuiteTable> {
+    fn of(suite: &SuiteEntry) -> Self {
+        Self {
+            name: suite.name_text().to_owned(),
+            weight: suite.weight(),
+            axes: suite.axes().iter().map(|axis| axis.word().to_owned()).collect(),
+            feeds: suite.feeds().iter().map(|value| value.word().to_owned()).collect(),
+        }
+    }
+
+    fn read(self, index: usize) -> Result<SuiteEntry, BadRun> {
         let field = |name: &str| format!("suite[{index}].{name}");
         let rule = format!("{:?} is not a name; write 1 to 40 of a-z, 0-9 and -", self.name);
-        let name = Suite::new(&self.name).ok_or_else(|| BadSuiteTable::new(field("name"), rule))?;
+        let name = Suite::new(&self.name).ok_or_else(|| BadRun::new(field("name"), rule))?;
         let axes = words(&field("axes"), &self.axes, Axis::ALL.map(|axis| (axis.word(), axis)))?;
         let feeds = words(&field("feeds"), &self.feeds, SortBy::ALL.map(|value| (value.word(), value)))?;
         Ok(SuiteEntry::new(name, self.weight, axes.into_iter().collect(), &feeds))
@@ -78,28 +109,28 @@ fn words<T: Copy + PartialEq, const N: usize>(
     field: &str,
     written: &[String],
     known: [(&'static str, T); N],
-) -> Result<Vec<T>, BadSuiteTable> {
+) -> Result<Vec<T>, BadRun> {
     let mut found = Vec::with_capacity(written.len());
     for word in written {
         let value = known.iter().find(|(name, _)| name == word).map(|(_, value)| *value);
         let value = value.ok_or_else(|| {
             let known = known.map(|(name, _)| name).join(", ");
-            BadSuiteTable::new(field, format!("{word:?} is unknown; write some of {known}"))
+            BadRun::new(field, format!("{word:?} is unknown; write some of {known}"))
         })?;
         if found.contains(&value) {
-            return Err(BadSuiteTable::new(field, format!("{word:?} is given twice; keep one")));
+            return Err(BadRun::new(field, format!("{word:?} is given twice; keep one")));
         }
         found.push(value);
     }
     Ok(found)
 }
 
-fn not_a_table(text: &str, error: &toml::de::Error) -> BadSuiteTable {
+fn not_a_table(text: &str, error: &toml::de::Error) -> BadRun {
     let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
     let problem = error.message().replace('\n', ", ");
     let remedy = "write a [[suite]] for each, with `name`, `weight`, `axes` and `feeds`";
-    BadSuiteTable::new(format!("line {line}"), format!("{problem}; {remedy}"))
+    BadRun::new(format!("line {line}"), format!("{problem}; {remedy}"))
 }
 
 #[cfg(test)]
@@ -111,8 +142,12 @@ mod tests {
 
     #[test]
     fn tables_round_trip_through_their_text() {
-        for table in [SuiteTable::default(), SuiteTable::read(OTHER).unwrap()] {
+        let thirds = ["a", "b", "c"].map(|name| OTHER.replace("mmlu", name)).concat();
+        for table in
+            [SuiteTable::default(), SuiteTable::read(OTHER).unwrap(), SuiteTable::read(&thirds).unwrap()]
+        {
             assert_eq!(SuiteTable::read(&table.write()).unwrap(), table);
+            assert_eq!(SuiteTable::read_line(&table.write_line()).unwrap(), table);
         }
         assert!(SuiteTable::read(OTHER).unwrap().write().contains("\nweight = 1\n"));
     }

@@ -1,0 +1,35 @@
+//! Messages about lines and logs. Of equal ones the first is printed, and the others are counted.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+use crate::cli::printer::Progress;
+
+/// Maximum number of different problems that are counted; further ones are printed.
+const MOST_PROBLEMS: usize = 1_000;
+
+/// Problems with the number of those that were not printed.
+#[derive(Debug, Default)]
+pub(super) struct EqualMessages(BTreeMap<String, u64>);
+
+impl EqualMessages {
+    /// Prints a problem in place of the progress line, unless an equal one was printed.
+    pub(super) fn report(&mut self, place: impl Display, problem: impl Display) {
+        let problem = problem.to_string();
+        if let Some(count) = self.0.get_mut(&problem) {
+            *count += 1;
+            return;
+        }
+        Progress::new(None).message(&format!("{place}: {problem}"));
+        if self.0.len() < MOST_PROBLEMS {
+            self.0.insert(problem, 0);
+        }
+    }
+
+    /// Prints how many were equal to each.
+    pub(super) fn finish(&mut self) {
+        for (problem, count) in std::mem::take(&mut self.0).into_iter().filter(|(_, count)| *count > 0) {
+            Progress::new(None).message(&format!("{count} more: {problem}"));
+        }
+    }
+}
