@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use crate::config::{
-    ConfigValues, certificate_files, check_database_files, open_mail_transport, read_backend_tls,
-    read_certificates, read_environment, read_file, read_secrets, resolve, sample,
+    certificate_files, check_database_files, open_mail_transport, read_backend_tls, read_certificates,
+    read_environment, read_file, read_secrets, resolve, sample,
 };
 use crate::mail::MailDelivery;
 use scoregate_base::clock::Clock;
@@ -18,39 +18,29 @@ pub(super) fn run(config: Option<&Path>, print_sample: bool) -> Exit {
         return printer::data(&sample());
     }
     let Some(path) = config else { return printer::input_error("set the configuration file with --config") };
-    let mut problems = Vec::new();
-    let mut values = read_file(path).unwrap_or_else(|found| {
-        problems.extend(found.0);
-        ConfigValues::default()
-    });
-    let readable = problems.is_empty();
+    let mut values = read_file(path);
     // `serve` uses the environment too.
-    match read_environment(environment()) {
-        Ok(variables) => values.overlay(variables),
-        Err(found) => problems.extend(found.0),
-    }
-    if readable {
-        let clock = Clock::system();
-        let now = clock.now().wall;
-        // All checks run, so that a problem of one kind does not hide one of another.
-        let secrets = read_secrets(&mut values).err();
-        let resolved = resolve(&values);
-        let database = resolved.as_ref().ok().and_then(|config| check_database_files(config).err());
-        let backend = resolved.as_ref().ok().and_then(|config| config.upstream.tls());
-        let backend = backend.and_then(|tls| read_backend_tls(tls, &clock).err());
-        let mail = resolved.as_ref().ok().and_then(|config| config.mail.as_ref());
-        let mail = mail.and_then(|mail| match &mail.delivery {
-            MailDelivery::Smtp(_) => open_mail_transport(mail, &clock).err(),
-            // Only a start creates it.
-            MailDelivery::Directory { path, .. } => {
-                printer::message(&format!("mail is written to {} and not sent, for testing", path.display()));
-                None
-            }
-        });
-        let public = read_certificates(&certificate_files(&values), now).err();
-        let found = [secrets, resolved.err(), database, backend, mail, public];
-        problems.extend(found.into_iter().flatten().flat_map(|found| found.0));
-    }
+    values.overlay(read_environment(environment()));
+    let clock = Clock::system();
+    let now = clock.now().wall;
+    // All checks run, so that a problem of one kind does not hide one of another.
+    read_secrets(&mut values);
+    let resolved = resolve(&values);
+    let database = resolved.as_ref().ok().and_then(|config| check_database_files(config).err());
+    let backend = resolved.as_ref().ok().and_then(|config| config.upstream.tls());
+    let backend = backend.and_then(|tls| read_backend_tls(tls, &clock).err());
+    let mail = resolved.as_ref().ok().and_then(|config| config.mail.as_ref());
+    let mail = mail.and_then(|mail| match &mail.delivery {
+        MailDelivery::Smtp(_) => open_mail_transport(mail, &clock).err(),
+        // Only a start creates it.
+        MailDelivery::Directory { path, .. } => {
+            printer::message(&format!("mail is written to {} and not sent, for testing", path.display()));
+            None
+        }
+    });
+    let public = read_certificates(&certificate_files(&values), now).err();
+    let found = [resolved.err(), database, backend, mail, public];
+    let problems: Vec<_> = found.into_iter().flatten().flat_map(|found| found.0).collect();
     for problem in &problems {
         printer::message(&problem.to_string());
     }

@@ -66,8 +66,8 @@ impl HealthArgs {
             return Ok(HealthTarget::Socket(directory.join(SOCKET)));
         }
         let Some(file) = &self.config else { return Ok(HealthTarget::SidePort(reachable(self.admin))) };
-        let mut values = read_file(file)?;
-        values.overlay(read_environment(environment())?);
+        let mut values = read_file(file);
+        values.overlay(read_environment(environment()));
         Ok(HealthTarget::SidePort(reachable(side_port(&values)?)))
     }
 }

@@ -117,10 +117,10 @@ fn not_watched(error: &io::Error) {
 
 /// Flags override the environment, which overrides the file.
 fn settings(file: Option<&Path>, location: &LocationArgs) -> Result<Config, ConfigProblems> {
-    let mut values = file.map(read_file).transpose()?.unwrap_or_default();
-    values.overlay(read_environment(environment())?);
+    let mut values = file.map(read_file).unwrap_or_default();
+    values.overlay(read_environment(environment()));
     values.overlay(location.values());
-    read_secrets(&mut values)?;
+    read_secrets(&mut values);
     resolve(&values)
 }
 
@@ -138,15 +138,15 @@ pub(super) struct ServerArgs {
 impl ServerArgs {
     /// Its settings, as for `serve`. The backend is optional.
     pub(super) fn settings(&self) -> Result<Config, ConfigProblems> {
-        let mut values = self.config.as_deref().map(read_file).transpose()?.unwrap_or_default();
-        values.overlay(read_environment(environment())?);
+        let mut values = self.config.as_deref().map(read_file).unwrap_or_default();
+        values.overlay(read_environment(environment()));
         if let Some(directory) = &self.data_dir {
             values.set("data_dir", directory.to_string_lossy().into_owned());
         }
         if !values.is_set("upstream") {
             values.set("upstream", "built-in");
         }
-        read_database_password(&mut values)?;
+        read_database_password(&mut values);
         resolve(&values)
     }
 

@@ -25,7 +25,7 @@ pub(super) struct ConfigReader<'w> {
 
 impl<'w> ConfigReader<'w> {
     pub(super) fn of(written: &'w ConfigValues) -> Self {
-        Self { written, problems: Vec::new() }
+        Self { written, problems: written.problems.clone() }
     }
 
     /// The given values, for sections with tables of their own.

@@ -19,6 +19,10 @@ pub struct ConfigValues {
     pub(super) empty_tables: Vec<String>,
     /// Origins of the values that are not from the file.
     origins: BTreeMap<String, SettingOrigin>,
+    /// Problems of the sources, which are reported with those of the values.
+    pub(super) problems: Vec<ConfigProblem>,
+    /// Whether the file could not be read: what is missing may be in it.
+    pub(super) is_incomplete: bool,
 }
 
 /// The source of a setting.
@@ -88,18 +92,22 @@ impl ConfigValues {
             let origin = other.origins.get(&path).cloned().unwrap_or_default();
             self.put(&path, value, origin);
         }
+        self.problems.extend(other.problems);
     }
 }
 
 /// Reads a file.
-pub fn read_file(path: &Path) -> Result<ConfigValues, ConfigProblems> {
-    let whole = |remedy: String| {
-        ConfigProblems(vec![ConfigProblem { path: path.display().to_string(), found: None, remedy }])
+pub fn read_file(path: &Path) -> ConfigValues {
+    let read = || {
+        let bytes = std::fs::read(path).map_err(|error| format!("the file cannot be read: {error}"))?;
+        let text = String::from_utf8(bytes).map_err(|_| "the file is not UTF-8 text")?;
+        read_text(&text)
+            .map_err(|problem| problem.0.into_iter().map(|p| p.remedy).collect::<Vec<_>>().join("\n"))
     };
-    let bytes = std::fs::read(path).map_err(|error| whole(format!("the file cannot be read: {error}")))?;
-    let text = String::from_utf8(bytes).map_err(|_| whole("the file is not UTF-8 text".into()))?;
-    read_text(&text)
-        .map_err(|problem| whole(problem.0.into_iter().map(|p| p.remedy).collect::<Vec<_>>().join("\n")))
+    read().unwrap_or_else(|remedy| {
+        let problem = ConfigProblem { path: path.display().to_string(), found: None, remedy };
+        ConfigValues { problems: vec![problem], is_incomplete: true, ..ConfigValues::default() }
+    })
 }
 
 /// Parses TOML.
@@ -165,10 +173,8 @@ fn flatten(path: &str, value: Value, into: &mut ConfigValues) {
 const NOT_SETTINGS: [&str; 3] = ["SCOREGATE_CONFIG", "SCOREGATE_FULL", "SCOREGATE_WRITE"];
 
 /// Reads the environment: every variable with the prefix `SCOREGATE_` must be a setting.
-pub fn read_environment(
-    variables: impl Iterator<Item = (String, String)>,
-) -> Result<ConfigValues, ConfigProblems> {
-    let (mut written, mut problems) = (ConfigValues::default(), Vec::new());
+pub fn read_environment(variables: impl Iterator<Item = (String, String)>) -> ConfigValues {
+    let mut written = ConfigValues::default();
     for (name, text) in variables.filter(|(name, _)| name.starts_with("SCOREGATE_")) {
         if NOT_SETTINGS.contains(&name.as_str()) {
             continue;
@@ -181,12 +187,12 @@ pub fn read_environment(
                         .into()
                 }
             };
-            problems.push(ConfigProblem { path: name, found: None, remedy });
+            written.problems.push(ConfigProblem { path: name, found: None, remedy });
             continue;
         };
         written.put(setting.path, value_of(setting.kind, text), SettingOrigin::Environment(name));
     }
-    if problems.is_empty() { Ok(written) } else { Err(ConfigProblems(problems)) }
+    written
 }
 
 /// Converts the text of a variable: networks are split at commas, integers and booleans are parsed, other text is a string.

@@ -16,6 +16,9 @@ use super::{Config, ConfigProblems};
 
 /// Validates the given values and converts them to a configuration.
 pub fn resolve(written: &ConfigValues) -> Result<Config, ConfigProblems> {
+    if written.is_incomplete {
+        return Err(ConfigProblems(written.problems.clone()));
+    }
     let mut reading = ConfigReader::of(written);
     reading.unknown_paths();
     let tiers = tiers::read(&mut reading);
@@ -167,10 +170,12 @@ mod tests {
             ("SCOREGATE_UPSTREAM_URL", "http://localhost:1/"),
         ];
         let pairs = pairs.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
-        written.overlay(read_environment(pairs).unwrap());
+        written.overlay(read_environment(pairs));
         let config = resolve(&written).unwrap();
         assert_eq!((config.listen.port(), config.guard_per_minute), (2, 7));
         assert!(matches!(config.upstream, UpstreamConfig::Http(_)));
-        assert!(read_environment([("SCOREGATE_LISTN".to_owned(), String::new())].into_iter()).is_err());
+        let unknown = read_environment([("SCOREGATE_LISTN".to_owned(), String::new())].into_iter());
+        written.overlay(unknown);
+        assert!(resolve(&written).unwrap_err().to_string().contains("SCOREGATE_LISTN"));
     }
 }

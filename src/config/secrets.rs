@@ -7,20 +7,20 @@ use toml::Value;
 
 use scoregate_base::secret::read_secret_file;
 
+use super::ConfigProblem;
 use super::file::ConfigValues;
 use super::settings::{IN_A_FILE, SETTINGS, ValueKind};
-use super::{ConfigProblem, ConfigProblems};
 
 /// Sets each secret from its file. A secret that is given both ways is a problem.
-pub fn read_secrets(written: &mut ConfigValues) -> Result<(), ConfigProblems> {
-    let secrets = SETTINGS.iter().filter(|setting| setting.kind == ValueKind::Secret);
-    let problems: Vec<_> = secrets.filter_map(|secret| read_secret(written, secret.path).err()).collect();
-    if problems.is_empty() { Ok(()) } else { Err(ConfigProblems(problems)) }
+pub fn read_secrets(written: &mut ConfigValues) {
+    for secret in SETTINGS.iter().filter(|setting| setting.kind == ValueKind::Secret) {
+        read_secret(written, secret.path).unwrap_or_else(|problem| written.problems.push(problem));
+    }
 }
 
 /// Sets the password of the database from its file, for commands that need no other secret.
-pub fn read_database_password(written: &mut ConfigValues) -> Result<(), ConfigProblems> {
-    read_secret(written, "store.password").map_err(|problem| ConfigProblems(vec![problem]))
+pub fn read_database_password(written: &mut ConfigValues) {
+    read_secret(written, "store.password").unwrap_or_else(|problem| written.problems.push(problem));
 }
 
 fn read_secret(written: &mut ConfigValues, secret: &str) -> Result<(), ConfigProblem> {
@@ -57,7 +57,9 @@ mod tests {
     }
 
     fn remedy(text: &str) -> String {
-        let problems = read_secrets(&mut written(text)).unwrap_err();
+        let mut written = written(text);
+        read_secrets(&mut written);
+        let problems = resolve(&written).unwrap_err();
         assert!(!problems.to_string().contains("sixteen"), "a secret was printed: {problems}");
         problems.to_string()
     }
@@ -68,7 +70,7 @@ mod tests {
         let paths = [("admin.token", &token), ("upstream.credential", &credential)];
         let lines = paths.map(|(path, file)| format!("{path}_file = \"{}\"\n", file.path().display()));
         let mut written = written(&lines.concat());
-        read_secrets(&mut written).unwrap();
+        read_secrets(&mut written);
         let config = resolve(&written).unwrap();
         assert_eq!(config.admin_token.unwrap().current().expose(), TOKEN);
         let UpstreamConfig::Http(http) = config.upstream else { panic!("{:?}", config.upstream) };
@@ -107,17 +109,16 @@ mod tests {
             remedy(&format!("{by_file}\nadmin.token = \"sixteen other characters\"")).contains("not both")
         );
 
-        let given = |name: &str, value: &str| {
-            read_environment([(name.to_owned(), value.to_owned())].into_iter()).unwrap()
-        };
+        let given =
+            |name: &str, value: &str| read_environment([(name.to_owned(), value.to_owned())].into_iter());
         let mut one = written(&by_file);
         one.overlay(given("SCOREGATE_ADMIN_TOKEN", "from the environment"));
-        read_secrets(&mut one).unwrap();
+        read_secrets(&mut one);
         assert_eq!(resolve(&one).unwrap().admin_token.unwrap().current().expose(), "from the environment");
 
         let mut other = written("admin.token = \"from the file itself\"");
         other.overlay(given("SCOREGATE_ADMIN_TOKEN_FILE", token.path().to_str().unwrap()));
-        read_secrets(&mut other).unwrap();
+        read_secrets(&mut other);
         assert_eq!(resolve(&other).unwrap().admin_token.unwrap().current().expose(), TOKEN);
     }
 }

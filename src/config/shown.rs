@@ -132,7 +132,7 @@ mod tests {
         .unwrap();
         let variables = [("SCOREGATE_LISTEN", "127.0.0.1:2"), ("SCOREGATE_DATA_DIR", "b")];
         let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        written.overlay(read_environment(variables.into_iter()).unwrap());
+        written.overlay(read_environment(variables.into_iter()));
         let mut flags = ConfigValues::default();
         flags.set("data_dir", "c");
         written.overlay(flags);
