@@ -35,6 +35,7 @@ mod quotas;
 mod requests;
 mod site;
 mod telemetry;
+mod upgrades;
 mod upstreams;
 
 use fixtures::{
