@@ -24,7 +24,7 @@ pub(crate) fn run() {
     let times = if is_full { 20_000 } else { 500 };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     runtime.block_on(async {
-        let config = resolve(&read_file(&installation.settings()).unwrap()).unwrap();
+        let config = resolve(&read_file(&installation.settings())).unwrap();
         let running = app::start(config, Clock::system()).await.unwrap();
         let gateway = running.gateway();
         let hit = head(&installation.key, None);

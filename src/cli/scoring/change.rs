@@ -132,7 +132,9 @@ fn change(
         Ok(counts) => counts,
         Err(RunChangeError::Refused(refused)) => {
             let mut messages = EqualMessages::default();
-            refused.iter().for_each(|refused| messages.report(place(refused), refused.why));
+            for refused in &refused {
+                messages.report(place(refused), refused.why);
+            }
             messages.finish();
             return Ok(printer::input_error("nothing was changed"));
         }

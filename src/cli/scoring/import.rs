@@ -29,7 +29,7 @@ use scoregate_scoring::{Archive, BadRun, ExportLine, ImportEnd, LONGEST_RUN, Sui
 
 use super::equal_messages::EqualMessages;
 use super::import_counts::RunImportCounts;
-use super::reader_thread::ReaderThread;
+use super::reader_thread::{ReaderPanicked, ReaderThread};
 use super::tool_logs::{ToolLogArgs, ToolLogs};
 
 pub(super) const AFTER_HELP: &str = r#"Examples:
@@ -184,13 +184,17 @@ async fn import(
     progress.clear();
     let printed = counts.print(args.json, logs);
     let has_errors = counts.rejected > 0 || logs.is_some_and(ToolLogs::has_errors);
-    let exit = match ended {
+    let complete = if printed == Exit::Done && has_errors { Exit::Input } else { printed };
+    Ok((exit_of(ended, complete), Some(end)))
+}
+
+/// The exit code of an import that was complete, failed in its reader, or ended for this reason.
+fn exit_of(ended: Result<Result<(), ReaderPanicked>, String>, complete: Exit) -> Exit {
+    match ended {
         Err(reason) => printer::input_error(&reason),
         Ok(Err(panicked)) => printer::fault(&panicked.into()),
-        Ok(Ok(())) if printed == Exit::Done && has_errors => Exit::Input,
-        Ok(Ok(())) => printed,
-    };
-    Ok((exit, Some(end)))
+        Ok(Ok(())) => complete,
+    }
 }
 
 /// Notifies the server of one of these directories, if the scores have been updated.

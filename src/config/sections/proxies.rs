@@ -74,7 +74,7 @@ mod tests {
             let pairs = [("SCOREGATE_PROXIES_TRUSTED".to_owned(), text.to_owned())];
             let mut written =
                 read_text("upstream = \"built-in\"\nproxies.trusted = [\"192.0.2.9\"]").unwrap();
-            written.overlay(read_environment(pairs.into_iter()).unwrap());
+            written.overlay(read_environment(pairs.into_iter()));
             resolve(&written).map(|config| config.proxies.trusted)
         };
         let two = of("10.0.0.0/8, 2001:db8::1").unwrap();

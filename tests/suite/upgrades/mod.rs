@@ -41,10 +41,9 @@ fn contains(new: &Value, old: &Value) -> bool {
 }
 
 fn json(address: SocketAddr, target: &str, fields: &str) -> Value {
-    match Wire::open(address).unwrap().send(target, fields) {
-        Reply::Response { status: 200, body, .. } => serde_json::from_str(&body).unwrap(),
-        other => panic!("{target}: {other:?}"),
-    }
+    let reply = Wire::open(address).unwrap().send(target, fields);
+    let Reply::Response { status: 200, body, .. } = reply else { panic!("{target}: {reply:?}") };
+    serde_json::from_str(&body).unwrap()
 }
 
 fn text(value: &Value) -> &str {
@@ -240,10 +239,9 @@ fn old_settings_are_refused_with_all_new_names_and_are_the_same_after_the_advice
             let (path, from) = (renamed(text(&old["path"])), text(&old["from"]));
             let variable = from.strip_prefix("environment ").map(renamed);
             let from = variable.map_or_else(|| from.to_owned(), |name| format!("environment {name}"));
-            let is_it = |one: &&Value| match from.starts_with("environment ") {
-                true => one["from"] == *from,
-                false => one["path"] == *path && one["from"] == *from,
-            };
+            // A variable has a path whose new name is not in the advice.
+            let is_variable = from.starts_with("environment ");
+            let is_it = |one: &&Value| one["from"] == *from && (is_variable || one["path"] == *path);
             let found = shown.as_array().unwrap().iter().find(is_it);
             let found = found.unwrap_or_else(|| panic!("{old}: no {path} in {shown:#}"));
             assert_eq!(found["value"], old["value"], "{path}");
