@@ -27,9 +27,8 @@ use crate::cli::serve::StopSignals;
 use scoregate_base::clock::Clock;
 use scoregate_scoring::{Archive, BadRun, ExportLine, ImportEnd, LONGEST_RUN, SuiteTable};
 
-use super::equal_messages::EqualMessages;
 use super::import_counts::RunImportCounts;
-use super::reader_thread::{ReaderPanicked, ReaderThread};
+use super::reader_thread::ReaderThread;
 use super::tool_logs::{ToolLogArgs, ToolLogs};
 
 pub(super) const AFTER_HELP: &str = r#"Examples:
@@ -145,7 +144,6 @@ async fn import(
 
     let mut signals = StopSignals::listen()?;
     let (progress, started, mut counts) = (Progress::new(size), clock.mono(), RunImportCounts::default());
-    let mut messages = EqualMessages::default();
     let ended = loop {
         let chunk = tokio::select! {
             biased;
@@ -162,10 +160,7 @@ async fn import(
                 }
             }
             Ok(Some(RunChunk::Lines(file, lines))) => {
-                let stored = counts.store(&archive, clock.now().wall, lines, &mut |line, bad| {
-                    messages.report(format_args!("{file}:{line}"), bad);
-                });
-                if let Err(error) = stored {
+                if let Err(error) = counts.store(&archive, clock.now().wall, &file, lines) {
                     progress.clear();
                     // Earlier batches are stored.
                     counts.print(args.json, logs);
@@ -175,26 +170,18 @@ async fn import(
             }
         }
     };
-    messages.finish();
-    if let Some(logs) = logs {
-        logs.finish_messages();
-    }
     progress.show(read.load(Ordering::Relaxed), "updating the scores");
     let end = archive.end_import(import, clock.now().wall)?;
     progress.clear();
     let printed = counts.print(args.json, logs);
     let has_errors = counts.rejected > 0 || logs.is_some_and(ToolLogs::has_errors);
-    let complete = if printed == Exit::Done && has_errors { Exit::Input } else { printed };
-    Ok((exit_of(ended, complete), Some(end)))
-}
-
-/// The exit code of an import that was complete, failed in its reader, or ended for this reason.
-fn exit_of(ended: Result<Result<(), ReaderPanicked>, String>, complete: Exit) -> Exit {
-    match ended {
+    let exit = match ended {
         Err(reason) => printer::input_error(&reason),
         Ok(Err(panicked)) => printer::fault(&panicked.into()),
-        Ok(Ok(())) => complete,
-    }
+        Ok(Ok(())) if printed == Exit::Done && has_errors => Exit::Input,
+        Ok(Ok(())) => printed,
+    };
+    Ok((exit, Some(end)))
 }
 
 /// Notifies the server of one of these directories, if the scores have been updated.

@@ -7,6 +7,7 @@ use scoregate_base::clock::{Mono, Wall};
 use scoregate_base::routes::ModelId;
 use scoregate_scoring::{Archive, ArchiveError, BadRun, ExportLine, RunInsertion, ScanPosition, Withdrawal};
 
+use super::equal_messages::EqualMessages;
 use super::tool_logs::ToolLogs;
 
 /// The outcomes of an import.
@@ -17,6 +18,7 @@ pub(super) struct RunImportCounts {
     pub(super) rejected: u64,
     /// Lines of withdrawn runs, which stay withdrawn.
     withdrawn: u64,
+    messages: EqualMessages,
 }
 
 /// Lines of one kind with their numbers.
@@ -53,8 +55,8 @@ impl RunImportCounts {
         &mut self,
         archive: &Archive,
         now: Wall,
+        file: &str,
         lines: Vec<(u64, Result<ExportLine, BadRun>)>,
-        report: &mut dyn FnMut(u64, &BadRun),
     ) -> anyhow::Result<()> {
         let (mut runs, mut withdrawals) = (NumberedLines::default(), NumberedLines::default());
         let (mut incidents, mut positions) = (NumberedLines::default(), NumberedLines::default());
@@ -93,7 +95,7 @@ impl RunImportCounts {
         rejected.sort_by_key(|(number, _)| *number);
         for (number, bad) in &rejected {
             self.rejected += 1;
-            report(*number, bad);
+            self.messages.report(format_args!("{file}:{number}"), bad);
         }
         Ok(())
     }
@@ -110,7 +112,7 @@ impl RunImportCounts {
     }
 
     fn summary(&self) -> String {
-        let Self { imported, existing, rejected, withdrawn } = self;
+        let Self { imported, existing, rejected, withdrawn, .. } = self;
         let withdrawn = if *withdrawn > 0 { format!(", {withdrawn} withdrawn") } else { String::new() };
         format!("{imported} imported, {existing} already present, {rejected} rejected{withdrawn}")
     }
@@ -122,9 +124,13 @@ impl RunImportCounts {
         format!("{}, {} a second", self.summary(), runs.saturating_mul(1_000) / milliseconds)
     }
 
-    /// Prints the result.
-    pub(super) fn print(&self, json: bool, logs: Option<&ToolLogs>) -> Exit {
-        let Self { imported, existing, rejected, withdrawn } = self;
+    /// Prints how many messages were equal, and the result.
+    pub(super) fn print(&mut self, json: bool, logs: Option<&ToolLogs>) -> Exit {
+        self.messages.finish();
+        if let Some(logs) = logs {
+            logs.finish_messages();
+        }
+        let Self { imported, existing, rejected, withdrawn, .. } = self;
         if json {
             let mut counts = serde_json::json!({
                 "imported": imported, "existing": existing, "rejected": rejected, "withdrawn": withdrawn

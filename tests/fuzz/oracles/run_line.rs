@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use scoregate_base::clock::Wall;
-use scoregate_scoring::{ExportLine, MAX_TRIALS, RunFailure, RunOutcome, SuiteTable, Trial};
+use scoregate_scoring::{ExportLine, MAX_TRIALS, RunFailure, RunOutcome, SuiteEntry, SuiteTable, Trial};
 use serde_json::{Map, Value};
 
 const SUITES: [&str; 3] = ["coding", "reasoning", "tooling"];
@@ -90,7 +90,7 @@ pub fn check(bytes: &[u8]) {
         Ok(ExportLine::Suites(table)) => {
             let rows =
                 value["suites"].as_array().unwrap().iter().map(|suite| suite["name"].as_str().unwrap());
-            let names = table.suites().iter().map(scoregate_scoring::SuiteEntry::name_text);
+            let names = table.suites().iter().map(SuiteEntry::name_text);
             assert!(rows.eq(names), "{line}");
         }
         Ok(ExportLine::Incident(_) | ExportLine::IncidentScan(..)) => same_fields(&value, &written),
