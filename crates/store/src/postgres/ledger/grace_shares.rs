@@ -22,19 +22,30 @@ const GIVE_BACK: &str =
 
 /// Applies a claim in a transaction.
 pub(crate) async fn claim(client: SchemaClient<'_>, claim: &GraceClaim) -> SqlResult<Option<GraceShare>> {
+    // Most claims change nothing: they wait neither for changes nor for a standby.
+    let (applied, is_change) = applied(client, claim).await?;
+    if !is_change {
+        return Ok(applied.map(|applied| applied.share));
+    }
     audit::lock(client).await?;
-    let day = claim.day.to_string();
-    let rows = client.query(HOLDERS, &[&day]).await?;
-    let holders: Vec<GraceHolder> = rows.iter().map(holder).collect::<Result<_, _>>()?;
-    let Some(applied) = claim.applied_to(&holders) else { return Ok(None) };
-    if !holders.contains(&applied) {
-        let GraceHolder { share, token, life, node } = applied;
+    let (applied, is_change) = self::applied(client, claim).await?;
+    if let (Some(GraceHolder { share, token, life, node }), true) = (applied, is_change) {
         let [number, shares, life] = [share.number, share.shares, life].map(i64::from);
         let [token, node] = [token, node].map(u64::cast_signed);
+        let day = claim.day.to_string();
         client.execute(STORE, &[&day, &number, &shares, &token, &life, &node]).await?;
         client.execute(DELETE, &[]).await?;
     }
-    Ok(Some(applied.share))
+    Ok(applied.map(|applied| applied.share))
+}
+
+/// The holder by a claim, and whether it differs from what is stored.
+async fn applied(client: SchemaClient<'_>, claim: &GraceClaim) -> SqlResult<(Option<GraceHolder>, bool)> {
+    let rows = client.query(HOLDERS, &[&claim.day.to_string()]).await?;
+    let holders: Vec<GraceHolder> = rows.iter().map(holder).collect::<Result<_, _>>()?;
+    let applied = claim.applied_to(&holders);
+    let is_change = applied.as_ref().is_some_and(|applied| !holders.contains(applied));
+    Ok((applied, is_change))
 }
 
 /// Returns a share.

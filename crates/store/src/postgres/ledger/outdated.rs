@@ -47,9 +47,11 @@ DELETE FROM {schema}.documents d USING outdated o WHERE d.scope = o.scope AND d.
 
 /// Refreshes of backends without documents.
 const REFRESHES: &str = "
-DELETE FROM {schema}.backend_refreshes r
-WHERE detected < (extract(epoch FROM clock_timestamp()) * 1000000)::int8 - 604800000000
-    AND NOT EXISTS (SELECT FROM {schema}.documents d WHERE d.scope = r.scope)";
+DELETE FROM {schema}.backend_refreshes WHERE scope IN (
+    SELECT scope FROM {schema}.backend_refreshes r
+    WHERE detected < (extract(epoch FROM clock_timestamp()) * 1000000)::int8 - 604800000000
+        AND NOT EXISTS (SELECT FROM {schema}.documents d WHERE d.scope = r.scope)
+    ORDER BY scope FOR UPDATE SKIP LOCKED)";
 
 /// Links and sessions that expired before the current day.
 const LINKS: &str = "

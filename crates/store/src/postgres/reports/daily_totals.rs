@@ -20,6 +20,11 @@ JOIN {schema}.calendar c ON r.day > c.day - $2::int4
 ORDER BY {r.key}
 ON CONFLICT ({key}, node) DO UPDATE SET {total} = excluded.{total} WHERE n.{total} < excluded.{total}";
 
+/// Whether there is anything to merge or to delete.
+const DUE: &str = "
+SELECT EXISTS (SELECT FROM {schema}.{nodes} WHERE day <= (SELECT day - $1::int4 FROM {schema}.calendar))
+    OR EXISTS (SELECT FROM {schema}.{days} WHERE day <= (SELECT day - $2::int4 FROM {schema}.calendar)) AS is_due";
+
 const MERGE: &str = "
 WITH due AS (
     SELECT DISTINCT {key} FROM {schema}.{nodes}
@@ -58,7 +63,9 @@ pub(crate) async fn record(
 /// Merges the totals of a batch of closed days and deletes a batch of outdated ones, unless gateways report at this
 /// moment. Returns the number of changed records.
 pub(crate) async fn merge(client: SchemaClient<'_>, table: &DailyTotals, batch: i64) -> SqlResult<u64> {
-    if client.execute(LOCK_FOR_MERGE, &[]).await? == 0 {
+    let (open, kept) = (USAGE_DAYS_OPEN.cast_signed(), table.days_kept.cast_signed());
+    let due = client.query_one(&table.statement(DUE), &[&open, &kept]).await?;
+    if !due.try_get::<_, bool>("is_due")? || client.execute(LOCK_FOR_MERGE, &[]).await? == 0 {
         return Ok(0);
     }
     let mut changed = 0;

@@ -22,7 +22,9 @@ ORDER BY n.started_at, n.node";
 
 /// Nodes that were not seen for a day: they were killed.
 const DELETE: &str = "
-DELETE FROM {schema}.nodes WHERE last_seen_at < (extract(epoch FROM clock_timestamp()) * 1000)::int8 - 86400000";
+DELETE FROM {schema}.nodes WHERE node IN (
+    SELECT node FROM {schema}.nodes
+    WHERE last_seen_at < (extract(epoch FROM clock_timestamp()) * 1000)::int8 - 86400000 ORDER BY node FOR UPDATE SKIP LOCKED)";
 
 /// Stores the status of a node.
 pub(crate) async fn report(client: SchemaClient<'_>, status: &NodeStatus) -> SqlResult<()> {
