@@ -24,8 +24,8 @@ pub enum ExportLine {
 impl ExportLine {
     /// Parses a line; `now` limits its times. Lines of runs never begin with the field of another line.
     pub fn read(line: &str, now: Wall, suites: &SuiteTable) -> Result<Self, BadRun> {
-        let fields = line.trim_start().strip_prefix('{').map_or("", str::trim_start);
-        if fields.starts_with("\"suites\"") {
+        let fields = fields(line);
+        if Self::is_suites(line) {
             SuiteTable::read_line(line).map(Self::Suites)
         } else if fields.starts_with("\"withdrawn\"") {
             Withdrawal::read(line, now).map(Self::Withdrawn)
@@ -38,6 +38,11 @@ impl ExportLine {
         }
     }
 
+    /// Whether a line is to be a suite table, even if it cannot be read.
+    pub fn is_suites(line: &str) -> bool {
+        fields(line).starts_with("\"suites\"")
+    }
+
     /// Writes it.
     pub fn write(&self) -> String {
         match self {
@@ -48,4 +53,9 @@ impl ExportLine {
             Self::IncidentScan(model, position) => position.write(model),
         }
     }
+}
+
+/// The text of a line after its opening brace.
+fn fields(line: &str) -> &str {
+    line.trim_start().strip_prefix('{').map_or("", str::trim_start)
 }

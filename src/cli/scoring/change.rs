@@ -16,8 +16,8 @@ use crate::cli::input_lines::InputLine;
 use crate::cli::printer;
 use scoregate_base::clock::{Clock, Wall};
 use scoregate_scoring::{
-    Archive, BadRun, ChangeAuthor, ChangeReason, IdentifiedRun, RefusedRunChange, RunChangeError, RunId,
-    SuiteTable,
+    Archive, BadRun, ChangeAuthor, ChangeReason, ExportLine, IdentifiedRun, RefusedRunChange, RunChangeError,
+    RunId, SuiteTable,
 };
 
 use super::equal_messages::EqualMessages;
@@ -171,6 +171,11 @@ fn read(file: &Path, suites: &SuiteTable) -> Result<Vec<(u64, IdentifiedRun)>, O
         let InputLine { number, bytes, text } = line.map_err(unreadable)?;
         if bytes > MAX_BYTES {
             return Err(Some(format!("{} has more than {} MiB; split it", name(file), MAX_BYTES >> 20)));
+        }
+        // An export begins with the table of its archive.
+        let is_own_table = |text| matches!(ExportLine::read(text, now, suites), Ok(ExportLine::Suites(table)) if table == *suites);
+        if text.as_ref().is_ok_and(|text| is_own_table(text)) {
+            continue;
         }
         let record = text
             .map_err(|problem| BadRun { field: "line".into(), problem })

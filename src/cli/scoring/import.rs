@@ -315,6 +315,7 @@ impl RunFile {
                     return failed(error);
                 }
             };
+            let is_table = text.as_ref().is_ok_and(|text| ExportLine::is_suites(text));
             let record = text
                 .map_err(|problem| BadRun { field: "line".into(), problem })
                 .and_then(|text| ExportLine::read(&text, clock.now().wall, suites));
@@ -324,6 +325,12 @@ impl RunFile {
                 let table = RunChunk::Suites(Arc::clone(&name), Arc::clone(suites));
                 to.blocking_send(table).map_err(|_| ())?;
                 continue;
+            }
+            if let (true, Err(bad)) = (is_table, &record) {
+                // The lines after it cannot be validated.
+                let error = io::Error::other(format!("line {number}: {bad}"));
+                send(batch)?;
+                return failed(error);
             }
             batch.push((number, record));
             if batch.len() >= BATCH {

@@ -87,8 +87,12 @@ impl LoggedException {
         };
         let is_download =
             self.traceback.lines().filter(|line| line.trim_start().starts_with("File ")).any(|line| {
-                let line = line.to_lowercase();
-                DOWNLOADS.iter().any(|part| line.contains(part))
+                // Not the directories of a project or of an environment.
+                let line = line.to_lowercase().replace('\\', "/");
+                let two = line.rmatch_indices('/').nth(1).and_then(|(at, _)| line.get(at..));
+                let package = line.rsplit_once("-packages/").map(|(_, package)| package);
+                let module = package.or(two).unwrap_or(&line);
+                DOWNLOADS.iter().any(|part| module.contains(part))
             });
         !is_download
             && has_frame("inspect_ai/model/")
