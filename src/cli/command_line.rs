@@ -152,8 +152,8 @@ pub fn main() -> Exit {
             let printed = error.print();
             let is_help = matches!(error.kind(), DisplayHelp | DisplayVersion);
             if !is_help {
-                renamed_words(&std::env::args().skip(1).collect::<Vec<_>>())
-                    .for_each(|line| printer::message(&line));
+                let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+                renamed_words(&words.collect::<Vec<_>>()).for_each(|line| printer::message(&line));
             }
             return if is_help && printed.is_ok() { Exit::Done } else { Exit::Input };
         }

@@ -194,7 +194,9 @@ impl<'r> Upgraded<'r> {
     fn the_archive_remains(&self) {
         let archive = self.directory.path().join("runs.db");
         let exported = run(&["scoring", "export", "--archive", archive.to_str().unwrap()]).with(0).out;
-        let runs: Vec<Value> = exported.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let mut lines = exported.lines().map(|line| serde_json::from_str(line).unwrap());
+        assert!(lines.next().is_some_and(|table: Value| table["suites"].is_array()), "{exported}");
+        let runs: Vec<Value> = lines.collect();
         assert!(contains(&runs.into(), &self.release.expected["runs"]), "{exported}");
     }
 
