@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use scoregate_base::clock::Wall;
@@ -33,6 +33,8 @@ struct CountingBackend {
 
 #[derive(Default)]
 struct Sent {
+    /// The refresh of the first request: scores, which have a maximum, are counted from it.
+    first: OnceLock<u64>,
     /// Bodies, by target and number of the refresh.
     bodies: Mutex<HashMap<(String, u64), u32>>,
     confirmations: AtomicU64,
@@ -72,6 +74,7 @@ fn refresh_at(now: Wall) -> u64 {
 impl Sent {
     fn answer(&self, received: &Received, now: Wall) -> Act {
         let refresh = refresh_at(now);
+        let first = *self.first.get_or_init(|| refresh);
         let period = u64::try_from(PERIOD.as_millis()).unwrap();
         let left = (period - now.millis() % period).div_ceil(1_000);
         let (tag, age) = (format!("\"{refresh}\""), format!("max-age={left}"));
@@ -83,15 +86,15 @@ impl Sent {
         } else {
             let target = received.target().to_owned();
             *self.bodies.lock().unwrap().entry((target, refresh)).or_default() += 1;
-            respond("200 OK", &headers, &body(received.target(), refresh))
+            respond("200 OK", &headers, &body(received.target(), refresh, refresh - first))
         };
         let Act::Raw(bytes) = response else { panic!("a complete response") };
         Act::Slow(LATENCY, bytes)
     }
 }
 
-fn body(target: &str, refresh: u64) -> String {
-    let model = |id: &str| format!(r#"{{"id":"{id}","name":"{id}","currentScore":{}}}"#, refresh % 100);
+fn body(target: &str, refresh: u64, score: u64) -> String {
+    let model = |id: &str| format!(r#"{{"id":"{id}","name":"{id}","currentScore":{score}}}"#);
     let data = match target.split('?').next().unwrap() {
         "/api/v1/models" => format!("{},{}", model("atlas"), model("borea")),
         path => model(path.rsplit('/').next().unwrap()),
