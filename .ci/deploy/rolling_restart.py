@@ -18,7 +18,6 @@ import http.client
 import json
 import os
 import pathlib
-import random
 import re
 import shutil
 import signal
@@ -188,12 +187,12 @@ class Site:
         return self.number("SELECT count(*) FROM pg_stat_activity WHERE usename = 'gateway'")
 
 
-def lasting_address():
-    """An address whose port the kernel gives to no other program, so that it is free again at a restart."""
-    while True:
-        port = random.randrange(20_000, 32_000)
-        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            return f"127.0.0.1:{port}"
+def lasting_address(stack):
+    """An address that no other program gets until the end: a socket that does not listen keeps the port."""
+    reserved = stack.enter_context(socket.socket())
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    reserved.bind(("127.0.0.1", 0))
+    return f"127.0.0.1:{reserved.getsockname()[1]}"
 
 
 class Gateway:
@@ -201,7 +200,7 @@ class Gateway:
 
     def __init__(self, site, name):
         self.site, self.name = site, name
-        self.public, self.side = lasting_address(), lasting_address()
+        self.public, self.side = lasting_address(site.stack), lasting_address(site.stack)
         self.start()
 
     def start(self, is_new=False):

@@ -9,7 +9,7 @@ use super::run::{BadRun, IdentifiedRun, SuiteTable, Withdrawal};
 /// A line of an export.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExportLine {
-    /// The suite table, by which the lines after it are validated.
+    /// The suite table, which applies to the lines after it.
     Suites(SuiteTable),
     /// A run.
     Run(IdentifiedRun),

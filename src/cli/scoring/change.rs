@@ -173,8 +173,11 @@ fn read(file: &Path, suites: &SuiteTable) -> Result<Vec<(u64, IdentifiedRun)>, O
             return Err(Some(format!("{} has more than {} MiB; split it", name(file), MAX_BYTES >> 20)));
         }
         // An export begins with the table of its archive.
-        let is_own_table = |text| matches!(ExportLine::read(text, now, suites), Ok(ExportLine::Suites(table)) if table == *suites);
-        if text.as_ref().is_ok_and(|text| is_own_table(text)) {
+        if let Ok(text) = &text
+            && ExportLine::is_suites(text)
+            && let Ok(ExportLine::Suites(table)) = ExportLine::read(text, now, suites)
+            && table == *suites
+        {
             continue;
         }
         let record = text

@@ -1,4 +1,4 @@
-//! Messages about lines and logs. Of equal ones the first is printed, and the others are counted.
+//! Messages about lines and logs: the first of several equal messages is printed, and the others are counted.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;

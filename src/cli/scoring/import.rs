@@ -319,20 +319,20 @@ impl RunFile {
             let record = text
                 .map_err(|problem| BadRun { field: "line".into(), problem })
                 .and_then(|text| ExportLine::read(&text, clock.now().wall, suites));
-            if let Ok(ExportLine::Suites(table)) = record {
-                *suites = Arc::new(table);
-                send(std::mem::take(&mut batch))?;
-                let table = RunChunk::Suites(Arc::clone(&name), Arc::clone(suites));
-                to.blocking_send(table).map_err(|_| ())?;
-                continue;
-            }
-            if let (true, Err(bad)) = (is_table, &record) {
+            match record {
+                Ok(ExportLine::Suites(table)) => {
+                    *suites = Arc::new(table);
+                    send(std::mem::take(&mut batch))?;
+                    let table = RunChunk::Suites(Arc::clone(&name), Arc::clone(suites));
+                    to.blocking_send(table).map_err(|_| ())?;
+                }
                 // The lines after it cannot be validated.
-                let error = io::Error::other(format!("line {number}: {bad}"));
-                send(batch)?;
-                return failed(error);
+                Err(bad) if is_table => {
+                    send(batch)?;
+                    return failed(io::Error::other(format!("line {number}: {bad}")));
+                }
+                record => batch.push((number, record)),
             }
-            batch.push((number, record));
             if batch.len() >= BATCH {
                 send(std::mem::replace(&mut batch, Vec::with_capacity(BATCH)))?;
             }

@@ -52,6 +52,10 @@ fn scoring_changes_are_recorded_and_carried_by_an_export() {
     let corrected = file(&directory, &[correction.clone(), lines[3].clone()]);
     let changed = scoring(path, &["correct", &corrected, "--reason", "name", "--json"]).with(0);
     assert_eq!(changed.json(), serde_json::json!({"corrected": 1, "unchanged": 1}));
+    let table = scoring(path, &["export"]).with(0).out.lines().next().unwrap().to_owned() + "\n";
+    let exported = file(&directory, &[table, correction.clone()]);
+    let unchanged = scoring(path, &["correct", &exported, "--reason", "name", "--json"]).with(0);
+    assert_eq!(unchanged.json(), serde_json::json!({"corrected": 0, "unchanged": 1}));
 
     let audit = scoring(path, &["audit", "--json"]).with(0).json();
     let shown: Vec<(&str, &str, &str)> = audit["records"]

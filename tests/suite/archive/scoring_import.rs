@@ -177,6 +177,11 @@ fn scoring_import_of_an_export_applies_its_suite_table_or_changes_nothing() {
     let refused = import(&used, &[&whole]).with(1);
     assert!(refused.err.contains("has another suite table than the archive"), "{}", refused.err);
     assert_eq!((refused.out, export(&used).len()), (counted(0, 0, 0), 3));
+    let fresh = TempDir::new().unwrap();
+    let damaged = file(&fresh, "damaged.jsonl", exported.replacen("\"weight\"", "\"wait\"", 1));
+    let ended = import(&fresh, &[&damaged]).with(1);
+    assert!(ended.err.contains("cannot be read: line 1: "), "{}", ended.err);
+    assert_eq!(ended.out, counted(0, 0, 0), "the runs after the table are of no known table");
 }
 
 #[test]

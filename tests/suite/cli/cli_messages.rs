@@ -1,6 +1,8 @@
 //! Texts of the command line: help, completions, errors, and the matching exit codes.
 
+use std::ffi::OsStr;
 use std::net::TcpListener;
+use std::os::unix::ffi::OsStrExt as _;
 use std::process::Command;
 
 use tempfile::TempDir;
@@ -286,6 +288,13 @@ fn an_invalid_json_line_is_reported_in_a_sentence() {
     }
     let help = run(&["scoring", "import", "--help"]).with(0).out;
     assert!(help.contains("`cost` (US dollars, 0 if it was free) may be left out"), "{help}");
+}
+
+#[test]
+fn an_unknown_command_that_is_not_utf_8_is_a_usage_error() {
+    let word = OsStr::from_bytes(b"\xff");
+    let output = Command::new(env!("CARGO_BIN_EXE_scoregate")).arg("keys").arg(word).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]

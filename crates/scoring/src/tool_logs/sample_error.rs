@@ -129,6 +129,9 @@ mod tests {
             assert_eq!(failure(message, last, windows), expected, "{message}");
             let download = format!("{request}\n  File \"/v/tiktoken/load.py\"");
             assert_eq!(failure(message, last, &download), RunFailure::Harness, "{message}");
+            // The directory of the environment is not a package.
+            let project = request.replace("/v/", "/tokenizers/.venv/site-packages/");
+            assert_eq!(failure(message, last, &project), expected, "{message}");
             // In a tool, a scorer or a grading model.
             for frames in
                 ["", "File \"/v/inspect_ai/solver/_plan.py\"", "File \"/v/inspect_ai/model/_model.py\""]

@@ -73,7 +73,10 @@ impl EngineFeatures {
 
     /// A statement in the form for this server. Without notifications `{notify}` is a function without an effect. `{history}` is
     /// the history of the server, to be compared for equality only.
-    pub(crate) fn statement(self, text: &str) -> String {
+    pub(crate) fn statement(self, text: String) -> String {
+        if !text.contains('{') {
+            return text;
+        }
         let notify = if self.has_notifications { "pg_notify" } else { "concat" };
         let history = if self.hides_timeline {
             "'start-' || extract(epoch FROM pg_postmaster_start_time())::text"

@@ -98,7 +98,7 @@ impl SchemaClient<'_> {
     }
 
     fn statement(self, text: &str) -> String {
-        self.features.statement(&self.schema.statement(text))
+        self.features.statement(self.schema.statement(text))
     }
 }
 

@@ -55,7 +55,7 @@ async fn the_state_of_a_database_without_statistics_has_no_rows() {
 }
 
 #[tokio::test]
-async fn without_unlogged_tables_several_programs_create_the_tables_of_a_schema_at_once() {
+async fn without_unlogged_tables_several_programs_create_the_tables_of_a_schema_concurrently() {
     needs!("postgresql");
     for prepare in ["SELECT", "CREATE SCHEMA {schema}"] {
         let config = without_features().await;

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::NodeRegistry as _;
+use scoregate_base::limits::GraceClaim;
 
 /// The count of records for each day or pool.
 async fn rows(store: &PostgresStore, query: &str) -> Vec<(String, i64)> {
@@ -96,6 +97,21 @@ async fn a_change_does_not_wait_for_reports_of_gateways() {
     let other = PostgresStore::open_with((*store.config).clone(), Clock::system(), true).await.unwrap();
     execute(&other, "BEGIN; SELECT FROM {schema}.site FOR KEY SHARE").await;
     created(&store).await;
+}
+
+#[tokio::test]
+async fn claims_of_grace_that_change_nothing_and_merges_with_nothing_due_do_not_wait_for_changes() {
+    needs!("postgresql");
+    let store = fresh().await;
+    let other = PostgresStore::open_with((*store.config).clone(), Clock::system(), true).await.unwrap();
+    granted(&store, report(created(&store).await, 1, NodeTotals::default(), 5)).await;
+    let claim = |node| GraceClaim { day: NOON.day(), gateways: 1, held: None, token: node, life: 0, node };
+    let held = store.claim_grace(claim(1)).await.unwrap();
+    assert!(held.is_some());
+    execute(&other, "BEGIN; SELECT FROM {schema}.site FOR UPDATE").await;
+    assert_eq!(store.claim_grace(claim(1)).await.unwrap(), held);
+    assert_eq!(store.claim_grace(claim(2)).await.unwrap(), None, "another gateway has the only share");
+    assert_eq!(store.delete_outdated().await.unwrap(), 0);
 }
 
 #[tokio::test]
