@@ -4,9 +4,10 @@ import glob
 import json
 
 KINDS = ("status", "accessibility", "width", "console", "request", "storage", "cookie")
-SCHEMES = ("light", "dark")
+# The rules of each colour scheme: all, and those about colours.
+SCHEMES = {"light": "", "dark": ', runOnly: ["color-contrast", "link-in-text-block"]'}
 # Elements that can be opened are opened, so that their content is checked too.
-AXE = """axe.run(document, {resultTypes: ["violations"]}).then((result) => result.violations.map((one) =>
+AXE = """axe.run(document, {resultTypes: ["violations"]%s}).then((result) => result.violations.map((one) =>
     one.id + ": " + one.nodes.map((node) => node.html.slice(0, 200) + " " + node.failureSummary).join("; ")))"""
 OPEN = """(() => {
     window.closedBefore ??= [...document.querySelectorAll("details:not([open])")];
@@ -40,9 +41,9 @@ class Inspector:
         # The checks need timers. Scripts of a page that was loaded without them do not run now either.
         visitor.do("Emulation.setScriptExecutionDisabled", value=False)
         visitor.value(f"{self.axe};0")
-        for scheme in SCHEMES:
+        for scheme, rules in SCHEMES.items():
             visitor.paint(scheme)
-            found += [f"accessibility: {scheme}: {one}" for one in visitor.value(AXE)]
+            found += [f"accessibility: {scheme}: {one}" for one in visitor.value(AXE % rules)]
             self.audits += 1
         visitor.do("Emulation.setScriptExecutionDisabled", value=not visitor.script)
         visitor.value(OPEN % "false")
