@@ -11,32 +11,22 @@ use crate::config::{Config, UpstreamConfig};
 use crate::mail::{MailConfig, MailDelivery};
 use scoregate_base::clock::Clock;
 use scoregate_base::secret::SecretSetting;
+use scoregate_base::words;
 use scoregate_observe::telemetry::metrics::{MetricFamily, MetricsRegistry, metric_label};
 
 use super::watched_files::CHECK_INTERVAL;
 
-/// A secret of the settings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum WatchedSecret {
-    Database,
-    AdminToken,
-    Backend,
-    Mail,
+words! {
+    /// A secret of the settings.
+    enum WatchedSecret: path {
+        Database = "store.password",
+        AdminToken = "admin.token",
+        Backend = "upstream.credential",
+        Mail = "mail.password",
+    }
 }
 
 impl WatchedSecret {
-    const ALL: [Self; 4] = [Self::Database, Self::AdminToken, Self::Backend, Self::Mail];
-
-    /// The path of the setting.
-    fn path(self) -> &'static str {
-        match self {
-            Self::Database => "store.password",
-            Self::AdminToken => "admin.token",
-            Self::Backend => "upstream.credential",
-            Self::Mail => "mail.password",
-        }
-    }
-
     /// The secret that components use which were built from these settings.
     fn of(self, config: &Config) -> Option<SecretSetting> {
         match self {

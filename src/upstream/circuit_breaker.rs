@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use scoregate_base::clock::Mono;
+use scoregate_base::words;
 
 /// Consecutive failures that open the breaker.
 const FAILURES: u32 = 5;
@@ -47,15 +48,16 @@ pub(super) enum BreakerSignal {
     None,
 }
 
-/// The states of a circuit breaker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BreakerState {
-    /// Requests are sent.
-    Closed,
-    /// One trial request is sent.
-    HalfOpen,
-    /// No request is sent.
-    Open,
+words! {
+    /// The states of a circuit breaker.
+    pub enum BreakerState: as_str {
+        /// Requests are sent.
+        Closed = "closed",
+        /// One trial request is sent.
+        HalfOpen = "half_open",
+        /// No request is sent.
+        Open = "open",
+    }
 }
 
 impl CircuitBreaker {
@@ -105,17 +107,6 @@ impl CircuitBreaker {
             Some(until) if now < until => BreakerState::Open,
             // The next request is the trial.
             Some(_) => BreakerState::HalfOpen,
-        }
-    }
-}
-
-impl BreakerState {
-    /// The name of the state.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Closed => "closed",
-            Self::HalfOpen => "half_open",
-            Self::Open => "open",
         }
     }
 }

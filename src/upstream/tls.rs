@@ -15,6 +15,7 @@ use sha2::{Digest as _, Sha256};
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use scoregate_base::clock::{Clock, Wall};
+use scoregate_base::words;
 
 /// How to authenticate the backend and this program to it, before files are read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,25 +42,28 @@ pub struct BackendClientFiles {
 static SINCE_12: [&SupportedProtocolVersion; 2] = [&rustls::version::TLS13, &rustls::version::TLS12];
 static SINCE_13: [&SupportedProtocolVersion; 1] = [&rustls::version::TLS13];
 
-/// A version of TLS.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TlsVersion {
-    /// TLS 1.2.
-    #[default]
-    V12,
-    /// TLS 1.3.
-    V13,
+words! {
+    /// A version of TLS.
+    #[derive(Default)]
+    pub enum TlsVersion: as_str {
+        /// TLS 1.2.
+        #[default]
+        V12 = "1.2",
+        /// TLS 1.3.
+        V13 = "1.3",
+    }
 }
 
-/// The setting that names a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BackendTlsFile {
-    /// The authorities.
-    Authorities,
-    /// The client certificate.
-    ClientCertificate,
-    /// Its private key.
-    ClientKey,
+words! {
+    /// The setting that names a file.
+    pub enum BackendTlsFile: setting {
+        /// The authorities.
+        Authorities = "upstream.ca_file",
+        /// The client certificate.
+        ClientCertificate = "upstream.client_certificate",
+        /// Its private key.
+        ClientKey = "upstream.client_key",
+    }
 }
 
 /// A file is unusable.
@@ -90,29 +94,10 @@ pub struct BackendTls {
 struct CertificateTime(Clock);
 
 impl TlsVersion {
-    /// The number of the version.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::V12 => "1.2",
-            Self::V13 => "1.3",
-        }
-    }
-
     fn and_newer(self) -> &'static [&'static SupportedProtocolVersion] {
         match self {
             Self::V12 => &SINCE_12,
             Self::V13 => &SINCE_13,
-        }
-    }
-}
-
-impl BackendTlsFile {
-    /// The path of the setting.
-    pub fn setting(self) -> &'static str {
-        match self {
-            Self::Authorities => "upstream.ca_file",
-            Self::ClientCertificate => "upstream.client_certificate",
-            Self::ClientKey => "upstream.client_key",
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::{File, found, none, tree};
 
 /// The layers, lowest first. Modules of one layer do not name each other.
 const LAYERS: [&[&str]; 14] = [
-    &["clock", "json", "secret"],
+    &["clock", "json", "secret", "words"],
     &["accept", "address", "keys", "limits", "routes"],
     &["telemetry"],
     &["traces"],

@@ -1,8 +1,8 @@
 //! Values and rules that every part of scoregate shares.
 //!
 //! Contents: time ([`clock`]), keys and tiers ([`keys`]), limits ([`limits`]), the endpoints of the API ([`routes`]),
-//! addresses ([`address`]), secrets ([`secret`]), JSON with the path of an error ([`json`]), and the `Accept` header
-//! ([`accept`]). Nothing here waits for a network or a disk, except that [`clock`] sleeps and [`secret`] reads its file.
+//! addresses ([`address`]), secrets ([`secret`]), JSON with the path of an error ([`json`]), the `Accept` header
+//! ([`accept`]), and enums with a word for each variant ([`words!`]). Nothing here waits for a network or a disk, except that [`clock`] sleeps and [`secret`] reads its file.
 //!
 //! This crate knows no store, no HTTP server and no metric.
 
@@ -14,3 +14,4 @@ pub mod keys;
 pub mod limits;
 pub mod routes;
 pub mod secret;
+mod words;

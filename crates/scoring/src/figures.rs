@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use scoregate_base::words;
+
 use super::method;
 use super::noise::score_noise::UncertainScore;
 use super::statistics::Estimate;
@@ -51,13 +53,15 @@ pub(super) enum Status {
     Unavailable,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Severity {
-    /// Needs attention.
-    Warning,
-    /// Worth paging somebody.
-    Critical,
+words! {
+    #[derive(Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub(super) enum Severity: word {
+        /// Needs attention.
+        Warning = "warning",
+        /// Worth paging somebody.
+        Critical = "critical",
+    }
 }
 
 impl Score {
@@ -125,20 +129,9 @@ impl Status {
 }
 
 impl Severity {
-    /// All of them.
-    pub(super) const ALL: [Self; 2] = [Self::Warning, Self::Critical];
-
     /// Critical from a limit on.
     pub(super) fn from(amount: f64, critical: f64) -> Self {
         if amount >= critical { Self::Critical } else { Self::Warning }
-    }
-
-    /// Its name.
-    pub(super) const fn word(self) -> &'static str {
-        match self {
-            Self::Warning => "warning",
-            Self::Critical => "critical",
-        }
     }
 }
 

@@ -4,38 +4,23 @@
 //! again, with the same message id, after the claim has expired.
 
 use scoregate_base::clock::Wall;
+use scoregate_base::words;
 use scoregate_observe::telemetry::metrics::metric_label;
 
 use super::StoreFuture;
 
-/// The purpose of a mail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum MailKind {
-    /// A link to sign in.
-    SignIn,
-    /// A message of an operator.
-    Notice,
+words! {
+    /// The purpose of a mail.
+    #[derive(Hash)]
+    pub enum MailKind: word {
+        /// A link to sign in.
+        SignIn = "sign_in",
+        /// A message of an operator.
+        Notice = "notice",
+    }
 }
 
 metric_label!(MailKind: "kind", MailKind::ALL, MailKind::word);
-
-impl MailKind {
-    /// All kinds.
-    pub const ALL: [Self; 2] = [Self::SignIn, Self::Notice];
-
-    /// Its name as stored, and in metrics.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::SignIn => "sign_in",
-            Self::Notice => "notice",
-        }
-    }
-
-    /// The kind with this name.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.word() == word)
-    }
-}
 
 /// A mail to be queued.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,29 +11,32 @@ use serde::{Deserialize, Serialize};
 use scoregate_base::clock::Day;
 use scoregate_base::keys::ApplicationId;
 use scoregate_base::limits::LimitRule;
+use scoregate_base::words;
 
 use super::StoreFuture;
 
 /// Number of days for which requests are kept, the current one included.
 pub const REQUEST_DAYS_KEPT: u32 = 92;
 
-/// How a request ended, as the developer of an application sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum RequestOutcome {
-    /// A response with content.
-    Ok,
-    /// 304: the caller's copy is current.
-    NotModified,
-    /// The request must be changed: 4xx other than the two below, also 429 `too_many_refusals`.
-    ClientError,
-    /// 429: the limit of the minute is used up.
-    RateLimited,
-    /// 429: the quota of the day is used up.
-    QuotaExceeded,
-    /// 5xx: the gateway or the backend failed.
-    ServerError,
-    /// The client disconnected before the response.
-    Disconnected,
+words! {
+    /// How a request ended, as the developer of an application sees it.
+    #[derive(PartialOrd, Ord, Hash)]
+    pub enum RequestOutcome: word {
+        /// A response with content.
+        Ok = "ok",
+        /// 304: the caller's copy is current.
+        NotModified = "not_modified",
+        /// The request must be changed: 4xx other than the two below, also 429 `too_many_refusals`.
+        ClientError = "client_error",
+        /// 429: the limit of the minute is used up.
+        RateLimited = "rate_limited",
+        /// 429: the quota of the day is used up.
+        QuotaExceeded = "quota_exceeded",
+        /// 5xx: the gateway or the backend failed.
+        ServerError = "server_error",
+        /// The client disconnected before the response.
+        Disconnected = "disconnected",
+    }
 }
 
 impl RequestOutcome {
@@ -92,37 +95,6 @@ pub struct OutcomeCounts {
     pub quota_exceeded: u64,
     pub server_error: u64,
     pub disconnected: u64,
-}
-
-impl RequestOutcome {
-    /// All outcomes.
-    pub const ALL: [Self; 7] = [
-        Self::Ok,
-        Self::NotModified,
-        Self::ClientError,
-        Self::RateLimited,
-        Self::QuotaExceeded,
-        Self::ServerError,
-        Self::Disconnected,
-    ];
-
-    /// Its name as stored, and in reports.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::NotModified => "not_modified",
-            Self::ClientError => "client_error",
-            Self::RateLimited => "rate_limited",
-            Self::QuotaExceeded => "quota_exceeded",
-            Self::ServerError => "server_error",
-            Self::Disconnected => "disconnected",
-        }
-    }
-
-    /// The outcome with this name.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|outcome| outcome.word() == word)
-    }
 }
 
 impl RequestQuery {

@@ -4,6 +4,7 @@
 //! no gateway stored counts as down.
 
 use scoregate_base::clock::{Day, Wall};
+use scoregate_base::words;
 
 use super::StoreFuture;
 
@@ -43,17 +44,18 @@ pub struct StatusHistory {
     pub days: Vec<StatusDay>,
 }
 
-/// The state of an incident.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IncidentState {
-    /// The cause is not known.
-    Investigating,
-    /// The cause is known.
-    Identified,
-    /// A fix is in place and being monitored.
-    Monitoring,
-    /// It is over. Nothing is added to it.
-    Resolved,
+words! {
+    /// The state of an incident.
+    pub enum IncidentState: word {
+        /// The cause is not known.
+        Investigating = "investigating",
+        /// The cause is known.
+        Identified = "identified",
+        /// A fix is in place and being monitored.
+        Monitoring = "monitoring",
+        /// It is over. Nothing is added to it.
+        Resolved = "resolved",
+    }
 }
 
 /// A message about an incident. Messages are never changed.
@@ -95,26 +97,6 @@ pub struct NewStatusMessage {
     pub state: Option<IncidentState>,
     /// The text.
     pub message: String,
-}
-
-impl IncidentState {
-    /// All states.
-    pub const ALL: [Self; 4] = [Self::Investigating, Self::Identified, Self::Monitoring, Self::Resolved];
-
-    /// Its name as stored, and in commands.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Investigating => "investigating",
-            Self::Identified => "identified",
-            Self::Monitoring => "monitoring",
-            Self::Resolved => "resolved",
-        }
-    }
-
-    /// The state with this name.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.word() == word)
-    }
 }
 
 impl StatusMessage {

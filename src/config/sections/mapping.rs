@@ -145,8 +145,7 @@ impl<'w> MappingTable<'_, 'w> {
             return None;
         }
         let all = NotFound::ALL.map(NotFound::as_str);
-        let parse = |word: &str| NotFound::ALL.into_iter().find(|way| way.as_str() == word);
-        let ways = self.words("not_found", &all, parse)?;
+        let ways = self.words("not_found", &all, NotFound::parse)?;
         if *shape == DataShape::Object && ways.contains(&NotFound::Empty) {
             self.problem("not_found", "remove \"empty\": an object is never an empty list");
         }

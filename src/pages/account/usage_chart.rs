@@ -3,6 +3,7 @@
 
 use crate::pages::html::{escape, grouped, push};
 use scoregate_base::clock::Day;
+use scoregate_base::words;
 use scoregate_store::OutcomeCounts;
 
 /// Width of a day with its gap, width of a bar, and height of the chart.
@@ -14,28 +15,17 @@ const LEAST: u64 = 3;
 /// Maximum number of intervals of the vertical axis.
 const MOST_INTERVALS: u128 = 4;
 
-/// Outcomes that mean the same to a developer, lowest part of a bar first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OutcomeGroup {
-    Successful,
-    Refused,
-    Failed,
-    Disconnected,
+words! {
+    /// Outcomes that mean the same to a developer, lowest part of a bar first.
+    pub(super) enum OutcomeGroup: word {
+        Successful = "successful",
+        Refused = "refused",
+        Failed = "failed",
+        Disconnected = "disconnected",
+    }
 }
 
 impl OutcomeGroup {
-    pub(super) const ALL: [Self; 4] = [Self::Successful, Self::Refused, Self::Failed, Self::Disconnected];
-
-    /// Its name, as text and as class.
-    pub(super) const fn word(self) -> &'static str {
-        match self {
-            Self::Successful => "successful",
-            Self::Refused => "refused",
-            Self::Failed => "failed",
-            Self::Disconnected => "disconnected",
-        }
-    }
-
     pub(super) const fn of(self, counts: &OutcomeCounts) -> u64 {
         match self {
             Self::Successful => counts.ok.saturating_add(counts.not_modified),

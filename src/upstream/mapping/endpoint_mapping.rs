@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use crate::cache::{DocumentContent, Validators};
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::{DocumentKey, ENDPOINTS, Endpoint, Param, Route, SourceDescription};
+use scoregate_base::words;
 
 use super::super::UpstreamResponse;
 use super::body::MappedBody;
@@ -46,15 +47,16 @@ pub struct EndpointMapping {
     pub fields: Option<ItemMapping>,
 }
 
-/// A way to report that a model does not exist.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotFound {
-    /// The status 404.
-    Status,
-    /// An error in the body whose text contains "model" and "not found", or "no … found for model".
-    Error,
-    /// An empty list. It may also be a true response about an existing model.
-    Empty,
+words! {
+    /// A way to report that a model does not exist.
+    pub enum NotFound: as_str {
+        /// The status 404.
+        Status = "404",
+        /// An error in the body whose text contains "model" and "not found", or "no … found for model".
+        Error = "error",
+        /// An empty list. It may also be a true response about an existing model.
+        Empty = "empty",
+    }
 }
 
 /// Facts about a response besides its body.
@@ -100,20 +102,6 @@ impl Mapping {
     pub(in super::super) fn may_have(&self, key: &DocumentKey) -> bool {
         let pattern = self.endpoints.get(&key.route).and_then(|mapped| mapped.id.as_ref());
         pattern.zip(key.id.as_ref()).is_none_or(|(pattern, id)| pattern.allows(id))
-    }
-}
-
-impl NotFound {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Status, Self::Error, Self::Empty];
-
-    /// Its name in a configuration.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Status => "404",
-            Self::Error => "error",
-            Self::Empty => "empty",
-        }
     }
 }
 

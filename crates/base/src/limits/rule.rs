@@ -3,16 +3,19 @@
 use std::time::Duration;
 
 use crate::clock::{Now, Wall};
+use crate::words;
 
-/// A rule that can refuse a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum LimitRule {
-    /// Requests per minute: a token bucket.
-    Minute,
-    /// Requests per UTC day: exact.
-    Day,
-    /// Refused requests per minute: a token bucket.
-    Guard,
+words! {
+    /// A rule that can refuse a request.
+    #[derive(Hash)]
+    pub enum LimitRule: name {
+        /// Requests per minute: a token bucket.
+        Minute = "minute",
+        /// Requests per UTC day: exact.
+        Day = "day",
+        /// Refused requests per minute: a token bucket.
+        Guard = "guard",
+    }
 }
 
 /// The limits of an application.
@@ -64,18 +67,6 @@ impl LimitStatus {
 }
 
 impl LimitRule {
-    /// All rules.
-    pub const ALL: [Self; 3] = [Self::Minute, Self::Day, Self::Guard];
-
-    /// Its name in headers, bodies, metrics and logs.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Minute => "minute",
-            Self::Day => "day",
-            Self::Guard => "guard",
-        }
-    }
-
     /// The length of its window.
     pub const fn window_seconds(self) -> u32 {
         match self {

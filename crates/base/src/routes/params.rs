@@ -5,43 +5,51 @@
 
 use std::borrow::Cow;
 
+use crate::words;
+
 use super::allowed::AllowedValues;
 use super::codes::ErrorCode;
 
-/// A query or path parameter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "named by `name`")]
-pub enum Param {
-    Id,
-    Period,
-    SortBy,
-    Limit,
+words! {
+    /// A query or path parameter.
+    #[derive(Hash)]
+    #[expect(missing_docs, reason = "named by `name`")]
+    pub enum Param: name {
+        Id = "id",
+        Period = "period",
+        SortBy = "sortBy",
+        Limit = "limit",
+    }
 }
 
-/// The time range of a response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Period {
-    /// The newest score; paid plans only.
-    Latest,
-    /// The last 24 hours.
-    Day,
-    /// The last 7 days.
-    Week,
-    /// The last month (30 days).
-    Month,
+words! {
+    /// The time range of a response, in the order of the specification.
+    #[derive(Hash, PartialOrd, Ord)]
+    pub enum Period: word {
+        /// The newest score; paid plans only.
+        Latest = "latest",
+        /// The last 24 hours.
+        Day = "24h",
+        /// The last 7 days.
+        Week = "7d",
+        /// The last month (30 days).
+        Month = "1m",
+    }
 }
 
-/// The order of rankings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[expect(missing_docs, reason = "named by `word`")]
-pub enum SortBy {
-    Combined,
-    Reasoning,
-    Speed,
-    Price,
-    Coding,
-    SevenAxis,
-    Tooling,
+words! {
+    /// The order of rankings. The variants have the order of the specification.
+    #[derive(Hash, PartialOrd, Ord)]
+    #[expect(missing_docs, reason = "named by `word`")]
+    pub enum SortBy: word {
+        Combined = "combined",
+        Reasoning = "reasoning",
+        Speed = "speed",
+        Price = "price",
+        Coding = "coding",
+        SevenAxis = "7axis",
+        Tooling = "tooling",
+    }
 }
 
 /// Number of incidents: 1 to 100.
@@ -73,47 +81,6 @@ pub struct Query {
     pub limit: Option<Limit>,
 }
 
-impl Period {
-    /// All values, in the order of the specification.
-    pub const ALL: [Self; 4] = [Self::Latest, Self::Day, Self::Week, Self::Month];
-
-    /// Its spelling.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Latest => "latest",
-            Self::Day => "24h",
-            Self::Week => "7d",
-            Self::Month => "1m",
-        }
-    }
-}
-
-impl SortBy {
-    /// All values, in the order of the specification.
-    pub const ALL: [Self; 7] = [
-        Self::Combined,
-        Self::Reasoning,
-        Self::Speed,
-        Self::Price,
-        Self::Coding,
-        Self::SevenAxis,
-        Self::Tooling,
-    ];
-
-    /// Its spelling.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Combined => "combined",
-            Self::Reasoning => "reasoning",
-            Self::Speed => "speed",
-            Self::Price => "price",
-            Self::Coding => "coding",
-            Self::SevenAxis => "7axis",
-            Self::Tooling => "tooling",
-        }
-    }
-}
-
 impl Limit {
     /// The maximum.
     pub const MAX: u8 = 100;
@@ -135,19 +102,6 @@ impl Limit {
 }
 
 impl Param {
-    /// All parameters.
-    pub const ALL: [Self; 4] = [Self::Id, Self::Period, Self::SortBy, Self::Limit];
-
-    /// Its name in the query or path.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Id => "id",
-            Self::Period => "period",
-            Self::SortBy => "sortBy",
-            Self::Limit => "limit",
-        }
-    }
-
     /// The error code for a value that is not allowed.
     pub const fn code(self) -> ErrorCode {
         match self {
@@ -256,10 +210,10 @@ impl Query {
         let bad = BadParam { param, problem: "has a value that is not allowed" };
         match param {
             Param::Period => {
-                self.period = Some(Period::ALL.into_iter().find(|p| p.word() == value).ok_or(bad)?);
+                self.period = Some(Period::parse(value).ok_or(bad)?);
             }
             Param::SortBy => {
-                self.sort_by = Some(SortBy::ALL.into_iter().find(|s| s.word() == value).ok_or(bad)?);
+                self.sort_by = Some(SortBy::parse(value).ok_or(bad)?);
             }
             Param::Limit => self.limit = Some(Limit::parse(value).ok_or(bad)?),
             Param::Id => {} // in the path; never in the query

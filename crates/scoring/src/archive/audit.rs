@@ -3,6 +3,7 @@
 use rusqlite::{Connection, params};
 
 use scoregate_base::clock::Wall;
+use scoregate_base::words;
 
 use super::super::run::{ChangeReason, IdentifiedRun, RunId};
 use super::{Archive, ArchiveError, Trouble, rows};
@@ -16,15 +17,16 @@ pub struct ChangeAuthor {
     pub reason: ChangeReason,
 }
 
-/// The kind of a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RunChangeKind {
-    /// A run was withdrawn.
-    Withdrawal,
-    /// The content of a run was replaced.
-    Correction,
-    /// The withdrawal of another archive was imported.
-    ImportedWithdrawal,
+words! {
+    /// The kind of a change.
+    pub enum RunChangeKind: word {
+        /// A run was withdrawn.
+        Withdrawal = "withdraw",
+        /// The content of a run was replaced.
+        Correction = "correct",
+        /// The withdrawal of another archive was imported.
+        ImportedWithdrawal = "import-withdrawal",
+    }
 }
 
 /// A record of the audit trail.
@@ -44,19 +46,6 @@ pub struct RunChange {
     pub reason: String,
     /// The run's previous content as a line of JSON; none if it was not in this archive.
     pub before: Option<String>,
-}
-
-impl RunChangeKind {
-    const ALL: [Self; 3] = [Self::Withdrawal, Self::Correction, Self::ImportedWithdrawal];
-
-    /// Its name in the audit trail.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Withdrawal => "withdraw",
-            Self::Correction => "correct",
-            Self::ImportedWithdrawal => "import-withdrawal",
-        }
-    }
 }
 
 impl Archive {
@@ -104,7 +93,7 @@ fn changes(
     let mut changes = Vec::new();
     while let Some(row) = found.next()? {
         let (action, run): (String, String) = (row.get(3)?, row.get(4)?);
-        let kind = RunChangeKind::ALL.into_iter().find(|kind| kind.word() == action);
+        let kind = RunChangeKind::parse(&action);
         let (Some(kind), Some(run)) = (kind, RunId::new(&run)) else {
             return Err(Trouble::Damage("a record of the audit trail cannot be decoded".into()));
         };

@@ -274,8 +274,8 @@ fn record(row: &Row<'_>) -> Result<IncidentRecord, Trouble> {
     let (model, kind, severity): (String, String, String) = (row.get(0)?, row.get(2)?, row.get(3)?);
     let (last_run, last_run_at): (String, i64) = (row.get(10)?, row.get(11)?);
     let damage = || Trouble::Damage("a record of an incident cannot be decoded".into());
-    let kind = IncidentKind::ALL.into_iter().find(|one| one.word() == kind);
-    let severity = Severity::ALL.into_iter().find(|one| one.word() == severity);
+    let kind = IncidentKind::parse(&kind);
+    let severity = Severity::parse(&severity);
     let retraction = match (row.get(12)?, row.get::<_, Option<String>>(13)?) {
         (Some(actor), Some(reason)) => {
             let reason = ChangeReason::new(&reason).map_err(|_| damage())?;

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use scoregate_base::routes::Period;
+use scoregate_base::words;
 
 use super::super::figures::points;
 use super::super::measure::Measure;
@@ -23,19 +24,19 @@ pub(super) struct Recommendation<'a> {
     alternatives: Vec<&'a str>,
 }
 
-#[derive(Clone, Copy)]
-enum Task {
-    Coding,
-    Reasoning,
-    Tooling,
-    Budget,
-    Fast,
+words! {
+    enum Task: word {
+        Coding = "coding",
+        Reasoning = "reasoning",
+        Tooling = "tooling",
+        Budget = "budget",
+        Fast = "fast",
+    }
 }
 
 /// One for each task that a model can be recommended for.
 pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Recommendation<'_>> {
-    let tasks = [Task::Coding, Task::Reasoning, Task::Tooling, Task::Budget, Task::Fast];
-    tasks.into_iter().filter_map(|task| item(snapshot, period, task)).collect()
+    Task::ALL.into_iter().filter_map(|task| item(snapshot, period, task)).collect()
 }
 
 fn item(snapshot: &Snapshot, period: Period, task: Task) -> Option<Recommendation<'_>> {
@@ -55,16 +56,6 @@ fn item(snapshot: &Snapshot, period: Period, task: Task) -> Option<Recommendatio
 }
 
 impl Task {
-    const fn word(self) -> &'static str {
-        match self {
-            Self::Coding => "coding",
-            Self::Reasoning => "reasoning",
-            Self::Tooling => "tooling",
-            Self::Budget => "budget",
-            Self::Fast => "fast",
-        }
-    }
-
     /// The rank of a model: higher is better. `None` without a combined score, for any task.
     fn rank(self, summary: &PeriodSummary) -> Option<f64> {
         let score = summary.score?.score;

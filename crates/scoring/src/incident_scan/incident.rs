@@ -4,18 +4,20 @@
 
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::ModelId;
+use scoregate_base::words;
 
 use super::super::figures::{Severity, points};
 use super::super::hour::{Hour, HourRange};
 use super::super::method;
 use super::super::run::{ChangeReason, RunId};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum IncidentKind {
-    /// Scores fell.
-    Degradation,
-    /// Runs failed.
-    Outage,
+words! {
+    pub(in super::super) enum IncidentKind: word {
+        /// Scores fell.
+        Degradation = "degradation",
+        /// Runs failed.
+        Outage = "outage",
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -98,19 +100,6 @@ pub(in super::super) struct ScannedIncidents {
 pub(in super::super) struct RevisedIncident {
     pub incident: Incident,
     pub revision: u32,
-}
-
-impl IncidentKind {
-    /// All kinds.
-    pub(in super::super) const ALL: [Self; 2] = [Self::Degradation, Self::Outage];
-
-    /// Its name.
-    pub(in super::super) const fn word(self) -> &'static str {
-        match self {
-            Self::Degradation => "degradation",
-            Self::Outage => "outage",
-        }
-    }
 }
 
 impl Incident {

@@ -1,18 +1,22 @@
 //! A trial, and the axes of its scores.
 
+use scoregate_base::words;
+
 use super::{BadRun, amount};
 
-/// An axis of a trial's scores.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[expect(missing_docs, reason = "named by `word`")]
-pub enum Axis {
-    Correctness,
-    Spec,
-    CodeQuality,
-    Efficiency,
-    Stability,
-    Refusal,
-    Recovery,
+words! {
+    /// An axis of a trial's scores, in the order of the specification and of these scores.
+    #[derive(PartialOrd, Ord, Hash)]
+    #[expect(missing_docs, reason = "named by `word`")]
+    pub enum Axis: word {
+        Correctness = "correctness",
+        Spec = "spec",
+        CodeQuality = "codeQuality",
+        Efficiency = "efficiency",
+        Stability = "stability",
+        Refusal = "refusal",
+        Recovery = "recovery",
+    }
 }
 
 /// One attempt at a task: scores on the axes of its suite, and latency and cost, if measured.
@@ -21,32 +25,6 @@ pub struct Trial {
     scores: [Option<f64>; 7],
     latency_ms: Option<f64>,
     cost: Option<f64>,
-}
-
-impl Axis {
-    /// All axes, in the order of the specification and of a trial's scores.
-    pub const ALL: [Self; 7] = [
-        Self::Correctness,
-        Self::Spec,
-        Self::CodeQuality,
-        Self::Efficiency,
-        Self::Stability,
-        Self::Refusal,
-        Self::Recovery,
-    ];
-
-    /// Its name in responses.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Correctness => "correctness",
-            Self::Spec => "spec",
-            Self::CodeQuality => "codeQuality",
-            Self::Efficiency => "efficiency",
-            Self::Stability => "stability",
-            Self::Refusal => "refusal",
-            Self::Recovery => "recovery",
-        }
-    }
 }
 
 impl Trial {

@@ -5,6 +5,7 @@ use std::fmt;
 
 use crate::RunFailure;
 use scoregate_base::clock::Wall;
+use scoregate_base::words;
 
 use super::score::LoggedScore;
 
@@ -56,15 +57,16 @@ pub(super) struct TokenUsage {
     pub(super) cost: Option<f64>,
 }
 
-/// Why an evaluation is not imported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogVerdict {
-    /// It is not meant to be imported.
-    Skipped,
-    /// The mapping has no entry for it.
-    Missing,
-    /// It cannot be read, or its scores cannot be used.
-    Invalid,
+words! {
+    /// Why an evaluation is not imported.
+    pub enum LogVerdict: word {
+        /// It is not meant to be imported.
+        Skipped = "skipped",
+        /// The mapping has no entry for it.
+        Missing = "missing",
+        /// It cannot be read, or its scores cannot be used.
+        Invalid = "invalid",
+    }
 }
 
 /// An evaluation or a file that is not imported.
@@ -76,17 +78,6 @@ pub struct LogProblem {
     pub place: String,
     /// The problem, and what to do.
     pub problem: String,
-}
-
-impl LogVerdict {
-    /// Its name in messages.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Skipped => "skipped",
-            Self::Missing => "missing",
-            Self::Invalid => "invalid",
-        }
-    }
 }
 
 impl LogProblem {

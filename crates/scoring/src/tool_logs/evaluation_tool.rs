@@ -1,20 +1,13 @@
 //! The evaluation tools whose logs can be imported.
 
-/// An evaluation tool whose logs can be imported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EvaluationTool {
-    /// Inspect AI.
-    Inspect,
-    /// lm-evaluation-harness.
-    LmEval,
-}
+use scoregate_base::words;
 
-impl EvaluationTool {
-    /// Its name in run ids.
-    pub(super) const fn word(self) -> &'static str {
-        match self {
-            Self::Inspect => "inspect",
-            Self::LmEval => "lm-eval",
-        }
+words! {
+    /// An evaluation tool whose logs can be imported.
+    pub enum EvaluationTool: word {
+        /// Inspect AI.
+        Inspect = "inspect",
+        /// lm-evaluation-harness.
+        LmEval = "lm-eval",
     }
 }

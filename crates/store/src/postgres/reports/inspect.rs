@@ -106,7 +106,7 @@ pub(crate) async fn status(client: SchemaClient<'_>) -> SqlResult<DatabaseStatus
 
 fn table_rows(row: &Row) -> SqlResult<Option<TableRows>> {
     let (name, live, dead) = (row.try_get::<_, &str>("name")?, row.count("live")?, row.count("dead")?);
-    let table = HotTable::ALL.into_iter().find(|table| table.name() == name);
+    let table = HotTable::parse(name);
     Ok(table.map(|table| TableRows { table, live, dead }))
 }
 

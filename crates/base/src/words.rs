@@ -1,0 +1,32 @@
+//! Enums whose variants have a word each, which is stored, sent, shown or configured.
+
+/// Declares such an enum, with the name of the function that returns the word. `ALL` has the order of the variants.
+#[macro_export]
+macro_rules! words {
+    ($(#[$about:meta])* $visible:vis enum $name:ident: $word:ident {
+        $($(#[$when:meta])* $variant:ident = $text:literal,)+
+    }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        $visible enum $name {
+            $($(#[$when])* $variant,)+
+        }
+
+        impl $name {
+            /// All variants.
+            $visible const ALL: [Self; [$($text),+].len()] = [$(Self::$variant),+];
+
+            /// The word of the variant.
+            $visible const fn $word(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $text,)+
+                }
+            }
+
+            /// The variant with this word.
+            $visible fn parse(word: &str) -> Option<Self> {
+                Self::ALL.into_iter().find(|variant| variant.$word() == word)
+            }
+        }
+    };
+}
