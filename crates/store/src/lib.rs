@@ -37,6 +37,7 @@ mod shared_documents;
 mod status;
 mod store_error;
 mod store_health;
+mod stored;
 mod usage;
 mod whole_store;
 

@@ -3,13 +3,13 @@
 use rusqlite::{Connection, params};
 
 use super::fault::StoreFault;
+use super::statements::Statements as _;
+use crate::stored::millis;
 use scoregate_base::clock::Wall;
 
 /// Adds an audit record: actor, action, application, details.
 pub(super) fn add(connection: &Connection, at: Wall, words: [&str; 4]) -> Result<(), StoreFault> {
     let [who, what, application, detail] = words;
-    connection
-        .prepare_cached("INSERT INTO audit (at, who, what, application, detail) VALUES (?1, ?2, ?3, ?4, ?5)")?
-        .execute(params![at.millis().cast_signed(), who, what, application, detail])?;
-    Ok(())
+    let insert = "INSERT INTO audit (at, who, what, application, detail) VALUES (?1, ?2, ?3, ?4, ?5)";
+    connection.run(insert, params![millis(at), who, what, application, detail]).map(drop)
 }

@@ -2,10 +2,12 @@
 //!
 //! A failed change leaves no trace: the writer rolls it back. Keys are created and tiers checked by the caller.
 
-use rusqlite::{Connection, OptionalExtension, Params, ToSql, params};
+use rusqlite::{Connection, ToSql, params};
 
 use super::fault::{StoreFault, is_conflict};
+use super::statements::{AnyText, Statements as _};
 use super::{audit, closed_applications, owner_tables, records};
+use crate::stored::millis;
 use crate::{
     ChangeKind, Description, KeyUse, StoreChange, StoreError, StoredApplication, StoredKey, audit_detail,
 };
@@ -59,7 +61,7 @@ pub(super) fn make(connection: &Connection, change: &StoreChange) -> Result<Stor
             audit_detail::tier_set(&before, tier)
         }
         ChangeKind::SetLimits { own } => {
-            execute(connection, SET_LIMITS, params![id, own.minute, own.day])?;
+            connection.run(SET_LIMITS, params![id, own.minute, own.day])?;
             audit_detail::limits_set(*own)
         }
         ChangeKind::SetExpiry { digests, at } => {
@@ -107,50 +109,38 @@ fn insert(connection: &Connection, row: &[&dyn ToSql], description: &Description
          VALUES (?, ?, ?, ?, ?, ?{})",
         ", ?".repeat(Description::NAMES.len())
     );
-    let inserted = connection.prepare_cached(&statement)?.execute(&*with_description(row, description));
-    unless_there(inserted, "that application")
+    unless_there(connection.run(&statement, &*with_description(row, description)), "that application")
 }
 
 fn with_description<'r>(row: &[&'r dyn ToSql], description: &'r Description) -> Vec<&'r dyn ToSql> {
     row.iter().copied().chain(description.columns().map(|(_, text)| text as &dyn ToSql)).collect()
 }
 
-fn execute(connection: &Connection, statement: &str, values: impl Params) -> Result<usize, StoreFault> {
-    Ok(connection.prepare_cached(statement)?.execute(values)?)
-}
-
 fn add_key(connection: &Connection, id: &str, key: &StoredKey) -> Result<(), StoreFault> {
-    let inserted = connection
-        .prepare_cached(
-            "INSERT INTO keys (application, digest, shown, created_at, expires_at, revoked_at, last_used_at, name)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-        )?
-        .execute(params![
-            id,
-            key.digest.as_bytes(),
-            key.shown,
-            millis(key.created_at),
-            key.expires_at.map(millis),
-            key.revoked_at.map(millis),
-            key.last_used_at.map(millis),
-            key.name,
-        ]);
+    let StoredKey { digest, shown, name, created_at, expires_at, revoked_at, last_used_at } = key;
+    let [expires_at, revoked_at, last_used_at] =
+        [expires_at, revoked_at, last_used_at].map(|at| at.map(millis));
+    let (digest, created_at) = (digest.as_bytes(), millis(*created_at));
+    let inserted = connection.run(
+        "INSERT INTO keys (application, digest, shown, created_at, expires_at, revoked_at, last_used_at, name)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        params![id, digest, shown, created_at, expires_at, revoked_at, last_used_at, name],
+    );
     unless_there(inserted, "that key")
 }
 
-fn unless_there(inserted: rusqlite::Result<usize>, what: &'static str) -> Result<(), StoreFault> {
+fn unless_there(inserted: Result<u64, StoreFault>, what: &'static str) -> Result<(), StoreFault> {
     match inserted {
-        Ok(_) => Ok(()),
-        Err(error) if is_conflict(&error) => Err(StoreError::Exists(what).into()),
-        Err(error) => Err(error.into()),
+        Err(StoreFault::Sql(error)) if is_conflict(&error) => Err(StoreError::Exists(what).into()),
+        inserted => inserted.map(drop),
     }
 }
 
 /// Makes the keys in force at `at` expire then, unless they expire sooner; returns how many changed.
-fn retire(connection: &Connection, id: &str, at: Wall) -> Result<usize, StoreFault> {
+fn retire(connection: &Connection, id: &str, at: Wall) -> Result<u64, StoreFault> {
     let statement = "UPDATE keys SET expires_at = ?2 WHERE application = ?1 AND revoked_at IS NULL
          AND (expires_at IS NULL OR expires_at > ?2)";
-    execute(connection, statement, params![id, millis(at)])
+    connection.run(statement, params![id, millis(at)])
 }
 
 /// Revokes one key and returns its visible characters. A revoked key keeps its time of revocation.
@@ -160,25 +150,21 @@ fn revoke_key(
     digest: Digest,
     at: Wall,
 ) -> Result<Option<String>, StoreFault> {
-    Ok(connection
-        .prepare_cached(
-            "UPDATE keys SET revoked_at = coalesce(revoked_at, ?3) WHERE application = ?1 AND digest = ?2
-             RETURNING shown",
-        )?
-        .query_row(params![id, digest.as_bytes(), millis(at)], |row| records::in_any_case(row, 0))
-        .optional()?)
+    let revoke =
+        "UPDATE keys SET revoked_at = coalesce(revoked_at, ?3) WHERE application = ?1 AND digest = ?2
+         RETURNING shown";
+    let shown: Option<(AnyText,)> = connection.find(revoke, params![id, digest.as_bytes(), millis(at)])?;
+    Ok(shown.map(|(AnyText(shown),)| shown))
 }
 
-fn revoke_all(connection: &Connection, id: &str, at: Wall) -> Result<usize, StoreFault> {
+fn revoke_all(connection: &Connection, id: &str, at: Wall) -> Result<u64, StoreFault> {
     let statement = "UPDATE keys SET revoked_at = ?2 WHERE application = ?1 AND revoked_at IS NULL";
-    execute(connection, statement, params![id, millis(at)])
+    connection.run(statement, params![id, millis(at)])
 }
 
 fn set_tier(connection: &Connection, id: &str, tier: &str) -> Result<String, StoreFault> {
-    let before = connection
-        .prepare_cached("SELECT tier FROM applications WHERE id = ?1")?
-        .query_row([id], |row| records::in_any_case(row, 0))?;
-    execute(connection, "UPDATE applications SET tier = ?2 WHERE id = ?1", [id, tier])?;
+    let (AnyText(before),) = connection.one("SELECT tier FROM applications WHERE id = ?1", [id])?;
+    connection.run("UPDATE applications SET tier = ?2 WHERE id = ?1", [id, tier])?;
     Ok(before)
 }
 
@@ -189,15 +175,12 @@ fn set_expiry(
     digests: &[Digest],
     at: Option<Wall>,
 ) -> Result<Vec<String>, StoreFault> {
-    let id = application.to_string();
-    let mut set = connection.prepare_cached(
-        "UPDATE keys SET expires_at = ?3 WHERE application = ?1 AND digest = ?2 AND revoked_at IS NULL
-         RETURNING shown",
-    )?;
+    let (id, at) = (application.to_string(), at.map(millis));
+    let set = "UPDATE keys SET expires_at = ?3 WHERE application = ?1 AND digest = ?2 AND revoked_at IS NULL
+         RETURNING shown";
     let shown = digests.iter().map(|digest| {
-        let row = params![id, digest.as_bytes(), at.map(millis)];
-        let shown = set.query_row(row, |row| row.get(0)).optional()?;
-        shown.ok_or_else(|| StoreError::UnknownKey(application).into())
+        let shown = connection.find(set, params![id, digest.as_bytes(), at])?;
+        shown.map(|(shown,)| shown).ok_or_else(|| StoreError::UnknownKey(application).into())
     });
     shown.collect()
 }
@@ -207,19 +190,18 @@ fn describe(
     id: &str,
     name: &str,
     description: &Description,
-) -> Result<usize, StoreFault> {
+) -> Result<u64, StoreFault> {
     let columns = Description::NAMES.join(" = ?, ");
     let statement = format!("UPDATE applications SET name = ?2, {columns} = ? WHERE id = ?1");
-    execute(connection, &statement, &*with_description(&[&id, &name], description))
+    connection.run(&statement, &*with_description(&[&id, &name], description))
 }
 
 /// Closes an application in the name of its owner, and returns the number of revoked keys.
-fn close(connection: &Connection, id: &str, at: Wall) -> Result<usize, StoreFault> {
+fn close(connection: &Connection, id: &str, at: Wall) -> Result<u64, StoreFault> {
     describe(connection, id, ChangeKind::CLOSED, &Description::default())?;
     closed_applications::add(connection, id, at.day())?;
     owner_tables::disown(connection, id)?;
-    let unnamed = "UPDATE keys SET name = NULL WHERE application = ?1 AND name IS NOT NULL";
-    execute(connection, unnamed, [id])?;
+    connection.run("UPDATE keys SET name = NULL WHERE application = ?1 AND name IS NOT NULL", [id])?;
     revoke_all(connection, id, at)
 }
 
@@ -233,9 +215,4 @@ pub(super) fn used(connection: &Connection, keys: &[KeyUse]) -> Result<(), Store
         update.execute(params![key.application.to_string(), key.digest.as_bytes(), millis(key.at)])?;
     }
     Ok(())
-}
-
-/// SQLite's integers are signed; all our times fit.
-fn millis(at: Wall) -> i64 {
-    i64::try_from(at.millis()).unwrap_or(i64::MAX)
 }

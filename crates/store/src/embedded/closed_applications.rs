@@ -4,10 +4,11 @@
 //! Every closing is stored, and the units are read when another application is created: another process may lease units
 //! for a key for a moment after its revocation.
 
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, params};
 
 use super::fault::StoreFault;
-use super::{ledger, records};
+use super::ledger;
+use super::statements::{AnyText, Statements as _};
 use scoregate_base::clock::Day;
 use scoregate_base::keys::{Digest, OwnerId};
 
@@ -19,41 +20,34 @@ pub(super) fn add(connection: &Connection, application: &str, day: Day) -> Resul
         application,
     )?;
     let Some(digest) = digest else { return Ok(()) };
-    connection
-        .prepare_cached(
-            "INSERT OR REPLACE INTO closed_applications (mailbox_digest, application, day) VALUES (?1, ?2, ?3)",
-        )?
-        .execute(params![digest.as_bytes(), application, day.to_string()])?;
-    Ok(())
+    let insert =
+        "INSERT OR REPLACE INTO closed_applications (mailbox_digest, application, day) VALUES (?1, ?2, ?3)";
+    connection.run(insert, params![digest.as_bytes(), application, day.to_string()]).map(drop)
 }
 
 /// The number of applications of an owner's mailbox that were closed on a day and used units of it.
 pub(super) fn used_on(connection: &Connection, owner: OwnerId, day: Day) -> Result<usize, StoreFault> {
     let digest = mailbox_digest(connection, "SELECT mailbox FROM owners WHERE id = ?1", &owner.to_string())?;
     let Some(digest) = digest else { return Ok(0) };
-    let used: i64 = connection
-        .prepare_cached(
-            "SELECT count(*) FROM closed_applications c JOIN ledger l ON l.day = c.day AND l.application = c.application
-             WHERE c.mailbox_digest = ?1 AND c.day = ?2 AND l.granted > 0",
-        )?
-        .query_row(params![digest.as_bytes(), day.to_string()], |row| row.get(0))?;
+    let (used,): (i64,) = connection.one(
+        "SELECT count(*) FROM closed_applications c JOIN ledger l ON l.day = c.day AND l.application = c.application
+         WHERE c.mailbox_digest = ?1 AND c.day = ?2 AND l.granted > 0",
+        params![digest.as_bytes(), day.to_string()],
+    )?;
     Ok(usize::try_from(used).unwrap_or(usize::MAX))
 }
 
-fn mailbox_digest(connection: &Connection, select: &str, id: &str) -> rusqlite::Result<Option<Digest>> {
-    let mailbox =
-        connection.prepare_cached(select)?.query_row([id], |row| records::in_any_case(row, 0)).optional()?;
-    Ok(mailbox.as_deref().map(Digest::of))
+fn mailbox_digest(connection: &Connection, select: &str, id: &str) -> Result<Option<Digest>, StoreFault> {
+    let mailbox: Option<(AnyText,)> = connection.find(select, [id])?;
+    Ok(mailbox.map(|(AnyText(mailbox),)| Digest::of(&mailbox)))
 }
 
 /// Deletes a batch of those closed before the current day of the ledger. Returns their number.
 pub(super) fn delete_outdated(connection: &Connection) -> Result<u64, StoreFault> {
     let Some(today) = ledger::day(connection)? else { return Ok(0) };
-    let deleted = connection
-        .prepare_cached(
-            "DELETE FROM closed_applications WHERE (mailbox_digest, application) IN
-             (SELECT mailbox_digest, application FROM closed_applications WHERE day < ?1 LIMIT 500)",
-        )?
-        .execute([today.to_string()])?;
-    Ok(u64::try_from(deleted).unwrap_or(u64::MAX))
+    connection.run(
+        "DELETE FROM closed_applications WHERE (mailbox_digest, application) IN
+         (SELECT mailbox_digest, application FROM closed_applications WHERE day < ?1 LIMIT 500)",
+        [today.to_string()],
+    )
 }

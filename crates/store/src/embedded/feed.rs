@@ -3,6 +3,8 @@
 use rusqlite::{Connection, params};
 
 use super::fault::StoreFault;
+use super::statements::Statements as _;
+use crate::stored::stored;
 use crate::{ChangedApplications, FeedPosition};
 use scoregate_base::keys::ApplicationId;
 
@@ -11,9 +13,7 @@ const SOURCE: &str = "file";
 
 /// The position of the newest change.
 pub(super) fn position(connection: &Connection) -> Result<FeedPosition, StoreFault> {
-    let number: i64 = connection
-        .prepare_cached("SELECT coalesce(max(id), 0) FROM audit")?
-        .query_row([], |row| row.get(0))?;
+    let (number,): (i64,) = connection.one("SELECT coalesce(max(id), 0) FROM audit", [])?;
     Ok(FeedPosition { source: SOURCE.into(), number: number.cast_unsigned() })
 }
 
@@ -33,8 +33,7 @@ pub(super) fn changed(
     let mut read = connection.prepare_cached(
         "SELECT max(id) AS number, application FROM audit WHERE id > ?1 GROUP BY application ORDER BY number LIMIT ?2",
     )?;
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let mut rows = read.query(params![after.number.cast_signed(), limit])?;
+    let mut rows = read.query(params![after.number.cast_signed(), stored(limit)])?;
     while let Some(row) = rows.next()? {
         changed.reached.number = row.get::<_, i64>(0)?.cast_unsigned();
         // Records of maintenance commands name no application.

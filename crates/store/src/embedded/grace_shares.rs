@@ -4,6 +4,7 @@ use rusqlite::{Connection, params};
 
 use super::fault::StoreFault;
 use super::ledger;
+use super::statements::Statements as _;
 use crate::HeldGraceShare;
 use scoregate_base::clock::Day;
 use scoregate_base::limits::{GraceClaim, GraceHolder, GraceShare};
@@ -22,24 +23,21 @@ pub(super) fn claim(connection: &Connection, claim: &GraceClaim) -> Result<Optio
     let Some(applied) = claim.applied_to(&holders) else { return Ok(None) };
     if !holders.contains(&applied) {
         let GraceHolder { share, token, life, node } = applied;
-        connection
-            .prepare_cached(
-                "INSERT OR REPLACE INTO grace_shares (day, share, shares, token, life, node) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            )?
-            .execute(params![day, share.number, share.shares, token.cast_signed(), life, node.cast_signed()])?;
+        connection.run(
+            "INSERT OR REPLACE INTO grace_shares (day, share, shares, token, life, node) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![day, share.number, share.shares, token.cast_signed(), life, node.cast_signed()],
+        )?;
         // Only open days matter.
         let oldest = Day::from_number(claim.day.number().saturating_sub(2)).to_string();
-        connection.prepare_cached("DELETE FROM grace_shares WHERE day < ?1")?.execute([oldest])?;
+        connection.run("DELETE FROM grace_shares WHERE day < ?1", [oldest])?;
     }
     Ok(Some(applied.share))
 }
 
 /// Returns a share.
 pub(super) fn give_back(connection: &Connection, share: &HeldGraceShare) -> Result<(), StoreFault> {
-    connection
-        .prepare_cached("DELETE FROM grace_shares WHERE day = ?1 AND token = ?2 AND life = ?3")?
-        .execute(params![ledger::written(share.day)?, share.token.cast_signed(), share.life])?;
-    Ok(())
+    let held = params![ledger::written(share.day)?, share.token.cast_signed(), share.life];
+    connection.run("DELETE FROM grace_shares WHERE day = ?1 AND token = ?2 AND life = ?3", held).map(drop)
 }
 
 /// Gives the grace of a day to nobody: it may have been used with a store that this one replaces.

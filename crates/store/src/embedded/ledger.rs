@@ -3,10 +3,11 @@
 //! Runs inside the writer's transaction, by the rules of `limits::day_ledger`. The current day only moves forward: the
 //! first exchange of a later day closes every earlier one.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 
 use super::fault::StoreFault;
 use super::records;
+use super::statements::Statements as _;
 use crate::{LedgerExchange, LedgerExchangeReply, LedgerReport, ReportOutcome, StoreError};
 use scoregate_base::clock::Day;
 use scoregate_base::keys::ApplicationId;
@@ -37,8 +38,8 @@ fn advance(connection: &Connection, today: Day) -> Result<Day, StoreFault> {
     if let Some(found) = found.filter(|found| *found >= today) {
         return Ok(found);
     }
-    connection.prepare_cached("DELETE FROM calendar")?.execute([])?;
-    connection.prepare_cached("INSERT INTO calendar (day) VALUES (?1)")?.execute([written(today)?])?;
+    connection.run("DELETE FROM calendar", [])?;
+    connection.run("INSERT INTO calendar (day) VALUES (?1)", [written(today)?])?;
     Ok(today)
 }
 
@@ -53,20 +54,18 @@ fn apply(connection: &Connection, node: u64, report: &LedgerReport) -> Result<Re
     // Units granted beyond a closed day must not make its record unreadable.
     total.granted = total.granted.min(u32::MAX.into());
     if (total, totals) != before || found.is_none() {
-        connection
-            .prepare_cached(
-                "INSERT INTO ledger (day, application, granted) VALUES (?1, ?2, ?3)
-                 ON CONFLICT (day, application) DO UPDATE SET granted = ?3",
-            )?
-            .execute(params![day, id, total.granted.cast_signed()])?;
+        connection.run(
+            "INSERT INTO ledger (day, application, granted) VALUES (?1, ?2, ?3)
+             ON CONFLICT (day, application) DO UPDATE SET granted = ?3",
+            params![day, id, total.granted.cast_signed()],
+        )?;
         let NodeTotals { granted, returned } = totals;
-        connection
-            .prepare_cached(
-                "INSERT INTO ledger_nodes (day, application, node, granted, returned, promised, released)
-                 VALUES (?1, ?2, ?3, ?4, ?5, 0, 0) ON CONFLICT (day, application, node)
-                 DO UPDATE SET granted = ?4, returned = ?5",
-            )?
-            .execute(params![day, id, node.cast_signed(), granted, returned])?;
+        connection.run(
+            "INSERT INTO ledger_nodes (day, application, node, granted, returned, promised, released)
+             VALUES (?1, ?2, ?3, ?4, ?5, 0, 0) ON CONFLICT (day, application, node)
+             DO UPDATE SET granted = ?4, returned = ?5",
+            params![day, id, node.cast_signed(), granted, returned],
+        )?;
     }
     if found.is_none() {
         prune(connection, report.day)?;
@@ -77,8 +76,7 @@ fn apply(connection: &Connection, node: u64, report: &LedgerReport) -> Result<Re
 
 /// The current day. Before the first exchange, the newest one with granted units.
 pub(super) fn day(connection: &Connection) -> Result<Option<Day>, StoreFault> {
-    let found: Option<String> =
-        connection.prepare_cached("SELECT max(day) FROM calendar")?.query_row([], |row| row.get(0))?;
+    let (found,): (Option<String>,) = connection.one("SELECT max(day) FROM calendar", [])?;
     match found.as_deref().and_then(Day::parse) {
         Some(day) => Ok(Some(day)),
         None => newest_day(connection),
@@ -87,11 +85,10 @@ pub(super) fn day(connection: &Connection) -> Result<Option<Day>, StoreFault> {
 
 /// The newest day with granted units. Texts that are not days, which only manual edits produce, are skipped.
 pub(super) fn newest_day(connection: &Connection) -> Result<Option<Day>, StoreFault> {
-    let mut newest = connection.prepare_cached("SELECT max(day) FROM ledger WHERE day < ?1")?;
     let mut below = String::from("a"); // above every digit
     loop {
-        let found: Option<String> = newest.query_row([&below], |row| row.get(0))?;
-        let Some(text) = found else { return Ok(None) };
+        let (found,) = connection.one("SELECT max(day) FROM ledger WHERE day < ?1", [&below])?;
+        let Some(text): Option<String> = found else { return Ok(None) };
         if let Some(day) = Day::parse(&text) {
             return Ok(Some(day));
         }
@@ -100,11 +97,9 @@ pub(super) fn newest_day(connection: &Connection) -> Result<Option<Day>, StoreFa
 }
 
 fn day_totals(connection: &Connection, day: &str, id: &str) -> Result<Option<DayTotals>, StoreFault> {
-    let found: Option<i64> = connection
-        .prepare_cached("SELECT granted FROM ledger WHERE day = ?1 AND application = ?2")?
-        .query_row([day, id], |row| row.get(0))
-        .optional()?;
-    let Some(granted) = found else { return Ok(None) };
+    let select = "SELECT granted FROM ledger WHERE day = ?1 AND application = ?2";
+    let found: Option<(i64,)> = connection.find(select, [day, id])?;
+    let Some((granted,)) = found else { return Ok(None) };
     let bad = |_| StoreFault::Record(format!("ledger of {id} for {day}: granted is {granted}"));
     Ok(Some(DayTotals { granted: u32::try_from(granted).map_err(bad)?.into() }))
 }
@@ -116,45 +111,38 @@ fn node_totals(
     node: u64,
 ) -> Result<NodeTotals, StoreFault> {
     let id = application.to_string();
-    let found: Option<[i64; 2]> = connection
-        .prepare_cached(
-            "SELECT granted, returned FROM ledger_nodes WHERE day = ?1 AND application = ?2 AND node = ?3",
-        )?
-        .query_row(params![day, id, node.cast_signed()], |row| Ok([row.get(0)?, row.get(1)?]))
-        .optional()?;
-    let Some(found) = found else { return Ok(NodeTotals::default()) };
+    let found: Option<(i64, i64)> = connection.find(
+        "SELECT granted, returned FROM ledger_nodes WHERE day = ?1 AND application = ?2 AND node = ?3",
+        params![day, id, node.cast_signed()],
+    )?;
+    let Some((granted, returned)) = found else { return Ok(NodeTotals::default()) };
     let read = |number: i64| {
         let bad = |_| StoreFault::Record(format!("ledger_nodes of {id} for {day}: {number} is no total"));
         u32::try_from(number).map_err(bad)
     };
-    let [granted, returned] = found;
     Ok(NodeTotals { granted: read(granted)?, returned: read(returned)? })
 }
 
 fn prune(connection: &Connection, today: Day) -> Result<(), StoreFault> {
     let oldest = Day::from_number(today.number().saturating_sub(DAYS_KEPT)).to_string();
     // Nearly always there are none, and a deletion costs more than all other statements of a lease.
-    let is_due: bool = connection
-        .prepare_cached(
-            "SELECT EXISTS (SELECT 1 FROM ledger WHERE day < ?1)
-             OR EXISTS (SELECT 1 FROM ledger_nodes WHERE day < ?1)",
-        )?
-        .query_row([&oldest], |row| row.get(0))?;
-    if !is_due {
-        return Ok(());
-    }
-    connection
-        .prepare_cached(
+    let (is_due,) = connection.one(
+        "SELECT EXISTS (SELECT 1 FROM ledger WHERE day < ?1)
+         OR EXISTS (SELECT 1 FROM ledger_nodes WHERE day < ?1)",
+        [&oldest],
+    )?;
+    if is_due {
+        connection.run(
             "DELETE FROM ledger WHERE (day, application) IN
              (SELECT day, application FROM ledger WHERE day < ?1 ORDER BY day LIMIT ?2)",
-        )?
-        .execute(params![oldest, PRUNED_AT_ONCE])?;
-    connection
-        .prepare_cached(
+            params![oldest, PRUNED_AT_ONCE],
+        )?;
+        connection.run(
             "DELETE FROM ledger_nodes WHERE (day, application, node) IN
              (SELECT day, application, node FROM ledger_nodes WHERE day < ?1 ORDER BY day LIMIT ?2)",
-        )?
-        .execute(params![oldest, PRUNED_AT_ONCE])?;
+            params![oldest, PRUNED_AT_ONCE],
+        )?;
+    }
     Ok(())
 }
 

@@ -3,7 +3,9 @@
 use rusqlite::{Connection, Row, params};
 
 use super::fault::StoreFault;
+use super::statements::Statements as _;
 use super::{audit, records};
+use crate::stored::{millis, stored};
 use crate::{ClaimedMail, MailAttempt, MailBacklog, MailClaim, MailKind, MailOutcome, NewMail, NewNotice};
 use scoregate_base::clock::Wall;
 
@@ -37,22 +39,14 @@ pub(super) fn add_notice(connection: &Connection, notice: &NewNotice) -> Result<
 
 /// Claims mails that are due, links first: they expire soon. Unreadable ones are claimed and skipped.
 pub(super) fn claim(connection: &Connection, claim: &MailClaim) -> Result<Vec<ClaimedMail>, StoreFault> {
-    let limit = i64::try_from(claim.limit).unwrap_or(i64::MAX);
-    let mut update = connection.prepare_cached(
+    let mut claimed = connection.readable(
         "UPDATE mail_queue SET due_at = ?2, attempts = attempts + 1
          WHERE message_id IN (
              SELECT message_id FROM mail_queue WHERE due_at <= ?1 ORDER BY kind <> 'sign_in', due_at, message_id LIMIT ?3)
          RETURNING message_id, kind, recipient, subject, text, html, created_at, expires_at, attempts",
+        params![millis(claim.now), millis(claim.until), stored(claim.limit)],
+        mail,
     )?;
-    let mut rows = update.query(params![millis(claim.now), millis(claim.until), limit])?;
-    let mut claimed = Vec::new();
-    while let Some(row) = rows.next()? {
-        match mail(row) {
-            Ok(mail) => claimed.push(mail),
-            Err(StoreFault::Record(_)) => {}
-            Err(fault) => return Err(fault),
-        }
-    }
     // SQLite returns changed rows in any order.
     claimed.sort_by(|one, other| {
         let order = |mail: &NewMail| (mail.kind != MailKind::SignIn, mail.created_at);
@@ -64,10 +58,6 @@ pub(super) fn claim(connection: &Connection, claim: &MailClaim) -> Result<Vec<Cl
 /// The mail of a row.
 fn mail(row: &Row<'_>) -> Result<ClaimedMail, StoreFault> {
     let kind = records::text(row, 1, "kind")?;
-    let at = |column, name| {
-        let at = records::instant(row, column, name)?;
-        at.ok_or_else(|| StoreFault::Record(format!("{name} is missing")))
-    };
     Ok(ClaimedMail {
         mail: NewMail {
             kind: MailKind::parse(&kind)
@@ -77,8 +67,8 @@ fn mail(row: &Row<'_>) -> Result<ClaimedMail, StoreFault> {
             text: records::text(row, 4, "text")?,
             html: records::text(row, 5, "html")?,
             message_id: records::text(row, 0, "message_id")?,
-            created_at: at(6, "created_at")?,
-            expires_at: at(7, "expires_at")?,
+            created_at: records::time(row, 6, "created_at")?,
+            expires_at: records::time(row, 7, "expires_at")?,
         },
         attempt: records::limit(row, 8, "attempts")?.unwrap_or_default(),
     })
@@ -86,16 +76,13 @@ fn mail(row: &Row<'_>) -> Result<ClaimedMail, StoreFault> {
 
 /// Records the results of attempts whose claims were not taken over.
 pub(super) fn record(connection: &Connection, attempts: &[MailAttempt]) -> Result<(), StoreFault> {
-    let mut remove =
-        connection.prepare_cached("DELETE FROM mail_queue WHERE message_id = ?1 AND attempts = ?2")?;
-    let mut retry = connection.prepare_cached(
-        "UPDATE mail_queue SET due_at = ?3, last_error = ?4 WHERE message_id = ?1 AND attempts = ?2",
-    )?;
+    let remove = "DELETE FROM mail_queue WHERE message_id = ?1 AND attempts = ?2";
+    let retry = "UPDATE mail_queue SET due_at = ?3, last_error = ?4 WHERE message_id = ?1 AND attempts = ?2";
     for MailAttempt { message_id, attempt, outcome } in attempts {
         match outcome {
-            MailOutcome::Remove => remove.execute(params![message_id, attempt])?,
+            MailOutcome::Remove => connection.run(remove, params![message_id, attempt])?,
             MailOutcome::Retry { at, reason } => {
-                retry.execute(params![message_id, attempt, millis(*at), reason])?
+                connection.run(retry, params![message_id, attempt, millis(*at), reason])?
             }
         };
     }
@@ -104,15 +91,8 @@ pub(super) fn record(connection: &Connection, attempts: &[MailAttempt]) -> Resul
 
 /// The number of queued mails, and the oldest one.
 pub(super) fn backlog(connection: &Connection) -> Result<MailBacklog, StoreFault> {
-    let (mails, oldest, last_error): (i64, Option<i64>, Option<String>) = connection
-        .prepare_cached(
-            "SELECT (SELECT count(*) FROM mail_queue), min(created_at), last_error FROM mail_queue",
-        )?
-        .query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    let select = "SELECT (SELECT count(*) FROM mail_queue), min(created_at), last_error FROM mail_queue";
+    let (mails, oldest, last_error): (i64, Option<i64>, _) = connection.one(select, [])?;
     let oldest = oldest.map(|at| Wall::from_millis(at.unsigned_abs()));
     Ok(MailBacklog { mails: mails.unsigned_abs(), oldest, last_error })
-}
-
-const fn millis(at: Wall) -> i64 {
-    at.millis().cast_signed()
 }

@@ -22,6 +22,7 @@ mod paths;
 mod records;
 mod request_tables;
 mod schema;
+mod statements;
 mod status_tables;
 #[cfg(test)]
 mod tests;

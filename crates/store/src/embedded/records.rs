@@ -8,6 +8,8 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, Rows, params};
 
 use super::fault::StoreFault;
+use super::statements::{AnyText, Statements as _};
+use crate::stored::stored;
 use crate::{ApplicationPage, AuditQuery, AuditRecord, Description, OwnLimits, StoredApplication, StoredKey};
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{ApplicationId, Digest};
@@ -104,9 +106,8 @@ pub(super) fn applications(
 /// ones are listed.
 pub(super) fn stand_in(connection: &Connection, id: ApplicationId) -> Result<StoredApplication, StoreFault> {
     let text = id.to_string();
-    let (name, tier) = connection
-        .prepare_cached("SELECT name, tier FROM applications WHERE id = ?1")?
-        .query_row([&text], |row| Ok((in_any_case(row, 0)?, in_any_case(row, 1)?)))?;
+    let (AnyText(name), AnyText(tier)) =
+        connection.one("SELECT name, tier FROM applications WHERE id = ?1", [&text])?;
     let mut keys = connection.prepare_cached(&format!("{KEYS} WHERE application = ?1"))?;
     let mut keys = JoinedRows::new(keys.query([&text])?, "", key);
     let mut revoked = Vec::new();
@@ -126,38 +127,29 @@ pub(super) fn stand_in(connection: &Connection, id: ApplicationId) -> Result<Sto
     })
 }
 
-/// A text of any bytes.
-pub(super) fn in_any_case(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
-    Ok(String::from_utf8_lossy(row.get_ref(column)?.as_bytes().unwrap_or_default()).into_owned())
-}
-
 /// Audit records, newest first. An unreadable record is returned as far as possible.
 pub(super) fn audit(connection: &Connection, query: AuditQuery) -> Result<Vec<AuditRecord>, StoreFault> {
-    let before = query.before.map_or(i64::MAX, |number| i64::try_from(number).unwrap_or(i64::MAX));
-    let limit = i64::try_from(query.limit).unwrap_or(i64::MAX);
+    let (before, limit) = (query.before.map_or(i64::MAX, stored), stored(query.limit));
     // Uses the index: the last record of one application may be a million records back.
     let (subject, filter) = match (query.application, query.owner) {
         (Some(id), _) => (id.to_string(), "application = ?3"),
         (None, Some(id)) => (id.to_string(), "application = '' AND (detail = ?3 OR detail LIKE ?3 || ',%')"),
         (None, None) => (String::new(), "?3 = ''"),
     };
-    let mut records = connection.prepare_cached(&format!(
+    let select = format!(
         "SELECT id, at, who, what, application, detail FROM audit WHERE id < ?1 AND {filter} ORDER BY id DESC LIMIT ?2"
-    ))?;
-    let mut rows = records.query(params![before, limit, subject])?;
-    let mut trail = Vec::new();
-    while let Some(row) = rows.next()? {
+    );
+    connection.readable(&select, params![before, limit, subject], |row| {
         let word = |column: usize| row.get::<_, String>(column).unwrap_or_else(|_| "?".into());
-        trail.push(AuditRecord {
+        Ok(AuditRecord {
             number: row.get::<_, i64>(0).map_or(0, |number| u64::try_from(number).unwrap_or(0)),
             at: instant(row, 1, "at").unwrap_or(None).unwrap_or_default(),
             who: word(2),
             what: word(3),
             application: word(4),
             detail: word(5),
-        });
-    }
-    Ok(trail)
+        })
+    })
 }
 
 /// Whether the application exists, readable or not.
@@ -210,7 +202,7 @@ pub(super) fn described(row: &Row<'_>, id: &str) -> Result<StoredApplication, St
             index += 1;
             row.get(index - 1).map_err(|error| unreadable(name, &error))
         })?,
-        created_at: instant(row, 5, "created_at")?.ok_or_else(|| missing("created_at"))?,
+        created_at: time(row, 5, "created_at")?,
         keys: Vec::new(),
         granted: 0,
     })
@@ -223,7 +215,7 @@ pub(super) fn key(row: &Row<'_>) -> Result<StoredKey, StoreFault> {
         shown: text(row, 2, "shown")?,
         // Optional, like the last use: an unreadable value must not cost the key.
         name: row.get(7).unwrap_or(None),
-        created_at: instant(row, 3, "created_at")?.ok_or_else(|| missing("created_at"))?,
+        created_at: time(row, 3, "created_at")?,
         expires_at: instant(row, 4, "expires_at")?,
         revoked_at: instant(row, 5, "revoked_at")?,
         last_used_at: instant(row, 6, "last_used_at").unwrap_or(None),
@@ -342,6 +334,11 @@ pub(super) fn instant(row: &Row<'_>, column: usize, name: &str) -> Result<Option
     let bad =
         || StoreFault::Record(format!("{name} is {found}, which is not a timestamp between 1970 and 2554"));
     read.map(|millis| Some(Wall::from_millis(millis))).ok_or_else(bad)
+}
+
+/// A time that is never absent.
+pub(super) fn time(row: &Row<'_>, column: usize, name: &str) -> Result<Wall, StoreFault> {
+    instant(row, column, name)?.ok_or_else(|| missing(name))
 }
 
 fn missing(name: &str) -> StoreFault {

@@ -5,6 +5,7 @@ use rusqlite::{Connection, params};
 
 use super::fault::StoreFault;
 use super::usage_tables::last_day_before;
+use crate::stored::stored;
 use crate::usage::USAGE_DAYS_OPEN;
 use crate::{RequestList, RequestOutcome, RequestQuery, RequestTotal};
 use scoregate_base::clock::Day;
@@ -19,8 +20,7 @@ pub(super) fn record(connection: &Connection, node: u64, totals: &[RequestTotal]
     )?;
     for total in totals.iter().filter(|total| closed.is_none_or(|closed| total.day > closed)) {
         let (day, application) = (total.day.to_string(), total.application.to_string());
-        let requests = i64::try_from(total.requests).unwrap_or(i64::MAX);
-        let outcome = total.outcome.word();
+        let (outcome, requests) = (total.outcome.word(), stored(total.requests));
         insert.execute(params![day, application, total.endpoint, outcome, node.cast_signed(), requests])?;
     }
     Ok(())

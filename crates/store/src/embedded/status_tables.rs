@@ -1,10 +1,12 @@
 //! Minutes in which the service was ready, and messages about its incidents. The rules are in `store::status`.
 
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, Row, params};
 
 use super::fault::StoreFault;
+use super::statements::Statements as _;
 use super::{audit, ledger, records};
 use crate::status::{DAY_MINUTES, STATUS_DAYS_KEPT, day_of_minute};
+use crate::stored::{millis, stored};
 use crate::{
     IncidentState, MessageSubject, NewStatusMessage, StatusDay, StatusHistory, StatusMessage, StatusMinute,
     StoreError,
@@ -32,9 +34,7 @@ pub(super) fn record(connection: &Connection, minutes: &[StatusMinute]) -> Resul
 
 /// Minutes from `first` up to `end`, added up by day.
 pub(super) fn history(connection: &Connection, first: u64, end: u64) -> Result<StatusHistory, StoreFault> {
-    let first_minute: Option<i64> = connection
-        .prepare_cached("SELECT min(minute) FROM status_minutes")?
-        .query_row([], |row| row.get(0))?;
+    let (first_minute,): (Option<i64>,) = connection.one("SELECT min(minute) FROM status_minutes", [])?;
     let mut read = connection.prepare_cached(
         "SELECT minute / ?3, sum(is_ready <> 0), sum(is_fresh <> 0) FROM status_minutes
          WHERE minute >= ?1 AND minute < ?2 GROUP BY minute / ?3 ORDER BY 1",
@@ -51,10 +51,8 @@ pub(super) fn history(connection: &Connection, first: u64, end: u64) -> Result<S
 
 /// Posts a message with its audit record.
 pub(super) fn post(connection: &Connection, new: &NewStatusMessage) -> Result<StatusMessage, StoreFault> {
-    let id = connection
-        .prepare_cached("SELECT coalesce(max(id), 0) + 1 FROM status_messages")?
-        .query_row([], |row| row.get::<_, i64>(0))?
-        .unsigned_abs();
+    let (id,): (i64,) = connection.one("SELECT coalesce(max(id), 0) + 1 FROM status_messages", [])?;
+    let id = id.unsigned_abs();
     let (incident, title, state) = match &new.subject {
         MessageSubject::New(title) => (id, title.clone(), None),
         MessageSubject::Known(incident) => {
@@ -64,15 +62,10 @@ pub(super) fn post(connection: &Connection, new: &NewStatusMessage) -> Result<St
     };
     let state = new.state.or(state).unwrap_or(IncidentState::Investigating);
     let posted = StatusMessage { id, incident, at: new.at, state, title, message: new.message.clone() };
-    connection.prepare_cached("INSERT INTO status_messages VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?.execute(
-        params![
-            id.cast_signed(),
-            incident.cast_signed(),
-            new.at.millis().cast_signed(),
-            state.word(),
-            posted.title,
-            posted.message
-        ],
+    let (StatusMessage { title, message, .. }, at) = (&posted, millis(new.at));
+    connection.run(
+        "INSERT INTO status_messages VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        params![id.cast_signed(), incident.cast_signed(), at, state.word(), title, message],
     )?;
     let (what, detail) = posted.audited();
     audit::add(connection, new.at, [&new.who, what, "", &detail])?;
@@ -81,12 +74,8 @@ pub(super) fn post(connection: &Connection, new: &NewStatusMessage) -> Result<St
 
 /// Title and state of an incident, unless it is resolved.
 fn last_of(connection: &Connection, incident: u64) -> Result<(String, IncidentState), StoreFault> {
-    let found: Option<(String, String)> = connection
-        .prepare_cached(
-            "SELECT title, state FROM status_messages WHERE incident = ?1 ORDER BY id DESC LIMIT 1",
-        )?
-        .query_row([incident.cast_signed()], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?;
+    let select = "SELECT title, state FROM status_messages WHERE incident = ?1 ORDER BY id DESC LIMIT 1";
+    let found: Option<(String, String)> = connection.find(select, [incident.cast_signed()])?;
     let (title, state) = found.ok_or(StoreError::UnknownIncident(incident))?;
     match IncidentState::parse(&state) {
         Some(IncidentState::Resolved) => Err(StoreError::IncidentResolved(incident).into()),
@@ -97,18 +86,14 @@ fn last_of(connection: &Connection, incident: u64) -> Result<(String, IncidentSt
 
 /// The newest messages, and all of incidents that are not resolved; newest first. Unreadable ones are skipped.
 pub(super) fn messages(connection: &Connection, limit: usize) -> Result<Vec<StatusMessage>, StoreFault> {
-    let mut read = connection.prepare_cached(
+    connection.readable(
         "SELECT id, incident, at, state, title, message FROM status_messages
          WHERE id IN (SELECT id FROM status_messages ORDER BY id DESC LIMIT ?1)
             OR incident NOT IN (SELECT incident FROM status_messages WHERE state = 'resolved')
          ORDER BY id DESC",
-    )?;
-    let mut rows = read.query([i64::try_from(limit).unwrap_or(i64::MAX)])?;
-    let mut messages = Vec::new();
-    while let Some(row) = rows.next()? {
-        messages.extend(message(row).ok());
-    }
-    Ok(messages)
+        [stored(limit)],
+        message,
+    )
 }
 
 /// The message of a row.
@@ -133,14 +118,12 @@ pub(super) fn message(row: &Row<'_>) -> Result<StatusMessage, StoreFault> {
 /// their number.
 pub(super) fn delete_outdated(connection: &Connection) -> Result<u64, StoreFault> {
     let first = first_kept(connection)?;
-    let deleted = connection
-        .prepare_cached(
-            "DELETE FROM status_minutes WHERE minute IN (
-                 SELECT minute FROM status_minutes
-                 WHERE minute < ?1 AND minute > (SELECT min(minute) FROM status_minutes) ORDER BY minute LIMIT ?2)",
-        )?
-        .execute(params![first.cast_signed(), AT_ONCE])?;
-    Ok(u64::try_from(deleted).unwrap_or(u64::MAX))
+    connection.run(
+        "DELETE FROM status_minutes WHERE minute IN (
+             SELECT minute FROM status_minutes
+             WHERE minute < ?1 AND minute > (SELECT min(minute) FROM status_minutes) ORDER BY minute LIMIT ?2)",
+        params![first.cast_signed(), AT_ONCE],
+    )
 }
 
 /// The first minute that is kept, by the current day of the ledger.

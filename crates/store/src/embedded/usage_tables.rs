@@ -4,7 +4,9 @@ use rusqlite::{Connection, params};
 
 use super::fault::StoreFault;
 use super::ledger;
+use super::statements::Statements as _;
 use crate::daily_totals::DailyTotals;
+use crate::stored::stored;
 use crate::usage::USAGE_DAYS_OPEN;
 use crate::{UsageList, UsageQuery, UsageTotal};
 use scoregate_base::clock::Day;
@@ -42,20 +44,19 @@ pub(super) fn read(connection: &Connection, query: &UsageQuery) -> Result<UsageL
          SELECT day, application, units, count(*) OVER (), sum(units) OVER () FROM whole
          ORDER BY day DESC, units DESC, application LIMIT ?4",
     )?;
-    let limit = i64::try_from(query.limit).unwrap_or(i64::MAX);
-    let mut rows =
-        read.query(params![query.first.to_string(), query.last.to_string(), applications, limit])?;
-    let mut list = UsageList::default();
+    let (first, last) = (query.first.to_string(), query.last.to_string());
+    let mut rows = read.query(params![first, last, applications, stored(query.limit)])?;
+    let mut usage = UsageList::default();
     while let Some(row) = rows.next()? {
         let number = |column| Ok::<_, StoreFault>(row.get::<_, i64>(column)?.unsigned_abs());
-        (list.matching, list.units) = (number(3)?, number(4)?);
+        (usage.matching, usage.units) = (number(3)?, number(4)?);
         let (day, application): (String, String) = (row.get(0)?, row.get(1)?);
         // Other texts come from manual edits.
         if let (Some(day), Ok(application)) = (Day::parse(&day), application.parse()) {
-            list.totals.push(UsageTotal { day, application, units: number(2)? });
+            usage.totals.push(UsageTotal { day, application, units: number(2)? });
         }
     }
-    Ok(list)
+    Ok(usage)
 }
 
 const DUE: &str = "SELECT DISTINCT {key} FROM {nodes} WHERE day <= ?1 ORDER BY {key} LIMIT ?2";
@@ -76,7 +77,7 @@ pub(super) fn merge(connection: &Connection, table: &DailyTotals) -> Result<u64,
     let Some(closed) = last_day_before(connection, USAGE_DAYS_OPEN)? else { return Ok(0) };
     let execute = |text: &str, until: Day| {
         let statement = table.statement(&text.replace("{due}", DUE));
-        connection.prepare_cached(&statement)?.execute(params![until.to_string(), AT_ONCE])
+        connection.run(&statement, params![until.to_string(), AT_ONCE])
     };
     let mut changed = execute(MERGE, closed)?;
     if changed > 0 {
@@ -85,15 +86,11 @@ pub(super) fn merge(connection: &Connection, table: &DailyTotals) -> Result<u64,
     if let Some(outdated) = last_day_before(connection, table.days_kept)? {
         changed += execute(DELETE, outdated)?;
     }
-    Ok(u64::try_from(changed).unwrap_or(u64::MAX))
+    Ok(changed)
 }
 
 /// The last day before this number of days that end with the current one.
 pub(super) fn last_day_before(connection: &Connection, days: u32) -> Result<Option<Day>, StoreFault> {
     let today = ledger::day(connection)?;
     Ok(today.and_then(|today| today.number().checked_sub(days)).map(Day::from_number))
-}
-
-fn stored(units: u64) -> i64 {
-    i64::try_from(units).unwrap_or(i64::MAX)
 }

@@ -10,6 +10,7 @@ use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
 
 use super::super::fault::StoreFault;
 use super::super::integrity;
+use super::super::statements::Statements as _;
 use super::dump::CUT;
 use super::walk::{TableKind, walk};
 use super::{read_only, rows};
@@ -17,6 +18,7 @@ use crate::daily_totals::{DailyTotals, REQUESTS, USAGE};
 use crate::dump::{
     ApplicationLine, DumpLine, KeyLine, LedgerLine, OwnerLine, RequestsLine, StatusMessageLine, UsageLine,
 };
+use crate::stored::stored;
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{Digest, Tier};
 
@@ -122,33 +124,26 @@ fn keep(new: &Connection, line: &DumpLine, summary: &mut TransferSummary) -> Res
 /// Keeps the larger grant, also for an application that the new store does not contain, since it may be restored. So
 /// the newest day is transferred, and every earlier one is closed.
 fn grant(new: &Connection, line: &LedgerLine) -> Result<(), StoreFault> {
-    new.prepare_cached(
-        "INSERT INTO ledger (day, application, granted) VALUES (?1, ?2, ?3)
-         ON CONFLICT DO UPDATE SET granted = max(granted, excluded.granted)",
-    )?
-    .execute(params![line.day, line.application, line.granted])?;
-    Ok(())
+    let keep = "INSERT INTO ledger (day, application, granted) VALUES (?1, ?2, ?3)
+         ON CONFLICT DO UPDATE SET granted = max(granted, excluded.granted)";
+    new.run(keep, params![line.day, line.application, line.granted]).map(drop)
 }
 
 /// A message is not added to another incident that has its number.
 fn keep_message(new: &Connection, message: &StatusMessageLine, line: &DumpLine) -> Result<(), StoreFault> {
     let StatusMessageLine { id, incident, title, .. } = message;
-    let is_missing: bool = new
-        .prepare_cached(
-            "SELECT NOT EXISTS (SELECT 1 FROM status_messages WHERE id = ?1)
-                AND (?1 = ?2 OR EXISTS (SELECT 1 FROM status_messages WHERE id = ?2 AND title = ?3))",
-        )?
-        .query_row(params![id.cast_signed(), incident.cast_signed(), title], |row| row.get(0))?;
+    let (is_missing,) = new.one(
+        "SELECT NOT EXISTS (SELECT 1 FROM status_messages WHERE id = ?1)
+            AND (?1 = ?2 OR EXISTS (SELECT 1 FROM status_messages WHERE id = ?2 AND title = ?3))",
+        params![id.cast_signed(), incident.cast_signed(), title],
+    )?;
     if is_missing { rows::insert(line, new) } else { Ok(()) }
 }
 
 /// Keeps suspensions and tiers. Other owners and changes since the backup stay in the replaced store.
 fn keep_owner(new: &Connection, line: &OwnerLine) -> Result<(), StoreFault> {
-    new.prepare_cached(
-        "UPDATE owners SET suspended_at = coalesce(suspended_at, ?2), tier = ?3 WHERE id = ?1",
-    )?
-    .execute(params![line.id, millis(line.suspended_at.as_ref()), line.tier])?;
-    Ok(())
+    let keep = "UPDATE owners SET suspended_at = coalesce(suspended_at, ?2), tier = ?3 WHERE id = ?1";
+    new.run(keep, params![line.id, millis(line.suspended_at.as_ref()), line.tier]).map(drop)
 }
 
 /// Keeps the tier and the limits of its own.
@@ -158,13 +153,11 @@ fn keep_limits(
     summary: &mut TransferSummary,
 ) -> Result<(), StoreFault> {
     let ApplicationLine { id, tier, own_minute, own_day, .. } = line;
-    let changed = new
-        .prepare_cached(
-            "UPDATE applications SET tier = ?2, own_minute = ?3, own_day = ?4
-             WHERE id = ?1 AND (tier, own_minute, own_day) IS NOT (?2, ?3, ?4)",
-        )?
-        .execute(params![id, tier, own_minute, own_day])?;
-    summary.limits += changed as u64;
+    summary.limits += new.run(
+        "UPDATE applications SET tier = ?2, own_minute = ?3, own_day = ?4
+         WHERE id = ?1 AND (tier, own_minute, own_day) IS NOT (?2, ?3, ?4)",
+        params![id, tier, own_minute, own_day],
+    )?;
     Ok(())
 }
 
@@ -184,11 +177,10 @@ fn keep_total(new: &Connection, table: &DailyTotals, key: &[&String], total: u64
              SELECT {total} FROM {nodes} WHERE ({key}) = ({these})
          )",
     );
-    let known: i64 = new.prepare_cached(&known)?.query_row(params_from_iter(key), |row| row.get(0))?;
-    let total = i64::try_from(total).unwrap_or(i64::MAX);
+    let (known,): (i64,) = new.one(&known, params_from_iter(key))?;
+    let total = stored(total);
     if total > known {
-        let delete = statement("DELETE FROM {nodes} WHERE ({key}) = ({these})");
-        new.prepare_cached(&delete)?.execute(params_from_iter(key))?;
+        new.run(&statement("DELETE FROM {nodes} WHERE ({key}) = ({these})"), params_from_iter(key))?;
         // The number is ours and needs no parameter.
         let keep =
             format!("INSERT OR REPLACE INTO {{days}} ({{key}}, {{total}}) VALUES ({{these}}, {total})");
@@ -204,10 +196,8 @@ fn transfer_expiry(
     summary: &mut TransferSummary,
 ) -> Result<(), StoreFault> {
     let Some(digest) = Digest::from_hex(&line.digest) else { return Ok(()) };
-    let existing: Option<(bool, Option<i64>)> = new
-        .prepare_cached("SELECT revoked_at IS NOT NULL, expires_at FROM keys WHERE digest = ?1")?
-        .query_row([digest.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?;
+    let select = "SELECT revoked_at IS NOT NULL, expires_at FROM keys WHERE digest = ?1";
+    let existing: Option<(bool, Option<i64>)> = new.find(select, [digest.as_bytes()])?;
     let [revoked_at, expires_at] = [&line.revoked_at, &line.expires_at].map(|at| millis(at.as_ref()));
     let Some((is_revoked, current)) = existing else {
         summary.lost += u64::from(revoked_at.is_none());
@@ -224,11 +214,8 @@ fn transfer_expiry(
     } else {
         return Ok(());
     }
-    new.prepare_cached(
-        "UPDATE keys SET revoked_at = ?2, expires_at = coalesce(?3, expires_at) WHERE digest = ?1",
-    )?
-    .execute(params![digest.as_bytes(), revoked_at, earlier])?;
-    Ok(())
+    let end = "UPDATE keys SET revoked_at = ?2, expires_at = coalesce(?3, expires_at) WHERE digest = ?1";
+    new.run(end, params![digest.as_bytes(), revoked_at, earlier]).map(drop)
 }
 
 /// Closes a day: marks its quota as completely granted for every application.

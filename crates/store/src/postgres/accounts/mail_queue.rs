@@ -2,11 +2,10 @@
 
 use tokio_postgres::Row;
 
-use crate::postgres::connection::schema_client::{
-    Parameter, RowColumns as _, SchemaClient, SqlResult, millis, stored,
-};
+use crate::postgres::connection::schema_client::{Parameter, RowColumns as _, SchemaClient, SqlResult};
 use crate::postgres::keys::audit;
 use crate::postgres::postgres_store::PostgresStore;
+use crate::stored::{millis, stored};
 use crate::{
     ClaimedMail, MailAttempt, MailBacklog, MailClaim, MailKind, MailOutcome, MailQueue, NewMail, NewNotice,
     StoreFuture,

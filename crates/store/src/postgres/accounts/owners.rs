@@ -5,8 +5,9 @@
 use tokio_postgres::Row;
 
 use crate::postgres::accounts::closed_applications;
-use crate::postgres::connection::schema_client::{RowColumns as _, SchemaClient, SqlResult, millis, stored};
+use crate::postgres::connection::schema_client::{RowColumns as _, SchemaClient, SqlResult};
 use crate::postgres::keys::audit;
+use crate::stored::{millis, stored};
 use crate::{
     OwnerChange, OwnerChangeKind, OwnerQuery, OwnerRefusal, OwnerSession, Ownership, StoreError, StoredOwner,
 };

@@ -2,8 +2,9 @@
 
 use crate::postgres::accounts::mail_queue;
 use crate::postgres::accounts::owners::owner;
-use crate::postgres::connection::schema_client::{SchemaClient, SqlResult, millis};
+use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
 use crate::postgres::keys::audit;
+use crate::stored::millis;
 use crate::{NewMail, NewSignInLink, SignIn, SignInOutcome, UsableLink};
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::{Digest, OwnerId};

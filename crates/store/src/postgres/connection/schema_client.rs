@@ -135,13 +135,3 @@ impl RowColumns for Row {
         Ok(millis.map(|millis| Wall::from_millis(u64::try_from(millis).unwrap_or(0))))
     }
 }
-
-/// A time as stored.
-pub(crate) const fn millis(at: Wall) -> i64 {
-    at.millis().cast_signed()
-}
-
-/// A limit, or a number that only grows, as stored.
-pub(crate) fn stored<N: TryInto<i64>>(number: N) -> i64 {
-    number.try_into().unwrap_or(i64::MAX)
-}

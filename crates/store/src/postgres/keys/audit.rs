@@ -1,6 +1,7 @@
 //! Records of the audit trail, each written in the transaction of its change.
 
-use crate::postgres::connection::schema_client::{SchemaClient, SqlResult, millis};
+use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
+use crate::stored::millis;
 use scoregate_base::clock::Wall;
 
 /// Taken before any change with an audit record, so that the numbers of records are in commit order.

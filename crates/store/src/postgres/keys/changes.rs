@@ -6,9 +6,10 @@
 use crate::audit_detail;
 use crate::postgres::accounts::closed_applications;
 use crate::postgres::accounts::owners;
-use crate::postgres::connection::schema_client::{Parameter, SchemaClient, SqlResult, millis};
+use crate::postgres::connection::schema_client::{Parameter, SchemaClient, SqlResult};
 use crate::postgres::keys::audit;
 use crate::postgres::keys::records;
+use crate::stored::millis;
 use crate::{
     ChangeKind, Description, KeyUse, OwnLimits, OwnerRefusal, Ownership, StoreChange, StoreError,
     StoredApplication, StoredKey,

@@ -3,7 +3,8 @@
 //! A position is the number of an audit record, the identity of the data set, and the history of the server, which
 //! changes with every failover: a server that lost changes may assign their numbers again.
 
-use crate::postgres::connection::schema_client::{RowColumns as _, SchemaClient, SqlResult, stored};
+use crate::postgres::connection::schema_client::{RowColumns as _, SchemaClient, SqlResult};
+use crate::stored::stored;
 use crate::{ChangedApplications, FeedPosition};
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::ApplicationId;

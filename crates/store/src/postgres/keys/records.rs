@@ -5,7 +5,8 @@
 
 use tokio_postgres::{Row, RowStream};
 
-use crate::postgres::connection::schema_client::{RowColumns as _, SchemaClient, SqlResult, stored};
+use crate::postgres::connection::schema_client::{RowColumns as _, SchemaClient, SqlResult};
+use crate::stored::stored;
 use crate::{
     ApplicationPage, AuditQuery, AuditRecord, Description, OwnLimits, StoreError, StoredApplication,
     StoredKey,

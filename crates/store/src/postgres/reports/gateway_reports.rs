@@ -2,10 +2,11 @@
 //! requests that they answered.
 
 use crate::daily_totals::{REQUESTS, USAGE};
-use crate::postgres::connection::schema_client::{RowColumns as _, SchemaClient, SqlResult, stored};
+use crate::postgres::connection::schema_client::{RowColumns as _, SchemaClient, SqlResult};
 use crate::postgres::postgres_store::PostgresStore;
 use crate::postgres::reports::daily_totals;
 use crate::postgres::reports::nodes;
+use crate::stored::stored;
 use crate::{
     NodeList, NodeRegistry, NodeStatus, RequestList, RequestOutcome, RequestQuery, RequestStore,
     RequestTotal, StoreFuture, UsageList, UsageQuery, UsageStore, UsageTotal,

@@ -2,7 +2,8 @@
 
 use tokio_postgres::Row;
 
-use crate::postgres::connection::schema_client::{RowColumns as _, SchemaClient, SqlResult, millis};
+use crate::postgres::connection::schema_client::{RowColumns as _, SchemaClient, SqlResult};
+use crate::stored::millis;
 use crate::{NodeList, NodeStatus};
 
 const REPORT: &str = "

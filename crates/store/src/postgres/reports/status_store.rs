@@ -5,10 +5,11 @@
 
 use tokio_postgres::Row;
 
-use crate::postgres::connection::schema_client::{RowColumns as _, SchemaClient, SqlResult, millis, stored};
+use crate::postgres::connection::schema_client::{RowColumns as _, SchemaClient, SqlResult};
 use crate::postgres::keys::audit;
 use crate::postgres::postgres_store::PostgresStore;
 use crate::status::{DAY_MINUTES, STATUS_DAYS_KEPT, day_of_minute};
+use crate::stored::{millis, stored};
 use crate::{
     IncidentState, MessageSubject, NewStatusMessage, StatusDay, StatusHistory, StatusMessage, StatusMinute,
     StatusStore, StoreError, StoreFuture,
