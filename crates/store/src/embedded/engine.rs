@@ -74,60 +74,51 @@ impl Embedded {
 
 impl KeyStore for Embedded {
     fn page(&self, after: Option<ApplicationId>, most: usize, day: Day) -> StoreFuture<'_, ApplicationPage> {
-        let work = move |file: &rusqlite::Connection| records::page(file, after, most, day);
-        Box::pin(self.reader.run("read a page of applications", work))
+        self.reader.run("read a page of applications", move |file| records::page(file, after, most, day))
     }
 
     fn application(&self, id: ApplicationId, day: Day) -> StoreFuture<'_, Option<StoredApplication>> {
-        let work = move |file: &rusqlite::Connection| records::application(file, id, day);
-        Box::pin(self.reader.run("read an application", work))
+        self.reader.run("read an application", move |file| records::application(file, id, day))
     }
 
     fn applications(&self, ids: Vec<ApplicationId>, day: Day) -> StoreFuture<'_, ApplicationPage> {
-        let work = move |file: &rusqlite::Connection| records::applications(file, &ids, day);
-        Box::pin(self.reader.run("read applications", work))
+        self.reader.run("read applications", move |file| records::applications(file, &ids, day))
     }
 
     fn change(&self, change: StoreChange) -> StoreFuture<'_, StoredApplication> {
         let closes = matches!(change.what, ChangeKind::Close);
-        let work = move |file: &rusqlite::Connection| changes::make(file, &change);
-        Box::pin(self.writer.run_erasing(closes, "apply a change", work))
+        self.writer.run_erasing(closes, "apply a change", move |file| changes::make(file, &change))
     }
 
     fn record_uses(&self, keys: Vec<KeyUse>) -> StoreFuture<'_, ()> {
         let check = Arc::clone(&self.check);
-        let work = move |file: &rusqlite::Connection| {
+        self.writer.run("record key uses", move |file| {
             // The server has run for a while; an earlier check would only slow down the start.
             check.begin();
             changes::used(file, &keys)
-        };
-        Box::pin(self.writer.run("record key uses", work))
+        })
     }
 
     fn audit(&self, query: AuditQuery) -> StoreFuture<'_, Vec<AuditRecord>> {
-        let work = move |file: &rusqlite::Connection| records::audit(file, query);
-        Box::pin(self.reader.run("read the audit trail", work))
+        self.reader.run("read the audit trail", move |file| records::audit(file, query))
     }
 }
 
 impl Ledger for Embedded {
     fn day(&self) -> StoreFuture<'_, Option<Day>> {
-        Box::pin(self.reader.run("read the current day", ledger::day))
+        self.reader.run("read the current day", ledger::day)
     }
 
     fn exchange(&self, exchange: LedgerExchange) -> StoreFuture<'_, LedgerExchangeReply> {
-        let work = move |file: &rusqlite::Connection| ledger::exchange(file, &exchange);
-        Box::pin(self.writer.run("exchange ledger reports", work))
+        self.writer.run("exchange ledger reports", move |file| ledger::exchange(file, &exchange))
     }
 
     fn claim_grace(&self, claim: GraceClaim) -> StoreFuture<'_, Option<GraceShare>> {
-        let work = move |file: &rusqlite::Connection| grace_shares::claim(file, &claim);
-        Box::pin(self.writer.run("register for grace", work))
+        self.writer.run("register for grace", move |file| grace_shares::claim(file, &claim))
     }
 
     fn return_grace(&self, share: HeldGraceShare) -> StoreFuture<'_, ()> {
-        let work = move |file: &rusqlite::Connection| grace_shares::give_back(file, &share);
-        Box::pin(self.writer.run("return grace", work))
+        self.writer.run("return grace", move |file| grace_shares::give_back(file, &share))
     }
 
     /// None: there is only one node.
@@ -137,134 +128,113 @@ impl Ledger for Embedded {
 
     /// Records of the ledger are deleted with other writes. Personal data is among the rest, such as expired links.
     fn delete_outdated(&self) -> StoreFuture<'_, u64> {
-        let work = |file: &rusqlite::Connection| {
+        self.writer.run_erasing(true, "merge usage", |file| {
             Ok(usage_tables::merge(file, &USAGE)?
                 + usage_tables::merge(file, &REQUESTS)?
                 + status_tables::delete_outdated(file)?
                 + owner_tables::delete_expired(file)?
                 + closed_applications::delete_outdated(file)?)
-        };
-        Box::pin(self.writer.run_erasing(true, "merge usage", work))
+        })
     }
 }
 
 impl UsageStore for Embedded {
     fn record_usage(&self, node: u64, totals: Vec<UsageTotal>) -> StoreFuture<'_, ()> {
-        let work = move |file: &rusqlite::Connection| usage_tables::record(file, node, &totals);
-        Box::pin(self.writer.run("record usage", work))
+        self.writer.run("record usage", move |file| usage_tables::record(file, node, &totals))
     }
 
     fn usage(&self, query: UsageQuery) -> StoreFuture<'_, UsageList> {
-        let work = move |file: &rusqlite::Connection| usage_tables::read(file, &query);
-        Box::pin(self.reader.run("read usage", work))
+        self.reader.run("read usage", move |file| usage_tables::read(file, &query))
     }
 }
 
 impl RequestStore for Embedded {
     fn record_requests(&self, node: u64, totals: Vec<RequestTotal>) -> StoreFuture<'_, ()> {
-        let work = move |file: &rusqlite::Connection| request_tables::record(file, node, &totals);
-        Box::pin(self.writer.run("record requests", work))
+        self.writer.run("record requests", move |file| request_tables::record(file, node, &totals))
     }
 
     fn requests(&self, query: RequestQuery) -> StoreFuture<'_, RequestList> {
-        let work = move |file: &rusqlite::Connection| request_tables::read(file, &query);
-        Box::pin(self.reader.run("read requests", work))
+        self.reader.run("read requests", move |file| request_tables::read(file, &query))
     }
 }
 
 impl StatusStore for Embedded {
     fn record_minutes(&self, minutes: Vec<StatusMinute>) -> StoreFuture<'_, ()> {
-        let work = move |file: &rusqlite::Connection| status_tables::record(file, &minutes);
-        Box::pin(self.writer.run("record the status", work))
+        self.writer.run("record the status", move |file| status_tables::record(file, &minutes))
     }
 
     fn status_history(&self, first: u64, end: u64) -> StoreFuture<'_, StatusHistory> {
-        let work = move |file: &rusqlite::Connection| status_tables::history(file, first, end);
-        Box::pin(self.reader.run("read the history of the status page", work))
+        self.reader
+            .run("read the history of the status page", move |file| status_tables::history(file, first, end))
     }
 
     fn post_status(&self, new: NewStatusMessage) -> StoreFuture<'_, StatusMessage> {
-        let work = move |file: &rusqlite::Connection| status_tables::post(file, &new);
-        Box::pin(self.writer.run("post a status message", work))
+        self.writer.run("post a status message", move |file| status_tables::post(file, &new))
     }
 
     fn status_messages(&self, limit: usize) -> StoreFuture<'_, Vec<StatusMessage>> {
-        let work = move |file: &rusqlite::Connection| status_tables::messages(file, limit);
-        Box::pin(self.reader.run("read status messages", work))
+        self.reader.run("read status messages", move |file| status_tables::messages(file, limit))
     }
 }
 
 impl OwnerStore for Embedded {
     fn send_link(&self, link: NewSignInLink, mail: NewMail) -> StoreFuture<'_, bool> {
-        let work = move |file: &rusqlite::Connection| owner_tables::send_link(file, &link, &mail);
-        Box::pin(self.writer.run("store a link", work))
+        self.writer.run("store a link", move |file| owner_tables::send_link(file, &link, &mail))
     }
 
     fn usable_link(&self, digest: Digest, now: Wall) -> StoreFuture<'_, Option<UsableLink>> {
-        let work = move |file: &rusqlite::Connection| owner_tables::usable_link(file, digest, now);
-        Box::pin(self.reader.run("read a link", work))
+        self.reader.run("read a link", move |file| owner_tables::usable_link(file, digest, now))
     }
 
     fn sign_in(&self, sign_in: SignIn) -> StoreFuture<'_, SignInOutcome> {
-        let work = move |file: &rusqlite::Connection| owner_tables::sign_in(file, &sign_in);
-        Box::pin(self.writer.run("sign in an owner", work))
+        self.writer.run("sign in an owner", move |file| owner_tables::sign_in(file, &sign_in))
     }
 
     fn session(&self, digest: Digest, now: Wall) -> StoreFuture<'_, Option<OwnerSession>> {
-        let work = move |file: &rusqlite::Connection| owner_tables::session(file, digest, now);
-        Box::pin(self.reader.run("read a session", work))
+        self.reader.run("read a session", move |file| owner_tables::session(file, digest, now))
     }
 
     fn end_session(&self, digest: Digest) -> StoreFuture<'_, ()> {
-        let work = move |file: &rusqlite::Connection| owner_tables::end_session(file, digest);
-        Box::pin(self.writer.run("end a session", work))
+        self.writer.run("end a session", move |file| owner_tables::end_session(file, digest))
     }
 
     fn end_sessions(&self, owner: OwnerId) -> StoreFuture<'_, ()> {
-        let work = move |file: &rusqlite::Connection| owner_tables::end_sessions(file, owner);
-        Box::pin(self.writer.run("end the sessions of an owner", work))
+        self.writer.run("end the sessions of an owner", move |file| owner_tables::end_sessions(file, owner))
     }
 
     fn owners(&self, query: OwnerQuery) -> StoreFuture<'_, Vec<StoredOwner>> {
-        let work = move |file: &rusqlite::Connection| owner_tables::owners(file, &query);
-        Box::pin(self.reader.run("read owners", work))
+        self.reader.run("read owners", move |file| owner_tables::owners(file, &query))
     }
 
     fn owner(&self, id: OwnerId) -> StoreFuture<'_, Option<StoredOwner>> {
-        let work = move |file: &rusqlite::Connection| owner_tables::owner(file, id);
-        Box::pin(self.reader.run("read an owner", work))
+        self.reader.run("read an owner", move |file| owner_tables::owner(file, id))
     }
 
     fn change_owner(&self, change: OwnerChange) -> StoreFuture<'_, StoredOwner> {
         let deletes = matches!(change.what, OwnerChangeKind::Delete { .. });
-        let work = move |file: &rusqlite::Connection| owner_tables::change(file, &change);
-        Box::pin(self.writer.run_erasing(deletes, "change an owner", work))
+        self.writer.run_erasing(deletes, "change an owner", move |file| owner_tables::change(file, &change))
     }
 }
 
 impl MailQueue for Embedded {
     fn queue_mail(&self, mails: Vec<NewMail>) -> StoreFuture<'_, ()> {
-        let work = move |file: &rusqlite::Connection| mail_queue::add(file, &mails);
-        Box::pin(self.writer.run("queue mail", work))
+        self.writer.run("queue mail", move |file| mail_queue::add(file, &mails))
     }
 
     fn queue_notice(&self, notice: NewNotice) -> StoreFuture<'_, ()> {
-        let work = move |file: &rusqlite::Connection| mail_queue::add_notice(file, &notice);
-        Box::pin(self.writer.run("queue mail", work))
+        self.writer.run("queue mail", move |file| mail_queue::add_notice(file, &notice))
     }
 
     fn claim_mail(&self, claim: MailClaim) -> StoreFuture<'_, Vec<ClaimedMail>> {
-        let work = move |file: &rusqlite::Connection| mail_queue::claim(file, &claim);
-        Box::pin(self.writer.run("claim mail", work))
+        self.writer.run("claim mail", move |file| mail_queue::claim(file, &claim))
     }
 
     fn record_attempts(&self, attempts: Vec<MailAttempt>) -> StoreFuture<'_, ()> {
-        let work = move |file: &rusqlite::Connection| mail_queue::record(file, &attempts);
-        Box::pin(self.writer.run("record the results of sent mail", work))
+        self.writer.run("record the results of sent mail", move |file| mail_queue::record(file, &attempts))
     }
 
     fn mail_backlog(&self) -> StoreFuture<'_, MailBacklog> {
-        Box::pin(self.reader.run("read the state of the mail queue", mail_queue::backlog))
+        self.reader.run("read the state of the mail queue", mail_queue::backlog)
     }
 }
 
@@ -288,12 +258,11 @@ impl NodeRegistry for Embedded {
 
 impl ChangeFeed for Embedded {
     fn position(&self) -> StoreFuture<'_, FeedPosition> {
-        Box::pin(self.reader.run("read the change feed", feed::position))
+        self.reader.run("read the change feed", feed::position)
     }
 
     fn changed_after(&self, after: FeedPosition, limit: usize) -> StoreFuture<'_, ChangedApplications> {
-        let work = move |file: &rusqlite::Connection| feed::changed(file, &after, limit);
-        Box::pin(self.reader.run("read the change feed", work))
+        self.reader.run("read the change feed", move |file| feed::changed(file, &after, limit))
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::fault::{OpenFile, StoreFault};
 use super::file::empty_log;
-use crate::StoreError;
+use crate::{StoreError, StoreFuture};
 
 /// Maximum number of commands per transaction, so that the first need not wait long.
 pub(super) const MAX_GROUP: usize = 256;
@@ -69,32 +69,29 @@ impl StoreWorker {
     }
 
     /// Runs `work` on the thread and waits for its result. Queued work is done even if the caller leaves.
-    pub(super) async fn run<T, W>(&self, doing: &'static str, work: W) -> Result<T, StoreError>
+    pub(super) fn run<T, W>(&self, doing: &'static str, work: W) -> StoreFuture<'_, T>
     where
         T: Send + 'static,
         W: FnOnce(&Connection) -> Result<T, StoreFault> + Send + 'static,
     {
-        self.run_erasing(false, doing, work).await
+        self.run_erasing(false, doing, work)
     }
 
     /// The same for work that may delete personal data: the writer then empties the write-ahead log before it replies.
-    pub(super) async fn run_erasing<T, W>(
-        &self,
-        erases: bool,
-        doing: &'static str,
-        work: W,
-    ) -> Result<T, StoreError>
+    pub(super) fn run_erasing<T, W>(&self, erases: bool, doing: &'static str, work: W) -> StoreFuture<'_, T>
     where
         T: Send + 'static,
         W: FnOnce(&Connection) -> Result<T, StoreFault> + Send + 'static,
     {
-        let stopped = || unavailable(doing, &"its worker thread has stopped");
-        let (reply, answer) = oneshot::channel();
-        let file = self.file.clone();
-        let command = WorkerCommand { doing, erases, file, work: Some(work), outcome: None, reply };
-        let queue = self.queue.as_ref().ok_or_else(stopped)?;
-        queue.send(Box::new(command)).await.map_err(|_| stopped())?;
-        answer.await.map_err(|_| stopped())?
+        Box::pin(async move {
+            let stopped = || unavailable(doing, &"its worker thread has stopped");
+            let (reply, answer) = oneshot::channel();
+            let file = self.file.clone();
+            let command = WorkerCommand { doing, erases, file, work: Some(work), outcome: None, reply };
+            let queue = self.queue.as_ref().ok_or_else(stopped)?;
+            queue.send(Box::new(command)).await.map_err(|_| stopped())?;
+            answer.await.map_err(|_| stopped())?
+        })
     }
 }
 
