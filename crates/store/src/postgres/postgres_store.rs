@@ -53,8 +53,7 @@ impl PostgresStore {
         work: TablesWork,
         role: Option<RoleName>,
     ) -> Result<TablesChange, StoreError> {
-        let change =
-            async |client: SchemaClient<'_>| tables::change(client, work, role.as_ref()).await.map(Ok);
+        let change = async |client: SchemaClient<'_>| tables::change(client, work, role.as_ref()).await;
         DatabaseLink::new(Arc::new(config), clock).change("create its tables", change).await
     }
 

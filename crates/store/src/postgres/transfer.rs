@@ -5,8 +5,8 @@ use std::io::{self, Write};
 
 use serde_json::Value;
 
-use crate::dump::{DumpFault, DumpLine, DumpReader, DumpWriter};
-use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
+use crate::dump::{DumpLine, DumpReader, DumpWriter};
+use crate::postgres::connection::schema_client::{ChangeResult, SchemaClient};
 use crate::postgres::keys::audit;
 use crate::{RecordCounts, TransferError};
 use scoregate_base::clock::Wall;
@@ -82,16 +82,13 @@ pub(crate) async fn export(
     (out, keep): (&mut dyn Write, &mut dyn FnMut() -> io::Result<()>),
     closes: bool,
     now: Wall,
-) -> SqlResult<Result<DatabaseExport, TransferError>> {
+) -> ChangeResult<DatabaseExport, TransferError> {
     client.batch_execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ").await?;
     if closes {
         // Before the first read, which takes the snapshot.
         client.batch_execute(LOCK_ALL).await?;
     }
-    let counts = match write_all(client, out, now).await? {
-        Ok(counts) => counts,
-        Err(fault) => return Ok(Err(fault.into())),
-    };
+    let counts = write_all(client, out, now).await?;
     let new_name = closes.then(|| {
         let time = now.rfc3339().replace(['-', ':', '.'], "").to_ascii_lowercase();
         // A name has at most 63 characters.
@@ -100,7 +97,8 @@ pub(crate) async fn export(
     if let Some(name) = &new_name {
         client.batch_execute(&format!("ALTER SCHEMA {{schema}} RENAME TO {name}")).await?;
     }
-    Ok(keep().map(|()| DatabaseExport { counts, closed: new_name }).map_err(TransferError::File))
+    keep().map_err(TransferError::File)?;
+    Ok(DatabaseExport { counts, closed: new_name })
 }
 
 /// Writes all lines.
@@ -108,11 +106,8 @@ async fn write_all(
     client: SchemaClient<'_>,
     out: &mut dyn Write,
     now: Wall,
-) -> SqlResult<Result<RecordCounts, DumpFault>> {
-    let mut writer = match DumpWriter::begin(out, now) {
-        Ok(writer) => writer,
-        Err(error) => return Ok(Err(error.into())),
-    };
+) -> ChangeResult<RecordCounts, TransferError> {
+    let mut writer = DumpWriter::begin(out, now).map_err(TransferError::File)?;
     let fetch = format!("FETCH {AT_ONCE} FROM exported");
     for (kind, select) in TABLES {
         let json = format!("SELECT row_to_json(r)::text FROM ({select}) r");
@@ -120,10 +115,8 @@ async fn write_all(
         loop {
             let rows = client.query(&fetch, &[]).await?;
             for row in &rows {
-                let line = DumpLine::of_json(kind, row.try_get(0)?).map_err(DumpFault::Record);
-                if let Err(fault) = line.and_then(|line| writer.push(&line)) {
-                    return Ok(Err(fault));
-                }
+                let line = DumpLine::of_json(kind, row.try_get(0)?).map_err(TransferError::Unfit)?;
+                writer.push(&line).map_err(TransferError::from)?;
             }
             if rows.is_empty() {
                 break;
@@ -131,7 +124,7 @@ async fn write_all(
         }
         client.batch_execute("CLOSE exported").await?;
     }
-    Ok(writer.finish().map_err(DumpFault::Disk))
+    Ok(writer.finish().map_err(TransferError::File)?)
 }
 
 /// A kind of line, and the statement that inserts rows of it from JSON.
@@ -212,18 +205,17 @@ pub(crate) async fn import(
     mut reader: DumpReader,
     (who, file): (&str, &str),
     now: Wall,
-) -> SqlResult<Result<RecordCounts, TransferError>> {
+) -> ChangeResult<RecordCounts, TransferError> {
     client.batch_execute(LOCK_ALL).await?;
     let found: i64 = client.query_one("SELECT count(*) FROM {schema}.applications", &[]).await?.try_get(0)?;
     if found > 0 {
-        return Ok(Err(TransferError::InUse(found.unsigned_abs())));
+        return Err(TransferError::InUse(found.unsigned_abs()).into());
     }
     loop {
-        let mut rows = match reader.rows(AT_ONCE) {
-            Ok(rows) if rows.is_empty() => break,
-            Ok(rows) => rows,
-            Err(fault) => return Ok(Err(fault.into())),
-        };
+        let mut rows = reader.rows(AT_ONCE).map_err(TransferError::from)?;
+        if rows.is_empty() {
+            break;
+        }
         for (kind, statement) in INSERTS {
             if let Some(rows) = rows.remove(kind) {
                 client.execute(statement, &[&Value::Array(rows).to_string()]).await?;
@@ -233,5 +225,5 @@ pub(crate) async fn import(
     client.batch_execute(FINISH).await?;
     let detail = format!("the whole store, from {file:?}");
     audit::add(client, now, [who, "import_store", "", &detail]).await?;
-    Ok(Ok(reader.counts()))
+    Ok(reader.counts())
 }

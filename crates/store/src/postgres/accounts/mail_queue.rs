@@ -115,7 +115,7 @@ impl MailQueue for PostgresStore {
     }
 
     fn queue_notice(&self, notice: NewNotice) -> StoreFuture<'_, ()> {
-        let work = async move |client: SchemaClient<'_>| add_notice(client, &notice).await.map(Ok);
+        let work = async move |client: SchemaClient<'_>| add_notice(client, &notice).await;
         Box::pin(self.accounts.change("queue mail", work))
     }
 

@@ -12,9 +12,10 @@ use scoregate_base::keys::{Digest, OwnerId};
 
 impl OwnerStore for PostgresStore {
     fn send_link(&self, link: NewSignInLink, mail: NewMail) -> StoreFuture<'_, bool> {
-        Box::pin(self.accounts.change("store a link", async move |client| {
-            sign_in::send_link(client, &link, &mail).await.map(Ok)
-        }))
+        Box::pin(
+            self.accounts
+                .change("store a link", async move |client| sign_in::send_link(client, &link, &mail).await),
+        )
     }
 
     fn usable_link(&self, digest: Digest, now: Wall) -> StoreFuture<'_, Option<UsableLink>> {
@@ -25,9 +26,8 @@ impl OwnerStore for PostgresStore {
 
     fn sign_in(&self, sign_in: SignIn) -> StoreFuture<'_, SignInOutcome> {
         Box::pin(
-            self.accounts.change("sign in an owner", async move |client| {
-                sign_in::sign_in(client, &sign_in).await.map(Ok)
-            }),
+            self.accounts
+                .change("sign in an owner", async move |client| sign_in::sign_in(client, &sign_in).await),
         )
     }
 

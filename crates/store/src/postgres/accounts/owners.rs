@@ -5,7 +5,7 @@
 use tokio_postgres::Row;
 
 use crate::postgres::accounts::closed_applications;
-use crate::postgres::connection::schema_client::{RowColumns as _, SchemaClient, SqlResult};
+use crate::postgres::connection::schema_client::{ChangeResult, RowColumns as _, SchemaClient, SqlResult};
 use crate::postgres::keys::audit;
 use crate::stored::{millis, stored};
 use crate::{
@@ -53,15 +53,9 @@ const DELETE_OWNER: &str = "DELETE FROM {schema}.owners WHERE id = $1";
 const OWN: &str = "INSERT INTO {schema}.owned_applications (application, owner) VALUES ($1, $2)";
 
 /// Makes a change in a transaction, which must be rolled back if it is refused.
-pub(crate) async fn change(
-    client: SchemaClient<'_>,
-    change: &OwnerChange,
-) -> SqlResult<Result<StoredOwner, StoreError>> {
+pub(crate) async fn change(client: SchemaClient<'_>, change: &OwnerChange) -> ChangeResult<StoredOwner> {
     audit::lock(client).await?;
-    let Some(before) = owner(client, change.owner).await? else {
-        return Ok(Err(OwnerRefusal::Unknown(change.owner).into()));
-    };
-    let id = change.owner.to_string();
+    let (before, id) = (existing(client, change.owner).await?, change.owner.to_string());
     match &change.what {
         OwnerChangeKind::Suspend => {
             client.execute(SUSPEND, &[&id, &millis(change.at)]).await?;
@@ -70,9 +64,7 @@ pub(crate) async fn change(
         OwnerChangeKind::Resume => drop(client.execute(RESUME, &[&id]).await?),
         OwnerChangeKind::SetTier(tier) => drop(client.execute(SET_TIER, &[&id, tier]).await?),
         OwnerChangeKind::Delete { in_own_name } => {
-            if let Err(refusal) = before.check_deletion(*in_own_name) {
-                return Ok(Err(refusal));
-            }
+            before.check_deletion(*in_own_name)?;
             client.execute(END_SESSIONS, &[&id]).await?;
             client.execute(DELETE_MAIL, &[&id, &before.email]).await?;
             client.execute(DELETE_LINKS, &[&id]).await?;
@@ -81,7 +73,7 @@ pub(crate) async fn change(
     }
     let detail = change.what.audited(change.owner);
     audit::add(client, change.at, [change.who.as_str(), change.what.word(), "", &detail]).await?;
-    Ok(Ok(owner(client, change.owner).await?.unwrap_or(before)))
+    Ok(owner(client, change.owner).await?.unwrap_or(before))
 }
 
 /// Gives a new application to an owner on a day, in the transaction that creates it.
@@ -90,16 +82,17 @@ pub(crate) async fn own(
     application: &String,
     Ownership { owner: id, at_most }: Ownership,
     day: Day,
-) -> SqlResult<Result<(), StoreError>> {
-    let Some(owner) = owner(client, id).await? else {
-        return Ok(Err(OwnerRefusal::Unknown(id).into()));
-    };
-    let id = id.to_string();
+) -> ChangeResult<()> {
+    let (owner, id) = (existing(client, id).await?, id.to_string());
     let closed = closed_applications::used_on(client, &id, day).await?;
-    if let Err(refusal) = owner.check_creation(closed, at_most) {
-        return Ok(Err(refusal));
-    }
-    client.execute(OWN, &[application, &id]).await.map(|_| Ok(()))
+    owner.check_creation(closed, at_most)?;
+    client.execute(OWN, &[application, &id]).await?;
+    Ok(())
+}
+
+/// An owner who must exist.
+pub(crate) async fn existing(client: SchemaClient<'_>, id: OwnerId) -> ChangeResult<StoredOwner> {
+    Ok(owner(client, id).await?.ok_or(StoreError::Owner(OwnerRefusal::Unknown(id)))?)
 }
 
 pub(crate) async fn owner(client: SchemaClient<'_>, id: OwnerId) -> SqlResult<Option<StoredOwner>> {

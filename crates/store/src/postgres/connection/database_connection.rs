@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tokio::task::JoinHandle;
 use tokio_postgres::{AsyncMessage, Client, Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
-use tokio_util::task::TaskTracker;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use crate::postgres::connection::engine_features::{EngineFeatures, LISTEN};
 use scoregate_base::secret::SecretSetting;
@@ -90,9 +89,10 @@ fn plain_name(text: &str) -> Result<String, BadName> {
 
 /// An open connection. Dropping it closes the socket.
 pub(crate) struct DatabaseConnection {
+    /// Dropped first, which closes the socket.
+    driver: AbortOnDropHandle<()>,
     pub(crate) client: Client,
     pub(crate) features: EngineFeatures,
-    driver: JoinHandle<()>,
     is_unreplicated: Arc<AtomicBool>,
 }
 
@@ -174,17 +174,12 @@ impl DatabaseConnection {
                 }
             }
         });
-        Self { client, features: EngineFeatures::default(), driver, is_unreplicated }
+        let driver = AbortOnDropHandle::new(driver);
+        Self { driver, client, features: EngineFeatures::default(), is_unreplicated }
     }
 
     pub(crate) fn is_usable(&self) -> bool {
         !self.client.is_closed() && !self.is_unreplicated.load(Ordering::Acquire)
-    }
-}
-
-impl Drop for DatabaseConnection {
-    fn drop(&mut self) {
-        self.driver.abort();
     }
 }
 

@@ -10,7 +10,7 @@ use tokio_postgres::Config;
 use crate::StoreError;
 use crate::postgres::connection::database_connection::{DatabaseConfig, DatabaseConnection};
 use crate::postgres::connection::hosts::{ConnectionFault, DatabaseHosts, HostFault, described, no_answer};
-use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
+use crate::postgres::connection::schema_client::{ChangeFault, SchemaClient, SqlResult};
 use crate::postgres::connection::server_check::ServerCheck;
 use scoregate_base::clock::Clock;
 
@@ -52,23 +52,21 @@ impl DatabaseLink {
         Ok(Box::pin(self.run_on(doing, work)).await?)
     }
 
-    /// Runs statements in one transaction, which is committed unless `work` refuses that.
-    pub(crate) async fn change<T, E: From<StoreError>>(
+    /// Runs statements in one transaction, which is committed unless `work` fails or refuses that.
+    pub(crate) async fn change<T, E: From<StoreError>, F: Into<ChangeFault<E>>>(
         &self,
         doing: &'static str,
-        work: impl AsyncFnOnce(SchemaClient<'_>) -> SqlResult<Result<T, E>>,
+        work: impl AsyncFnOnce(SchemaClient<'_>) -> Result<T, F>,
     ) -> Result<T, E> {
         let schema = &self.config.schema;
         let work = async |DatabaseConnection { client, features, .. }: &mut DatabaseConnection| {
             let transaction = client.transaction().await?;
             let client = SchemaClient { client: transaction.client(), schema, features: *features };
-            let made = work(client).await?;
-            if made.is_ok() {
-                transaction.commit().await?;
-            } else {
-                transaction.rollback().await?;
+            match work(client).await.map_err(F::into) {
+                Ok(made) => transaction.commit().await.map(|()| Ok(made)),
+                Err(ChangeFault::Refused(refusal)) => transaction.rollback().await.map(|()| Err(refusal)),
+                Err(ChangeFault::Sql(error)) => Err(error),
             }
-            Ok(made)
         };
         Box::pin(self.run_on(doing, work)).await.map_err(StoreError::from)?
     }

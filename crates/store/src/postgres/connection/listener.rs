@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
-use tokio::task::AbortHandle;
 use tokio_postgres::Config;
-use tokio_util::task::TaskTracker;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use crate::postgres::connection::database_connection::{
     DatabaseConfig, DatabaseConnection, NotificationSink,
@@ -20,8 +19,8 @@ const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Listens until it is dropped.
 pub(crate) struct ChangeListener {
+    _task: AbortOnDropHandle<()>,
     hints: Arc<ListenerHints>,
-    task: AbortHandle,
 }
 
 struct ListenerHints {
@@ -38,8 +37,8 @@ impl ChangeListener {
     pub(crate) fn start(config: &DatabaseConfig, clock: Clock) -> Self {
         let hints = Arc::new(ListenerHints { changed: Notify::new(), documents: watch::Sender::new(()) });
         let listening = listen(config.clone(), clock, Arc::clone(&hints));
-        let task = TaskTracker::new().spawn(listening).abort_handle();
-        Self { hints, task }
+        let task = AbortOnDropHandle::new(TaskTracker::new().spawn(listening));
+        Self { _task: task, hints }
     }
 
     /// Waits for the next notification of a change.
@@ -50,12 +49,6 @@ impl ChangeListener {
     /// The next hint about documents.
     pub(crate) fn document_hint(&self) -> DocumentHint {
         DocumentHint(self.hints.documents.subscribe())
-    }
-}
-
-impl Drop for ChangeListener {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 

@@ -7,10 +7,41 @@ use tokio_postgres::{Client, Row, RowStream};
 
 use crate::postgres::connection::database_connection::SchemaName;
 use crate::postgres::connection::engine_features::EngineFeatures;
+use crate::{StoreError, TransferError};
 use scoregate_base::clock::Wall;
 
 /// The reply to a statement.
 pub(crate) type SqlResult<T> = Result<T, tokio_postgres::Error>;
+
+/// Why a transaction is rolled back.
+#[derive(Debug)]
+pub(crate) enum ChangeFault<E = StoreError> {
+    /// A statement failed.
+    Sql(tokio_postgres::Error),
+    /// The change is refused.
+    Refused(E),
+}
+
+/// The result of the statements of a change.
+pub(crate) type ChangeResult<T, E = StoreError> = Result<T, ChangeFault<E>>;
+
+impl<E> From<tokio_postgres::Error> for ChangeFault<E> {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Sql(error)
+    }
+}
+
+impl From<StoreError> for ChangeFault {
+    fn from(refusal: StoreError) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<TransferError> for ChangeFault<TransferError> {
+    fn from(refusal: TransferError) -> Self {
+        Self::Refused(refusal)
+    }
+}
 
 /// A parameter of a statement.
 pub(crate) trait Parameter: Sync {

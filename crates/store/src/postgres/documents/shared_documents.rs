@@ -83,7 +83,7 @@ impl SharedDocuments for PostgresDocuments {
 
     fn withdraw(&self, names: Vec<String>) -> StoreFuture<'_, ()> {
         let work = async move |client: SchemaClient<'_>| {
-            document_statements::withdraw(client, &self.scope, &names).await.map(Ok)
+            document_statements::withdraw(client, &self.scope, &names).await
         };
         Box::pin(self.store.documents.change("withdraw shared documents", work))
     }

@@ -6,13 +6,13 @@
 use crate::audit_detail;
 use crate::postgres::accounts::closed_applications;
 use crate::postgres::accounts::owners;
-use crate::postgres::connection::schema_client::{Parameter, SchemaClient, SqlResult};
+use crate::postgres::connection::schema_client::{ChangeResult, Parameter, SchemaClient, SqlResult};
 use crate::postgres::keys::audit;
 use crate::postgres::keys::records;
 use crate::stored::millis;
 use crate::{
-    ChangeKind, Description, KeyUse, OwnLimits, OwnerRefusal, Ownership, StoreChange, StoreError,
-    StoredApplication, StoredKey,
+    ChangeKind, Description, KeyUse, OwnLimits, Ownership, StoreChange, StoreError, StoredApplication,
+    StoredKey,
 };
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::Digest;
@@ -53,12 +53,12 @@ FROM (SELECT digest, max(at) AS at FROM unnest($1::bytea[], $2::int8[]) AS u (di
 WHERE k.digest = u.digest AND (k.last_used_at IS NULL OR k.last_used_at < u.at)";
 
 /// Makes a change in a transaction, which must be rolled back if it is refused.
-pub(crate) async fn make(client: SchemaClient<'_>, change: &StoreChange) -> Made<StoredApplication> {
-    let running = RunningChange { client, change };
-    match running.make().await? {
-        Ok(()) => running.application().await,
-        Err(refusal) => Ok(Err(refusal)),
-    }
+pub(crate) async fn make(client: SchemaClient<'_>, change: &StoreChange) -> ChangeResult<StoredApplication> {
+    let (running, id) = (RunningChange { client, change }, change.application.to_string());
+    audit::lock(client).await?;
+    let detail = running.apply(&id).await?;
+    audit::add(client, change.at, [&change.who, change.what.word(), &id, &detail]).await?;
+    running.application().await
 }
 
 /// Records uses of keys.
@@ -73,100 +73,81 @@ struct RunningChange<'c> {
     change: &'c StoreChange,
 }
 
-type Made<T> = SqlResult<Result<T, StoreError>>;
-
 impl RunningChange<'_> {
-    async fn make(&self) -> Made<()> {
-        let id = self.change.application.to_string();
-        audit::lock(self.client).await?;
-        let detail = match self.apply(&id).await? {
-            Ok(detail) => detail,
-            Err(refusal) => return Ok(Err(refusal)),
-        };
-        let words = [&self.change.who, self.change.what.word(), &id, &detail];
-        audit::add(self.client, self.change.at, words).await?;
-        Ok(Ok(()))
-    }
-
     /// Makes the change itself and describes it for the audit trail.
-    async fn apply(&self, id: &String) -> Made<String> {
+    async fn apply(&self, id: &String) -> ChangeResult<String> {
         let is_create = matches!(self.change.what, ChangeKind::Create { .. });
         let there = "SELECT FROM {schema}.applications WHERE id = $1";
         if !is_create && self.client.execute(there, &[id]).await? == 0 {
-            return Ok(Err(StoreError::UnknownApplication(self.change.application)));
+            return Err(StoreError::UnknownApplication(self.change.application).into());
         }
-        if let Err(refusal) = self.check_owner().await? {
-            return Ok(Err(refusal));
-        }
-        if let Err(refusal) = self.check_key_allowance().await? {
-            return Ok(Err(refusal));
-        }
-        match &self.change.what {
+        self.check_owner().await?;
+        self.check_key_allowance().await?;
+        Ok(match &self.change.what {
             ChangeKind::Create { name, tier, own, description, key, owner } => {
                 let ((minute, day), at) = (limits(*own), millis(self.change.at));
                 let row = with_description(&[id, name, tier, &minute, &day, &at], description);
-                let created = self.create(&row, (id, key, *owner)).await?;
-                Ok(created.map(|()| audit_detail::created(tier, *own, key, *owner)))
+                self.create(&row, (id, key, *owner)).await?;
+                audit_detail::created(tier, *own, key, *owner)
             }
             ChangeKind::AddKey { key, .. } => {
-                Ok(self.add_key(id, key).await?.map(|()| audit_detail::key_added(key)))
+                self.add_key(id, key).await?;
+                audit_detail::key_added(key)
             }
             ChangeKind::Rotate { key, retire_others_at, .. } if *retire_others_at <= self.change.at => {
                 let revoked = self.client.execute(REVOKE_ALL, &[id, &millis(self.change.at)]).await?;
-                let added = self.add_key(id, key).await?;
-                Ok(added.map(|()| audit_detail::replaced(key, revoked)))
+                self.add_key(id, key).await?;
+                audit_detail::replaced(key, revoked)
             }
             ChangeKind::Rotate { key, retire_others_at, .. } => {
                 let retired = self.client.execute(RETIRE, &[id, &millis(*retire_others_at)]).await?;
-                let added = self.add_key(id, key).await?;
-                Ok(added.map(|()| audit_detail::rotated(key, retired, *retire_others_at)))
+                self.add_key(id, key).await?;
+                audit_detail::rotated(key, retired, *retire_others_at)
             }
             ChangeKind::RevokeKey { digest } => {
                 let shown = self.change_key(REVOKE_KEY, id, digest, Some(self.change.at)).await?;
-                Ok(shown.map(|shown| audit_detail::key_revoked(&shown)))
+                audit_detail::key_revoked(&shown)
             }
             ChangeKind::RevokeAll => {
                 let count = self.client.execute(REVOKE_ALL, &[id, &millis(self.change.at)]).await?;
-                Ok(Ok(audit_detail::all_revoked(count)))
+                audit_detail::all_revoked(count)
             }
             ChangeKind::SetTier { tier } => {
                 let before: String = self.client.query_one(SET_TIER, &[id, tier]).await?.try_get(0)?;
-                Ok(Ok(audit_detail::tier_set(&before, tier)))
+                audit_detail::tier_set(&before, tier)
             }
             ChangeKind::SetLimits { own } => {
                 let (minute, day) = limits(*own);
                 self.client.execute(SET_LIMITS, &[id, &minute, &day]).await?;
-                Ok(Ok(audit_detail::limits_set(*own)))
+                audit_detail::limits_set(*own)
             }
-            ChangeKind::SetExpiry { digests, at } => self.set_expiry(id, digests, *at).await,
+            ChangeKind::SetExpiry { digests, at } => self.set_expiry(id, digests, *at).await?,
             ChangeKind::Describe { name, description } => {
                 self.describe(id, name, description).await?;
-                Ok(Ok(audit_detail::described(description)))
+                audit_detail::described(description)
             }
-            ChangeKind::Close => self.close(id).await,
-        }
+            ChangeKind::Close => self.close(id).await?,
+        })
     }
 
     /// Checks a change in the name of an owner. The row of `site` is locked, so no suspension comes between.
-    async fn check_owner(&self) -> Made<()> {
-        let Some(id) = self.change.owner else { return Ok(Ok(())) };
-        let owner = owners::owner(self.client, id).await?;
-        let owner = owner.ok_or(StoreError::Owner(OwnerRefusal::Unknown(id)));
-        Ok(owner.and_then(|owner| owner.check_change_of(self.change.application)))
+    async fn check_owner(&self) -> ChangeResult<()> {
+        let Some(id) = self.change.owner else { return Ok(()) };
+        Ok(owners::existing(self.client, id).await?.check_change_of(self.change.application)?)
     }
 
     /// Checks the conditions for a new key. The row of `site` is locked, so no other key comes between.
-    async fn check_key_allowance(&self) -> Made<()> {
-        let Some(allowance) = self.change.what.key_allowance() else { return Ok(Ok(())) };
-        let application = self.application().await?;
-        Ok(application.and_then(|read| Ok(allowance.check(&read, self.change.at)?)))
+    async fn check_key_allowance(&self) -> ChangeResult<()> {
+        let Some(allowance) = self.change.what.key_allowance() else { return Ok(()) };
+        let checked = allowance.check(&self.application().await?, self.change.at);
+        Ok(checked.map_err(StoreError::from)?)
     }
 
     /// Reads the application.
-    async fn application(&self) -> Made<StoredApplication> {
+    async fn application(&self) -> ChangeResult<StoredApplication> {
         let (id, day) = (self.change.application, self.change.at.day());
         let read = records::application(self.client, id, day).await?;
-        Ok(read.unwrap_or(Err(StoreError::UnknownApplication(id))))
+        Ok(read.unwrap_or(Err(StoreError::UnknownApplication(id)))?)
     }
 
     /// Creates an application with its first key and its owner.
@@ -174,15 +155,16 @@ impl RunningChange<'_> {
         &self,
         row: &[&dyn Parameter],
         (id, key, owner): (&String, &StoredKey, Option<Ownership>),
-    ) -> Made<()> {
+    ) -> ChangeResult<()> {
         let values = Description::sql_list(|index, _| format!("${}", index + 7));
         let create = CREATE.replace("{columns}", &Description::NAMES.join(", ")).replace("{values}", &values);
         if self.client.execute(&create, row).await? == 0 {
-            return Ok(Err(StoreError::Exists("that application")));
+            return Err(StoreError::Exists("that application").into());
         }
-        match (self.add_key(id, key).await?, owner) {
-            (Ok(()), Some(owner)) => owners::own(self.client, id, owner, self.change.at.day()).await,
-            (added, _) => Ok(added),
+        self.add_key(id, key).await?;
+        match owner {
+            Some(owner) => owners::own(self.client, id, owner, self.change.at.day()).await,
+            None => Ok(()),
         }
     }
 
@@ -193,7 +175,7 @@ impl RunningChange<'_> {
     }
 
     /// Closes the application in the name of its owner.
-    async fn close(&self, id: &String) -> Made<String> {
+    async fn close(&self, id: &String) -> SqlResult<String> {
         let revoked = self.client.execute(REVOKE_ALL, &[id, &millis(self.change.at)]).await?;
         self.describe(id, ChangeKind::CLOSED, &Description::default()).await?;
         let unnamed = "UPDATE {schema}.keys SET name = NULL WHERE application = $1 AND name IS NOT NULL";
@@ -201,22 +183,19 @@ impl RunningChange<'_> {
         closed_applications::add(self.client, id, self.change.at.day()).await?;
         let disown = "DELETE FROM {schema}.owned_applications WHERE application = $1";
         self.client.execute(disown, &[id]).await?;
-        Ok(Ok(audit_detail::all_revoked(revoked)))
+        Ok(audit_detail::all_revoked(revoked))
     }
 
     /// Sets the expiry of keys.
-    async fn set_expiry(&self, id: &String, digests: &[Digest], at: Option<Wall>) -> Made<String> {
+    async fn set_expiry(&self, id: &String, digests: &[Digest], at: Option<Wall>) -> ChangeResult<String> {
         let mut shown = Vec::new();
         for digest in digests {
-            match self.change_key(SET_EXPIRY, id, digest, at).await? {
-                Ok(key) => shown.push(key),
-                Err(refusal) => return Ok(Err(refusal)),
-            }
+            shown.push(self.change_key(SET_EXPIRY, id, digest, at).await?);
         }
-        Ok(Ok(audit_detail::expiry_set(&shown, at)))
+        Ok(audit_detail::expiry_set(&shown, at))
     }
 
-    async fn add_key(&self, id: &String, key: &StoredKey) -> Made<()> {
+    async fn add_key(&self, id: &String, key: &StoredKey) -> ChangeResult<()> {
         let StoredKey { digest, shown, name, created_at, expires_at, revoked_at, last_used_at } = key;
         let (digest, created_at) = (digest.as_bytes().as_slice(), millis(*created_at));
         let [expires_at, revoked_at, last_used_at] =
@@ -224,15 +203,21 @@ impl RunningChange<'_> {
         let row: [&dyn Parameter; 8] =
             [id, &digest, shown, &created_at, &expires_at, &revoked_at, &last_used_at, name];
         let added = self.client.execute(ADD_KEY, &row).await?;
-        Ok(if added == 0 { Err(StoreError::Exists("that key")) } else { Ok(()) })
+        if added == 0 { Err(StoreError::Exists("that key").into()) } else { Ok(()) }
     }
 
     /// Changes one key and returns its visible characters.
-    async fn change_key(&self, text: &str, id: &String, digest: &Digest, at: Option<Wall>) -> Made<String> {
+    async fn change_key(
+        &self,
+        text: &str,
+        id: &String,
+        digest: &Digest,
+        at: Option<Wall>,
+    ) -> ChangeResult<String> {
         let (digest, at) = (digest.as_bytes().as_slice(), at.map(millis));
         let found = self.client.query_opt(text, &[id, &digest, &at]).await?;
-        let unknown = StoreError::UnknownKey(self.change.application);
-        found.map_or(Ok(Err(unknown)), |row| row.try_get(0).map(Ok))
+        let row = found.ok_or(StoreError::UnknownKey(self.change.application))?;
+        Ok(row.try_get(0)?)
     }
 }
 

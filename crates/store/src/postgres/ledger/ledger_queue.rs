@@ -8,9 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::AbortHandle;
 use tokio_postgres::error::SqlState;
-use tokio_util::task::TaskTracker;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use crate::postgres::connection::link::{DatabaseError, DatabaseLink};
 use crate::postgres::connection::schema_client::SchemaClient;
@@ -29,9 +28,10 @@ const EXCHANGE: &str = "exchange ledger reports";
 
 /// The sending side.
 pub(crate) struct LedgerQueue {
+    /// Dropped first: what it is doing is given up.
+    _worker: AbortOnDropHandle<()>,
     queue: mpsc::Sender<QueuedExchange>,
     connection: Arc<DatabaseLink>,
-    worker: AbortHandle,
     committed: Arc<CommittedExchanges>,
 }
 
@@ -70,8 +70,8 @@ impl LedgerQueue {
             ignores_clock,
             committed: Arc::clone(&committed),
         };
-        let worker = TaskTracker::new().spawn(worker.run()).abort_handle();
-        Self { queue, connection, worker, committed }
+        let worker = AbortOnDropHandle::new(TaskTracker::new().spawn(worker.run()));
+        Self { _worker: worker, queue, connection, committed }
     }
 
     /// Connects, unless it is connected.
@@ -94,12 +94,6 @@ impl LedgerQueue {
             transactions: transactions.load(Ordering::Relaxed),
             reports: reports.load(Ordering::Relaxed),
         }
-    }
-}
-
-impl Drop for LedgerQueue {
-    fn drop(&mut self) {
-        self.worker.abort();
     }
 }
 

@@ -41,7 +41,7 @@ impl Ledger for PostgresStore {
     }
 
     fn claim_grace(&self, claim: GraceClaim) -> StoreFuture<'_, Option<GraceShare>> {
-        let work = async move |client: SchemaClient<'_>| grace_shares::claim(client, &claim).await.map(Ok);
+        let work = async move |client: SchemaClient<'_>| grace_shares::claim(client, &claim).await;
         Box::pin(self.connection.change(GRACE, work))
     }
 
@@ -57,7 +57,7 @@ impl Ledger for PostgresStore {
     }
 
     fn delete_outdated(&self) -> StoreFuture<'_, u64> {
-        let work = async |client: SchemaClient<'_>| outdated::delete(client).await.map(Ok);
+        let work = async |client: SchemaClient<'_>| outdated::delete(client).await;
         Box::pin(self.connection.change("delete outdated records", work))
     }
 }

@@ -46,7 +46,7 @@ impl UsageStore for PostgresStore {
         let key = [text(|total| total.day.to_string()), text(|total| total.application.to_string())];
         let units: Vec<i64> = totals.iter().map(|total| stored(total.units)).collect();
         Box::pin(self.connection.change("record usage", async move |client| {
-            daily_totals::record(client, &USAGE, node, &key, &units).await.map(Ok)
+            daily_totals::record(client, &USAGE, node, &key, &units).await
         }))
     }
 
@@ -82,7 +82,7 @@ impl RequestStore for PostgresStore {
         ];
         let requests: Vec<i64> = totals.iter().map(|total| stored(total.requests)).collect();
         Box::pin(self.connection.change("record requests", async move |client| {
-            daily_totals::record(client, &REQUESTS, node, &key, &requests).await.map(Ok)
+            daily_totals::record(client, &REQUESTS, node, &key, &requests).await
         }))
     }
 

@@ -5,7 +5,7 @@
 
 use tokio_postgres::Row;
 
-use crate::postgres::connection::schema_client::{RowColumns as _, SchemaClient, SqlResult};
+use crate::postgres::connection::schema_client::{ChangeResult, RowColumns as _, SchemaClient, SqlResult};
 use crate::postgres::keys::audit;
 use crate::postgres::postgres_store::PostgresStore;
 use crate::status::{DAY_MINUTES, STATUS_DAYS_KEPT, day_of_minute};
@@ -83,17 +83,14 @@ async fn history(client: SchemaClient<'_>, first: u64, end: u64) -> SqlResult<St
     Ok(history)
 }
 
-async fn post(
-    client: SchemaClient<'_>,
-    new: &NewStatusMessage,
-) -> SqlResult<Result<StatusMessage, StoreError>> {
+async fn post(client: SchemaClient<'_>, new: &NewStatusMessage) -> ChangeResult<StatusMessage> {
     audit::lock(client).await?;
     let (incident, title, state) = match &new.subject {
         MessageSubject::New(title) => (None, title.clone(), None),
-        MessageSubject::Known(incident) => match last(client, *incident).await? {
-            Ok((title, state)) => (Some(incident.cast_signed()), title, Some(state)),
-            Err(refusal) => return Ok(Err(refusal)),
-        },
+        MessageSubject::Known(incident) => {
+            let (title, state) = last(client, *incident).await?;
+            (Some(incident.cast_signed()), title, Some(state))
+        }
     };
     let state = new.state.or(state).unwrap_or(IncidentState::Investigating);
     let row =
@@ -101,22 +98,18 @@ async fn post(
     let posted = message(&row)?;
     let (what, detail) = posted.audited();
     audit::add(client, new.at, [&new.who, what, "", &detail]).await?;
-    Ok(Ok(posted))
+    Ok(posted)
 }
 
 /// Title and state of an incident, unless it is resolved.
-async fn last(
-    client: SchemaClient<'_>,
-    incident: u64,
-) -> SqlResult<Result<(String, IncidentState), StoreError>> {
-    let Some(row) = client.query_opt(LAST, &[&incident.cast_signed()]).await? else {
-        return Ok(Err(StoreError::UnknownIncident(incident)));
-    };
+async fn last(client: SchemaClient<'_>, incident: u64) -> ChangeResult<(String, IncidentState)> {
+    let found = client.query_opt(LAST, &[&incident.cast_signed()]).await?;
+    let row = found.ok_or(StoreError::UnknownIncident(incident))?;
     let state = state(row.try_get("state")?);
     if state == IncidentState::Resolved {
-        return Ok(Err(StoreError::IncidentResolved(incident)));
+        return Err(StoreError::IncidentResolved(incident).into());
     }
-    Ok(Ok((row.try_get("title")?, state)))
+    Ok((row.try_get("title")?, state))
 }
 
 async fn messages(client: SchemaClient<'_>, limit: usize) -> SqlResult<Vec<StatusMessage>> {
