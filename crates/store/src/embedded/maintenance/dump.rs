@@ -9,7 +9,7 @@ use super::super::fault::StoreFault;
 use super::super::integrity;
 use super::maintenance_error::MaintenanceError;
 use super::read_only;
-use super::walk::{TableKind, walk};
+use super::walk::{TABLES, walk};
 use crate::dump::{DumpWriter, RecordCounts};
 use scoregate_base::clock::Wall;
 
@@ -67,8 +67,8 @@ fn write_all(
     now: Wall,
 ) -> Result<ExportSummary, StoreFault> {
     let (mut writer, mut left_out) = (DumpWriter::begin(out, now)?, Vec::new());
-    for kind in TableKind::ALL {
-        left_out.extend(walk(store, kind, damaged, &mut |line| Ok(writer.push(&line)?))?);
+    for table in &TABLES {
+        left_out.extend(walk(store, table, damaged, &mut |line| Ok(writer.push(&line)?))?);
     }
     Ok(ExportSummary { counts: writer.finish()?, left_out })
 }

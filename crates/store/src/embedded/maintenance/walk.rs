@@ -7,17 +7,16 @@ use super::rows;
 use crate::Description;
 use crate::dump::DumpLine;
 
-#[derive(Clone, Copy)]
-pub(super) enum TableKind {
-    Applications,
-    Keys,
-    Ledger,
-    Usage,
-    Requests,
-    Audit,
-    Availability,
-    StatusMessages,
-    Owners,
+/// A table, and the lines of an export that have its rows.
+pub(super) struct ExportedTable {
+    /// The kind of the lines.
+    pub(super) kind: &'static str,
+    /// Columns and table.
+    select: &'static str,
+    /// Its order, forwards and backwards.
+    order: [&'static str; 2],
+    /// Tables that a file of an older format lacks.
+    later: Option<&'static str>,
 }
 
 /// Columns of keys that a file of an older format lacks.
@@ -51,66 +50,47 @@ const OWNERS: &str = "id, mailbox, email, created_at, terms_version, terms_accep
 const BY_DAY: [&str; 2] = ["day, application", "day DESC, application DESC"];
 const BY_ID: [&str; 2] = ["id", "id DESC"];
 
-impl TableKind {
-    /// In the order in which they can be written into an empty store.
-    pub(super) const ALL: [Self; 9] = [
-        Self::Applications,
-        Self::Keys,
-        Self::Ledger,
-        Self::Usage,
-        Self::Requests,
-        Self::Audit,
-        Self::Availability,
-        Self::StatusMessages,
-        Self::Owners,
-    ];
+const BY_KEY: [&str; 2] = ["application, digest", "application DESC, digest DESC"];
+const BY_OUTCOME: [&str; 2] =
+    ["day, application, endpoint, outcome", "day DESC, application DESC, endpoint DESC, outcome DESC"];
+const BY_MINUTE: [&str; 2] = ["first", "first DESC"];
 
-    /// Its columns and table; its order, forwards and backwards; the kind of its lines.
-    const fn parts(self) -> (&'static str, [&'static str; 2], &'static str) {
-        match self {
-            Self::Applications => (APPLICATIONS, BY_ID, "application"),
-            Self::Keys => (KEYS, ["application, digest", "application DESC, digest DESC"], "key"),
-            Self::Ledger => (LEDGER, BY_DAY, "ledger"),
-            Self::Usage => (USAGE, BY_DAY, "usage"),
-            Self::Requests => (
-                REQUESTS,
-                [
-                    "day, application, endpoint, outcome",
-                    "day DESC, application DESC, endpoint DESC, outcome DESC",
-                ],
-                "requests",
-            ),
-            Self::Audit => (AUDIT, BY_ID, "audit"),
-            Self::Availability => (AVAILABILITY, ["first", "first DESC"], "availability"),
-            Self::StatusMessages => (MESSAGES, BY_ID, "status_message"),
-            Self::Owners => (OWNERS, BY_ID, "owner"),
-        }
-    }
+/// All, in the order in which they can be written into an empty store.
+pub(super) static TABLES: [ExportedTable; 9] = [
+    ExportedTable { kind: "application", select: APPLICATIONS, order: BY_ID, later: None },
+    ExportedTable { kind: "key", select: KEYS, order: BY_KEY, later: None },
+    ExportedTable { kind: "ledger", select: LEDGER, order: BY_DAY, later: None },
+    ExportedTable { kind: "usage", select: USAGE, order: BY_DAY, later: Some("usage_days, usage_nodes") },
+    ExportedTable {
+        kind: "requests",
+        select: REQUESTS,
+        order: BY_OUTCOME,
+        later: Some("request_days, request_nodes"),
+    },
+    ExportedTable { kind: "audit", select: AUDIT, order: BY_ID, later: None },
+    ExportedTable {
+        kind: "availability",
+        select: AVAILABILITY,
+        order: BY_MINUTE,
+        later: Some("status_minutes"),
+    },
+    ExportedTable { kind: "status_message", select: MESSAGES, order: BY_ID, later: Some("status_messages") },
+    ExportedTable { kind: "owner", select: OWNERS, order: BY_ID, later: Some("owners, owned_applications") },
+];
 
-    /// Tables that a file of an older format lacks.
-    const fn later_tables(self) -> Option<&'static str> {
-        match self {
-            Self::Applications | Self::Keys | Self::Ledger | Self::Audit => None,
-            Self::Usage => Some("usage_days, usage_nodes"),
-            Self::Requests => Some("request_days, request_nodes"),
-            Self::Availability => Some("status_minutes"),
-            Self::StatusMessages => Some("status_messages"),
-            Self::Owners => Some("owners, owned_applications"),
-        }
-    }
-
+impl ExportedTable {
     /// Its columns and table in this file; `None` if the file lacks the table.
-    fn columns(self, store: &Connection) -> Option<String> {
+    fn columns(&self, store: &Connection) -> Option<String> {
         let has =
             |what: &str, tables: &str| store.prepare(&format!("SELECT {what} FROM {tables} LIMIT 0")).is_ok();
-        if self.later_tables().is_some_and(|tables| !has("1", tables)) {
+        if self.later.is_some_and(|tables| !has("1", tables)) {
             return None;
         }
         let list = |names: &[&str], table: &str| {
             let null = |name: &&str| if has(name, table) { "" } else { "NULL AS " };
             names.iter().map(|name| format!("{}{name}", null(name))).collect::<Vec<_>>().join(", ")
         };
-        let columns = self.parts().0.replace("{description}", &list(&Description::NAMES, "applications"));
+        let columns = self.select.replace("{description}", &list(&Description::NAMES, "applications"));
         Some(columns.replace("{later}", &list(&LATER_COLUMNS, "keys")))
     }
 }
@@ -119,12 +99,12 @@ impl TableKind {
 /// other end too, so lost records are between two that are named.
 pub(super) fn walk(
     store: &Connection,
-    kind: TableKind,
+    table: &'static ExportedTable,
     damaged: bool,
     take: &mut dyn FnMut(DumpLine) -> Result<(), StoreFault>,
 ) -> Result<Vec<String>, StoreFault> {
-    let mut walk = TableWalk { store, kind, damaged, take, skipped: Vec::new() };
-    let (_, [forwards, backwards], name) = kind.parts();
+    let mut walk = TableWalk { store, table, damaged, take, skipped: Vec::new() };
+    let ExportedTable { kind: name, order: [forwards, backwards], .. } = table;
     let (before, broke) = walk.walk_in_order(forwards, None)?;
     if broke.is_some() {
         let (after, broke) = walk.walk_in_order(backwards, before.as_deref())?;
@@ -138,7 +118,7 @@ pub(super) fn walk(
 
 struct TableWalk<'w> {
     store: &'w Connection,
-    kind: TableKind,
+    table: &'static ExportedTable,
     damaged: bool,
     take: &'w mut dyn FnMut(DumpLine) -> Result<(), StoreFault>,
     skipped: Vec<String>,
@@ -165,8 +145,8 @@ impl TableWalk<'_> {
         until: Option<&str>,
         last: &mut Option<String>,
     ) -> Result<(), StoreFault> {
-        let Some(columns) = self.kind.columns(self.store) else { return Ok(()) };
-        let (_, _, line_kind) = self.kind.parts();
+        let Some(columns) = self.table.columns(self.store) else { return Ok(()) };
+        let line_kind = self.table.kind;
         let mut select = self.store.prepare(&format!("SELECT {columns} ORDER BY {order}"))?;
         let mut found = select.query([])?;
         while let Some(row) = found.next()? {
