@@ -5,17 +5,18 @@ use std::io::{self, BufWriter, ErrorKind};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use scoregate_store::FileReplacement;
+
 use super::control::CommandError;
 
 /// The file. Dropped before it is complete, it is removed.
 pub(super) struct OutputFile {
-    path: PathBuf,
-    part_path: PathBuf,
-    part: File,
-    /// Set if `path` is an empty file of ours, which reserves the name.
-    is_reserved: bool,
-    is_complete: bool,
+    replacement: FileReplacement,
+    reserved: ReservedName,
 }
+
+/// The path of an empty file of ours, which reserves the name, if there is one. Dropping it removes the file.
+struct ReservedName(Option<PathBuf>);
 
 impl OutputFile {
     /// Creates it under a temporary name. Without `force` nothing may have its path.
@@ -30,46 +31,30 @@ impl OutputFile {
                 })
             })?;
         }
-        let mut part_path = path.as_os_str().to_owned();
-        part_path.push(format!(".{}.part", std::process::id()));
-        let part_path = PathBuf::from(part_path);
-        match create_private(&part_path) {
-            Ok(part) => {
-                Ok(Self { path: path.to_owned(), part_path, part, is_reserved: !force, is_complete: false })
-            }
-            Err(error) => {
-                if !force {
-                    drop(std::fs::remove_file(path));
-                }
-                Err(CommandError::Input(format!("{} cannot be created: {error}", part_path.display())))
-            }
-        }
+        let reserved = ReservedName((!force).then(|| path.to_owned()));
+        let suffix = format!(".{}.part", std::process::id());
+        let failed = |error| CommandError::Input(format!("{shown}{suffix} cannot be created: {error}"));
+        let replacement = FileReplacement::begin(path, &suffix).map_err(failed)?;
+        Ok(Self { replacement, reserved })
     }
 
     /// Writes to it.
     pub(super) fn writer(&self) -> io::Result<BufWriter<File>> {
-        Ok(BufWriter::new(self.part.try_clone()?))
+        Ok(BufWriter::new(self.replacement.file().try_clone()?))
     }
 
     /// Makes it durable and gives it its path. The writer must have been flushed.
     pub(super) fn finish(mut self) -> io::Result<()> {
-        self.part.sync_all()?;
-        std::fs::rename(&self.part_path, &self.path)?;
-        let directory = self.path.parent().filter(|directory| !directory.as_os_str().is_empty());
-        File::open(directory.unwrap_or_else(|| Path::new(".")))?.sync_all()?;
-        self.is_complete = true;
+        self.replacement.finish()?;
+        self.reserved.0 = None;
         Ok(())
     }
 }
 
-impl Drop for OutputFile {
+impl Drop for ReservedName {
     fn drop(&mut self) {
-        if self.is_complete {
-            return;
-        }
-        drop(std::fs::remove_file(&self.part_path));
-        if self.is_reserved {
-            drop(std::fs::remove_file(&self.path));
+        if let Some(path) = &self.0 {
+            drop(std::fs::remove_file(path));
         }
     }
 }

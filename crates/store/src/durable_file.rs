@@ -6,9 +6,12 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+/// The end of the name of an unfinished file.
+pub(super) const HALF: &str = ".half";
+
 /// A file that is being written. Dropping it without [`FileReplacement::finish`] keeps the old file.
 #[derive(Debug)]
-pub(super) struct FileReplacement {
+pub struct FileReplacement {
     path: PathBuf,
     half: PathBuf,
     file: File,
@@ -16,22 +19,24 @@ pub(super) struct FileReplacement {
 }
 
 impl FileReplacement {
-    /// Begins to replace the file at `path`, which need not exist. Only its owner can read the new one.
-    pub(super) fn begin(path: &Path) -> io::Result<Self> {
+    /// Begins to replace the file at `path`, which need not exist. Until it is finished, its name ends with `suffix`. Only its
+    /// owner can read it. A file that was left under this name is removed: a link must not be followed.
+    pub fn begin(path: &Path, suffix: &str) -> io::Result<Self> {
         let mut half = path.as_os_str().to_owned();
-        half.push(".half");
+        half.push(suffix);
         let half = PathBuf::from(half);
-        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&half)?;
+        remove(&half)?;
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&half)?;
         Ok(Self { path: path.to_owned(), half, file, is_finished: false })
     }
 
     /// The new content.
-    pub(super) fn file(&mut self) -> &mut File {
-        &mut self.file
+    pub fn file(&self) -> &File {
+        &self.file
     }
 
     /// Replaces the file. The new content is durable when this returns. Returns the open file.
-    pub(super) fn finish(mut self) -> io::Result<File> {
+    pub fn finish(mut self) -> io::Result<File> {
         self.file.sync_all()?;
         let file = self.file.try_clone()?;
         fs::rename(&self.half, &self.path)?;
@@ -51,7 +56,21 @@ impl Drop for FileReplacement {
 
 /// Makes changes of names in the directory of `path` durable.
 pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
-    File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// Removes a file if it exists.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    if_found(fs::remove_file(path)).map(drop)
+}
+
+/// The result of an operation on a file; `None` without the file.
+pub(super) fn if_found<T>(done: io::Result<T>) -> io::Result<Option<T>> {
+    match done {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        done => done.map(Some),
+    }
 }
 
 /// The checksum of a text, as files contain it.

@@ -49,6 +49,7 @@ pub use database_status::{DatabaseStatus, ExchangeCounts, HotTable, TableRows};
 pub use description::Description;
 pub use disk_mirror::{Mirror, MirrorContents, MirrorError, MirrorRecord, RecordFlaw, RejectedRecord};
 pub use dump::{RecordCounts, TransferError};
+pub use durable_file::FileReplacement;
 pub use embedded::{Embedded, maintenance};
 pub use feed::{ChangeFeed, ChangedApplications, FeedPosition};
 pub use key_store::{ApplicationPages, KeyStore};

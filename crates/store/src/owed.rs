@@ -22,7 +22,7 @@ use scoregate_base::clock::Day;
 use scoregate_base::keys::ApplicationId;
 use scoregate_base::limits::GraceShare;
 
-use super::durable_file::{FileReplacement, checksum, sync_directory};
+use super::durable_file::{FileReplacement, HALF, checksum, if_found, sync_directory};
 use super::{HeldGraceShare, OwedUnits};
 
 /// The first line of the file.
@@ -85,10 +85,7 @@ impl OwedFile {
     /// The content; nothing without a file. Damaged lines are skipped. A file without its format is an error of the kind
     /// `InvalidData`.
     pub fn read(&self) -> io::Result<OwedRecords> {
-        let file = match File::open(&self.0) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(OwedRecords::default()),
-            opened => opened?,
-        };
+        let Some(file) = if_found(File::open(&self.0))? else { return Ok(OwedRecords::default()) };
         if file.metadata()?.len() > LARGEST {
             return Err(damaged());
         }
@@ -107,8 +104,8 @@ impl OwedFile {
 
     /// Replaces the content. It is durable when this returns.
     pub fn replace(&self, records: &OwedRecords) -> io::Result<OwedLog> {
-        let mut replacement = FileReplacement::begin(&self.0)?;
-        let file = replacement.file();
+        let replacement = FileReplacement::begin(&self.0, HALF)?;
+        let mut file = replacement.file();
         let own = identity(file).map(|identity| format!("file {identity}"));
         let shares = records.shares.iter().map(share_words);
         let lines = own.into_iter().chain(shares).chain(records.owed.iter().map(units_words));
@@ -120,10 +117,8 @@ impl OwedFile {
 
     /// Removes the file, if it exists.
     pub fn remove(&self) -> io::Result<()> {
-        match fs::remove_file(&self.0) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            removed => removed.and_then(|()| sync_directory(&self.0)),
-        }
+        let removed = if_found(fs::remove_file(&self.0))?;
+        removed.map_or(Ok(()), |()| sync_directory(&self.0))
     }
 }
 

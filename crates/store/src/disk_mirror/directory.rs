@@ -11,6 +11,8 @@ use std::ops::RangeInclusive;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use crate::durable_file::{if_found, remove};
+
 use super::names::{FileStem, Sha256Sum};
 use super::record_header::{MAX_HEADER_BYTES, RecordHeader};
 use super::record_slots::RecordSlot;
@@ -128,14 +130,6 @@ pub(super) fn discard(path: &Path) {
     }
 }
 
-/// Removes a file if it exists.
-pub(super) fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        Ok(()) | Err(_) => Ok(()),
-    }
-}
-
 /// Whether a file exists with this length.
 pub(super) fn is_file_of_length(path: &Path, length: u64) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.is_file() && found.len() == length)
@@ -143,10 +137,8 @@ pub(super) fn is_file_of_length(path: &Path, length: u64) -> bool {
 
 /// Reads a regular file if its size is in range. Anything else is not opened: a pipe would block.
 fn read(path: &Path, size: RangeInclusive<u64>) -> Result<Vec<u8>, RecordFlaw> {
-    let found = match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(RecordFlaw::Missing),
-        found => found.map_err(RecordFlaw::Unreadable)?,
-    };
+    let found = if_found(fs::symlink_metadata(path)).map_err(RecordFlaw::Unreadable)?;
+    let found = found.ok_or(RecordFlaw::Missing)?;
     if !found.is_file() {
         return Err(RecordFlaw::Unreadable(io::Error::other("it is not a regular file")));
     }

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 
-use super::directory::{MirrorDirectory, MirrorFileKind, discard, is_file_of_length, remove};
+use crate::durable_file::remove;
+
+use super::directory::{MirrorDirectory, MirrorFileKind, discard, is_file_of_length};
 use super::names::{FileStem, Sha256Sum};
 use super::record::{MirrorContents, MirrorError, MirrorRecord, RejectedRecord};
 use super::record_header::{MAX_HEADER_BYTES, RecordHeader};

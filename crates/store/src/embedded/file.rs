@@ -15,11 +15,10 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::fault::StoreFault;
 use super::maintenance::swap;
-use super::paths::{
-    HALF, LOG, mark, new_private_file, remove, remove_database, store_traces, sync_directory, with_suffix,
-};
+use super::paths::{LOG, mark, new_private_file, remove_database, store_traces, with_suffix};
 use super::{integrity, schema};
 use crate::StoreError;
+use crate::durable_file::{HALF, if_found, remove, sync_directory};
 
 /// The file's name in the data directory.
 pub(super) const FILE_NAME: &str = "scoregate.db";
@@ -79,11 +78,10 @@ pub(super) fn open_steps(
 
 /// Creates the file if it does not exist and never did.
 fn make(path: &Path, steps: &[&str]) -> Result<(), StoreFault> {
-    match fs::metadata(path) {
-        Ok(found) if found.len() == 0 => return Err(StoreFault::Record("it is empty".into())),
-        Ok(_) => return Ok(()),
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
-        Err(_) => {}
+    match if_found(fs::metadata(path))? {
+        Some(found) if found.len() == 0 => return Err(StoreFault::Record("it is empty".into())),
+        Some(_) => return Ok(()),
+        None => {}
     }
     // Starting without keys would refuse all callers, and forget today's grants.
     if let Some(fault) = missing(path) {

@@ -9,6 +9,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::durable_file::{HALF, if_found, remove, sync_directory};
 use crate::{OwedFile, StoreError};
 use scoregate_base::clock::Wall;
 
@@ -16,8 +17,6 @@ use scoregate_base::clock::Wall;
 pub(super) const LOG: &str = "-wal";
 /// The index of the log in shared memory.
 pub(super) const INDEX: &str = "-shm";
-/// An unfinished file. The next writer removes it.
-pub(super) const HALF: &str = ".half";
 /// A complete store that is about to replace the file; a timestamp follows.
 pub(super) const NEXT: &str = ".next-";
 /// A replaced store; the same timestamp follows.
@@ -53,23 +52,9 @@ pub(super) fn new_private_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// Removes a file if it exists.
-pub(super) fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        Ok(()) | Err(_) => Ok(()),
-    }
-}
-
 /// Removes a database and its log files.
 pub(super) fn remove_database(path: &Path) -> io::Result<()> {
     ["", LOG, INDEX, "-journal"].iter().try_for_each(|suffix| remove(&with_suffix(path, suffix)))
-}
-
-/// Makes changes of names in this path's directory durable.
-pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 /// Files beside the path whose names continue its own like this, sorted.
@@ -99,11 +84,8 @@ pub(super) fn mark(path: &Path) -> io::Result<()> {
 
 /// Empties the lock file if it exists and is not empty.
 fn empty_lock(lock: &Path) -> io::Result<()> {
-    match fs::metadata(lock) {
-        Ok(found) if found.len() > 0 => OpenOptions::new().write(true).truncate(true).open(lock)?.sync_all(),
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        Ok(_) | Err(_) => Ok(()),
-    }
+    let is_written = if_found(fs::metadata(lock))?.is_some_and(|found| found.len() > 0);
+    if is_written { OpenOptions::new().write(true).truncate(true).open(lock)?.sync_all() } else { Ok(()) }
 }
 
 /// Files that show that there was a store, if the store file itself is missing.

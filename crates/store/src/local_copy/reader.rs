@@ -5,6 +5,7 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _};
 
 use super::line::{CopyLine, FORMAT, VERSION, checked, contains_end, ends_write};
 use super::{CopiedReading, LocalCopy};
+use crate::durable_file::if_found;
 use crate::{ApplicationPage, FeedPosition};
 use scoregate_base::clock::Wall;
 
@@ -39,10 +40,8 @@ pub enum LocalCopyFlaw {
 impl LocalCopy {
     /// Opens and verifies the copy; `None` without one. Reads the whole file.
     pub fn open(&self) -> Result<Option<VerifiedLocalCopy>, LocalCopyFlaw> {
-        let mut file = match File::open(self.path()) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            opened => BufReader::new(opened?),
-        };
+        let Some(file) = if_found(File::open(self.path()))? else { return Ok(None) };
+        let mut file = BufReader::new(file);
         let (reading, lines) = verify(&mut file)?;
         file.rewind()?;
         Ok(Some(VerifiedLocalCopy { file, reading, lines }))

@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use super::line::CopyLine;
 use super::{CopiedReading, LocalCopy};
 use crate::StoredApplication;
-use crate::durable_file::FileReplacement;
+use crate::durable_file::{FileReplacement, HALF};
 
 /// Bytes that may be appended to a copy that is smaller than this.
 const MIN_APPENDED: u64 = 16 << 20;
@@ -31,7 +31,7 @@ pub struct LocalCopyLog {
 impl NewLocalCopy {
     /// Begins a new copy.
     pub fn begin(copy: &LocalCopy) -> io::Result<Self> {
-        let mut new = Self { replacement: FileReplacement::begin(copy.path())?, lines: 0, bytes: 0 };
+        let mut new = Self { replacement: FileReplacement::begin(copy.path(), HALF)?, lines: 0, bytes: 0 };
         new.write([CopyLine::begin()])?;
         Ok(new)
     }

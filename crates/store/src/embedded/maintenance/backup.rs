@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 
 use super::super::fault::StoreFault;
 use super::super::file;
-use super::super::paths::{HALF, remove_database, sync_directory, with_suffix};
+use super::super::paths::{remove_database, with_suffix};
 use super::inspect::{self, InspectionReport};
 use super::maintenance_error::MaintenanceError;
 use super::read_only;
 use super::store_file::{file_in, is_the_store};
 use super::swap;
 use crate::StoreError;
+use crate::durable_file::{HALF, sync_directory};
 use scoregate_base::clock::Wall;
 
 /// The names of dated backups; the time is between both.

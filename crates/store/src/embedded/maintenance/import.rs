@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 
 use super::super::fault::StoreFault;
-use super::super::paths::{BACKUP_BEGINS, HALF, backup_kind, remove_database, sync_directory, with_suffix};
+use super::super::paths::{BACKUP_BEGINS, backup_kind, remove_database, with_suffix};
 use super::super::{audit, file, grace_shares, ledger};
 use super::inspect::{self, InspectionReport};
 use super::maintenance_error::MaintenanceError;
@@ -17,6 +17,7 @@ use super::store_file::{file_in, is_the_store};
 use super::transfer::TransferSummary;
 use super::{load, swap, transfer};
 use crate::StoreError;
+use crate::durable_file::{HALF, sync_directory};
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::Tier;
 

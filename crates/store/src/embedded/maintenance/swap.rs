@@ -9,9 +9,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::super::paths::{
-    ASIDE, INDEX, LOG, NEXT, files_with_prefix, remove_database, sync_directory, with_suffix,
-};
+use super::super::paths::{ASIDE, INDEX, LOG, NEXT, files_with_prefix, remove_database, with_suffix};
+use crate::durable_file::{if_found, sync_directory};
 use scoregate_base::clock::Wall;
 
 /// Identifies the files of one swap.
@@ -42,10 +41,7 @@ pub(in crate::embedded) fn steps(path: &Path, instant: &str) -> [(PathBuf, PathB
 
 /// Performs a step unless it is done.
 pub(in crate::embedded) fn rename_if_present((from, to): &(PathBuf, PathBuf)) -> io::Result<()> {
-    match fs::rename(from, to) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        Ok(()) | Err(_) => {}
-    }
+    if_found(fs::rename(from, to))?;
     sync_directory(to)
 }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 
-use crate::durable_file::{FileReplacement, checksum};
+use crate::durable_file::{FileReplacement, HALF, checksum, if_found};
 
 /// The first bytes of the file, followed by the checksum.
 const OPENING: &str = "scoregate-timelines 1 ";
@@ -95,7 +95,7 @@ impl SeenTimelines {
         let writing = self.writing.lock();
         let lines = |(system, timeline): (&String, &u32)| format!("{system} {timeline}\n");
         let rest: String = self.highest.lock().iter().map(lines).collect();
-        let mut replacement = FileReplacement::begin(file)?;
+        let replacement = FileReplacement::begin(file, HALF)?;
         replacement.file().write_all(format!("{OPENING}{}\n{rest}", checksum(rest.as_bytes())).as_bytes())?;
         replacement.finish()?;
         drop(writing);
@@ -104,10 +104,7 @@ impl SeenTimelines {
 }
 
 fn read(path: &Path) -> io::Result<BTreeMap<String, u32>> {
-    let text = match fs::read_to_string(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
-        read => read?,
-    };
+    let Some(text) = if_found(fs::read_to_string(path))? else { return Ok(BTreeMap::new()) };
     parse(&text).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the file is damaged"))
 }
 
