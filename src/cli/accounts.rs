@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand};
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::accounts::{ContactRequest, ContactSelection};
 use crate::admin::{AdminCommand, ContactView, NOT_SEARCHABLE, OwnerCommand, OwnerView};
@@ -14,7 +13,7 @@ use crate::site::is_address_fragment;
 use scoregate_base::keys::{ApplicationId, OwnerId};
 use scoregate_store::OwnerQuery;
 
-use super::control::{CommandError, CommandTarget, MissingStore, block_on, report};
+use super::control::{CommandError, perform_once, report};
 use super::exit::Exit;
 use super::input_file;
 use super::printer;
@@ -164,15 +163,11 @@ pub(super) fn run(args: AccountsArgs) -> Exit {
         (matches!(command, OwnerCommand::List(_)), matches!(command, OwnerCommand::Export(_)));
     let (is_contact, is_delete) =
         (matches!(command, OwnerCommand::Contact(_)), matches!(command, OwnerCommand::Delete(_)));
-    let response = block_on(async {
-        let target = CommandTarget::find(&config, MissingStore::Refuse).await?;
-        target.perform(AdminCommand::Owner(command)).await
-    });
-    match response {
-        Ok(response) if json || is_export => printer::data(&format!("{response:#}\n")),
-        Ok(response) if is_list => list(response),
-        Ok(response) if is_contact => contacted(response),
-        Ok(response) => shown(response, is_delete),
+    match perform_once(&config, AdminCommand::Owner(command)) {
+        Ok(response) if json || is_export => printer::json(&response),
+        Ok(response) if is_list => printer::response(response, list),
+        Ok(response) if is_contact => printer::response(response, contacted),
+        Ok(response) => printer::response(response, |view| table(std::slice::from_ref(view), is_delete)),
         Err(error) => report(error),
     }
 }
@@ -209,22 +204,14 @@ fn searchable(text: &str) -> Result<String, String> {
     if is_address_fragment(text) { Ok(text.to_owned()) } else { Err(NOT_SEARCHABLE.into()) }
 }
 
-fn list(response: Value) -> Exit {
-    let listed: ListedAccounts = match serde_json::from_value(response) {
-        Ok(listed) => listed,
-        Err(error) => return printer::invalid_response(&error),
-    };
+fn list(listed: &ListedAccounts) -> Exit {
     if let Some(next) = &listed.next {
         printer::message(&format!("there are more: continue with --after {next}"));
     }
     table(&listed.accounts, false)
 }
 
-fn contacted(response: Value) -> Exit {
-    let view: ContactView = match serde_json::from_value(response) {
-        Ok(view) => view,
-        Err(error) => return printer::invalid_response(&error),
-    };
+fn contacted(view: &ContactView) -> Exit {
     if !view.unowned.is_empty() {
         printer::message(&format!("no account owns {}", view.unowned.join(", ")));
     }
@@ -232,13 +219,6 @@ fn contacted(response: Value) -> Exit {
         printer::message("no mail server is configured: queued mail is not sent");
     }
     printer::data(&format!("accounts: {}, queued mails: {}\n", view.accounts, view.queued))
-}
-
-fn shown(response: Value, is_deleted: bool) -> Exit {
-    match serde_json::from_value(response) {
-        Ok(view) => table(&[view], is_deleted),
-        Err(error) => printer::invalid_response(&error),
-    }
 }
 
 fn table(accounts: &[OwnerView], are_deleted: bool) -> Exit {
@@ -252,6 +232,6 @@ fn table(accounts: &[OwnerView], are_deleted: bool) -> Exit {
         let applications = view.applications.join(" ");
         vec![view.id.clone(), view.email.clone(), state.into(), tier, view.created_at.clone(), applications]
     };
-    let rows: Vec<Vec<String>> = accounts.iter().map(row).collect();
-    printer::table(&["id", "email", "state", "tier", "created", "applications"], &rows)
+    let header = ["id", "email", "state", "tier", "created", "applications"];
+    printer::table(&header, accounts.iter().map(row))
 }

@@ -5,7 +5,6 @@
 use clap::{Args, Subcommand};
 use http::Method;
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::admin::{CACHE, DocumentView, PURGE, PurgeBody};
 
@@ -68,24 +67,20 @@ pub(super) fn run(args: CacheArgs) -> Exit {
     };
     match block_on(request_running(&config, request, "documents are only in the memory of a running server"))
     {
-        Ok(response) if args.json => printer::data(&format!("{response:#}\n")),
-        Ok(response) if is_list => list(response),
+        Ok(response) if args.json => printer::json(&response),
+        Ok(response) if is_list => printer::response(response, list),
         Ok(response) => printer::data(&format!("purged: {}\n", response.get("purged").unwrap_or(&response))),
         Err(error) => report(error),
     }
 }
 
-fn list(response: Value) -> Exit {
-    let inventory: Inventory = match serde_json::from_value(response) {
-        Ok(inventory) => inventory,
-        Err(error) => return printer::invalid_response(&error),
-    };
+fn list(inventory: &Inventory) -> Exit {
     let row = |view: &DocumentView| {
         let refresh =
             if view.due_in_seconds <= 0 { "overdue".into() } else { format!("in {} s", view.due_in_seconds) };
         let confirmed = format!("{} s ago", view.confirmed_seconds_ago);
         vec![view.items.to_string(), view.bytes.to_string(), confirmed, refresh, view.document.clone()]
     };
-    let rows: Vec<Vec<String>> = inventory.documents.iter().map(row).collect();
-    printer::table(&["items", "bytes", "confirmed", "refresh", "document"], &rows)
+    let header = ["items", "bytes", "confirmed", "refresh", "document"];
+    printer::table(&header, inventory.documents.iter().map(row))
 }

@@ -255,6 +255,11 @@ async fn open_target(config: &Config, lock: Option<DataDir>) -> Result<CommandTa
     Ok(CommandTarget::Store { administration: Box::new(administration), _lock: lock })
 }
 
+/// Performs a command on the server or the store of a configuration.
+pub(super) fn perform_once(config: &Config, command: AdminCommand) -> Result<Value, CommandError> {
+    block_on(async { CommandTarget::find(config, MissingStore::Refuse).await?.perform(command).await })
+}
+
 /// Runs an async command to completion.
 pub(super) fn block_on<T>(work: impl Future<Output = Result<T, CommandError>>) -> Result<T, CommandError> {
     runtime(Some(1))?.block_on(work)

@@ -3,11 +3,10 @@
 //! Over the Unix socket of a running gateway, or on the store if none runs on this machine.
 
 use clap::Args;
-use serde_json::Value;
 
 use crate::admin::{AdminCommand, NodeView, NodesView};
 
-use super::control::{CommandTarget, MissingStore, block_on, report};
+use super::control::{perform_once, report};
 use super::exit::Exit;
 use super::printer;
 use super::serve::ServerArgs;
@@ -30,21 +29,14 @@ pub(super) struct NodesArgs {
 
 pub(super) fn run(args: &NodesArgs) -> Exit {
     let Some(config) = args.server.read() else { return Exit::Input };
-    let response = block_on(async {
-        CommandTarget::find(&config, MissingStore::Refuse).await?.perform(AdminCommand::Nodes).await
-    });
-    match response {
-        Ok(response) if args.json => printer::data(&format!("{response:#}\n")),
-        Ok(response) => list(response),
+    match perform_once(&config, AdminCommand::Nodes) {
+        Ok(response) if args.json => printer::json(&response),
+        Ok(response) => printer::response(response, list),
         Err(error) => report(error),
     }
 }
 
-fn list(response: Value) -> Exit {
-    let view: NodesView = match serde_json::from_value(response) {
-        Ok(view) => view,
-        Err(error) => return printer::invalid_response(&error),
-    };
+fn list(view: &NodesView) -> Exit {
     if view.nodes.is_empty() {
         printer::message("no gateway is running");
     }
@@ -54,6 +46,6 @@ fn list(response: Value) -> Exit {
         let (since, held) = (node.started_at.clone(), node.units_held.to_string());
         vec![node.node.clone(), node.version.clone(), since, seen, live.into(), held, node.name.clone()]
     };
-    let rows: Vec<Vec<String>> = view.nodes.iter().map(row).collect();
-    printer::table(&["node", "version", "since", "last seen", "live", "units held", "name"], &rows)
+    let header = ["node", "version", "since", "last seen", "live", "units held", "name"];
+    printer::table(&header, view.nodes.iter().map(row))
 }

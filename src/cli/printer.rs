@@ -4,6 +4,9 @@
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
 use scoregate_observe::telemetry::log;
 use scoregate_store::maintenance::recovery_steps;
 
@@ -49,9 +52,17 @@ pub(super) fn fault(error: &anyhow::Error) -> Exit {
     Exit::Fault
 }
 
-/// Reports a response that this version cannot read.
-pub(super) fn invalid_response(error: &serde_json::Error) -> Exit {
-    fault(&anyhow::anyhow!("the server's response is invalid: {error}"))
+/// Writes a response as JSON.
+pub(super) fn json(response: &Value) -> Exit {
+    data(&format!("{response:#}\n"))
+}
+
+/// Shows a response, or reports one that this version cannot read.
+pub(super) fn response<T: DeserializeOwned>(response: Value, show: impl FnOnce(&T) -> Exit) -> Exit {
+    match serde_json::from_value(response) {
+        Ok(view) => show(&view),
+        Err(error) => fault(&anyhow::anyhow!("the server's response is invalid: {error}")),
+    }
 }
 
 /// Ends a serving command. An error is written through the log, so that a blocked standard error delays the exit by at
@@ -82,7 +93,8 @@ pub(super) fn number_of(number: u64, one: &str, many: &str) -> String {
 }
 
 /// Writes a table with a header row.
-pub(super) fn table(header: &[&str], rows: &[Vec<String>]) -> Exit {
+pub(super) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Exit {
+    let rows: Vec<Vec<String>> = rows.into_iter().collect();
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
         cells.chain(header.get(column).map(|name| name.chars().count())).max().unwrap_or(0)

@@ -26,16 +26,10 @@ pub(super) struct ReloadArgs {
 pub(super) fn run(args: &ReloadArgs) -> Exit {
     let Some(config) = args.server.read() else { return Exit::Input };
     let request = (Method::POST, RELOAD.into(), Vec::new());
-    let response = match block_on(request_running(&config, request, "there are no settings to reload")) {
-        Ok(response) => response,
-        Err(error) => return report(error),
-    };
-    if args.json {
-        return printer::data(&format!("{response:#}\n"));
-    }
-    match serde_json::from_value::<Reloaded>(response) {
-        Ok(reloaded) => printer::data(&text(&reloaded)),
-        Err(error) => printer::invalid_response(&error),
+    match block_on(request_running(&config, request, "there are no settings to reload")) {
+        Ok(response) if args.json => printer::json(&response),
+        Ok(response) => printer::response(response, |reloaded| printer::data(&text(reloaded))),
+        Err(error) => report(error),
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::admin::{AdminCommand, StatusCommand, StatusMessageView};
 use scoregate_store::IncidentState;
 
-use super::control::{CommandTarget, MissingStore, block_on, report};
+use super::control::{perform_once, report};
 use super::exit::Exit;
 use super::printer;
 use super::serve::ServerArgs;
@@ -95,13 +95,9 @@ pub(super) fn run(args: StatusArgs) -> Exit {
     let Some(config) = server.read() else { return Exit::Input };
     let command = action.into_command();
     let is_list = matches!(command, StatusCommand::List { .. });
-    let response = block_on(async {
-        let target = CommandTarget::find(&config, MissingStore::Refuse).await?;
-        target.perform(AdminCommand::Status(command)).await
-    });
-    match response {
-        Ok(response) if json => printer::data(&format!("{response:#}\n")),
-        Ok(response) if is_list => list(response),
+    match perform_once(&config, AdminCommand::Status(command)) {
+        Ok(response) if json => printer::json(&response),
+        Ok(response) if is_list => printer::response(response, list),
         Ok(response) => posted(response),
         Err(error) => report(error),
     }
@@ -135,21 +131,15 @@ impl From<OpenIncidentState> for IncidentState {
 
 fn posted(response: Value) -> Exit {
     let is_published = response.get("published").and_then(Value::as_bool);
-    let view: StatusMessageView = match serde_json::from_value(response) {
-        Ok(view) => view,
-        Err(error) => return printer::invalid_response(&error),
-    };
-    if is_published == Some(false) {
-        printer::message("the status page of this gateway is off: set site.status_page and restart it");
-    }
-    printer::data(&format!("incident {}: {}\n", view.incident, view.state))
+    printer::response(response, |view: &StatusMessageView| {
+        if is_published == Some(false) {
+            printer::message("the status page of this gateway is off: set site.status_page and restart it");
+        }
+        printer::data(&format!("incident {}: {}\n", view.incident, view.state))
+    })
 }
 
-fn list(response: Value) -> Exit {
-    let listed: ListedMessages = match serde_json::from_value(response) {
-        Ok(listed) => listed,
-        Err(error) => return printer::invalid_response(&error),
-    };
+fn list(listed: &ListedMessages) -> Exit {
     let row = |view: &StatusMessageView| {
         vec![
             view.incident.to_string(),
@@ -159,8 +149,7 @@ fn list(response: Value) -> Exit {
             first_line(&view.text),
         ]
     };
-    let rows: Vec<Vec<String>> = listed.messages.iter().map(row).collect();
-    printer::table(&["incident", "at", "state", "title", "message"], &rows)
+    printer::table(&["incident", "at", "state", "title", "message"], listed.messages.iter().map(row))
 }
 
 /// The first line of a text, with a mark if there are more.

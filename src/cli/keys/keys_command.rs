@@ -60,11 +60,11 @@ pub(in super::super) fn run(args: KeysArgs) -> Exit {
                 Ok((response, used))
             });
             match responses {
-                Ok((response, used)) if json => {
-                    printer::data(&format!("{:#}\n", super::shown_usage::merged(response, used)))
-                }
+                Ok((response, used)) if json => printer::json(&super::shown_usage::merged(response, used)),
                 Ok((response, used)) => match super::show::show(&performed, response) {
-                    Exit::Done => used.map_or(Exit::Done, super::shown_usage::show),
+                    Exit::Done => {
+                        used.map_or(Exit::Done, |used| printer::response(used, super::shown_usage::show))
+                    }
                     failed @ (Exit::Input | Exit::Fault) => failed,
                 },
                 Err(error) => report(error),

@@ -40,12 +40,11 @@ pub(super) fn show(view: &ApplicationRequestsView) -> Exit {
     let days = view.days.iter().filter(|day| day.requests > 0);
     let mut by_day: Vec<Vec<String>> = days.map(|day| row(&day.day, &day.outcomes)).collect();
     by_day.push(row("all days", &view.outcomes));
-    let by_endpoint: Vec<Vec<String>> =
-        view.endpoints.iter().map(|endpoint| row(&endpoint.endpoint, &endpoint.outcomes)).collect();
+    let by_endpoint = view.endpoints.iter().map(|endpoint| row(&endpoint.endpoint, &endpoint.outcomes));
     let exits = [
-        printer::table(&header("day"), &by_day),
+        printer::table(&header("day"), by_day),
         printer::data("\n"),
-        printer::table(&header("endpoint"), &by_endpoint),
+        printer::table(&header("endpoint"), by_endpoint),
     ];
     if let Some(at) = &view.recorded_at {
         printer::message(&format!("requests after {at} are not yet recorded by all gateways"));

@@ -10,34 +10,29 @@ use super::requests_command;
 
 /// Prints the response to a command.
 pub(super) fn show(command: &AdminCommand, response: Value) -> Exit {
-    let shown = match command {
+    match command {
         AdminCommand::Create(_) | AdminCommand::Rotate { .. } => {
-            serde_json::from_value(response).map(|issued: IssuedView| {
+            printer::response(response, |issued: &IssuedView| {
                 printer::message(&format!("{}: this key is shown only once", issued.application.id));
                 printer::data(&format!("{}\n", issued.key))
             })
         }
-        AdminCommand::List { .. } => serde_json::from_value(response).map(|page| list(&page)),
+        AdminCommand::List { .. } => printer::response(response, list),
         AdminCommand::Show(_)
         | AdminCommand::Revoke { .. }
         | AdminCommand::SetTier { .. }
         | AdminCommand::SetLimits { .. }
         | AdminCommand::SetExpiry { .. }
-        | AdminCommand::Update { .. } => {
-            serde_json::from_value(response).map(|application| details(&application))
-        }
-        AdminCommand::Requests { .. } => {
-            serde_json::from_value(response).map(|view| requests_command::show(&view))
-        }
-        AdminCommand::Audit(_) => serde_json::from_value(response).map(|page| audit(&page)),
+        | AdminCommand::Update { .. } => printer::response(response, details),
+        AdminCommand::Requests { .. } => printer::response(response, requests_command::show),
+        AdminCommand::Audit(_) => printer::response(response, audit),
         // Printed by `import` and `export`, a batch and a page at a time, by `nodes` and by `status`.
         AdminCommand::Import(_)
         | AdminCommand::Export { .. }
         | AdminCommand::Nodes
         | AdminCommand::Status(_)
-        | AdminCommand::Owner(_) => Ok(printer::data(&format!("{response:#}\n"))),
-    };
-    shown.unwrap_or_else(|error| printer::invalid_response(&error))
+        | AdminCommand::Owner(_) => printer::json(&response),
+    }
 }
 
 fn list(page: &PageView) -> Exit {
@@ -55,8 +50,8 @@ fn list(page: &PageView) -> Exit {
             application.name.clone(),
         ]
     };
-    let rows: Vec<Vec<String>> = page.applications.iter().map(row).collect();
-    let exit = printer::table(&["application", "tier", "keys", "units today", "created", "name"], &rows);
+    let header = ["application", "tier", "keys", "units today", "created", "name"];
+    let exit = printer::table(&header, page.applications.iter().map(row));
     if page.applications.iter().any(|application| application.used_today.is_none()) {
         printer::message(
             "no server is running: UNITS TODAY are granted units, which exceed the used units after a crash",
@@ -93,9 +88,9 @@ fn details(application: &ApplicationView) -> Exit {
         let used = or_dash(key.last_used_at.as_ref());
         vec![key.prefix.clone(), or_dash(key.name.as_ref()), key.created_at.clone(), expires, revoked, used]
     };
-    let rows: Vec<Vec<String>> = application.keys.iter().map(row).collect();
     if exit == Exit::Done {
-        printer::table(&["key prefix", "name", "created", "expires", "revoked", "last used"], &rows)
+        let header = ["key prefix", "name", "created", "expires", "revoked", "last used"];
+        printer::table(&header, application.keys.iter().map(row))
     } else {
         exit
     }
@@ -106,8 +101,8 @@ fn audit(page: &AuditView) -> Exit {
         let ChangeView { number, at, actor, action, application, detail } = change.clone();
         vec![number.to_string(), at, actor, action, application, detail]
     };
-    let rows: Vec<Vec<String>> = page.records.iter().map(row).collect();
-    let exit = printer::table(&["number", "time", "actor", "action", "application", "detail"], &rows);
+    let header = ["number", "time", "actor", "action", "application", "detail"];
+    let exit = printer::table(&header, page.records.iter().map(row));
     if let Some(next) = page.next {
         printer::message(&format!("older changes follow: --before {next}"));
     }

@@ -26,19 +26,15 @@ pub(super) fn merged(mut response: Value, used: Option<Value>) -> Value {
 }
 
 /// Prints the usage.
-pub(super) fn show(used: Value) -> Exit {
-    let used: ApplicationUseView = match serde_json::from_value(used) {
-        Ok(used) => used,
-        Err(error) => return printer::invalid_response(&error),
-    };
+pub(super) fn show(used: &ApplicationUseView) -> Exit {
     let row = |allowance: &AllowanceView| {
         let used = allowance.limit.saturating_sub(allowance.remaining);
         let (limit, remaining) = (allowance.limit.to_string(), allowance.remaining.to_string());
         vec![allowance.name.clone(), limit, used.to_string(), remaining, allowance.reset_at.clone()]
     };
-    let rows: Vec<Vec<String>> = used.limits.iter().map(row).collect();
     let blank = printer::data("\n");
-    let limits = printer::table(&["limit", "allowed", "used", "remaining", "resets at"], &rows);
+    let header = ["limit", "allowed", "used", "remaining", "resets at"];
+    let limits = printer::table(&header, used.limits.iter().map(row));
     let counted = match &used.requests {
         Some(counted) => print_counts(counted),
         None => printer::data("\ntoo few requests today to be counted\n"),
@@ -63,5 +59,5 @@ fn print_counts(counted: &CountedRequests) -> Exit {
     if counted.missed > 0 {
         printer::message(&format!("the counts of today may be too low by up to {} requests", counted.missed));
     }
-    printer::table(&names, &rows)
+    printer::table(&names, rows)
 }

@@ -49,14 +49,14 @@ pub(super) fn run(archive: &Path, args: &RunAuditArgs) -> Exit {
     let next = changes.last().filter(|_| !is_last).map(|change| change.number);
     if args.json {
         let records: Vec<Value> = changes.iter().map(value).collect();
-        return printer::data(&format!("{:#}\n", json!({ "records": records, "next": next })));
+        return printer::json(&json!({ "records": records, "next": next }));
     }
     let row = |change: RunChange| {
         let RunChange { number, at, actor, kind, run, reason, before: _ } = change;
         vec![number.to_string(), at.rfc3339(), actor, kind.word().into(), run.to_string(), reason]
     };
-    let rows: Vec<Vec<String>> = changes.into_iter().map(row).collect();
-    let exit = printer::table(&["number", "time", "actor", "action", "run", "reason"], &rows);
+    let header = ["number", "time", "actor", "action", "run", "reason"];
+    let exit = printer::table(&header, changes.into_iter().map(row));
     if let Some(next) = next {
         printer::message(&format!("older changes follow: --before {next}"));
     }

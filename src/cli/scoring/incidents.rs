@@ -65,14 +65,12 @@ fn list(path: &Path, args: &IncidentListArgs) -> anyhow::Result<Exit> {
     })?;
     if args.json {
         let records: Vec<Value> = records.iter().map(value).collect();
-        return Ok(printer::data(&format!("{:#}\n", json!({ "records": records }))));
+        return Ok(printer::json(&json!({ "records": records })));
     }
     // Revisions of one incident follow each other: the newest is shown, with the retraction, which is final.
-    let incidents = records.chunk_by(|a, b| a.id() == b.id()).rev().filter_map(row).collect::<Vec<_>>();
-    Ok(printer::table(
-        &["incident", "severity", "opened", "resolved", "lowest", "baseline", "retracted by"],
-        &incidents,
-    ))
+    let incidents = records.chunk_by(|a, b| a.id() == b.id()).rev().filter_map(row);
+    let header = ["incident", "severity", "opened", "resolved", "lowest", "baseline", "retracted by"];
+    Ok(printer::table(&header, incidents))
 }
 
 fn row(revisions: &[IncidentRecord]) -> Option<Vec<String>> {

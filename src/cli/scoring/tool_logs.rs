@@ -158,13 +158,12 @@ impl ToolLogs {
         }
         counts.messages.finish();
         let exit = if as_json {
-            let whole = json!({"evaluations": entries, "counts": counts.json()});
-            printer::data(&format!("{whole:#}\n"))
+            printer::json(&json!({"evaluations": entries, "counts": counts.json()}))
         } else {
             let header =
                 ["file", "task", "model", "suite", "axes", "time", "runs", "trials", "failed", "absent"];
             if !rows.is_empty() {
-                printer::table(&header, &rows);
+                printer::table(&header, rows);
             }
             printer::data(&format!("{}; nothing was imported\n", counts.summary()))
         };
