@@ -26,9 +26,22 @@ impl<'q> QueryPairs<'q> {
         self.0.iter().rev().find(|(known, _)| *known == name).map(|(_, value)| *value)
     }
 
+    /// The last value of a parameter, as an id.
+    pub(super) fn id<T: std::str::FromStr<Err: std::fmt::Display>>(
+        &self,
+        name: &str,
+    ) -> CommandResult<Option<T>> {
+        self.get(name).map(parsed_id).transpose()
+    }
+
     /// The last value of a parameter, as a number.
     pub(super) fn number<T: std::str::FromStr>(&self, name: &str) -> CommandResult<Option<T>> {
         let bad = |_| CommandProblem::bad(format!("`{name}` must be a number"));
         self.get(name).map(|text| text.parse().map_err(bad)).transpose()
     }
+}
+
+/// An id of a path, a parameter or a body.
+pub(super) fn parsed_id<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> CommandResult<T> {
+    text.parse().map_err(|bad: T::Err| CommandProblem::bad(bad.to_string()))
 }

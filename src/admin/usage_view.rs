@@ -14,7 +14,7 @@ use scoregate_base::limits::LimitStatus;
 
 use super::command::{Administration, CommandProblem, CommandResult};
 use super::paths::USAGE;
-use super::query::QueryPairs;
+use super::query::{QueryPairs, parsed_id};
 
 /// Applications, and addresses, in a response.
 const DEFAULT_LIMIT: usize = 20;
@@ -86,7 +86,7 @@ pub(super) async fn read(
 ) -> CommandResult {
     let (usage, now) = (&gateway.recorders.usage, gateway.clock.now());
     if let Some(id) = path.strip_prefix(USAGE).and_then(|below| below.strip_prefix('/')) {
-        let id: ApplicationId = id.parse().map_err(|bad| CommandProblem::bad(format!("{bad}")))?;
+        let id: ApplicationId = parsed_id(id)?;
         let account = administration.registrar.account(id).await?.ok_or_else(|| no_usage(id))?;
         return Ok(json!(ApplicationUseView::from(&usage.of(&account, now))));
     }

@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::accounts::{ContactOutcome, ContactRequest, ContactSelection};
 
+use crate::admin::query::parsed_id;
+
 use super::bodies::{read, to_json};
 use super::problem::{CommandProblem, CommandResult};
 
@@ -84,5 +86,5 @@ fn texts(ids: &[impl ToString]) -> Vec<String> {
 }
 
 fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(ids: &[String]) -> CommandResult<Vec<T>> {
-    ids.iter().map(|id| id.parse().map_err(|error: T::Err| CommandProblem::bad(error.to_string()))).collect()
+    ids.iter().map(|id| parsed_id(id)).collect()
 }

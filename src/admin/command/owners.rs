@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::accounts::{ContactRequest, FieldChange};
 use crate::admin::paths::ACCOUNTS;
-use crate::admin::query::QueryPairs;
+use crate::admin::query::{QueryPairs, parsed_id};
 use crate::admin::view::{ApplicationView, ChangeView};
 use crate::site::is_address_fragment;
 use scoregate_base::clock::Wall;
@@ -93,11 +93,11 @@ impl OwnerCommand {
     ) -> CommandResult<Self> {
         match (method.as_str(), below) {
             ("GET", []) => Self::list(query),
-            ("GET", [id]) => Ok(Self::Show(owner_id(id)?)),
-            ("GET", [id, "export"]) => Ok(Self::Export(owner_id(id)?)),
+            ("GET", [id]) => Ok(Self::Show(parsed_id(id)?)),
+            ("GET", [id, "export"]) => Ok(Self::Export(parsed_id(id)?)),
             ("POST", ["contact"]) => Ok(Self::Contact(contact::from_body(body)?)),
             ("POST", [id, "tier"]) => {
-                let owner = owner_id(id)?;
+                let owner = parsed_id(id)?;
                 let OwnerTierBody { tier } = read(body)?;
                 let tier = match tier {
                     FieldChange::Set(tier) => Some(tier),
@@ -109,7 +109,7 @@ impl OwnerCommand {
                 Ok(Self::SetTier { owner, tier })
             }
             ("POST", [id, action @ ("suspend" | "resume" | "delete")]) => {
-                let id = owner_id(id)?;
+                let id = parsed_id(id)?;
                 let NoBody {} = read(body)?;
                 Ok(match *action {
                     "suspend" => Self::Suspend(id),
@@ -127,13 +127,10 @@ impl OwnerCommand {
         if email.as_ref().is_some_and(|text| !is_address_fragment(text)) {
             return Err(CommandProblem::bad(format!("email: {NOT_SEARCHABLE}")));
         }
-        let application = pairs.get("application").map(|id| {
-            id.parse().map_err(|error: scoregate_base::keys::BadId| CommandProblem::bad(error.to_string()))
-        });
         Ok(Self::List(OwnerQuery {
             email,
-            application: application.transpose()?,
-            after: pairs.get("after").map(owner_id).transpose()?,
+            application: pairs.id("application")?,
+            after: pairs.id("after")?,
             limit: pairs.number("most")?.unwrap_or(DEFAULT_LIMIT),
         }))
     }
@@ -223,10 +220,6 @@ fn request_total(total: &RequestTotal) -> Value {
         "outcome": total.outcome.word(),
         "requests": total.requests,
     })
-}
-
-fn owner_id(id: &str) -> CommandResult<OwnerId> {
-    id.parse().map_err(|error: scoregate_base::keys::BadOwnerId| CommandProblem::bad(error.to_string()))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use serde_json::value::to_raw_value;
 
 use crate::admin::key_lines::{LineObject, read_json};
 use crate::admin::paths::NODES;
-use crate::admin::query::QueryPairs;
+use crate::admin::query::{QueryPairs, parsed_id};
 use scoregate_base::clock::Day;
 use scoregate_base::keys::ApplicationId;
 use scoregate_store::AuditQuery;
@@ -95,9 +95,9 @@ impl AdminCommand {
             (_, ["v1", "accounts", below @ ..]) => {
                 OwnerCommand::from_request(method, below, query, body).map(Self::Owner)
             }
-            ("GET", ["v1", "applications", id]) => Ok(Self::Show(application_id(id)?)),
-            ("GET", ["v1", "applications", id, "requests"]) => requests(application_id(id)?, query),
-            ("POST", ["v1", "applications", id, action]) => change(application_id(id)?, action, body),
+            ("GET", ["v1", "applications", id]) => Ok(Self::Show(parsed_id(id)?)),
+            ("GET", ["v1", "applications", id, "requests"]) => requests(parsed_id(id)?, query),
+            ("POST", ["v1", "applications", id, action]) => change(parsed_id(id)?, action, body),
             _ => Err(CommandProblem::not_found()),
         }
     }
@@ -134,7 +134,7 @@ fn import(body: &[u8]) -> CommandResult<AdminCommand> {
 fn audit(query: Option<&str>) -> CommandResult<AdminCommand> {
     let pairs = QueryPairs::read(query, &["application", "before", "most"])?;
     Ok(AdminCommand::Audit(AuditQuery {
-        application: pairs.get("application").map(application_id).transpose()?,
+        application: pairs.id("application")?,
         owner: None,
         before: pairs.number("before")?,
         limit: pairs.number("most")?.unwrap_or(DEFAULT_LIMIT),
@@ -152,7 +152,7 @@ fn requests(id: ApplicationId, query: Option<&str>) -> CommandResult<AdminComman
 
 fn page(query: Option<&str>) -> CommandResult<(Option<ApplicationId>, usize)> {
     let pairs = QueryPairs::read(query, &["after", "most"])?;
-    Ok((pairs.get("after").map(application_id).transpose()?, pairs.number("most")?.unwrap_or(DEFAULT_LIMIT)))
+    Ok((pairs.id("after")?, pairs.number("most")?.unwrap_or(DEFAULT_LIMIT)))
 }
 
 fn post(id: ApplicationId, action: &str, body: &impl Serialize) -> (Method, String, Vec<u8>) {
@@ -161,10 +161,6 @@ fn post(id: ApplicationId, action: &str, body: &impl Serialize) -> (Method, Stri
 
 fn optional(name: &str, value: Option<impl std::fmt::Display>) -> String {
     value.map(|value| format!("&{name}={value}")).unwrap_or_default()
-}
-
-fn application_id(id: &str) -> CommandResult<ApplicationId> {
-    id.parse().map_err(|error: scoregate_base::keys::BadId| CommandProblem::bad(error.to_string()))
 }
 
 #[cfg(test)]
