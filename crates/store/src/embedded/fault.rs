@@ -9,18 +9,23 @@ use crate::StoreError;
 use crate::dump::DumpFault;
 
 /// Why an operation failed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(super) enum StoreFault {
     /// An error of SQLite: disk, lock, file.
-    Sql(rusqlite::Error),
+    #[error(transparent)]
+    Sql(#[from] rusqlite::Error),
     /// An error of the file system.
-    Disk(std::io::Error),
+    #[error(transparent)]
+    Disk(#[from] std::io::Error),
     /// A record that no version of this program would have written.
+    #[error("{0}")]
     Record(String),
-    /// The rows of a table are out of order: the file is damaged.
+    /// The file is damaged.
+    #[error("the rows of a table are out of order")]
     Disorder,
     /// The operation was carried out and the reply is an error.
-    Refused(StoreError),
+    #[error(transparent)]
+    Refused(#[from] StoreError),
 }
 
 impl StoreFault {
@@ -40,15 +45,16 @@ impl StoreFault {
 
     /// Converts the error.
     pub(super) fn into_error(self, doing: &'static str, path: &Path) -> StoreError {
-        let damaged = |reason| StoreError::Damaged { path: path.display().to_string(), reason };
         match self {
-            Self::Sql(error) if is_damage(&error) => damaged(error.to_string()),
-            Self::Sql(error) => StoreError::Unavailable { doing, reason: error.to_string() },
+            Self::Sql(error) if !is_damage(&error) => {
+                StoreError::Unavailable { doing, reason: error.to_string() }
+            }
             Self::Disk(error) => {
                 StoreError::Unavailable { doing, reason: format!("{}: {error}", path.display()) }
             }
-            Self::Record(reason) => damaged(reason),
-            Self::Disorder => damaged("the rows of a table are out of order".into()),
+            damage @ (Self::Sql(_) | Self::Record(_) | Self::Disorder) => {
+                StoreError::Damaged { path: path.display().to_string(), reason: damage.to_string() }
+            }
             Self::Refused(error) => error,
         }
     }
@@ -124,29 +130,11 @@ pub(super) fn is_conflict(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation)
 }
 
-impl From<rusqlite::Error> for StoreFault {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Sql(error)
-    }
-}
-
-impl From<std::io::Error> for StoreFault {
-    fn from(error: std::io::Error) -> Self {
-        Self::Disk(error)
-    }
-}
-
 impl From<DumpFault> for StoreFault {
     fn from(fault: DumpFault) -> Self {
         match fault {
             DumpFault::Disk(error) => Self::Disk(error),
             DumpFault::Record(reason) => Self::Record(reason),
         }
-    }
-}
-
-impl From<StoreError> for StoreFault {
-    fn from(error: StoreError) -> Self {
-        Self::Refused(error)
     }
 }
