@@ -1,8 +1,9 @@
-//! Why a mail was not sent: in words of this program, because replies of servers may contain the recipient's address.
+//! Why a mail was not sent, or cannot be sent with the settings: in words of this program, because replies of servers may contain the recipient's address.
 
 use std::error::Error;
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 
 use super::message::InvalidMail;
 
@@ -31,6 +32,31 @@ pub(super) struct ReplyCode {
     pub(super) enhanced: Option<(u16, u16, u16)>,
     /// Whether its text mentions relaying. Some servers, such as Exim, have no enhanced codes.
     pub(super) mentions_relaying: bool,
+}
+
+/// Why mail cannot be sent with these settings.
+#[derive(Debug, thiserror::Error)]
+pub enum UnusableTransport {
+    /// The file of authorities is unusable.
+    #[error("{}: {reason}", .file.display())]
+    Authorities {
+        /// The file.
+        file: PathBuf,
+        /// The problem.
+        reason: String,
+    },
+    /// TLS cannot be prepared.
+    #[error("TLS with the mail server cannot be prepared: {0}")]
+    Tls(String),
+    /// The directory is unusable.
+    #[error("{}: mail cannot be written to this directory", .path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        error: io::Error,
+    },
 }
 
 /// Why a mail was not sent.

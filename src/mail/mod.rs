@@ -13,8 +13,9 @@ mod settings;
 mod smtp;
 mod transport;
 
+pub use failure::UnusableTransport;
 pub use message::SenderMailbox;
 pub use queue_monitor::QueueMonitor;
 pub use sender::MailSender;
 pub use settings::{MailConfig, MailDelivery, SmtpLogin, SmtpServer, SmtpTls};
-pub use transport::{MailTransport, UnusableTransport};
+pub use transport::MailTransport;

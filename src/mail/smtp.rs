@@ -3,7 +3,7 @@
 
 use std::fmt::Display;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use lettre::transport::smtp::authentication::{Credentials, Mechanism};
@@ -18,7 +18,7 @@ use rustls::pki_types::pem::PemObject as _;
 
 use scoregate_base::clock::Clock;
 
-use super::failure::{MailFailure, SmtpStep};
+use super::failure::{MailFailure, SmtpStep, UnusableTransport};
 use super::message::{OutgoingMail, SenderMailbox};
 use super::settings::{SmtpLogin, SmtpServer, SmtpTls};
 
@@ -43,12 +43,6 @@ enum TlsUse {
     Implicit(TlsParameters),
 }
 
-/// Why the authorities of the server's certificate cannot be used.
-pub(super) enum BadAuthorities {
-    File { file: PathBuf, reason: String },
-    Tls(String),
-}
-
 /// One connection for several mails, opened with the first.
 pub(super) struct SmtpSession<'c> {
     client: &'c SmtpClient,
@@ -62,7 +56,7 @@ impl SmtpClient {
         from: &SenderMailbox,
         timeout: Duration,
         clock: Clock,
-    ) -> Result<Self, BadAuthorities> {
+    ) -> Result<Self, UnusableTransport> {
         let parameters = || tls_parameters(&server.host, server.ca_file.as_deref());
         let tls = match server.tls {
             SmtpTls::Off => TlsUse::Off,
@@ -199,18 +193,18 @@ async fn command(
     connection.command(command).await.map(drop).map_err(|error| MailFailure::of(next, &error))
 }
 
-fn tls_parameters(host: &str, ca_file: Option<&Path>) -> Result<TlsParameters, BadAuthorities> {
+fn tls_parameters(host: &str, ca_file: Option<&Path>) -> Result<TlsParameters, UnusableTransport> {
     let builder = TlsParameters::builder(host.to_owned()).set_min_tls_version(TlsVersion::Tlsv12);
     let builder = match ca_file {
         None => builder.certificate_store(CertificateStore::WebpkiRoots),
         Some(file) => {
-            let certificates =
-                authorities(file).map_err(|reason| BadAuthorities::File { file: file.to_owned(), reason })?;
+            let unusable = |reason| UnusableTransport::Authorities { file: file.to_owned(), reason };
+            let certificates = authorities(file).map_err(unusable)?;
             let builder = builder.certificate_store(CertificateStore::None);
             certificates.into_iter().fold(builder, TlsParametersBuilder::add_root_certificate)
         }
     };
-    builder.build().map_err(|error| BadAuthorities::Tls(error.to_string()))
+    builder.build().map_err(|error| UnusableTransport::Tls(error.to_string()))
 }
 
 /// The certificates in a PEM file; at least one.

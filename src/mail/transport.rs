@@ -1,15 +1,12 @@
 //! The way that mail takes: to an SMTP server or to a directory. Opened once, at the start.
 
-use std::io;
-use std::path::PathBuf;
-
 use scoregate_base::clock::Clock;
 
 use super::directory::MailDirectory;
-use super::failure::MailFailure;
+use super::failure::{MailFailure, UnusableTransport};
 use super::message::OutgoingMail;
 use super::settings::{MailConfig, MailDelivery};
-use super::smtp::{BadAuthorities, SmtpClient, SmtpSession};
+use super::smtp::{SmtpClient, SmtpSession};
 
 /// An open way for mail.
 pub struct MailTransport(TransportKind);
@@ -17,31 +14,6 @@ pub struct MailTransport(TransportKind);
 enum TransportKind {
     Smtp(Box<SmtpClient>),
     Directory(MailDirectory),
-}
-
-/// Why mail cannot be sent with these settings.
-#[derive(Debug, thiserror::Error)]
-pub enum UnusableTransport {
-    /// The file of authorities is unusable.
-    #[error("{}: {reason}", .file.display())]
-    Authorities {
-        /// The file.
-        file: PathBuf,
-        /// The problem.
-        reason: String,
-    },
-    /// TLS cannot be prepared.
-    #[error("TLS with the mail server cannot be prepared: {0}")]
-    Tls(String),
-    /// The directory is unusable.
-    #[error("{}: mail cannot be written to this directory", .path.display())]
-    Directory {
-        /// The directory.
-        path: PathBuf,
-        /// The cause.
-        #[source]
-        error: io::Error,
-    },
 }
 
 /// One connection for several mails.
@@ -55,11 +27,8 @@ impl MailTransport {
     pub fn open(config: &MailConfig, clock: &Clock) -> Result<Self, UnusableTransport> {
         Ok(Self(match &config.delivery {
             MailDelivery::Smtp(server) => {
-                let client = SmtpClient::new(server, &config.from, config.timeout, clock.clone());
-                TransportKind::Smtp(Box::new(client.map_err(|bad| match bad {
-                    BadAuthorities::File { file, reason } => UnusableTransport::Authorities { file, reason },
-                    BadAuthorities::Tls(reason) => UnusableTransport::Tls(reason),
-                })?))
+                let client = SmtpClient::new(server, &config.from, config.timeout, clock.clone())?;
+                TransportKind::Smtp(Box::new(client))
             }
             MailDelivery::Directory { path, print } => {
                 let failed = |error| UnusableTransport::Directory { path: path.clone(), error };
