@@ -66,11 +66,6 @@ impl RoleName {
     pub fn parse(text: &str) -> Result<Self, BadName> {
         plain_name(text).map(Self)
     }
-
-    /// A statement with every `{role}` replaced by the name.
-    pub(crate) fn statement(&self, text: &str) -> String {
-        text.replace("{role}", &self.0)
-    }
 }
 
 impl std::fmt::Display for RoleName {

@@ -5,8 +5,8 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::error::SqlState;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
@@ -32,14 +32,7 @@ pub(crate) struct LedgerQueue {
     _worker: AbortOnDropHandle<()>,
     queue: mpsc::Sender<QueuedExchange>,
     connection: Arc<DatabaseLink>,
-    committed: Arc<CommittedExchanges>,
-}
-
-/// Counts since the start.
-#[derive(Default)]
-struct CommittedExchanges {
-    transactions: AtomicU64,
-    reports: AtomicU64,
+    committed: Arc<Mutex<ExchangeCounts>>,
 }
 
 struct QueuedExchange {
@@ -55,14 +48,14 @@ struct LedgerWorker {
     queue: mpsc::Receiver<QueuedExchange>,
     /// Uses the day of each exchange alone.
     ignores_clock: bool,
-    committed: Arc<CommittedExchanges>,
+    committed: Arc<Mutex<ExchangeCounts>>,
 }
 
 impl LedgerQueue {
     /// Starts the worker. It ends when this is dropped.
     pub(crate) fn start(connection: DatabaseLink, ignores_clock: bool) -> Self {
         let (queue, exchanges) = mpsc::channel(QUEUE);
-        let (connection, committed) = (Arc::new(connection), Arc::<CommittedExchanges>::default());
+        let (connection, committed) = (Arc::new(connection), Arc::<Mutex<ExchangeCounts>>::default());
         let worker = LedgerWorker {
             connection: Arc::clone(&connection),
             waiting: VecDeque::new(),
@@ -89,11 +82,7 @@ impl LedgerQueue {
 
     /// Committed transactions and their reports.
     pub(crate) fn counts(&self) -> ExchangeCounts {
-        let CommittedExchanges { transactions, reports } = &*self.committed;
-        ExchangeCounts {
-            transactions: transactions.load(Ordering::Relaxed),
-            reports: reports.load(Ordering::Relaxed),
-        }
+        *self.committed.lock()
     }
 }
 
@@ -122,8 +111,9 @@ impl LedgerWorker {
         };
         let reply = Box::pin(self.connection.run(EXCHANGE, work)).await?;
         let reports = u64::try_from(exchange.reports.len()).unwrap_or(u64::MAX);
-        self.committed.transactions.fetch_add(1, Ordering::Relaxed);
-        self.committed.reports.fetch_add(reports, Ordering::Relaxed);
+        let mut committed = self.committed.lock();
+        committed.transactions += 1;
+        committed.reports += reports;
         Ok(reply)
     }
 

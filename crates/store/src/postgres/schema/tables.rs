@@ -107,7 +107,7 @@ async fn attempt(
         client.batch_execute(step).await?;
     }
     if let Some(role) = role {
-        client.batch_execute(&role.statement(GRANTS)).await?;
+        client.batch_execute(&GRANTS.replace("{role}", &role.to_string())).await?;
     }
     Ok(change)
 }
