@@ -18,17 +18,8 @@ use bytes::Bytes;
 use tokio_postgres::Row;
 
 use crate::postgres::connection::schema_client::{Parameter, SchemaClient, SqlResult};
-use crate::{AgreedRefresh, ClaimState, Publication, PublishedDocument};
+use crate::{AgreedRefresh, ClaimState, EngineClock, Publication, PublishedDocument, SharedDocumentState};
 use scoregate_base::clock::Wall;
-
-/// A state without the caller's times.
-pub(crate) struct DocumentRow {
-    pub(crate) number: u64,
-    pub(crate) claim: ClaimState,
-    pub(crate) published: Option<PublishedDocument>,
-    pub(crate) refresh: Option<AgreedRefresh>,
-    pub(crate) at: Wall,
-}
 
 /// The server's clock in microseconds. It is read once for each statement, before it waits for a lock.
 const CLOCK: &str = "(SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8 AS at) n";
@@ -131,9 +122,14 @@ fn statement(text: &str) -> String {
     text.replace("{clock}", CLOCK).replace("{hint}", HINT)
 }
 
-/// The state of a document.
-pub(crate) async fn state(client: SchemaClient<'_>, scope: &str, name: &str) -> SqlResult<DocumentRow> {
-    document(&client.query_one(&statement(STATE), &[&scope, &name]).await?)
+/// The state of a document. `read_at` adds the caller's times to the server's clock.
+pub(crate) async fn state(
+    client: SchemaClient<'_>,
+    scope: &str,
+    name: &str,
+    read_at: impl FnOnce(Wall) -> EngineClock,
+) -> SqlResult<SharedDocumentState> {
+    document(&client.query_one(&statement(STATE), &[&scope, &name]).await?, read_at)
 }
 
 /// Claims a document for a node. Returns the number, and the server's clock.
@@ -222,7 +218,7 @@ pub(crate) async fn refresh(
     Ok((refresh_of(&row)?, instant(row.try_get("at")?)))
 }
 
-fn document(row: &Row) -> SqlResult<DocumentRow> {
+fn document(row: &Row, read_at: impl FnOnce(Wall) -> EngineClock) -> SqlResult<SharedDocumentState> {
     let number = |column| Ok(row.try_get::<_, Option<i64>>(column)?.unwrap_or(0).cast_unsigned());
     let (has_owner, has_failed): (bool, Option<bool>) =
         (row.try_get("has_owner")?, row.try_get("has_failed")?);
@@ -241,8 +237,8 @@ fn document(row: &Row) -> SqlResult<DocumentRow> {
             label: row.try_get("label")?,
         }),
     };
-    let (number, at) = (number("claim")?, instant(row.try_get("at")?));
-    Ok(DocumentRow { number, claim, published, refresh: refresh_of(row)?, at })
+    let (number, clock) = (number("claim")?, read_at(instant(row.try_get("at")?)));
+    Ok(SharedDocumentState { number, claim, published, refresh: refresh_of(row)?, clock })
 }
 
 fn refresh_of(row: &Row) -> SqlResult<Option<AgreedRefresh>> {

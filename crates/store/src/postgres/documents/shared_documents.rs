@@ -33,14 +33,7 @@ impl SharedDocuments for PostgresDocuments {
         let name = name.to_owned();
         Box::pin(self.store.documents.run("read the state of a shared document", async move |client| {
             let call = TimedCall::start(&self.store.clock);
-            let row = document_statements::state(client, &self.scope, &name).await?;
-            Ok(SharedDocumentState {
-                number: row.number,
-                claim: row.claim,
-                published: row.published,
-                refresh: row.refresh,
-                clock: call.end(row.at),
-            })
+            document_statements::state(client, &self.scope, &name, |at| call.end(at)).await
         }))
     }
 

@@ -72,8 +72,8 @@ pub(crate) async fn page(
 ) -> SqlResult<ApplicationPage> {
     let after = after.map_or_else(String::new, |id| id.to_string());
     let rows = client.query(&with_columns(PAGE), &[&after, &day.to_string(), &stored(limit)]).await?;
-    let mut page = ApplicationPage::default();
-    let count = page.fill(&rows);
+    let mut page = page_of(&rows);
+    let count = rows.chunk_by(|one, other| application_id(one) == application_id(other)).count();
     // Also after an unreadable record.
     let last = rows.iter().rev().find_map(|row| application_id(row).parse().ok());
     page.next = last.filter(|_| count >= limit);
@@ -116,42 +116,18 @@ pub(crate) async fn audit(client: SchemaClient<'_>, query: AuditQuery) -> SqlRes
 /// The applications of rows.
 pub(crate) fn page_of(rows: &[Row]) -> ApplicationPage {
     let mut page = ApplicationPage::default();
-    page.fill(rows);
+    for rows in rows.chunk_by(|one, other| application_id(one) == application_id(other)) {
+        match application_of(rows, &mut page.skipped) {
+            Ok(application) => page.applications.push(application),
+            Err(reason) => page.skipped.push(reason),
+        }
+    }
     page
 }
 
 /// The application of a row.
 pub(crate) fn application_id(row: &Row) -> &str {
-    row.get_ref("id")
-}
-
-trait PageRows {
-    /// Adds the applications of rows, and returns their number, unreadable ones included.
-    fn fill(&mut self, rows: &[Row]) -> usize;
-}
-
-impl PageRows for ApplicationPage {
-    fn fill(&mut self, rows: &[Row]) -> usize {
-        let mut count = 0;
-        for rows in rows.chunk_by(|one, other| application_id(one) == application_id(other)) {
-            count += 1;
-            match application_of(rows, &mut self.skipped) {
-                Ok(application) => self.applications.push(application),
-                Err(reason) => self.skipped.push(reason),
-            }
-        }
-        count
-    }
-}
-
-trait ColumnText {
-    fn get_ref(&self, column: &str) -> &str;
-}
-
-impl ColumnText for Row {
-    fn get_ref(&self, column: &str) -> &str {
-        self.try_get(column).unwrap_or_default()
-    }
+    row.try_get("id").unwrap_or_default()
 }
 
 /// An application, from a row for each of its keys.
