@@ -11,7 +11,7 @@ use scoregate::config::{read_file, resolve};
 use scoregate::gateway::cache_hit::CacheHit;
 use scoregate::gateway::{ConnectionTrust, Gateway, Peer};
 use scoregate_base::clock::Clock;
-use scoregate_base::routes::Selection;
+use scoregate_base::routes::{EndpointTable, Selection};
 
 use crate::installation::Installation;
 
@@ -100,7 +100,7 @@ async fn median(times: usize, once: impl AsyncFn() -> bool) -> f64 {
 
 /// Nanoseconds of a request that finds nothing stored.
 async fn misses(gateway: &Gateway, head: &Parts, times: usize) -> f64 {
-    let (all, mut took) = (Selection::parse("all").unwrap(), 0.0);
+    let (all, mut took) = (Selection::parse("all", &EndpointTable::default()).unwrap(), 0.0);
     for _ in 0..times {
         gateway.engine.purge(&all, true).await;
         let began = Instant::now();

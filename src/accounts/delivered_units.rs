@@ -137,6 +137,7 @@ mod tests {
     use scoregate_base::clock::{Clock, ManualClock, Wall};
     use scoregate_base::keys::standard_tiers;
     use scoregate_base::limits::{AdmissionVerdict, LeaseAvailability, NodeTotals};
+    use scoregate_base::routes::EndpointTable;
     use scoregate_observe::telemetry::metrics::MetricsRegistry;
     use scoregate_store::{
         Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport, ReportOutcome, StoreFuture, UsageList,
@@ -200,7 +201,8 @@ mod tests {
             let account = Arc::new(Account::new(&stored, terms, clock.now().wall.day()));
             let store = Arc::new(GenerousStore::default());
             let ledger: Arc<dyn Ledger> = Arc::clone(&store) as Arc<dyn Ledger>;
-            let instruments = Arc::new(Instruments::new(&MetricsRegistry::default(), &[]));
+            let instruments =
+                Arc::new(Instruments::new(&MetricsRegistry::default(), &[], &EndpointTable::default()));
             let tasks = TaskTracker::new();
             let spawn = Box::new(move |work| drop(tasks.spawn(work)));
             let leases = Arc::new(Leases::new(ledger, 7, spawn, clock.clone(), instruments));

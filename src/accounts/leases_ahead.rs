@@ -108,6 +108,7 @@ mod tests {
     use scoregate_base::limits::{
         AdmissionVerdict, DayTotals, LeaseAvailability, MinuteGrant, MinuteReport, NodeTotals,
     };
+    use scoregate_base::routes::EndpointTable;
     use scoregate_observe::telemetry::metrics::MetricsRegistry;
     use scoregate_store::{LedgerExchangeReply, StoreFuture};
 
@@ -185,7 +186,8 @@ mod tests {
             let ledger = Arc::new(OneNodeLedger { days: Mutex::default(), ahead });
             let tasks = TaskTracker::new();
             let spawn = Box::new(move |work| drop(tasks.spawn(work)));
-            let instruments = Arc::new(Instruments::new(&MetricsRegistry::default(), &[]));
+            let instruments =
+                Arc::new(Instruments::new(&MetricsRegistry::default(), &[], &EndpointTable::default()));
             let engine = Arc::clone(&ledger) as Arc<dyn Ledger>;
             let calls = LedgerCalls::new(engine, 7, spawn, clock.clone(), instruments);
             let leases = Leases::of(calls.shared(NonZeroU32::MIN, Duration::from_secs(2)));

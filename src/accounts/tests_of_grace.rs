@@ -20,6 +20,7 @@ use scoregate_base::keys::{ApplicationId, Digest, standard_tiers};
 use scoregate_base::limits::{
     DayBalance, DayTotals, GraceClaim, GraceHolder, GraceShare, NodeReport, NodeTotals,
 };
+use scoregate_base::routes::EndpointTable;
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 use scoregate_store::{
     HeldGraceShare, Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport, OwedFile, OwnLimits,
@@ -242,7 +243,7 @@ fn gateway(ledger: &Arc<ShareLedger>) -> (LedgerCalls, ManualClock) {
     let (clock, manual) = Clock::manual(Wall::from_seconds(1_763_726_400));
     let tasks = TaskTracker::new();
     let spawn = Box::new(move |work| drop(tasks.spawn(work)));
-    let instruments = Arc::new(Instruments::new(&MetricsRegistry::default(), &[]));
+    let instruments = Arc::new(Instruments::new(&MetricsRegistry::default(), &[], &EndpointTable::default()));
     let calls = LedgerCalls::new(Arc::clone(ledger) as Arc<dyn Ledger>, 7, spawn, clock, instruments);
     (calls.shared(NonZeroU32::new(2).unwrap(), Duration::from_secs(2)), manual)
 }

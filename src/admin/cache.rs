@@ -43,8 +43,8 @@ pub(super) fn list(engine: &DocumentEngine) -> Value {
 pub(super) async fn purge(engine: &DocumentEngine, body: &[u8], actor: &str) -> CommandResult {
     let PurgeBody { documents, hard } =
         json::read(body).map_err(|bad| CommandProblem::bad(bad.to_string()))?;
-    let selection =
-        Selection::parse(&documents).map_err(|bad| CommandProblem::bad(format!("documents: {bad}")))?;
+    let selection = Selection::parse(&documents, &engine.documents.endpoints())
+        .map_err(|bad| CommandProblem::bad(format!("documents: {bad}")))?;
     let purged = engine.purge(&selection, hard).await;
     tracing::info!(actor, documents, hard, purged, "documents purged");
     Ok(json!({ "purged": purged }))

@@ -116,6 +116,7 @@ pub(super) async fn build(
         leases: Arc::new(leases),
         key_directory,
         engine,
+        endpoints: config.endpoints.clone(),
         pages: pages(config),
         status,
         memo: TargetMemo::default(),
@@ -186,6 +187,7 @@ pub(super) fn renewed(
         key_directory: Arc::clone(&before.key_directory),
         leases: Arc::clone(&before.leases),
         engine: before.engine.clone(),
+        endpoints: before.endpoints.clone(),
         pages: pages(config),
         status: before.status.clone(),
         memo: TargetMemo::default(),
@@ -236,7 +238,10 @@ fn request_log(config: &Config, registry: &MetricsRegistry) -> anyhow::Result<Ac
 /// Handles for the configured tiers; existing counts continue.
 fn instruments(config: &Config, registry: &MetricsRegistry) -> Arc<Instruments> {
     let tiers: Vec<String> = config.tiers.iter().map(|tier| tier.name.clone()).collect();
-    Arc::new(Instruments::new(registry, &tiers).with_addresses(registry, &config.upstream.addresses()))
+    Arc::new(
+        Instruments::new(registry, &tiers, &config.endpoints)
+            .with_addresses(registry, &config.upstream.addresses()),
+    )
 }
 
 fn notice(config: &Config) -> ServiceNotice {
@@ -339,6 +344,7 @@ async fn open_scoring(archive: PathBuf, now: Wall) -> anyhow::Result<Scoring> {
 
 fn pages(config: &Config) -> Pages {
     Pages::build(&PagesConfig {
+        endpoints: config.endpoints.clone(),
         service: config.service.clone(),
         license: config.license.clone(),
         version: API_VERSION.to_owned(),

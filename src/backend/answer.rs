@@ -12,7 +12,7 @@ use http::{HeaderValue, Method, Response, StatusCode, Uri};
 
 use crate::cache::is_current;
 use scoregate_base::clock::{Clock, Wall};
-use scoregate_base::routes::{DocumentKey, ModelId, Period, decode_query, find};
+use scoregate_base::routes::{DocumentKey, EndpointTable, ModelId, Period, decode_query};
 use scoregate_scoring::{ArchiveError, Change, Scoring};
 
 use super::refusal::BackendRefusal;
@@ -31,13 +31,15 @@ const MAX_AGE: Duration = Duration::from_hours(1);
 pub struct BackendServer {
     scoring: Arc<Scoring>,
     responses: SnapshotResponses,
+    endpoints: EndpointTable,
     clock: Clock,
 }
 
 impl BackendServer {
     /// Answers from `scoring` with the time of `clock`. `license` is the attribution notice in every response.
     pub fn new(scoring: Arc<Scoring>, license: String, clock: Clock) -> Self {
-        Self { scoring, responses: SnapshotResponses::new(license), clock }
+        let responses = SnapshotResponses::new(license);
+        Self { scoring, responses, endpoints: EndpointTable::default(), clock }
     }
 
     pub(super) fn clock(&self) -> &Clock {
@@ -77,7 +79,11 @@ impl BackendServer {
     }
 
     fn document(&self, target: &Uri, headers: &HeaderMap) -> Result<Response<BodyParts>, BackendRefusal> {
-        let found = find(target.path()).filter(|found| found.endpoint.stored).ok_or(BackendRefusal::Path)?;
+        let found = self
+            .endpoints
+            .find(target.path())
+            .filter(|found| found.endpoint.stored)
+            .ok_or(BackendRefusal::Path)?;
         let id = found.raw_id.map(ModelId::from_path).transpose().map_err(BackendRefusal::Param)?;
         let query = decode_query(target.query(), found.endpoint.takes).map_err(BackendRefusal::Param)?;
         let key = DocumentKey::new(found.endpoint.route, id, query, Period::Latest);

@@ -1,6 +1,6 @@
 //! A document: built once, off the request path, from one response of the backend; served many times.
 //!
-//! It has two forms: the full one, and the Free form without `latestScore`. If they are equal they share their bytes.
+//! It has two forms: the full one, and the Free form without the fields for paid callers. If they are equal they share their bytes.
 //! The form is chosen by the caller's rights, by type: the full one requires a [`PaidRights`]. Items are spliced in
 //! as raw bytes: no field is lost, reordered or rounded.
 
@@ -13,6 +13,7 @@ use scoregate_base::clock::Wall;
 use scoregate_base::keys::{PaidRights, Rights};
 use scoregate_base::routes::{API_VERSION, DocumentKey, ModelId, Route};
 
+use super::declared_fields::only_declared;
 use super::encode::{ContentCoding, EncodedBodies, Representation};
 use super::listing::ModelListing;
 use super::paid_field::{BadContent, without_paid_field};
@@ -220,12 +221,17 @@ impl DocumentForm {
 
 /// Whether only paid callers see all fields of an endpoint's items.
 fn has_paid_field(route: Route) -> bool {
-    route.endpoint().item.iter().any(|field| field.paid_only)
+    route.endpoint().has_paid_field()
 }
 
 /// The data of the Free form, if it differs.
 fn free_data(data: &Bytes, label: &EnvelopeFields<'_>) -> Result<Option<Bytes>, BadContent> {
-    if has_paid_field(label.key.route) { without_paid_field(data) } else { Ok(None) }
+    let route = label.key.route;
+    match (has_paid_field(route), route.is_configured()) {
+        (false, _) => Ok(None),
+        (true, false) => without_paid_field(data),
+        (true, true) => only_declared(data, route.endpoint().item).map(Some),
+    }
 }
 
 fn envelope(data: &Bytes, count: usize, generated_at: Wall, label: &EnvelopeFields<'_>) -> Bytes {

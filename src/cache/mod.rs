@@ -5,6 +5,7 @@
 
 mod copies;
 mod data_marks;
+mod declared_fields;
 mod document;
 mod document_cache;
 mod encode;

@@ -248,7 +248,7 @@ async fn open_target(config: &Config, lock: Option<DataDir>) -> Result<CommandTa
     let clock = Clock::system();
     let store = open_store(config, &config.data_dir, &clock).await.context("the store cannot be opened")?;
     let names: Vec<String> = config.tiers.iter().map(|tier| tier.name.clone()).collect();
-    let instruments = Arc::new(Instruments::new(&MetricsRegistry::default(), &names));
+    let instruments = Arc::new(Instruments::new(&MetricsRegistry::default(), &names, &config.endpoints));
     let (keys, terms) = (Arc::clone(&store), TermsByTier::new(&config.tiers, config.guard_per_minute));
     let changes = KeyChanges::new(keys, None, None, terms, clock.clone(), Arc::clone(&instruments));
     let administration = administration(config, &store, &Arc::new(changes), &clock, &instruments);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use toml::Value;
 
+use scoregate_base::routes::EndpointTable;
 use scoregate_base::secret::{Secret, SecretSetting};
 
 use super::file::ConfigValues;
@@ -52,16 +53,18 @@ impl<'w> ConfigReader<'w> {
         self.problem(path, self.maybe(path), remedy);
     }
 
-    pub(super) fn unknown_paths(&mut self) {
-        for table in self.written.empty_tables.iter().filter(|table| !may_be_empty(table)) {
+    pub(super) fn unknown_paths(&mut self, endpoints: &EndpointTable) {
+        for table in self.written.empty_tables.iter().filter(|table| !may_be_empty(table, endpoints)) {
             let remedy = match table.split_once('.') {
-                Some(("tiers" | "tls", _)) => "the table is empty: write its settings, or remove it",
+                Some(("endpoints" | "tiers" | "tls", _)) => {
+                    "the table is empty: write its settings, or remove it"
+                }
                 Some(_) | None => "there is no such table; `scoregate check --sample` prints all settings",
             };
             self.problem(table, None, remedy);
         }
         for path in self.written.values.keys() {
-            if setting_of(path).is_some() || is_in_a_table(path) {
+            if setting_of(path).is_some() || is_in_a_table(path, endpoints) {
                 continue;
             }
             let remedy = match (new_path(path), nearest(path)) {

@@ -13,6 +13,7 @@ pub(super) static AT_NEXT_START: &[&str] = &[
     "built_in",
     "cache",
     "data_dir",
+    "endpoints",
     "freshness",
     "keys",
     "listen",
@@ -119,7 +120,7 @@ mod tests {
         for path in AT_NEXT_START {
             let known =
                 SETTINGS.iter().any(|setting| needs_restart(setting.path) && setting.path.starts_with(path));
-            assert!(known || *path == "mapping", "{path}");
+            assert!(known || ["mapping", "endpoints"].contains(path), "{path}");
         }
         assert!(!needs_restart("upstreams.x") && !needs_restart("server.shutdown_timeout"));
     }

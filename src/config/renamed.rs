@@ -52,13 +52,15 @@ pub(super) fn new_variable(name: &str) -> Option<String> {
 mod tests {
     use super::*;
     use crate::config::settings::setting_of;
+    use scoregate_base::routes::EndpointTable;
+
     use crate::config::tables::is_in_a_table;
 
     #[test]
     fn every_new_path_is_a_setting_and_no_old_path_is() {
         for (old, new) in RENAMED {
             let (old, new) = (old.replace('*', "models"), new.replace('*', "models"));
-            assert!(setting_of(&new).is_some() || is_in_a_table(&new), "{new}");
+            assert!(setting_of(&new).is_some() || is_in_a_table(&new, &EndpointTable::default()), "{new}");
             assert!(setting_of(&old).is_none(), "{old}");
             assert_eq!(new_path(&old), Some(new));
         }

@@ -9,8 +9,8 @@ use scoregate_observe::telemetry::log::{LEVELS, LogConfig, is_level};
 use super::config_reader::ConfigReader;
 use super::file::ConfigValues;
 use super::sections::{
-    admin, cors, deprecation, freshness, mail, overload, proxies, server, sign_up, site, store, tiers, tls,
-    traces, upstream,
+    admin, cors, deprecation, endpoints, freshness, mail, overload, proxies, server, sign_up, site, store,
+    tiers, tls, traces, upstream,
 };
 use super::{Config, ConfigProblems};
 
@@ -20,9 +20,10 @@ pub fn resolve(written: &ConfigValues) -> Result<Config, ConfigProblems> {
         return Err(ConfigProblems(written.problems.clone()));
     }
     let mut reading = ConfigReader::of(written);
-    reading.unknown_paths();
+    let endpoints = endpoints::read(&mut reading);
+    reading.unknown_paths(&endpoints);
     let tiers = tiers::read(&mut reading);
-    let upstream = upstream::read(&mut reading);
+    let upstream = upstream::read(&mut reading, &endpoints);
     let proxies = proxies::read(&mut reading);
     let mut config = Config {
         listen: reading.address("listen"),
@@ -50,7 +51,8 @@ pub fn resolve(written: &ConfigValues) -> Result<Config, ConfigProblems> {
         upstream,
         archive: upstream::archive(&mut reading),
         protection: protection(&mut reading),
-        retention: freshness::retention(&mut reading),
+        retention: freshness::retention(&mut reading, &endpoints),
+        endpoints,
         cache_bytes: reading.size("cache.max_bytes"),
         cache_disk_bytes: reading.size("cache.disk_max_bytes"),
         server: server::read(&mut reading, &proxies.trusted),

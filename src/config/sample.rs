@@ -25,6 +25,7 @@ pub fn sample() -> String {
     lines.push(TLS_SAMPLE.to_owned());
     lines.push(LIVES_SAMPLE.to_owned());
     lines.push(TIERS_SAMPLE.to_owned());
+    lines.push(ENDPOINTS_SAMPLE.to_owned());
     lines.push(MAPPING_SAMPLE.to_owned());
     lines.join("\n")
 }
@@ -34,7 +35,7 @@ const HEAD_SAMPLE: &str = "\
 # To set one, remove the `# ` before it and before its [table], or append both at the end. Settings without a table
 # must be before the first table.
 # Environment variables override the file: SCOREGATE_ and the path in capitals with underscores for dots, such as
-# SCOREGATE_UPSTREAM_URL. [tiers], [tls] and [mapping] can only be set in the file.
+# SCOREGATE_UPSTREAM_URL. [tiers], [tls], [mapping] and [endpoints] can only be set in the file.
 # `scoregate reload` and SIGHUP reload the settings; the marked ones take effect at the next start.
 # `scoregate check --config FILE` reports all errors in a file.
 ";
@@ -86,6 +87,24 @@ const MAPPING_SAMPLE: &str = "
 # shape = \"map\"
 # key_as = \"provider\"          # field for the name of a map item
 # fields = { availability = \"uptime\", status = { from = \"state\", words = { UP = \"operational\" } }, region = { constant = \"eu\" }, rank = { type = \"number\" }, debug = { drop = true } }   # fields of an item; see docs/backends.md
+";
+
+const ENDPOINTS_SAMPLE: &str = "
+# Endpoints that the backend has beside those of the specification, at most 32. They can be mapped as below, and have tables
+# of their own such as [freshness.prices]. See docs/backends.md.
+# [endpoints.prices]
+# path = \"/prices/:id\"          # below /api/v1; `:id` is the id of a model
+# summary = \"Prices of one model.\"
+# parameters = [\"period\"]        # of \"period\", \"sortBy\" and \"limit\"; by default none
+# one = true                     # `data` always has exactly one item; by default any number
+# [[endpoints.prices.fields]]    # a table for each field of an item
+# name = \"input\"
+# type = \"number\"              # \"string\", \"time\", \"number\", \"score\", \"integer\", \"boolean\", \"strings\", \"words\", \"object\" or \"objects\"
+# meaning = \"Price of input tokens.\"
+# unit = \"US dollars per million tokens\"
+# optional = true                # an item may lack the field
+# paid = true                    # only paid callers see the field; others see only declared fields
+# example = 2.5                  # for the documentation
 ";
 
 #[cfg(test)]

@@ -1,21 +1,20 @@
-//! Paths of settings in named tables: tiers, certificates, mappings, freshness of endpoints.
+//! Paths of settings in named tables: tiers, certificates, endpoints, mappings, freshness of endpoints.
 
-use scoregate_base::routes::ENDPOINTS;
+use scoregate_base::routes::EndpointTable;
 
+use super::sections::endpoints::ENDPOINT_SETTINGS;
 use super::settings::SETTINGS;
 
 /// Returns whether a path is a setting in a named table.
-pub(super) fn is_in_a_table(path: &str) -> bool {
+pub(super) fn is_in_a_table(path: &str, endpoints: &EndpointTable) -> bool {
     // Paths below `mapping` are checked in `config::mapping`.
-    path.starts_with("mapping.") || is_in_a_named_table(path)
+    path.starts_with("mapping.") || is_in_a_named_table(path, endpoints)
 }
 
 /// Returns whether an empty table is allowed: all its settings have their defaults, or it names nothing yet.
-pub(super) fn may_be_empty(table: &str) -> bool {
+pub(super) fn may_be_empty(table: &str, endpoints: &EndpointTable) -> bool {
     let names_an_endpoint = |parent: &str| {
-        table
-            .strip_prefix(parent)
-            .is_some_and(|name| ENDPOINTS.iter().any(|one| one.stored && one.name == name))
+        table.strip_prefix(parent).is_some_and(|name| endpoints.stored().any(|one| one.name == name))
     };
     let has_settings =
         || SETTINGS.iter().any(|one| one.path.strip_prefix(table).is_some_and(|rest| rest.starts_with('.')));
@@ -29,12 +28,13 @@ pub(super) fn is_one_value(path: &str) -> bool {
     matches!(path.split('.').collect::<Vec<_>>().as_slice(), ["mapping", _, "fields"])
 }
 
-fn is_in_a_named_table(path: &str) -> bool {
+fn is_in_a_named_table(path: &str, endpoints: &EndpointTable) -> bool {
     let parts: Vec<&str> = path.split('.').collect();
     match parts.as_slice() {
         ["tiers", _, "minute" | "day" | "paid"] | ["tls", _, "certificate" | "key"] => true,
+        ["endpoints", _, setting] => ENDPOINT_SETTINGS.contains(setting),
         ["freshness", name, "ttl" | "stale_while_revalidate" | "stale_if_error"] => {
-            ENDPOINTS.iter().any(|endpoint| endpoint.stored && endpoint.name == *name)
+            endpoints.stored().any(|endpoint| endpoint.name == *name)
         }
         _ => false,
     }

@@ -16,6 +16,7 @@ use crate::site::SiteConfig;
 use crate::upstream::{HttpConfig, ProtectionConfig};
 use scoregate_base::address::Proxies;
 use scoregate_base::keys::Tier;
+use scoregate_base::routes::EndpointTable;
 use scoregate_base::secret::SecretSetting;
 use scoregate_observe::telemetry::log::LogConfig;
 use scoregate_observe::traces::TraceConfig;
@@ -76,6 +77,8 @@ pub struct Config {
     pub archive: PathBuf,
     /// Limits on requests to the backend.
     pub protection: ProtectionConfig,
+    /// The endpoints of the API.
+    pub endpoints: EndpointTable,
     /// Retention of documents.
     pub retention: Retention,
     /// Maximum size of stored documents in memory.

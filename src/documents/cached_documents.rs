@@ -19,7 +19,7 @@ use crate::cache::{
     Cache, DataMarks, Document, FlightLeader, Freshness, PublishedVersion, RefreshInterval, StoredDocument,
 };
 use scoregate_base::clock::{Clock, Mono, Now, Wall};
-use scoregate_base::routes::{DocumentKey, Selection};
+use scoregate_base::routes::{DocumentKey, EndpointTable, Selection};
 
 use crate::documents::changed_keys::ChangedKeys;
 use crate::documents::found_document::FoundDocument;
@@ -90,6 +90,11 @@ impl Documents {
             expired_removed_at,
             clock,
         }
+    }
+
+    /// The endpoints whose documents are stored.
+    pub fn endpoints(&self) -> EndpointTable {
+        self.retention.load().endpoints.clone()
     }
 
     /// The retention of documents.

@@ -123,8 +123,9 @@ impl DiskMirror {
     }
 
     fn read(&self, disk: &MirrorWorker, record: &MirrorRecord) -> Option<RestoredDocument> {
-        let license = &self.documents.retention().license;
-        match mirror_record::read(record, &disk.backend, license, self.clock.now()) {
+        let retention = self.documents.retention();
+        let (license, endpoints) = (&retention.license, &retention.endpoints);
+        match mirror_record::read(record, &disk.backend, license, endpoints, self.clock.now()) {
             Ok(restored) => Some(restored),
             Err(reason) => {
                 tracing::debug!(name = record.name, %reason, "removing an unusable record of the disk mirror");

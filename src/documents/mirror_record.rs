@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::cache::{BadContent, Document, DocumentContent, EnvelopeFields, StoredDocument, Validators};
 use scoregate_base::clock::{Mono, Now, Wall};
 use scoregate_base::keys::Rights;
-use scoregate_base::routes::DocumentKey;
+use scoregate_base::routes::{DocumentKey, EndpointTable};
 use scoregate_store::MirrorRecord;
 
 /// The header. Instants are milliseconds of wall time.
@@ -92,9 +92,10 @@ pub(super) fn read(
     record: &MirrorRecord,
     backend: &str,
     license: &str,
+    endpoints: &EndpointTable,
     now: Now,
 ) -> Result<RestoredDocument, UnusableRecord> {
-    let key = DocumentKey::at(&record.name).ok_or(UnusableRecord::Name)?;
+    let key = DocumentKey::at(&record.name, endpoints).ok_or(UnusableRecord::Name)?;
     let writing: RecordLabel = serde_json::from_str(&record.label)?;
     if writing.backend != backend {
         return Err(UnusableRecord::Backend);
@@ -162,7 +163,7 @@ mod tests {
         let refreshed = Mono::from_nanos(before.mono.nanos() - 1_000_000_000);
         let record = write(&key(), &stored, refreshed, "b", before);
         assert_eq!(record.name, "/api/v1/models/atlas");
-        let opened = read(&record, "b", "Cite us.", after).unwrap();
+        let opened = read(&record, "b", "Cite us.", &EndpointTable::default(), after).unwrap();
         assert_eq!(opened.key, key());
         for rights in [Rights::Free, Rights::paid()] {
             let (old, new) = (stored.document.form(rights), opened.stored.document.form(rights));
@@ -184,7 +185,7 @@ mod tests {
         let record =
             write(&key(), &stored(&key(), at(86_400, 50_000)), Mono::default(), "b", at(86_400, 50_000));
         let now = at(0, 50_000);
-        let opened = read(&record, "b", "", now).unwrap();
+        let opened = read(&record, "b", "", &EndpointTable::default(), now).unwrap();
         assert_eq!((opened.stored.due.since(now.mono), opened.stored.confirmed), (HOUR, now.mono));
     }
 
@@ -192,9 +193,9 @@ mod tests {
     fn an_invalid_record_is_unusable() {
         let good = || write(&key(), &stored(&key(), at(0, 50_000)), Mono::default(), "b", at(0, 50_000));
         let refused = |record: MirrorRecord, backend: &str| {
-            read(&record, backend, "", at(0, 50_000)).unwrap_err().to_string()
+            read(&record, backend, "", &EndpointTable::default(), at(0, 50_000)).unwrap_err().to_string()
         };
-        assert!(read(&good(), "b", "", at(0, 50_000)).is_ok());
+        assert!(read(&good(), "b", "", &EndpointTable::default(), at(0, 50_000)).is_ok());
         assert!(refused(good(), "c").contains("another backend"));
         for name in ["", "/api/v1/models", "/api/v1/models/..", "/api/v1/drift/%41"] {
             assert!(
@@ -211,7 +212,14 @@ mod tests {
         }
         for content in ["", "[", r#"[{"a":1,"a":2}]"#] {
             assert!(
-                read(&MirrorRecord { content: content.into(), ..good() }, "b", "", at(0, 50_000)).is_err(),
+                read(
+                    &MirrorRecord { content: content.into(), ..good() },
+                    "b",
+                    "",
+                    &EndpointTable::default(),
+                    at(0, 50_000)
+                )
+                .is_err(),
                 "{content}"
             );
         }

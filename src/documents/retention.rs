@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::cache::freshness::{FreshnessDates, KnownRefresh, dates};
 use crate::cache::{StaleWindows, StoredDocument};
 use scoregate_base::clock::{Mono, Wall};
-use scoregate_base::routes::{DocumentKey, Route};
+use scoregate_base::routes::{DocumentKey, EndpointTable, Route};
 
 /// The retention of documents.
 #[derive(Clone, Debug)]
@@ -23,6 +23,8 @@ pub struct Retention {
     pub probing: bool,
     /// Whether it polls although no document is in use, so that it is always known whether the data is stale.
     pub polls_when_idle: bool,
+    /// The endpoints whose documents are stored.
+    pub endpoints: EndpointTable,
     /// The attribution notice in every document.
     pub license: String,
 }

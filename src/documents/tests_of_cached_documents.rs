@@ -3,6 +3,7 @@
 use super::*;
 use crate::cache::{DocumentContent, EnvelopeFields, StaleWindows, Validators};
 use crate::documents::Lifetime;
+use scoregate_base::routes::EndpointTable;
 
 const HOUR: Duration = Duration::from_hours(1);
 
@@ -11,6 +12,7 @@ fn outdated_document(clock: &Clock) -> (Documents, DocumentKey) {
     let retention = Retention {
         lifetime: Lifetime { windows, ttl: None },
         by_endpoint: Vec::new(),
+        endpoints: EndpointTable::default(),
         cadence: HOUR,
         fetch_timeout: HOUR,
         probing: true,

@@ -10,7 +10,7 @@ use crate::cache;
 use crate::documents::{FetchPriority, FoundDocument};
 use scoregate_base::clock::Now;
 use scoregate_base::keys::{KeyForm, Rights};
-use scoregate_base::routes::DocumentKey;
+use scoregate_base::routes::{DocumentKey, EndpointTable};
 
 use super::Gateway;
 use super::admit::{Admission, admit};
@@ -32,7 +32,7 @@ fn parsed(head: &Parts) -> Result<ParsedRequest<'_>, Refusal> {
 /// Resolves the requested document.
 pub fn document(head: &Parts, rights: Rights) -> Result<DocumentKey, Refusal> {
     let request = parsed(head)?;
-    let (endpoint, raw_id) = endpoint(&request)?;
+    let (endpoint, raw_id) = endpoint(&request, &EndpointTable::default())?;
     resolve(&request, endpoint, raw_id, rights, &KeyForm::new("sg_live", false)).map(|target| target.key)
 }
 
@@ -72,7 +72,7 @@ impl<'r> CacheHit<'r> {
             &request.credentials,
         );
         let caller = authenticate(&request, &gateway.form, &gateway.key_directory, now)?;
-        let (found, raw_id) = endpoint(&request)?;
+        let (found, raw_id) = endpoint(&request, &gateway.endpoints)?;
         let target = resolve(&request, found, raw_id, caller.rights, &gateway.form)?;
         let served = fetch(&gateway.engine, &target, None, FetchPriority::BACKGROUND, now).await?;
         exchange.caller = Some(caller.clone());
@@ -91,7 +91,7 @@ impl<'r> CacheHit<'r> {
 
     /// Resolves the document.
     pub fn resolve(&self) -> bool {
-        let found = endpoint(&self.request);
+        let found = endpoint(&self.request, &self.gateway.endpoints);
         found.is_ok_and(|(endpoint, raw_id)| {
             resolve(&self.request, endpoint, raw_id, self.caller.rights, &self.gateway.form).is_ok()
         })

@@ -125,6 +125,7 @@ mod tests {
     use super::*;
     use futures_util::FutureExt as _;
     use scoregate_base::clock::{ManualClock, Wall};
+    use scoregate_base::routes::EndpointTable;
     use scoregate_observe::telemetry::metrics::MetricsRegistry;
 
     const QUEUE_TIMEOUT: Duration = Duration::from_millis(10);
@@ -139,7 +140,7 @@ mod tests {
     impl Scene {
         fn of(cached: usize, waiting: usize, queue: usize) -> Self {
             let registry = MetricsRegistry::default();
-            let instruments = Arc::new(Instruments::new(&registry, &[]));
+            let instruments = Arc::new(Instruments::new(&registry, &[], &EndpointTable::default()));
             let config = ConcurrencyConfig { cached, waiting, queue, queue_timeout: QUEUE_TIMEOUT };
             let (clock, hand) = Clock::manual(Wall::from_seconds(0));
             Self { limit: ConcurrencyLimit::new(config, instruments), registry, clock, hand }

@@ -166,7 +166,7 @@ impl Gateway {
                 return Ok(None);
             }
         } else {
-            let (endpoint, raw_id) = resolve::endpoint(parsed)?;
+            let (endpoint, raw_id) = resolve::endpoint(parsed, &self.endpoints)?;
             x.subject = RequestSubject::Endpoint(endpoint.route);
             if endpoint.route == Route::Me {
                 return self.me(parsed, caller, x.peer, x.started).map(Some);

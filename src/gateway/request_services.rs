@@ -11,6 +11,7 @@ use crate::status::StatusPublisher;
 use scoregate_base::address::Proxies;
 use scoregate_base::clock::Clock;
 use scoregate_base::keys::KeyForm;
+use scoregate_base::routes::EndpointTable;
 
 use super::concurrency_limit::ConcurrencyLimit;
 use super::guard::AddressGuard;
@@ -31,6 +32,8 @@ pub struct Gateway {
     pub leases: Arc<Leases>,
     /// Cached documents and fetches.
     pub engine: DocumentEngine,
+    /// The endpoints of the API.
+    pub endpoints: EndpointTable,
     /// Public pages; no key required.
     pub pages: Pages,
     /// The status page, if it is served.

@@ -5,7 +5,7 @@ use http::header::{ACCEPT_ENCODING, IF_NONE_MATCH};
 
 use crate::cache::{ContentCoding, negotiate};
 use scoregate_base::keys::{KeyForm, Rights};
-use scoregate_base::routes::{DocumentKey, Endpoint, ModelId, Period, decode_query, find};
+use scoregate_base::routes::{DocumentKey, Endpoint, EndpointTable, ModelId, Period, decode_query};
 
 use super::parse::ParsedRequest;
 use super::refusal::Refusal;
@@ -40,8 +40,9 @@ impl ResolvedTarget {
 /// Finds the endpoint of a path.
 pub(super) fn endpoint<'r>(
     request: &ParsedRequest<'r>,
+    endpoints: &EndpointTable,
 ) -> Result<(&'static Endpoint, Option<&'r str>), Refusal> {
-    find(request.path).map(|found| (found.endpoint, found.raw_id)).ok_or(Refusal::NotFound)
+    endpoints.find(request.path).map(|found| (found.endpoint, found.raw_id)).ok_or(Refusal::NotFound)
 }
 
 /// Finds the document of a request to an endpoint.

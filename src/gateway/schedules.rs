@@ -19,7 +19,7 @@ use crate::instruments::Instruments;
 use scoregate_base::clock::{Clock, Day, ManualClock, Wall};
 use scoregate_base::keys::{ApplicationId, Digest, standard_tiers};
 use scoregate_base::limits::{DayTotals, NodeTotals};
-use scoregate_base::routes::Route;
+use scoregate_base::routes::{EndpointTable, Route};
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 use scoregate_store::{
     Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport, OwnLimits, ReportOutcome, StoreError,
@@ -37,7 +37,7 @@ const KEY: &str = "a key";
 
 static INSTRUMENTS: LazyLock<Arc<Instruments>> = LazyLock::new(|| {
     let tiers: Vec<String> = standard_tiers().into_iter().map(|tier| tier.name).collect();
-    Arc::new(Instruments::new(&MetricsRegistry::default(), &tiers))
+    Arc::new(Instruments::new(&MetricsRegistry::default(), &tiers, &EndpointTable::default()))
 });
 
 /// A ledger for one application.

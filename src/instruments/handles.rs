@@ -9,6 +9,7 @@ use crate::upstream::{BreakerState, ProtectionStatus};
 use scoregate_base::clock::Clock;
 use scoregate_base::keys::TierIndex;
 use scoregate_base::limits::LimitRule;
+use scoregate_base::routes::EndpointTable;
 use scoregate_base::routes::codes::ErrorCode;
 use scoregate_observe::telemetry::metrics::{CounterMatrix, FixedLabel as _, MetricFamily, MetricsRegistry};
 
@@ -93,12 +94,12 @@ pub(crate) struct RequestObservation {
 
 impl Instruments {
     /// Creates all handles. `tiers` are the names of the configured tiers, in their order.
-    pub fn new(registry: &MetricsRegistry, tiers: &[String]) -> Self {
-        let (subjects, classes) = (RequestSubject::words(), StatusClass::words());
+    pub fn new(registry: &MetricsRegistry, tiers: &[String], endpoints: &EndpointTable) -> Self {
+        let (subjects, classes) = (RequestSubject::words(endpoints), StatusClass::words());
         let tiers: Vec<String> = ["none".into()].into_iter().chain(tiers.iter().cloned()).collect();
         Self {
             requests: registry.counter_matrix("scoregate_requests_total", &subjects, &classes),
-            durations: registry.histograms("scoregate_request_duration_seconds"),
+            durations: registry.histograms_of("scoregate_request_duration_seconds", &subjects),
             tier_requests: registry.counter_matrix("scoregate_tier_requests_total", &tiers, &classes),
             refusals: registry.counters("scoregate_refusals_total"),
             limited: registry.counter_matrix("scoregate_limited_total", &LimitRule::words(), &tiers),
@@ -367,7 +368,8 @@ mod tests {
     fn all_instruments_are_declared() {
         let tiers = ["free", "pro", "developer", "teams", "enterprise"].map(String::from);
         let registry = MetricsRegistry::default();
-        let instruments = Instruments::new(&registry, &tiers).with_addresses(&registry, &["a:80".into()]);
+        let instruments = Instruments::new(&registry, &tiers, &EndpointTable::default())
+            .with_addresses(&registry, &["a:80".into()]);
         instruments.units(UnitUse::Leased, 3);
     }
 }

@@ -3,8 +3,8 @@
 use http::StatusCode;
 
 use scoregate_base::keys::TierIndex;
-use scoregate_base::routes::{ENDPOINTS, Route};
-use scoregate_observe::telemetry::metrics::{FixedLabel, MetricLabel, metric_label};
+use scoregate_base::routes::{EndpointTable, Route};
+use scoregate_observe::telemetry::metrics::{MetricLabel, metric_label};
 
 /// The endpoint label of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +52,14 @@ impl StatusClass {
 }
 
 impl RequestSubject {
+    const OTHERS: [Self; 3] = [Self::Page, Self::Options, Self::Nothing];
+
+    /// The label values with these endpoints, in the order of their indexes.
+    pub(super) fn words(endpoints: &EndpointTable) -> Vec<String> {
+        let all = endpoints.iter().map(|endpoint| Self::Endpoint(endpoint.route));
+        Self::OTHERS.into_iter().chain(all).map(|subject| subject.as_str().to_owned()).collect()
+    }
+
     /// The endpoint, if there is one.
     pub(crate) const fn endpoint(self) -> Option<Route> {
         match self {
@@ -75,24 +83,12 @@ impl MetricLabel for RequestSubject {
     const NAME: &'static str = "endpoint";
     fn index(self) -> usize {
         match self {
-            Self::Endpoint(route) => route_index(route),
-            Self::Page => ENDPOINTS.len(),
-            Self::Options => ENDPOINTS.len() + 1,
-            Self::Nothing => ENDPOINTS.len() + 2,
+            Self::Page => 0,
+            Self::Options => 1,
+            Self::Nothing => 2,
+            Self::Endpoint(route) => route.index() + Self::OTHERS.len(),
         }
     }
-}
-
-impl FixedLabel for RequestSubject {
-    fn words() -> Vec<String> {
-        let endpoints = ENDPOINTS.iter().map(|endpoint| Self::Endpoint(endpoint.route));
-        let all = endpoints.chain([Self::Page, Self::Options, Self::Nothing]);
-        all.map(|subject| subject.as_str().to_owned()).collect()
-    }
-}
-
-fn route_index(route: Route) -> usize {
-    route as usize
 }
 
 impl MetricLabel for TierLabel {
@@ -115,9 +111,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn route_index_is_its_position_in_the_table() {
-        for (index, endpoint) in ENDPOINTS.iter().enumerate() {
-            assert_eq!(route_index(endpoint.route), index);
+    fn the_index_of_a_subject_is_the_position_of_its_word() {
+        let endpoints = EndpointTable::default();
+        let words = RequestSubject::words(&endpoints);
+        let all = endpoints.iter().map(|endpoint| RequestSubject::Endpoint(endpoint.route));
+        for subject in RequestSubject::OTHERS.into_iter().chain(all) {
+            assert_eq!(words[subject.index()], subject.as_str());
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The values on the pages besides the tables.
 
 use scoregate_base::keys::{Tier, standard_tiers};
-use scoregate_base::routes::{API_BASE, Endpoint, Param, PublishedField, SourceDescription};
+use scoregate_base::routes::{API_BASE, Endpoint, EndpointTable, Param, PublishedField, SourceDescription};
 
 use super::sample::SampleAnswer;
 use super::site_links::SiteLinks;
@@ -29,6 +29,8 @@ pub struct PagesConfig {
     pub example_model: Option<String>,
     /// Refusals per minute allowed by the guard.
     pub guard_per_minute: u32,
+    /// The endpoints of the API.
+    pub endpoints: EndpointTable,
     /// Documented properties of a mapped data source.
     pub source: SourceDescription,
     /// Whether the service has a status page.
@@ -53,6 +55,7 @@ impl Default for PagesConfig {
             key_prefix: "sg_live".into(),
             example_model: None,
             guard_per_minute: 60,
+            endpoints: EndpointTable::default(),
             source: SourceDescription::default(),
             status_page: false,
             sign_up: false,

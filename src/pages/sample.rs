@@ -164,7 +164,8 @@ impl Serialize for SampleItem<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         for field in self.fields.iter().filter(|field| self.shows(field)) {
-            match sample_value(&format!("{}.{}", self.endpoint, field.name)) {
+            let of_this_api = || sample_value(&format!("{}.{}", self.endpoint, field.name));
+            match field.example.or_else(of_this_api) {
                 Some("null") if field.presence == Presence::IfKnown => {}
                 Some(json) => {
                     let value: &RawValue = serde_json::from_str(json).map_err(serde::ser::Error::custom)?;

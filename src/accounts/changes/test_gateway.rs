@@ -10,6 +10,7 @@ use crate::accounts::terms::TermsByTier;
 use crate::instruments::Instruments;
 use scoregate_base::clock::{Clock, ManualClock, Wall};
 use scoregate_base::keys::{KeyForm, standard_tiers};
+use scoregate_base::routes::EndpointTable;
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 use scoregate_store::{Embedded, LocalCopy};
 
@@ -51,7 +52,7 @@ pub(super) fn registrar(store: &Arc<Embedded>, changes: &Arc<KeyChanges>) -> Reg
 }
 
 fn instruments() -> Arc<Instruments> {
-    Arc::new(Instruments::new(&MetricsRegistry::default(), &[]))
+    Arc::new(Instruments::new(&MetricsRegistry::default(), &[], &EndpointTable::default()))
 }
 
 impl ChangingGateway {

@@ -184,6 +184,7 @@ mod tests {
     use crate::accounts::sample::stored;
     use scoregate_base::clock::{Day, Wall};
     use scoregate_base::keys::{ApplicationId, Digest, standard_tiers};
+    use scoregate_base::routes::EndpointTable;
     use scoregate_observe::telemetry::metrics::MetricsRegistry;
     use scoregate_store::{LedgerExchangeReply, StoreError, StoreFuture, StoredApplication};
 
@@ -222,7 +223,8 @@ mod tests {
             state.set_day(leased);
         }
         let ledger = Arc::new(UnreachableLedger::default());
-        let instruments = Arc::new(Instruments::new(&MetricsRegistry::default(), &[]));
+        let instruments =
+            Arc::new(Instruments::new(&MetricsRegistry::default(), &[], &EndpointTable::default()));
         let leases =
             Leases::new(Arc::clone(&ledger) as Arc<dyn Ledger>, 7, Box::new(drop), clock, instruments);
         leases.drain(&directory).await;

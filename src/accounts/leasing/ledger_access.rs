@@ -84,6 +84,7 @@ mod tests {
     use crate::accounts::{Leases, LedgerCalls, LedgerUpkeep};
     use scoregate_base::clock::{Clock, Day, Wall};
     use scoregate_base::keys::ApplicationId;
+    use scoregate_base::routes::EndpointTable;
     use scoregate_observe::telemetry::metrics::MetricsRegistry;
     use scoregate_store::{LedgerExchange, LedgerExchangeReply, StoreError, StoreFuture};
 
@@ -122,7 +123,7 @@ mod tests {
             7,
             Box::new(|_| ()),
             Clock::manual(Wall::from_seconds(0)).0,
-            Arc::new(Instruments::new(&MetricsRegistry::default(), &[])),
+            Arc::new(Instruments::new(&MetricsRegistry::default(), &[], &EndpointTable::default())),
         );
         let leases = Leases::of(calls.shared(NonZeroU32::new(2).unwrap(), Duration::from_secs(2)));
         let upkeep = LedgerUpkeep::new(&leases);

@@ -4,22 +4,21 @@ use std::time::Duration;
 
 use crate::cache::StaleWindows;
 use crate::documents::{Lifetime, Retention};
-use scoregate_base::routes::{ENDPOINTS, Endpoint};
+use scoregate_base::routes::{Endpoint, EndpointTable};
 
 use super::super::ValueKind;
 use super::super::config_reader::ConfigReader;
 use super::super::words::duration;
 
-pub(in super::super) fn retention(reading: &mut ConfigReader<'_>) -> Retention {
+pub(in super::super) fn retention(reading: &mut ConfigReader<'_>, endpoints: &EndpointTable) -> Retention {
     let windows = StaleWindows {
         while_revalidate: reading.duration("freshness.stale_while_revalidate"),
         if_error: reading.duration("freshness.stale_if_error"),
     };
     windows_in_order(reading, "freshness", windows);
     let lifetime = Lifetime { windows, ttl: None };
-    let stored = ENDPOINTS.iter().filter(|endpoint| endpoint.stored);
     let written = reading.written();
-    let own = stored.filter(|endpoint| written.is_set(&table_of(endpoint)));
+    let own = endpoints.stored().filter(|endpoint| written.is_set(&table_of(endpoint)));
     Retention {
         lifetime,
         by_endpoint: own.map(|endpoint| (endpoint.route, lifetime_of(reading, endpoint, lifetime))).collect(),
@@ -27,6 +26,7 @@ pub(in super::super) fn retention(reading: &mut ConfigReader<'_>) -> Retention {
         fetch_timeout: reading.duration("freshness.max_wait"),
         probing: reading.flag("freshness.probe"),
         polls_when_idle: reading.flag("site.status_page"),
+        endpoints: endpoints.clone(),
         license: reading.text("service.license"),
     }
 }

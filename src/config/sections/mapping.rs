@@ -9,7 +9,7 @@ use crate::cache::PAID_FIELD;
 use crate::upstream::{
     DataShape, EndpointMapping, IdPattern, ItemMapping, JsonPointer, Mapping, NotFound, PathTemplate,
 };
-use scoregate_base::routes::{ENDPOINTS, Endpoint, Param, Route};
+use scoregate_base::routes::{Endpoint, EndpointTable, Param, Route};
 
 use super::super::config_reader::ConfigReader;
 use super::super::renamed::new_path;
@@ -23,10 +23,10 @@ const OF_THE_BACKEND: [&str; 4] = ["path", "data", "shape", "key_as"];
 const SHAPES: [&str; 3] = ["array", "object", "map"];
 
 /// Reads all mapping tables.
-pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> Mapping {
-    unknown_mappings(reading);
+pub(in super::super) fn read(reading: &mut ConfigReader<'_>, endpoints: &EndpointTable) -> Mapping {
+    unknown_mappings(reading, endpoints);
     let mut mapping = Mapping::default();
-    for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.stored) {
+    for endpoint in endpoints.stored() {
         mapping.endpoints.insert(endpoint.route, MappingTable { reading, endpoint }.read());
     }
     let path = "mapping.models.complete";
@@ -39,11 +39,11 @@ pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> Mapping {
     mapping
 }
 
-fn unknown_mappings(reading: &mut ConfigReader<'_>) {
+fn unknown_mappings(reading: &mut ConfigReader<'_>, endpoints: &EndpointTable) {
     for (path, value) in &reading.written().values {
         let Some(below) = path.strip_prefix("mapping.") else { continue };
         let (name, field) = below.split_once('.').unwrap_or((below, ""));
-        let known = ENDPOINTS.iter().filter(|endpoint| endpoint.stored).map(|endpoint| endpoint.name);
+        let known = endpoints.stored().map(|endpoint| endpoint.name);
         if !known.clone().any(|known| known == name) {
             let known: Vec<&str> = known.collect();
             let remedy = format!("there is no such endpoint; write one of {}", known.join(", "));
@@ -178,15 +178,17 @@ impl<'w> MappingTable<'_, 'w> {
                 ),
             );
         }
+        let unmapped = ItemMapping::default();
+        let fields = mapped.fields.as_ref().unwrap_or(&unmapped);
+        let configured = mapping_fields::paid_sources(self.endpoint, fields);
         let is_paid = |pointer: &JsonPointer| {
-            std::iter::once(PAID_FIELD).chain(source).any(|name| pointer.passes(name))
+            [PAID_FIELD].into_iter().chain(source).chain(configured.clone()).any(|name| pointer.passes(name))
         };
+        let hidden = if configured.is_empty() { format!("`{PAID_FIELD}`") } else { configured.join(" and ") };
         for (field, pointer) in [("data", mapped.data.as_ref()), ("timestamp", Some(&mapped.timestamp))] {
             if pointer.is_some_and(is_paid) {
-                self.problem(
-                    field,
-                    format!("point outside the value of `{PAID_FIELD}`: only paid callers may see it"),
-                );
+                let remedy = format!("point outside the value of {hidden}: only paid callers may see it");
+                self.problem(field, remedy);
             }
         }
     }
@@ -347,7 +349,7 @@ mod tests {
         for field in FIELDS {
             assert!(sample.contains(&format!("# {field} = ")), "{field}");
         }
-        for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.stored) {
+        for endpoint in EndpointTable::default().stored() {
             assert!(sample.contains(endpoint.name), "{}", endpoint.name);
         }
     }

@@ -27,13 +27,32 @@ pub(in super::super) fn read(endpoint: &'static Endpoint, table: &Table) -> (Ite
             Err(remedy) => problems.push(FieldProblem { name: name.clone(), remedy }),
         }
     }
-    let has_paid_field = endpoint.item.iter().any(|field| field.paid_only);
+    let has_paid_field = endpoint.has_paid_field() && !endpoint.route.is_configured();
     let mapping = ItemMapping::new(fields, dropped, has_paid_field).unwrap_or_else(|bad| {
         let bad = bad.into_iter();
         problems.extend(bad.map(|(name, bad)| FieldProblem { name, remedy: bad.to_string() }));
         ItemMapping::default()
     });
+    problems.extend(revealing(endpoint, &mapping));
     (mapping, problems)
+}
+
+/// Fields of a configured endpoint that would show Free callers the value of a field for paid callers only.
+fn revealing(endpoint: &'static Endpoint, mapping: &ItemMapping) -> Vec<FieldProblem> {
+    let sources = paid_sources(endpoint, mapping);
+    let free = endpoint.item.iter().filter(|field| endpoint.route.is_configured() && !field.paid_only);
+    let reveals = |name: &&str| mapping.source_of(name).is_some_and(|source| sources.contains(&source));
+    let problem = |name: &str| FieldProblem {
+        name: name.to_owned(),
+        remedy: "map another field: only paid callers may see the value of this one".to_owned(),
+    };
+    free.map(|field| field.name).filter(reveals).map(problem).collect()
+}
+
+/// The backend's names of the fields that only paid callers of a configured endpoint see.
+pub(super) fn paid_sources<'m>(endpoint: &'static Endpoint, mapping: &'m ItemMapping) -> Vec<&'m str> {
+    let paid = endpoint.item.iter().filter(|field| endpoint.route.is_configured() && field.paid_only);
+    paid.filter_map(|field| mapping.source_of(field.name)).collect()
 }
 
 /// One field; `None` if it is dropped.

@@ -3,6 +3,8 @@
 pub(super) mod admin;
 pub(super) mod cors;
 pub(super) mod deprecation;
+mod endpoint_fields;
+pub(super) mod endpoints;
 pub(super) mod freshness;
 pub(super) mod mail;
 pub(super) mod mapping;

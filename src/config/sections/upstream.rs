@@ -11,6 +11,7 @@ use crate::upstream::{
     HttpAddresses, HttpConfig, MoreAddress, TlsVersion,
 };
 use scoregate_base::clock::Clock;
+use scoregate_base::routes::EndpointTable;
 
 use super::super::config_reader::ConfigReader;
 use super::super::{ConfigProblem, ConfigProblems, UpstreamConfig};
@@ -41,8 +42,8 @@ const MIN_VERSION: &str = "upstream.min_tls_version";
 /// Settings that have no effect without TLS.
 const TLS: [&str; 5] = ["upstream.ca_file", CERTIFICATE, KEY, SERVER_NAME, MIN_VERSION];
 
-pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> UpstreamConfig {
-    let mapping = mapping::read(reading);
+pub(in super::super) fn read(reading: &mut ConfigReader<'_>, endpoints: &EndpointTable) -> UpstreamConfig {
+    let mapping = mapping::read(reading, endpoints);
     if reading.maybe("upstream").is_some() {
         if reading.written().values.keys().any(|path| path.starts_with("upstream.")) {
             reading

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::pages::{ACCOUNT_SIGN_IN, PagesConfig, sample};
-use scoregate_base::routes::{API_BASE, AllowedValues, ENDPOINTS, Endpoint, Limit, Param, SortBy};
+use scoregate_base::routes::{API_BASE, AllowedValues, Endpoint, Limit, Param, SortBy};
 
 use super::reference;
 
@@ -44,7 +44,7 @@ struct OperationParameter<'c> {
 /// The data as JSON for an element `script`, which ends at the next `</script`.
 pub(super) fn data(config: &PagesConfig) -> String {
     let default_limit = Limit::DEFAULT.get().to_string();
-    let operations = ENDPOINTS.iter().map(|row| operation(row, config, &default_limit)).collect();
+    let operations = config.endpoints.iter().map(|row| operation(row, config, &default_limit)).collect();
     let data = TryItData {
         base: API_BASE,
         address: config.base_url.is_some().then(|| config.base()),
@@ -86,6 +86,7 @@ fn parameter<'c>(param: Param, config: &'c PagesConfig, default_limit: &'c str) 
 
 #[cfg(test)]
 mod tests {
+    use scoregate_base::routes::ENDPOINTS;
     use serde_json::{Value, json};
 
     use super::*;

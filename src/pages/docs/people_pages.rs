@@ -1,8 +1,8 @@
 //! The landing page and the docs page.
 
 use scoregate_base::keys::Tier;
+use scoregate_base::routes::Route;
 use scoregate_base::routes::prices::PRICES;
-use scoregate_base::routes::{ENDPOINTS, Route};
 
 use super::super::colour::CodeLanguage;
 use super::super::content_policy::AllowedContent;
@@ -141,17 +141,17 @@ fn section(config: &PagesConfig, name: &str) -> Option<String> {
         "terms" => terms(config),
         "full_terms" => linked("The complete text: ", config.links.terms_url.as_deref(), "terms of service"),
         "model_note" => model_note(config).to_owned(),
-        "endpoint_links" => reference::links(),
+        "endpoint_links" => reference::links(config),
         "error_links" => errors::links(),
         "quick_start" => quick_start(config),
         "recipes" => recipes(config),
         "envelope_fields" => reference::envelope(),
-        "endpoint_table" => reference::overview(),
+        "endpoint_table" => reference::overview(config),
         "endpoints" => {
             let (base, model) = (address(config), model(config));
-            ENDPOINTS.iter().map(|row| reference::endpoint(row, config, &base, model)).collect()
+            config.endpoints.iter().map(|row| reference::endpoint(row, config, &base, model)).collect()
         }
-        "parameters" => reference::parameters(),
+        "parameters" => reference::parameters(config),
         "error_example" => code_block("An error", CodeLanguage::Json, &errors::example(config)),
         "error_fields" => errors::fields(),
         "errors" => errors::all(config.sign_up),

@@ -4,9 +4,7 @@ use crate::pages::PagesConfig;
 use scoregate_base::routes::bodies::ENVELOPE;
 use scoregate_base::routes::headers::HEADERS;
 use scoregate_base::routes::shapes::{FieldShape, ItemField, Presence};
-use scoregate_base::routes::{
-    AllowedValues, ENDPOINTS, Endpoint, Param, Period, PublishedField, PublishedKind, SortBy,
-};
+use scoregate_base::routes::{AllowedValues, Endpoint, Param, Period, PublishedField, PublishedKind, SortBy};
 
 use super::super::colour::CodeLanguage;
 use super::super::html::{code, code_block, escape, prose, push, stacking_table};
@@ -18,10 +16,10 @@ const OF_THE_SOURCE: &str = "<p>Items have the fields of the data source. Any li
 const FIELD_HEADS: [&str; 3] = ["Field", "Type", "Meaning"];
 
 /// Links to all endpoints, for the navigation.
-pub(super) fn links() -> String {
+pub(super) fn links(config: &PagesConfig) -> String {
     let link =
         |row: &Endpoint| format!("<li><a href=\"#{}\">{}</a></li>\n", anchor(row), escape(&short_path(row)));
-    ENDPOINTS.iter().map(link).collect()
+    config.endpoints.iter().map(link).collect()
 }
 
 fn anchor(row: &Endpoint) -> String {
@@ -33,8 +31,8 @@ fn short_path(row: &Endpoint) -> String {
 }
 
 /// The table of endpoints.
-pub(super) fn overview() -> String {
-    let rows = ENDPOINTS.iter().map(|row| {
+pub(super) fn overview(config: &PagesConfig) -> String {
+    let rows = config.endpoints.iter().map(|row| {
         let link = format!("<a href=\"#{}\">{}</a>", anchor(row), code(&short_path(row)));
         vec![link, parameter_words(row), prose(row.summary)]
     });
@@ -145,13 +143,11 @@ fn allowed(param: Param) -> String {
 }
 
 /// The table of parameters.
-pub(super) fn parameters() -> String {
+pub(super) fn parameters(config: &PagesConfig) -> String {
     let rows = Param::ALL.map(|param| {
-        let of: Vec<_> = ENDPOINTS.iter().filter(|row| taken(row).any(|taken| taken == param)).collect();
-        let of: Vec<_> = of
-            .into_iter()
-            .map(|row| format!("<a href=\"#{}\">{}</a>", anchor(row), code(&short_path(row))))
-            .collect();
+        let of = config.endpoints.iter().filter(|row| taken(row).any(|taken| taken == param));
+        let of: Vec<_> =
+            of.map(|row| format!("<a href=\"#{}\">{}</a>", anchor(row), code(&short_path(row)))).collect();
         vec![code(param.name()), allowed(param), prose(param.meaning()), of.join(", ")]
     });
     stacking_table("Parameters", &["Parameter", "Values", "Meaning", "Endpoints"], rows)

@@ -227,7 +227,6 @@ fn text_from_the_settings_is_escaped() {
         license: evil.into(),
         version: evil.into(),
         base_url: Some(evil.into()),
-        local_url: None,
         key_prefix: evil.into(),
         tiers: vec![Tier {
             name: evil.into(),
@@ -253,6 +252,7 @@ fn text_from_the_settings_is_escaped() {
             security_contact: Some(evil.into()),
             security_policy_url: Some(evil.into()),
         },
+        ..PagesConfig::default()
     };
     for html in [page(&config), landing(&config)] {
         assert!(!html.contains("<script>\"") && !html.contains("\"'&{{"));

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use scoregate_base::routes::{API_BASE, ENDPOINTS, Endpoint};
+use scoregate_base::routes::{API_BASE, Endpoint};
 
 use super::super::discovery::{API_CATALOG, SECURITY_TXT};
 use super::super::status::FEED;
@@ -28,7 +28,8 @@ struct OpenApiDocument {
 /// The description as text.
 pub(in super::super) fn document(config: &PagesConfig) -> String {
     let mut responses = NamedResponses::default();
-    let paths = ENDPOINTS
+    let paths = config
+        .endpoints
         .iter()
         .map(|endpoint| (path(endpoint), operations(endpoint, config, &mut responses)))
         .collect();
@@ -38,14 +39,14 @@ pub(in super::super) fn document(config: &PagesConfig) -> String {
         external_docs: external_docs(config),
         servers: json!([{ "url": config.base() }]),
         security: json!([{ "bearer": [] }, { "header": [] }]),
-        tags: tags(),
+        tags: tags(config),
         paths,
         components: json!({
             "securitySchemes": security_schemes(),
             "parameters": parameters::all(),
             "headers": responses::headers(),
             "responses": responses.finish(),
-            "schemas": schemas::all(&ENDPOINTS, config),
+            "schemas": schemas::all(config),
         }),
     };
     sample::text_of(&document)
@@ -113,8 +114,8 @@ fn tag(endpoint: &Endpoint) -> &'static str {
     endpoint.segments.first().copied().unwrap_or_default()
 }
 
-fn tags() -> Value {
-    let mut tags: Vec<_> = ENDPOINTS.iter().map(tag).collect();
+fn tags(config: &PagesConfig) -> Value {
+    let mut tags: Vec<_> = config.endpoints.iter().map(tag).collect();
     tags.dedup();
     tags.into_iter().map(|tag| json!({ "name": tag })).collect()
 }

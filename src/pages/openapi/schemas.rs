@@ -12,9 +12,9 @@ use scoregate_base::routes::shapes::{FieldShape, ItemField};
 use scoregate_base::routes::{Endpoint, Param, Period, PublishedField, PublishedKind, SortBy};
 
 /// All schemas, by name.
-pub(super) fn all(endpoints: &'static [Endpoint], config: &PagesConfig) -> Map<String, Value> {
+pub(super) fn all(config: &PagesConfig) -> Map<String, Value> {
     let mut schemas = Map::new();
-    for endpoint in endpoints {
+    for endpoint in config.endpoints.iter() {
         schemas.insert(item_name(endpoint), item(endpoint, config.listed(endpoint)));
         schemas.insert(answer_name(endpoint), answer(endpoint, config));
     }
@@ -26,11 +26,20 @@ pub(super) fn all(endpoints: &'static [Endpoint], config: &PagesConfig) -> Map<S
 
 /// The schema name of an endpoint's response.
 pub(super) fn answer_name(endpoint: &Endpoint) -> String {
-    format!("{:?}Answer", endpoint.route)
+    format!("{}Answer", type_name(endpoint))
 }
 
 fn item_name(endpoint: &Endpoint) -> String {
-    format!("{:?}Item", endpoint.route)
+    format!("{}Item", type_name(endpoint))
+}
+
+/// The name of an endpoint as the name of a type: `ProviderReliability`.
+fn type_name(endpoint: &Endpoint) -> String {
+    let capitalized = |word: &str| {
+        let mut letters = word.chars();
+        letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect::<String>()
+    };
+    endpoint.name.split('_').map(capitalized).collect()
 }
 
 /// A reference to a component.

@@ -86,7 +86,8 @@ impl Mapping {
     pub fn description(&self) -> SourceDescription {
         let mut description = SourceDescription::default();
         for (route, mapped) in &self.endpoints {
-            if let Some(fields) = &mapped.fields {
+            // The definition of a configured endpoint describes its items, however they are mapped.
+            if let Some(fields) = mapped.fields.as_ref().filter(|_| !route.is_configured()) {
                 description.fields.insert(*route, fields.published());
             }
             let takes = route.endpoint().takes.iter().copied();

@@ -88,6 +88,14 @@ impl ItemMapping {
         self.fields.iter().map(|field| field.published.clone()).collect()
     }
 
+    /// The backend's name of a published field. `None` if the backend's value is not published.
+    pub fn source_of<'n>(&'n self, name: &'n str) -> Option<&'n str> {
+        match self.fields.iter().find(|field| field.published.name == name) {
+            Some(field) => field.reads_backend().then_some(&field.from),
+            None => Some(name),
+        }
+    }
+
     /// The backend's field that is published as the paid one, if that has another name there.
     pub fn paid_source(&self) -> Option<&str> {
         let paid = self.fields.iter().find(|field| field.published.name == PAID_FIELD)?;

@@ -5,8 +5,8 @@
 use http::{Request, Uri};
 use scoregate::gateway::cache_hit;
 use scoregate_base::keys::Rights;
-use scoregate_base::routes::DocumentKey;
 use scoregate_base::routes::codes::ErrorCode;
+use scoregate_base::routes::{DocumentKey, EndpointTable};
 
 /// The paths below `/api/v1` and the parameters of each.
 const ENDPOINTS: [(&[&str], &[&str]); 13] = [
@@ -38,7 +38,11 @@ pub fn check(bytes: &[u8]) {
             let shown = String::from_utf8_lossy(target);
             assert_eq!(found.clone().map(|key| key.address()), expected, "{shown}");
             if let (Ok(key), Ok(address)) = (found, expected) {
-                assert_eq!(DocumentKey::at(&address).as_ref(), Some(&key), "{shown}");
+                assert_eq!(
+                    DocumentKey::at(&address, &EndpointTable::default()).as_ref(),
+                    Some(&key),
+                    "{shown}"
+                );
                 selected.push((key, address));
             }
         }

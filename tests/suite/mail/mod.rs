@@ -16,6 +16,7 @@ use scoregate::mail::{
     SmtpTls,
 };
 use scoregate_base::clock::{Clock, ManualClock, Wall};
+use scoregate_base::routes::EndpointTable;
 use scoregate_base::secret::{Secret, SecretSetting};
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 use scoregate_store::{Embedded, MailBacklog, MailKind, MailQueue as _, NewMail, Store};
@@ -67,7 +68,7 @@ impl MailStation {
         let store = Arc::new(Embedded::open(directory.path()).unwrap());
         let (clock, manual_clock) = Clock::manual(Wall::parse_rfc3339(NOON).unwrap());
         let registry = MetricsRegistry::default();
-        let instruments = Arc::new(Instruments::new(&registry, &[]));
+        let instruments = Arc::new(Instruments::new(&registry, &[], &EndpointTable::default()));
         let from = SenderMailbox::parse("Example API <noreply@example.org>").unwrap();
         let config = MailConfig { from, delivery, timeout: TIMEOUT };
         let worker = worker(&store, &config, &clock, &instruments);

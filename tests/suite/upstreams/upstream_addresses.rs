@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use scoregate_base::routes::Selection;
+use scoregate_base::routes::{EndpointTable, Selection};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -52,7 +52,7 @@ async fn fetch(world: &World, customer: &Customer, limits: std::ops::Range<usize
 
 /// Refreshes these documents one after another.
 async fn refresh(world: &World, customer: &Customer, limits: std::ops::Range<usize>) {
-    let all = Selection::parse("all").unwrap();
+    let all = Selection::parse("all", &EndpointTable::default()).unwrap();
     world.running.gateway().engine.purge(&all, false).await;
     for limit in limits {
         fetch(world, customer, limit..limit + 1).await;

@@ -13,6 +13,8 @@ pub struct ItemField {
     pub paid_only: bool,
     /// Its meaning.
     pub meaning: &'static str,
+    /// Its value in examples, as JSON, if the description of a field has one.
+    pub example: Option<&'static str>,
 }
 
 /// When a field is present.
@@ -55,23 +57,40 @@ pub enum FieldShape {
 }
 
 pub(super) const fn field(name: &'static str, shape: FieldShape, meaning: &'static str) -> ItemField {
-    ItemField { name, shape, presence: Presence::Always, paid_only: false, meaning }
+    ItemField { name, shape, presence: Presence::Always, paid_only: false, meaning, example: None }
 }
 
 pub(super) const fn nullable(name: &'static str, shape: FieldShape, meaning: &'static str) -> ItemField {
-    ItemField { name, shape, presence: Presence::Nullable, paid_only: false, meaning }
+    ItemField { name, shape, presence: Presence::Nullable, paid_only: false, meaning, example: None }
 }
 
 pub(super) const fn maybe(name: &'static str, shape: FieldShape, meaning: &'static str) -> ItemField {
-    ItemField { name, shape, presence: Presence::IfKnown, paid_only: false, meaning }
+    ItemField { name, shape, presence: Presence::IfKnown, paid_only: false, meaning, example: None }
 }
 
 pub(super) const fn requested(name: &'static str, shape: FieldShape, meaning: &'static str) -> ItemField {
-    ItemField { name, shape, presence: Presence::IfRequested, paid_only: false, meaning }
+    ItemField { name, shape, presence: Presence::IfRequested, paid_only: false, meaning, example: None }
 }
 
 pub(super) const fn paid(name: &'static str, shape: FieldShape, meaning: &'static str) -> ItemField {
-    ItemField { name, shape, presence: Presence::IfKnown, paid_only: true, meaning }
+    ItemField { name, shape, presence: Presence::IfKnown, paid_only: true, meaning, example: None }
+}
+
+impl FieldShape {
+    /// The fields of its objects.
+    pub const fn fields(&self) -> &'static [ItemField] {
+        match self {
+            Self::Object(fields) | Self::Objects(fields) => fields,
+            Self::Text
+            | Self::Instant
+            | Self::Number
+            | Self::Score
+            | Self::Integer
+            | Self::Flag
+            | Self::Words(_)
+            | Self::Texts => &[],
+        }
+    }
 }
 
 impl Presence {

@@ -7,8 +7,9 @@ use std::fmt;
 
 use smallvec::SmallVec;
 
+use super::endpoint_table::EndpointTable;
 use super::params::{BadParam, Limit, Param, Period, Query, SortBy, decode_query, decode_segment};
-use super::table::{Route, find};
+use super::table::Route;
 
 /// A valid model id: `[A-Za-z0-9][A-Za-z0-9._:-]{0,127}`. Short ids need no allocation.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -118,11 +119,11 @@ impl DocumentKey {
         address
     }
 
-    /// The key of a path and query.
-    pub fn at(address: &str) -> Option<Self> {
+    /// The key of a path and query of this table.
+    pub fn at(address: &str, endpoints: &EndpointTable) -> Option<Self> {
         let (path, query) =
             address.split_once('?').map_or((address, None), |(path, query)| (path, Some(query)));
-        let found = find(path)?;
+        let found = endpoints.find(path)?;
         let id = found.raw_id.map(ModelId::from_path).transpose().ok()?;
         let query = decode_query(query, found.endpoint.takes).ok()?;
         let key = Self::new(found.endpoint.route, id, query, Period::Day);
@@ -235,7 +236,7 @@ mod tests {
         #[test]
         fn a_document_is_found_by_its_address(route in 0..13usize, id in "[a-zA-Z0-9][a-zA-Z0-9._:-]{0,20}", query in any_query()) {
             let key = DocumentKey::new(ENDPOINTS[route].route, ModelId::new(&id), query, Period::Month);
-            prop_assert_eq!(DocumentKey::at(&key.address()), Some(key));
+            prop_assert_eq!(DocumentKey::at(&key.address(), &EndpointTable::default()), Some(key));
         }
     }
 
@@ -250,7 +251,7 @@ mod tests {
             "/api/v1/index?period=7d",
             "/api/v1/drift/%41",
         ] {
-            assert_eq!(DocumentKey::at(address), None, "{address}");
+            assert_eq!(DocumentKey::at(address, &EndpointTable::default()), None, "{address}");
         }
     }
 

@@ -3,9 +3,10 @@
 //! Written as a request: `/api/v1/models/atlas/history?period=7d`. Omitted parts match everything, so
 //! `/api/v1/models/:id` selects the details of every model.
 
+use super::endpoint_table::EndpointTable;
 use super::key::{DocumentKey, ModelId};
 use super::params::{BadParam, Query, decode_query};
-use super::table::{Route, find};
+use super::table::Route;
 
 /// Selected documents.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +31,7 @@ pub struct BadSelection(String);
 
 impl Selection {
     /// Parses `all`, or the path of an endpoint, with or without model and parameters.
-    pub fn parse(text: &str) -> Result<Self, BadSelection> {
+    pub fn parse(text: &str, endpoints: &EndpointTable) -> Result<Self, BadSelection> {
         if text == "all" {
             return Ok(Self::All);
         }
@@ -38,7 +39,7 @@ impl Selection {
         let would_do =
             || BadSelection("write `all`, or a path such as /api/v1/models or /api/v1/models/:id".into());
         let bad = |bad: BadParam| BadSelection(format!("{} {}", bad.param.name(), bad.problem));
-        let found = find(path).ok_or_else(would_do)?;
+        let found = endpoints.find(path).ok_or_else(would_do)?;
         let one = found.raw_id.filter(|raw| *raw != ":id");
         let id = one.map(ModelId::from_path).transpose().map_err(bad)?;
         let takes = found.endpoint.takes;
@@ -87,7 +88,11 @@ mod tests {
             ("/api/v1/models/atlas", false),
             ("/api/v1/models", false),
         ] {
-            assert_eq!(Selection::parse(text).unwrap().fits(&week), fits, "{text}");
+            assert_eq!(
+                Selection::parse(text, &EndpointTable::default()).unwrap().fits(&week),
+                fits,
+                "{text}"
+            );
         }
     }
 
@@ -102,7 +107,7 @@ mod tests {
             ("/api/v1/models?sortby=speed", "no parameter `sortby`"),
             ("/api/v1/index?period=7d", "no parameter `period`"),
         ] {
-            let refused = Selection::parse(text).unwrap_err().to_string();
+            let refused = Selection::parse(text, &EndpointTable::default()).unwrap_err().to_string();
             assert!(refused.contains(words), "{text}: {refused}");
         }
     }

@@ -1,9 +1,15 @@
-//! The table of the 13 endpoints, and the function that finds a row by its path.
+//! The table of the 13 endpoints of the specification.
 //!
 //! Everything about an endpoint derives from its row: its parameters, whether it may be stored, its documentation.
-//! The syntax of parameters is in `params`, the fields of items in `shapes`.
+//! The syntax of parameters is in `params`, the fields of items in `shapes`. `endpoint_table` has the rows of settings too,
+//! and finds a row by its path.
 
-use super::params::{Param, decode_segment};
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use super::params::Param;
 use super::shapes::{self, ItemField};
 
 /// Prefix of all data paths.
@@ -28,6 +34,8 @@ pub enum Route {
     Transparency,
     Drift,
     Me,
+    /// An endpoint of the settings.
+    Configured(ConfiguredRoute),
 }
 
 /// A row: everything known of an endpoint.
@@ -85,7 +93,35 @@ pub static ENDPOINTS: [Endpoint; 13] = [
 impl Route {
     /// Its row.
     pub fn endpoint(self) -> &'static Endpoint {
-        ENDPOINTS.iter().find(|row| row.route == self).expect("every route has a row: a test walks them")
+        if let Self::Configured(configured) = self {
+            return configured.endpoint();
+        }
+        ENDPOINTS.get(self.index()).expect("every route has a row: a test walks them")
+    }
+
+    /// Its position in every table that has it.
+    pub const fn index(self) -> usize {
+        match self {
+            Self::Models => 0,
+            Self::Model => 1,
+            Self::History => 2,
+            Self::Index => 3,
+            Self::Alerts => 4,
+            Self::Incidents => 5,
+            Self::Providers => 6,
+            Self::Degradations => 7,
+            Self::Recommendations => 8,
+            Self::ProviderReliability => 9,
+            Self::Transparency => 10,
+            Self::Drift => 11,
+            Self::Me => 12,
+            Self::Configured(configured) => configured.index(),
+        }
+    }
+
+    /// Whether it is an endpoint of the settings.
+    pub const fn is_configured(self) -> bool {
+        matches!(self, Self::Configured(_))
     }
 
     /// Its name in metrics and logs.
@@ -100,6 +136,14 @@ impl Route {
 }
 
 impl Endpoint {
+    /// Whether only paid callers see all fields of its items.
+    pub fn has_paid_field(&self) -> bool {
+        fn any(fields: &[ItemField]) -> bool {
+            fields.iter().any(|field| field.paid_only || any(field.shape.fields()))
+        }
+        any(self.item)
+    }
+
     /// The path as documented: `/api/v1/models/{id}/history`.
     pub fn documented_path(&self) -> String {
         let mut path = String::from(API_BASE);
@@ -111,36 +155,80 @@ impl Endpoint {
     }
 }
 
-/// A row, and the raw text in the place of `:id`.
-#[derive(Clone, Copy, Debug)]
-pub struct RouteMatch<'p> {
-    /// The row.
-    pub endpoint: &'static Endpoint,
-    /// The id as received, still percent-encoded.
-    pub raw_id: Option<&'p str>,
+/// The route of an endpoint that settings define. Two are equal if their definitions are.
+///
+/// A definition is kept for the life of the process, so that a route stays a small value that names its row. Equal
+/// definitions are kept once: reading the same settings again needs no memory.
+#[derive(Clone, Copy)]
+pub struct ConfiguredRoute(&'static Definition);
+
+struct Definition {
+    index: u8,
+    /// The definition as text: what makes two of them equal.
+    text: String,
+    row: OnceLock<Endpoint>,
 }
 
-/// Finds the row of a path. Fixed segments are compared after one percent-decoding; paths are not normalized: a
-/// trailing slash, `//` or a dot segment matches no row.
-pub fn find(path: &str) -> Option<RouteMatch<'_>> {
-    let rest = path.strip_prefix(API_BASE)?.strip_prefix('/')?;
-    ENDPOINTS.iter().find_map(|endpoint| {
-        let mut raw_id = None;
-        let mut parts = rest.split('/');
-        for segment in endpoint.segments {
-            let part = parts.next()?;
-            if *segment == ":id" {
-                // An empty or dot segment makes the path wrong, not the id.
-                if matches!(part, "" | "." | "..") {
-                    return None;
-                }
-                raw_id = Some(part);
-            } else if part != *segment && decode_segment(part).as_deref() != Some(*segment) {
-                return None;
-            }
-        }
-        parts.next().is_none().then_some(RouteMatch { endpoint, raw_id })
-    })
+static DEFINITIONS: Mutex<Vec<&'static Definition>> = Mutex::new(Vec::new());
+
+impl ConfiguredRoute {
+    /// The row with this position and definition, if there is one.
+    pub fn known(index: u8, text: &str) -> Option<&'static Endpoint> {
+        let known = DEFINITIONS.lock().unwrap_or_else(PoisonError::into_inner);
+        known.iter().find(|one| one.index == index && one.text == text).map(|one| Self(one).endpoint())
+    }
+
+    /// A row for this position of a table. `text` is the complete definition.
+    pub fn define(index: u8, text: String, row: impl FnOnce(Route) -> Endpoint) -> &'static Endpoint {
+        let definition: &'static Definition =
+            Box::leak(Box::new(Definition { index, text, row: OnceLock::new() }));
+        let row = definition.row.get_or_init(|| row(Route::Configured(Self(definition))));
+        DEFINITIONS.lock().unwrap_or_else(PoisonError::into_inner).push(definition);
+        row
+    }
+
+    /// Its row.
+    pub fn endpoint(self) -> &'static Endpoint {
+        self.0.row.get().expect("a route exists only beside its row")
+    }
+
+    /// Its position in the table.
+    pub const fn index(self) -> usize {
+        self.0.index as usize
+    }
+}
+
+impl fmt::Debug for ConfiguredRoute {
+    /// The whole definition: stored documents are identified by this text.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.text)
+    }
+}
+
+impl PartialEq for ConfiguredRoute {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self.0, other.0)
+    }
+}
+
+impl Eq for ConfiguredRoute {}
+
+impl Hash for ConfiguredRoute {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.index.hash(state);
+    }
+}
+
+impl PartialOrd for ConfiguredRoute {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for ConfiguredRoute {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.0.index, &self.0.text).cmp(&(other.0.index, &other.0.text))
+    }
 }
 
 #[cfg(test)]
@@ -148,37 +236,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_route_has_exactly_one_row_and_every_row_is_found_by_its_path() {
+    fn every_route_has_exactly_one_row_at_its_index() {
         for row in &ENDPOINTS {
             assert_eq!(ENDPOINTS.iter().filter(|other| other.route == row.route).count(), 1);
-            let path = row.documented_path().replace("{id}", "gpt-5");
-            let found = find(&path).unwrap();
-            assert_eq!(found.endpoint.route, row.route);
-            assert_eq!(found.raw_id.is_some(), row.route.names_a_model());
-        }
-    }
-
-    #[test]
-    fn paths_are_never_normalized() {
-        for path in [
-            "/api/v1",
-            "/api/v1/",
-            "/api/v1/models/",
-            "/api/v1//models",
-            "/api/v1/./models",
-            "/api/v1/models/..",
-            "/API/v1/models",
-            "/api/v1/Models",
-            "/api/v1/models/x/history/",
-            "/api/v1/me/x.css",
-            "/api/v1/me;.js",
-            "/api/v2/models",
-            "//api/v1/models",
-            "/api/v1/models/x/y",
-            "/api/v1/models/../me",
-            "/api/v1/index.html",
-        ] {
-            assert!(find(path).is_none(), "{path}");
+            assert_eq!(ENDPOINTS[row.route.index()].route, row.route);
         }
     }
 

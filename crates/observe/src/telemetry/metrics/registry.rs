@@ -195,7 +195,16 @@ impl MetricsRegistry {
 
     /// The histograms with this name, one per label value.
     pub fn histograms<L: FixedLabel>(&self, name: &'static str) -> MetricFamily<Histogram, L> {
-        family(name, &L::words(), |key| self.histogram_of(key))
+        self.histograms_of(name, &L::words())
+    }
+
+    /// The histograms with this name, one per configured label value.
+    pub fn histograms_of<L: MetricLabel>(
+        &self,
+        name: &'static str,
+        words: &[String],
+    ) -> MetricFamily<Histogram, L> {
+        family(name, words, |key| self.histogram_of(key))
     }
 
     /// The counters with this name, one per pair of label values.

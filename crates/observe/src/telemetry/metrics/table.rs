@@ -53,7 +53,7 @@ const AGES: &[f64] = &[1.0, 60.0, 600.0, 1_800.0, 3_600.0, 7_200.0, 21_600.0, 86
 /// All labels. Clients cannot choose any value.
 #[rustfmt::skip]
 pub static LABELS: &[LabelRow] = &[
-    LabelRow { name: "endpoint", most: 17, meaning: "the 13 endpoints, the public pages, `options`, and `none` for other paths" },
+    LabelRow { name: "endpoint", most: 49, meaning: "the 13 endpoints, at most 32 of the settings, the public pages, `options`, and `none` for other paths" },
     LabelRow { name: "class", most: 4, meaning: "status class: 2xx, 3xx, 4xx or 5xx" },
     LabelRow { name: "tier", most: 9, meaning: "the configured tiers (at most eight), and `none` without a known key" },
     LabelRow { name: "outcome", most: 6, meaning: "cache outcome; the same values are in `Cache-Status` and the access log" },

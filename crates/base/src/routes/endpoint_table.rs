@@ -1,0 +1,122 @@
+//! All endpoints of a gateway: the 13 of the specification, then those of its settings; and the function that finds one by
+//! its path.
+
+use super::params::decode_segment;
+use super::table::{API_BASE, ENDPOINTS, Endpoint};
+
+/// All endpoints, in the order of their `Route::index`.
+#[derive(Clone, Debug)]
+pub struct EndpointTable(Vec<&'static Endpoint>);
+
+/// A row, and the raw text in the place of `:id`.
+#[derive(Clone, Copy, Debug)]
+pub struct RouteMatch<'p> {
+    /// The row.
+    pub endpoint: &'static Endpoint,
+    /// The id as received, still percent-encoded.
+    pub raw_id: Option<&'p str>,
+}
+
+impl Default for EndpointTable {
+    /// The endpoints of the specification.
+    fn default() -> Self {
+        Self(ENDPOINTS.iter().collect())
+    }
+}
+
+impl EndpointTable {
+    /// These endpoints after those of the specification. The index of each is its place in the table.
+    #[must_use]
+    pub fn with(configured: impl IntoIterator<Item = &'static Endpoint>) -> Self {
+        Self(ENDPOINTS.iter().chain(configured).collect())
+    }
+
+    /// All endpoints.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &'static Endpoint> + Clone + '_ {
+        self.0.iter().copied()
+    }
+
+    /// The endpoints whose responses are stored: those that a backend answers.
+    pub fn stored(&self) -> impl Iterator<Item = &'static Endpoint> + Clone + '_ {
+        self.iter().filter(|endpoint| endpoint.stored)
+    }
+
+    /// The endpoints of the settings.
+    pub fn configured(&self) -> impl Iterator<Item = &'static Endpoint> + '_ {
+        self.iter().skip(ENDPOINTS.len())
+    }
+
+    /// Finds the row of a path. Fixed segments are compared after one percent-decoding; paths are not normalized: a
+    /// trailing slash, `//` or a dot segment matches no row.
+    pub fn find<'p>(&self, path: &'p str) -> Option<RouteMatch<'p>> {
+        let rest = path.strip_prefix(API_BASE)?.strip_prefix('/')?;
+        self.iter().find_map(|endpoint| endpoint.matched(rest))
+    }
+}
+
+impl Endpoint {
+    /// Whether a path below the base is this endpoint's.
+    fn matched<'p>(&'static self, below_base: &'p str) -> Option<RouteMatch<'p>> {
+        let mut raw_id = None;
+        let mut parts = below_base.split('/');
+        for segment in self.segments {
+            let part = parts.next()?;
+            if *segment == ":id" {
+                // An empty or dot segment makes the path wrong, not the id.
+                if matches!(part, "" | "." | "..") {
+                    return None;
+                }
+                raw_id = Some(part);
+            } else if part != *segment && decode_segment(part).as_deref() != Some(*segment) {
+                return None;
+            }
+        }
+        parts.next().is_none().then_some(RouteMatch { endpoint: self, raw_id })
+    }
+
+    /// Whether one path can be that of both endpoints.
+    pub fn overlaps(&self, segments: &[&str]) -> bool {
+        let is_open = |segment: &str| segment == ":id";
+        self.segments.len() == segments.len()
+            && self.segments.iter().zip(segments).all(|(a, b)| a == b || is_open(a) || is_open(b))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_is_found_by_its_path() {
+        for row in EndpointTable::default().iter() {
+            let path = row.documented_path().replace("{id}", "gpt-5");
+            let found = EndpointTable::default().find(&path).unwrap();
+            assert_eq!(found.endpoint.route, row.route);
+            assert_eq!(found.raw_id.is_some(), row.route.names_a_model());
+        }
+    }
+
+    #[test]
+    fn paths_are_never_normalized() {
+        for path in [
+            "/api/v1",
+            "/api/v1/",
+            "/api/v1/models/",
+            "/api/v1//models",
+            "/api/v1/./models",
+            "/api/v1/models/..",
+            "/API/v1/models",
+            "/api/v1/Models",
+            "/api/v1/models/x/history/",
+            "/api/v1/me/x.css",
+            "/api/v1/me;.js",
+            "/api/v2/models",
+            "//api/v1/models",
+            "/api/v1/models/x/y",
+            "/api/v1/models/../me",
+            "/api/v1/index.html",
+        ] {
+            assert!(EndpointTable::default().find(path).is_none(), "{path}");
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Reads `[endpoints.NAME]`: endpoints that the backend has beside those of the specification. How they are requested
+//! from the backend is in `mapping`, how long their documents are fresh in `freshness`.
+
+use std::collections::BTreeSet;
+
+use toml::Value;
+
+use scoregate_base::routes::{ConfiguredRoute, ENDPOINTS, Endpoint, EndpointTable, Param};
+
+use super::super::config_reader::ConfigReader;
+use super::endpoint_fields;
+
+/// Maximum number of configured endpoints: each is a label value in the metrics.
+const MOST_ENDPOINTS: usize = 32;
+/// Settings of an endpoint.
+pub(in super::super) const ENDPOINT_SETTINGS: [&str; 5] = ["path", "summary", "parameters", "one", "fields"];
+/// Label values of requests to no endpoint, and the selection of all documents.
+const TAKEN: [&str; 4] = ["page", "options", "none", "all"];
+const PARAMETERS: [Param; 3] = [Param::Period, Param::SortBy, Param::Limit];
+
+/// The endpoints of the specification and those of the settings.
+pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> EndpointTable {
+    let paths = reading.written().values.keys();
+    let names: BTreeSet<&str> = paths.filter_map(|path| endpoint_of(path)).collect();
+    if names.len() > MOST_ENDPOINTS {
+        let remedy = format!("found {} endpoints; the maximum is {MOST_ENDPOINTS}", names.len());
+        reading.problem("endpoints", None, remedy);
+    }
+    if !names.is_empty() && reading.maybe("upstream").is_some() {
+        reading.problem("endpoints", None, "the built-in backend has only the endpoints of the specification: set upstream.url, or remove this table");
+    }
+    let mut configured: Vec<&'static Endpoint> = Vec::new();
+    for name in names.into_iter().take(MOST_ENDPOINTS) {
+        let index = u8::try_from(ENDPOINTS.len() + configured.len()).unwrap_or(u8::MAX);
+        let mut table = EndpointDefinition { reading, name, index };
+        let Some(endpoint) = table.read() else { continue };
+        table.reject_clash(endpoint, &configured);
+        configured.push(endpoint);
+    }
+    EndpointTable::with(configured)
+}
+
+/// One table.
+struct EndpointDefinition<'r, 'w> {
+    reading: &'r mut ConfigReader<'w>,
+    name: &'w str,
+    index: u8,
+}
+
+impl<'w> EndpointDefinition<'_, 'w> {
+    /// The row, unless it has problems. A definition that was read before is not read again.
+    fn read(&mut self) -> Option<&'static Endpoint> {
+        let text = self.text_of_all();
+        if let Some(known) = ConfiguredRoute::known(self.index, &text) {
+            return Some(known);
+        }
+        let is_named = self.check_name();
+        let (segments, summary) = (self.segments(), self.summary());
+        let (takes, one, item) = (self.parameters(), self.one(), self.fields());
+        let (name, segments, summary) = (is_named.then_some(self.name)?, segments?, summary?);
+        let (takes, one, item) = (takes?, one?, item?);
+        Some(ConfiguredRoute::define(self.index, text, |route| Endpoint {
+            route,
+            name: String::from(name).leak(),
+            segments: segments.into_iter().map(|segment| &*segment.leak()).collect::<Vec<_>>().leak(),
+            takes: takes.leak(),
+            stored: true,
+            summary: summary.leak(),
+            item: endpoint_fields::kept(item),
+            one,
+        }))
+    }
+
+    /// The whole definition as text.
+    fn text_of_all(&self) -> String {
+        let of = |setting: &&str| format!("{setting} = {:?}\n", self.value(setting));
+        format!("{}\n", self.name) + &ENDPOINT_SETTINGS.iter().map(of).collect::<String>()
+    }
+
+    fn check_name(&mut self) -> bool {
+        let well_formed = (1..=32).contains(&self.name.len())
+            && self.name.starts_with(|first: char| first.is_ascii_lowercase())
+            && self
+                .name
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+        let is_free = !TAKEN.contains(&self.name) && ENDPOINTS.iter().all(|row| row.name != self.name);
+        if !well_formed {
+            self.problem("", "an endpoint's name is a lower-case letter, then up to 31 lower-case letters, digits or underscores");
+        } else if !is_free {
+            self.problem("", "this name is taken: choose another one");
+        }
+        well_formed && is_free
+    }
+
+    fn segments(&mut self) -> Option<Vec<String>> {
+        let path = self.text("path", "write the path below /api/v1, such as \"/prices/:id\"")?;
+        let segments: Vec<String> = path.split('/').skip(1).map(str::to_owned).collect();
+        let is_plain = |segment: &String| {
+            !matches!(segment.as_str(), "" | "." | "..")
+                && segment.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte))
+        };
+        let ids = segments.iter().filter(|segment| *segment == ":id").count();
+        let is_valid = path.starts_with('/')
+            && ids <= 1
+            && (1..=8).contains(&segments.len())
+            && segments.iter().all(|segment| segment == ":id" || is_plain(segment))
+            && segments.first().is_some_and(|first| first != ":id");
+        if !is_valid {
+            self.problem("path", "write 1 to 8 segments of letters, digits, \"-\", \".\", \"_\" or \"~\", such as \"/prices/:id\"; `:id`, once and not first, is the id of a model");
+        }
+        is_valid.then_some(segments)
+    }
+
+    fn summary(&mut self) -> Option<String> {
+        let summary = self.text("summary", "write one sentence about the endpoint for the documentation")?;
+        let is_line =
+            !summary.trim().is_empty() && summary.len() <= 200 && !summary.contains(char::is_control);
+        if !is_line {
+            self.problem("summary", "write one line of at most 200 bytes");
+        }
+        is_line.then(|| summary.to_owned())
+    }
+
+    fn parameters(&mut self) -> Option<Vec<Param>> {
+        let Some(value) = self.value("parameters") else { return Some(Vec::new()) };
+        let parse = |word: &Value| PARAMETERS.into_iter().find(|param| Some(param.name()) == word.as_str());
+        let given: Option<Vec<Param>> = value.as_array().and_then(|all| all.iter().map(parse).collect());
+        // In the order of the specification, which is that of the first error.
+        let ordered =
+            given.clone().map(|given| PARAMETERS.into_iter().filter(|param| given.contains(param)).collect());
+        let is_valid = given
+            .zip(ordered.clone())
+            .is_some_and(|(given, ordered): (Vec<_>, Vec<_>)| given.len() == ordered.len());
+        if !is_valid {
+            self.problem(
+                "parameters",
+                "write a list of \"period\", \"sortBy\" and \"limit\", each at most once",
+            );
+        }
+        ordered.filter(|_| is_valid)
+    }
+
+    fn one(&mut self) -> Option<bool> {
+        let Some(value) = self.value("one") else { return Some(false) };
+        let one = value.as_bool();
+        if one.is_none() {
+            self.problem("one", "write true or false: whether `data` always has exactly one item");
+        }
+        one
+    }
+
+    fn fields(&mut self) -> Option<Vec<endpoint_fields::FieldDefinition>> {
+        let value = self.value("fields");
+        if value.is_none() {
+            self.problem(
+                "fields",
+                "describe at least one field: write [[endpoints.NAME.fields]] with name, type and meaning",
+            );
+        }
+        let read = endpoint_fields::read(value?);
+        let has_problems = !read.problems.is_empty();
+        for (place, remedy) in read.problems {
+            self.problem(&format!("fields{place}"), remedy);
+        }
+        (!has_problems).then_some(read.fields)
+    }
+
+    /// One path must name one endpoint.
+    fn reject_clash(&mut self, endpoint: &Endpoint, configured: &[&'static Endpoint]) {
+        let others = ENDPOINTS.iter().chain(configured.iter().copied());
+        if let Some(other) = others.into_iter().find(|other| other.overlaps(endpoint.segments)) {
+            let remedy =
+                format!("choose another path: some requests would be those of `{}`", other.documented_path());
+            self.problem("path", remedy);
+        }
+    }
+
+    fn value(&self, setting: &str) -> Option<&'w Value> {
+        self.reading.maybe(&self.path(setting))
+    }
+
+    fn text(&mut self, setting: &str, remedy: &str) -> Option<&'w str> {
+        let text = self.value(setting).and_then(Value::as_str);
+        if text.is_none() {
+            self.problem(setting, remedy);
+        }
+        text
+    }
+
+    fn problem(&mut self, setting: &str, remedy: impl Into<String>) {
+        self.reading.reject(&self.path(setting), remedy);
+    }
+
+    fn path(&self, setting: &str) -> String {
+        let separator = if setting.is_empty() { "" } else { "." };
+        format!("endpoints.{}{separator}{setting}", self.name)
+    }
+}
+
+fn endpoint_of(path: &str) -> Option<&str> {
+    path.strip_prefix("endpoints.")?.split('.').next()
+}

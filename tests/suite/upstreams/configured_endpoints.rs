@@ -1,0 +1,326 @@
+//! Endpoints that settings add: from the request to the backend, and everything that is derived from their definition.
+
+use std::time::Duration;
+
+use scoregate::config::{read_text, resolve};
+use serde_json::json;
+
+use crate::backend::{Act, Received, json as answer, respond};
+use crate::world::World;
+
+const SETTINGS: &str = r#"
+[upstream]
+url = "{backend}"
+
+[endpoints.prices]
+path = "/prices/:id"
+summary = "Prices of one model."
+parameters = ["period"]
+one = true
+[[endpoints.prices.fields]]
+name = "modelId"
+type = "string"
+meaning = "Identifier of the model."
+example = "m-1"
+[[endpoints.prices.fields]]
+name = "input"
+type = "number"
+unit = "US dollars per million tokens"
+meaning = "Price of input tokens."
+optional = true
+example = 2.5
+[[endpoints.prices.fields]]
+name = "discounts"
+type = "objects"
+meaning = "Discounts by volume."
+fields = [{ name = "from", type = "integer", meaning = "Number of tokens." }]
+
+[endpoints.regions]
+path = "/reference/regions"
+summary = "Regions in which models are served."
+parameters = ["limit"]
+[[endpoints.regions.fields]]
+name = "region"
+type = "words"
+meaning = "The region."
+words = ["eu", "us"]
+
+[mapping.prices]
+path = "/v2/price?model={id}&range={period}"
+data = "/row"
+shape = "object"
+[freshness.regions]
+ttl = "5m"
+stale_while_revalidate = "1s"
+"#;
+const PRICE: &str = r#"{"modelId":"m-1","input":2.50,"discounts":[]}"#;
+const TOKEN: (&str, &str) = ("Authorization", "Bearer a-token-of-the-side-port");
+
+fn backend(received: &Received) -> Act {
+    if received.target().contains("/v2/price?model=m-1&") {
+        return answer(&format!(r#"{{"row":{PRICE}}}"#));
+    }
+    if received.target().contains("/reference/regions?limit=") {
+        return answer(r#"{"data":[{"region":"eu"}]}"#);
+    }
+    respond("404 Not Found", &[("content-type", "application/json")], r#"{"error":"no such model"}"#)
+}
+
+async fn world() -> World {
+    World::with(SETTINGS, backend).await
+}
+
+async fn world_with_a_token() -> World {
+    World::with(&format!("admin.token = \"a-token-of-the-side-port\"\n{SETTINGS}"), backend).await
+}
+
+#[tokio::test]
+async fn a_configured_endpoint_is_mapped_cached_and_priced_like_a_compiled_one() {
+    let world = world().await;
+    let customer = world.paid().await;
+    let before = world.left(&customer);
+    let first = world.get_as(&customer, "/api/v1/prices/m-1?period=7d").await;
+    let body = String::from_utf8(first.body.clone()).unwrap();
+    assert!(first.status == 200 && body.ends_with(&format!(r#","data":[{PRICE}]}}"#)), "{body}");
+    assert_eq!((first.json()["period"].as_str(), &first.json()["sort_by"]), (Some("7d"), &json!(null)));
+    assert!(world.backend.received()[0].target().ends_with("/v2/price?model=m-1&range=7d"));
+
+    let again = world.get_as(&customer, "/api/v1/prices/m-1?period=7d&limit=x").await;
+    assert!(again.header("cache-status").contains("; hit"), "an unknown parameter is in no key");
+    assert_eq!(again.body, first.body);
+    let known = world.get("/api/v1/prices/m-1?period=7d").key(&customer.key);
+    let known = known.header("If-None-Match", first.header("etag")).send().await;
+    assert_eq!(known.status, 304);
+    assert_eq!(world.backend.received().len(), 1);
+    assert_eq!(before.spent(world.left(&customer)), (3, 2, 0), "two responses with data and a 304");
+
+    // Models in no list are asked about once a second.
+    world.pass(Duration::from_secs(1));
+    let default = world.get_as(&customer, "/api/v1/prices/m-1").await;
+    assert_eq!((default.status, default.json()["period"].as_str()), (200, Some("latest")));
+    let regions = world.get_as(&customer, "/api/v1/reference/regions").await;
+    assert_eq!((&regions.json()["count"], &regions.json()["period"]), (&json!(1), &json!(null)));
+    assert!(world.backend.received()[2].target().ends_with("/reference/regions?limit=50"));
+    let series = "scoregate_requests_total{endpoint=\"prices\",class=\"2xx\"}";
+    assert_eq!(world.counted(series).await, 3);
+}
+
+#[tokio::test]
+async fn a_configured_endpoint_refuses_what_a_compiled_one_refuses() {
+    let world = world().await;
+    let (free, paid) = (world.free().await, world.paid().await);
+    for (customer, target, status, code) in [
+        (&paid, "/prices/m-1?period=7D", 400, "invalid_period"),
+        (&paid, "/prices/m-1?period=7d&period=7d", 400, "invalid_period"),
+        (&paid, "/prices/m%00?period=7d", 400, "invalid_model_id"),
+        (&paid, "/reference/regions?limit=0", 400, "invalid_limit"),
+        (&free, "/prices/m-1?period=latest", 403, "latest_requires_plan"),
+        (&paid, "/prices/m-1/", 404, "not_found"),
+        (&paid, "/reference", 404, "not_found"),
+        (&paid, "/prices/m-2", 404, "model_not_found"),
+    ] {
+        let got = world.get_as(customer, &format!("/api/v1{target}")).await;
+        assert_eq!((got.status, got.code().as_str()), (status, code), "{target}");
+    }
+    assert_eq!(world.get("/api/v1/prices/m-1").send().await.code(), "api_key_required");
+    assert_eq!(world.backend.received().len(), 1, "only an unknown model is asked about");
+}
+
+#[tokio::test]
+async fn documents_of_configured_endpoints_survive_a_restart_and_can_be_purged() {
+    let world = world_with_a_token().await;
+    let customer = world.paid().await;
+    let before = world.get_as(&customer, "/api/v1/prices/m-1?period=1m").await;
+    let world = world.restarted().await;
+    let after = world.get_as(&customer, "/api/v1/prices/m-1?period=1m").await;
+    assert_eq!((after.status, after.body), (200, before.body));
+    assert_eq!(world.backend.received().len(), 1);
+
+    let body = r#"{"documents":"/api/v1/prices/:id","hard":true}"#;
+    let purged = world.side("POST", "/v1/cache/purge", body, &[TOKEN]).await;
+    assert_eq!((purged.status, &purged.json()["purged"]), (200, &json!(1)));
+    world.get_as(&customer, "/api/v1/prices/m-1?period=1m").await;
+    assert_eq!(world.backend.received().len(), 2);
+}
+
+#[tokio::test]
+async fn documents_of_other_definitions_are_not_served_after_a_restart() {
+    let world = world().await;
+    let customer = world.paid().await;
+    world.get_as(&customer, "/api/v1/prices/m-1?period=1m").await;
+    let more = "admin.token = \"a-token-of-the-side-port\"\n[endpoints.other]\npath = \"/other\"\nsummary = \"Another one.\"\n\
+                fields = [{ name = \"a\", type = \"string\", meaning = \"A.\" }]";
+    let world = world.restarted_with(more).await;
+    let after = world.get_as(&customer, "/api/v1/prices/m-1?period=1m").await;
+    assert_eq!((after.status, world.backend.received().len()), (200, 2));
+
+    let identity = |settings: &str| {
+        let settings = settings.replace("{backend}", "http://127.0.0.1:4000");
+        resolve(&read_text(&settings).unwrap()).unwrap().upstream.identity()
+    };
+    assert_eq!(identity(SETTINGS), identity(SETTINGS));
+    assert_ne!(identity(SETTINGS), identity(&with_paid_fields()), "a field that became one for paid callers");
+}
+
+#[tokio::test]
+async fn a_configured_endpoint_has_a_freshness_of_its_own() {
+    let world = world().await;
+    let customer = world.paid().await;
+    for (minutes, fetches) in [(0, 1), (4, 1), (2, 2)] {
+        world.pass(Duration::from_mins(minutes));
+        assert_eq!(world.get_as(&customer, "/api/v1/reference/regions").await.status, 200);
+        assert_eq!(world.backend.received().len(), fetches, "after {minutes} more minutes");
+    }
+}
+
+#[tokio::test]
+async fn configured_endpoints_are_described_like_compiled_ones() {
+    let world = world().await;
+    let description = world.get("/openapi.json").send().await.json();
+    let prices = &description["paths"]["/prices/{id}"];
+    assert_eq!(prices["get"]["operationId"], "prices");
+    assert_eq!(prices["get"]["summary"], "Prices of one model.");
+    let item = &description["components"]["schemas"]["PricesItem"];
+    assert_eq!(
+        item["properties"]["input"]["description"],
+        "Price of input tokens. Unit: US dollars per million tokens."
+    );
+    assert_eq!(item["properties"]["discounts"]["items"]["properties"]["from"]["type"], "integer");
+    let regions = &description["components"]["schemas"]["RegionsItem"]["properties"]["region"];
+    assert_eq!(regions["enum"], json!(["eu", "us"]));
+    let docs = String::from_utf8(world.get("/docs").send().await.body).unwrap();
+    for part in ["id=\"endpoint-prices\"", "Prices of one model.", "US dollars per million tokens", "2.5</"] {
+        assert!(docs.contains(part), "{part}");
+    }
+}
+
+/// A backend whose documents of prices have this value in all fields for paid callers and in an undeclared one.
+fn secretive(secret: &'static str) -> impl Fn(&Received) -> Act + Send + Sync + 'static {
+    move |_| {
+        let discounts = format!(r#"[{{"from":10,"rebate":{secret}}}]"#);
+        answer(&format!(
+            r#"{{"generated_at":"2026-11-21T13:00:00Z","row":{{"margin":{secret},"modelId":"m-1","new":{secret},"discounts":{discounts}}}}}"#
+        ))
+    }
+}
+
+fn with_paid_fields() -> String {
+    let rebate = r#", { name = "rebate", type = "number", meaning = "Rebate.", paid = true }]"#;
+    let margin = "[[endpoints.prices.fields]]\nname = \"margin\"\ntype = \"number\"\nmeaning = \"Margin.\"\npaid = true\n";
+    let settings = SETTINGS.replace(
+        "meaning = \"Number of tokens.\" }]",
+        &format!("meaning = \"Number of tokens.\" }}{rebate}"),
+    );
+    settings.replace("[endpoints.regions]", &format!("{margin}[endpoints.regions]"))
+}
+
+#[tokio::test]
+async fn no_byte_of_a_free_form_depends_on_fields_for_paid_callers_or_on_undeclared_ones() {
+    let mut seen = Vec::new();
+    for secret in ["1.25", "22222.125"] {
+        let world = World::with(&with_paid_fields(), secretive(secret)).await;
+        let paid = world.paid().await;
+        let full = world.get_as(&paid, "/api/v1/prices/m-1?period=7d").await;
+        assert_eq!(String::from_utf8(full.body).unwrap().matches(secret).count(), 3);
+        let free = world.customer_with("free", crate::balances::wide()).await;
+        let mut responses = Vec::new();
+        for coding in ["identity", "gzip", "br", "zstd"] {
+            for method in ["GET", "HEAD"] {
+                let request = world.request(method, "/api/v1/prices/m-1?period=7d").key(&free.key);
+                let got = request.header("Accept-Encoding", coding).send().await;
+                assert_eq!(got.status, 200, "{coding}");
+                if method == "GET" {
+                    let text = String::from_utf8(got.decoded()).unwrap();
+                    assert!(
+                        text.ends_with(r#""data":[{"modelId":"m-1","discounts":[{"from":10}]}]}"#),
+                        "{text}"
+                    );
+                }
+                let again = world.get("/api/v1/prices/m-1?period=7d").key(&free.key);
+                let again =
+                    again.header("Accept-Encoding", coding).header("If-None-Match", got.header("etag"));
+                assert_eq!(again.send().await.status, 304);
+                responses.push((got.header("etag").to_owned(), got.number("content-length"), got.body));
+            }
+        }
+        seen.push(responses);
+    }
+    assert_eq!(seen[0], seen[1], "the secrets differ in length, and nothing else");
+}
+
+#[test]
+fn a_mapping_that_would_reveal_a_field_for_paid_callers_is_rejected() {
+    for (mapping, path) in [
+        ("fields = { input = \"margin\" }", "mapping.prices.fields.input"),
+        ("fields = { margin = \"secret\", input = \"secret\" }", "mapping.prices.fields.input"),
+        ("timestamp = \"/margin/at\"", "mapping.prices.timestamp"),
+        ("fields = { margin = \"secret\" }\ntimestamp = \"/secret/at\"", "mapping.prices.timestamp"),
+    ] {
+        let settings =
+            with_paid_fields().replace("[mapping.prices]", &format!("[mapping.prices]\n{mapping}"));
+        let settings = settings.replace("{backend}", "http://127.0.0.1:4000");
+        let refused = resolve(&read_text(&settings).unwrap()).unwrap_err().to_string();
+        assert!(refused.contains(path) && refused.contains("only paid callers"), "{mapping}: {refused}");
+    }
+}
+
+#[test]
+fn every_mistake_in_a_definition_is_reported_in_one_run() {
+    let settings = r#"
+        [upstream]
+        url = "http://127.0.0.1:4000"
+        [endpoints.models]
+        path = "/rankings"
+        [endpoints.empty]
+        [endpoints.Prices]
+        path = "/p"
+        [endpoints.latest]
+        path = "/models/latest"
+        summary = "The newest model."
+        [[endpoints.latest.fields]]
+        name = "id"
+        type = "string"
+        meaning = "Identifier."
+        [endpoints.cheapest]
+        path = "prices/../:id"
+        summary = ""
+        parameters = ["period", "id"]
+        one = "yes"
+        colour = "red"
+        fields = [
+            { name = "a", type = "float", meaning = "A." },
+            { name = "b", type = "string", meaning = "B.", words = ["x"], hidden = true },
+            { name = "b", type = "words", meaning = "" },
+            { name = "c", type = "object", meaning = "C.", optional = 1 },
+            7,
+        ]
+    "#;
+    let problems = resolve(&read_text(settings).unwrap()).unwrap_err().to_string();
+    for (path, words) in [
+        ("endpoints.models", "taken"),
+        ("endpoints.models.summary", "sentence"),
+        ("endpoints.models.fields", "at least one field"),
+        ("endpoints.empty", "the table is empty"),
+        ("endpoints.Prices", "lower-case"),
+        ("endpoints.latest.path", "/api/v1/models/{id}"),
+        ("endpoints.cheapest.path", "segments"),
+        ("endpoints.cheapest.summary", "one line"),
+        ("endpoints.cheapest.parameters", "\"limit\""),
+        ("endpoints.cheapest.one", "true or false"),
+        ("endpoints.cheapest.colour", "no such setting"),
+        ("endpoints.cheapest.fields[0].type", "\"number\""),
+        ("endpoints.cheapest.fields[1].words", "remove it"),
+        ("endpoints.cheapest.fields[1].hidden", "unknown"),
+        ("endpoints.cheapest.fields[2].meaning", "one line"),
+        ("endpoints.cheapest.fields[2].words", "list of the words"),
+        ("endpoints.cheapest.fields[3].optional", "true or false"),
+        ("endpoints.cheapest.fields[3].fields", "list of fields"),
+        ("endpoints.cheapest.fields[4]", "as a table"),
+    ] {
+        let found = problems.lines().any(|line| line.contains(&format!("{path}:")) && line.contains(words));
+        assert!(found, "{path}: {words}\n{problems}");
+    }
+    let built_in = "upstream = \"built-in\"\n[endpoints.x]\npath = \"/x\"";
+    let refused = resolve(&read_text(built_in).unwrap()).unwrap_err().to_string();
+    assert!(refused.contains("built-in backend has only"), "{refused}");
+}
