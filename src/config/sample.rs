@@ -23,6 +23,7 @@ pub fn sample() -> String {
         lines.push(format!("# {name} = {}", shown.unwrap_or("…")));
     }
     lines.push(TLS_SAMPLE.to_owned());
+    lines.push(HEADERS_SAMPLE.to_owned());
     lines.push(LIVES_SAMPLE.to_owned());
     lines.push(TIERS_SAMPLE.to_owned());
     lines.push(ENDPOINTS_SAMPLE.to_owned());
@@ -46,6 +47,13 @@ const TLS_SAMPLE: &str = "
 # [tls.default]
 # certificate = \"/etc/scoregate/api.pem\"
 # key = \"/etc/scoregate/api.key\"
+";
+
+const HEADERS_SAMPLE: &str = "
+# Further headers of every request to the backend. Files are read at the start.
+# [upstream.headers]
+# X-Source = \"benchmarks\"
+# X-Service-Key = { file = \"/run/secrets/service-key\" }
 ";
 
 const LIVES_SAMPLE: &str = "

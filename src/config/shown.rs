@@ -8,6 +8,7 @@ use scoregate_base::keys::Tier;
 use super::Config;
 use super::file::ConfigValues;
 use super::settings::{SETTINGS, ValueKind, setting_of};
+use super::tables::UPSTREAM_HEADERS;
 
 /// Placeholder for a secret, independent of its length.
 const HIDDEN: &str = "…";
@@ -33,6 +34,9 @@ pub(super) fn showable(path: &str, value: &Value) -> Value {
     let is_secret = setting_of(path).is_some_and(|setting| setting.kind == ValueKind::Secret);
     if is_secret {
         return HIDDEN.into();
+    }
+    if let (Value::Table(headers), UPSTREAM_HEADERS) = (value, path) {
+        return Value::Table(headers.keys().map(|name| (name.clone(), HIDDEN.into())).collect());
     }
     let is_mapped = path.starts_with("mapping.") && path.rsplit('.').next() == Some("path");
     if let (Value::Array(urls), "upstream.urls" | "upstream.standby_urls") = (value, path) {

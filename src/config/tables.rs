@@ -2,13 +2,17 @@
 
 use scoregate_base::routes::EndpointTable;
 
-use super::sections::endpoints::ENDPOINT_SETTINGS;
 use super::settings::SETTINGS;
+
+/// Settings in a table of `endpoints`.
+pub(super) const ENDPOINT_SETTINGS: [&str; 5] = ["path", "summary", "parameters", "one", "fields"];
+/// The table of headers for the backend, whose values may be secrets.
+pub(super) const UPSTREAM_HEADERS: &str = "upstream.headers";
 
 /// Returns whether a path is a setting in a named table.
 pub(super) fn is_in_a_table(path: &str, endpoints: &EndpointTable) -> bool {
     // Paths below `mapping` are checked in `config::mapping`.
-    path.starts_with("mapping.") || is_in_a_named_table(path, endpoints)
+    path == UPSTREAM_HEADERS || path.starts_with("mapping.") || is_in_a_named_table(path, endpoints)
 }
 
 /// Returns whether an empty table is allowed: all its settings have their defaults, or it names nothing yet.
@@ -23,9 +27,10 @@ pub(super) fn may_be_empty(table: &str, endpoints: &EndpointTable) -> bool {
         || has_settings()
 }
 
-/// Returns whether the table at a path is one value: the fields of a mapping.
+/// Returns whether the table at a path is one value: the fields of a mapping, or headers.
 pub(super) fn is_one_value(path: &str) -> bool {
-    matches!(path.split('.').collect::<Vec<_>>().as_slice(), ["mapping", _, "fields"])
+    path == UPSTREAM_HEADERS
+        || matches!(path.split('.').collect::<Vec<_>>().as_slice(), ["mapping", _, "fields"])
 }
 
 fn is_in_a_named_table(path: &str, endpoints: &EndpointTable) -> bool {

@@ -7,9 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::http::header::{
-    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE,
-    ETAG, HeaderMap, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, RETRY_AFTER, TRANSFER_ENCODING,
-    USER_AGENT,
+    ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderMap,
+    IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, RETRY_AFTER, TRANSFER_ENCODING, USER_AGENT,
 };
 use ::http::{HeaderValue, Request, Response, StatusCode, Uri};
 use bytes::{Bytes, BytesMut};
@@ -177,13 +176,14 @@ impl HttpUpstream {
 
     /// The headers of every request.
     fn add_headers(&self, headers: &mut HeaderMap) {
+        headers.extend(self.config.headers.clone());
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         headers
             .insert(USER_AGENT, HeaderValue::from_static(concat!("scoregate/", env!("CARGO_PKG_VERSION"))));
         // A credential without control characters is a valid header, and those of files have none.
-        if let Ok(Some(authorization)) = self.config.authorization() {
-            headers.insert(AUTHORIZATION, authorization);
+        if let Ok(Some(credential)) = self.config.credential_value() {
+            headers.insert(self.config.credential_header.clone(), credential);
         }
     }
 
@@ -352,6 +352,8 @@ pub(super) mod tests {
         let config = HttpConfig {
             base: base.into(),
             credential: None,
+            credential_header: ::http::header::AUTHORIZATION,
+            headers: HeaderMap::new(),
             connect: second,
             first_byte: second,
             total: second,

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::http::{HeaderValue, Uri};
+use ::http::header::AUTHORIZATION;
+use ::http::{HeaderMap, HeaderName, HeaderValue, Uri};
 
 use scoregate_base::secret::SecretSetting;
 
@@ -16,8 +17,12 @@ use super::tls::BackendTlsSettings;
 pub struct HttpConfig {
     /// Base address, such as `http://127.0.0.1:4000/api/v1`; paths of documents are appended.
     pub base: String,
-    /// A service credential, sent as `Authorization: Bearer …`.
+    /// A service credential, sent in every request.
     pub credential: Option<SecretSetting>,
+    /// The header of the credential. `Authorization` has the scheme `Bearer`, others have the credential alone.
+    pub credential_header: HeaderName,
+    /// Further headers of every request.
+    pub headers: HeaderMap,
     /// Connect timeout.
     pub connect: Duration,
     /// Timeout for the response head, from the start of the request.
@@ -88,7 +93,7 @@ impl HttpConfig {
                 "remove the part before the @; set upstream.credential instead".into(),
             ));
         }
-        self.authorization().map(drop)
+        self.credential_value().map(drop)
     }
 
     /// The settings of each address with its priority, the first one first.
@@ -112,11 +117,12 @@ impl HttpConfig {
         (!is_alone).then(|| self.name())
     }
 
-    /// The header with the credential in use.
-    pub(super) fn authorization(&self) -> Result<Option<HeaderValue>, BadUpstreamUrl> {
+    /// The value of the header with the credential in use.
+    pub(super) fn credential_value(&self) -> Result<Option<HeaderValue>, BadUpstreamUrl> {
         let Some(credential) = &self.credential else { return Ok(None) };
+        let scheme = if self.credential_header == AUTHORIZATION { "Bearer " } else { "" };
         let mut value =
-            HeaderValue::try_from(format!("Bearer {}", credential.current().expose())).map_err(|_| {
+            HeaderValue::try_from(format!("{scheme}{}", credential.current().expose())).map_err(|_| {
                 BadUpstreamUrl("the credential contains characters that are not allowed in a header".into())
             })?;
         value.set_sensitive(true);

@@ -8,12 +8,11 @@ use toml::Value;
 use scoregate_base::routes::{ConfiguredRoute, ENDPOINTS, Endpoint, EndpointTable, Param};
 
 use super::super::config_reader::ConfigReader;
+use super::super::tables::ENDPOINT_SETTINGS;
 use super::endpoint_fields;
 
 /// Maximum number of configured endpoints: each is a label value in the metrics.
 const MOST_ENDPOINTS: usize = 32;
-/// Settings of an endpoint.
-pub(in super::super) const ENDPOINT_SETTINGS: [&str; 5] = ["path", "summary", "parameters", "one", "fields"];
 /// Label values of requests to no endpoint, and the selection of all documents.
 const TAKEN: [&str; 4] = ["page", "options", "none", "all"];
 const PARAMETERS: [Param; 3] = [Param::Period, Param::SortBy, Param::Limit];

@@ -19,3 +19,4 @@ pub(super) mod tiers;
 pub(super) mod tls;
 pub(super) mod traces;
 pub(super) mod upstream;
+mod upstream_headers;

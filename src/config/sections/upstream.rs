@@ -15,7 +15,7 @@ use scoregate_base::routes::EndpointTable;
 
 use super::super::config_reader::ConfigReader;
 use super::super::{ConfigProblem, ConfigProblems, UpstreamConfig};
-use super::mapping;
+use super::{mapping, upstream_headers};
 
 /// File name of the archive in the data directory.
 const ARCHIVE: &str = "runs.db";
@@ -59,9 +59,13 @@ pub(in super::super) fn read(reading: &mut ConfigReader<'_>, endpoints: &Endpoin
     }
     let more = addresses.iter().skip(1);
     let more = more.map(|(_, base, is_standby)| MoreAddress { base: base.clone(), is_standby: *is_standby });
+    let credential = reading.secret("upstream.credential", 1);
+    let credential_header = upstream_headers::of_credential(reading);
     let http = HttpConfig {
         base: base.unwrap_or_default(),
-        credential: reading.secret("upstream.credential", 1),
+        headers: upstream_headers::fixed(reading, credential.as_ref().map(|_| &credential_header)),
+        credential,
+        credential_header,
         connect: reading.duration("upstream.connect_timeout"),
         first_byte: reading.duration("upstream.first_byte_timeout"),
         total: reading.duration("upstream.timeout"),

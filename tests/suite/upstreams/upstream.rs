@@ -62,6 +62,57 @@ async fn the_service_credential_is_sent_once_and_a_refresh_sends_the_backend_s_e
 }
 
 #[tokio::test]
+async fn the_credential_is_sent_alone_in_another_header_beside_fixed_headers_and_shown_nowhere() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    crate::program::write_secret(file.path(), "canary-of-a-file\n");
+    let settings = format!(
+        "admin.token = \"a-token-of-the-side-port\"\n[upstream]\nurl = \"{{backend}}\"\ncredential = \"canary\"\ncredential_header = \"X-Internal-Key\"\n\
+         headers = {{ X-Source = \"canary-of-the-settings\", X-Site = {{ file = \"{}\" }} }}",
+        file.path().display()
+    );
+    let world = World::with(&settings, |_| respond("200 OK", &[], "[]")).await;
+    let customer = world.free().await;
+    let request = world.get(MODELS).key(&customer.key).header("X-Source", "mine").header("X-Other", "mine");
+    assert_eq!(request.send().await.status, 200);
+    let received = &world.backend.received()[0];
+    let value = |name: &str| {
+        let values: Vec<&str> =
+            received.headers.iter().filter(|(known, _)| known == name).map(|(_, value)| &**value).collect();
+        values.join(" and ")
+    };
+    assert_eq!(value("x-internal-key"), "canary");
+    assert_eq!(
+        (value("x-source"), value("x-site")),
+        ("canary-of-the-settings".into(), "canary-of-a-file".into())
+    );
+    assert_eq!((value("authorization"), value("x-other")), (String::new(), String::new()));
+    let shown =
+        world.side("GET", "/v1/settings", "", &[("Authorization", "Bearer a-token-of-the-side-port")]).await;
+    let shown = String::from_utf8(shown.body).unwrap();
+    assert!(shown.contains("X-Source") && !shown.contains("canary"), "{shown}");
+}
+
+#[test]
+fn headers_that_the_gateway_or_the_protocol_sets_are_rejected() {
+    for (line, path) in [
+        ("credential_header = \"Host\"", "upstream.credential_header"),
+        ("credential_header = \"X Key\"", "upstream.credential_header"),
+        ("headers = { Transfer-Encoding = \"chunked\" }", "upstream.headers.Transfer-Encoding"),
+        ("headers = { If-None-Match = \"x\" }", "upstream.headers.If-None-Match"),
+        ("headers = { X-A = \"1\", x-a = \"2\" }", "upstream.headers.x-a"),
+        ("headers = { X-A = 1 }", "upstream.headers.X-A"),
+        ("headers = { X-A = \"canary\\n\" }", "upstream.headers.X-A"),
+        ("credential = \"c\"\nheaders = { Authorization = \"canary\" }", "upstream.headers.Authorization"),
+        ("headers = [\"X-A: canary\"]", "upstream.headers"),
+    ] {
+        let text = format!("[upstream]\nurl = \"http://127.0.0.1:1\"\n{line}");
+        let refused = scoregate::config::resolve(&scoregate::config::read_text(&text).unwrap());
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains(&format!("{path}:")) && !refused.contains("canary"), "{line}: {refused}");
+    }
+}
+
+#[tokio::test]
 async fn a_backend_with_dates_only_is_revalidated_by_date() {
     let dated = ("last-modified", "Sat, 21 Nov 2026 11:00:00 GMT");
     let world = World::with("", move |_| respond("200 OK", &[dated], "[]")).await;
