@@ -70,7 +70,7 @@ fn sole(values: FirstTwo<'_>) -> Result<Option<&HeaderValue>, Refusal> {
 }
 
 fn text(value: &HeaderValue) -> Result<&str, Refusal> {
-    value.to_str().map(str::trim).map_err(|_| Refusal::KeyInvalid)
+    value.to_str().map(str::trim_ascii).map_err(|_| Refusal::KeyInvalid)
 }
 
 /// The token of the Bearer scheme. Another scheme, or an empty token, is not a key.
