@@ -10,7 +10,7 @@ use crate::answer::{Answer, ask};
 use crate::floor::{ACCESSES, BARE, BARE_HTTP2, BARE_OF_TWO, BARE_TLS, LISTENS, RAW, SKETCH};
 use crate::job::{DAY, Keys, MINUTE};
 use crate::machine::{Cores, installed};
-use crate::process::{Process, free_port};
+use crate::process::{Process, address_after, free_port};
 use crate::transport::ServerCertificate;
 
 /// A running contestant.
@@ -187,7 +187,8 @@ impl Floor<'_> {
         self.keys.write(directory.path());
         self.certificate.write(directory.path());
         command.arg(role).arg(file).arg(copies.to_string());
-        let (process, address) = Process::that_says(command, directory, LISTENS);
+        let (process, said) = Process::that_says(command, directory, LISTENS);
+        let address = address_after(LISTENS, &said);
         let knows_keys = role == SKETCH;
         let limitations = if knows_keys {
             "counts in memory only; sliding day; nothing besides"

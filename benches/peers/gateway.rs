@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::contestants::Contestant;
 use crate::job::{DAY, Keys, MINUTE};
 use crate::machine::Cores;
-use crate::process::Process;
+use crate::process::{Process, address_after};
 use crate::transport::{CERTIFICATE, HOST, KEY, ServerCertificate};
 
 /// How the program is started.
@@ -59,13 +59,13 @@ pub(crate) fn start(
     started(gateway, cores, keys, backend).0
 }
 
-/// Starts it; also returns the time from the command until it serves.
+/// Starts it; also returns the address of its side port, and the time from the command until it serves.
 pub(crate) fn started(
     gateway: GatewayUnderTest,
     cores: &Cores,
     keys: &Keys,
     backend: SocketAddr,
-) -> (Contestant, Duration) {
+) -> (Contestant, SocketAddr, Duration) {
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("scoregate.toml");
     std::fs::create_dir(directory.path().join("data")).unwrap();
@@ -96,18 +96,14 @@ pub(crate) fn started(
     let binary = gateway.build.unwrap_or(Path::new(env!("CARGO_BIN_EXE_scoregate")));
     let lines = directory.path().join("keys.csv");
     std::fs::write(&lines, keys.csv()).unwrap();
-    let imported = Command::new(binary)
-        .args(["keys", "import"])
-        .arg(&lines)
-        .arg("--config")
-        .arg(&file)
-        .output()
-        .unwrap();
+    let arguments = ["keys", "import", &path("keys.csv"), "--config", &path("scoregate.toml")];
+    let imported = Command::new(binary).args(arguments).output().unwrap();
     assert!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
     let mut command = if gateway.has_two_cores { cores.two(binary) } else { cores.one(binary) };
     command.arg("serve").arg("--config").arg(&file);
     let started_at = Instant::now();
-    let (process, address) = Process::that_says(command, directory, "public=");
+    let (process, said) = Process::that_says(command, directory, "public=");
+    let (address, side) = (address_after("public=", &said), address_after("side=", &said));
     (
         Contestant {
             name: gateway.name,
@@ -117,6 +113,7 @@ pub(crate) fn started(
             counts_down: true,
             limitations: "",
         },
+        side,
         started_at.elapsed(),
     )
 }

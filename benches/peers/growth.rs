@@ -1,7 +1,8 @@
-//! The gateway with few and with many keys or documents. All are in use, in random order. For comparison, the loop
-//! without logic with the cache lines of as many accounts, or as many copies of the response: the cost of the memory
-//! accesses alone.
+//! The gateway with few and with many keys or documents. All are in use, in random order, and leases have grown, so that
+//! a measured request rarely needs one. For comparison, the loop without logic with the cache lines of as many accounts,
+//! or as many copies of the response: the cost of the memory accesses alone.
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use crate::answer::Answer;
@@ -10,10 +11,20 @@ use crate::client::ClientPool;
 use crate::contestants::{Contestant, Floor};
 use crate::gateway::{self, GatewayUnderTest};
 use crate::job::{Job, Keys};
+use crate::lease_counts::LeaseCounts;
 use crate::machine::{Cores, resident};
 use crate::measure::{Figures, Row, Size, in_turns};
 
 const FEW: usize = 10;
+/// Requests of each key before the measurement. All keys are used equally, so they lease at the same uses, at growing intervals:
+/// among others at the 11th and then not before the 15th (`limits/lease.rs`).
+const USES: usize = 12;
+/// Requests before the measurement, if a key then has more than those: a small measurement is many passes over few keys.
+const LEAST: usize = 100_000;
+/// Leases per 100 requests of the last pass before the measurement.
+const FEW_LEASES: f64 = 3.0;
+/// A measurement begins after this time even if there are more.
+const LONGEST: Duration = Duration::from_mins(30);
 
 /// What is varied, and how many.
 #[derive(Clone, Copy)]
@@ -26,6 +37,7 @@ struct Many {
 /// A contestant and its job.
 struct Grown {
     contestant: Contestant,
+    side: SocketAddr,
     job: Job,
     many: Many,
     started: Duration,
@@ -65,8 +77,15 @@ pub(crate) fn all(floor: Floor<'_>, size: &Size, sent: &Answer, is_full: bool) -
     let of_loops = loops
         .iter()
         .map(|(name, contestant)| Row { name: (*name).to_owned(), ..Row::hits(contestant, &asks) });
+    let sides = measure_growth.each_ref().map(|one| (one.many.name, one.side, LeaseCounts::read(one.side)));
     let rows: Vec<Row<'_>> = measure_growth.iter_mut().map(Grown::row).chain(of_loops).collect();
     let figures = in_turns(&rows, size);
+    for (name, side, before) in sides {
+        println!(
+            "{name}: {:.1} leases per 100 measured requests",
+            LeaseCounts::read(side).share_since(before)
+        );
+    }
     rows.into_iter().map(|row| row.name).zip(figures).collect()
 }
 
@@ -76,11 +95,11 @@ impl Grown {
         let backend = backend::of_models(many.documents, None);
         let gateway = GatewayUnderTest { name: many.name, settings: gateway::LARGE_CACHE, ..gateway::PLAIN };
         let started_at = Instant::now();
-        let (contestant, started) = gateway::started(gateway, cores, &keys, backend);
+        let (contestant, side, started) = gateway::started(gateway, cores, &keys, backend);
         println!("{}: set up in {:.1?}", many.name, started_at.elapsed());
         let idle = resident(&contestant.process.family());
         let job = if many.documents == 1 { keys.hits() } else { keys.details(many.documents) };
-        Self { contestant, job: job.shuffled(), many, started, idle }
+        Self { contestant, side, job: job.shuffled(), many, started, idle }
     }
 
     fn row(&mut self) -> Row<'_> {
@@ -91,18 +110,28 @@ impl Grown {
         }
     }
 
-    /// Requests everything until all responses in a row are as expected: then each application has its lease, and
-    /// each document is cached. Returns the number of responses.
+    /// Requests everything until all responses in a row are as expected, and few of them leased: then each document is cached,
+    /// and the leases of each application have grown. Returns the number of responses.
     fn is_in_use(&self) -> usize {
         let mut pool = ClientPool::to(self.contestant.address, &self.job.transport);
+        let (started_at, pass) = (Instant::now(), self.job.requests.len());
+        let least = LEAST.max(USES * self.many.keys).max(pass);
         let (mut all, mut in_a_row, mut strange) = (0, 0, 0);
-        while in_a_row < self.job.requests.len() {
-            let outcome = pool.without_pause(&self.job, Duration::from_millis(200));
-            all += outcome.answers;
-            strange += outcome.strange;
-            in_a_row = if outcome.strange == 0 { in_a_row + outcome.answers } else { 0 };
-            assert!(strange <= self.job.requests.len(), "{}: {strange} strange answers", self.many.name);
+        loop {
+            let (before, already) = (LeaseCounts::read(self.side), all);
+            while all < already + pass {
+                let outcome = pool.without_pause(&self.job, Duration::from_millis(200));
+                all += outcome.answers;
+                strange += outcome.strange;
+                in_a_row = if outcome.strange == 0 { in_a_row + outcome.answers } else { 0 };
+                assert!(strange <= pass, "{}: {strange} strange answers", self.many.name);
+            }
+            let leases = LeaseCounts::read(self.side).share_since(before);
+            let has_grown = all >= least && leases < FEW_LEASES;
+            if in_a_row >= pass && (has_grown || started_at.elapsed() > LONGEST) {
+                println!("{}: {leases:.1} leases per 100 requests at the end of the warm-up", self.many.name);
+                return all;
+            }
         }
-        all
     }
 }

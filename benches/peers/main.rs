@@ -29,6 +29,7 @@ mod floor;
 mod gateway;
 mod growth;
 mod job;
+mod lease_counts;
 mod lineup;
 mod machine;
 mod measure;

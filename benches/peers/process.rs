@@ -22,8 +22,8 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts it, and reads its address from the output: the text after `words`.
-    pub(crate) fn that_says(mut command: Command, directory: TempDir, words: &str) -> (Self, SocketAddr) {
+    /// Starts it, and returns the first line of the output that contains `words`.
+    pub(crate) fn that_says(mut command: Command, directory: TempDir, words: &str) -> (Self, String) {
         // The gateway prints it on standard error, the lower bounds on standard output; the access log is on the
         // other.
         let is_floor = words == crate::floor::LISTENS;
@@ -42,11 +42,10 @@ impl Process {
         };
         let mut lines = BufReader::new(pipe).lines().map_while(Result::ok);
         let said = lines.by_ref().find(|line| line.contains(words)).unwrap();
-        let address = said.split(words).nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
         // Keeps reading, or the server would block some day.
         std::thread::spawn(move || lines.count());
         let stdin = child.stdin.take();
-        (Self { child, stdin, _directory: directory }, address)
+        (Self { child, stdin, _directory: directory }, said)
     }
 
     /// Starts a server on a given port, and waits until it accepts. Its output is the error.
@@ -103,6 +102,11 @@ fn signal(id: u32, signal: Signal) {
         // It may have ended already.
         let _is_gone = kill_process(id, signal);
     }
+}
+
+/// The address after these words of a line.
+pub(crate) fn address_after(words: &str, said: &str) -> SocketAddr {
+    said.split(words).nth(1).unwrap().split(' ').next().unwrap().parse().unwrap()
 }
 
 /// A free port, for servers that cannot choose one themselves.
