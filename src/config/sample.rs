@@ -36,7 +36,7 @@ const HEAD_SAMPLE: &str = "\
 # To set one, remove the `# ` before it and before its [table], or append both at the end. Settings without a table
 # must be before the first table.
 # Environment variables override the file: SCOREGATE_ and the path in capitals with underscores for dots, such as
-# SCOREGATE_UPSTREAM_URL. [tiers], [tls], [mapping] and [endpoints] can only be set in the file.
+# SCOREGATE_UPSTREAM_URL. [tiers], [tls], [mapping], [endpoints] and [upstream.headers] can only be set in the file.
 # `scoregate reload` and SIGHUP reload the settings; the marked ones take effect at the next start.
 # `scoregate check --config FILE` reports all errors in a file.
 ";

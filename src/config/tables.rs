@@ -22,7 +22,7 @@ pub(super) fn may_be_empty(table: &str, endpoints: &EndpointTable) -> bool {
     };
     let has_settings =
         || SETTINGS.iter().any(|one| one.path.strip_prefix(table).is_some_and(|rest| rest.starts_with('.')));
-    ["tiers", "tls", "mapping"].contains(&table)
+    ["endpoints", "tiers", "tls", "mapping"].contains(&table)
         || ["mapping.", "freshness."].into_iter().any(names_an_endpoint)
         || has_settings()
 }

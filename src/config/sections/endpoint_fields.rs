@@ -5,7 +5,7 @@ use toml::{Table, Value};
 use crate::cache::PAID_FIELD;
 use scoregate_base::routes::shapes::{FieldShape, ItemField, Presence};
 
-/// Levels of fields within fields.
+/// Maximum nesting of fields.
 const MOST_LEVELS: usize = 4;
 const SETTINGS: [&str; 9] =
     ["name", "type", "meaning", "unit", "optional", "paid", "example", "words", "fields"];

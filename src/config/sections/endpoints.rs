@@ -13,8 +13,8 @@ use super::endpoint_fields;
 
 /// Maximum number of configured endpoints: each is a label value in the metrics.
 const MOST_ENDPOINTS: usize = 32;
-/// Label values of requests to no endpoint, and the selection of all documents.
-const TAKEN: [&str; 4] = ["page", "options", "none", "all"];
+/// Label values of requests to no endpoint.
+const TAKEN: [&str; 3] = ["page", "options", "none"];
 const PARAMETERS: [Param; 3] = [Param::Period, Param::SortBy, Param::Limit];
 
 /// The endpoints of the specification and those of the settings.
@@ -78,6 +78,7 @@ impl<'w> EndpointDefinition<'_, 'w> {
 
     fn check_name(&mut self) -> bool {
         let well_formed = (1..=32).contains(&self.name.len())
+            && !self.name.ends_with("_head")
             && self.name.starts_with(|first: char| first.is_ascii_lowercase())
             && self
                 .name
@@ -85,7 +86,7 @@ impl<'w> EndpointDefinition<'_, 'w> {
                 .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
         let is_free = !TAKEN.contains(&self.name) && ENDPOINTS.iter().all(|row| row.name != self.name);
         if !well_formed {
-            self.problem("", "an endpoint's name is a lower-case letter, then up to 31 lower-case letters, digits or underscores");
+            self.problem("", "an endpoint's name is a lower-case letter, then up to 31 lower-case letters, digits or underscores, and does not end with `_head`");
         } else if !is_free {
             self.problem("", "this name is taken: choose another one");
         }
@@ -125,7 +126,7 @@ impl<'w> EndpointDefinition<'_, 'w> {
         let Some(value) = self.value("parameters") else { return Some(Vec::new()) };
         let parse = |word: &Value| PARAMETERS.into_iter().find(|param| Some(param.name()) == word.as_str());
         let given: Option<Vec<Param>> = value.as_array().and_then(|all| all.iter().map(parse).collect());
-        // In the order of the specification, which is that of the first error.
+        // The first invalid parameter in this order is reported.
         let ordered =
             given.clone().map(|given| PARAMETERS.into_iter().filter(|param| given.contains(param)).collect());
         let is_valid = given
@@ -165,9 +166,19 @@ impl<'w> EndpointDefinition<'_, 'w> {
         (!has_problems).then_some(read.fields)
     }
 
-    /// One path must name one endpoint.
+    /// One path and one name must be those of one endpoint, and the order of items must reveal nothing.
     fn reject_clash(&mut self, endpoint: &Endpoint, configured: &[&'static Endpoint]) {
         let others = ENDPOINTS.iter().chain(configured.iter().copied());
+        if endpoint.takes.contains(&Param::SortBy) && endpoint.has_paid_field() {
+            self.problem(
+                "parameters",
+                "remove \"sortBy\": the order of the items would show the values of fields for paid callers",
+            );
+        }
+        let type_name = |name: &str| name.replace('_', "");
+        if others.clone().any(|other| type_name(other.name) == type_name(endpoint.name)) {
+            self.problem("", "choose another name: without underscores it is that of another endpoint");
+        }
         if let Some(other) = others.into_iter().find(|other| other.overlaps(endpoint.segments)) {
             let remedy =
                 format!("choose another path: some requests would be those of `{}`", other.documented_path());

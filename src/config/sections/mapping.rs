@@ -180,7 +180,7 @@ impl<'w> MappingTable<'_, 'w> {
         }
         let unmapped = ItemMapping::default();
         let fields = mapped.fields.as_ref().unwrap_or(&unmapped);
-        let configured = mapping_fields::paid_sources(self.endpoint, fields);
+        let configured = mapping_fields::paid_names(self.endpoint, fields);
         let is_paid = |pointer: &JsonPointer| {
             [PAID_FIELD].into_iter().chain(source).chain(configured.clone()).any(|name| pointer.passes(name))
         };

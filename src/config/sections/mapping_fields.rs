@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use toml::{Table, Value};
 
 use crate::upstream::{ItemMapping, MappedField, is_value_of};
+use scoregate_base::routes::shapes::ItemField;
 use scoregate_base::routes::{Endpoint, PublishedField, PublishedKind};
 
 const KEYS: [&str; 5] = ["from", "type", "words", "constant", "drop"];
@@ -37,22 +38,42 @@ pub(in super::super) fn read(endpoint: &'static Endpoint, table: &Table) -> (Ite
     (mapping, problems)
 }
 
-/// Fields of a configured endpoint that would show Free callers the value of a field for paid callers only.
+/// Fields of a configured endpoint that would show Free callers a value of another field that is for paid callers, in
+/// whole or in part.
 fn revealing(endpoint: &'static Endpoint, mapping: &ItemMapping) -> Vec<FieldProblem> {
-    let sources = paid_sources(endpoint, mapping);
-    let free = endpoint.item.iter().filter(|field| endpoint.route.is_configured() && !field.paid_only);
-    let reveals = |name: &&str| mapping.source_of(name).is_some_and(|source| sources.contains(&source));
-    let problem = |name: &str| FieldProblem {
-        name: name.to_owned(),
+    let fields = endpoint.item.iter().filter(|_| endpoint.route.is_configured());
+    let reserved = fields.clone().filter(|field| field.has_paid_part());
+    let reveals = |field: &&ItemField| {
+        let source = mapping.source_of(field.name);
+        let has_source = |other: &ItemField| {
+            other.name != field.name
+                && source.is_some_and(|of| of == other.name || mapping.source_of(other.name) == Some(of))
+        };
+        !field.paid_only && reserved.clone().any(has_source)
+    };
+    let problem = |field: &ItemField| FieldProblem {
+        name: field.name.to_owned(),
         remedy: "map another field: only paid callers may see the value of this one".to_owned(),
     };
-    free.map(|field| field.name).filter(reveals).map(problem).collect()
+    fields.clone().filter(reveals).map(problem).collect()
 }
 
-/// The backend's names of the fields that only paid callers of a configured endpoint see.
-pub(super) fn paid_sources<'m>(endpoint: &'static Endpoint, mapping: &'m ItemMapping) -> Vec<&'m str> {
-    let paid = endpoint.item.iter().filter(|field| endpoint.route.is_configured() && field.paid_only);
-    paid.filter_map(|field| mapping.source_of(field.name)).collect()
+/// Names in the backend's items of values that only paid callers of a configured endpoint see, nested ones included.
+pub(super) fn paid_names<'m>(endpoint: &'static Endpoint, mapping: &'m ItemMapping) -> Vec<&'m str> {
+    fn collect(fields: &'static [ItemField], names: &mut Vec<&'static str>) {
+        for field in fields {
+            names.extend(field.paid_only.then_some(field.name));
+            collect(field.shape.fields(), names);
+        }
+    }
+    let mut declared = Vec::new();
+    if endpoint.route.is_configured() {
+        collect(endpoint.item, &mut declared);
+    }
+    let mut names: Vec<&str> = declared.iter().filter_map(|name| mapping.source_of(name)).collect();
+    names.extend(declared);
+    names.dedup();
+    names
 }
 
 /// One field; `None` if it is dropped.

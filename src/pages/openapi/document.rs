@@ -1,5 +1,7 @@
 //! The document as a whole.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -116,7 +118,8 @@ fn tag(endpoint: &Endpoint) -> &'static str {
 
 fn tags(config: &PagesConfig) -> Value {
     let mut tags: Vec<_> = config.endpoints.iter().map(tag).collect();
-    tags.dedup();
+    let mut seen = BTreeSet::new();
+    tags.retain(|tag| seen.insert(*tag));
     tags.into_iter().map(|tag| json!({ "name": tag })).collect()
 }
 

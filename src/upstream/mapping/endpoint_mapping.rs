@@ -187,7 +187,9 @@ impl EndpointMapping {
             None => items.each,
         };
         // Several items where one is expected are an invalid response, whatever their ids.
-        let has_one_model = !key.route.endpoint().one || each.len() < 2;
+        // The items of a configured list may name other models.
+        let has_one_model =
+            if key.route.endpoint().one { each.len() < 2 } else { !key.route.is_configured() };
         if let Some(requested) = key.id.as_ref().filter(|_| has_one_model)
             && let Some(other) = super::model_id::other_id(key.route, requested, &body, &each)?
         {
@@ -196,7 +198,11 @@ impl EndpointMapping {
         }
         // An invalid time is ignored, and the next best one is used.
         let stated_at = find(&self.timestamp, &body)?.and_then(instant).or(head.dated);
-        let generated_at = stated_at.or_else(|| newest_update(&each)).unwrap_or(head.now);
+        // The time of a field that Free callers may not see must not be visible in the envelope.
+        let endpoint = key.route.endpoint();
+        let is_open = !key.route.is_configured() || !endpoint.has_paid_field();
+        let newest = || is_open.then(|| newest_update(&each)).flatten();
+        let generated_at = stated_at.or_else(newest).unwrap_or(head.now);
         let count = each.len();
         let data = mapped.unwrap_or(items.data);
         Ok(Some(DocumentContent { data, count, generated_at, stated_at, source: head.source }))

@@ -255,6 +255,9 @@ fn a_mapping_that_would_reveal_a_field_for_paid_callers_is_rejected() {
         ("fields = { margin = \"secret\", input = \"secret\" }", "mapping.prices.fields.input"),
         ("timestamp = \"/margin/at\"", "mapping.prices.timestamp"),
         ("fields = { margin = \"secret\" }\ntimestamp = \"/secret/at\"", "mapping.prices.timestamp"),
+        ("fields = { input = \"discounts\" }", "mapping.prices.fields.input"),
+        ("fields = { margin = { constant = 1 }, input = \"margin\" }", "mapping.prices.fields.input"),
+        ("timestamp = \"/row/discounts/0/rebate\"", "mapping.prices.timestamp"),
     ] {
         let settings =
             with_paid_fields().replace("[mapping.prices]", &format!("[mapping.prices]\n{mapping}"));
@@ -264,14 +267,43 @@ fn a_mapping_that_would_reveal_a_field_for_paid_callers_is_rejected() {
     }
 }
 
+#[tokio::test]
+async fn a_time_for_paid_callers_is_not_the_time_of_the_free_form() {
+    let settings = with_paid_fields().replace("margin", "lastUpdated");
+    let row = r#"{"row":{"modelId":"m-1","discounts":[],"lastUpdated":"2026-11-21T11:37:00Z"}}"#;
+    let world = World::with(
+        &settings.replace("type = \"number\"\nmeaning = \"Margin", "type = \"time\"\nmeaning = \"Margin"),
+        move |_| answer(row),
+    )
+    .await;
+    let customer = world.free().await;
+    let got = world.get_as(&customer, "/api/v1/prices/m-1?period=7d").await;
+    assert_eq!((got.status, got.json()["generated_at"].as_str()), (200, Some("2026-11-21T12:00:00Z")));
+    assert!(!got.header("last-modified").contains("11:37"));
+}
+
 #[test]
-fn every_mistake_in_a_definition_is_reported_in_one_run() {
-    let settings = r#"
+fn the_order_of_items_with_fields_for_paid_callers_cannot_be_requested() {
+    let settings = with_paid_fields().replace("[\"period\"]", "[\"period\", \"sortBy\"]");
+    let refused = resolve(&read_text(&settings.replace("{backend}", "http://127.0.0.1:4000")).unwrap());
+    let refused = refused.unwrap_err().to_string();
+    assert!(
+        refused.contains("endpoints.prices.parameters") && refused.contains("order of the items"),
+        "{refused}"
+    );
+}
+
+/// Definitions with many mistakes.
+const MISTAKES: &str = r#"
         [upstream]
         url = "http://127.0.0.1:4000"
         [endpoints.models]
         path = "/rankings"
         [endpoints.empty]
+        [endpoints.models_]
+        path = "/r"
+        summary = "R."
+        fields = [{ name = "a", type = "string", meaning = "A." }]
         [endpoints.Prices]
         path = "/p"
         [endpoints.latest]
@@ -295,12 +327,16 @@ fn every_mistake_in_a_definition_is_reported_in_one_run() {
             7,
         ]
     "#;
-    let problems = resolve(&read_text(settings).unwrap()).unwrap_err().to_string();
+
+#[test]
+fn every_mistake_in_a_definition_is_reported_in_one_run() {
+    let problems = resolve(&read_text(MISTAKES).unwrap()).unwrap_err().to_string();
     for (path, words) in [
         ("endpoints.models", "taken"),
         ("endpoints.models.summary", "sentence"),
         ("endpoints.models.fields", "at least one field"),
         ("endpoints.empty", "the table is empty"),
+        ("endpoints.models_", "without underscores"),
         ("endpoints.Prices", "lower-case"),
         ("endpoints.latest.path", "/api/v1/models/{id}"),
         ("endpoints.cheapest.path", "segments"),

@@ -76,6 +76,13 @@ pub(super) const fn paid(name: &'static str, shape: FieldShape, meaning: &'stati
     ItemField { name, shape, presence: Presence::IfKnown, paid_only: true, meaning, example: None }
 }
 
+impl ItemField {
+    /// Whether it, or a field in it, is for paid callers only.
+    pub fn has_paid_part(&self) -> bool {
+        self.paid_only || self.shape.fields().iter().any(Self::has_paid_part)
+    }
+}
+
 impl FieldShape {
     /// The fields of its objects.
     pub const fn fields(&self) -> &'static [ItemField] {

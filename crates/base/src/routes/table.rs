@@ -99,7 +99,7 @@ impl Route {
         ENDPOINTS.get(self.index()).expect("every route has a row: a test walks them")
     }
 
-    /// Its position in every table that has it.
+    /// Its position in an `EndpointTable` and in the metrics.
     pub const fn index(self) -> usize {
         match self {
             Self::Models => 0,
@@ -138,10 +138,7 @@ impl Route {
 impl Endpoint {
     /// Whether only paid callers see all fields of its items.
     pub fn has_paid_field(&self) -> bool {
-        fn any(fields: &[ItemField]) -> bool {
-            fields.iter().any(|field| field.paid_only || any(field.shape.fields()))
-        }
-        any(self.item)
+        self.item.iter().any(ItemField::has_paid_part)
     }
 
     /// The path as documented: `/api/v1/models/{id}/history`.
