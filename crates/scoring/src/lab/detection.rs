@@ -6,16 +6,15 @@
 //! models, [`MODELS`] are assumed for planted changes, and [`FEW_MODELS`], whose limits are easier to reach, for false
 //! alarms.
 
-use super::super::alert_baseline;
+use scoregate_base::routes::Period;
+
 use super::super::drift;
-use super::super::hour::{Hour, HourRange};
-use super::super::incident_scan::degradation_scan::DegradationScan;
-use super::super::incident_scan::incident::IncidentHistory;
+use super::super::hour::{Hour, hours_of};
+use super::super::levels::ScoreLevels;
 use super::super::method;
 use super::super::noise::round_length::RoundLength;
-use super::super::noise::round_noise::RoundNoise;
 use super::super::period_scores::ScoreRound;
-use super::super::statistics::{Estimate, SampleSums, chance_of_fall};
+use super::super::statistics::chance_of_fall;
 use super::simulated_noise::NoiseGenerator;
 
 pub use super::simulated_noise::NoiseKind;
@@ -49,11 +48,11 @@ pub struct SeriesPlan {
 /// A detector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detector {
-    /// The Page-Hinkley test with the test of its signal: `drifting`.
+    /// A change of level: `drifting`.
     Drift,
-    /// The rule that opens an incident.
+    /// A deep fall, which opens an incident.
     Incident,
-    /// The last 24 hours against the 7 days before.
+    /// The newest level against that a week ago.
     Alert,
 }
 
@@ -84,7 +83,7 @@ pub struct Findings {
 pub const STATED: [(Scenario, [Option<u32>; 3]); 3] = [
     (Scenario::Step(5.0), [Some(8), None, Some(24)]),
     (Scenario::Step(8.0), [Some(6), Some(8), Some(24)]),
-    (Scenario::Ramp(6.0, 240), [Some(96), None, Some(168)]),
+    (Scenario::Ramp(6.0, 240), [Some(120), None, Some(240)]),
 ];
 /// The noise for which delays are stated: standard deviation of rounds in points.
 pub const STATED_NOISE: f64 = 1.5;
@@ -161,24 +160,18 @@ fn watched(rounds: &[ScoreRound], plan: SeriesPlan) -> [Vec<u32>; 3] {
     let mut alarms: [Vec<u32>; 3] = Default::default();
     let mut signalled = [false; 3];
     let length = RoundLength::of(u64::from(plan.hours));
-    let mut incidents = DegradationScan::after(&IncidentHistory::default(), length);
     let is_quiet = plan.scenario == Scenario::Quiet;
     let models = f64::from(if is_quiet { FEW_MODELS } else { MODELS });
-    for (known, round) in (1..).zip(rounds) {
-        incidents.observe_round(*round);
+    for known in 1..=u32::try_from(rounds.len()).unwrap_or(u32::MAX) {
         let Some(since) = known_since(known, plan.hours) else { continue };
-        let end = length.round_of(round.hour).to;
         let past = rounds.get(..usize::try_from(known).unwrap_or_default()).unwrap_or_default();
+        let levels = ScoreLevels::of(past, length);
         for ((detector, alarms), signalled) in Detector::ALL.into_iter().zip(&mut alarms).zip(&mut signalled)
         {
             if !is_quiet && !alarms.is_empty() {
                 continue;
             }
-            let signals = match detector {
-                Detector::Drift => drifts(past, end, length, models),
-                Detector::Incident => incidents.has_opened(),
-                Detector::Alert => alerts(past, end, models),
-            };
+            let signals = signals(detector, &levels, past, length, models);
             if signals && !*signalled {
                 alarms.push(since);
             }
@@ -196,38 +189,31 @@ fn known_since(known: u32, hours: u32) -> Option<u32> {
     known.checked_sub(QUIET_HOURS / hours).filter(|since| *since > 0)
 }
 
-fn drifts(past: &[ScoreRound], end: Hour, length: RoundLength, models: f64) -> bool {
-    let watched = within(past, end.last(method::DRIFT_HOURS));
-    let signal = drift::watch(watched, noise_of(past).as_ref(), length).signal;
-    signal.is_some_and(|signal| signal.chance * models < method::DRIFT_ALPHA)
-}
-
-fn alerts(past: &[ScoreRound], end: Hour, models: f64) -> bool {
-    let baseline = alert_baseline::at(end, past, noise_of(past).as_ref());
-    let older = within(past, baseline.from.last(method::NOISE_HOURS));
-    let compared = HourRange { from: baseline.from, to: end };
-    let Some(noise) = noise_of(older).or_else(|| noise_of(within(past, compared))) else { return false };
-    let estimate = |range: HourRange| estimate(within(past, range), &noise);
-    let Some((before, now)) = estimate(baseline).zip(estimate(end.last(method::CURRENT_HOURS))) else {
-        return false;
-    };
-    let chance = chance_of_fall(before, now) * models;
-    chance < method::ALERT_ALPHA && before.mean - now.mean >= method::ALERT_MINIMUM
-}
-
-/// The rounds that begin in a range.
-fn within(past: &[ScoreRound], range: HourRange) -> &[ScoreRound] {
-    let before = |hour: Hour| past.partition_point(|round| round.hour < hour);
-    past.get(before(range.from)..before(range.to)).unwrap_or_default()
-}
-
-fn noise_of(rounds: &[ScoreRound]) -> Option<RoundNoise> {
-    RoundNoise::of(rounds.iter().map(|round| round.score), false)
-}
-
-fn estimate(rounds: &[ScoreRound], noise: &RoundNoise) -> Option<Estimate> {
-    let sums: SampleSums = rounds.iter().map(|round| round.score).collect();
-    Some(Estimate { mean: sums.mean()?, spread: Some(noise.of_mean(rounds.len()).no_finer(rounds.len())) })
+/// Whether these levels are a signal, with the p-value corrected for so many models.
+fn signals(
+    detector: Detector,
+    levels: &ScoreLevels,
+    past: &[ScoreRound],
+    length: RoundLength,
+    models: f64,
+) -> bool {
+    match detector {
+        Detector::Drift => {
+            let signal = drift::watch(levels, past, length).signal;
+            signal.is_some_and(|signal| signal.chance * models < method::DRIFT_ALPHA)
+        }
+        Detector::Alert => {
+            let end = past.last().map_or(Hour::numbered(0), |round| length.round_of(round.hour).to);
+            levels.since(end.minus(hours_of(Period::Week))).is_some_and(|levels| {
+                let chance = chance_of_fall(levels.before, levels.now) * models;
+                chance < method::ALERT_ALPHA && levels.before.mean - levels.now.mean >= method::ALERT_MINIMUM
+            })
+        }
+        Detector::Incident => {
+            let newest = past.last().map(|round| round.hour);
+            levels.changes.iter().any(|change| change.incident.map(|(hour, _)| hour) == newest)
+        }
+    }
 }
 
 #[cfg(test)]
