@@ -2,8 +2,8 @@
 
 /// How a simulated model changes over time. Every behaviour is periodic, so that a demo shows the same variety
 /// whenever it is started: at any hour one model has broken, which is an alert and an incident, and the level of another
-/// has fallen within two days, which is a degradation. Their cycle of 115 hours has no factor in common with a week, so that
-/// the falls are no effects of hours or weekdays. Times are hours.
+/// has fallen within two days, which is a degradation. Times are hours. A cycle of 115 hours has no factor in common
+/// with a week, so that its falls are no effects of hours or weekdays.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum SimulatedHabit {
     /// Constant.
