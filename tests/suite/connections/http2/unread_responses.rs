@@ -264,10 +264,16 @@ async fn attack(
 async fn check_write_timeout(is_secure: bool, bytes: u32) {
     let directory = TempDir::new().unwrap();
     let (program, attacked) = program(directory.path(), 10_000, is_secure);
-    let duration = attack(&attacked, 200, bytes, &Arc::new(Barrier::new(200))).await;
-    let longest = duration.iter().max().unwrap();
-    println!("tls {is_secure}, {bytes} bytes a second: the longest of {} lasted {longest:?}", duration.len());
-    assert!(*longest < 25 * SECOND, "{longest:?}");
+    best_of_three(async || {
+        let duration = attack(&attacked, 200, bytes, &Arc::new(Barrier::new(200))).await;
+        let longest = duration.iter().max().unwrap();
+        println!(
+            "tls {is_secure}, {bytes} bytes a second: the longest of {} lasted {longest:?}",
+            duration.len()
+        );
+        if *longest < 25 * SECOND { Ok(()) } else { Err(format!("{longest:?}")) }
+    })
+    .await;
     assert_eq!(program.stop().code, Some(0));
 }
 

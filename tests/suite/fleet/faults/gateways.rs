@@ -10,7 +10,7 @@ use tokio::runtime::Runtime;
 
 use super::super::*;
 use super::population::FleetApplication;
-use super::trace::{FaultWindow, KnownRevocation, SeenRequest, SeenRevocation, UsedUp};
+use super::trace::{FaultWindow, KeptUnits, KnownRevocation, SeenRequest, SeenRevocation, UsedUp};
 use crate::fake_clock::{FakeClock, remove_shared_memory};
 use crate::links::{FaultyLink, LinkMode};
 use crate::postgres::OWNER;
@@ -61,6 +61,7 @@ pub(super) struct SharedRecord {
     pub(super) used_up: Vec<UsedUp>,
     pub(super) set_ahead: Vec<f64>,
     pub(super) kills: u32,
+    pub(super) kept_units: Vec<KeptUnits>,
     pub(super) changes: u32,
     pub(super) access_logs: Vec<String>,
     pub(super) event_logs: Vec<String>,
@@ -161,7 +162,13 @@ impl FaultyFleet {
         let gateway = &self.slots[slot];
         let Some(program) = gateway.program.lock().unwrap().take() else { return false };
         gateway.current.lock().unwrap().public = None;
-        self.keep_logs(program.stop());
+        let from = self.now();
+        let ended = program.stop();
+        if ended.err.contains("leased units could not be returned") {
+            let kept = KeptUnits { gateway: slot, from, until: self.now() };
+            self.record.lock().unwrap().kept_units.push(kept);
+        }
+        self.keep_logs(ended);
         true
     }
 

@@ -1,6 +1,8 @@
 //! The rules that hold under all faults, checked on the record of a run. Each check returns the violations it found.
 
-use super::trace::{AllowedUse, KnownRevocation, RequestNumber, SeenOutcome, SeenRequest, Trace};
+use super::trace::{
+    AllowedUse, FaultWindow, KeptUnits, KnownRevocation, RequestNumber, SeenOutcome, SeenRequest, Trace,
+};
 
 /// Number of gateways.
 const GATEWAYS: f64 = 3.0;
@@ -143,23 +145,33 @@ fn knew(known: &KnownRevocation, request: &SeenRequest) -> bool {
 }
 
 fn was_live(trace: &Trace, request: &SeenRequest) -> bool {
-    let is_affected = |gateway: Option<usize>| gateway.is_none_or(|gateway| gateway == request.id.gateway);
     let from = request.sent - PROPAGATION;
-    !trace
-        .faults
-        .iter()
-        .any(|fault| is_affected(fault.gateway) && fault.from < request.done && fault.until + RECOVERY > from)
+    !trace.faults.iter().any(|fault| affects(fault, request.id.gateway, from, request.done))
 }
 
-/// After all faults the whole quota can be used, but for one lease for each kill; and the first refusal comes when at most
-/// one lease for each gateway is unspent.
+/// Whether a fault affects a gateway at some time of an interval.
+fn affects(fault: &FaultWindow, gateway: usize, from: f64, until: f64) -> bool {
+    fault.gateway.is_none_or(|affected| affected == gateway)
+        && fault.from < until
+        && fault.until + RECOVERY > from
+}
+
+/// After all faults the whole quota can be used, but for one lease for each kill, and for each stop while the database cannot
+/// be reached; all other stops return their units. The first refusal comes when at most one lease for each gateway is unspent.
 pub(super) fn rest(trace: &Trace) -> Vec<String> {
     let (charged, unknown) = trace.charged();
     let mut found = Vec::new();
+    for KeptUnits { gateway, from, until } in &trace.kept_units {
+        let hides = |fault: &FaultWindow| fault.hides_database && affects(fault, *gateway, *from, *until);
+        if !trace.faults.iter().any(hides) {
+            found.push(format!("gateway {gateway} returned no units when it was stopped at {from:.3}"));
+        }
+    }
+    let keepers = u32::try_from(trace.kept_units.len()).unwrap();
     for end in &trace.used_up {
         let application = end.application;
         let lease = (end.quota / 100).max(1);
-        let lost = trace.kills * lease + trace.unconfirmed(application) + unknown;
+        let lost = (trace.kills + keepers) * lease + trace.unconfirmed(application) + unknown;
         let used = charged.get(&(application, trace.today.as_str())).copied().unwrap_or(0);
         if used + lost < end.quota {
             found.push(format!("application {application} got {used} of {}, with {lost} lost", end.quota));

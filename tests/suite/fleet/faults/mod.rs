@@ -182,6 +182,7 @@ fn collect(fleet: &FaultyFleet) -> Trace {
         requests: record.requests,
         faults: record.faults,
         kills: record.kills,
+        kept_units: record.kept_units,
         set_ahead: record.set_ahead,
         revocations: record.revocations,
         known: record.known,

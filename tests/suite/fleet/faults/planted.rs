@@ -100,6 +100,14 @@ fn units_that_nobody_can_use_and_an_early_refusal_are_found() {
     assert_eq!(laws::rest(&unanswered).len(), 1);
     unanswered.requests.push(request(0, 900, 3.0, SeenOutcome::Unanswered));
     assert!(laws::rest(&unanswered).is_empty());
+    // A stop returns its units, unless the database cannot be reached.
+    let mut stopped = used_up(198, 0, 200.0);
+    stopped.kept_units.push(KeptUnits { gateway: 1, from: 40.0, until: 42.0 });
+    assert_eq!(laws::rest(&stopped).len(), 1);
+    stopped.faults.push(fault(None, 10.0, 33.0));
+    assert!(laws::rest(&stopped).is_empty());
+    stopped.faults[0].until = 31.0;
+    assert_eq!(laws::rest(&stopped).len(), 1);
     // A lease for each of three gateways may be unspent at the first refusal.
     assert!(laws::rest(&used_up(200, 0, 193.5)).is_empty());
     assert_eq!(laws::rest(&used_up(200, 0, 192.5)).len(), 1);

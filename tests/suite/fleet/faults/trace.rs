@@ -72,6 +72,14 @@ pub(super) struct KnownRevocation {
     pub(super) since: f64,
 }
 
+/// A gateway was stopped in this time and could not return its leased units.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KeptUnits {
+    pub(super) gateway: usize,
+    pub(super) from: f64,
+    pub(super) until: f64,
+}
+
 /// The end of a day that was used up after all faults.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UsedUp {
@@ -91,6 +99,7 @@ pub(super) struct Trace {
     pub(super) faults: Vec<FaultWindow>,
     /// Kills of gateways.
     pub(super) kills: u32,
+    pub(super) kept_units: Vec<KeptUnits>,
     /// When the database's clock was set ahead.
     pub(super) set_ahead: Vec<f64>,
     pub(super) revocations: Vec<SeenRevocation>,
