@@ -17,7 +17,7 @@ from browser_pictures import make_pictures
 from browser_scenario import DESKTOP, PHONE, Scenario
 from browser_visitor import Failure, Visitor
 
-TIMEOUT = 420  # seconds, for the whole test
+TIMEOUT = 900  # seconds, for the whole test
 FORBIDDING = "default-src 'none'; style-src 'unsafe-inline'"
 PLANTED = """<!doctype html><title>Planted</title><main><h1>Planted</h1><p style="width: 2000px; color: #999">wide and pale</p>
 <img src="//localhost:1/planted"></main><script>
