@@ -1,4 +1,4 @@
-//! Metrics of the data directory: free space of its file system, and time of the last backup.
+//! Metrics of the data directory: free space of its file system, and the last backup.
 //!
 //! Measured in the background: a disk that hangs delays neither requests nor scrapes.
 
@@ -12,11 +12,16 @@ use rustix::fs::statvfs;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
-use scoregate_base::clock::{Clock, Wall};
+use scoregate_base::clock::Clock;
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 use scoregate_store::maintenance::last_backup;
 
 const MEASURE_EVERY: Duration = Duration::from_secs(15);
+
+struct BackupGauges {
+    at: Gauge,
+    bytes: Gauge,
+}
 
 /// The gauges and the directory.
 pub(super) struct StorageGauges {
@@ -24,13 +29,16 @@ pub(super) struct StorageGauges {
     free: Gauge,
     size: Gauge,
     /// None with a database, whose backups are not ours.
-    last_backup: Option<Gauge>,
+    last_backup: Option<BackupGauges>,
 }
 
 impl StorageGauges {
     /// Measures for the first time.
     pub(super) fn new(directory: &Path, config: &Config, registry: &MetricsRegistry) -> Self {
-        let last_backup = || registry.gauge("scoregate_last_backup_timestamp_seconds");
+        let last_backup = || BackupGauges {
+            at: registry.gauge("scoregate_last_backup_timestamp_seconds"),
+            bytes: registry.gauge("scoregate_last_backup_size_bytes"),
+        };
         let storage = Self {
             directory: directory.to_owned(),
             free: registry.gauge("scoregate_data_dir_free_bytes"),
@@ -69,8 +77,11 @@ impl StorageGauges {
         let file_system = statvfs(&self.directory)?;
         self.free.set(file_system.f_bavail.saturating_mul(file_system.f_frsize) as f64);
         self.size.set(file_system.f_blocks.saturating_mul(file_system.f_frsize) as f64);
-        if let Some(gauge) = &self.last_backup {
-            gauge.set(last_backup(&self.directory)?.map_or(0, Wall::seconds) as f64);
+        if let Some(gauges) = &self.last_backup {
+            let (at, bytes) =
+                last_backup(&self.directory)?.map_or((0, 0), |last| (last.at.seconds(), last.bytes));
+            gauges.bytes.set(bytes as f64);
+            gauges.at.set(at as f64);
         }
         Ok(())
     }

@@ -11,8 +11,8 @@ use crate::config::Config;
 use scoregate_base::clock::{Clock, Wall};
 use scoregate_store::OwedFile;
 use scoregate_store::maintenance::{
-    ExportSummary, ImportOptions, MaintenanceError, back_up, check, close, close_future_days, create_new,
-    dated, export, file_in, import, prune, record_backup, verify,
+    ExportSummary, ImportOptions, LastBackup, MaintenanceError, back_up, check, close, close_future_days,
+    create_new, dated, export, file_in, import, prune, record_backup, verify,
 };
 
 use super::super::control::{CommandError, operator, report as report_error};
@@ -59,7 +59,7 @@ fn run_on_file(command: &StoreCommand, config: &Config, now: Wall) -> Exit {
         StoreCommand::Export { file, force, .. } => {
             let exit = write_export(&file_in(directory), false, file, *force, now);
             if exit == Exit::Done {
-                record_time(directory, now);
+                record(directory, file, now);
             }
             exit
         }
@@ -122,7 +122,7 @@ fn write_backup(
     now: Wall,
 ) -> Result<Exit, MaintenanceError> {
     let report = back_up(directory, to, force)?;
-    record_time(directory, now);
+    record(directory, to, now);
     if let Some(keep) = keep.filter(|_| report.is_sound()) {
         prune(to, keep)?;
     }
@@ -161,9 +161,10 @@ fn while_stopped(directory: &Path, work: impl FnOnce(&Path) -> Result<Exit, Main
     }
 }
 
-/// Records the time of the backup for the metric of a running server.
-fn record_time(directory: &Path, now: Wall) {
-    if let Err(error) = record_backup(directory, now) {
+/// Records a backup for the metrics of a running server. The size of standard output is unknown.
+fn record(directory: &Path, to: &Path, now: Wall) {
+    let bytes = to.metadata().map_or(0, |metadata| metadata.len());
+    if let Err(error) = record_backup(directory, LastBackup { at: now, bytes }) {
         printer::message(&format!(
             "the backup is complete, but its time could not be recorded in {}: {error}; \
              scoregate_last_backup_timestamp_seconds is not updated",

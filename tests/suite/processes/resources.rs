@@ -1,4 +1,4 @@
-//! Metrics of limited resources: disk space, memory, processor cores, slots; and the age of the last backup.
+//! Metrics of limited resources: disk space, memory, processor cores, slots; age and size of the last backup.
 
 use std::fs;
 use std::time::Duration;
@@ -7,6 +7,7 @@ use crate::program::run;
 use crate::world::World;
 
 const BACKUP: &str = "scoregate_last_backup_timestamp_seconds";
+const SIZE: &str = "scoregate_last_backup_size_bytes";
 /// Interval of measuring the data directory.
 const MEASURED: Duration = Duration::from_secs(15);
 
@@ -38,7 +39,8 @@ impl World {
 }
 
 #[tokio::test]
-async fn the_time_of_the_last_backup_is_zero_without_one_and_known_to_a_running_server_and_after_a_restart() {
+async fn time_and_size_of_the_last_backup_are_zero_without_one_and_known_to_a_running_server_and_after_a_restart()
+ {
     let world = World::new().await;
     assert_eq!(world.counted(BACKUP).await, 0);
     let [file, export] = ["backup.db", "keys.jsonl"]
@@ -47,6 +49,7 @@ async fn the_time_of_the_last_backup_is_zero_without_one_and_known_to_a_running_
     world.store(&["backup", &file]).with(0);
     let at = world.backed_up_after(0).await;
     assert!((start..=now(&world)).contains(&at), "{start} {at}");
+    assert_eq!(u64::from(world.counted(SIZE).await), fs::metadata(&file).unwrap().len());
 
     // A failed backup does not count.
     world.store(&["backup", &file]).with(1);
@@ -59,11 +62,15 @@ async fn the_time_of_the_last_backup_is_zero_without_one_and_known_to_a_running_
         fs::write(world.directory.path().join("last-backup"), "2026-01-01T00:00:00Z\n").unwrap();
         let world = &world;
         let long_ago = 1_767_225_600;
+        // A release without sizes wrote this.
         while world.counted(BACKUP).await > long_ago {
             world.pass(MEASURED);
         }
         world.store(&["export", target]).with(0);
         assert!(world.backed_up_after(long_ago).await >= start);
+        // The size of standard output is unknown.
+        let written = fs::metadata(target).map_or(0, |metadata| metadata.len());
+        assert_eq!(u64::from(world.counted(SIZE).await), written);
     }
 }
 

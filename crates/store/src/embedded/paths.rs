@@ -27,7 +27,7 @@ pub(super) const CLOSED: &str = ".closed-";
 const UPGRADED: &str = ".bak";
 /// Marks a directory that has held a store. Created at the first start, before the store is used.
 const MARKER: &str = ".created";
-/// Time of the last backup: one line, RFC 3339.
+/// Time and size of the last backup in one line: RFC 3339, and bytes.
 pub(super) const LAST_BACKUP: &str = "last-backup";
 /// The directory of the disk mirror, created once the store is open.
 const DOCUMENTS: &str = "documents";

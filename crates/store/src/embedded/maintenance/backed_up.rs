@@ -1,4 +1,4 @@
-//! The time of the last backup, in a file beside the store, so that a running server can report it.
+//! Time and size of the last backup, in a file beside the store, so that a running server can report them.
 
 use std::fs;
 use std::io::{self, ErrorKind, Write as _};
@@ -9,19 +9,31 @@ use super::super::paths::LAST_BACKUP as FILE;
 use crate::durable_file::{FileReplacement, HALF, if_found};
 use scoregate_base::clock::Wall;
 
+/// A complete backup or export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastBackup {
+    /// When it began.
+    pub at: Wall,
+    /// Its size; 0 if unknown.
+    pub bytes: u64,
+}
+
 /// Records a complete backup or export.
-pub fn record_backup(directory: &Path, now: Wall) -> io::Result<()> {
+pub fn record_backup(directory: &Path, backup: LastBackup) -> io::Result<()> {
     let replacement = FileReplacement::begin(&directory.join(FILE), HALF)?;
-    writeln!(replacement.file(), "{}", now.rfc3339())?;
+    writeln!(replacement.file(), "{} {}", backup.at.rfc3339(), backup.bytes)?;
     // Root may run the backup, and the server reads the file as the owner of the directory. Others cannot give files away.
     let owner = fs::metadata(directory)?;
     drop(fchown(replacement.file(), Some(owner.uid()), Some(owner.gid())));
     replacement.finish().map(drop)
 }
 
-/// The time of the last complete backup or export; `None` if there never was one.
-pub fn last_backup(directory: &Path) -> io::Result<Option<Wall>> {
+/// The last complete backup or export; `None` if there never was one. Earlier releases recorded no size.
+pub fn last_backup(directory: &Path) -> io::Result<Option<LastBackup>> {
     let Some(text) = if_found(fs::read_to_string(directory.join(FILE)))? else { return Ok(None) };
-    let unreadable = || io::Error::new(ErrorKind::InvalidData, format!("{FILE} contains no timestamp"));
-    Wall::parse_rfc3339(text.trim()).ok_or_else(unreadable).map(Some)
+    let unreadable =
+        || io::Error::new(ErrorKind::InvalidData, format!("{FILE} contains no timestamp and size"));
+    let (at, bytes) = text.trim().split_once(' ').unwrap_or((text.trim(), "0"));
+    let (Some(at), Ok(bytes)) = (Wall::parse_rfc3339(at), bytes.parse()) else { return Err(unreadable()) };
+    Ok(Some(LastBackup { at, bytes }))
 }

@@ -19,7 +19,7 @@ mod transfer;
 mod walk;
 
 pub use super::paths::recovery_steps;
-pub use backed_up::{last_backup, record_backup};
+pub use backed_up::{LastBackup, last_backup, record_backup};
 pub use backup::{back_up, dated, prune};
 pub use dump::{ExportSummary, export};
 pub use future_days::{ClosedDays, close_command, close_future_days};
