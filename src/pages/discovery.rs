@@ -1,4 +1,4 @@
-//! Files for programs that look for the API: `robots.txt`, `/.well-known/api-catalog` (RFC 9727) and
+//! Files for programs that look for the API: `robots.txt`, `llms.txt`, `/.well-known/api-catalog` (RFC 9727) and
 //! `/.well-known/security.txt` (RFC 9116). The API description is in `openapi`.
 
 use std::collections::BTreeMap;
@@ -12,12 +12,15 @@ use scoregate_base::routes::API_BASE;
 
 use super::page::{Page, REVALIDATED, TEXT};
 use super::pages_config::PagesConfig;
-use super::paths::{ACCOUNT, DOCS, OPENAPI, STATUS};
+use super::paths::{ACCOUNT, DOCS, DOCS_MARKDOWN, OPENAPI, STATUS};
 use super::sample;
 use super::site_links::TERMS;
 
 pub(super) const SECURITY_TXT: &str = "/.well-known/security.txt";
 pub(super) const API_CATALOG: &str = "/.well-known/api-catalog";
+
+/// The API in a sentence.
+pub(super) const SUMMARY: &str = "Benchmark data on AI models, read-only.";
 
 /// The profile says that the link set is an API catalog.
 const LINKSET: &str = "application/linkset+json; profile=\"https://www.rfc-editor.org/info/rfc9727\"";
@@ -31,6 +34,23 @@ pub(super) fn robots(config: &PagesConfig) -> String {
     let account = if config.sign_up { format!("Disallow: {ACCOUNT}\n") } else { String::new() };
     let status = if config.status_page { format!("Allow: {STATUS}\n") } else { String::new() };
     format!("User-agent: *\nDisallow: {API_BASE}/\n{account}Allow: {DOCS}\n{status}Allow: /\n")
+}
+
+/// The addresses that a language model needs, with a line on each. Absolute where the public address is known.
+pub(super) fn llms(config: &PagesConfig) -> String {
+    let root = config.root().unwrap_or_default();
+    let base = config.base();
+    let endpoints = config.endpoints.iter().map(|row| {
+        let path = row.segments.join("/");
+        format!("- [/{path}]({base}/{path}): {}\n", row.summary)
+    });
+    format!(
+        "# {}\n\n> {SUMMARY} Each request needs a key: `Authorization: Bearer KEY`.\n\n## Documentation\n\n\
+         - [Documentation]({root}{DOCS_MARKDOWN}): endpoints, fields, parameters, errors, limits, and how to cache\n\
+         - [API description]({root}{OPENAPI}): OpenAPI 3.1\n\n## Endpoints\n\n{}",
+        config.service,
+        endpoints.collect::<String>()
+    )
 }
 
 /// The catalog with the one API of this service. Its links are absolute, so it needs the public address.
@@ -184,6 +204,27 @@ mod tests {
         assert_eq!(api["status"][0]["href"], "https://x.example/status");
         assert_eq!(api["service-doc"][1], json!({ "href": docs }));
         assert_eq!(api["terms-of-service"], json!([{ "href": terms }]));
+    }
+
+    #[test]
+    fn llms_txt_links_the_documentation_and_every_endpoint() {
+        let base_url = Some("https://x.example".into());
+        let config = PagesConfig { service: "Scores".into(), base_url, ..PagesConfig::default() };
+        let text = llms(&config);
+        let begin = "# Scores\n\n> Benchmark data on AI models, read-only. Each request needs a key: `Authorization: Bearer KEY`.\n";
+        assert!(text.starts_with(begin), "{text}");
+        assert!(
+            text.contains("](https://x.example/docs.md): ")
+                && text.contains("](https://x.example/openapi.json): ")
+        );
+        for row in config.endpoints.iter() {
+            assert!(text.contains(&format!(
+                "](https://x.example/api/v1/{}): {}\n",
+                row.segments.join("/"),
+                row.summary
+            )));
+        }
+        assert!(llms(&PagesConfig::default()).contains("](/docs.md): "));
     }
 
     #[test]

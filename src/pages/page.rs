@@ -11,6 +11,7 @@ use super::content_policy::{AllowedContent, FILE_POLICY};
 pub(super) const HTML: &str = "text/html; charset=utf-8";
 pub(super) const JSON: &str = "application/json";
 pub(super) const TEXT: &str = "text/plain; charset=utf-8";
+pub(super) const MARKDOWN: &str = "text/markdown; charset=utf-8";
 pub(super) const ICON: &str = "image/x-icon";
 
 /// A page is revalidated before each use. No shared cache may store it: it has the limit headers of one client.

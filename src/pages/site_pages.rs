@@ -5,9 +5,9 @@ use std::sync::Arc;
 use scoregate_base::clock::Wall;
 
 use super::discovery::{API_CATALOG, SECURITY_TXT, SecurityTxt};
-use super::page::{ICON, JSON, Page, REUSED, REVALIDATED, TEXT};
+use super::page::{ICON, JSON, MARKDOWN, Page, REUSED, REVALIDATED, TEXT};
 use super::pages_config::PagesConfig;
-use super::paths::{DOCS, OPENAPI};
+use super::paths::{DOCS, DOCS_MARKDOWN, LLMS_TXT, OPENAPI};
 use super::{discovery, docs, openapi};
 
 /// All pages.
@@ -15,7 +15,9 @@ use super::{discovery, docs, openapi};
 pub struct Pages {
     landing: Arc<Page>,
     docs: Arc<Page>,
+    docs_markdown: Arc<Page>,
     openapi: Arc<Page>,
+    llms: Arc<Page>,
     robots: Arc<Page>,
     icon: Arc<Page>,
     api_catalog: Option<Arc<Page>>,
@@ -25,9 +27,12 @@ pub struct Pages {
 impl Pages {
     /// Generates them. Takes milliseconds; done once.
     pub fn build(config: &PagesConfig) -> Self {
+        let docs = docs::page(config);
         Self {
             landing: Arc::new(Page::html(REVALIDATED, docs::LANDING_CONTENT, &docs::landing(config))),
-            docs: Arc::new(Page::html(REVALIDATED, docs::CONTENT, &docs::page(config))),
+            docs: Arc::new(Page::html(REVALIDATED, docs::CONTENT, &docs)),
+            docs_markdown: Arc::new(Page::new(MARKDOWN, REVALIDATED, docs::markdown(&docs).as_bytes())),
+            llms: Arc::new(Page::new(MARKDOWN, REVALIDATED, discovery::llms(config).as_bytes())),
             openapi: Arc::new(Page::new(JSON, REVALIDATED, openapi::document(config).as_bytes())),
             robots: Arc::new(Page::new(TEXT, REVALIDATED, discovery::robots(config).as_bytes())),
             icon: Arc::new(Page::new(ICON, REUSED, include_bytes!("favicon.ico"))),
@@ -41,6 +46,8 @@ impl Pages {
         match path {
             "/" => Some(&self.landing),
             DOCS => Some(&self.docs),
+            DOCS_MARKDOWN => Some(&self.docs_markdown),
+            LLMS_TXT => Some(&self.llms),
             OPENAPI => Some(&self.openapi),
             "/robots.txt" => Some(&self.robots),
             "/favicon.ico" => Some(&self.icon),
@@ -71,6 +78,8 @@ mod tests {
         for (path, kind) in [
             ("/", HTML),
             ("/docs", HTML),
+            ("/docs.md", MARKDOWN),
+            ("/llms.txt", MARKDOWN),
             ("/openapi.json", JSON),
             ("/robots.txt", TEXT),
             ("/favicon.ico", ICON),

@@ -2,10 +2,12 @@
 //! generated from it.
 
 mod errors;
+mod markdown;
 mod operations;
 mod people_pages;
 mod reference;
 
+pub(super) use markdown::markdown;
 pub(super) use people_pages::{CONTENT, LANDING_CONTENT, landing, page};
 
 #[cfg(test)]

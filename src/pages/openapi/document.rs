@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 
 use scoregate_base::routes::{API_BASE, Endpoint};
 
-use super::super::discovery::{API_CATALOG, SECURITY_TXT};
+use super::super::discovery::{API_CATALOG, SECURITY_TXT, SUMMARY};
+use super::super::paths::{DOCS_MARKDOWN, LLMS_TXT};
 use super::super::status::FEED;
 use super::super::{DOCS, OPENAPI, PagesConfig, STATUS, SiteLinks, sample};
 use super::responses::NamedResponses;
@@ -63,7 +64,7 @@ fn info(config: &PagesConfig) -> Value {
     let mut info = json!({
         "title": format!("{} data API", config.service),
         "version": config.version,
-        "summary": "Benchmark data on AI models, read-only.",
+        "summary": SUMMARY,
         "description": format!("Rankings, a global index, alerts, incidents, provider status, analytics and drift signatures. \
             Every request needs a key. Scores change about once an hour. Any method other than GET, HEAD and OPTIONS \
             is a 405, any other path a 404. No key is needed for {}, which are not under the base address.", public_paths(config)),
@@ -78,7 +79,8 @@ fn info(config: &PagesConfig) -> Value {
 
 /// All paths that need no key, in words.
 pub(super) fn public_paths(config: &PagesConfig) -> String {
-    let mut paths = vec!["/", DOCS, OPENAPI, "/healthz", "/robots.txt", "/favicon.ico"];
+    let mut paths =
+        vec!["/", DOCS, DOCS_MARKDOWN, LLMS_TXT, OPENAPI, "/healthz", "/robots.txt", "/favicon.ico"];
     paths.extend(config.status_page.then_some([STATUS, FEED]).into_iter().flatten());
     paths.extend(config.root().map(|_| API_CATALOG));
     paths.extend(config.links.security_contact.as_ref().map(|_| SECURITY_TXT));

@@ -6,9 +6,11 @@ use crate::client::{Connection, OptionalHeaders, Rules};
 use crate::raw::{After, exchange};
 use crate::world::{World, good};
 
-const PAGES: [(&str, &str); 6] = [
+const PAGES: [(&str, &str); 8] = [
     ("/", "text/html; charset=utf-8"),
     ("/docs", "text/html; charset=utf-8"),
+    ("/docs.md", "text/markdown; charset=utf-8"),
+    ("/llms.txt", "text/markdown; charset=utf-8"),
     ("/openapi.json", "application/json"),
     ("/healthz", "text/plain; charset=utf-8"),
     ("/robots.txt", "text/plain; charset=utf-8"),
@@ -36,7 +38,7 @@ async fn pages_need_no_key_and_cost_nothing() {
             assert_eq!(response.number("x-ratelimit-remaining"), 1, "{page}");
         }
     }
-    assert_eq!(world.counted("scoregate_requests_total{endpoint=\"page\",class=\"2xx\"}").await, 18);
+    assert_eq!(world.counted("scoregate_requests_total{endpoint=\"page\",class=\"2xx\"}").await, 24);
     assert!(world.backend.received().is_empty());
 }
 
@@ -58,7 +60,7 @@ async fn pages_head_has_the_headers_of_get_and_no_body() {
 #[tokio::test]
 async fn pages_a_current_copy_is_a_304() {
     let world = World::new().await;
-    for page in ["/", "/docs", "/openapi.json", "/robots.txt", "/favicon.ico"] {
+    for page in ["/", "/docs", "/docs.md", "/llms.txt", "/openapi.json", "/robots.txt", "/favicon.ico"] {
         let etag = world.get(page).send().await.header("etag").to_owned();
         assert!(etag.starts_with('"') && etag.ends_with('"'), "{page}: {etag}");
         for method in ["GET", "HEAD"] {

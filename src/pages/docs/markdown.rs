@@ -1,0 +1,149 @@
+//! The docs page as Markdown, for programs: converted from the page itself, so both say the same.
+//!
+//! It knows the elements that the template and `html` write, and no others: a test finds any that is left.
+
+use super::super::escape::push;
+
+/// The contents of the element `main` as Markdown.
+pub(in super::super) fn markdown(page: &str) -> String {
+    let main =
+        page.split_once("<main").and_then(|(_, rest)| rest.split_once("</main>")).map_or("", |main| main.0);
+    let mut converter = MarkdownConverter::default();
+    // The rest of the opening tag comes first.
+    for part in main.split('<').skip(1) {
+        let (tag, text) = part.split_once('>').unwrap_or(("", part));
+        converter.tag(tag);
+        converter.text(text);
+    }
+    let lines: Vec<&str> = converter.written.lines().map(str::trim_end).collect();
+    let mut text = lines.join("\n");
+    while text.contains("\n\n\n") {
+        text = text.replace("\n\n\n", "\n\n");
+    }
+    text.trim().to_owned() + "\n"
+}
+
+#[derive(Default)]
+struct MarkdownConverter {
+    written: String,
+    /// Whether text is preformatted.
+    is_code_block: bool,
+    /// Number of cells of the first row of a table so far; `None` outside of it.
+    heads: Option<usize>,
+    is_ordered: bool,
+    /// The address of a link to another page, until its end.
+    link: Option<String>,
+}
+
+impl MarkdownConverter {
+    fn tag(&mut self, tag: &str) {
+        let name = tag.split_whitespace().next().unwrap_or(tag);
+        match name {
+            "h1" => self.written.push_str("\n\n# "),
+            "h2" => self.written.push_str("\n\n## "),
+            "h3" => self.written.push_str("\n\n### "),
+            "h4" => self.written.push_str("\n\n#### "),
+            "p" | "/p" | "/h1" | "/h2" | "/h3" | "/h4" | "/ul" | "/ol" | "/dl" | "/table" | "/details" => {
+                self.written.push_str("\n\n");
+            }
+            "ol" | "ul" => self.is_ordered = name == "ol",
+            "li" => self.written.push_str(if self.is_ordered { "\n1. " } else { "\n- " }),
+            "dt" => self.written.push_str("\n- **"),
+            "/dt" => self.written.push_str("**: "),
+            "summary" => self.written.push_str("\n\n**"),
+            "/summary" => self.written.push_str("**\n\n"),
+            "pre" => {
+                self.is_code_block = true;
+                self.written.push_str("\n\n```\n");
+            }
+            "/pre" => {
+                self.is_code_block = false;
+                self.written.push_str("\n```\n\n");
+            }
+            "code" | "/code" if !self.is_code_block => self.written.push('`'),
+            "a" => {
+                let address = tag.split_once("href=\"").and_then(|(_, rest)| rest.split_once('"'));
+                self.link = address.map(|address| plain(address.0)).filter(|to| !to.starts_with('#'));
+                self.written.push_str(if self.link.is_some() { "[" } else { "" });
+            }
+            "/a" => {
+                if let Some(address) = self.link.take() {
+                    push(&mut self.written, format_args!("]({address})"));
+                }
+            }
+            "thead" => self.heads = Some(0),
+            "tr" => self.written.push_str("\n|"),
+            "th" | "td" => self.written.push(' '),
+            "/th" | "/td" => {
+                self.written.push_str(" |");
+                self.heads = self.heads.map(|heads| heads + 1);
+            }
+            "/thead" => {
+                let heads = self.heads.take().unwrap_or_default();
+                push(&mut self.written, format_args!("\n|{}", "---|".repeat(heads)));
+            }
+            _ => {}
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        let text = plain(text);
+        if self.is_code_block {
+            self.written.push_str(&text);
+            return;
+        }
+        for char in text.chars() {
+            let is_blank = char.is_ascii_whitespace();
+            if !is_blank {
+                self.written.push(char);
+            } else if !self.written.ends_with(char::is_whitespace) {
+                self.written.push(' ');
+            }
+        }
+    }
+}
+
+/// Text without escapes.
+fn plain(text: &str) -> String {
+    let escapes = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&amp;", "&")];
+    escapes.iter().fold(text.to_owned(), |text, (escaped, plain)| text.replace(escaped, plain))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages::PagesConfig;
+
+    #[test]
+    fn elements_of_the_page_become_markdown() {
+        let page = "<p>outside</p><main id=\"content\"><h1>Title <span class=\"version\">1</span></h1>\n<p>See <a \
+            href=\"#x\"><code>x</code></a> and <a\nhref=\"/other\">another\npage</a>, if a &lt; b.</p>\n<ol>\n<li>one</li>\n\
+            <li>two</li>\n</ol><dl><dt>Term</dt><dd>Text</dd></dl>\n<table><thead><tr><th scope=\"col\">A</th><th \
+            scope=\"col\">B</th></tr></thead><tbody>\n<tr><th scope=\"row\">1</th><td>2</td></tr>\n</tbody></table>\n\
+            <pre tabindex=\"0\"><code>a <span class=\"s\">&quot;b&quot;</span>\n  c</code></pre></main><p>outside</p>";
+        assert_eq!(
+            markdown(page),
+            "# Title 1\n\nSee `x` and [another page](/other), if a < b.\n\n1. one\n1. two\n\n- **Term**: Text\n\n| A | B |\n\
+             |---|---|\n| 1 | 2 |\n\n```\na \"b\"\n  c\n```\n"
+        );
+    }
+
+    #[test]
+    fn the_page_has_every_endpoint_field_and_code_and_no_element_is_left() {
+        let config = PagesConfig::default();
+        let text = markdown(&super::super::page(&config));
+        for element in ["</", "<p", "<a ", "<div", "&lt;", "&amp;", "{{"] {
+            assert!(!text.contains(element), "{element} in {text}");
+        }
+        for row in config.endpoints.iter() {
+            let path = row.documented_path().replace("{id}", ":id");
+            assert!(text.contains(&format!("### GET `{path}`")), "{path} in {text}");
+            for field in row.item {
+                assert!(text.contains(&format!("\n| `{}`", field.name)), "{} in {text}", field.name);
+            }
+        }
+        for code in scoregate_base::routes::codes::CODES.iter() {
+            assert!(text.contains(&format!("### `{}`", code.word)), "{} in {text}", code.word);
+        }
+    }
+}
