@@ -1,4 +1,3 @@
 //! Shared documents.
 
-pub(super) mod document_statements;
 pub(super) mod shared_documents;
