@@ -60,19 +60,6 @@ pub(crate) async fn add(client: SchemaClient<'_>, mails: &[NewMail]) -> SqlResul
     client.execute(ADD, &rows).await.map(drop)
 }
 
-/// Queues the first mails of a notice with its audit record.
-async fn add_notice(client: SchemaClient<'_>, notice: &NewNotice) -> SqlResult<()> {
-    audit::lock(client).await?;
-    add(client, &notice.mails).await?;
-    audit::add(client, notice.at, [notice.who.as_str(), NewNotice::WORD, "", &notice.audited()]).await
-}
-
-async fn claim(client: SchemaClient<'_>, claim: MailClaim) -> SqlResult<Vec<ClaimedMail>> {
-    let [now, until] = [claim.now, claim.until].map(millis);
-    let rows = client.query(CLAIM, &[&now, &until, &stored(claim.limit)]).await?;
-    rows.iter().filter_map(|row| mail(row).transpose()).collect()
-}
-
 /// The mail of a row. A kind of a newer release is skipped.
 fn mail(row: &Row) -> SqlResult<Option<ClaimedMail>> {
     let Some(kind) = MailKind::parse(row.try_get("kind")?) else { return Ok(None) };
@@ -90,45 +77,49 @@ fn mail(row: &Row) -> SqlResult<Option<ClaimedMail>> {
     Ok(Some(ClaimedMail { mail, attempt }))
 }
 
-async fn record(client: SchemaClient<'_>, attempts: &[MailAttempt]) -> SqlResult<()> {
-    for MailAttempt { message_id, attempt, outcome } in attempts {
-        let attempt = attempt.cast_signed();
-        match outcome {
-            MailOutcome::Remove => client.execute(REMOVE, &[message_id, &attempt]).await?,
-            MailOutcome::Retry { at, reason } => {
-                client.execute(RETRY, &[message_id, &attempt, &millis(*at), reason]).await?
-            }
-        };
-    }
-    Ok(())
-}
-
-async fn backlog(client: SchemaClient<'_>) -> SqlResult<MailBacklog> {
-    let row = client.query_one(BACKLOG, &[]).await?;
-    let (mails, oldest) = (row.count("mails")?, row.optional_at("created_at")?);
-    Ok(MailBacklog { mails, oldest, last_error: row.try_get("last_error")? })
-}
-
 impl MailQueue for PostgresStore {
     fn queue_mail(&self, mails: Vec<NewMail>) -> StoreFuture<'_, ()> {
         Box::pin(self.accounts.run("queue mail", async move |client| add(client, &mails).await))
     }
 
     fn queue_notice(&self, notice: NewNotice) -> StoreFuture<'_, ()> {
-        let work = async move |client: SchemaClient<'_>| add_notice(client, &notice).await;
+        let work = async move |client: SchemaClient<'_>| {
+            audit::lock(client).await?;
+            add(client, &notice.mails).await?;
+            audit::add(client, notice.at, [notice.who.as_str(), NewNotice::WORD, "", &notice.audited()]).await
+        };
         Box::pin(self.accounts.change("queue mail", work))
     }
 
-    fn claim_mail(&self, wanted: MailClaim) -> StoreFuture<'_, Vec<ClaimedMail>> {
-        Box::pin(self.accounts.run("claim mail", async move |client| claim(client, wanted).await))
+    fn claim_mail(&self, claim: MailClaim) -> StoreFuture<'_, Vec<ClaimedMail>> {
+        Box::pin(self.accounts.run("claim mail", async move |client| {
+            let [now, until] = [claim.now, claim.until].map(millis);
+            let rows = client.query(CLAIM, &[&now, &until, &stored(claim.limit)]).await?;
+            rows.iter().filter_map(|row| mail(row).transpose()).collect()
+        }))
     }
 
     fn record_attempts(&self, attempts: Vec<MailAttempt>) -> StoreFuture<'_, ()> {
         let doing = "record the results of sent mail";
-        Box::pin(self.accounts.run(doing, async move |client| record(client, &attempts).await))
+        Box::pin(self.accounts.run(doing, async move |client| {
+            for MailAttempt { message_id, attempt, outcome } in &attempts {
+                let attempt = attempt.cast_signed();
+                match outcome {
+                    MailOutcome::Remove => client.execute(REMOVE, &[message_id, &attempt]).await?,
+                    MailOutcome::Retry { at, reason } => {
+                        client.execute(RETRY, &[message_id, &attempt, &millis(*at), reason]).await?
+                    }
+                };
+            }
+            Ok(())
+        }))
     }
 
     fn mail_backlog(&self) -> StoreFuture<'_, MailBacklog> {
-        Box::pin(self.accounts.run("read the state of the mail queue", async |client| backlog(client).await))
+        Box::pin(self.accounts.run("read the state of the mail queue", async |client| {
+            let row = client.query_one(BACKLOG, &[]).await?;
+            let (mails, oldest) = (row.count("mails")?, row.optional_at("created_at")?);
+            Ok(MailBacklog { mails, oldest, last_error: row.try_get("last_error")? })
+        }))
     }
 }

@@ -7,39 +7,23 @@ use tokio_postgres::Row;
 use crate::postgres::accounts::closed_applications;
 use crate::postgres::connection::schema_client::{ChangeResult, RowColumns as _, SchemaClient, SqlResult};
 use crate::postgres::keys::audit;
-use crate::stored::{millis, stored};
-use crate::{
-    OwnerChange, OwnerChangeKind, OwnerQuery, OwnerRefusal, OwnerSession, Ownership, StoreError, StoredOwner,
-};
-use scoregate_base::clock::{Day, Wall};
-use scoregate_base::keys::{Digest, OwnerId};
+use crate::stored::millis;
+use crate::{OwnerChange, OwnerChangeKind, OwnerRefusal, Ownership, StoreError, StoredOwner};
+use scoregate_base::clock::Day;
+use scoregate_base::keys::OwnerId;
 
-const COLUMNS: &str = "
+pub(crate) const COLUMNS: &str = "
        o.id, o.email, o.created_at, o.terms_version, o.terms_accepted_at, o.tier, o.suspended_at,
        ARRAY(SELECT application FROM {schema}.owned_applications WHERE owner = o.id ORDER BY application) AS applications";
-
-const OWNERS: &str = "
-SELECT {columns}
-FROM {schema}.owners o
-WHERE ($1::text IS NULL OR position(lower($1) IN lower(o.email)) > 0 OR position(lower($1) IN o.mailbox) > 0)
-  AND ($2::text IS NULL OR o.id = (SELECT owner FROM {schema}.owned_applications WHERE application = $2))
-  AND ($3::text IS NULL OR o.id > $3)
-ORDER BY o.id LIMIT $4";
 
 const OWNER: &str = "
 SELECT {columns}
 FROM {schema}.owners o WHERE o.id = $1";
 
-const SESSION: &str = "
-SELECT {columns},
-       s.created_at AS session_created_at, s.expires_at AS session_expires_at
-FROM {schema}.owner_sessions s JOIN {schema}.owners o ON o.id = s.owner WHERE s.digest = $1 AND s.expires_at > $2";
-
 const SUSPEND: &str = "UPDATE {schema}.owners SET suspended_at = coalesce(suspended_at, $2) WHERE id = $1";
 const RESUME: &str = "UPDATE {schema}.owners SET suspended_at = NULL WHERE id = $1";
 const SET_TIER: &str = "UPDATE {schema}.owners SET tier = $2 WHERE id = $1";
-const END_SESSION: &str = "DELETE FROM {schema}.owner_sessions WHERE digest = $1";
-const END_SESSIONS: &str = "DELETE FROM {schema}.owner_sessions WHERE owner = $1";
+pub(crate) const END_SESSIONS: &str = "DELETE FROM {schema}.owner_sessions WHERE owner = $1";
 
 const DELETE_MAIL: &str = "
 DELETE FROM {schema}.mail_queue WHERE recipient = $2 OR recipient IN (
@@ -100,36 +84,8 @@ pub(crate) async fn owner(client: SchemaClient<'_>, id: OwnerId) -> SqlResult<Op
     Ok(found.as_ref().map(described).transpose()?.flatten())
 }
 
-pub(crate) async fn owners(client: SchemaClient<'_>, query: &OwnerQuery) -> SqlResult<Vec<StoredOwner>> {
-    let OwnerQuery { email, application, after, limit } = query;
-    let (application, after) = (application.map(|id| id.to_string()), after.map(|id| id.to_string()));
-    let statement = OWNERS.replace("{columns}", COLUMNS);
-    let rows = client.query(&statement, &[email, &application, &after, &stored(*limit)]).await?;
-    rows.iter().filter_map(|row| described(row).transpose()).collect()
-}
-
-pub(crate) async fn end_session(client: SchemaClient<'_>, digest: Digest) -> SqlResult<()> {
-    client.execute(END_SESSION, &[&digest.as_bytes().as_slice()]).await.map(drop)
-}
-
-pub(crate) async fn end_sessions(client: SchemaClient<'_>, owner: OwnerId) -> SqlResult<()> {
-    client.execute(END_SESSIONS, &[&owner.to_string()]).await.map(drop)
-}
-
-pub(crate) async fn session(
-    client: SchemaClient<'_>,
-    digest: Digest,
-    now: Wall,
-) -> SqlResult<Option<OwnerSession>> {
-    let statement = SESSION.replace("{columns}", COLUMNS);
-    let found = client.query_opt(&statement, &[&digest.as_bytes().as_slice(), &millis(now)]).await?;
-    let Some(row) = found else { return Ok(None) };
-    let (created_at, expires_at) = (row.at("session_created_at")?, row.at("session_expires_at")?);
-    Ok(described(&row)?.map(|owner| OwnerSession { owner, created_at, expires_at }))
-}
-
 /// The owner of a row. The engine writes valid ids only.
-fn described(row: &Row) -> SqlResult<Option<StoredOwner>> {
+pub(crate) fn described(row: &Row) -> SqlResult<Option<StoredOwner>> {
     let Ok(id) = row.try_get::<_, &str>("id")?.parse() else { return Ok(None) };
     let applications: Vec<&str> = row.try_get("applications")?;
     Ok(Some(StoredOwner {

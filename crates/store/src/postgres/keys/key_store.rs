@@ -1,19 +1,38 @@
 //! Applications, keys and the audit trail, and the feed of their changes.
+//!
+//! A position of the feed is the number of an audit record, the identity of the data set, and the history of the server,
+//! which changes with every failover: a server that lost changes may assign their numbers again.
 
+use crate::postgres::connection::schema_client::RowColumns as _;
 use crate::postgres::keys::all_applications::READ;
 use crate::postgres::keys::changes;
-use crate::postgres::keys::feed;
 use crate::postgres::keys::records;
 use crate::postgres::postgres_store::PostgresStore;
+use crate::stored::stored;
 use crate::{
     ApplicationPage, ApplicationPages, AuditQuery, AuditRecord, ChangeFeed, ChangedApplications,
     FeedPosition, KeyStore, KeyUse, StoreChange, StoreFuture, StoredApplication,
 };
-use scoregate_base::clock::Day;
+use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::ApplicationId;
 
 /// An operation named in error messages.
 const FEED: &str = "read the change feed";
+
+const POSITION: &str = "
+SELECT s.id::text || '/' || {history} AS source, (SELECT coalesce(max(id), 0) FROM {schema}.audit) AS number
+FROM {schema}.site s";
+
+const CHANGED: &str = "
+SELECT s.id::text || '/' || {history} AS source, a.number, a.application,
+       (SELECT coalesce(max(id), 0) FROM {schema}.audit) AS newest,
+       (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS clock
+FROM {schema}.site s
+LEFT JOIN (
+    SELECT max(id) AS number, application FROM {schema}.audit WHERE id > $1 GROUP BY application
+    ORDER BY number LIMIT $2
+) a ON true
+ORDER BY a.number";
 
 impl KeyStore for PostgresStore {
     fn page(&self, after: Option<ApplicationId>, limit: usize, day: Day) -> StoreFuture<'_, ApplicationPage> {
@@ -57,11 +76,28 @@ impl KeyStore for PostgresStore {
 
 impl ChangeFeed for PostgresStore {
     fn position(&self) -> StoreFuture<'_, FeedPosition> {
-        Box::pin(self.connection.run(FEED, async |client| feed::position(client).await))
+        Box::pin(self.connection.run(FEED, async |client| {
+            let row = client.query_one(POSITION, &[]).await?;
+            Ok(FeedPosition { source: row.try_get("source")?, number: row.count("number")? })
+        }))
     }
 
     fn changed_after(&self, after: FeedPosition, limit: usize) -> StoreFuture<'_, ChangedApplications> {
-        Box::pin(self.connection.run(FEED, async move |client| feed::changed(client, &after, limit).await))
+        Box::pin(self.connection.run(FEED, async move |client| {
+            let rows = client.query(CHANGED, &[&stored(after.number), &stored(limit)]).await?;
+            let mut changed = ChangedApplications { reached: after, ..ChangedApplications::default() };
+            for row in &rows {
+                changed.reached.source = row.try_get("source")?;
+                changed.newest = row.count("newest")?;
+                changed.clock = u64::try_from(row.try_get::<_, i64>("clock")?).ok().map(Wall::from_millis);
+                let Some(number) = row.try_get::<_, Option<i64>>("number")? else { continue };
+                changed.reached.number = u64::try_from(number).unwrap_or(0);
+                let application: &str = row.try_get("application")?;
+                // Records of maintenance commands name no application.
+                changed.applications.extend(application.parse::<ApplicationId>());
+            }
+            Ok(changed)
+        }))
     }
 
     fn changed(&self) -> StoreFuture<'_, ()> {

@@ -3,6 +3,5 @@
 pub(super) mod all_applications;
 pub(super) mod audit;
 pub(super) mod changes;
-pub(super) mod feed;
 pub(super) mod key_store;
 pub(super) mod records;

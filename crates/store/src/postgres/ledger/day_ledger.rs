@@ -75,8 +75,6 @@ FROM report r CROSS JOIN {schema}.calendar c
 LEFT JOIN decided d ON (d.day, d.application) = (r.day, r.application)
 ORDER BY r.position";
 
-const DAY: &str = "SELECT day::text FROM {schema}.calendar WHERE day > '1970-01-01'";
-
 /// Applies reports of one node, at most one for each application and day. Without `minute_now`, minutes follow the
 /// server's clock.
 pub(crate) async fn exchange(
@@ -109,13 +107,6 @@ pub(crate) async fn exchange(
     let (applied, minutes) = (applied?, minutes?);
     committed?;
     Ok(LedgerExchangeReply { minutes, ..reply(&applied)? })
-}
-
-/// The current day; none before the first exchange.
-pub(crate) async fn day(client: SchemaClient<'_>) -> SqlResult<Option<Day>> {
-    let found = client.query_opt(DAY, &[]).await?;
-    let day = found.map(|row| row.try_get::<_, &str>(0).map(Day::parse)).transpose();
-    day.map(Option::flatten)
 }
 
 fn reply(rows: &[Row]) -> SqlResult<LedgerExchangeReply> {

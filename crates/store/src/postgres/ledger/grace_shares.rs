@@ -2,7 +2,6 @@
 
 use tokio_postgres::Row;
 
-use crate::HeldGraceShare;
 use crate::postgres::connection::schema_client::{RowColumns as _, SchemaClient, SqlResult};
 use crate::postgres::keys::audit;
 use scoregate_base::limits::{GraceClaim, GraceHolder, GraceShare};
@@ -16,9 +15,6 @@ ON CONFLICT (day, share) DO UPDATE SET token = excluded.token, life = excluded.l
 
 /// Shares of days that are closed.
 const DELETE: &str = "DELETE FROM {schema}.grace_shares WHERE day < (SELECT day FROM {schema}.calendar)";
-
-const GIVE_BACK: &str =
-    "DELETE FROM {schema}.grace_shares WHERE day = $1::text::date AND token = $2 AND life = $3";
 
 /// Applies a claim in a transaction.
 pub(crate) async fn claim(client: SchemaClient<'_>, claim: &GraceClaim) -> SqlResult<Option<GraceShare>> {
@@ -46,12 +42,6 @@ async fn applied(client: SchemaClient<'_>, claim: &GraceClaim) -> SqlResult<(Opt
     let applied = claim.applied_to(&holders);
     let is_change = applied.as_ref().is_some_and(|applied| !holders.contains(applied));
     Ok((applied, is_change))
-}
-
-/// Returns a share.
-pub(crate) async fn give_back(client: SchemaClient<'_>, share: &HeldGraceShare) -> SqlResult<()> {
-    let (day, token, life) = (share.day.to_string(), share.token.cast_signed(), i64::from(share.life));
-    client.execute(GIVE_BACK, &[&day, &token, &life]).await.map(drop)
 }
 
 fn holder(row: &Row) -> SqlResult<GraceHolder> {

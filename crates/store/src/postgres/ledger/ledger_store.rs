@@ -1,10 +1,10 @@
 //! The ledger and the health of the database.
 
+use tokio_postgres::Row;
+
 use crate::postgres::connection::open_failure::OpenFailure;
 use crate::postgres::connection::schema_client::SchemaClient;
-use crate::postgres::ledger::day_ledger;
 use crate::postgres::ledger::grace_shares;
-use crate::postgres::ledger::minutes;
 use crate::postgres::ledger::outdated;
 use crate::postgres::postgres_store::PostgresStore;
 use crate::postgres::reports::inspect;
@@ -18,6 +18,15 @@ use scoregate_base::limits::{GraceClaim, GraceShare};
 
 /// An operation named in error messages.
 const GRACE: &str = "change shares of grace";
+
+const DAY: &str = "SELECT day::text FROM {schema}.calendar WHERE day > '1970-01-01'";
+
+const RECALLED: &str = "
+SELECT application FROM {schema}.minute_shares
+WHERE node = $1 AND is_recalled AND capacity > 0 AND ends_at > extract(epoch FROM clock_timestamp()) * 1000000";
+
+const GIVE_BACK: &str =
+    "DELETE FROM {schema}.grace_shares WHERE day = $1::text::date AND token = $2 AND life = $3";
 
 impl Ledger for PostgresStore {
     fn refusal(&self) -> StoreFuture<'_, Option<String>> {
@@ -33,7 +42,11 @@ impl Ledger for PostgresStore {
     }
 
     fn day(&self) -> StoreFuture<'_, Option<Day>> {
-        Box::pin(self.connection.run("read the current day", async |client| day_ledger::day(client).await))
+        Box::pin(self.connection.run("read the current day", async |client| {
+            let found = client.query_opt(DAY, &[]).await?;
+            let day = found.map(|row| row.try_get::<_, &str>(0).map(Day::parse)).transpose();
+            day.map(Option::flatten)
+        }))
     }
 
     fn exchange(&self, exchange: LedgerExchange) -> StoreFuture<'_, LedgerExchangeReply> {
@@ -46,14 +59,20 @@ impl Ledger for PostgresStore {
     }
 
     fn return_grace(&self, share: HeldGraceShare) -> StoreFuture<'_, ()> {
-        Box::pin(
-            self.connection.run(GRACE, async move |client| grace_shares::give_back(client, &share).await),
-        )
+        Box::pin(self.connection.run(GRACE, async move |client| {
+            let (day, token, life) =
+                (share.day.to_string(), share.token.cast_signed(), i64::from(share.life));
+            client.execute(GIVE_BACK, &[&day, &token, &life]).await.map(drop)
+        }))
     }
 
     fn recalled(&self, node: u64) -> StoreFuture<'_, Vec<ApplicationId>> {
         let doing = "read recalled shares";
-        Box::pin(self.connection.run(doing, async move |client| minutes::recalled(client, node).await))
+        Box::pin(self.connection.run(doing, async move |client| {
+            let rows = client.query(RECALLED, &[&node.cast_signed()]).await?;
+            let id = |row: &Row| Ok(row.try_get::<_, &str>(0)?.parse().ok());
+            rows.iter().map(id).filter_map(Result::transpose).collect()
+        }))
     }
 
     fn delete_outdated(&self) -> StoreFuture<'_, u64> {

@@ -8,7 +8,6 @@ use tokio_postgres::Row;
 use crate::LedgerReport;
 use crate::postgres::connection::schema_client::{Parameter, RowColumns as _, SchemaClient, SqlResult};
 use crate::postgres::ledger::terms_columns::TermsColumns;
-use scoregate_base::keys::ApplicationId;
 use scoregate_base::limits::{MinuteGrant, MinuteReport};
 
 /// Creates missing pools, which are full.
@@ -91,10 +90,6 @@ FROM report r LEFT JOIN decided d ON d.position = r.position
 LEFT JOIN share o ON o.application = r.application AND o.node = $1 AND NOT o.is_over
 ORDER BY r.position";
 
-const RECALLED: &str = "
-SELECT application FROM {schema}.minute_shares
-WHERE node = $1 AND is_recalled AND capacity > 0 AND ends_at > extract(epoch FROM clock_timestamp()) * 1000000";
-
 /// Applies the reports of one node about minutes, at most one for each application, within the transaction of the
 /// exchange. Without `now` (in microseconds) the server's clock counts.
 pub(crate) async fn apply(
@@ -125,13 +120,6 @@ pub(crate) async fn apply(
         .iter()
         .map(|report| report.minute.and_then(|_| grants.next()).map_or(Ok(None), |row| grant(&row)))
         .collect()
-}
-
-/// Applications whose shares other gateways need.
-pub(crate) async fn recalled(client: SchemaClient<'_>, node: u64) -> SqlResult<Vec<ApplicationId>> {
-    let rows = client.query(RECALLED, &[&node.cast_signed()]).await?;
-    let id = |row: &Row| Ok(row.try_get::<_, &str>(0)?.parse().ok());
-    rows.iter().map(id).filter_map(Result::transpose).collect()
 }
 
 /// The grant of a row. `None` if the application does not exist.

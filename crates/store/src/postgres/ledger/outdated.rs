@@ -3,7 +3,6 @@
 use crate::daily_totals::{REQUESTS, USAGE};
 use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
 use crate::postgres::reports::daily_totals;
-use crate::postgres::reports::nodes;
 use crate::postgres::reports::status_store;
 
 /// Number of ledger days kept for inspection, today included.
@@ -53,6 +52,12 @@ DELETE FROM {schema}.backend_refreshes WHERE scope IN (
         AND NOT EXISTS (SELECT FROM {schema}.documents d WHERE d.scope = r.scope)
     ORDER BY scope FOR UPDATE SKIP LOCKED)";
 
+/// Nodes that were not seen for a day: they were killed.
+const GATEWAYS: &str = "
+DELETE FROM {schema}.nodes WHERE node IN (
+    SELECT node FROM {schema}.nodes
+    WHERE last_seen_at < (extract(epoch FROM clock_timestamp()) * 1000)::int8 - 86400000 ORDER BY node FOR UPDATE SKIP LOCKED)";
+
 /// Links and sessions that expired before the current day.
 const LINKS: &str = "
 DELETE FROM {schema}.sign_in_links WHERE digest IN (
@@ -82,9 +87,10 @@ pub(crate) async fn delete(client: SchemaClient<'_>) -> SqlResult<u64> {
     for table in [MINUTES, DOCUMENTS, LINKS, SESSIONS, CLOSED] {
         deleted += client.execute(table, &[&AT_ONCE]).await?;
     }
+    for ended in [REFRESHES, GATEWAYS] {
+        deleted += client.execute(ended, &[]).await?;
+    }
     Ok(deleted
-        + client.execute(REFRESHES, &[]).await?
-        + nodes::delete_outdated(client).await?
         + status_store::delete_outdated(client, AT_ONCE).await?
         + daily_totals::merge(client, &USAGE, AT_ONCE).await?
         + daily_totals::merge(client, &REQUESTS, AT_ONCE).await?)

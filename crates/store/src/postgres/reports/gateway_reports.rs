@@ -1,12 +1,13 @@
 //! Reports of gateways to the database, for information: their status, the units that they delivered, and the
-//! requests that they answered.
+//! requests that they answered. Times are those of the server's clock.
+
+use tokio_postgres::Row;
 
 use crate::daily_totals::{REQUESTS, USAGE};
-use crate::postgres::connection::schema_client::{RowColumns as _, SchemaClient, SqlResult};
+use crate::postgres::connection::schema_client::{Parameter, RowColumns as _, SqlResult};
 use crate::postgres::postgres_store::PostgresStore;
 use crate::postgres::reports::daily_totals;
-use crate::postgres::reports::nodes;
-use crate::stored::stored;
+use crate::stored::{millis, stored};
 use crate::{
     NodeList, NodeRegistry, NodeStatus, RequestList, RequestOutcome, RequestQuery, RequestStore,
     RequestTotal, StoreFuture, UsageList, UsageQuery, UsageStore, UsageTotal,
@@ -40,6 +41,21 @@ SELECT day::text, endpoint, outcome, sum(requests)::int8 AS requests FROM (
 ) r
 GROUP BY r.day, endpoint, outcome ORDER BY r.day, endpoint, outcome";
 
+const REPORT_NODE: &str = "
+INSERT INTO {schema}.nodes (node, name, version, started_at, units_held, usage_recorded_at, last_seen_at)
+VALUES ($1, $2, $3, $4, $5, $6, (extract(epoch FROM clock_timestamp()) * 1000)::int8)
+ON CONFLICT (node) DO UPDATE SET name = excluded.name, version = excluded.version, started_at = excluded.started_at,
+    units_held = excluded.units_held, usage_recorded_at = excluded.usage_recorded_at, last_seen_at = excluded.last_seen_at";
+
+const REMOVE_NODE: &str = "DELETE FROM {schema}.nodes WHERE node = $1";
+
+/// A row without a node if there is none, for the clock.
+const LIST_NODES: &str = "
+SELECT c.at, n.node, n.name, n.version, n.started_at, n.last_seen_at, n.units_held, n.usage_recorded_at
+FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::int8 AS at) c
+LEFT JOIN {schema}.nodes n ON true
+ORDER BY n.started_at, n.node";
+
 impl UsageStore for PostgresStore {
     fn record_usage(&self, node: u64, totals: Vec<UsageTotal>) -> StoreFuture<'_, ()> {
         let text = |part: fn(&UsageTotal) -> String| totals.iter().map(part).collect::<Vec<String>>();
@@ -51,24 +67,22 @@ impl UsageStore for PostgresStore {
     }
 
     fn usage(&self, query: UsageQuery) -> StoreFuture<'_, UsageList> {
-        Box::pin(self.connection.run("read usage", async move |client| usage(client, &query).await))
+        Box::pin(self.connection.run("read usage", async move |client| {
+            let names = |ids: &Vec<_>| ids.iter().map(ToString::to_string).collect::<Vec<String>>();
+            let (first, last) = (query.first.to_string(), query.last.to_string());
+            let (applications, limit) = (query.applications.as_ref().map(names), stored(query.limit));
+            let mut usage = UsageList::default();
+            for row in client.query(READ_USAGE, &[&first, &last, &applications, &limit]).await? {
+                (usage.matching, usage.units) = (row.count("matching")?, row.count("total")?);
+                let (day, application): (&str, &str) = (row.try_get("day")?, row.try_get("application")?);
+                // The engine writes valid days and ids only.
+                if let (Some(day), Ok(application)) = (Day::parse(day), application.parse()) {
+                    usage.totals.push(UsageTotal { day, application, units: row.count("units")? });
+                }
+            }
+            Ok(usage)
+        }))
     }
-}
-
-async fn usage(client: SchemaClient<'_>, query: &UsageQuery) -> SqlResult<UsageList> {
-    let names = |ids: &Vec<_>| ids.iter().map(ToString::to_string).collect::<Vec<String>>();
-    let (first, last) = (query.first.to_string(), query.last.to_string());
-    let (applications, limit) = (query.applications.as_ref().map(names), stored(query.limit));
-    let mut usage = UsageList::default();
-    for row in client.query(READ_USAGE, &[&first, &last, &applications, &limit]).await? {
-        (usage.matching, usage.units) = (row.count("matching")?, row.count("total")?);
-        let (day, application): (&str, &str) = (row.try_get("day")?, row.try_get("application")?);
-        // The engine writes valid days and ids only.
-        if let (Some(day), Ok(application)) = (Day::parse(day), application.parse()) {
-            usage.totals.push(UsageTotal { day, application, units: row.count("units")? });
-        }
-    }
-    Ok(usage)
 }
 
 impl RequestStore for PostgresStore {
@@ -87,35 +101,62 @@ impl RequestStore for PostgresStore {
     }
 
     fn requests(&self, query: RequestQuery) -> StoreFuture<'_, RequestList> {
-        Box::pin(self.connection.run("read requests", async move |client| requests(client, &query).await))
+        Box::pin(self.connection.run("read requests", async move |client| {
+            let days: Vec<String> = query.days().map(|day| day.to_string()).collect();
+            let application = query.application;
+            let mut list = RequestList::default();
+            for row in client.query(READ_REQUESTS, &[&days, &application.to_string()]).await? {
+                let (day, outcome): (&str, &str) = (row.try_get("day")?, row.try_get("outcome")?);
+                // A newer release may have written other outcomes.
+                if let (Some(day), Some(outcome)) = (Day::parse(day), RequestOutcome::parse(outcome)) {
+                    let (endpoint, requests) =
+                        (row.try_get::<_, String>("endpoint")?.into(), row.count("requests")?);
+                    list.totals.push(RequestTotal { day, application, endpoint, outcome, requests });
+                }
+            }
+            Ok(list)
+        }))
     }
-}
-
-async fn requests(client: SchemaClient<'_>, query: &RequestQuery) -> SqlResult<RequestList> {
-    let days: Vec<String> = query.days().map(|day| day.to_string()).collect();
-    let application = query.application;
-    let mut list = RequestList::default();
-    for row in client.query(READ_REQUESTS, &[&days, &application.to_string()]).await? {
-        let (day, outcome): (&str, &str) = (row.try_get("day")?, row.try_get("outcome")?);
-        // A newer release may have written other outcomes.
-        if let (Some(day), Some(outcome)) = (Day::parse(day), RequestOutcome::parse(outcome)) {
-            let (endpoint, requests) = (row.try_get::<_, String>("endpoint")?.into(), row.count("requests")?);
-            list.totals.push(RequestTotal { day, application, endpoint, outcome, requests });
-        }
-    }
-    Ok(list)
 }
 
 impl NodeRegistry for PostgresStore {
     fn report_node(&self, status: NodeStatus) -> StoreFuture<'_, ()> {
-        Box::pin(self.connection.run(REPORT, async move |client| nodes::report(client, &status).await))
+        Box::pin(self.connection.run(REPORT, async move |client| {
+            let NodeStatus { node, name, version, started_at, units_held, usage_recorded_at, .. } = &status;
+            let [node, units] = [node, units_held].map(|number| number.cast_signed());
+            let [started, recorded] = [*started_at, *usage_recorded_at].map(millis);
+            let values: [&dyn Parameter; 6] = [&node, name, version, &started, &units, &recorded];
+            client.execute(REPORT_NODE, &values).await.map(drop)
+        }))
     }
 
     fn remove_node(&self, node: u64) -> StoreFuture<'_, ()> {
-        Box::pin(self.connection.run(REPORT, async move |client| nodes::remove(client, node).await))
+        Box::pin(self.connection.run(REPORT, async move |client| {
+            client.execute(REMOVE_NODE, &[&node.cast_signed()]).await.map(drop)
+        }))
     }
 
     fn nodes(&self) -> StoreFuture<'_, NodeList> {
-        Box::pin(self.connection.run("read the gateways", async |client| nodes::list(client).await))
+        Box::pin(self.connection.run("read the gateways", async |client| {
+            let mut list = NodeList::default();
+            for row in client.query(LIST_NODES, &[]).await? {
+                list.clock = Some(row.at("at")?);
+                list.nodes.extend(node_status(&row)?);
+            }
+            Ok(list)
+        }))
     }
+}
+
+fn node_status(row: &Row) -> SqlResult<Option<NodeStatus>> {
+    let Some(node) = row.try_get::<_, Option<i64>>("node")? else { return Ok(None) };
+    Ok(Some(NodeStatus {
+        node: node.cast_unsigned(),
+        name: row.try_get("name")?,
+        version: row.try_get("version")?,
+        started_at: row.at("started_at")?,
+        last_seen_at: row.at("last_seen_at")?,
+        units_held: row.count("units_held")?,
+        usage_recorded_at: row.at("usage_recorded_at")?,
+    }))
 }

@@ -3,5 +3,4 @@
 pub(super) mod daily_totals;
 pub(super) mod gateway_reports;
 pub(super) mod inspect;
-pub(super) mod nodes;
 pub(super) mod status_store;

@@ -62,27 +62,6 @@ DELETE FROM {schema}.status_minutes WHERE minute IN (
 const KEPT: i32 = STATUS_DAYS_KEPT.cast_signed();
 const OF_A_DAY: i64 = DAY_MINUTES.cast_signed();
 
-async fn record(client: SchemaClient<'_>, minutes: &[StatusMinute]) -> SqlResult<()> {
-    let numbers: Vec<i64> = minutes.iter().map(|minute| minute.minute.cast_signed()).collect();
-    let ready: Vec<bool> = minutes.iter().map(|minute| minute.is_ready).collect();
-    let fresh: Vec<bool> = minutes.iter().map(|minute| minute.is_fresh).collect();
-    client.execute(RECORD, &[&numbers, &ready, &fresh, &KEPT, &OF_A_DAY]).await.map(drop)
-}
-
-async fn history(client: SchemaClient<'_>, first: u64, end: u64) -> SqlResult<StatusHistory> {
-    let mut history = StatusHistory::default();
-    for row in client.query(HISTORY, &[&first.cast_signed(), &end.cast_signed(), &OF_A_DAY]).await? {
-        history.first_minute = row.try_get::<_, Option<i64>>("first_minute")?.map(i64::unsigned_abs);
-        let Some(day) = row.try_get::<_, Option<i64>>("day")? else { continue };
-        history.days.push(StatusDay {
-            day: day_of_minute(day.unsigned_abs().saturating_mul(DAY_MINUTES)),
-            ready: row.count("ready")?,
-            fresh: row.count("fresh")?,
-        });
-    }
-    Ok(history)
-}
-
 async fn post(client: SchemaClient<'_>, new: &NewStatusMessage) -> ChangeResult<StatusMessage> {
     audit::lock(client).await?;
     let (incident, title, state) = match &new.subject {
@@ -112,10 +91,6 @@ async fn last(client: SchemaClient<'_>, incident: u64) -> ChangeResult<(String, 
     Ok((row.try_get("title")?, state))
 }
 
-async fn messages(client: SchemaClient<'_>, limit: usize) -> SqlResult<Vec<StatusMessage>> {
-    client.query(MESSAGES, &[&stored(limit)]).await?.iter().map(message).collect()
-}
-
 /// Deletes a batch of outdated minutes. Returns their number.
 pub(crate) async fn delete_outdated(client: SchemaClient<'_>, batch: i64) -> SqlResult<u64> {
     client.execute(DELETE, &[&KEPT, &OF_A_DAY, &batch]).await
@@ -141,12 +116,29 @@ fn state(word: &str) -> IncidentState {
 impl StatusStore for PostgresStore {
     fn record_minutes(&self, minutes: Vec<StatusMinute>) -> StoreFuture<'_, ()> {
         let doing = "record the status of this gateway";
-        Box::pin(self.connection.run(doing, async move |client| record(client, &minutes).await))
+        Box::pin(self.connection.run(doing, async move |client| {
+            let numbers: Vec<i64> = minutes.iter().map(|minute| minute.minute.cast_signed()).collect();
+            let ready: Vec<bool> = minutes.iter().map(|minute| minute.is_ready).collect();
+            let fresh: Vec<bool> = minutes.iter().map(|minute| minute.is_fresh).collect();
+            client.execute(RECORD, &[&numbers, &ready, &fresh, &KEPT, &OF_A_DAY]).await.map(drop)
+        }))
     }
 
     fn status_history(&self, first: u64, end: u64) -> StoreFuture<'_, StatusHistory> {
         let doing = "read the history of the status page";
-        Box::pin(self.connection.run(doing, async move |client| history(client, first, end).await))
+        Box::pin(self.connection.run(doing, async move |client| {
+            let mut history = StatusHistory::default();
+            for row in client.query(HISTORY, &[&first.cast_signed(), &end.cast_signed(), &OF_A_DAY]).await? {
+                history.first_minute = row.try_get::<_, Option<i64>>("first_minute")?.map(i64::unsigned_abs);
+                let Some(day) = row.try_get::<_, Option<i64>>("day")? else { continue };
+                history.days.push(StatusDay {
+                    day: day_of_minute(day.unsigned_abs().saturating_mul(DAY_MINUTES)),
+                    ready: row.count("ready")?,
+                    fresh: row.count("fresh")?,
+                });
+            }
+            Ok(history)
+        }))
     }
 
     fn post_status(&self, new: NewStatusMessage) -> StoreFuture<'_, StatusMessage> {
@@ -156,6 +148,8 @@ impl StatusStore for PostgresStore {
 
     fn status_messages(&self, limit: usize) -> StoreFuture<'_, Vec<StatusMessage>> {
         let doing = "read status messages";
-        Box::pin(self.connection.run(doing, async move |client| messages(client, limit).await))
+        Box::pin(self.connection.run(doing, async move |client| {
+            client.query(MESSAGES, &[&stored(limit)]).await?.iter().map(message).collect()
+        }))
     }
 }
