@@ -1,4 +1,4 @@
-//! The routing table of the side port. Any other path is answered with 404 and the list of paths.
+//! The paths of the side port. Any other one is answered with 404 and the list of them.
 //!
 //! Does not contain methods and subpaths; `serve` matches those.
 
@@ -22,57 +22,36 @@ pub const RELOAD: &str = "/v1/reload";
 /// Refresh of the built-in backend after an import.
 pub const SCORING_REFRESH: &str = "/v1/scoring/refresh";
 
-/// A handler of the side port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AdminPath {
-    Metrics,
-    Alive,
-    Ready,
-    /// Applications, keys, requests, accounts, the audit trail, the gateways and status messages.
-    Applications,
-    Documents,
-    Usage,
-    Upstream,
-    Settings,
-    Log,
-    Reload,
-    /// The built-in backend.
-    Scoring,
-}
+pub(super) const METRICS: &str = "/metrics";
+pub(super) const ALIVE: &str = "/healthz";
+pub(super) const READY: &str = "/readyz";
 
-const ROUTES: [(&str, AdminPath); 15] = [
-    ("/metrics", AdminPath::Metrics),
-    ("/healthz", AdminPath::Alive),
-    ("/readyz", AdminPath::Ready),
-    ("/v1/applications", AdminPath::Applications),
-    ("/v1/audit", AdminPath::Applications),
-    (NODES, AdminPath::Applications),
-    (STATUS, AdminPath::Applications),
-    (ACCOUNTS, AdminPath::Applications),
-    (CACHE, AdminPath::Documents),
-    (USAGE, AdminPath::Usage),
-    (UPSTREAM, AdminPath::Upstream),
-    (SETTINGS, AdminPath::Settings),
-    (LOG, AdminPath::Log),
-    (RELOAD, AdminPath::Reload),
-    (SCORING_REFRESH, AdminPath::Scoring),
+const PATHS: [&str; 15] = [
+    METRICS,
+    ALIVE,
+    READY,
+    "/v1/applications",
+    "/v1/audit",
+    NODES,
+    STATUS,
+    ACCOUNTS,
+    CACHE,
+    USAGE,
+    UPSTREAM,
+    SETTINGS,
+    LOG,
+    RELOAD,
+    SCORING_REFRESH,
 ];
 
-impl AdminPath {
-    /// The handler of a path. Only paths below `/v1/` have subpaths.
-    pub(super) fn of(path: &str) -> Option<Self> {
-        let is_in = |root: &str| {
-            path.strip_prefix(root)
-                .is_some_and(|rest| rest.is_empty() || (root.starts_with("/v1/") && rest.starts_with('/')))
-        };
-        ROUTES.iter().find(|(root, _)| is_in(root)).map(|(_, handler)| *handler)
-    }
+/// Whether usage is requested, of all applications or of one.
+pub(super) fn is_usage(path: &str) -> bool {
+    path.strip_prefix(USAGE).is_some_and(|below| below.is_empty() || below.starts_with('/'))
 }
 
 /// All paths, as part of a sentence.
 pub(super) fn list() -> String {
-    let paths = ROUTES.map(|(path, _)| path);
-    let [first @ .., last] = paths.as_slice() else { return String::new() };
+    let [first @ .., last] = PATHS.as_slice() else { return String::new() };
     format!("{} and {last}", first.join(", "))
 }
 
@@ -81,25 +60,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_or_its_parent_selects_the_handler() {
-        for (path, handler) in [
-            ("/metrics", Some(AdminPath::Metrics)),
-            ("/metrics/", None),
-            ("/v1/applications/app_0123456789a", Some(AdminPath::Applications)),
-            ("/v1/applicationsx", None),
-            ("/v1/cache/purge", Some(AdminPath::Documents)),
-            ("/v1/logs", None),
-            ("/v1", None),
-            ("", None),
-        ] {
-            assert_eq!(AdminPath::of(path), handler, "{path}");
-        }
-    }
-
-    #[test]
     fn the_list_names_every_path_once() {
         let list = list();
-        for (path, _) in ROUTES {
+        for path in PATHS {
             assert_eq!(list.split([' ', ',']).filter(|word| *word == path).count(), 1, "{path} in {list}");
         }
     }

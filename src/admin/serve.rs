@@ -28,7 +28,9 @@ use scoregate_scoring::UpdateRequests;
 use super::access::AdminAccess;
 use super::command::{AdminCommand, Administration, CommandProblem, CommandResult, perform};
 use super::operator::operator;
-use super::paths::{AdminPath, CACHE, LOG, PURGE, RELOAD, SCORING_REFRESH, SETTINGS, UPSTREAM};
+use super::paths::{
+    ALIVE, CACHE, LOG, METRICS, PURGE, READY, RELOAD, SCORING_REFRESH, SETTINGS, UPSTREAM, is_usage,
+};
 use super::readiness::{Readiness, Unreadiness};
 use super::reload::{self, Reloads};
 use super::settings::SettingView;
@@ -183,20 +185,18 @@ impl SidePort {
         if let Err(problem) = access.check_host(request.uri(), request.headers()) {
             return refused(&problem);
         }
-        match AdminPath::of(request.uri().path()) {
-            Some(AdminPath::Metrics) if is_get => {
+        match request.uri().path() {
+            METRICS if is_get => {
                 self.readiness.heartbeat().update_metric();
                 text(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", self.scrape.render())
             }
-            Some(AdminPath::Alive) if is_get => {
-                health("alive", self.readiness.check_alive(), &[self.degradation()])
-            }
-            Some(AdminPath::Ready) if is_get => {
+            ALIVE if is_get => health("alive", self.readiness.check_alive(), &[self.degradation()]),
+            READY if is_get => {
                 let facts = self.gateway.load().leases.serving_facts();
                 let details = [self.degradation(), self.awaited_restart()];
                 health("ready", self.readiness.check(&facts), &details)
             }
-            route => self.command(route, request, access).await.unwrap_or_else(|problem| refused(&problem)),
+            _ => self.command(request, access).await.unwrap_or_else(|problem| refused(&problem)),
         }
     }
 
@@ -218,7 +218,6 @@ impl SidePort {
 
     async fn command(
         &self,
-        route: Option<AdminPath>,
         request: Request<Incoming>,
         access: &AdminAccess,
     ) -> CommandResult<Response<Full<Bytes>>> {
@@ -227,26 +226,23 @@ impl SidePort {
         let gateway = self.gateway.load_full();
         let (path, actor) = (head.uri.path(), actor(access, &head.headers));
         let body = body::read(&gateway.clock, path, body).await?;
-        let body = match (route, head.method.as_str(), path) {
-            (Some(AdminPath::Applications), _, _) => self.perform(&head, &body, actor).await?,
-            (Some(AdminPath::Documents), "GET", CACHE) => cache::list(&gateway.engine),
-            (Some(AdminPath::Documents), "POST", PURGE) => {
-                cache::purge(&gateway.engine, &body, &actor).await?
-            }
-            (Some(AdminPath::Upstream), "GET", UPSTREAM) => upstream::view(gateway.engine.fetcher.status()),
-            (Some(AdminPath::Usage), "GET", _) => {
+        let body = match (head.method.as_str(), path) {
+            ("GET", CACHE) => cache::list(&gateway.engine),
+            ("POST", PURGE) => cache::purge(&gateway.engine, &body, &actor).await?,
+            ("GET", UPSTREAM) => upstream::view(gateway.engine.fetcher.status()),
+            ("GET", path) if is_usage(path) => {
                 usage_view::read(&gateway, &self.administration, path, head.uri.query()).await?
             }
-            (Some(AdminPath::Settings), "GET", SETTINGS) => {
+            ("GET", SETTINGS) => {
                 json!({ "settings": &self.active.load().settings })
             }
-            (Some(AdminPath::Log), "GET", LOG) => log_level::read(),
-            (Some(AdminPath::Log), "POST", LOG) => log_level::change(&body, &actor)?,
-            (Some(AdminPath::Reload), "POST", RELOAD) => reload::reload(&self.reloads, &actor).await?,
-            (Some(AdminPath::Scoring), "POST", SCORING_REFRESH) => {
+            ("GET", LOG) => log_level::read(),
+            ("POST", LOG) => log_level::change(&body, &actor)?,
+            ("POST", RELOAD) => reload::reload(&self.reloads, &actor).await?,
+            ("POST", SCORING_REFRESH) => {
                 scoring::refresh(self.updates.as_ref(), &gateway.clock, &actor).await?
             }
-            _ => return Err(CommandProblem::not_found()),
+            _ => self.perform(&head, &body, actor).await?,
         };
         Ok(text(StatusCode::OK, "application/json", format!("{body}\n")))
     }

@@ -251,6 +251,11 @@ mod tests {
             (Method::POST, "/v1/applications/app_0123456789a/requests", "{}", 404),
             (Method::GET, "/v1/applications/app_0123456789a/requests/x", "", 404),
             (Method::POST, "/v1/audit", "", 404),
+            (Method::GET, "/metrics/", "", 404),
+            (Method::GET, "/v1/logs", "", 404),
+            (Method::GET, "/v1/cache/purge", "", 404),
+            (Method::GET, "/v1", "", 404),
+            (Method::GET, "", "", 404),
         ] {
             let refused = AdminCommand::from_request(&method, path, None, body.as_bytes()).unwrap_err();
             assert_eq!(refused.status, status, "{path} {body}");
