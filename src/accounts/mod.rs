@@ -11,7 +11,6 @@ mod grace_charges;
 mod grace_writer;
 mod key_directory;
 mod key_freshness;
-mod leases_ahead;
 mod leasing;
 mod ledger_health;
 mod node_reporter;

@@ -46,7 +46,7 @@ impl Leases {
 
     /// Leases by these calls.
     pub fn of(calls: LedgerCalls) -> Self {
-        let gateways = calls.minutes().gateways();
+        let gateways = calls.minutes.gateways();
         Self { calls: Arc::new(calls), gateways }
     }
 
@@ -64,9 +64,9 @@ impl Leases {
     /// it. Does not wait while the ledger is unreachable.
     pub(crate) async fn lease(&self, account: &Arc<Account>) -> Result<Now, LeaseUnavailable> {
         let LeaseCall(mut call) = self.calls.current(account).ok_or(LeaseUnavailable)?;
-        self.calls.instruments().lease_waited();
-        match self.calls.clock().within(self.calls.timeout(), call.wait_for(Option::is_some)).await {
-            Ok(Ok(granted)) if *granted == Some(true) => Ok(self.calls.clock().now()),
+        self.calls.instruments.lease_waited();
+        match self.calls.clock.within(self.calls.timeout, call.wait_for(Option::is_some)).await {
+            Ok(Ok(granted)) if *granted == Some(true) => Ok(self.calls.clock.now()),
             Ok(_) => Err(LeaseUnavailable),
             Err(_) => {
                 self.calls.failed(account, &"it did not answer in time");
@@ -82,7 +82,7 @@ impl Leases {
 
     /// Facts about this gateway that decide whether it can serve requests for data.
     pub fn serving_facts(&self) -> ServingFacts {
-        let access = self.calls.access();
+        let access = &self.calls.access;
         ServingFacts {
             is_alone: self.gateways.is_none_or(|gateways| gateways.get() == 1),
             is_copied: self.calls.has_copied_keys(),
@@ -94,7 +94,7 @@ impl Leases {
 
     /// Whether this gateway can deliver to paid applications without the ledger: it holds a share of today's grace.
     pub fn holds_grace_share(&self) -> bool {
-        self.calls.grace().holds_share(self.calls.clock().now().wall.day())
+        self.calls.grace.holds_share(self.calls.clock.now().wall.day())
     }
 
     /// Whether the ledger cannot be used now, as far as known.
@@ -104,7 +104,7 @@ impl Leases {
 
     /// Units that the account may use without the ledger.
     pub(crate) fn without_ledger(&self, account: &Account) -> LeaseAvailability {
-        self.unreachable_with(self.calls.grace().part(account, self.calls.clock().now().wall.day()))
+        self.unreachable_with(self.calls.grace.part(account, self.calls.clock.now().wall.day()))
     }
 
     fn unreachable_with(&self, grace: u32) -> LeaseAvailability {
@@ -113,24 +113,24 @@ impl Leases {
 
     /// Reserves units that the account may owe, and returns what it may use then: no grace if they cannot be reserved.
     pub(crate) async fn reserve_grace(&self, account: &Arc<Account>) -> LeaseAvailability {
-        let reserving = self.calls.clock().within(self.calls.timeout(), self.calls.grace().reserve(account));
+        let reserving = self.calls.clock.within(self.calls.timeout, self.calls.grace.reserve(account));
         let is_reserved = reserving.await.unwrap_or(false);
         if is_reserved { self.without_ledger(account) } else { self.unreachable_with(0) }
     }
 
     /// Counts a unit that is delivered on grace.
     pub(crate) fn delivers_on_grace(&self) {
-        self.calls.instruments().decided_while_unreachable(UnreachableDecision::Grace);
+        self.calls.instruments.decided_while_unreachable(UnreachableDecision::Grace);
     }
 
     /// Counts a request that found no unit or no token, and no ledger.
     pub(crate) fn refused(&self) {
-        self.calls.instruments().decided_while_unreachable(UnreachableDecision::Refused);
+        self.calls.instruments.decided_while_unreachable(UnreachableDecision::Refused);
     }
 
     /// Charges units delivered on grace once the ledger is reachable. Called every few seconds.
     pub async fn charge_owed(&self) {
-        for account in self.calls.grace().uncharged_on(self.calls.clock().now().wall.day()).await {
+        for account in self.calls.grace.uncharged_on(self.calls.clock.now().wall.day()).await {
             self.lease_ahead(&account);
         }
     }
@@ -139,18 +139,18 @@ impl Leases {
     /// returned are unavailable to their application until midnight.
     pub async fn drain(&self, key_directory: &KeyDirectory) {
         // Nothing is leased from here on.
-        self.calls.failed_lease().store(None);
+        self.calls.failed_lease.store(None);
         let is_away = !self.return_leases(key_directory).await || self.is_unreachable();
-        let today = self.calls.clock().now().wall.day();
-        self.calls.grace().finish(&**self.calls.ledger(), is_away, today).await;
+        let today = self.calls.clock.now().wall.day();
+        self.calls.grace.finish(&*self.calls.ledger, is_away, today).await;
     }
 
     /// Returns whether the ledger answered, if there was anything to return.
     async fn return_leases(&self, key_directory: &KeyDirectory) -> bool {
         let calls = &self.calls;
         let (reports, units) = key_directory.drain();
-        let started = calls.clock().now();
-        let shares = calls.minutes().drain(started);
+        let started = calls.clock.now();
+        let shares = calls.minutes.drain(started);
         if reports.is_empty() && shares.is_empty() {
             return true;
         }
@@ -158,16 +158,16 @@ impl Leases {
             for reports in reports.chunks(RETURNS_AT_ONCE).chain(shares.chunks(RETURNS_AT_ONCE)) {
                 let (today, reports) = (started.wall.day(), reports.to_vec());
                 // A database that does not answer would delay the shutdown by its timeout for every chunk.
-                calls.ledger().exchange(LedgerExchange { node: calls.node(), today, reports }).await?;
+                calls.ledger.exchange(LedgerExchange { node: calls.node, today, reports }).await?;
             }
             Ok(())
         };
-        let returned = calls.instruments().measured(calls.clock(), StoreWork::GiveBack, returning).await;
+        let returned = calls.instruments.measured(&calls.clock, StoreWork::GiveBack, returning).await;
         let is_returned = returned.is_ok();
         match returned {
-            Ok(()) => calls.instruments().units(UnitUse::Returned, units),
+            Ok(()) => calls.instruments.units(UnitUse::Returned, units),
             Err(error) => {
-                calls.instruments().units(UnitUse::Lost, units);
+                calls.instruments.units(UnitUse::Lost, units);
                 tracing::error!(%error, units, "leased units could not be returned");
             }
         }

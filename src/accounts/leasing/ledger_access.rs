@@ -132,7 +132,7 @@ mod tests {
             let facts = leases.serving_facts();
             assert_eq!((facts.refusal, facts.is_alone, facts.has_leased), (expected, false, false));
         }
-        leases.calls().access().leased();
+        leases.calls().access.leased();
         for _ in 0..2 {
             upkeep.check_access().await;
             assert_eq!(leases.serving_facts().refusal, None);

@@ -51,27 +51,27 @@ pub type SpawnLedgerWork = Box<dyn Fn(LedgerWork) + Send + Sync>;
 
 /// Calls to the ledger in the name of this process.
 pub struct LedgerCalls {
-    ledger: Arc<dyn Ledger>,
+    pub(super) ledger: Arc<dyn Ledger>,
     /// Identifies this process in the ledger.
-    node: u64,
+    pub(in crate::accounts) node: u64,
     spawn: SpawnLedgerWork,
-    clock: Clock,
-    instruments: Arc<Instruments>,
-    timeout: Duration,
+    pub(super) clock: Clock,
+    pub(super) instruments: Arc<Instruments>,
+    pub(super) timeout: Duration,
     /// The start of this process.
     started: Mono,
-    health: LedgerHealth,
+    pub(super) health: LedgerHealth,
     /// The account whose lease failed last.
-    failed_lease: ArcSwapOption<Account>,
-    access: LedgerAccess,
+    pub(super) failed_lease: ArcSwapOption<Account>,
+    pub(super) access: LedgerAccess,
     /// Units delivered on grace, and the right to deliver them.
-    grace: GraceCharges,
+    pub(super) grace: GraceCharges,
     /// Notified when the store is reachable again.
     key_freshness: Arc<KeyFreshness>,
     /// Shares of minutes.
-    minutes: SharedMinutes,
+    pub(super) minutes: SharedMinutes,
     /// Units delivered, until they are recorded.
-    delivered: Arc<DeliveredUnits>,
+    pub(in crate::accounts) delivered: Arc<DeliveredUnits>,
 }
 
 impl LedgerCalls {
@@ -127,52 +127,6 @@ impl LedgerCalls {
     /// Charges units that earlier processes delivered on grace. A failed charge is repeated before the next lease.
     pub async fn charge_carried(&self) -> Result<(), StoreError> {
         self.grace.charge_carried(&*self.ledger, self.clock.now().wall.day()).await
-    }
-
-    pub(super) const fn ledger(&self) -> &Arc<dyn Ledger> {
-        &self.ledger
-    }
-
-    /// The number that identifies this process in the ledger.
-    pub(in crate::accounts) const fn node(&self) -> u64 {
-        self.node
-    }
-
-    pub(super) const fn clock(&self) -> &Clock {
-        &self.clock
-    }
-
-    pub(super) const fn instruments(&self) -> &Arc<Instruments> {
-        &self.instruments
-    }
-
-    pub(super) const fn timeout(&self) -> Duration {
-        self.timeout
-    }
-
-    pub(super) const fn health(&self) -> &LedgerHealth {
-        &self.health
-    }
-
-    pub(super) const fn access(&self) -> &LedgerAccess {
-        &self.access
-    }
-
-    pub(super) const fn grace(&self) -> &GraceCharges {
-        &self.grace
-    }
-
-    pub(super) const fn minutes(&self) -> &SharedMinutes {
-        &self.minutes
-    }
-
-    pub(in crate::accounts) const fn delivered(&self) -> &Arc<DeliveredUnits> {
-        &self.delivered
-    }
-
-    /// The account whose lease failed last.
-    pub(super) const fn failed_lease(&self) -> &ArcSwapOption<Account> {
-        &self.failed_lease
     }
 
     /// Whether the keys are those of the local copy.

@@ -5,7 +5,6 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use crate::accounts::key_directory::KeyDirectory;
-use crate::accounts::leases_ahead::LeasesAhead;
 use crate::accounts::shared_minutes::SharedMinutes;
 use crate::instruments::UnitUse;
 use scoregate_store::LedgerReport;
@@ -18,18 +17,13 @@ const BATCHES: u32 = 200;
 
 /// Work with the ledger at intervals.
 pub struct LedgerUpkeep {
-    calls: Arc<LedgerCalls>,
-    /// Units of tomorrow.
-    ahead: LeasesAhead,
+    pub(super) calls: Arc<LedgerCalls>,
 }
 
 impl LedgerUpkeep {
     /// For the ledger of these leases.
     pub fn new(leases: &Leases) -> Self {
-        let calls = Arc::clone(leases.calls());
-        let (ledger, instruments) = (Arc::clone(calls.ledger()), Arc::clone(calls.instruments()));
-        let ahead = LeasesAhead::new(ledger, calls.node(), calls.clock().clone(), instruments);
-        Self { calls, ahead }
+        Self { calls: Arc::clone(leases.calls()) }
     }
 
     /// Returns what other gateways may use: all that was leased under other terms, shares of minutes that they need, and
@@ -41,9 +35,9 @@ impl LedgerUpkeep {
 
     fn return_outdated(&self, key_directory: &KeyDirectory) {
         for (account, units) in key_directory.take_changed() {
-            let now = self.calls.clock().now();
+            let now = self.calls.clock.now();
             let mut state = account.state();
-            if state.call().is_some() || !self.calls.health().may_try(now.mono) {
+            if state.call().is_some() || !self.calls.health.may_try(now.mono) {
                 drop(state);
                 key_directory.list_changed(account, units);
                 continue;
@@ -51,7 +45,7 @@ impl LedgerUpkeep {
             let report = SharedMinutes::release(&account, &mut state, false, now);
             let (day, returned) = state.day().release();
             state.set_day(day);
-            self.calls.instruments().units(UnitUse::Returned, units);
+            self.calls.instruments.units(UnitUse::Returned, units);
             self.calls.begin(
                 &account,
                 state,
@@ -61,20 +55,20 @@ impl LedgerUpkeep {
     }
 
     async fn return_shares(&self) {
-        if !self.calls.minutes().has_shares() || self.calls.health().is_unreachable() {
+        if !self.calls.minutes.has_shares() || self.calls.health.is_unreachable() {
             return;
         }
-        let recalled = match self.calls.ledger().recalled(self.calls.node()).await {
+        let recalled = match self.calls.ledger.recalled(self.calls.node).await {
             Ok(recalled) => recalled.into_iter().collect(),
             Err(error) => {
                 tracing::debug!(%error, "recalled shares of minutes cannot be read");
                 return;
             }
         };
-        let now = self.calls.clock().now();
-        for account in self.calls.minutes().to_return(&recalled, now.mono) {
+        let now = self.calls.clock.now();
+        for account in self.calls.minutes.to_return(&recalled, now.mono) {
             let mut state = account.state();
-            if state.call().is_none() && self.calls.health().may_try(now.mono) {
+            if state.call().is_none() && self.calls.health.may_try(now.mono) {
                 let in_use = state.uses_share(now.mono);
                 let report = SharedMinutes::release(&account, &mut state, in_use, now);
                 self.calls.begin(&account, state, report);
@@ -84,38 +78,33 @@ impl LedgerUpkeep {
 
     /// Registers for a share of today's grace, and of tomorrow's shortly before midnight. Called every second.
     pub async fn keep_grace_share(&self) {
-        let (calls, grace) = (&self.calls, self.calls.grace());
+        let (calls, grace) = (&self.calls, &self.calls.grace);
         if !calls.is_unreachable() {
-            let gateways = calls.minutes().gateways().map_or(1, NonZeroU32::get);
-            grace.claim(&**calls.ledger(), gateways, calls.clock().now()).await;
+            let gateways = calls.minutes.gateways().map_or(1, NonZeroU32::get);
+            grace.claim(&*calls.ledger, gateways, calls.clock.now()).await;
         }
-        calls.instruments().holds_grace_share(grace.holds_share(calls.clock().now().wall.day()));
+        calls.instruments.holds_grace_share(grace.holds_share(calls.clock.now().wall.day()));
     }
 
     /// Repeats the lease that failed if no request has tried for a while. Called every second.
     pub fn retry_lease(&self) {
-        if self.calls.health().is_idle(self.calls.clock().now().mono)
-            && let Some(account) = self.calls.failed_lease().load_full()
+        if self.calls.health.is_idle(self.calls.clock.now().mono)
+            && let Some(account) = self.calls.failed_lease.load_full()
         {
             drop(self.calls.current(&account));
         }
     }
 
-    /// Leases tomorrow's first units for applications in use, shortly before midnight. Called every few seconds.
-    pub async fn lease_tomorrow(&self, key_directory: &KeyDirectory) {
-        self.ahead.lease_tomorrow(key_directory).await;
-    }
-
     /// Connects to a shared store, until that and a lease have succeeded: a gateway that is not ready gets no requests that
     /// would try. Called every second.
     pub async fn check_access(&self) {
-        self.calls.access().check(&**self.calls.ledger(), self.calls.instruments()).await;
+        self.calls.access.check(&*self.calls.ledger, &self.calls.instruments).await;
     }
 
     /// Deletes outdated records of the ledger. Called every few minutes.
     pub async fn delete_outdated(&self) {
         for _ in 0..BATCHES {
-            match self.calls.ledger().delete_outdated().await {
+            match self.calls.ledger.delete_outdated().await {
                 Ok(0) => return,
                 Ok(_) => {}
                 Err(error) => {

@@ -1,6 +1,7 @@
 //! Leases units from the ledger, keeps grace for the time without it, and returns what is not used.
 
 mod leases;
+mod leases_ahead;
 mod ledger_access;
 mod ledger_calls;
 mod ledger_upkeep;

@@ -4,15 +4,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::instruments::{Instruments, UnitUse};
-use scoregate_base::clock::{Clock, Day};
+use crate::accounts::account::Account;
+use crate::accounts::key_directory::KeyDirectory;
+use crate::accounts::terms::Terms;
+use crate::instruments::UnitUse;
+use scoregate_base::clock::Day;
 use scoregate_base::keys::ApplicationId;
 use scoregate_base::limits::DayBalance;
-use scoregate_store::{Ledger, LedgerExchange, LedgerReport, ReportOutcome, StoreError};
+use scoregate_store::{LedgerExchange, LedgerReport, ReportOutcome, StoreError};
 
-use super::account::Account;
-use super::key_directory::KeyDirectory;
-use super::terms::Terms;
+use super::ledger_upkeep::LedgerUpkeep;
 
 /// Earliest time of a lease, before midnight. The times of the applications are spread between this and [`TO`].
 const FROM: Duration = Duration::from_mins(5);
@@ -21,27 +22,10 @@ const TO: Duration = Duration::from_secs(30);
 /// Number of applications per ledger call.
 const AT_ONCE: usize = 256;
 
-/// Leases units of tomorrow. Each account has its own until the day begins.
-pub(super) struct LeasesAhead {
-    ledger: Arc<dyn Ledger>,
-    node: u64,
-    clock: Clock,
-    instruments: Arc<Instruments>,
-}
-
-impl LeasesAhead {
-    pub(super) fn new(
-        ledger: Arc<dyn Ledger>,
-        node: u64,
-        clock: Clock,
-        instruments: Arc<Instruments>,
-    ) -> Self {
-        Self { ledger, node, clock, instruments }
-    }
-
-    /// Leases tomorrow's first units for applications that were used today and are due.
-    pub(super) async fn lease_tomorrow(&self, key_directory: &KeyDirectory) {
-        let now = self.clock.now().wall;
+impl LedgerUpkeep {
+    /// Leases tomorrow's first units for applications that were used today and are due. Called every few seconds.
+    pub async fn lease_tomorrow(&self, key_directory: &KeyDirectory) {
+        let now = self.calls.clock.now().wall;
         let (today, left) = (now.day(), now.day().end().since(now));
         if left > FROM {
             return;
@@ -74,11 +58,12 @@ impl LeasesAhead {
             LedgerReport { terms: Some(terms.assumed()), ..units }
         };
         let reports = due.iter().map(report).collect();
-        let reply = self.ledger.exchange(LedgerExchange { node: self.node, today, reports }).await?;
+        let exchange = LedgerExchange { node: self.calls.node, today, reports };
+        let reply = self.calls.ledger.exchange(exchange).await?;
         for ((account, terms), outcome) in due.iter().zip(reply.outcomes) {
             if let ReportOutcome::Applied { node, granted, .. } = outcome {
                 let units = account.lease_ahead(terms.limits, tomorrow, node, granted);
-                self.instruments.units(UnitUse::Leased, units);
+                self.calls.instruments.units(UnitUse::Leased, units);
             }
         }
         Ok(())
@@ -102,15 +87,16 @@ mod tests {
 
     use super::*;
     use crate::accounts::sample::stored;
-    use crate::accounts::{Leases, LedgerCalls, LedgerUpkeep, TermsByTier};
-    use scoregate_base::clock::{ManualClock, Wall};
+    use crate::accounts::{Leases, LedgerCalls, TermsByTier};
+    use crate::instruments::Instruments;
+    use scoregate_base::clock::{Clock, ManualClock, Wall};
     use scoregate_base::keys::{Digest, standard_tiers};
     use scoregate_base::limits::{
         AdmissionVerdict, DayTotals, LeaseAvailability, MinuteGrant, MinuteReport, NodeTotals,
     };
     use scoregate_base::routes::EndpointTable;
     use scoregate_observe::telemetry::metrics::MetricsRegistry;
-    use scoregate_store::{LedgerExchangeReply, StoreFuture};
+    use scoregate_store::{Ledger, LedgerExchangeReply, StoreFuture};
 
     const KEY: &str = "key";
 
