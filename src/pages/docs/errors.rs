@@ -1,8 +1,6 @@
 //! Documentation of errors: one section for each code, with the code as its anchor, to which the `docs` field of an
 //! error links.
 
-use serde::Serialize;
-
 use crate::pages::PagesConfig;
 use scoregate_base::routes::bodies::{ERROR, ERROR_SOMETIMES, PROBLEM};
 use scoregate_base::routes::codes::{CODES, CodeRow, ErrorCode};
@@ -72,41 +70,24 @@ pub(super) fn fields() -> String {
 
 /// The error for an exhausted daily quota.
 pub(super) fn example(config: &PagesConfig) -> String {
-    #[derive(Serialize)]
-    struct ErrorExample<'a> {
-        success: bool,
-        version: &'a str,
-        status: u16,
-        code: &'a str,
-        message: &'a str,
-        limit: ErrorExampleLimit,
-        request_id: &'a str,
-        docs: &'a str,
-    }
-    #[derive(Serialize)]
-    struct ErrorExampleLimit {
-        name: &'static str,
-        quota: u32,
-        remaining: u32,
-        window_seconds: u32,
-        reset_at: &'static str,
-        retry_after: u32,
-    }
-    sample::pretty(&ErrorExample {
-        success: false,
-        version: &config.version,
-        status: 429,
-        code: "quota_exceeded",
-        message: "The daily quota of 10 requests is spent. It resets at 2026-11-22T00:00:00Z.",
-        limit: ErrorExampleLimit {
-            name: "day",
-            quota: 10,
-            remaining: 0,
-            window_seconds: 86_400,
-            reset_at: "2026-11-22T00:00:00Z",
-            retry_after: 38_211,
-        },
-        request_id: "01jd6v8k2m3n4p5q",
-        docs: "/docs#quota_exceeded",
-    })
+    let version = sample::text_of(&config.version);
+    format!(
+        r#"{{
+  "success": false,
+  "version": {version},
+  "status": 429,
+  "code": "quota_exceeded",
+  "message": "The daily quota of 10 requests is spent. It resets at 2026-11-22T00:00:00Z.",
+  "limit": {{
+    "name": "day",
+    "quota": 10,
+    "remaining": 0,
+    "window_seconds": 86400,
+    "reset_at": "2026-11-22T00:00:00Z",
+    "retry_after": 38211
+  }},
+  "request_id": "01jd6v8k2m3n4p5q",
+  "docs": "/docs#quota_exceeded"
+}}"#
+    )
 }
