@@ -27,14 +27,6 @@ const LINKS_PER_MAILBOX: u32 = 5;
 const LINKS_WITH_SESSION: u32 = 10;
 const HOUR: Duration = Duration::from_hours(1);
 
-/// The content of the form for an address.
-#[derive(Default)]
-struct SignInState<'s> {
-    email: &'s str,
-    problem: Option<&'s str>,
-    notice: Option<&'static str>,
-}
-
 /// The pages to sign up, in and out.
 pub(super) struct SignInPages {
     pub(super) store: Arc<dyn OwnerStore>,
@@ -54,7 +46,7 @@ impl SignInPages {
             "deleted" => Some("The account is deleted. Its keys no longer work."),
             _ => None,
         };
-        sign_in_form(visit, &SignInState { notice, ..SignInState::default() })
+        sign_in_form(visit, "", None, notice)
     }
 
     /// Sends a link to an address.
@@ -67,9 +59,7 @@ impl SignInPages {
                 if problem == AddressProblem::Domain {
                     self.instruments.link_requested(LinkRequest::Domain);
                 }
-                let message = problem.to_string();
-                let state = SignInState { email: entered, problem: Some(&message), notice: None };
-                return sign_in_form(visit, &state);
+                return sign_in_form(visit, entered, Some(&problem.to_string()), None);
             }
         };
         self.count_link(visit)?;
@@ -268,9 +258,8 @@ fn visitor(visit: &Visit) -> SiteResult<(Secret, Option<http::HeaderValue>)> {
 }
 
 /// The page with the form for an address.
-fn sign_in_form(visit: &Visit, state: &SignInState<'_>) -> SiteResult {
+fn sign_in_form(visit: &Visit, email: &str, problem: Option<&str>, notice: Option<&str>) -> SiteResult {
     let (visitor, cookie) = visitor(visit)?;
-    let &SignInState { email, problem, notice } = state;
     let problem = problem.map(|message| FormProblem { field: Some("email"), message });
     let form = SignInForm { csrf: &form_token(&visitor), email, problem, notice };
     let html = visit.config.pages.sign_in(&form);
