@@ -5,7 +5,9 @@
 
 use scoregate_base::routes::Period;
 use scoregate_scoring::METHOD_VERSION;
-use scoregate_scoring::lab::coverage::{CoverageCase, MODELS, MarkKind, NoiseKind, SuiteSchedule, measure};
+use scoregate_scoring::lab::coverage::{
+    CoverageCase, DAYS, MODELS, MarkKind, NoiseKind, SuiteSchedule, YoungModels, measure,
+};
 
 const HOURLY: SuiteSchedule = SuiteSchedule { every: 1, first: 0, missing: 0.0 };
 const BASE: CoverageCase = CoverageCase {
@@ -17,6 +19,7 @@ const BASE: CoverageCase = CoverageCase {
     level: 70.0,
     noise: NoiseKind::White,
     deviation: 1.0,
+    young: None,
 };
 const TWO_HOURLY: SuiteSchedule = SuiteSchedule { every: 2, first: 1, missing: 0.0 };
 const AR: fn(f64) -> NoiseKind = NoiseKind::Autoregressive;
@@ -58,6 +61,48 @@ fn with_gaps(period: Period) -> CoverageCase {
 /// With five trials per run, which add noise of their own.
 fn marked(name: &'static str, period: Period, noise: NoiseKind) -> CoverageCase {
     CoverageCase { trials: 5, marks: MarkKind::Graded(4.5), ..graded(name, period, noise) }
+}
+
+/// Runs at this distance instead of every hour, with noise that changes from run to run.
+fn every(hours: u32, case: CoverageCase) -> CoverageCase {
+    CoverageCase { schedule: [SuiteSchedule { every: hours, first: 0, missing: 0.0 }; 3], ..case }
+}
+
+/// The standard deviation is three times larger in the last 72 hours.
+fn tripled(period: Period) -> CoverageCase {
+    graded("sd x 3 in the last 72 hours", period, NoiseKind::Changed(3.0, DAYS * 24 - 72))
+}
+
+fn young(name: &'static str, hours: u32, factor: f64) -> CoverageCase {
+    CoverageCase { young: Some(YoungModels { hours, factor }), ..graded(name, Period::Day, NoiseKind::White) }
+}
+
+/// The rows about cycles, changing noise, outliers, and models unlike their peers.
+fn further_cases() -> Vec<CoverageCase> {
+    let mut cases = Vec::new();
+    for period in [Period::Latest, Period::Day, Period::Week] {
+        cases.push(graded("daily cycle ±2", period, NoiseKind::DailyCycle(2.0)));
+        cases.push(tripled(period));
+        cases.push(graded("sd changing by day", period, NoiseKind::ChangingByDay));
+        cases.push(graded("2 % outliers of -20", period, NoiseKind::Outliers(20.0)));
+        cases.push(every(6, graded("daily cycle ±2, 6-hourly", period, NoiseKind::DailyCycle(2.0))));
+        cases.push(every(6, graded("weekly cycle ±2, 6-hourly", period, NoiseKind::WeeklyCycle(2.0))));
+        cases.push(every(24, graded("weekly cycle ±2, daily", period, NoiseKind::WeeklyCycle(2.0))));
+        cases.push(every(24, tripled(period)));
+    }
+    for period in [Period::Day, Period::Week, Period::Month] {
+        cases.push(graded("weekend of -3", period, NoiseKind::Weekend(3.0)));
+        cases.push(every(24, graded("weekend of -3, daily", period, NoiseKind::Weekend(3.0))));
+    }
+    for (hours, [double, fourfold]) in [
+        (3, ["3 rounds, sd x 2", "3 rounds, sd x 4"]),
+        (6, ["6 rounds, sd x 2", "6 rounds, sd x 4"]),
+        (24, ["24 rounds, sd x 2", "24 rounds, sd x 4"]),
+    ] {
+        cases.extend([young(double, hours, 2.0), young(fourfold, hours, 4.0)]);
+    }
+    cases.push(pass_fail("pass/fail, 98 %, 5 trials", Period::Day, 98.0, 5));
+    cases
 }
 
 fn cases() -> Vec<CoverageCase> {
@@ -116,7 +161,7 @@ pub(crate) fn run() {
     let snapshots = if std::env::var_os("SCOREGATE_FULL").is_some() { 50 } else { 1 };
     println!("method {METHOD_VERSION}; {} scores a line, of models with 37 days of runs", snapshots * MODELS);
     println!("{:>28} {:>8} {:>10} {:>10} {:>10}", "", "period", "intervals", "covering", "width");
-    for case in cases() {
+    for case in cases().into_iter().chain(further_cases()) {
         let found = measure(&case, snapshots);
         let present = f64::from(found.intervals) / f64::from(found.scores.max(1));
         println!(

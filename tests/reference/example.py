@@ -63,14 +63,17 @@ def numbers():
     mean = model["periods"]["24h"]["scores"]["combined"]["now"]
     error = mean["standardError"]
     t = (model["periods"]["24h"]["scores"]["combined"]["before"] - mean["score"]) / (error * 2**0.5)
+    levels = model["alert"]
     return [f"= {model['periods']['latest']['scores']['combined']['now']['score']:.3f}", f"{latest['currentScore']:.2f}",
             f"{latest['confidenceLower']:.2f} to {latest['confidenceUpper']:.2f}", f"is {day['currentScore']:.2f}",
-            f"have {degradation['previousScore']:.2f}", f"is {error:.3f}, with {mean['degreesOfFreedom']:.1f} degrees",
-            f"{day['confidenceLower']:.2f} to {day['confidenceUpper']:.2f}", f"by {degradation['magnitude']:.2f} points",
-            f"= {error * 2**0.5:.3f}", f"t = {t:.1f}", f"is `{day['trend']}`", f"p-value {degradation['pValue']}",
-            f"`{degradation['worstAxis']}` as the worst axis", f"baseline is {alert['baselineScore']:.2f}",
-            f"({alert['pValue']})", f"`{alert['severity']}`", f"`since` is {alert['since'][11:16]}",
-            f"at {drift['pageHinkley']['signalledAt'][11:16]}", f"statistic {drift['pageHinkley']['signalledStatistic']}",
+            f"is {error:.3f}, with {mean['degreesOfFreedom']:.1f} degrees",
+            f"{day['confidenceLower']:.2f} to {day['confidenceUpper']:.2f}", f"= {error * 2**0.5:.3f}", f"t = {t:.1f}",
+            f"is `{day['trend']}`", f"new level is {levels['now']['score']:.2f}", f"old one {alert['baselineScore']:.2f}",
+            f"`signalled` at {drift['pageHinkley']['signalledAt'][11:16]}",
+            f"statistic is {drift['pageHinkley']['signalledStatistic']}",
+            f"{alert['drop']:.2f} points lost, p-value {alert['pValue']}", f"`{alert['severity']}`",
+            f"`since` is {alert['since'][11:16]}", f"magnitude of {degradation['magnitude']:.2f}",
+            f"`{degradation['worstAxis']}` as the worst axis", f"direction `{drift['pageHinkley']['direction']}`",
             f"`{drift['regime']}`", f"opened at {incident['openedAt'][11:16]}", f"score {incident['lowestScore']}",
             f"baseline {incident['baselineScore']}"]
 

@@ -1,8 +1,9 @@
 //! The models of the simulator: invented names, invented providers, and a behaviour each.
 
 /// How a simulated model changes over time. Every behaviour is periodic, so that a demo shows the same variety
-/// whenever it is started: at any hour one model has broken, which is an alert and an incident, and one that varies
-/// scores below the hour before, and one below the day before. Times are hours.
+/// whenever it is started: at any hour one model has broken, which is an alert and an incident, and the level of another
+/// has fallen within two days, which is a degradation. Times are hours. A cycle of 115 hours has no factor in common
+/// with a week, so that its falls are no effects of hours or weekdays.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum SimulatedHabit {
     /// Constant.
@@ -13,9 +14,6 @@ pub(super) enum SimulatedHabit {
     Breaks { cycle: u64, phase: u64, hours: u64, loss: f64 },
     /// All its runs fail for a while.
     Fails { cycle: u64, phase: u64, hours: u64 },
-    /// Loses points on every second day, and twice as many in every third hour. Its runs never fail, so that each of its
-    /// hours has a score.
-    Varies { phase: u64, loss: f64 },
     /// Absent, without runs, except for a while.
     Visits { cycle: u64, phase: u64, hours: u64 },
 }
@@ -55,17 +53,17 @@ pub(super) const CATALOGUE: [CatalogueModel; 14] = [
     CatalogueModel { id: "lantern-2-flash", name: "Lantern 2 Flash", provider: "halcyon", prices: (0.3, 1.2), latency_ms: 700.0, tokens: 900.0,
         level: [0.66, 0.65, 0.63], habit: SimulatedHabit::Fails { cycle: 9 * 24, phase: 40, hours: 7 } },
     CatalogueModel { id: "lantern-1", name: "Lantern 1", provider: "halcyon", prices: (2.0, 8.0), latency_ms: 3_000.0, tokens: 1_400.0,
-        level: [0.58, 0.63, 0.54], habit: SimulatedHabit::Varies { phase: 0, loss: 0.035 } },
+        level: [0.58, 0.63, 0.54], habit: SimulatedHabit::Breaks { cycle: 115, phase: 0, hours: 60, loss: 0.04 } },
     CatalogueModel { id: "kestrel-70b", name: "Kestrel 70B", provider: "borealis", prices: (0.9, 0.9), latency_ms: 2_100.0, tokens: 1_200.0,
         level: [0.70, 0.71, 0.62], habit: SimulatedHabit::Breaks { cycle: 18 * 24, phase: 6 * 24, hours: 156, loss: 0.07 } },
     CatalogueModel { id: "kestrel-12b", name: "Kestrel 12B", provider: "borealis", prices: (0.15, 0.15), latency_ms: 900.0, tokens: 1_000.0,
-        level: [0.52, 0.50, 0.44], habit: SimulatedHabit::Varies { phase: 16, loss: 0.035 } },
+        level: [0.52, 0.50, 0.44], habit: SimulatedHabit::Breaks { cycle: 115, phase: 38, hours: 60, loss: 0.04 } },
     CatalogueModel { id: "kestrel-code", name: "Kestrel Code", provider: "borealis", prices: (1.1, 1.1), latency_ms: 1_800.0, tokens: 1_300.0,
         level: [0.81, 0.60, 0.68], habit: SimulatedHabit::Drifts { cycle: 18 * 24, phase: 300, loss: 0.05 } },
     CatalogueModel { id: "basalt-3", name: "Basalt 3", provider: "quarry", prices: (1.5, 6.0), latency_ms: 2_500.0, tokens: 1_350.0,
         level: [0.74, 0.73, 0.78], habit: SimulatedHabit::Breaks { cycle: 18 * 24, phase: 12 * 24, hours: 156, loss: 0.09 } },
     CatalogueModel { id: "basalt-3-mini", name: "Basalt 3 Mini", provider: "quarry", prices: (0.2, 0.8), latency_ms: 800.0, tokens: 950.0,
-        level: [0.60, 0.57, 0.64], habit: SimulatedHabit::Varies { phase: 32, loss: 0.035 } },
+        level: [0.60, 0.57, 0.64], habit: SimulatedHabit::Breaks { cycle: 115, phase: 77, hours: 60, loss: 0.04 } },
     CatalogueModel { id: "estuary-1", name: "Estuary 1", provider: "tidewater", prices: (2.5, 10.0), latency_ms: 2_900.0, tokens: 1_700.0,
         level: [0.69, 0.76, 0.66], habit: SimulatedHabit::Fails { cycle: 9 * 24, phase: 150, hours: 4 } },
     CatalogueModel { id: "estuary-2-preview", name: "Estuary 2 (preview)", provider: "tidewater", prices: (3.5, 14.0), latency_ms: 3_600.0, tokens: 2_000.0,

@@ -25,7 +25,6 @@ pub(super) struct ModelChanges<'a> {
 pub(super) struct ModelChange {
     /// Per measure, in the order of `Measure::ALL`.
     trends: [[Trend; 4]; 5],
-    movements: [Trend; 4],
     /// Trend of each axis, in the order of `Axis::ALL`.
     pub axes: [Trend; 7],
     /// The corrected p-value of the drift signal, as published; absent without a signal.
@@ -37,13 +36,11 @@ impl<'a> ModelChanges<'a> {
     pub(super) fn among(model_states: &'a [ModelState]) -> Self {
         let trends =
             Measure::ALL.map(|measure| Period::ALL.map(|period| trends(model_states, period, measure)));
-        let movements = Period::ALL.map(|period| movements(model_states, period));
         let (axes, drifts) = (axes(model_states), drifts(model_states));
         let models = model_states.iter().enumerate().map(|(index, model_state)| {
             let trend_at = |trends: &Vec<Trend>| trends.get(index).copied().unwrap_or(Trend::Unavailable);
             let change = ModelChange {
                 trends: trends.each_ref().map(|periods| periods.each_ref().map(trend_at)),
-                movements: movements.each_ref().map(trend_at),
                 axes: axes.get(index).copied().unwrap_or([Trend::Unavailable; 7]),
                 drift: drifts.get(index).copied().flatten(),
             };
@@ -65,11 +62,6 @@ impl ModelChange {
     /// Trend of a score over a period against the period before.
     pub(super) fn trend(&self, period: Period, measure: Measure) -> Trend {
         *of_period(period, measure.of(&self.trends))
-    }
-
-    /// Current trend of the score: along the newest part of the period.
-    pub(super) fn movement(&self, period: Period) -> Trend {
-        *of_period(period, &self.movements)
     }
 
     /// Whether the drift signal is significant.
@@ -94,13 +86,6 @@ fn trends(model_states: &[ModelState], period: Period, measure: Measure) -> Vec<
         (Some(_) | None, ..) => Trend::Unavailable,
     };
     estimates().zip(chances).map(trend).collect()
-}
-
-fn movements(model_states: &[ModelState], period: Period) -> Vec<Trend> {
-    let hours = u32::try_from(*of_period(period, &method::MOVEMENT_HOURS)).unwrap_or(u32::MAX);
-    let days = f64::from(hours) / 24.0;
-    let lines = || model_states.iter().map(|model_state| *of_period(period, &model_state.movements));
-    along(lines, method::MOVEMENT_MINIMUM / days)
 }
 
 fn axes(model_states: &[ModelState]) -> Vec<[Trend; 7]> {

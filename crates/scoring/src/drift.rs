@@ -1,17 +1,16 @@
-//! The drift of one model: the Page-Hinkley test over its rounds, in units of its own noise, and a test of its
-//! signals.
+//! The drift of one model: the newest change of its level, and the Page-Hinkley statistic of its rounds, in units of its
+//! own noise.
 //!
-//! A signal shows where to look. Whether it is significant among all models is decided in `changes`, by its p-value.
+//! Whether a change is significant among all models is decided in `changes`, by its p-value.
 
 use serde::Serialize;
 
 use super::hour::Hour;
+use super::levels::{LevelChange, ScoreLevels};
 use super::method;
 use super::noise::round_length::RoundLength;
-use super::noise::round_noise::RoundNoise;
 use super::page_hinkley::{PageHinkley, PageHinkleyParameters, ShiftDirection};
 use super::period_scores::ScoreRound;
-use super::statistics::{Estimate, SampleSums, chance_of_change};
 
 /// The test's result for a model.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,7 +22,7 @@ pub(super) struct DriftResult {
     pub samples: u32,
     /// The minimum before a signal.
     pub minimum: u32,
-    /// The standard deviation of a round about its level, in points; absent with fewer than two rounds.
+    /// The standard deviation of a round in the long run, in points; absent with too few rounds.
     pub noise: Option<f64>,
     /// The newest signal, while it is in force.
     pub signal: Option<DriftSignal>,
@@ -33,7 +32,7 @@ pub(super) struct DriftResult {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum DriftState {
-    /// Too few rounds since its start.
+    /// Too few rounds.
     Warming,
     /// No signal.
     Quiet,
@@ -46,79 +45,52 @@ pub(super) enum DriftState {
 pub(super) struct DriftSignal {
     /// Direction of the change.
     pub direction: ShiftDirection,
-    /// The hour of the round that caused it.
+    /// The hour of the round with which it was found.
     pub hour: Hour,
-    /// The statistic at that round.
+    /// The Page-Hinkley statistic at that round.
     pub statistic: f64,
-    /// The p-value of the difference between the rounds since the change and those before it, corrected for the
-    /// selection of the change point among the rounds; not yet for the number of models.
+    /// The p-value of the difference between the rounds since the change and those before it, not corrected for the
+    /// number of models.
     pub chance: f64,
 }
 
-/// A detected change, as indexes of rounds.
-#[derive(Clone, Copy)]
-struct DetectedChange {
-    began: usize,
-    changed: usize,
-    at: usize,
-    direction: ShiftDirection,
-    statistic: f64,
-}
-
-/// Runs the test over rounds of this length, oldest first, in units of their noise.
-pub(super) fn watch(rounds: &[ScoreRound], noise: Option<&RoundNoise>, length: RoundLength) -> DriftResult {
-    let least = length.rounds(method::DRIFT_LEAST);
-    let minimum = u32::try_from(least).unwrap_or(u32::MAX);
+/// Reads the levels: the newest change, while it is in force, and the Page-Hinkley statistic of the rounds of this
+/// length, oldest first.
+pub(super) fn watch(levels: &ScoreLevels, rounds: &[ScoreRound], length: RoundLength) -> DriftResult {
+    let minimum = u32::try_from(length.rounds(method::DRIFT_LEAST)).unwrap_or(u32::MAX);
     let rule = PageHinkleyParameters { minimum, delta: method::DRIFT_DELTA, lambda: method::DRIFT_LAMBDA };
-    let at_least = |variance: f64| variance.sqrt().max(method::DRIFT_NOISE_LEAST);
-    let unit = at_least(noise.map_or(0.0, RoundNoise::long_run));
-    let single = at_least(noise.map_or(0.0, |noise| noise.of_mean(1).variance));
+    let noise = levels.deviations();
+    let [single, unit] = noise.unwrap_or([method::DRIFT_NOISE_LEAST; 2]);
     // An outlier must not signal alone.
     let reach = method::NOISE_LIMIT * single / unit;
+    let is_active = |change: &&LevelChange| {
+        let before = rounds.partition_point(|round| round.hour < change.found_with);
+        rounds.len() - before <= length.rounds(method::DRIFT_STANDS)
+    };
+    let change = levels.changes.last().filter(is_active);
     let mut test = PageHinkley::new(rule);
-    let mut newest = None;
-    for (at, round) in rounds.iter().enumerate() {
+    let mut at_change = 0.0;
+    for round in rounds {
         let sample = round.score / unit;
-        let sample = test.mean().map_or(sample, |mean| sample.clamp(mean - reach, mean + reach));
-        if let Some(direction) = test.feed(sample) {
-            let began = (at + 1).saturating_sub(count(test.samples()));
-            let changed = began + count(test.before(direction));
-            newest = Some(DetectedChange { began, changed, at, direction, statistic: test.larger().1 });
+        test.feed(test.mean().map_or(sample, |mean| sample.clamp(mean - reach, mean + reach)));
+        if change.is_some_and(|change| change.found_with == round.hour) {
+            at_change = test.larger().1;
         }
     }
-    let is_active = |found: &DetectedChange| rounds.len() - found.at <= length.rounds(method::DRIFT_STANDS);
-    let signal = newest.filter(is_active).and_then(|found| found.tested(rounds, noise));
+    let signal = change.map(|change| DriftSignal {
+        direction: change.direction,
+        hour: change.found_with,
+        statistic: at_change,
+        chance: levels.chance_of_newest().unwrap_or(1.0),
+    });
     let state = match signal {
         Some(_) => DriftState::Signalled,
-        None if test.samples() < minimum => DriftState::Warming,
+        None if rounds.len() < length.rounds(method::DRIFT_LEAST) => DriftState::Warming,
         None => DriftState::Quiet,
     };
     let statistic = (!rounds.is_empty()).then(|| test.larger().1);
-    DriftResult { state, statistic, samples: test.samples(), minimum, noise: noise.map(|_| unit), signal }
-}
-
-impl DetectedChange {
-    /// Tests the rounds since the change against those before it, as far back as the test looked.
-    fn tested(self, rounds: &[ScoreRound], noise: Option<&RoundNoise>) -> Option<DriftSignal> {
-        let part = |part: Option<&[ScoreRound]>| -> Option<Estimate> {
-            let part = part?;
-            let sums: SampleSums = part.iter().map(|round| round.score).collect();
-            let spread = noise.map(|noise| noise.of_mean(part.len()).no_finer(part.len()));
-            Some(Estimate { mean: sums.mean()?, spread })
-        };
-        let before = part(rounds.get(self.began..self.changed));
-        let since = part(rounds.get(self.changed..));
-        let places: f64 = (self.began..=self.at).map(|_| 1.0).sum();
-        let candidates = (places / method::DRIFT_PLACES_PER_TEST).max(1.0);
-        let chance = before.zip(since).map_or(1.0, |(before, since)| chance_of_change(before, since));
-        let hour = rounds.get(self.at)?.hour;
-        let chance = (chance * candidates).min(1.0);
-        Some(DriftSignal { direction: self.direction, hour, statistic: self.statistic, chance })
-    }
-}
-
-fn count(samples: u32) -> usize {
-    usize::try_from(samples).expect("a machine word holds 32 bits")
+    let noise = noise.map(|_| unit);
+    DriftResult { state, statistic, samples: test.samples(), minimum, noise, signal }
 }
 
 #[cfg(test)]
@@ -141,8 +113,7 @@ mod tests {
 
     fn watched(scores: impl IntoIterator<Item = f64>) -> DriftResult {
         let rounds = rounds(scores);
-        let noise = RoundNoise::of(rounds.iter().map(|round| round.score), false);
-        watch(&rounds, noise.as_ref(), RoundLength::HOUR)
+        watch(&ScoreLevels::of(&rounds, RoundLength::HOUR), &rounds, RoundLength::HOUR)
     }
 
     #[test]
@@ -190,11 +161,10 @@ mod tests {
     }
 
     #[test]
-    fn reverted_level_is_not_a_change() {
+    fn the_newest_change_is_the_signal() {
         let fallen = || noisy(70.0, 1.0, 200).chain(noisy(62.0, 1.0, 8));
-        let chance = |drift: DriftResult| drift.signal.unwrap().chance;
-        let (after, back) =
-            (chance(watched(fallen())), chance(watched(fallen().chain(noisy(70.0, 1.0, 60)))));
-        assert!(after < 1e-6 && back > after * 1e3, "{after} {back}");
+        let direction = |drift: DriftResult| drift.signal.unwrap().direction;
+        assert_eq!(direction(watched(fallen())), ShiftDirection::Down);
+        assert_eq!(direction(watched(fallen().chain(noisy(70.0, 1.0, 60)))), ShiftDirection::Up);
     }
 }

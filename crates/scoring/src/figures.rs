@@ -67,7 +67,7 @@ words! {
 impl Score {
     /// The published score.
     pub(super) fn of(uncertain: &UncertainScore) -> Self {
-        let UncertainScore { estimate, reach, edge } = uncertain;
+        let UncertainScore { estimate, reach, edge, .. } = uncertain;
         let within = |points: f64| points.clamp(0.0, 100.0);
         let [steps, _] = method::PUBLISHED_STEPS;
         let outwards = |(lower, upper): (f64, f64)| {
@@ -204,7 +204,8 @@ mod tests {
         fn the_published_interval_holds_the_published_score(mean in 0.0..100.0_f64, variance in 0.0..400.0_f64, df in 1.0..500.0_f64) {
             let estimate = Estimate { mean, spread: Some(Spread { variance, df }) };
             let reach = estimate.reach(&TailQuantiles::of(method::INTERVAL_TAIL));
-            let score = Score::of(&UncertainScore { estimate, reach, edge: EdgeReach::default() });
+            let edge = EdgeReach::default();
+            let score = Score::of(&UncertainScore { estimate, tested: estimate, reach, edge });
             let (lower, upper) = score.bounds.unwrap();
             prop_assert!(0.0 <= lower && lower <= score.score && score.score <= upper && upper <= 100.0, "{score:?}");
         }

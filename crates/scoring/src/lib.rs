@@ -5,7 +5,6 @@
 //! a query is a lookup. Parameters are those of [`scoregate_base::routes`]. Keys, tiers, envelopes and HTTP are handled by
 //! the gateway, which also removes `latestScore` where required.
 
-mod alert_baseline;
 mod answer;
 mod archive;
 mod backend;
@@ -20,6 +19,7 @@ mod hour;
 mod incident_scan;
 #[cfg(any(test, feature = "lab"))]
 pub mod lab;
+mod levels;
 mod losses;
 mod measure;
 mod method;

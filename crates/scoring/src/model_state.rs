@@ -8,17 +8,16 @@ use std::sync::Arc;
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::Period;
 
-use super::alert_baseline;
 use super::count::Attempts;
 use super::drift::{self, DriftResult};
 use super::figures::{Score, dollars};
 use super::hour::{Hour, HourRange, hours_of, of_period};
 use super::incident_scan::incident::Incident;
+use super::levels::{LevelComparison, ScoreLevels};
 use super::measure::Measure;
 use super::method;
 use super::noise::peer_noise::{ModelNoise, PeerNoise};
 use super::noise::round_length::RoundLength;
-use super::noise::round_noise::RoundNoise;
 use super::noise::score_noise::{MeasuredScore, ScoreNoise};
 use super::period_scores::{PeriodScores, ScorePart, ScoreRound};
 use super::run::TestedModel;
@@ -33,13 +32,18 @@ pub(super) struct ModelState {
     pub summaries: [PeriodSummary; 4],
     /// When it was last updated, for any period.
     last_updated: Wall,
-    /// The last 24 hours and its own baseline, with the noise of the month before the baseline.
-    pub comparison: Estimates,
-    /// Runs in the baseline.
-    pub baseline_runs: u32,
+    /// Its newest level against that before the changes of each period and the one before, in the order of
+    /// [`Period::ALL`].
+    pub levels: [Option<LevelComparison>; 4],
+    /// The same for the changes of a week: after a week the new level is the normal one.
+    pub lately: Option<LevelComparison>,
+    /// Runs of the newest level and of that a week ago.
+    pub level_runs: (u32, u32),
+    /// The mean of the 7 days before the last 24 hours.
+    pub usual: Option<f64>,
     /// The length of its rounds.
     pub round_length: RoundLength,
-    /// Its complete rounds since the start of the baseline, oldest first.
+    /// The complete rounds that the last 24 hours are a part of, oldest first.
     pub rounds: Vec<ScoreRound>,
     /// The points of its history, in the order of [`Period::ALL`].
     pub history: [Vec<ScorePoint>; 4],
@@ -51,8 +55,6 @@ pub(super) struct ModelState {
     pub drift: DriftResult,
     /// The lines fitted to its axes: points a day.
     pub slopes: [Option<FittedLine>; 7],
-    /// The lines fitted to its score in the newest part of each period: points a day.
-    pub movements: [Option<FittedLine>; 4],
 }
 
 /// A model whose scores are not published yet: their uncertainty depends on its peers.
@@ -82,8 +84,10 @@ pub(super) struct PeriodSummary {
     pub score: Option<Score>,
     /// The scores that models are ranked by, as published, in the order of [`Measure::ALL`].
     published: [Option<Score>; 5],
-    /// The estimates that models are ranked by, in the order of [`Measure::ALL`].
+    /// The estimates that models are ranked by without their cycle, for tests, in the order of [`Measure::ALL`].
     measures: [Estimates; 5],
+    /// The standard error of the score as published, its cycle included.
+    pub standard_error: Option<f64>,
     /// The axes over a day, as published; none for other periods.
     pub axes: [Option<Score>; 7],
     /// The means of the axes, and those of the period before, in points.
@@ -112,29 +116,34 @@ impl MeasuredModel {
         model: Arc<TestedModel>,
         series: &ScoreSeries,
         hour: Hour,
+        levels: &ScoreLevels,
         incidents: Vec<Incident>,
     ) -> Self {
         let current = hour.last(method::CURRENT_HOURS);
-        let noise = ScoreNoise::of(series, hour);
-        let window = series.rounds(hour.last(method::WINDOW_HOURS));
-        let window_noise = RoundNoise::of(window.iter().map(|round| round.score), false);
-        let baseline = alert_baseline::at(hour, window, window_noise.as_ref());
+        let noise = ScoreNoise::of(series, hour, levels);
+        let lately = levels.since(hour.minus(hours_of(Period::Week)));
+        let scored = |range: HourRange| series.over(range).scored();
+        let since = |hours: u64| levels.since(hour.minus(2 * hours.max(method::CURRENT_HOURS)));
+        let usual = series.over(current.from.last(method::BASELINE_HOURS));
         let watched = series.rounds(hour.last(method::DRIFT_HOURS));
         let round_length = series.round_length();
         let state = ModelState {
             model,
             summaries: Period::ALL.map(|period| PeriodSummary::of(series, &noise, period, hour)),
-            comparison: comparison(series, baseline, current),
-            baseline_runs: series.over(baseline).scored(),
+            level_runs: lately.map_or((0, 0), |lately| {
+                (scored(HourRange { from: lately.since, to: hour }), scored(lately.baseline))
+            }),
+            levels: Period::ALL.map(|period| since(hours_of(period))),
+            lately,
+            usual: usual.mean(ScorePart::measure(series.table(), Measure::Combined)),
             round_length,
-            rounds: series.rounds(HourRange { from: baseline.from, to: hour }).to_vec(),
+            rounds: series.rounds(hour.last(2 * method::CURRENT_HOURS)).to_vec(),
             last_updated: series.last_updated(),
             history: Period::ALL.map(|period| history(series, &noise, period, hour)),
             incidents,
             latencies: series.latencies_of(current).to_vec(),
-            drift: drift::watch(watched, window_noise.as_ref(), round_length),
+            drift: drift::watch(levels, watched, round_length),
             slopes: slopes(series, &noise, hour),
-            movements: method::MOVEMENT_HOURS.map(|hours| movement(series, &noise, hour.last(hours))),
         };
         Self { state, noise: noise.typical() }
     }
@@ -187,9 +196,10 @@ impl PeriodSummary {
             Period::Day | Period::Week | Period::Month => (clock, Some(clock.before())),
         };
         let reading = series.over(now);
-        let before = before.map(|range| series.over(range));
+        let before = before.map(|range| (series.over(range), range));
         let measured = Measure::ALL.map(|of| {
-            [noise.measured(of, &reading), before.as_ref().and_then(|before| noise.measured(of, before))]
+            let before = before.as_ref().and_then(|(before, range)| noise.measured(of, before, *range));
+            [noise.measured(of, &reading, now), before]
         });
         let other = (clock != now).then(|| series.over(clock));
         let in_period = other.as_ref().unwrap_or(&reading);
@@ -202,14 +212,15 @@ impl PeriodSummary {
             attempts: in_period.attempts(),
             measured,
             // Only the detail of a model shows them, over a day.
-            measured_axes: if period == Period::Day { noise.axes(&reading) } else { [None; 7] },
+            measured_axes: if period == Period::Day { noise.axes(&reading, now) } else { [None; 7] },
             score: None,
             published: [None; 5],
             axes: [None; 7],
-            axis_means: (reading.axes(), before.map_or([None; 7], |before| before.axes())),
+            axis_means: (reading.axes(), before.map_or([None; 7], |(before, _)| before.axes())),
             latency: statistics::median_of_amounts(series.latencies_of(now)),
             deviation: deviation.map(f64::sqrt),
             measures: [(None, None); 5],
+            standard_error: None,
             reading,
         }
     }
@@ -219,14 +230,17 @@ impl PeriodSummary {
         let now = self.measured.each_ref().map(|[now, _]| among(now));
         self.published = now.each_ref().map(|score| score.as_ref().map(Score::of));
         [self.score, ..] = self.published;
+        let [combined, ..] = &now;
+        let spread = combined.as_ref().and_then(|score| score.estimate.spread);
+        self.standard_error = spread.map(|spread| spread.variance.sqrt());
         self.measures = self.measured.each_ref().map(|pair| {
-            let [now, before] = pair.each_ref().map(|score| among(score).map(|score| score.estimate));
+            let [now, before] = pair.each_ref().map(|score| among(score).map(|score| score.tested));
             (now, before)
         });
         self.axes = self.measured_axes.each_ref().map(|axis| among(axis).as_ref().map(Score::of));
     }
 
-    /// An estimated score, and that of the period before.
+    /// An estimated score without its cycle, and that of the period before.
     pub(super) fn estimates(&self, measure: Measure) -> Estimates {
         *measure.of(&self.measures)
     }
@@ -255,23 +269,6 @@ fn newest_rounds(series: &ScoreSeries, hour: Hour) -> (HourRange, Option<HourRan
     }
 }
 
-/// The baseline and the last 24 hours, with the noise of the month before, which a change between or within them does
-/// not affect. Without that history, the noise of the compared days is used.
-fn comparison(series: &ScoreSeries, baseline: HourRange, current: HourRange) -> Estimates {
-    let part = ScorePart::measure(series.table(), Measure::Combined);
-    let noise_of = |range: HourRange| RoundNoise::of(series.values(range, part).into_iter(), false);
-    let earlier = noise_of(baseline.from.last(method::NOISE_HOURS));
-    let noise = earlier.or_else(|| noise_of(HourRange { from: baseline.from, to: current.to }));
-    let estimate = |range: HourRange| {
-        let sums = series.over(range);
-        let mean = sums.mean(part)?;
-        let rounds = usize::try_from(sums.rounds(part)).unwrap_or(usize::MAX);
-        let spread = noise.as_ref().map(|noise| noise.of_mean(rounds).no_finer(rounds));
-        Some(Estimate { mean, spread })
-    };
-    (estimate(current), estimate(baseline))
-}
-
 fn history(series: &ScoreSeries, noise: &ScoreNoise, period: Period, hour: Hour) -> Vec<ScorePoint> {
     let (hours, grain) = *of_period(period, &method::HISTORY);
     // A shorter point would not have a whole round.
@@ -279,7 +276,7 @@ fn history(series: &ScoreSeries, noise: &ScoreNoise, period: Period, hour: Hour)
     let grain = (grain..=hours).find(|hours| hours.is_multiple_of(grain) && hours.is_multiple_of(length));
     let point = |part: HourRange| {
         let reading = series.over(part);
-        let measured = noise.measured(Measure::Combined, &reading);
+        let measured = noise.measured(Measure::Combined, &reading, part);
         ScorePoint { start: part.from.start(), measured, score: None, runs: reading.scored() }
     };
     hour.last(hours).calendar_parts(grain.unwrap_or(hours)).map(point).collect()
@@ -290,7 +287,7 @@ fn slopes(series: &ScoreSeries, noise: &ScoreNoise, hour: Hour) -> [Option<Fitte
     let rounds = series.axis_rounds(range);
     let least = series.round_length().rounds(method::SLOPE_LEAST);
     let mut slopes = [None; 7];
-    let (_, variances) = noise.of_rounds();
+    let variances = noise.of_axis_rounds();
     for ((axis, slope), variance) in slopes.iter_mut().enumerate().zip(variances) {
         let known = || rounds.iter().filter_map(|(hour, axes)| Some((*hour, (*axes.get(axis)?)?)));
         if known().count() >= least {
@@ -298,14 +295,6 @@ fn slopes(series: &ScoreSeries, noise: &ScoreNoise, hour: Hour) -> [Option<Fitte
         }
     }
     slopes
-}
-
-fn movement(series: &ScoreSeries, noise: &ScoreNoise, range: HourRange) -> Option<FittedLine> {
-    let rounds = series.rounds(range);
-    if rounds.len() < series.round_length().rounds(method::MOVEMENT_LEAST) {
-        return None;
-    }
-    line(range, noise.of_rounds().0, rounds.iter().map(|round| (round.hour, round.score)))
 }
 
 /// The line through rounds with at least this variance: points a day.

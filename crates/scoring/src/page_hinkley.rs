@@ -1,8 +1,7 @@
 //! The two-sided Page-Hinkley test, as published and as in river (alpha 1): cumulative sums that grow while samples
 //! are above or below their running mean.
 //!
-//! Cheap, with constant memory, and it finds slow drifts that a comparison of two days misses. A signal is not a
-//! proof: `drift` tests it. Units and constants are the caller's.
+//! It is a published statistic only: `levels` finds changes. Units and constants are the caller's.
 
 use serde::Serialize;
 
@@ -38,13 +37,11 @@ pub(super) struct PageHinkley {
     signalled: Option<ShiftDirection>,
 }
 
-/// One cumulative sum, and the position of its extreme.
+/// One cumulative sum, and its extreme.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct CumulativeSum {
     total: f64,
     extreme: f64,
-    /// Number of samples up to the extreme, inclusive: a change of level comes after them.
-    index: u32,
 }
 
 impl PageHinkley {
@@ -71,10 +68,10 @@ impl PageHinkley {
         self.rise.total += deviation - self.rule.delta;
         self.fall.total += deviation + self.rule.delta;
         if self.samples == 1 || self.rise.total < self.rise.extreme {
-            self.rise.mark_extreme(self.samples);
+            self.rise.extreme = self.rise.total;
         }
         if self.samples == 1 || self.fall.total > self.fall.extreme {
-            self.fall.mark_extreme(self.samples);
+            self.fall.extreme = self.fall.total;
         }
         let (direction, statistic) = self.larger();
         let signals = self.samples >= self.rule.minimum && statistic > self.rule.lambda;
@@ -101,21 +98,6 @@ impl PageHinkley {
     /// Samples since the last restart.
     pub(super) fn samples(&self) -> u32 {
         self.samples
-    }
-
-    /// How many of them came before a change in that direction.
-    pub(super) fn before(&self, direction: ShiftDirection) -> u32 {
-        match direction {
-            ShiftDirection::Up => self.rise.index,
-            ShiftDirection::Down => self.fall.index,
-        }
-    }
-}
-
-impl CumulativeSum {
-    fn mark_extreme(&mut self, index: u32) {
-        self.extreme = self.total;
-        self.index = index;
     }
 }
 
@@ -145,16 +127,16 @@ mod tests {
         // Running means 10, 9, 8; deviations 0, -1, -2. The sum for a fall goes 0.5, 0, -1.5 and its maximum is 0.5.
         let (test, _) = fed([10.0, 8.0, 6.0]);
         assert_eq!(test.larger(), (ShiftDirection::Down, 2.0));
-        assert_eq!((test.before(ShiftDirection::Down), test.samples()), (1, 3));
+        assert_eq!(test.samples(), 3);
     }
 
     #[test]
-    fn a_step_is_signalled_with_direction_and_position_and_the_next_sample_restarts_the_test() {
+    fn a_step_is_signalled_with_direction_and_the_next_sample_restarts_the_test() {
         for (level, direction) in [(64.0, ShiftDirection::Down), (76.0, ShiftDirection::Up)] {
             let steady = || std::iter::repeat_n(70.0, 100);
             let (test, signals) = fed(steady().chain(std::iter::repeat_n(level, 4)));
             assert_eq!(signals, [(103, direction)]);
-            assert_eq!((test.samples(), test.before(direction)), (104, 100));
+            assert_eq!(test.samples(), 104);
             let (later, signals) = fed(steady().chain(std::iter::repeat_n(level, 60)));
             assert_eq!((later.samples(), signals.len()), (56, 1));
         }

@@ -16,7 +16,6 @@ use super::count::RunCounts;
 use super::hour::{Hour, HourRange};
 use super::method;
 use super::noise::round_length::RoundLength;
-use super::noise::weekly_cycle::TimedValue;
 use super::period_scores::{PeriodScores, ScorePart, ScoreRound, axes, last_scored, mean, runs};
 use super::presence::SuitePresence;
 use super::run::{Run, SuiteIndex, SuiteTable, Trial};
@@ -162,19 +161,12 @@ impl ScoreSeries {
         &self.table
     }
 
-    /// A score of each round of a range that has one, in points, oldest first.
-    pub(super) fn values(&self, range: HourRange, part: ScorePart<'_>) -> Vec<f64> {
-        self.part_values(range, &[part]).into_iter().flatten().map(|round| round.value).collect()
-    }
-
-    /// The same for several scores.
-    pub(super) fn part_values(&self, range: HourRange, parts: &[ScorePart<'_>]) -> Vec<Vec<TimedValue>> {
+    /// Several scores of each round of a range that has them, oldest first.
+    pub(super) fn part_values(&self, range: HourRange, parts: &[ScorePart<'_>]) -> Vec<Vec<ScoreRound>> {
         let mut values = vec![Vec::new(); parts.len()];
-        self.each_round(range, |begin, counts| {
-            let hour =
-                usize::try_from(begin.number().saturating_sub(range.from.number())).unwrap_or_default();
+        self.each_round(range, |hour, counts| {
             for (values, part) in values.iter_mut().zip(parts) {
-                values.extend(mean(counts, *part).map(|value| TimedValue { hour, value }));
+                values.extend(mean(counts, *part).map(|score| ScoreRound { hour, score }));
             }
         });
         values

@@ -21,9 +21,6 @@ const FAILS_ONE_IN: u64 = 70;
 const LUCK: (f64, f64) = (0.006, 0.05);
 /// Tokens of a task.
 const PROMPT_TOKENS: f64 = 3_000.0;
-/// Hours after which a varying model repeats itself: those over which the noise of a score is measured, which therefore
-/// does not contain the variation.
-const VARIATION_HOURS: u64 = 48;
 
 /// A simulated model.
 #[derive(Clone, Debug)]
@@ -80,8 +77,7 @@ impl Simulated {
         let mut random = SplitMix64::new(&[self.seed, hour.number()]);
         let run = |((suite, level), minute): ((Suite, &f64), u64)| {
             let at = hour.start().plus(Duration::from_secs(60 * minute + random.below(900)));
-            let varies = matches!(self.entry.habit, SimulatedHabit::Varies { .. });
-            let failed = random.below(FAILS_ONE_IN) == 0 && !varies;
+            let failed = random.below(FAILS_ONE_IN) == 0;
             let outcome = match state {
                 SimulatedState::Up { loss } if !failed => {
                     RunOutcome::Scored(self.trials(*level, hour, loss, &mut random))
@@ -124,11 +120,6 @@ impl Simulated {
             SimulatedHabit::Drifts { cycle, phase, loss } => up(loss * share(phase_of(cycle, phase), cycle)),
             SimulatedHabit::Breaks { cycle, phase, hours, loss } => {
                 up(if phase_of(cycle, phase) < hours { loss } else { 0.0 })
-            }
-            SimulatedHabit::Varies { phase, loss } => {
-                let hour = phase_of(VARIATION_HOURS, phase);
-                let (is_low_hour, is_low_day) = (hour % 3 == 1, hour < VARIATION_HOURS / 2);
-                up(loss * f64::from(2 * u8::from(is_low_hour) + u8::from(is_low_day)))
             }
             SimulatedHabit::Fails { cycle, phase, hours } => {
                 if phase_of(cycle, phase) < hours {

@@ -12,6 +12,7 @@ use super::archive::{Archive, ArchiveError, ArchivedModel, IncidentScanRecord, N
 use super::hour::{Hour, HourRange};
 use super::incident_scan::incident::{IncidentHistory, ScannedIncidents};
 use super::incident_scan::incidents;
+use super::levels::ScoreLevels;
 use super::method;
 use super::model_state::{MeasuredModel, ModelState};
 use super::run::{SuiteTable, TestedModel};
@@ -129,7 +130,9 @@ fn archived(
     let (mut models, mut scans) = (Vec::new(), Vec::new());
     let (suites, newest) = archive.each_series(&|newest| window(now, newest), &mut |archived| {
         let ArchivedModel { model, series, window, incidents, last_run } = archived;
-        let ScannedIncidents { published, revised, position } = incidents::scan(series, window, &incidents);
+        let levels = ScoreLevels::of(series.rounds(window), series.round_length());
+        let ScannedIncidents { published, revised, position } =
+            incidents::scan(series, window, &levels, &incidents);
         scans.extend(last_run.map(|last_run| IncidentScanRecord {
             model: model.id().clone(),
             before: incidents.position,
@@ -137,7 +140,7 @@ fn archived(
             revised,
             last_run,
         }));
-        models.push(MeasuredModel::compute(model, series, window.to, published));
+        models.push(MeasuredModel::compute(model, series, window.to, &levels, published));
     })?;
     let (_, at) = end(now, newest);
     if let Err(error) = archive.record_incidents(&scans, at) {
@@ -148,8 +151,9 @@ fn archived(
 
 /// A model without records: its incidents are searched in the whole window.
 fn unrecorded(model: Arc<TestedModel>, series: &ScoreSeries, window: HourRange) -> MeasuredModel {
-    let scanned = incidents::scan(series, window, &IncidentHistory::default());
-    MeasuredModel::compute(model, series, window.to, scanned.published)
+    let levels = ScoreLevels::of(series.rounds(window), series.round_length());
+    let scanned = incidents::scan(series, window, &levels, &IncidentHistory::default());
+    MeasuredModel::compute(model, series, window.to, &levels, scanned.published)
 }
 
 /// One model after another, so that only one series is in memory.

@@ -2,7 +2,6 @@
 //!
 //! Pure arithmetic on finite numbers. Samples are assumed to be independent; runs of neighbouring hours nearly are.
 
-use super::method;
 use super::student::{self, TailQuantiles};
 
 /// Aggregated samples: number, sum and sum of squares.
@@ -35,15 +34,6 @@ pub(super) struct Spread {
     pub variance: f64,
     /// Degrees of freedom.
     pub df: f64,
-}
-
-impl Spread {
-    /// Limits the certainty to that of the mean of so many rounds with our resolution.
-    pub(super) fn no_finer(self, rounds: usize) -> Self {
-        let rounds = u32::try_from(rounds.max(1)).unwrap_or(u32::MAX);
-        let least = method::RESOLUTION * method::RESOLUTION / f64::from(rounds);
-        Self { variance: self.variance.max(least), ..self }
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -162,22 +152,6 @@ pub(super) fn chance_of_change(before: Estimate, now: Estimate) -> f64 {
     difference(before, now).chance_from_zero()
 }
 
-/// The mean of `before` less that of `now`, with their pooled variance; `None` below three samples or without one on
-/// each side.
-///
-/// Under the null hypothesis both have one variance, so this is the exact test; and a few samples against many have
-/// the degrees of freedom of the many, where Welch's test has those of the few. The variance is at least that of
-/// samples with this resolution.
-pub(super) fn pooled_difference(before: SampleSums, now: SampleSums, resolution: f64) -> Option<Estimate> {
-    let residual_sum =
-        |sums: SampleSums| sums.variance().map_or(0.0, |variance| variance * (f64::from(sums.count) - 1.0));
-    let df = f64::from(before.count) + f64::from(now.count) - 2.0;
-    let mean = before.mean()? - now.mean()?;
-    let variance = ((residual_sum(before) + residual_sum(now)) / df).max(resolution * resolution);
-    let shares = 1.0 / f64::from(before.count) + 1.0 / f64::from(now.count);
-    (df > 0.0).then_some(Estimate { mean, spread: Some(Spread { variance: variance * shares, df }) })
-}
-
 /// Holm's correction: adjusted p-values, in the order given.
 pub(super) fn holm(chances: &[f64]) -> Vec<f64> {
     let mut order: Vec<(usize, f64)> = chances.iter().copied().enumerate().collect();
@@ -261,8 +235,7 @@ mod tests {
     #[test]
     fn interval_matches_a_manual_computation() {
         // Mean 3, variance 2.5, standard error 0.7071; t for 4 degrees is 2.7764, so 3 ± 1.9633.
-        let reach =
-            estimate(&[1.0, 2.0, 3.0, 4.0, 5.0]).reach(&TailQuantiles::of(method::INTERVAL_TAIL)).unwrap();
+        let reach = estimate(&[1.0, 2.0, 3.0, 4.0, 5.0]).reach(&TailQuantiles::of(0.025)).unwrap();
         assert!((reach - 1.9633).abs() < 1e-4, "{reach}");
     }
 

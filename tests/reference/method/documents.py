@@ -132,10 +132,10 @@ class Documents:
                 compared = one.compared
                 found.append(present({
                     "id": f"alert-{model.id}", **self.named(model), "severity": one.severity,
-                    "currentScore": published_score(compared.now.value),
-                    "baselineScore": published_score(compared.before.value), "drop": compared.published_loss,
-                    "pValue": published_p(one.p_value), "baselineSamples": one.baseline_runs,
-                    "samples": model.count_scored(model.end - 24, model.end), "since": at(one.since)}))
+                    "currentScore": published_score(compared.now), "baselineScore": published_score(compared.before),
+                    "drop": one.loss, "pValue": published_p(one.p_value),
+                    "baselineSamples": model.count_scored(compared.start, compared.began),
+                    "samples": model.count_scored(compared.since, model.end), "since": at(compared.since)}))
         return sorted(found, key=lambda item: (-item["drop"], item["modelId"]))
 
     def incidents(self, period="24h", limit=DEFAULT_LIMIT):
@@ -166,9 +166,9 @@ class Documents:
 
     def degradations(self, period="24h"):
         return [present({
-            **self.named(one.model), "direction": one.direction, "magnitude": one.compared.published_loss,
-            "previousScore": published_score(one.compared.before.value),
-            "currentScore": published_score(one.compared.now.value), "pValue": published_p(one.p_value),
+            **self.named(one.model), "direction": one.direction, "magnitude": one.fall.loss,
+            "previousScore": published_score(one.fall.compared.before),
+            "currentScore": published_score(one.fall.compared.now), "pValue": published_p(one.fall.p_value),
             "worstAxis": one.worst_axis, "worstAxisLoss": one.worst_axis_loss,
         }) for one in self.snapshot.degradations[period]]
 
@@ -197,20 +197,22 @@ class Documents:
             estimate = scored.compared.now_estimate
             found.append(present({
                 **self.named(model), "currentScore": scored.published,
-                "standardError": published_score(estimate and math.sqrt(estimate.variance)),
+                "standardError": published_score(estimate and estimate.error),
                 "samples": [samples(model, suite, period) for suite in model.suites.values()]}))
         return found
 
     def drift(self, id):
         model, state = self.snapshot.by_id[id], self.snapshot.drifts[id]
         signal, alert = state.signal, self.snapshot.alerts[id].compared
+        usual, day = (model.kinds.get("combined") and model.mean(model.kinds["combined"], start, end)
+                      for start, end in ((model.end - 192, model.end - 24), (model.end - 24, model.end)))
         axes = []
         for axis in AXES:
             is_declared = f"axis {axis}" in model.kinds
             line, trend = self.snapshot.axis_trends[id][axis] if is_declared else (None, "unavailable")
             slope = published_score(line and line.slope)
             axes.append(present({"axis": axis, "trend": trend, "slopePerDay": slope}))
-        word = "quiet" if state.least is not None and state.samples >= state.least else "warming"
+        word = "quiet" if state.least is not None and len(state.rounds) >= state.least else "warming"
         page_hinkley = present({
             "statistic": published_score(state.statistic), "threshold": float(THRESHOLD), "delta": DELTA,
             "minimumSamples": state.least, "samples": state.samples, "signalled": signal is not None,
@@ -219,5 +221,5 @@ class Documents:
             "pValue": published_p(state.p_value), "noise": published_score(state.unit)})
         return [present({
             **self.named(model), "regime": state.regime, "pageHinkley": page_hinkley, "axes": axes,
-            "baselineScore": published_score(alert.before and alert.before.value),
-            "currentScore": published_score(alert.now and alert.now.value), "lastUpdated": self.updated(model)})]
+            "baselineScore": published_score(alert.before if alert else usual and usual.value),
+            "currentScore": published_score(day and day.value), "lastUpdated": self.updated(model)})]

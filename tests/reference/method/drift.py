@@ -1,11 +1,11 @@
-"""Section "Drift": the Page-Hinkley test, its newest signal, and the regime."""
+"""Section "Drift": the newest change of level, the Page-Hinkley statistic, and the regime."""
 
 import math
 from dataclasses import dataclass
 
-from .noise import LEAST_DEVIATION, LEAST_VARIANCE, MONTH_HOURS, noise_of
-from .numbers import holm, mean, published_p, t_two_sided
-from .periods import rounds_for
+from .noise import LEAST_DEVIATION, MONTH_HOURS
+from .numbers import holm, published_p
+from .rounds import rounds_for
 
 DELTA, THRESHOLD = 0.5, 10
 LIMIT = 3
@@ -17,11 +17,9 @@ RECOVERING_HOURS = 48
 
 @dataclass(frozen=True)
 class Signal:
-    """A signal: places of the restart, of the last extreme and of the signal itself in the list of rounds."""
+    """A change in force: the hour of the round with which it was found, its direction, and the statistic then."""
 
-    restart: int
-    extreme: int
-    place: int
+    hour: int
     direction: str
     statistic: float
 
@@ -29,13 +27,12 @@ class Signal:
 class PageHinkley:
     """The two-sided test with alpha 1, so that the sums forget nothing."""
 
-    def __init__(self, restart):
-        self.restart, self.count, self.mean = restart, 0, 0.0
+    def __init__(self):
+        self.count, self.mean = 0, 0.0
         self.rising, self.falling = 0.0, 0.0
         self.lowest, self.highest = math.inf, -math.inf
-        self.lowest_at, self.highest_at = restart, restart
 
-    def add(self, value, place, limit):
+    def add(self, value, limit):
         """Adds a sample, limited by its distance from the mean of the samples before it."""
         if self.count:
             value = min(self.mean + limit, max(self.mean - limit, value))
@@ -43,57 +40,24 @@ class PageHinkley:
         self.mean += (value - self.mean) / self.count
         self.rising += value - self.mean - DELTA
         self.falling += value - self.mean + DELTA
-        # The first of equal extremes.
-        if self.rising < self.lowest:
-            self.lowest, self.lowest_at = self.rising, place
-        if self.falling > self.highest:
-            self.highest, self.highest_at = self.falling, place
-
-    @property
-    def up(self):
-        return self.rising - self.lowest
-
-    @property
-    def down(self):
-        return self.highest - self.falling
+        self.lowest, self.highest = min(self.lowest, self.rising), max(self.highest, self.falling)
 
     @property
     def statistic(self):
-        return max(self.up, self.down)
-
-    def signal(self, place):
-        if self.up > self.down:
-            return Signal(self.restart, self.lowest_at, place, "up", self.up)
-        return Signal(self.restart, self.highest_at, place, "down", self.down)
+        return max(self.rising - self.lowest, self.highest - self.falling)
 
 
-def units(noise):
-    """The deviation of a round in the long run, which is the unit of the test, and that of a single round."""
-    if noise is None:
-        return LEAST_DEVIATION, LEAST_DEVIATION
-    return math.sqrt(noise.long_run(LEAST_VARIANCE)), math.sqrt(noise.variance(1, LEAST_VARIANCE))
-
-
-def run_test(values, noise, least_rounds):
-    """The test after all rounds, and the newest signal or None."""
-    unit, single = units(noise)
-    test, newest = PageHinkley(0), None
-    for place, value in enumerate(values):
-        # A signal restarts the test with the next round.
-        if newest is not None and newest.place == place - 1:
-            test = PageHinkley(place)
-        test.add(value / unit, place, LIMIT * single / unit)
+def run_test(rounds, levels, least_rounds):
+    """The test after each round. One above the threshold restarts with the next round."""
+    single = unit = LEAST_DEVIATION
+    if levels.noise is not None:
+        single, unit = math.sqrt(levels.noise.single), math.sqrt(levels.noise.long_run)
+    test = PageHinkley()
+    for one in rounds:
         if test.count >= least_rounds and test.statistic > THRESHOLD:
-            newest = test.signal(place)
-    return test, newest
-
-
-def p_of_signal(signal, values, noise):
-    """Before the correction for all models: the rounds after the extreme to the newest, against those up to it."""
-    before, after = values[signal.restart:signal.extreme + 1], values[signal.extreme + 1:]
-    variance = noise.variance(len(before), LEAST_VARIANCE) + noise.variance(len(after), LEAST_VARIANCE)
-    p = t_two_sided((mean(after) - mean(before)) / math.sqrt(variance), noise.freedom)
-    return min(1.0, p * max(1.0, (signal.place - signal.restart + 1) / 4))
+            test = PageHinkley()
+        test.add(one.value / unit, LIMIT * single / unit)
+        yield one.begin, test.statistic, test.count
 
 
 @dataclass
@@ -112,7 +76,7 @@ class Drift:
 
     @property
     def signalled_at(self):
-        return None if self.signal is None else self.rounds[self.signal.place].begin
+        return self.signal and self.signal.hour
 
     @property
     def has_drifted(self):
@@ -122,17 +86,19 @@ class Drift:
 def drift_of(model, kind):
     if kind is None or model.length is None:
         return Drift([])
-    rounds = model.rounds_between(kind, model.end - MONTH_HOURS, model.end)
-    noise = noise_of(model.rounds(kind))
-    found = Drift(rounds, noise and units(noise)[0], least=rounds_for(SIGNAL_ROUNDS, model, LEAST_SIGNAL_ROUNDS))
+    levels, rounds = model.levels, model.rounds_between(kind, model.end - MONTH_HOURS, model.end)
+    found = Drift(rounds, levels.noise and math.sqrt(levels.noise.long_run),
+                  least=rounds_for(SIGNAL_ROUNDS, model, LEAST_SIGNAL_ROUNDS))
     if not rounds:
         return found
-    values = [one.value for one in rounds]
-    test, signal = run_test(values, noise, found.least)
-    found.statistic, found.samples = test.statistic, test.count
-    force = rounds_for(FORCE_ROUNDS, model, LEAST_FORCE_ROUNDS)
-    if signal is not None and len(rounds) - signal.place <= force:
-        found.signal, found.chance = signal, p_of_signal(signal, values, noise)
+    tested = list(run_test(rounds, levels, found.least))
+    _, found.statistic, found.samples = tested[-1]
+    if levels.changes:
+        newest = levels.changes[-1]
+        hour = levels.begins[newest.found]
+        if sum(one.begin >= hour for one in rounds) <= rounds_for(FORCE_ROUNDS, model, LEAST_FORCE_ROUNDS):
+            statistic = next((value for begin, value, _ in tested if begin == hour), 0.0)
+            found.signal, found.chance = Signal(hour, newest.direction, statistic), levels.p_of_newest()
     return found
 
 
@@ -150,7 +116,7 @@ def regime(model, state, incidents, alert):
         return "degraded"
     if state.has_drifted:
         return "drifting"
-    if state.signal is None and (state.least is None or state.samples < state.least):
+    if state.signal is None and (state.least is None or len(state.rounds) < state.least):
         return "unavailable"
     return "stable"
 

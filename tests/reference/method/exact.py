@@ -2,13 +2,13 @@
 
 import math
 
-from .periods import PERIODS
+from .periods import PERIOD_HOURS, PERIODS
 from .providers import deviation
 from .runs import AXES, HOUR, SORT_SCORES, instant
 
 
-def estimated(score, estimate):
-    return {"score": score and score.value, "standardError": estimate and math.sqrt(estimate.variance),
+def estimated(value, estimate):
+    return {"score": value, "standardError": estimate and math.sqrt(estimate.variance),
             "degreesOfFreedom": estimate and estimate.freedom}
 
 
@@ -23,9 +23,10 @@ def line(found):
 def period_numbers(snapshot, model, period):
     scores, measured = snapshot.scores[period][model.id], snapshot.measured[period][model.id]
     return {
-        "scores": {name: {"now": estimated(scores[name].compared.now, scores[name].compared.now_estimate),
-                          "before": scores[name].compared.before and scores[name].compared.before.value}
+        "scores": {name: {"now": estimated(scores[name].compared.tested_now, scores[name].compared.now_estimate),
+                          "before": scores[name].compared.tested_before}
                    for name in SORT_SCORES},
+        "standardError": scores["combined"].compared.now_estimate and scores["combined"].compared.now_estimate.error,
         "latencyMs": measured.latency, "costUsd": measured.cost, "availability": measured.availability,
         "deviation": deviation(model, period), "runs": measured.runs, "failedRuns": measured.failed_runs,
     }
@@ -36,10 +37,10 @@ def drift_numbers(state):
             "signalledAt": at(state.signalled_at)}
 
 
-def alert_numbers(one):
-    compared = one.compared
-    return {"now": estimated(compared.now, compared.now_estimate), "baselineSamples": one.baseline_runs,
-            "baseline": estimated(compared.before, compared.before_estimate)}
+def compared_numbers(one):
+    """Of a newest level against one before, or None."""
+    return {"now": estimated(one and one.now, one and one.now_estimate), "since": at(one and one.since),
+            "baseline": estimated(one and one.before, one and one.before_estimate)}
 
 
 def incident_numbers(one):
@@ -58,8 +59,9 @@ def exact(snapshot):
             "axes": {axis: score and score.value for axis, (score, _) in axes.items()},
             "drift": drift_numbers(snapshot.drifts[model.id]),
             "slopes": {axis: line(snapshot.axis_trends[model.id][axis][0]) for axis in AXES},
-            "directions": {period: line(snapshot.directions[period][model.id][0]) for period in PERIODS},
-            "alert": alert_numbers(snapshot.alerts[model.id]),
+            "levels": {period: compared_numbers(model.levels.since(model.end - 2 * PERIOD_HOURS.get(period, 24)))
+                       for period in PERIODS},
+            "alert": compared_numbers(snapshot.alerts[model.id].compared),
             "incidents": [incident_numbers(one) for one in snapshot.incidents[model.id]],
         }
     return {"models": found}

@@ -3,15 +3,12 @@
 import math
 from dataclasses import dataclass
 
-from .numbers import mean, t_below
-from .periods import rounds_for
+from .numbers import mean
+from .rounds import rounds_for
 from .runs import HOUR, seconds
 
 RECENT, LEAST_RECENT = 6, 2
-BASELINE, LEAST_BASELINE = 168, 24
-NEEDED, LEAST_NEEDED = 24, 12
-OPEN_POINTS, OPEN_P, LOW_POINTS, CRITICAL_POINTS = 5, 0.000001, 2.5, 10
-LEAST_VARIANCE = 0.25
+LOW_POINTS, CRITICAL_POINTS = 2.5, 10
 LONGEST_HOURS = 168
 OUTAGE_HOURS, CRITICAL_HOURS = 3, 6
 NOTHING_BARRED = {"degradation": (), "outage": ()}
@@ -23,11 +20,6 @@ class Degradation:
     baseline: float
     resolved: int | None = None
 
-    @property
-    def is_new_normal(self):
-        """Whether it lasted so long that it was resolved by its duration."""
-        return self.resolved is not None and self.resolved >= self.opened + LONGEST_HOURS
-
 
 def is_in(degradation, begin):
     """Whether a round is between opening and resolution."""
@@ -38,38 +30,30 @@ class Scan:
     """A scan of a model's complete rounds, oldest first: of all of them, or of those from an hour on.
 
     A later scan begins with the degradations that are recorded. None begins in a barred range of hours. The baselines
-    before some hours (`wanted`) are kept as they are known when the newest round before the hour is scanned."""
+    at some hours (`wanted`) are kept as they are known when the newest round before the hour is scanned."""
 
     def __init__(self, model, rounds, wanted, known=(), start=-math.inf, barred=()):
         self.rounds, self.barred = rounds, barred
         self.recent_count = rounds_for(RECENT, model, LEAST_RECENT)
-        self.baseline_count = rounds_for(BASELINE, model, LEAST_BASELINE)
-        self.needed = rounds_for(NEEDED, model, LEAST_NEEDED)
         self.degradations, self.baselines = list(known), {}
+        deep = {one.deep_at: (model.levels.begins[one.at], one.level) for one in model.levels.changes
+                if one.deep_at is not None}
         places = {hour: sum(one.begin < hour for one in rounds) - 1 for hour in wanted}
         for place, one in enumerate(rounds):
             if one.begin >= start:
-                self.step(place)
+                self.step(place, deep.get(place))
             for hour in (hour for hour, before in places.items() if before == place):
-                self.baselines[hour] = self.baseline_known(place)
+                self.baselines[hour] = self.baseline_known(model, hour)
 
-    def baseline_known(self, place):
-        """That of the degradation that the round is in, else the one of the rounds before, or None."""
-        own = next((one for one in self.degradations if is_in(one, self.rounds[place].begin)), None)
-        if own is not None:
-            return own.baseline
-        values = self.baseline_rounds(place)
-        return mean(values) if values else None
+    def baseline_known(self, model, hour):
+        """That of the degradation that the hour is in, else the level as known then, or None."""
+        own = next((one for one in self.degradations if is_in(one, hour)), None)
+        return own.baseline if own is not None else model.levels.level_at(hour)
 
     @property
     def open(self):
         newest = self.degradations[-1] if self.degradations else None
         return newest if newest and newest.resolved is None else None
-
-    def recent(self, place):
-        """The newest rounds up to the scanned one, or None while they are too few."""
-        first = place + 1 - self.recent_count
-        return self.rounds[first:place + 1] if first >= 0 else None
 
     def is_in_any(self, begin):
         return any(is_in(one, begin) for one in self.degradations)
@@ -77,56 +61,21 @@ class Scan:
     def may_begin(self, begin):
         return not self.is_in_any(begin) and not any(first <= begin < end for first, end in self.barred)
 
-    def baseline_rounds(self, place):
-        """The values of the baseline of a scanned round, or None if they are too few."""
-        start = max((one.resolved for one in self.degradations if one.is_new_normal), default=-math.inf)
-        before = self.rounds[:max(0, place + 1 - self.recent_count)]
-        values = [one.value for one in before if one.begin >= start and not self.is_in_any(one.begin)]
-        values = values[-self.baseline_count:]
-        return values if len(values) >= self.needed else None
-
-    def step(self, place):
-        recent = self.recent(place)
-        if recent is None:
-            return
-        if self.open is None:
-            self.look_for_opening(place, recent)
-        else:
-            self.look_for_end(self.open, recent)
-
-    def look_for_opening(self, place, recent):
-        """Rule 1."""
-        before = self.baseline_rounds(place)
-        if before is None:
-            return
-        baseline, values = mean(before), [one.value for one in recent]
-        loss = baseline - mean(values)
-        if loss < OPEN_POINTS or p_of_fall(values, before) >= OPEN_P:
-            return
-        low = [one.begin for one in recent if one.value < baseline - LOW_POINTS and self.may_begin(one.begin)]
-        if low:
-            self.degradations.append(Degradation(low[0], baseline))
+    def step(self, place, deep):
+        """A fall that is deep enough with this round opens a degradation, unless one is open."""
+        if self.open is not None:
+            self.look_for_end(self.open, self.rounds[max(0, place + 1 - self.recent_count):place + 1])
+        elif deep is not None and self.may_begin(deep[0]):
+            self.degradations.append(Degradation(*deep))
 
     def look_for_end(self, one, recent):
         """Rules 2 and 3."""
         if one.baseline - mean([each.value for each in recent]) <= LOW_POINTS:
             low = [at for at, each in enumerate(recent) if each.value < one.baseline - LOW_POINTS]
             after = min(low[-1] + 1, len(recent) - 1) if low else 0
-            one.resolved = recent[after].begin
+            one.resolved = max(one.opened, recent[after].begin)
         elif recent[-1].begin >= one.opened + LONGEST_HOURS:
             one.resolved = recent[-1].begin
-
-
-def p_of_fall(values, before):
-    """The one-sided p-value of Student's t, with a pooled variance."""
-    def squares(sample):
-        centre = mean(sample)
-        return sum((value - centre) ** 2 for value in sample)
-
-    freedom = len(values) + len(before) - 2
-    variance = max(LEAST_VARIANCE, (squares(values) + squares(before)) / freedom)
-    error = math.sqrt(variance * (1 / len(values) + 1 / len(before)))
-    return t_below((mean(values) - mean(before)) / error, freedom)
 
 
 @dataclass

@@ -1,17 +1,17 @@
-"""Section "Periods, trends and lines": lines through rounds, the trends of axes, and degradations."""
+"""Sections "Lines" and "Alerts and degradations": lines through rounds, the trends of axes, and degradations."""
 
 import math
 from dataclasses import dataclass
 
+from .alerts import falls
 from .numbers import holm, mean, published_p, published_score, t_two_sided
-from .periods import compare, rounds_for
+from .periods import PERIOD_HOURS, compare
+from .rounds import rounds_for
 from .runs import AXES
 
 DEGRADATION_P, DEGRADATION_POINTS = 0.05, 0.5
 AXIS_TREND_HOURS, AXIS_TREND_POINTS = 7 * 24, 0.2
-AXIS_ROUNDS, DIRECTION_ROUNDS, LEAST_LINE_ROUNDS = 24, 12, 5
-DIRECTION_HOURS = {"latest": 24, "24h": 24, "7d": 48, "1m": 7 * 24}
-DIRECTION_POINTS = 1
+AXIS_ROUNDS, LEAST_LINE_ROUNDS = 24, 5
 LINE_P = 0.01
 LEAST_LINE_VARIANCE = 0.25
 
@@ -71,39 +71,27 @@ def axis_trends(models, noises):
     return found
 
 
-def directions(models, noises, period):
-    """By model: the line through the newest part of the period, and the direction of a degradation."""
-    hours = DIRECTION_HOURS[period]
-    lines = {model.id: recent_line(noises, model, model.kinds.get("combined"), hours, DIRECTION_ROUNDS)
-             for model in models}
-    corrected = holm({key: line and line.p_value for key, line in lines.items()})
-    return {key: (line, word(line, corrected.get(key), line and line.slope * hours / 24, DIRECTION_POINTS))
-            for key, line in lines.items()}
-
-
 @dataclass(frozen=True)
 class DegradedModel:
-    """A degraded model: the comparison of both periods, the corrected p-value, and the axis with the largest loss."""
+    """A degraded model: its fall with the corrected p-value, and the axis with the largest loss."""
 
     model: object
-    compared: object
-    p_value: float
+    fall: object
     direction: str
     worst_axis: str | None
     worst_axis_loss: float | None
 
 
-def degradations(models, noises, scores, period):
+def degradations(models, noises, drifts, period):
     """The degraded models of a period, the largest loss first."""
-    compared = {model.id: scores[model.id]["combined"].compared for model in models}
-    corrected = holm({key: one.fall() for key, one in compared.items()})
-    turned, found = directions(models, noises, period), []
-    for model in models:
-        p, one = corrected.get(model.id), compared[model.id]
-        if p is None or published_p(p) >= DEGRADATION_P or one.published_loss < DEGRADATION_POINTS:
+    found = []
+    for key, one in falls(models, 2 * PERIOD_HOURS.get(period, 24)).items():
+        model, state = next(model for model in models if model.id == key), drifts[key]
+        if one.compared is None or published_p(one.p_value) >= DEGRADATION_P or one.loss < DEGRADATION_POINTS:
             continue
-        found.append(DegradedModel(model, one, p, turned[model.id][1], *worst_axis(noises, model, period)))
-    return sorted(found, key=lambda one: (-one.compared.published_loss, one.model.id))
+        direction = state.signal.direction if state.has_drifted else "stable"
+        found.append(DegradedModel(model, one, direction, *worst_axis(noises, model, period)))
+    return sorted(found, key=lambda one: (-one.fall.loss, one.model.id))
 
 
 def worst_axis(noises, model, period):
@@ -111,7 +99,7 @@ def worst_axis(noises, model, period):
     axis, largest = None, 0.0
     for each in AXES:
         one = compare(noises, model, model.kinds.get(f"axis {each}"), period)
-        loss = published_score(-one.change) if one.has_means else 0.0
+        loss = published_score(one.before.value - one.now.value) if one.has_means else 0.0
         if loss > 0 and loss >= largest:
             axis, largest = each, loss
     return axis, largest if axis else None

@@ -4,17 +4,12 @@ import math
 from dataclasses import dataclass
 
 from .noise import bounds
-from .numbers import holm, mean, median, published_p, published_score, t_below, t_two_sided
+from .numbers import holm, mean, median, published_p, published_score, t_two_sided
 from .runs import SORT_SCORES
 
 PERIOD_HOURS = {"24h": 24, "7d": 168, "1m": 720}
 PERIODS = ("latest", *PERIOD_HOURS)
 TREND_P, TREND_POINTS = 0.01, 0.5
-
-
-def rounds_for(hours, model, least):
-    """A number of rounds that is stated for hourly rounds."""
-    return max(least, hours // model.length)
 
 
 def hours_of(begin, model):
@@ -42,6 +37,10 @@ def window_of_runs(model, period):
     return window(model, period)
 
 
+def tested(score, estimate):
+    return score and score.value - (estimate.effect if estimate else 0.0)
+
+
 @dataclass(frozen=True)
 class Comparison:
     """The score of a period and of that before it, with their estimates; any of them may be None."""
@@ -60,22 +59,20 @@ class Comparison:
         return self.now_estimate is not None and self.before_estimate is not None
 
     @property
-    def change(self):
-        return self.now.value - self.before.value
+    def tested_now(self):
+        """The score less the mean effect of its hours and weekdays, or None."""
+        return tested(self.now, self.now_estimate)
 
     @property
-    def published_loss(self):
-        """The difference of both published means."""
-        return published_score(published_score(self.before.value) - published_score(self.now.value))
+    def tested_before(self):
+        return tested(self.before, self.before_estimate)
+
+    @property
+    def change(self):
+        return self.tested_now - self.tested_before
 
     def two_sided(self):
         return t_two_sided(*self.statistic()) if self.is_testable else None
-
-    def fall(self):
-        """The one-sided p-value of a fall: 1 without a variance, None without both means."""
-        if self.is_testable:
-            return t_below(*self.statistic())
-        return 1.0 if self.has_means else None
 
     def statistic(self):
         variance = self.now_estimate.variance + self.before_estimate.variance

@@ -13,6 +13,11 @@ COMPLETE_SHARE = 3 / 4
 LATEST_HOURS = 24
 
 
+def rounds_for(hours, model, least):
+    """A number of rounds that is stated for hourly rounds."""
+    return max(least, hours // model.length)
+
+
 @dataclass(frozen=True)
 class ScoredRun:
     """A run with a score: its hour, the mean of its marks, and the marks."""

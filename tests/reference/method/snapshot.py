@@ -5,7 +5,8 @@ from functools import cached_property
 from .alerts import alerts
 from .drift import drifts
 from .incidents import incidents_of
-from .lines import axis_trends, degradations, directions
+from .levels import Levels
+from .lines import axis_trends, degradations
 from .noise import Noises
 from .periods import PERIODS, measured_in, score_of, scores_of_period, window
 from .rounds import Model
@@ -35,6 +36,9 @@ class Snapshot:
     def __init__(self, export, now, suites):
         self.now, self.suites = now, suites
         self.models, self.end = models_of(export.runs, now, suites)
+        for model in self.models:
+            kind = model.kinds.get("combined")
+            model.levels = Levels(model, model.rounds(kind) if kind and model.length else [])
         self.by_id = {model.id: model for model in self.models}
         self.first_runs = {}
         for run in export.runs:
@@ -52,12 +56,8 @@ class Snapshot:
         return axis_trends(self.models, self.noises)
 
     @cached_property
-    def directions(self):
-        return {period: directions(self.models, self.noises, period) for period in PERIODS}
-
-    @cached_property
     def degradations(self):
-        return {period: degradations(self.models, self.noises, self.scores[period], period) for period in PERIODS}
+        return {period: degradations(self.models, self.noises, self.drifts, period) for period in PERIODS}
 
     def day_score(self, model, name):
         """A score of the last 24 hours and its estimate."""

@@ -121,17 +121,17 @@ pub const ALERT: &[ItemField] = &[
     field("modelName", Text, "Display name."),
     field("provider", Text, "Provider identifier."),
     field("severity", Words(SEVERITY), "Severity, by the size of the drop."),
-    field("currentScore", Number, "Score over the last 24 hours."),
-    field("baselineScore", Number, "Score of the model itself over the days before."),
+    field("currentScore", Number, "Score since the fall."),
+    field("baselineScore", Number, "Score of the model itself before the fall."),
     field("drop", Number, "`baselineScore` minus `currentScore`."),
     field(
         "pValue",
         Number,
         "Probability of such a drop without a change, corrected for the number of models tested.",
     ),
-    field("samples", Integer, "Runs over the last 24 hours."),
+    field("samples", Integer, "Runs since the fall."),
     field("baselineSamples", Integer, "Runs of the baseline."),
-    field("since", Instant, "Hour in which the score fell, if known."),
+    field("since", Instant, "Beginning of the first round after the newest change of level."),
     field("message", Text, "Description in one sentence."),
 ];
 
@@ -180,12 +180,12 @@ pub const DEGRADATION: &[ItemField] = &[
     field(
         "direction",
         Words(TREND),
-        "Current direction of the score, from a line fitted to the newest part of the period (24 hours; 2 days for 7d, 7 \
-         days for 1m): `down` is still falling, `up` is recovering, `stable` remains at the lower level.",
+        "Direction of the newest change of level, while it is active as in `/drift/:id`: `down` has fallen lately, `up` is \
+         recovering, `stable` remains at the lower level.",
     ),
-    field("magnitude", Number, "Points lost since the previous period."),
-    field("previousScore", Number, "Score of the previous period."),
-    field("currentScore", Number, "Score of the period."),
+    field("magnitude", Number, "Points lost by the fall."),
+    field("previousScore", Number, "Score before the fall."),
+    field("currentScore", Number, "Score since the fall."),
     field(
         "pValue",
         Number,
@@ -259,7 +259,11 @@ pub const TRANSPARENCY: &[ItemField] = &[
     field("modelName", Text, "Display name."),
     field("provider", Text, "Provider identifier."),
     maybe("currentScore", Number, "The score that this item explains."),
-    maybe("standardError", Number, "Standard error of the score."),
+    maybe(
+        "standardError",
+        Number,
+        "Standard error of the score as a measurement of the level: that of its interval.",
+    ),
     field("suiteWeights", Objects(WEIGHT), "Weights of the suites in the score."),
     field("axisWeights", Objects(WEIGHT), "Weights of the axes in a trial that has a score on every axis."),
     field("suites", Objects(SUITE_WEIGHTS), "The suites, their axes, and what they are part of."),
@@ -280,29 +284,33 @@ const PAGE_HINKLEY: &[ItemField] = &[
         Number,
         "The Page-Hinkley statistic: the larger of both directions, in units of noise.",
     ),
-    field("threshold", Number, "Signal threshold (lambda) of the statistic, in units of noise."),
+    field("threshold", Number, "Threshold (lambda) above which the statistic restarts, in units of noise."),
     field("delta", Number, "Smaller deviations are ignored (delta), in units of noise."),
-    field("minimumSamples", Integer, "Number of rounds of runs required before a signal."),
-    field("samples", Integer, "Rounds since the test was last restarted. It restarts after each signal."),
-    field("signalled", Flag, "Whether a signal is active. A signal is active for 72 rounds."),
+    field(
+        "minimumSamples",
+        Integer,
+        "Number of rounds required before a restart, and before a model is called stable.",
+    ),
+    field("samples", Integer, "Rounds since the statistic was last restarted."),
+    field("signalled", Flag, "Whether a change of level is active. It is active for 72 rounds."),
     field(
         "state",
         Words(&["warming", "quiet", "signalled"]),
-        "`warming`: too few rounds since the restart; `quiet`: no signal; `signalled`: a signal is active.",
+        "`warming`: too few rounds; `quiet`: no change of level; `signalled`: a change is active.",
     ),
-    maybe("direction", Words(&["up", "down"]), "Direction of the change, while a signal is active."),
-    maybe("signalledAt", Instant, "Hour of the active signal."),
-    maybe("signalledStatistic", Number, "Value of the statistic at the active signal."),
+    maybe("direction", Words(&["up", "down"]), "Direction of the active change."),
+    maybe("signalledAt", Instant, "Hour of the round with which the active change was found."),
+    maybe("signalledStatistic", Number, "Value of the statistic at that round."),
     maybe(
         "pValue",
         Number,
         "Probability of such a difference between the rounds before and after the change if the score had not changed, \
-         corrected for the number of possible change points and of models. The regime is `drifting` only below 0.01.",
+         corrected for the number of models. The regime is `drifting` only below 0.01.",
     ),
     maybe(
         "noise",
         Number,
-        "Standard deviation of a round around its level, in points. The unit of the test.",
+        "Standard deviation of a round about its level in the long run, in points. The unit of the statistic.",
     ),
 ];
 
@@ -331,7 +339,7 @@ pub const DRIFT: &[ItemField] = &[
     maybe(
         "baselineScore",
         Number,
-        "Mean score of the 7 days before the last 24 hours, or before a fall that lasts.",
+        "Mean score of the 7 days before the last 24 hours, or the level before the changes of the last 7 days.",
     ),
     maybe("currentScore", Number, "Score over the last 24 hours."),
     field("lastUpdated", Instant, LAST_UPDATED),

@@ -1,17 +1,15 @@
-//! `/alerts`: models that score below their own baseline, with evidence.
+//! `/alerts`: models that score below their own baseline, with evidence: their level fell within a week.
 //!
-//! Compares the last 24 hours with the 7 days before them, or before the fall. Past events are in `incidents`.
+//! Past events are in `incidents`.
 
 use serde::Serialize;
 
 use scoregate_base::clock::Wall;
-use scoregate_base::routes::Period;
 
-use super::super::alert_baseline;
 use super::super::figures::{Severity, points};
-use super::super::hour::Hour;
-use super::super::losses::{self, EstimatePair, SureLoss};
+use super::super::losses::{self, SureLoss};
 use super::super::method;
+use super::super::model_state::ModelState;
 use super::super::snapshot::Snapshot;
 
 #[derive(Serialize)]
@@ -35,13 +33,12 @@ pub(super) struct Alert<'a> {
 
 /// The losses that justify an alert, largest first.
 pub(super) fn find(snapshot: &Snapshot) -> Vec<SureLoss<'_>> {
-    let pair = |model_state| {
-        let pair: &super::super::model_state::ModelState = model_state;
-        let (now, before) = pair.comparison;
-        Some(EstimatePair { model_state: pair, before: before?, now: now? })
-    };
-    let pairs: Vec<EstimatePair<'_>> = snapshot.model_states.iter().filter_map(pair).collect();
-    losses::find(&pairs, method::ALERT_ALPHA, method::ALERT_MINIMUM)
+    losses::find(
+        &snapshot.model_states,
+        |model_state: &ModelState| model_state.lately,
+        method::ALERT_ALPHA,
+        method::ALERT_MINIMUM,
+    )
 }
 
 /// The alerts.
@@ -50,9 +47,11 @@ pub(super) fn items<'a>(alerts: &[SureLoss<'a>]) -> Vec<Alert<'a>> {
 }
 
 fn item<'a>(loss: &SureLoss<'a>) -> Alert<'a> {
-    let model_state = loss.pair.model_state;
-    let (current, baseline) = (points(loss.pair.now.mean), points(loss.pair.before.mean));
+    let model_state = loss.model_state;
+    let (current, baseline) = (points(loss.levels.now.mean), points(loss.levels.before.mean));
     let name = model_state.model.name();
+    let since = loss.levels.since.start();
+    let (samples, baseline_samples) = model_state.level_runs;
     Alert {
         // At most one alert per model, with the same id as long as it lasts.
         id: format!("alert-{}", model_state.id()),
@@ -64,19 +63,13 @@ fn item<'a>(loss: &SureLoss<'a>) -> Alert<'a> {
         baseline_score: baseline,
         drop: loss.points,
         p_value: loss.chance,
-        samples: model_state.over(Period::Day).reading.scored(),
-        baseline_samples: model_state.baseline_runs,
-        since: since(loss),
+        samples,
+        baseline_samples,
+        since,
         message: format!(
-            "{name} scores {current:.1} over the last 24 hours, {:.1} points below its own baseline of {baseline:.1}.",
+            "{name} scores {current:.1} since {}, {:.1} points below its own baseline of {baseline:.1}.",
+            since.rfc3339(),
             loss.points
         ),
     }
-}
-
-/// The first round after the change of level.
-fn since(loss: &SureLoss<'_>) -> Wall {
-    let middle = loss.pair.now.mean.midpoint(loss.pair.before.mean);
-    let began = alert_baseline::change_of_level(&loss.pair.model_state.rounds, middle);
-    began.map_or_else(Wall::default, Hour::start)
 }

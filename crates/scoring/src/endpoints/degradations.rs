@@ -1,5 +1,4 @@
-//! `/analytics/degradations`: models that score significantly lower than in the period before, of equal length. The
-//! longer baseline of a model is used in `alerts`.
+//! `/analytics/degradations`: models whose level fell within the period or the one before.
 
 use serde::Serialize;
 
@@ -7,10 +6,11 @@ use scoregate_base::routes::Period;
 
 use super::super::changes::ModelChanges;
 use super::super::figures::{Trend, points};
-use super::super::losses::{self, EstimatePair, SureLoss};
-use super::super::measure::Measure;
+use super::super::hour::of_period;
+use super::super::losses::{self, SureLoss};
 use super::super::method;
 use super::super::model_state::ModelState;
+use super::super::page_hinkley::ShiftDirection;
 use super::super::run::Axis;
 use super::super::snapshot::Snapshot;
 
@@ -37,30 +37,39 @@ pub(super) fn items<'a>(
     changes: &ModelChanges<'_>,
     period: Period,
 ) -> Vec<Degradation<'a>> {
-    let pair = |model_state| {
-        let model_state: &ModelState = model_state;
-        let (now, before) = model_state.over(period).estimates(Measure::Combined);
-        Some(EstimatePair { model_state, before: before?, now: now? })
-    };
-    let pairs: Vec<EstimatePair<'_>> = snapshot.model_states.iter().filter_map(pair).collect();
-    let losses = losses::find(&pairs, method::DEGRADATION_ALPHA, method::DEGRADATION_MINIMUM);
+    let losses = losses::find(
+        &snapshot.model_states,
+        |model_state| *of_period(period, &model_state.levels),
+        method::DEGRADATION_ALPHA,
+        method::DEGRADATION_MINIMUM,
+    );
     losses.iter().map(|loss| item(loss, changes, period)).collect()
 }
 
 fn item<'a>(loss: &SureLoss<'a>, changes: &ModelChanges<'_>, period: Period) -> Degradation<'a> {
-    let model_state = loss.pair.model_state;
+    let model_state = loss.model_state;
     let worst = worst_axis(model_state, period);
     Degradation {
         model_id: model_state.id(),
         model_name: model_state.model.name(),
         provider: model_state.model.provider(),
-        direction: changes.of(model_state).movement(period),
+        direction: direction(model_state, changes),
         magnitude: loss.points,
-        previous_score: points(loss.pair.before.mean),
-        current_score: points(loss.pair.now.mean),
+        previous_score: points(loss.levels.before.mean),
+        current_score: points(loss.levels.now.mean),
         p_value: loss.chance,
         worst_axis: worst.map(|(axis, _)| axis.word()),
         worst_axis_loss: worst.map(|(_, lost)| lost),
+    }
+}
+
+/// That of the newest change of level, while it is in force.
+fn direction(model_state: &ModelState, changes: &ModelChanges<'_>) -> Trend {
+    let signal = model_state.drift.signal.filter(|_| changes.of(model_state).has_drifted());
+    match signal.map(|signal| signal.direction) {
+        None => Trend::Stable,
+        Some(ShiftDirection::Up) => Trend::Up,
+        Some(ShiftDirection::Down) => Trend::Down,
     }
 }
 

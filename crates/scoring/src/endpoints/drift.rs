@@ -84,6 +84,7 @@ pub(super) fn item<'a>(
     hour: Hour,
 ) -> DriftSignature<'a> {
     let day = model_state.over(Period::Day);
+    let baseline = model_state.lately.map(|levels| levels.before.mean);
     let axes = Axis::ALL.into_iter().zip(change.axes).zip(model_state.slopes);
     DriftSignature {
         model_id: model_state.id(),
@@ -92,7 +93,7 @@ pub(super) fn item<'a>(
         regime: regime(model_state, change, alerts, hour),
         page_hinkley: test(&model_state.drift, change),
         axes: axes.map(|((axis, trend), line)| axis_trend(axis, trend, line)).collect(),
-        baseline_score: model_state.comparison.1.map(|estimate| points(estimate.mean)),
+        baseline_score: baseline.or(model_state.usual).map(points),
         current_score: day.score.map(|score| score.score),
         last_updated: model_state.last_updated(Period::Day),
     }
@@ -117,7 +118,7 @@ fn test(drift: &Watched, change: ModelChange) -> DriftTest {
 }
 
 fn regime(model_state: &ModelState, change: ModelChange, alerts: &[SureLoss<'_>], hour: Hour) -> Regime {
-    let alerted = alerts.iter().any(|alert| alert.pair.model_state.id() == model_state.id());
+    let alerted = alerts.iter().any(|alert| alert.model_state.id() == model_state.id());
     let falls = || model_state.incidents.iter().filter(|incident| incident.kind == IncidentKind::Degradation);
     let lately = hour.last(method::RECOVERY_HOURS);
     if model_state.over(Period::Day).score.is_none() {

@@ -7,7 +7,6 @@ use scoregate_base::routes::{Period, SortBy};
 
 use super::super::count::RunCounts;
 use super::super::figures::points;
-use super::super::measure::Measure;
 use super::super::method;
 use super::super::model_state::ModelState;
 use super::super::run::{Axis, SuiteEntry};
@@ -67,7 +66,6 @@ pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Transparency<'_>
 
 fn item<'a>(snapshot: &'a Snapshot, model_state: &'a ModelState, period: Period) -> Transparency<'a> {
     let summary = model_state.over(period);
-    let spread = summary.estimates(Measure::Combined).0.and_then(|estimate| estimate.spread);
     let suites = || snapshot.suites.suites().iter();
     let age = |at: Wall| snapshot.at.since(at).as_secs();
     Transparency {
@@ -75,7 +73,7 @@ fn item<'a>(snapshot: &'a Snapshot, model_state: &'a ModelState, period: Period)
         model_name: model_state.model.name(),
         provider: model_state.model.provider(),
         current_score: summary.score.map(|score| score.score),
-        standard_error: spread.map(|spread| points(spread.variance.sqrt())),
+        standard_error: summary.standard_error.map(points),
         suite_weights: suites()
             .zip(snapshot.suites.weights(SortBy::Combined))
             .map(|(suite, weight)| ScoreWeight { name: suite.name_text(), weight: *weight })

@@ -8,7 +8,6 @@ use scoregate_base::words;
 
 use super::super::figures::{Severity, points};
 use super::super::hour::{Hour, HourRange};
-use super::super::method;
 use super::super::run::{ChangeReason, RunId};
 
 words! {
@@ -122,13 +121,6 @@ impl Incident {
     pub(in super::super) fn covers(&self, hour: Hour) -> bool {
         let at = hour.start();
         self.opened <= at && self.resolved.is_none_or(|resolved| at < resolved)
-    }
-
-    /// The end of a degradation that was resolved by its duration.
-    pub(in super::super) fn new_normal(&self) -> Option<Hour> {
-        let end = Hour::of(self.resolved?);
-        let lasted = end.number().saturating_sub(Hour::of(self.opened).number());
-        (self.kind == IncidentKind::Degradation && lasted >= method::INCIDENT_LONGEST_HOURS).then_some(end)
     }
 
     /// Whether a later state has to be recorded.

@@ -3,6 +3,7 @@
 //! Recorded incidents stay as they are. Alerts, which test the last day, are separate.
 
 use super::super::hour::{Hour, HourRange};
+use super::super::levels::ScoreLevels;
 use super::super::series::ScoreSeries;
 use super::degradation_scan::DegradationScan;
 use super::incident::{IncidentHistory, ScanPosition, ScannedIncidents};
@@ -12,10 +13,11 @@ use super::outage_scan::OutageScan;
 pub(in super::super) fn scan(
     series: &ScoreSeries,
     window: HourRange,
+    levels: &ScoreLevels,
     history: &IncidentHistory,
 ) -> ScannedIncidents {
     let (length, rounds) = (series.round_length(), series.rounds(window));
-    let mut degradations = DegradationScan::after(history, length);
+    let mut degradations = DegradationScan::after(history, length, levels);
     let mut outages = OutageScan::after(history);
     let start = history.position;
     // More runs may have been imported in the newest round and hour, so these are scanned again.
@@ -39,7 +41,7 @@ pub(in super::super) fn scan(
         while let Some(round) = new.next_if(|round| round.hour <= hour) {
             degradations.observe_round(*round);
         }
-        let level = |since: Hour| degradations.baseline_at(rounds.get(..before(since)).unwrap_or_default());
+        let level = |since: Hour| degradations.baseline_at(since);
         outages.observe_hour(hour, runs, level);
         newest_hour = newest_hour.max(Some(hour).filter(|_| runs.0 > 0));
     }

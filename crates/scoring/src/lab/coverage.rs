@@ -19,7 +19,7 @@ pub use super::simulated_noise::NoiseKind;
 /// Models in a snapshot.
 pub const MODELS: u32 = 20;
 /// Days of runs: a month of history, and a week.
-const DAYS: u32 = 37;
+pub const DAYS: u32 = 37;
 /// Seed of these runs. The constants of the method were chosen on other seeds, so these results are not fitted.
 const RUNS: u64 = 0xC0DE_2027_0317;
 
@@ -62,6 +62,17 @@ pub struct CoverageCase {
     pub noise: NoiseKind,
     /// Its standard deviation, in points.
     pub deviation: f64,
+    /// The models that are measured, if they are not all.
+    pub young: Option<YoungModels>,
+}
+
+/// Models that are younger and noisier than their peers: a quarter of all.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct YoungModels {
+    /// Hours of their runs.
+    pub hours: u32,
+    /// Times the standard deviation of the others.
+    pub factor: f64,
 }
 
 /// The result of a case.
@@ -89,7 +100,10 @@ pub fn measure(case: &CoverageCase, snapshots: u32) -> Coverage {
     let mut coverage = Coverage { scores: 0, intervals: 0, covering: 0, mean_width: 0.0 };
     let mut widths = 0.0;
     for number in 0..snapshots {
-        for state in &states(case, number) {
+        for (index, state) in (0..).zip(&states(case, number)) {
+            if case.young.is_some() && !is_young(index) {
+                continue;
+            }
             let Some(score) = state.over(case.period).score else { continue };
             coverage.scores += 1;
             let Some((lower, upper)) = score.bounds else { continue };
@@ -113,19 +127,26 @@ fn states(case: &CoverageCase, number: u32) -> Vec<ModelState> {
     RunSource::Runs(runs.into()).snapshot(now).expect("runs in memory are readable").model_states
 }
 
+fn is_young(index: u32) -> bool {
+    index.is_multiple_of(4)
+}
+
 fn model_runs(case: &CoverageCase, first: Wall, index: u32, seed: u64) -> Vec<Run> {
-    let id = format!("m{index}");
+    let young = case.young.filter(|_| is_young(index));
+    let (first_hour, factor) = young.map_or((0, 1.0), |young| (DAYS * 24 - young.hours, young.factor));
+    let id = format!("m{index:02}");
     let id = ModelId::new(&id).expect("it is well-formed");
     let model = Arc::new(TestedModel::new(id, "M", "p", None, None).expect("it is valid"));
     let mut runs = Vec::new();
     for ((suite, schedule), number) in Suite::DEFAULT.into_iter().zip(case.schedule).zip(0..) {
-        let mut noise = NoiseGenerator::new(case.noise, case.deviation, seed + number * 0x5_0000_0000_0000);
+        let mut noise =
+            NoiseGenerator::new(case.noise, factor * case.deviation, seed + number * 0x5_0000_0000_0000);
         let mut random = SeededNormal::new(seed ^ (number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
         for hour in 0..DAYS * 24 {
             // Noise passes hour by hour, also between runs.
             let level = case.level + noise.draw();
             let is_missing = schedule.missing > 0.0 && random.uniform() < schedule.missing;
-            if hour % schedule.every != schedule.first || is_missing {
+            if hour < first_hour || hour % schedule.every != schedule.first || is_missing {
                 continue;
             }
             let trials = (0..case.trials).map(|_| trial(case.marks, level, &mut random)).collect();
@@ -160,6 +181,7 @@ mod tests {
             level: 70.0,
             noise: NoiseKind::White,
             deviation: 1.5,
+            young: None,
         };
         let coverage = measure(&case, 1);
         assert_eq!((coverage.scores, coverage.intervals), (MODELS, MODELS));
@@ -177,6 +199,7 @@ mod tests {
             level: 70.0,
             noise,
             deviation: 1.5,
+            young: None,
         };
         let (cycle, white) =
             (measure(&case(NoiseKind::WeeklyCycle(2.0)), 1), measure(&case(NoiseKind::White), 1));

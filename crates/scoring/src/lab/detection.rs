@@ -6,16 +6,15 @@
 //! models, [`MODELS`] are assumed for planted changes, and [`FEW_MODELS`], whose limits are easier to reach, for false
 //! alarms.
 
-use super::super::alert_baseline;
+use scoregate_base::routes::Period;
+
 use super::super::drift;
-use super::super::hour::{Hour, HourRange};
-use super::super::incident_scan::degradation_scan::DegradationScan;
-use super::super::incident_scan::incident::IncidentHistory;
+use super::super::hour::{Hour, hours_of};
+use super::super::levels::ScoreLevels;
 use super::super::method;
 use super::super::noise::round_length::RoundLength;
-use super::super::noise::round_noise::RoundNoise;
 use super::super::period_scores::ScoreRound;
-use super::super::statistics::{Estimate, SampleSums, chance_of_fall};
+use super::super::statistics::chance_of_fall;
 use super::simulated_noise::NoiseGenerator;
 
 pub use super::simulated_noise::NoiseKind;
@@ -25,8 +24,8 @@ pub const MODELS: u32 = 150;
 /// Number of models that p-values are corrected for, in quiet series.
 pub const FEW_MODELS: u32 = 20;
 /// Watched hours: a month.
-pub const WATCHED_HOURS: usize = 30 * 24;
-const QUIET_HOURS: usize = 30 * 24;
+pub const WATCHED_HOURS: u32 = 30 * 24;
+const QUIET_HOURS: u32 = 30 * 24;
 const LEVEL: f64 = 70.0;
 /// Seed of these series. The constants of the method were chosen on other seeds, so these results are not fitted.
 const SERIES: u64 = 0xC0DE_2027_0318;
@@ -40,6 +39,8 @@ pub struct SeriesPlan {
     pub noise: NoiseKind,
     /// Its standard deviation, in points.
     pub deviation: f64,
+    /// Hours of a round.
+    pub hours: u32,
     /// Number of series.
     pub series: u32,
 }
@@ -47,11 +48,11 @@ pub struct SeriesPlan {
 /// A detector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detector {
-    /// The Page-Hinkley test with the test of its signal: `drifting`.
+    /// A change of level: `drifting`.
     Drift,
-    /// The rule that opens an incident.
+    /// A deep fall, which opens an incident.
     Incident,
-    /// The last 24 hours against the 7 days before.
+    /// The newest level against that a week ago.
     Alert,
 }
 
@@ -62,7 +63,7 @@ pub enum Scenario {
     Quiet,
     /// An immediate fall by this many points.
     Step(f64),
-    /// A fall by this many points, evenly over this many hours.
+    /// A fall by this many points, evenly over this many rounds.
     Ramp(f64, u32),
 }
 
@@ -82,7 +83,7 @@ pub struct Findings {
 pub const STATED: [(Scenario, [Option<u32>; 3]); 3] = [
     (Scenario::Step(5.0), [Some(8), None, Some(24)]),
     (Scenario::Step(8.0), [Some(6), Some(8), Some(24)]),
-    (Scenario::Ramp(6.0, 240), [Some(96), None, Some(168)]),
+    (Scenario::Ramp(6.0, 240), [Some(120), None, Some(240)]),
 ];
 /// The noise for which delays are stated: standard deviation of rounds in points.
 pub const STATED_NOISE: f64 = 1.5;
@@ -124,7 +125,7 @@ impl Findings {
 pub fn evaluate(plan: SeriesPlan) -> [Findings; 3] {
     let mut all = Detector::ALL.map(|detector| Findings { detector, alarms: 0, delays: Vec::new() });
     for number in 0..plan.series {
-        for (findings, alarms) in all.iter_mut().zip(watched(&rounds(&plan, number), plan.scenario)) {
+        for (findings, alarms) in all.iter_mut().zip(watched(&rounds(&plan, number), plan)) {
             findings.alarms += u32::try_from(alarms.len()).expect("at most one an hour");
             findings.delays.extend(alarms.first());
         }
@@ -138,50 +139,45 @@ pub fn evaluate(plan: SeriesPlan) -> [Findings; 3] {
 /// The rounds of one series.
 fn rounds(plan: &SeriesPlan, number: u32) -> Vec<ScoreRound> {
     let seed = u64::from(number).wrapping_mul(0x2545_F491_4F6C_DD1D) ^ plan.deviation.to_bits();
-    let mut noise = NoiseGenerator::new(plan.noise, plan.deviation, seed.wrapping_add(SERIES));
-    let first = Hour::of(scoregate_base::clock::Wall::default());
-    let lost = |since: f64| match plan.scenario {
+    let noise = NoiseGenerator::new(plan.noise, plan.deviation, seed.wrapping_add(SERIES));
+    let mut noise = noise.every(plan.hours);
+    let lost = |since: u32| match plan.scenario {
         Scenario::Quiet => 0.0,
         Scenario::Step(points) => points,
-        Scenario::Ramp(points, hours) => points * (since / f64::from(hours)).min(1.0),
+        Scenario::Ramp(points, rounds) => points * (f64::from(since) / f64::from(rounds)).min(1.0),
     };
-    let mut since = 0.0;
-    let mut round = |(index, hour): (usize, Hour)| {
-        since += if index < QUIET_HOURS { 0.0 } else { 1.0 };
-        let level = if index < QUIET_HOURS { LEVEL } else { LEVEL - lost(since) };
-        let score = level + noise.draw();
-        ScoreRound { hour, score }
+    let first = Hour::of(scoregate_base::clock::Wall::default());
+    let round = |number: u32| {
+        let since = known_since(number + 1, plan.hours).map_or(0.0, lost);
+        let hour = first.plus(u64::from(number * plan.hours));
+        ScoreRound { hour, score: LEVEL - since + noise.draw() }
     };
-    let range = HourRange { from: first, to: first.plus(60 * 24) };
-    range.hours().take(QUIET_HOURS + WATCHED_HOURS).enumerate().map(&mut round).collect()
+    (0..(QUIET_HOURS + WATCHED_HOURS) / plan.hours).map(round).collect()
 }
 
 /// For each detector, the watched rounds at which it started to signal.
-fn watched(rounds: &[ScoreRound], scenario: Scenario) -> [Vec<u32>; 3] {
+fn watched(rounds: &[ScoreRound], plan: SeriesPlan) -> [Vec<u32>; 3] {
     let mut alarms: [Vec<u32>; 3] = Default::default();
     let mut signalled = [false; 3];
-    let mut incidents = DegradationScan::after(&IncidentHistory::default(), RoundLength::HOUR);
-    let models = f64::from(if scenario == Scenario::Quiet { FEW_MODELS } else { MODELS });
-    for (known, round) in (1..).zip(rounds) {
-        incidents.observe_round(*round);
-        let Some(since) = known_since(known) else { continue };
-        let past = rounds.get(..known).unwrap_or_default();
+    let length = RoundLength::of(u64::from(plan.hours));
+    let is_quiet = plan.scenario == Scenario::Quiet;
+    let models = f64::from(if is_quiet { FEW_MODELS } else { MODELS });
+    for known in 1..=u32::try_from(rounds.len()).unwrap_or(u32::MAX) {
+        let Some(since) = known_since(known, plan.hours) else { continue };
+        let past = rounds.get(..usize::try_from(known).unwrap_or_default()).unwrap_or_default();
+        let levels = ScoreLevels::of(past, length);
         for ((detector, alarms), signalled) in Detector::ALL.into_iter().zip(&mut alarms).zip(&mut signalled)
         {
-            if scenario != Scenario::Quiet && !alarms.is_empty() {
+            if !is_quiet && !alarms.is_empty() {
                 continue;
             }
-            let signals = match detector {
-                Detector::Drift => drifts(past, models),
-                Detector::Incident => incidents.has_opened(),
-                Detector::Alert => alerts(past, models),
-            };
+            let signals = signals(detector, &levels, past, length, models);
             if signals && !*signalled {
                 alarms.push(since);
             }
             *signalled = signals;
         }
-        if scenario != Scenario::Quiet && alarms.iter().all(|alarms| !alarms.is_empty()) {
+        if !is_quiet && alarms.iter().all(|alarms| !alarms.is_empty()) {
             break;
         }
     }
@@ -189,46 +185,35 @@ fn watched(rounds: &[ScoreRound], scenario: Scenario) -> [Vec<u32>; 3] {
 }
 
 /// Number of watched rounds among the known ones; `None` before the first.
-fn known_since(known: usize) -> Option<u32> {
-    u32::try_from(known.checked_sub(QUIET_HOURS)?).ok().filter(|since| *since > 0)
+fn known_since(known: u32, hours: u32) -> Option<u32> {
+    known.checked_sub(QUIET_HOURS / hours).filter(|since| *since > 0)
 }
 
-fn drifts(past: &[ScoreRound], models: f64) -> bool {
-    let watched = newest(past, method::DRIFT_HOURS);
-    let signal = drift::watch(watched, noise_of(past).as_ref(), RoundLength::HOUR).signal;
-    signal.is_some_and(|signal| signal.chance * models < method::DRIFT_ALPHA)
-}
-
-fn alerts(past: &[ScoreRound], models: f64) -> bool {
-    let Some(end) = past.last().map(|round| round.hour.plus(1)) else { return false };
-    let baseline = alert_baseline::at(end, past, noise_of(past).as_ref());
-    let within = |range: HourRange| -> &[ScoreRound] {
-        let before = |hour: Hour| past.partition_point(|round| round.hour < hour);
-        past.get(before(range.from)..before(range.to)).unwrap_or_default()
-    };
-    let older = within(baseline.from.last(method::NOISE_HOURS));
-    let (baseline, current) = (within(baseline), newest(past, method::CURRENT_HOURS));
-    let Some(noise) = noise_of(older) else { return false };
-    let Some((before, now)) = estimate(baseline, &noise).zip(estimate(current, &noise)) else {
-        return false;
-    };
-    let chance = chance_of_fall(before, now) * models;
-    chance < method::ALERT_ALPHA && before.mean - now.mean >= method::ALERT_MINIMUM
-}
-
-fn noise_of(rounds: &[ScoreRound]) -> Option<RoundNoise> {
-    RoundNoise::of(rounds.iter().map(|round| round.score), false)
-}
-
-fn estimate(rounds: &[ScoreRound], noise: &RoundNoise) -> Option<Estimate> {
-    let sums: SampleSums = rounds.iter().map(|round| round.score).collect();
-    Some(Estimate { mean: sums.mean()?, spread: Some(noise.of_mean(rounds.len()).no_finer(rounds.len())) })
-}
-
-/// The last rounds: there is one per hour.
-fn newest(past: &[ScoreRound], hours: u64) -> &[ScoreRound] {
-    let hours = usize::try_from(hours).unwrap_or(usize::MAX);
-    past.get(past.len().saturating_sub(hours)..).unwrap_or_default()
+/// Whether these levels are a signal, with the p-value corrected for so many models.
+fn signals(
+    detector: Detector,
+    levels: &ScoreLevels,
+    past: &[ScoreRound],
+    length: RoundLength,
+    models: f64,
+) -> bool {
+    match detector {
+        Detector::Drift => {
+            let signal = drift::watch(levels, past, length).signal;
+            signal.is_some_and(|signal| signal.chance * models < method::DRIFT_ALPHA)
+        }
+        Detector::Alert => {
+            let end = past.last().map_or(Hour::numbered(0), |round| length.round_of(round.hour).to);
+            levels.since(end.minus(hours_of(Period::Week))).is_some_and(|levels| {
+                let chance = chance_of_fall(levels.before, levels.now) * models;
+                chance < method::ALERT_ALPHA && levels.before.mean - levels.now.mean >= method::ALERT_MINIMUM
+            })
+        }
+        Detector::Incident => {
+            let newest = past.last().map(|round| round.hour);
+            levels.changes.iter().any(|change| change.incident.map(|(hour, _)| hour) == newest)
+        }
+    }
 }
 
 #[cfg(test)]
@@ -236,13 +221,19 @@ mod tests {
     use super::*;
 
     fn plan(scenario: Scenario, series: u32) -> SeriesPlan {
-        SeriesPlan { scenario, noise: NoiseKind::White, deviation: STATED_NOISE, series }
+        SeriesPlan { scenario, noise: NoiseKind::White, deviation: STATED_NOISE, hours: 1, series }
     }
 
     #[test]
     fn quiet_models_cause_few_signals_under_every_stated_noise() {
         for noise in QUIET {
-            let plan = SeriesPlan { scenario: Scenario::Quiet, noise, deviation: STATED_NOISE, series: 12 };
+            let plan = SeriesPlan {
+                scenario: Scenario::Quiet,
+                noise,
+                deviation: STATED_NOISE,
+                hours: 1,
+                series: 12,
+            };
             for findings in evaluate(plan) {
                 // A rate of 0.1 a month would be one signal.
                 assert!(findings.alarms <= 1, "{noise:?} {findings:?}");
@@ -254,8 +245,13 @@ mod tests {
     fn a_fall_is_found_under_correlated_noise() {
         for (correlation, median) in STATED_MEDIANS {
             let noise = NoiseKind::Autoregressive(correlation);
-            let plan =
-                SeriesPlan { scenario: Scenario::Step(5.0), noise, deviation: STATED_NOISE, series: 20 };
+            let plan = SeriesPlan {
+                scenario: Scenario::Step(5.0),
+                noise,
+                deviation: STATED_NOISE,
+                hours: 1,
+                series: 20,
+            };
             let [drift, ..] = evaluate(plan);
             assert_eq!(drift.found(), 20, "{drift:?}");
             assert!(drift.delay(0.5).unwrap() <= median, "{correlation}: {drift:?}");

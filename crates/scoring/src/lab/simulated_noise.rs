@@ -1,4 +1,5 @@
-//! Seeded noise for the simulations of the method: independent, heavy-tailed, autocorrelated, with a weekly cycle.
+//! Seeded noise for the simulations of the method: independent, heavy-tailed, autocorrelated, with cycles and outliers,
+//! changing, and that of shares of passed trials.
 
 use std::f64::consts::TAU;
 
@@ -13,7 +14,24 @@ pub enum NoiseKind {
     Autoregressive(f64),
     /// Independent normal values about a weekly cycle with this amplitude, in the unit of the standard deviation's.
     WeeklyCycle(f64),
+    /// The same about a cycle of a day.
+    DailyCycle(f64),
+    /// The same about a level that is lower by this amount on two days of a week.
+    Weekend(f64),
+    /// Independent normal values, of which 2 % are outliers: lower by this amount.
+    Outliers(f64),
+    /// Independent normal values whose standard deviation is halved, usual or doubled, by day.
+    ChangingByDay,
+    /// Independent normal values whose standard deviation is this many times larger from this hour on.
+    Changed(f64, u32),
+    /// The combined score of three suites with so many trials each, which pass with this probability.
+    PassRate(f64, u32),
 }
+
+/// The share of outliers.
+const OUTLIERS: f64 = 0.02;
+/// The weights of the default suites.
+const WEIGHTS: [f64; 3] = [0.40, 0.35, 0.25];
 
 #[derive(Clone, Debug)]
 pub(in super::super) struct NoiseGenerator {
@@ -21,7 +39,13 @@ pub(in super::super) struct NoiseGenerator {
     deviation: f64,
     random: SeededNormal,
     state: Option<f64>,
+    /// The hour of the next value, and that of a cycle.
     hour: f64,
+    cycle: f64,
+    /// Hours from one value to the next.
+    step: f64,
+    /// The factor of the standard deviation, and its day.
+    today: (f64, f64),
 }
 
 /// Splitmix64, as in the simulator.
@@ -33,14 +57,22 @@ impl NoiseGenerator {
     pub(in super::super) fn new(kind: NoiseKind, deviation: f64, seed: u64) -> Self {
         let mut random = SeededNormal::new(seed);
         // A cycle begins at a random hour of the week.
-        let hour = (random.uniform() * 168.0).floor();
-        Self { kind, deviation, random, state: None, hour }
+        let cycle = (random.uniform() * 168.0).floor();
+        Self { kind, deviation, random, state: None, hour: 0.0, cycle, step: 1.0, today: (1.0, -1.0) }
+    }
+
+    /// The same with values at this distance.
+    pub(in super::super) fn every(self, hours: u32) -> Self {
+        Self { step: f64::from(hours), ..self }
     }
 
     /// The next hour's value.
     pub(in super::super) fn draw(&mut self) -> f64 {
         let normal = self.random.normal();
-        self.hour += 1.0;
+        let hour = self.hour;
+        self.hour += self.step;
+        self.cycle += self.step;
+        let sine = |hours: f64| (TAU * self.cycle / hours).sin();
         match self.kind {
             NoiseKind::White => self.deviation * normal,
             NoiseKind::HeavyTailed => {
@@ -54,8 +86,32 @@ impl NoiseGenerator {
                 self.state = Some(value);
                 self.deviation * value
             }
-            NoiseKind::WeeklyCycle(amplitude) => {
-                amplitude * (TAU * self.hour / 168.0).sin() + self.deviation * normal
+            NoiseKind::WeeklyCycle(amplitude) => amplitude * sine(168.0) + self.deviation * normal,
+            NoiseKind::DailyCycle(amplitude) => amplitude * sine(24.0) + self.deviation * normal,
+            NoiseKind::Weekend(amount) => {
+                let is_weekend = (self.cycle / 24.0).floor() % 7.0 < 2.0;
+                amount * (2.0 / 7.0 - f64::from(u8::from(is_weekend))) + self.deviation * normal
+            }
+            NoiseKind::Outliers(amount) => {
+                let is_outlier = self.random.uniform() < OUTLIERS;
+                amount * (OUTLIERS - f64::from(u8::from(is_outlier))) + self.deviation * normal
+            }
+            NoiseKind::ChangingByDay => {
+                let day = (hour / 24.0).floor();
+                if day > self.today.1 {
+                    self.today = (2.0_f64.powf((self.random.uniform() * 3.0).floor() - 1.0), day);
+                }
+                self.today.0 * self.deviation * normal
+            }
+            NoiseKind::Changed(factor, from) => {
+                let factor = if hour < f64::from(from) { 1.0 } else { factor };
+                factor * self.deviation * normal
+            }
+            NoiseKind::PassRate(share, trials) => {
+                let mut passed = || (0..trials).filter(|_| self.random.uniform() < share).count();
+                let points =
+                    WEIGHTS.map(|weight| weight * f64::from(u32::try_from(passed()).unwrap_or_default()));
+                100.0 * (points.iter().sum::<f64>() / f64::from(trials) - share)
             }
         }
     }
@@ -109,6 +165,22 @@ mod tests {
             let sums: SampleSums = drawn(kind, 2_000).into_iter().collect();
             assert!(sums.mean().unwrap().abs() < 0.07, "{kind:?} {sums:?}");
             assert!((sums.variance().unwrap().sqrt() - 1.5).abs() < 0.1, "{kind:?} {sums:?}");
+        }
+    }
+
+    #[test]
+    fn cycles_outliers_and_shares_have_zero_mean() {
+        let kinds = [
+            NoiseKind::DailyCycle(2.0),
+            NoiseKind::Weekend(3.0),
+            NoiseKind::Outliers(20.0),
+            NoiseKind::ChangingByDay,
+            NoiseKind::PassRate(0.98, 5),
+        ];
+        for kind in kinds {
+            let sums: SampleSums = drawn(kind, 2_016).into_iter().collect();
+            assert!(sums.mean().unwrap().abs() < 0.07, "{kind:?} {sums:?}");
+            assert!(sums.variance().unwrap() > 2.0, "{kind:?} {sums:?}");
         }
     }
 

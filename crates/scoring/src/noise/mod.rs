@@ -1,8 +1,8 @@
 //! The noise of scores and rounds, which every test of a change is measured against.
 
+pub(super) mod cycle;
 pub(super) mod peer_noise;
 pub(super) mod round_count;
 pub(super) mod round_length;
 pub(super) mod round_noise;
 pub(super) mod score_noise;
-pub(super) mod weekly_cycle;

@@ -1,7 +1,7 @@
 //! The usual noise of the models of a snapshot, for models with little history of their own.
 //!
 //! Models are peers if their rounds have the same length. Their medians, so that a few unusual ones do not matter, are
-//! combined with the noise of a model by the logarithm of the variance. A model with a week of hourly rounds is not
+//! averaged with the noise of a model, which counts from its second round on. A model with enough of its own is not
 //! affected.
 
 use super::super::method;
@@ -45,13 +45,18 @@ impl TypicalNoise {
         Self { single: noise.of_mean(1).variance.max(least), long_run: noise.long_run().max(least) }
     }
 
+    /// The variance of a round.
+    pub(in super::super) fn single(self) -> f64 {
+        self.single
+    }
+
     /// The variance of a round in the long run.
     pub(in super::super) fn long_run(self) -> f64 {
         self.long_run
     }
 
     /// The variance of the mean of that many consecutive rounds, as in an autoregression with both variances.
-    fn of_mean(self, rounds: usize) -> f64 {
+    pub(in super::super) fn of_mean(self, rounds: usize) -> f64 {
         let share = self.long_run / self.single;
         let correlation = ((share - 1.0) / (share + 1.0)).clamp(0.0, method::NOISE_CORRELATION_MOST);
         self.single * share_of_mean(correlation, rounds)
@@ -67,8 +72,8 @@ impl TypicalNoise {
             Some(own) if peers_df <= 0.0 => own,
             Some(own) => {
                 let df = own.df + peers_df;
-                let logarithm = (own.df * own.variance.max(least).ln() + peers_df * peers().ln()) / df;
-                Spread { variance: logarithm.exp(), df }
+                let sum = own.df * own.variance.max(least) + peers_df * peers();
+                Spread { variance: sum / df, df }
             }
         }
     }
@@ -130,10 +135,10 @@ mod tests {
         assert_eq!(peers.combined(None, 4, 0.01), Spread { variance: 1.0, df: method::PEERS_FREEDOM });
         let own = |df| Spread { variance: 0.01, df };
         assert_eq!(peers.combined(Some(own(20.0)), 1, 0.001), own(20.0));
-        // Half of the 20 degrees leave two to the peers, a sixth of twelve: 0.01 times 400 to that power.
+        // Half of the 20 degrees leave one to the peers, an eleventh.
         let combined = peers.combined(Some(own(10.0)), 1, 0.001);
-        assert!((combined.variance - 0.01 * 400_f64.powf(1.0 / 6.0)).abs() < 1e-12);
-        assert!((combined.df - 12.0).abs() < 1e-12);
+        assert!((combined.variance - (10.0 * 0.01 + 4.0) / 11.0).abs() < 1e-12);
+        assert!((combined.df - 11.0).abs() < 1e-12);
     }
 
     #[test]

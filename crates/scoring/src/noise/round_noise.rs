@@ -1,32 +1,29 @@
 //! The noise of a series of rounds: the variance of the mean of consecutive rounds about the level of the series.
 //!
-//! It is measured: means of as many rounds are compared with means of later rounds, over the whole history. Half of
-//! the mean squared difference is the variance of a mean. This includes the effect of a run on all its trials, the
-//! correlation of neighbouring rounds, and cycles. A change of level affects few of the differences, and these are
-//! limited. A history has few independent blocks of a day, so the variance is at least that of an autoregression
-//! fitted to shorter blocks.
+//! It is measured on the deviations from the cycle and from the levels, so neither a cycle nor a change of level counts
+//! as noise. Means of consecutive rounds include the effect of a run on all its trials and the correlation of
+//! neighbouring rounds. A history has few independent blocks of a day, so the variance is at least that of an
+//! autoregression fitted to shorter blocks.
 
 use std::cell::OnceCell;
+use std::ops::Range;
 
 use super::super::method;
-use super::super::statistics::{Spread, median_of_amounts};
+use super::super::statistics::Spread;
 
-/// A normal variable's mean square, if it is limited to 3 standard deviations.
-const LIMITED_SQUARE: f64 = 0.994_977;
-/// The median absolute value of a normal variable with unit variance.
-const NORMAL_MEDIAN: f64 = 0.674_489_750_196_081_7;
+/// The variance of values that are equal but for rounding errors.
+const NEGLIGIBLE: f64 = 1e-18;
 
 /// The noise of a series.
 #[derive(Clone, Debug)]
 pub(in super::super) struct RoundNoise {
-    /// Sums of the first rounds, beginning with none.
+    /// Sums of the first deviations, beginning with none.
     sums: Vec<f64>,
-    /// Whether marks are 0 or 1 only.
-    is_binary: bool,
+    /// Number of levels, and of fitted effects.
+    levels: usize,
+    fitted: usize,
     /// The variances of the means of blocks of 1, 2, … rounds, computed on first use.
     blocks: [OnceCell<f64>; method::NOISE_BLOCK],
-    /// The mean square of the differences of single rounds at the usual distance.
-    single_square: f64,
     /// The variance of a round.
     single: f64,
     /// The correlation of neighbours.
@@ -35,30 +32,78 @@ pub(in super::super) struct RoundNoise {
     df: f64,
 }
 
-impl RoundNoise {
-    /// The noise of these rounds, oldest first; `None` if they are too few.
-    pub(in super::super) fn of(rounds: impl Iterator<Item = f64>, is_binary: bool) -> Option<Self> {
-        let mut sums = vec![0.0];
-        let mut sum = 0.0;
-        let mut first = None;
+/// Sums of the first rounds of a series, beginning with none.
+#[derive(Clone, Debug)]
+pub(in super::super) struct LevelSums {
+    /// The first round: sums are about it, so that those of equal rounds are exact.
+    pub origin: f64,
+    sums: Vec<f64>,
+    squares: Vec<f64>,
+}
+
+impl LevelSums {
+    /// The sums of these rounds.
+    pub(in super::super) fn of(rounds: impl Iterator<Item = f64>) -> Self {
+        let (mut sums, mut squares) = (vec![0.0], vec![0.0]);
+        let (mut sum, mut square, mut origin) = (0.0, 0.0, None);
         for round in rounds {
-            // About the first round, so that sums of equal rounds are exact.
-            sum += round - *first.get_or_insert(round);
+            let round = round - *origin.get_or_insert(round);
+            sum += round;
+            square += round * round;
             sums.push(sum);
+            squares.push(square);
         }
-        let known = sums.len() - 1;
-        if known < method::NOISE_LEAST {
-            return None;
+        Self { origin: origin.unwrap_or_default(), sums, squares }
+    }
+
+    /// The mean of some rounds about the origin; `None` without any.
+    pub(in super::super) fn mean(&self, rounds: Range<usize>) -> Option<f64> {
+        let sum = self.sums.get(rounds.end)? - self.sums.get(rounds.start)?;
+        (rounds.start < rounds.end).then(|| sum * ratio(1, rounds.len()))
+    }
+
+    /// The sample variance of some rounds; `None` below two.
+    pub(in super::super) fn variance(&self, rounds: Range<usize>) -> Option<f64> {
+        let mean = self.mean(rounds.clone()).filter(|_| rounds.len() > 1)?;
+        let squares = self.squares.get(rounds.end)? - self.squares.get(rounds.start)?;
+        let rest = squares * ratio(1, rounds.len()) - mean * mean;
+        Some(rest.max(0.0) * ratio(rounds.len(), rounds.len() - 1))
+    }
+
+    /// The deviations of the first rounds from the means of their levels. The first level begins with the first round.
+    pub(in super::super) fn residuals(&self, known: usize, starts: impl Iterator<Item = usize>) -> Vec<f64> {
+        let mut residuals = Vec::with_capacity(known);
+        let mut start = 0;
+        for end in starts.chain([known]) {
+            let level = self.mean(start..end.min(known)).unwrap_or_default();
+            let sums = self.sums.get(start..=end.min(known)).unwrap_or_default();
+            residuals.extend(sums.iter().zip(sums.iter().skip(1)).map(|(from, to)| to - from - level));
+            start = end.min(known);
         }
-        let short = method::NOISE_SHORT_BLOCK.min(known / method::NOISE_LEAST).max(1);
+        residuals
+    }
+}
+
+impl RoundNoise {
+    /// The noise of these deviations from so many levels and fitted effects; `None` if they are too few.
+    pub(in super::super) fn of(deviations: &[f64], levels: usize, fitted: usize) -> Option<Self> {
+        let known = deviations.len();
+        let free = known.checked_sub(levels + fitted).filter(|free| *free > 0)?;
+        let mut sum = 0.0;
+        let sums = deviations.iter().map(|deviation| {
+            sum += deviation;
+            sum
+        });
+        let sums = std::iter::once(0.0).chain(sums).collect();
+        let short = method::NOISE_SHORT_BLOCK.min(known / method::NOISE_BLOCKS).max(1);
         let blocks = [const { OnceCell::new() }; method::NOISE_BLOCK];
-        let (single_square, single, df) = (0.0, 0.0, 0.0);
-        let mut noise = Self { sums, is_binary, blocks, single_square, single, correlation: 0.0, df };
-        noise.single_square = mean_square(&noise.differences(1, noise.gap(1)));
+        let mut noise = Self { sums, levels, fitted, blocks, single: 0.0, correlation: 0.0, df: 0.0 };
         noise.single = noise.block_variance(1);
-        let share = if noise.single > 0.0 { noise.block_variance(short) / noise.single } else { 0.0 };
+        // Deviations by rounding errors have no correlation.
+        let share = if noise.single > NEGLIGIBLE { noise.block_variance(short) / noise.single } else { 0.0 };
         noise.correlation = correlation(short, share);
-        noise.df = (method::NOISE_FREEDOM * ratio(known, short)).min(method::NOISE_FREEDOM_MOST);
+        let independent = ratio(free, 1) * (1.0 - noise.correlation) / (1.0 + noise.correlation);
+        noise.df = independent.clamp(method::NOISE_FREEDOM_LEAST, method::NOISE_FREEDOM_MOST);
         Some(noise)
     }
 
@@ -67,7 +112,7 @@ impl RoundNoise {
     pub(in super::super) fn of_mean(&self, rounds: usize) -> Spread {
         let known = self.sums.len() - 1;
         let rounds = rounds.max(1);
-        let block = rounds.min(method::NOISE_BLOCK).min(known / method::NOISE_LEAST).max(1);
+        let block = rounds.min(method::NOISE_BLOCK).min(known / method::NOISE_BLOCKS).max(1);
         let measured = self.block_variance(block) * ratio(block, rounds);
         let modelled = self.single * share_of_mean(self.correlation, rounds);
         Spread { variance: measured.max(modelled), df: self.df }
@@ -84,44 +129,14 @@ impl RoundNoise {
         known.map_or_else(|| self.measure(block), |known| *known.get_or_init(|| self.measure(block)))
     }
 
-    /// The distance of compared blocks in rounds.
-    fn gap(&self, block: usize) -> usize {
-        (2 * block).max(method::NOISE_GAP.min((self.sums.len() - 1) / 3))
-    }
-
+    /// Deviations from a fitted level are smaller than those from the true one, the more so in long blocks.
     fn measure(&self, block: usize) -> f64 {
-        let gap = self.gap(block);
-        let mut differences = self.differences(block, gap);
-        if self.is_binary {
-            return mean_square(&differences) / 2.0;
-        }
-        let is_usual = gap == self.gap(1);
-        let single = if is_usual { self.single_square } else { mean_square(&self.differences(1, gap)) };
-        let independent = (single * ratio(1, block)).sqrt();
-        let limit = method::NOISE_LIMIT * typical_or(independent, &differences);
-        for difference in &mut differences {
-            *difference = difference.min(limit);
-        }
-        mean_square(&differences) / LIMITED_SQUARE / 2.0
-    }
-
-    /// The absolute differences between means of blocks.
-    fn differences(&self, block: usize, gap: usize) -> Vec<f64> {
+        let known = self.sums.len() - 1;
         let ends = self.sums.iter().skip(block);
-        let sums: Vec<f64> = self.sums.iter().zip(ends).map(|(from, to)| to - from).collect();
-        let share = ratio(1, block);
-        sums.iter().zip(sums.iter().skip(gap)).map(|(one, other)| (other - one).abs() * share).collect()
+        let squares: f64 = self.sums.iter().zip(ends).map(|(from, to)| (to - from) * (to - from)).sum();
+        let lost = (block * self.levels + self.fitted).min(known - known.div_ceil(4));
+        squares * ratio(1, known + 1 - block) * ratio(1, block * block) * ratio(known, known - lost)
     }
-}
-
-/// The standard deviation of differences by their median, at least `least`.
-fn typical_or(least: f64, differences: &[f64]) -> f64 {
-    let within = differences.iter().filter(|difference| **difference <= NORMAL_MEDIAN * least).count();
-    // Counting is cheaper than selecting, and decides about half of the cases.
-    if 2 * within > differences.len() {
-        return least;
-    }
-    (median_of_amounts(differences).unwrap_or_default() / NORMAL_MEDIAN).max(least)
 }
 
 /// The variance of the mean of that many neighbours as a share of the variance of one, in a first-order autoregression.
@@ -144,11 +159,7 @@ fn correlation(block: usize, share: f64) -> f64 {
     low
 }
 
-fn mean_square(values: &[f64]) -> f64 {
-    values.iter().map(|value| value * value).sum::<f64>() * ratio(1, values.len().max(1))
-}
-
-fn ratio(part: usize, whole: usize) -> f64 {
+pub(super) fn ratio(part: usize, whole: usize) -> f64 {
     let number = |n: usize| f64::from(u32::try_from(n).unwrap_or(u32::MAX));
     number(part) / number(whole)
 }
@@ -163,12 +174,17 @@ mod tests {
         (0..rounds).map(|_| noise.draw()).collect()
     }
 
+    /// The noise of rounds with changes of level at these places.
+    fn noise_of(rounds: &[f64], changes: &[usize]) -> Option<RoundNoise> {
+        let sums = LevelSums::of(rounds.iter().copied());
+        let residuals = sums.residuals(rounds.len(), changes.iter().copied());
+        RoundNoise::of(&residuals, changes.len() + 1, 0)
+    }
+
     /// The mean over many months of the variance of a mean.
     fn measured(kind: NoiseKind, rounds: usize) -> f64 {
-        let months = (0..40).map(|seed| {
-            let month = noise(kind, seed << 32, 720);
-            RoundNoise::of(month.into_iter(), false).unwrap().of_mean(rounds).variance
-        });
+        let months = (0..40)
+            .map(|seed| noise_of(&noise(kind, seed << 32, 720), &[]).unwrap().of_mean(rounds).variance);
         months.sum::<f64>() / 40.0
     }
 
@@ -194,19 +210,18 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_level_adds_little_to_the_noise() {
+    fn a_change_of_level_adds_nothing_to_the_noise() {
         let mut month = noise(NoiseKind::White, 3, 720);
-        let calm = RoundNoise::of(month.iter().copied(), false).unwrap().of_mean(24).variance;
+        let calm = noise_of(&month, &[]).unwrap().of_mean(24).variance;
         month.iter_mut().skip(480).for_each(|round| *round -= 5.0);
-        let stepped = RoundNoise::of(month.into_iter(), false).unwrap().of_mean(24).variance;
-        // A tenth of the days would otherwise add 25 times the variance of a day's mean.
-        assert!(stepped < 6.0 * calm, "{stepped} {calm}");
+        let stepped = noise_of(&month, &[480]).unwrap().of_mean(24).variance;
+        assert!((stepped / calm - 1.0).abs() < 0.1, "{stepped} {calm}");
     }
 
     #[test]
-    fn equal_rounds_have_no_noise_and_few_rounds_have_none_known() {
-        let constant = RoundNoise::of(std::iter::repeat_n(80.1, 720), false).unwrap();
+    fn equal_rounds_have_no_noise_and_a_single_round_has_none_known() {
+        let constant = noise_of(&[80.1; 720], &[]).unwrap();
         assert!(constant.of_mean(24).variance.abs() < f64::MIN_POSITIVE);
-        assert!(RoundNoise::of(std::iter::repeat_n(80.1, method::NOISE_LEAST - 1), false).is_none());
+        assert!(noise_of(&[80.1], &[]).is_none() && noise_of(&[80.1, 80.2], &[]).is_some());
     }
 }

@@ -3,19 +3,18 @@
 //! A score over a period is a mean of rounds, so its variance is that of means of as many rounds. A suite whose marks
 //! have all been 0 or 1, and equal, shows no noise; its contribution is that of a share of so many trials.
 
-use std::cell::OnceCell;
-
-use super::super::hour::Hour;
+use super::super::hour::{Hour, HourRange};
+use super::super::levels::ScoreLevels;
 use super::super::measure::Measure;
 use super::super::method;
-use super::super::period_scores::{PeriodScores, ScorePart};
+use super::super::period_scores::{PeriodScores, ScorePart, ScoreRound};
 use super::super::series::ScoreSeries;
 use super::super::statistics::{Estimate, Spread};
 use super::super::student;
+use super::cycle::Cycle;
 use super::peer_noise::{ModelNoise, PARTS, PeerNoise, TypicalNoise};
 use super::round_length::RoundLength;
-use super::round_noise::RoundNoise;
-use super::weekly_cycle::{TimedValue, WeeklyCycle};
+use super::round_noise::{LevelSums, RoundNoise, ratio};
 
 /// The noise of every score of a model.
 #[derive(Debug)]
@@ -31,20 +30,15 @@ struct PartNoise {
     /// Its index among all scores.
     index: usize,
     noise: Option<RoundNoise>,
-    /// The rounds of the last month, in which a weekly cycle is looked for when an interval needs it.
-    rounds: Vec<TimedValue>,
-    cycle: OnceCell<Option<CycleNoise>>,
+    /// The effects of hour and weekday.
+    cycle: Cycle,
+    /// The beginnings of its rounds, and sums of the squares of their deviations, beginning with none.
+    hours: Vec<Hour>,
+    squares: Vec<f64>,
     /// The least variance of a round.
     least: f64,
     /// The suites of which every mark was 0 or 1.
     binary: Vec<BinarySuite>,
-}
-
-/// A weekly cycle, and the noise of the rounds without it.
-#[derive(Debug)]
-struct CycleNoise {
-    cycle: WeeklyCycle,
-    rest: RoundNoise,
 }
 
 /// A suite of which every mark was 0 or 1.
@@ -67,8 +61,8 @@ pub(in super::super) struct MeasuredScore {
     /// Its index among all scores.
     part: usize,
     own: Option<Spread>,
-    /// The variance for its interval: without a cycle that cancels in the mean.
-    own_interval: Option<Spread>,
+    /// The mean effect of its hours and weekdays.
+    cycle: f64,
     /// The least variance.
     least: f64,
     edge: EdgeReach,
@@ -77,8 +71,10 @@ pub(in super::super) struct MeasuredScore {
 /// A score with its uncertainty.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in super::super) struct UncertainScore {
-    /// The score.
+    /// The score as measured. Its variance includes the effect of hours and weekdays.
     pub estimate: Estimate,
+    /// The score without that effect, for tests.
+    pub tested: Estimate,
     /// How far its interval extends on both sides, without the next part; absent if its variance is unknown.
     pub reach: Option<f64>,
     /// The part of its interval that comes from suites with constant marks.
@@ -94,7 +90,7 @@ pub(in super::super) struct EdgeReach {
 
 impl ScoreNoise {
     /// The noise in the last month before an hour.
-    pub(in super::super) fn of(series: &ScoreSeries, hour: Hour) -> Self {
+    pub(in super::super) fn of(series: &ScoreSeries, hour: Hour, levels: &ScoreLevels) -> Self {
         let range = hour.last(method::NOISE_HOURS);
         let (month, table) = (series.over(range), series.table());
         let mut position = 0..7;
@@ -103,26 +99,32 @@ impl ScoreNoise {
         let parts: Vec<ScorePart<'_>> = measures.into_iter().chain(axes).collect();
         let mut index = 0..PARTS;
         let mut values = series.part_values(range, &parts).into_iter();
+        let length = series.round_length();
         let mut of = |part| {
             let index = index.next().unwrap_or_default();
-            PartNoise::of(index, values.next().unwrap_or_default(), &month, part)
+            PartNoise::of(index, &values.next().unwrap_or_default(), &month, part, (levels, length))
         };
         let (measures, axes) = (measures.map(&mut of), axes.map(of));
-        Self { length: series.round_length(), measures, axes }
+        Self { length, measures, axes }
     }
 
     /// A score that models can be ranked by, over a range with these sums.
-    pub(in super::super) fn measured(&self, measure: Measure, sums: &PeriodScores) -> Option<MeasuredScore> {
+    pub(in super::super) fn measured(
+        &self,
+        measure: Measure,
+        sums: &PeriodScores,
+        range: HourRange,
+    ) -> Option<MeasuredScore> {
         let part = ScorePart::measure(sums.table(), measure);
-        measure.of(&self.measures).score(self.length, sums, part)
+        measure.of(&self.measures).score(self.length, sums, part, range)
     }
 
     /// The axes over a range with these sums.
-    pub(in super::super) fn axes(&self, sums: &PeriodScores) -> [Option<MeasuredScore>; 7] {
+    pub(in super::super) fn axes(&self, sums: &PeriodScores, range: HourRange) -> [Option<MeasuredScore>; 7] {
         let mut index = 0..7;
         self.axes.each_ref().map(|noise| {
             let part = ScorePart::axis(sums.table(), index.next().unwrap_or_default());
-            noise.score(self.length, sums, part)
+            noise.score(self.length, sums, part, range)
         })
     }
 
@@ -135,16 +137,20 @@ impl ScoreNoise {
         ModelNoise { length: self.length, parts }
     }
 
-    /// The variance of a round in the long run: of the combined score, and of each axis.
-    pub(in super::super) fn of_rounds(&self) -> (Option<f64>, [Option<f64>; 7]) {
-        let long_run = |part: &PartNoise| part.typical().map(TypicalNoise::long_run);
-        let [combined, ..] = &self.measures;
-        (long_run(combined), self.axes.each_ref().map(long_run))
+    /// The variance of a round of each axis in the long run.
+    pub(in super::super) fn of_axis_rounds(&self) -> [Option<f64>; 7] {
+        self.axes.each_ref().map(|part| part.typical().map(TypicalNoise::long_run))
     }
 }
 
 impl PartNoise {
-    fn of(index: usize, rounds: Vec<TimedValue>, month: &PeriodScores, part: ScorePart<'_>) -> Self {
+    fn of(
+        index: usize,
+        rounds: &[ScoreRound],
+        month: &PeriodScores,
+        part: ScorePart<'_>,
+        (levels, length): (&ScoreLevels, RoundLength),
+    ) -> Self {
         let suites = || month.counts().iter().zip(part.weights).enumerate();
         let fed = || suites().filter(|(_, (_, weight))| **weight > 0.0);
         let binary =
@@ -152,21 +158,41 @@ impl PartNoise {
                 BinarySuite { index, weight: *weight, share: share(count.perfect, count.trials_in_score()) }
             });
         let binary: Vec<BinarySuite> = binary.collect();
+        let cycle = Cycle::fit(rounds, length, levels.shape);
+        let sums = LevelSums::of(rounds.iter().map(|round| round.score - cycle.at(round.hour)));
+        let place = |hour: Hour| rounds.partition_point(|round| round.hour < hour);
+        let starts = levels.begins().map(place).filter(|place| (1..rounds.len()).contains(place));
+        let mut starts: Vec<usize> = starts.collect();
+        starts.dedup();
+        let residuals = sums.residuals(rounds.len(), starts.iter().copied());
+        let mut square = 0.0;
+        let squares = residuals.iter().map(|residual| {
+            square += residual * residual;
+            square
+        });
         Self {
             index,
-            noise: RoundNoise::of(rounds.iter().map(|round| round.value), !binary.is_empty()),
-            rounds,
-            cycle: OnceCell::new(),
+            squares: std::iter::once(0.0).chain(squares).collect(),
+            hours: rounds.iter().map(|round| round.hour).collect(),
+            noise: RoundNoise::of(&residuals, starts.len() + 1, cycle.fitted),
+            cycle,
             least: fed().map(|(_, (_, weight))| (weight * method::RESOLUTION).powi(2)).sum(),
             binary,
         }
     }
 
     fn typical(&self) -> Option<TypicalNoise> {
-        self.noise.as_ref().map(|noise| TypicalNoise::of(noise, self.least))
+        let noise = self.noise.as_ref().filter(|_| self.hours.len() >= method::NOISE_LEAST)?;
+        Some(TypicalNoise::of(noise, self.least))
     }
 
-    fn score(&self, length: RoundLength, sums: &PeriodScores, part: ScorePart<'_>) -> Option<MeasuredScore> {
+    fn score(
+        &self,
+        length: RoundLength,
+        sums: &PeriodScores,
+        part: ScorePart<'_>,
+        range: HourRange,
+    ) -> Option<MeasuredScore> {
         let mean = sums.mean(part)?;
         let rounds = sums.rounds(part);
         let (mut edge, mut marked) = (EdgeReach::default(), 0.0);
@@ -184,44 +210,42 @@ impl PartNoise {
         }
         let least = (self.least / f64::from(rounds)).max(marked);
         let rounds = usize::try_from(rounds).unwrap_or(usize::MAX);
-        let own = self.noise.as_ref().map(|noise| noise.of_mean(rounds));
-        let own_interval = own.map(|own| self.without_cycle(own, rounds, length));
-        Some(MeasuredScore { mean, length, rounds, part: self.index, own, own_interval, least, edge })
+        let own = self.noise.as_ref().map(|noise| self.as_lately(noise.of_mean(rounds), rounds, range.to));
+        let cycle = self.cycle.mean(range);
+        Some(MeasuredScore { mean, length, rounds, part: self.index, own, cycle, least, edge })
     }
 
-    /// The variance of a mean of so many rounds without a weekly cycle, if the mean covers a week and there is one.
-    fn without_cycle(&self, own: Spread, rounds: usize, length: RoundLength) -> Spread {
-        let hours = usize::try_from(length.hours()).unwrap_or(usize::MAX);
-        if rounds.saturating_mul(hours) < method::CYCLE_HOURS {
-            return own;
+    /// The variance of a mean of so many rounds before an hour. If they, or the day before it, vary more than the month,
+    /// they count more than the month: the noise has changed.
+    fn as_lately(&self, usual: Spread, rounds: usize, before: Hour) -> Spread {
+        let end = self.hours.partition_point(|hour| *hour < before);
+        let count = rounds.max(method::NOISE_LATELY).min(end);
+        let sum = |end: usize| self.squares.get(end).copied().unwrap_or_default();
+        let lately = (sum(end) - sum(end - count)) / ratio(count, 1);
+        let quotient = lately * ratio(self.hours.len(), 1) / sum(self.hours.len());
+        // The variance of a logarithm of a variance is about 2 / count, or more if there are outliers.
+        let excess = quotient.ln().powi(2) * ratio(count, 4);
+        let weight = excess / (1.0 + excess);
+        if quotient.is_nan() || quotient <= 1.0 {
+            return usual;
         }
-        let Some(CycleNoise { cycle, rest }) = self.cycle.get_or_init(|| self.cycle_noise(hours)) else {
-            return own;
-        };
-        let variance = rest.of_mean(rounds).variance + cycle.variance_of_mean(rounds, hours);
-        Spread { variance: variance.min(own.variance), ..own }
-    }
-
-    fn cycle_noise(&self, length: usize) -> Option<CycleNoise> {
-        let history = usize::try_from(method::NOISE_HOURS).unwrap_or(usize::MAX);
-        let cycle = WeeklyCycle::of(&self.rounds, history, length)?;
-        let rest = self.rounds.iter().map(|round| round.value - cycle.at(round.hour));
-        Some(CycleNoise { cycle, rest: RoundNoise::of(rest, !self.binary.is_empty())? })
+        let df = usual.df + weight * (ratio(count, 1).min(usual.df) - usual.df);
+        Spread { variance: usual.variance * quotient.powf(weight), df }
     }
 }
 
 impl MeasuredScore {
     /// The score with its uncertainty among its peers, which is unknown if neither they nor the model have a noise.
     pub(in super::super) fn among(&self, peers: &PeerNoise) -> UncertainScore {
-        let Self { mean, length, rounds, part, own, own_interval, least, edge } = *self;
+        let Self { mean, length, rounds, part, own, cycle, least, edge } = *self;
         let usual = peers.of(length, part);
-        let of = |own: Option<Spread>| {
-            let spread = usual.map(|usual| usual.combined(own, rounds, least)).or(own);
-            spread.map(|spread| Spread { variance: spread.variance.max(least), ..spread })
-        };
-        let interval = Estimate { mean, spread: of(own_interval) };
-        let estimate = Estimate { mean, spread: of(own) };
-        UncertainScore { estimate, reach: interval.reach(&peers.quantiles), edge }
+        let spread = usual.map(|usual| usual.combined(own, rounds, least)).or(own);
+        let spread = spread.map(|spread| Spread { variance: spread.variance.max(least), ..spread });
+        let tested = Estimate { mean: mean - cycle, spread };
+        // The interval is for the level, from which the hours and weekdays of the score differ by their effect.
+        let spread = spread.map(|spread| Spread { variance: spread.variance + cycle * cycle, ..spread });
+        let estimate = Estimate { mean, spread };
+        UncertainScore { estimate, tested, reach: estimate.reach(&peers.quantiles), edge }
     }
 }
 

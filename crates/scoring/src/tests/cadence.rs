@@ -73,9 +73,9 @@ fn a_daily_benchmark_with_suites_at_hours_of_their_own_is_scored_and_watched() {
 }
 
 #[test]
-fn two_low_days_of_suites_at_hours_of_their_own_are_an_incident() {
+fn four_low_days_of_suites_at_hours_of_their_own_are_an_incident() {
     let one = model("a");
-    for (low, number) in [(1, 0), (2, 1)] {
+    for (low, number) in [(3, 0), (4, 1)] {
         let mut daily = Vec::new();
         for (suite, hour) in Suite::DEFAULT.into_iter().zip([2, 5, 8]) {
             let level = |day: u32| if day < low { 62.0 } else { 70.0 };
@@ -85,7 +85,7 @@ fn two_low_days_of_suites_at_hours_of_their_own_are_an_incident() {
             DocumentKey { limit: Limit::parse("10"), ..DocumentKey::over(Route::Incidents, Period::Month) };
         let incidents = asked(&opened(daily), &key);
         assert_eq!(incidents.len(), number, "{incidents:?}");
-        assert!(incidents.iter().all(|incident| incident["openedAt"] == "2026-11-20T00:00:00Z"));
+        assert!(incidents.iter().all(|incident| incident["openedAt"] == "2026-11-18T00:00:00Z"));
     }
 }
 
@@ -103,11 +103,10 @@ fn a_fall_by_ten_points_is_reported_as_such_until_it_is_a_week_old() {
     for hours in [24, 100, 160] {
         let alerts = asked(&fallen(hours), &DocumentKey::plain(Route::Alerts));
         let [alert] = alerts.as_slice() else { panic!("{hours}: {alerts:?}") };
-        assert_eq!(
-            (&alert["drop"], &alert["baselineScore"]),
-            (&10.0.into(), &70.0.into()),
-            "{hours}: {alert}"
-        );
+        // The rounds alternate by the hour, which is a cycle with effects known to a hundredth.
+        for (field, expected) in [("drop", 10.0), ("baselineScore", 70.0), ("currentScore", 60.0)] {
+            assert!((alert[field].as_f64().unwrap() - expected).abs() < 0.02, "{hours}: {alert}");
+        }
         let began = Hour::of(now().minus(HOUR * hours)).start();
         assert_eq!(alert["since"], began.rfc3339(), "{hours}: {alert}");
     }

@@ -13,6 +13,7 @@ use scoregate_base::clock::Wall;
 use scoregate_base::routes::{Period, SortBy};
 
 use super::super::drift::DriftResult;
+use super::super::levels::LevelComparison;
 use super::super::measure::Measure;
 use super::super::model_state::{ModelState, PeriodSummary};
 use super::super::statistics::{Estimate, FittedLine};
@@ -112,19 +113,18 @@ fn scored(archive: &Path, now: Wall) -> Value {
 /// The numbers of a model before they are rounded.
 fn exact(state: &ModelState) -> Value {
     let periods = Period::ALL.map(|period| (period.word().to_owned(), of_period(state.over(period))));
-    let movements = Period::ALL.iter().zip(&state.movements);
-    let directions = movements.map(|(period, fit)| (period.word().to_owned(), line(fit.as_ref())));
     let axes = Axis::ALL.iter().zip(&state.slopes);
     let slopes = axes.map(|(axis, fit)| (axis.word().to_owned(), line(fit.as_ref())));
-    let (now, before) = &state.comparison;
+    let levels = Period::ALL.iter().zip(&state.levels);
+    let levels = levels.map(|(period, levels)| (period.word().to_owned(), compared(levels.as_ref())));
     json!({
         "roundHours": state.round_length.hours(),
         "periods": Map::from_iter(periods),
         "axes": axis_means(state),
         "slopes": slopes.collect::<Map<_, _>>(),
-        "directions": directions.collect::<Map<_, _>>(),
+        "levels": levels.collect::<Map<_, _>>(),
         "drift": drift(&state.drift),
-        "alert": { "now": estimate(now.as_ref()), "baseline": estimate(before.as_ref()), "baselineSamples": state.baseline_runs },
+        "alert": compared(state.lately.as_ref()),
         "incidents": state.incidents.iter().map(|incident| json!({
             "openedAt": incident.opened.rfc3339(),
             "resolvedAt": incident.resolved.map(Wall::rfc3339),
@@ -132,6 +132,14 @@ fn exact(state: &ModelState) -> Value {
             "mean": incident.mean,
             "lowest": incident.lowest,
         })).collect::<Vec<_>>(),
+    })
+}
+
+fn compared(levels: Option<&LevelComparison>) -> Value {
+    json!({
+        "now": estimate(levels.map(|levels| &levels.now)),
+        "baseline": estimate(levels.map(|levels| &levels.before)),
+        "since": levels.map(|levels| levels.since.start().rfc3339()),
     })
 }
 
@@ -144,6 +152,7 @@ fn of_period(summary: &PeriodSummary) -> Value {
     });
     json!({
         "scores": scores.collect::<Map<_, _>>(),
+        "standardError": summary.standard_error,
         "latencyMs": summary.latency,
         "costUsd": summary.reading.cost(),
         "availability": summary.attempts.availability(),

@@ -10,8 +10,9 @@ use super::super::hour::{Hour, HourRange};
 use super::super::incident_scan::incident::{
     Incident, IncidentHistory, IncidentKind, KnownIncident, ScannedIncidents,
 };
-use super::super::incident_scan::incidents::scan;
+use super::super::incident_scan::incidents;
 use super::super::lab::simulated_noise::{NoiseGenerator, NoiseKind};
+use super::super::levels::ScoreLevels;
 use super::super::method;
 use super::super::run::{Run, RunFailure, RunOutcome, Suite, TestedModel, Trial};
 use super::super::series::ScoreSeries;
@@ -40,6 +41,11 @@ fn series(scores: &[Option<f64>], length: u64) -> (ScoreSeries, HourRange) {
         }
     }
     (series, window)
+}
+
+fn scan(series: &ScoreSeries, window: HourRange, history: &IncidentHistory) -> ScannedIncidents {
+    let levels = ScoreLevels::of(series.rounds(window), series.round_length());
+    incidents::scan(series, window, &levels, history)
 }
 
 fn found(scores: &[Option<f64>]) -> Vec<Incident> {
@@ -113,13 +119,12 @@ fn lasting_degradation_becomes_the_new_level_after_a_week() {
     let incidents = found(&of(&[(100, Some(70.0)), (400, Some(62.0))]));
     let [incident] = incidents.as_slice() else { panic!("{incidents:?}") };
     assert_eq!(incident.resolved, Some(at(100 + method::INCIDENT_LONGEST_HOURS)));
-    // The next fall is compared with the new level only, once it has 24 rounds before the recent ones.
-    let fall = |rounds: usize| {
-        found(&of(&[(100, Some(70.0)), (168 + rounds, Some(62.0)), (10, Some(52.0))])).into_iter().nth(1)
-    };
-    assert_eq!(fall(10), None);
-    let second = fall(40).unwrap();
-    assert_eq!((second.opened, second.baseline.map(f64::round)), (at(308), Some(62.0)));
+    // The next fall is compared with the new level only.
+    for rounds in [10, 40] {
+        let falls = found(&of(&[(100, Some(70.0)), (168 + rounds, Some(62.0)), (10, Some(52.0))]));
+        let opened = at(268 + rounds as u64);
+        assert_eq!((falls[1].opened, falls[1].baseline.map(f64::round)), (opened, Some(62.0)));
+    }
 }
 
 #[test]
@@ -158,8 +163,8 @@ fn the_baseline_of_an_outage_is_that_of_the_open_degradation() {
     for level in [70.0, 60.0, 68.0] {
         let incidents = found(&of(&parts(level)));
         let outage = incidents.iter().find(|incident| incident.kind == IncidentKind::Outage).unwrap();
-        // 34 of the 134 rounds before the recent ones have the second level, if there is no degradation.
-        let expected = if level < 65.0 { 70.0 } else { (100.0 * 70.0 + 34.0 * level) / 134.0 };
+        // A smaller fall is the level before the outage.
+        let expected = if level < 65.0 { 70.0 } else { level };
         assert!((outage.baseline.unwrap() - expected).abs() < 1e-9, "{level}: {outage:?}");
     }
     let early = found(&of(&[(20, Some(70.0)), (4, None)]));
@@ -181,8 +186,8 @@ fn single_low_round_is_not_an_incident() {
 }
 
 #[test]
-fn two_low_days_of_a_daily_benchmark_are_an_incident() {
-    for (days, number) in [(1, 0), (2, 1)] {
+fn four_low_days_of_a_daily_benchmark_are_an_incident() {
+    for (days, number) in [(3, 0), (4, 1)] {
         let scores = of(&[(40, Some(70.0)), (days, Some(62.0))]);
         let (series, window) = series(&scores, 24);
         let incidents = scan(&series, window, &IncidentHistory::default()).published;
@@ -278,24 +283,23 @@ fn an_open_degradation_keeps_its_opening_and_baseline_when_older_runs_change() {
 }
 
 #[test]
-fn nothing_begins_in_a_retracted_incident_and_its_rounds_are_normal() {
+fn a_fall_that_began_in_a_retracted_incident_opens_none() {
     let scores = of(&[(100, Some(70.0)), (10, Some(58.0))]);
     let mut history = history_of(&scores);
     history.incidents[0].retracted = Some(at(110));
     let (same, window) = series(&scores, 1);
     let scanned = scan(&same, window, &history);
     assert_eq!((scanned.published.len(), scanned.revised.len()), (0, 0), "{scanned:?}");
-    // A fall that continues after the retraction is a new incident; one that has ended is none.
-    let (on, window) = series(&of(&[(100, Some(70.0)), (12, Some(58.0))]), 1);
-    assert_eq!(scan(&on, window, &history).published[0].opened, at(110));
+    let (on, window) = series(&of(&[(100, Some(70.0)), (30, Some(58.0))]), 1);
+    assert_eq!(scan(&on, window, &history).published, []);
     let (ended, window) = series(&of(&[(100, Some(70.0)), (10, Some(58.0)), (40, Some(70.0))]), 1);
     let scanned = scan(&ended, window, &history);
     assert!(scanned.published.is_empty(), "{scanned:?}");
     record(&mut history, &scanned);
     let (again, window) =
         series(&of(&[(100, Some(70.0)), (10, Some(58.0)), (40, Some(70.0)), (8, Some(50.0))]), 1);
-    let baseline = scan(&again, window, &history).published[0].baseline.unwrap();
-    assert!((baseline - (137.0 * 70.0 + 10.0 * 58.0) / 147.0).abs() < 1e-9, "{baseline}");
+    let next = &scan(&again, window, &history).published[0];
+    assert_eq!((next.opened, next.baseline.map(f64::round)), (at(150), Some(70.0)));
 }
 
 #[test]

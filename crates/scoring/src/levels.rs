@@ -1,0 +1,281 @@
+//! The levels of one model's score, and the changes between them: one detector for drift, alerts, degradations and
+//! incidents.
+//!
+//! Two cumulative sums of the rounds without their cycle show where to look. A test decides, with the noise from before
+//! the change. What follows for a reader of the page is decided in `drift`, `losses` and `incident_scan`.
+
+use std::ops::Range;
+
+use super::hour::{Hour, HourRange};
+use super::method;
+use super::noise::cycle::{Cycle, CycleShape};
+use super::noise::peer_noise::TypicalNoise;
+use super::noise::round_length::RoundLength;
+use super::noise::round_noise::{LevelSums, RoundNoise};
+use super::page_hinkley::ShiftDirection;
+use super::period_scores::ScoreRound;
+use super::statistics::{Estimate, Spread, chance_of_change};
+
+/// The levels of a series of rounds.
+#[derive(Clone, Debug)]
+pub(super) struct ScoreLevels {
+    /// The effects that the rounds show.
+    pub shape: CycleShape,
+    /// Oldest first.
+    pub changes: Vec<LevelChange>,
+    length: RoundLength,
+    /// The rounds without their cycle.
+    rounds: Vec<ScoreRound>,
+    sums: LevelSums,
+    /// The noise before the newest change, or of all rounds.
+    noise: Option<LevelNoise>,
+}
+
+/// A change of level that was found.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LevelChange {
+    /// The places of its first round and of the round with which it was found.
+    at: usize,
+    found: usize,
+    /// The hours of these rounds.
+    pub began: Hour,
+    pub found_with: Hour,
+    pub direction: ShiftDirection,
+    noise: LevelNoise,
+    /// The hour of the round with which its fall was deep enough for an incident, and the level before.
+    pub incident: Option<(Hour, f64)>,
+}
+
+/// A comparison of the newest level with one before it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LevelComparison {
+    pub before: Estimate,
+    pub now: Estimate,
+    /// The hours of the rounds before.
+    pub baseline: HourRange,
+    /// The first hour of the newest level.
+    pub since: Hour,
+}
+
+/// The noise of rounds about their level.
+#[derive(Clone, Copy, Debug)]
+struct LevelNoise {
+    typical: TypicalNoise,
+    df: f64,
+}
+
+/// A cumulative sum of deviations in one direction, and the place after its last zero.
+#[derive(Clone, Copy, Default)]
+struct DeviationSum {
+    sum: f64,
+    from: usize,
+}
+
+impl DeviationSum {
+    fn add(&mut self, deviation: f64, at: usize) {
+        self.sum = (self.sum + deviation - method::CHANGE_ALLOWANCE).max(0.0);
+        if self.sum <= 0.0 {
+            self.from = at + 1;
+        }
+    }
+}
+
+impl ScoreLevels {
+    /// The levels of these rounds of one length, oldest first.
+    pub(super) fn of(rounds: &[ScoreRound], length: RoundLength) -> Self {
+        let shape = CycleShape::of(rounds, length);
+        let cycle = Cycle::fit(rounds, length, shape);
+        let without = |round: &ScoreRound| ScoreRound { score: round.score - cycle.at(round.hour), ..*round };
+        let rounds: Vec<ScoreRound> = rounds.iter().map(without).collect();
+        let sums = LevelSums::of(rounds.iter().map(|round| round.score));
+        let mut levels = Self { shape, changes: Vec::new(), length, rounds, sums, noise: None };
+        levels.search(cycle.fitted);
+        levels
+    }
+
+    /// The first hours of the levels after the first.
+    pub(super) fn begins(&self) -> impl Iterator<Item = Hour> {
+        self.changes.iter().map(|change| change.began)
+    }
+
+    /// The standard deviations of a round, and of one in the long run.
+    pub(super) fn deviations(&self) -> Option<[f64; 2]> {
+        let typical = self.noise?.typical;
+        Some([typical.single(), typical.long_run()].map(f64::sqrt))
+    }
+
+    /// The newest level against that before the first change that was found at or after an hour.
+    pub(super) fn since(&self, hour: Hour) -> Option<LevelComparison> {
+        let first = self.changes.iter().find(|change| change.found_with >= hour)?;
+        let newest = self.changes.last()?;
+        let before = self.before(self.start_before(first), first.at);
+        let now = newest.at..self.rounds.len();
+        let hour = |at: usize| self.rounds.get(at).map(|round| round.hour);
+        Some(LevelComparison {
+            before: first.noise.estimate(&self.sums, before.clone())?,
+            now: first.noise.estimate(&self.sums, now)?,
+            baseline: HourRange { from: hour(before.start)?, to: first.began },
+            since: newest.began,
+        })
+    }
+
+    /// The p-value of the newest change: the rounds since against those before it.
+    pub(super) fn chance_of_newest(&self) -> Option<f64> {
+        let change = self.changes.last()?;
+        let after = change.at..self.rounds.len();
+        let before = self.before(self.start_before(change), change.at);
+        let noise = change.noise;
+        Some(chance_of_change(noise.estimate(&self.sums, before)?, noise.estimate(&self.sums, after)?))
+    }
+
+    /// The level at an hour as known then, from enough rounds.
+    pub(super) fn level_at(&self, hour: Hour) -> Option<f64> {
+        let known = self.changes.iter().rfind(|change| change.found_with < hour);
+        let end = self.rounds.partition_point(|round| round.hour < hour);
+        let before = self.before(known.map_or(0, |change| change.at), end);
+        let least = self.length.rounds(method::BASELINE_LEAST);
+        let level = self.sums.mean(before.clone()).filter(|_| before.len() >= least)?;
+        Some(level + self.sums.origin)
+    }
+
+    /// The newest rounds of a level that ends before a place.
+    fn before(&self, start: usize, end: usize) -> Range<usize> {
+        start.max(end.saturating_sub(self.length.rounds(method::BASELINE_ROUNDS)))..end
+    }
+
+    fn start_before(&self, change: &LevelChange) -> usize {
+        let earlier = self.changes.iter().rfind(|other| other.at < change.at);
+        earlier.map_or(0, |earlier| earlier.at)
+    }
+
+    fn search(&mut self, fitted: usize) {
+        let (mut fall, mut rise) = (DeviationSum::default(), DeviationSum::default());
+        // The rounds before this place belong to their level; the noise is that of the first `measured` ones.
+        let (mut known, mut measured) = (0, 0);
+        for at in 0..self.rounds.len() {
+            let start = self.changes.last().map_or(0, |change| change.at);
+            if let Some(deviation) = self.deviation(start..known, at) {
+                fall.add(-deviation, at);
+                rise.add(deviation, at);
+            }
+            self.deepen(at);
+            let down = (fall, ShiftDirection::Down);
+            let candidates = [down, (rise, ShiftDirection::Up)];
+            let found = candidates.into_iter().find_map(|(sum, way)| self.tested(start, sum, at, way));
+            let is_found = found.is_some();
+            self.changes.extend(found);
+            if is_found {
+                self.deepen(at);
+            }
+            // Without a change for so long, the rounds since are of the level.
+            let is_old = at - fall.from.min(rise.from).min(at) >= self.length.rounds(method::BASELINE_ROUNDS);
+            if is_found || is_old || fall.sum + rise.sum <= 0.0 || self.noise.is_none() {
+                known = at + 1;
+                let none = DeviationSum { sum: 0.0, from: known };
+                (fall, rise) = (none, none);
+            }
+            if known >= self.length.rounds(method::BASELINE_LEAST) && 4 * known >= 5 * measured {
+                measured = known;
+                self.noise = self.measure(known, fitted).or(self.noise);
+            }
+        }
+    }
+
+    /// The deviation of a round from the level of those rounds, in long-run standard deviations. An outlier is limited.
+    fn deviation(&self, known: Range<usize>, at: usize) -> Option<f64> {
+        let [single, long_run] = self.deviations()?;
+        let level = self.sums.mean(self.before(known.start, known.end))?;
+        let limit = method::NOISE_LIMIT * single;
+        Some((self.rounds.get(at)?.score - self.sums.origin - level).clamp(-limit, limit) / long_run)
+    }
+
+    /// A change between a level and the rounds of a sum, if a test confirms it.
+    fn tested(&self, start: usize, sum: DeviationSum, at: usize, way: ShiftDirection) -> Option<LevelChange> {
+        let rounds = sum.from..at + 1;
+        if sum.sum < method::CHANGE_SIGNALS || rounds.len() < method::CHANGE_LEAST_ROUNDS {
+            return None;
+        }
+        let noise = self.noise?;
+        let level = self.sums.mean(self.before(start, sum.from))?;
+        let middle = self.sums.origin + level.midpoint(self.sums.mean(rounds.clone())?);
+        let first = self.beginning(rounds, middle, way);
+        let baseline = self.before(start, first);
+        let before = noise.estimate(&self.sums, baseline.clone())?;
+        let lately = baseline.start.max(first.saturating_sub(method::NOISE_LATELY))..first;
+        let now = noise.estimate_after(&self.sums, lately, first..at + 1)?;
+        let is_way = (now.mean < before.mean) == (way == ShiftDirection::Down);
+        let (began, found_with) = (self.rounds.get(first)?.hour, self.rounds.get(at)?.hour);
+        let month = f64::from(u32::try_from(method::NOISE_HOURS / self.length.hours()).unwrap_or(u32::MAX));
+        let is_found = is_way && chance_of_change(before, now) * month < method::CHANGE_ALPHA;
+        is_found.then_some(LevelChange {
+            at: first,
+            found: at,
+            began,
+            found_with,
+            direction: way,
+            noise,
+            incident: None,
+        })
+    }
+
+    /// The first round of the new level: after the maximum of the cumulative sum towards the old level.
+    fn beginning(&self, rounds: Range<usize>, middle: f64, way: ShiftDirection) -> usize {
+        let (mut sum, mut most, mut first) = (0.0, 0.0, rounds.start);
+        for at in rounds.start..rounds.end - method::CHANGE_LEAST_ROUNDS {
+            let above = self.rounds.get(at).map_or(0.0, |round| round.score - middle);
+            sum += if way == ShiftDirection::Down { above } else { -above };
+            if sum > most {
+                (most, first) = (sum, at + 1);
+            }
+        }
+        first
+    }
+
+    /// Whether the newest fall is deep enough for an incident now, for a while after it was found.
+    fn deepen(&mut self, at: usize) {
+        let Some(change) = self.changes.last() else { return };
+        let is_over = at - change.found > self.length.rounds(method::INCIDENT_REACH);
+        if change.direction == ShiftDirection::Up || change.incident.is_some() || is_over {
+            return;
+        }
+        let before = self.sums.mean(self.before(self.start_before(change), change.at));
+        let now = self.sums.mean(change.at..at + 1);
+        let Some(((before, now), round)) = before.zip(now).zip(self.rounds.get(at)) else { return };
+        let incident = (round.hour, before + self.sums.origin);
+        if before - now >= method::INCIDENT_OPENS
+            && let Some(change) = self.changes.last_mut()
+        {
+            change.incident = Some(incident);
+        }
+    }
+
+    /// The noise of the first rounds about their levels.
+    fn measure(&self, known: usize, fitted: usize) -> Option<LevelNoise> {
+        let starts = self.changes.iter().map(|change| change.at);
+        let noise = RoundNoise::of(&self.sums.residuals(known, starts), self.changes.len() + 1, fitted)?;
+        let typical = TypicalNoise::of(&noise, method::RESOLUTION.powi(2));
+        Some(LevelNoise { typical, df: noise.of_mean(1).df })
+    }
+}
+
+impl LevelNoise {
+    /// The mean of some rounds. If they vary more than usual, that counts.
+    fn estimate(self, sums: &LevelSums, rounds: Range<usize>) -> Option<Estimate> {
+        self.estimate_after(sums, rounds.start..rounds.start, rounds)
+    }
+
+    /// The same, if rounds before them may vary more than usual, too.
+    fn estimate_after(
+        self,
+        sums: &LevelSums,
+        lately: Range<usize>,
+        rounds: Range<usize>,
+    ) -> Option<Estimate> {
+        let mean = sums.mean(rounds.clone())? + sums.origin;
+        let known = [lately, rounds.clone()].map(|rounds| sums.variance(rounds).unwrap_or_default());
+        let unusual =
+            known.into_iter().fold(1.0_f64, |most, variance| most.max(variance / self.typical.single()));
+        let variance = self.typical.of_mean(rounds.len()) * unusual;
+        Some(Estimate { mean, spread: Some(Spread { variance, df: self.df }) })
+    }
+}

@@ -1,0 +1,230 @@
+//! The cycle of a series of rounds: a regression on hour of day and day of week, so far as the history shows them.
+//!
+//! Effects are measured on the deviations from the week around each round, so a change of level is not mistaken for an
+//! effect.
+
+use super::super::hour::{Hour, HourRange};
+use super::super::method;
+use super::super::period_scores::ScoreRound;
+use super::round_length::RoundLength;
+use super::round_noise::ratio;
+
+const DAY: usize = 24;
+const WEEKDAYS: usize = 7;
+const WEEK: usize = WEEKDAYS * DAY;
+
+/// The effects that a series shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct CycleShape {
+    hours: bool,
+    weekdays: bool,
+}
+
+/// The effects of a series, about its level. They repeat every week.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Cycle {
+    /// Hours of a round.
+    length: usize,
+    /// Sums of the effects of a week's first rounds, beginning with none. A week begins on a Thursday, as the epoch does.
+    sums: Vec<f64>,
+    /// Number of fitted effects.
+    pub fitted: usize,
+}
+
+/// The effect of each class, and the number of its values.
+struct ClassEffects([(f64, f64); DAY]);
+
+impl CycleShape {
+    /// The effects that these rounds show: their variance exceeds by far that of the remaining deviations.
+    pub(in super::super) fn of(rounds: &[ScoreRound], length: RoundLength) -> Self {
+        let length = hours(length);
+        if rounds.len() * length < method::CYCLE_LEAST_HOURS {
+            return Self::default();
+        }
+        let deviations = deviations(rounds, length);
+        Self {
+            hours: length < DAY && is_shown(&deviations, |hour| hour % DAY / length),
+            weekdays: is_shown(&of_days(&deviations), weekday),
+        }
+    }
+}
+
+impl Cycle {
+    /// The effects of this shape in a series.
+    pub(in super::super) fn fit(rounds: &[ScoreRound], length: RoundLength, shape: CycleShape) -> Self {
+        let mut cycle = Self { length: hours(length), sums: Vec::new(), fitted: 0 };
+        let length = cycle.length;
+        if shape == CycleShape::default() {
+            return cycle;
+        }
+        let deviations = deviations(rounds, length);
+        let none = ClassEffects::of(&[], weekday);
+        let by_hour = shape.hours.then(|| ClassEffects::of(&deviations, |hour| hour % DAY / length));
+        let by_weekday = shape.weekdays.then(|| ClassEffects::of(&of_days(&deviations), weekday));
+        let (by_hour, by_weekday) = (by_hour.as_ref().unwrap_or(&none), by_weekday.as_ref().unwrap_or(&none));
+        let mut sum = 0.0;
+        cycle.sums.push(sum);
+        for hour in (0..WEEK).step_by(length) {
+            sum += by_hour.at(hour % DAY / length) + by_weekday.at(weekday(hour));
+            cycle.sums.push(sum);
+        }
+        cycle.fitted = [by_hour, by_weekday].map(|effects| effects.known().saturating_sub(1)).iter().sum();
+        cycle
+    }
+
+    /// The effect on the round that begins with an hour.
+    pub(in super::super) fn at(&self, hour: Hour) -> f64 {
+        self.mean(HourRange::one(hour))
+    }
+
+    /// The mean effect on the rounds that begin in a range.
+    pub(in super::super) fn mean(&self, range: HourRange) -> f64 {
+        let [from, to] = [range.from, range.to].map(|hour| number(hour).div_ceil(self.length));
+        let week = WEEK / self.length;
+        let before = |round: usize| {
+            let whole = self.sums.last().copied().unwrap_or_default();
+            self.sums.get(round % week).map_or(0.0, |sum| ratio(round / week, 1) * whole + sum)
+        };
+        if self.sums.is_empty() || to <= from {
+            0.0
+        } else {
+            (before(to) - before(from)) * ratio(1, to - from)
+        }
+    }
+}
+
+impl ClassEffects {
+    fn of(values: &[(usize, f64)], class: impl Fn(usize) -> usize) -> Self {
+        let mut effects = Self([(0.0, 0.0); DAY]);
+        for (hour, value) in values {
+            if let Some((sum, count)) = effects.0.get_mut(class(*hour)) {
+                *sum += value;
+                *count += 1.0;
+            }
+        }
+        let known = effects.known().max(1);
+        let known_effects = || effects.0.iter().filter(|(_, count)| *count > 0.0);
+        let mean = known_effects().map(|(sum, count)| sum / count).sum::<f64>() * ratio(1, known);
+        for (effect, count) in effects.0.iter_mut().filter(|(_, count)| *count > 0.0) {
+            *effect = *effect / *count - mean;
+        }
+        effects
+    }
+
+    fn known(&self) -> usize {
+        self.0.iter().filter(|(_, count)| *count > 0.0).count()
+    }
+
+    fn at(&self, class: usize) -> f64 {
+        self.0.get(class).map_or(0.0, |(effect, _)| *effect)
+    }
+}
+
+/// Whether the variance between classes is many times that within them.
+fn is_shown(values: &[(usize, f64)], class: impl Fn(usize) -> usize + Copy) -> bool {
+    let effects = ClassEffects::of(values, class);
+    let between: f64 = effects.0.iter().map(|(effect, count)| effect * effect * count).sum();
+    let within: f64 = values.iter().map(|(hour, value)| (value - effects.at(class(*hour))).powi(2)).sum();
+    let classes = ratio(effects.known(), 1);
+    between * (ratio(values.len(), 1) - classes) > method::CYCLE_RATIO * within * (classes - 1.0)
+}
+
+/// The rounds less the mean of the week around each.
+fn deviations(rounds: &[ScoreRound], length: usize) -> Vec<(usize, f64)> {
+    let week = (WEEK / length).min(rounds.len());
+    let mut sums = vec![0.0];
+    let mut sum = 0.0;
+    for round in rounds {
+        sum += round.score;
+        sums.push(sum);
+    }
+    let deviation = |(at, round): (usize, &ScoreRound)| {
+        let from = at.saturating_sub(week / 2).min(rounds.len() - week);
+        let around = sums.get(from + week).zip(sums.get(from)).map_or(0.0, |(to, from)| to - from);
+        (number(round.hour), round.score - around * ratio(1, week))
+    };
+    rounds.iter().enumerate().map(deviation).collect()
+}
+
+/// The mean of each day.
+fn of_days(values: &[(usize, f64)]) -> Vec<(usize, f64)> {
+    let days = values.chunk_by(|(one, _), (other, _)| one / DAY == other / DAY);
+    let mean = |day: &[(usize, f64)]| {
+        let sum: f64 = day.iter().map(|(_, value)| value).sum();
+        day.first().map(|(hour, _)| (*hour, sum * ratio(1, day.len())))
+    };
+    days.filter_map(mean).collect()
+}
+
+fn weekday(hour: usize) -> usize {
+    hour / DAY % WEEKDAYS
+}
+
+fn number(hour: Hour) -> usize {
+    usize::try_from(hour.number()).unwrap_or(usize::MAX)
+}
+
+fn hours(length: RoundLength) -> usize {
+    usize::try_from(length.hours()).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::lab::simulated_noise::{NoiseGenerator, NoiseKind};
+    use super::*;
+
+    /// Two months of rounds.
+    fn rounds(kind: NoiseKind, seed: u64, hours: u32) -> Vec<ScoreRound> {
+        let mut noise = NoiseGenerator::new(kind, 1.5, seed << 32).every(hours);
+        let round = |number: u32| {
+            let hour = Hour::numbered(480_000).plus(u64::from(number * hours));
+            ScoreRound { hour, score: 70.0 + noise.draw() }
+        };
+        (0..1_440 / hours).map(round).collect()
+    }
+
+    fn shape(kind: NoiseKind, seed: u64, hours: u32) -> (bool, bool) {
+        let shape = CycleShape::of(&rounds(kind, seed, hours), RoundLength::of(u64::from(hours)));
+        (shape.hours, shape.weekdays)
+    }
+
+    #[test]
+    fn cycles_of_a_day_and_of_a_week_are_found_with_rounds_of_any_length() {
+        for seed in 0..20 {
+            for hours in [1, 6] {
+                assert!(shape(NoiseKind::DailyCycle(2.0), seed, hours).0, "{seed} {hours}");
+            }
+            for hours in [1, 6, 24] {
+                assert!(shape(NoiseKind::Weekend(4.0), seed, hours).1, "{seed} {hours}");
+            }
+        }
+    }
+
+    #[test]
+    fn noise_is_rarely_mistaken_for_a_cycle() {
+        for kind in [NoiseKind::White, NoiseKind::Autoregressive(0.8), NoiseKind::Outliers(20.0)] {
+            for hours in [1, 6, 24] {
+                let found = (0..100).filter(|seed| shape(kind, *seed, hours) != (false, false)).count();
+                assert!(found <= 5, "{kind:?} {hours}: {found}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_effect_is_that_of_the_hour_and_cancels_in_a_whole_week() {
+        let mut rounds = rounds(NoiseKind::Weekend(7.0), 3, 1);
+        // A change of level is no effect.
+        rounds.iter_mut().skip(700).for_each(|round| round.score -= 5.0);
+        let length = RoundLength::HOUR;
+        let cycle = Cycle::fit(&rounds, length, CycleShape::of(&rounds, length));
+        let first = Hour::numbered(480_000);
+        let effects: Vec<f64> = (0..168).map(|hour| cycle.at(first.plus(hour))).collect();
+        let low = effects.iter().filter(|effect| **effect < -3.0).count();
+        assert_eq!(low, 48, "{effects:?}");
+        let week = HourRange { from: first, to: first.plus(168) };
+        assert!(cycle.mean(week).abs() < 1e-9);
+        let day = HourRange { from: first, to: first.plus(24) };
+        let mean = effects.iter().take(24).sum::<f64>() / 24.0;
+        assert!((cycle.mean(day) - mean).abs() < 1e-9);
+    }
+}

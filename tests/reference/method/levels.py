@@ -1,0 +1,251 @@
+"""Sections "Cycles" and "Levels": the effects of hours and weekdays, and the changes of level of a model's rounds."""
+
+import math
+from dataclasses import dataclass, replace
+
+from .noise import LEAST_VARIANCE, Estimate, Noise, ar_share, long_run_correlation, residuals
+from .numbers import mean, sample_variance, t_two_sided
+from .rounds import rounds_for
+
+WEEK, DAY = 168, 24
+LEAST_CYCLE_HOURS, SHOWN = 504, 4
+ALLOWANCE, SIGNALS = 0.5, 3
+MONTH_HOURS, CHANGE_P = 720, 0.001
+LEAST_NEW = 4
+LATELY = 24
+BASELINE, LEAST_BASELINE = 168, 24
+NEEDED, LEAST_NEEDED = 24, 12
+DEEP_POINTS, REACH, LEAST_REACH = 5, 24, 4
+LIMIT = 3
+
+
+def deviations(rounds, length):
+    """The rounds as hour and difference from the mean of the week around them, by place."""
+    count = min(WEEK // length, len(rounds))
+    sums = [0.0]
+    for one in rounds:
+        sums.append(sums[-1] + one.value)
+    found = []
+    for place, one in enumerate(rounds):
+        first = min(max(0, place - count // 2), len(rounds) - count)
+        found.append((one.begin, one.value - (sums[first + count] - sums[first]) / count))
+    return found
+
+
+def by_day(values):
+    days = {}
+    for hour, value in values:
+        days.setdefault(hour // DAY, []).append(value)
+    return [(day * DAY, mean(found)) for day, found in days.items()]
+
+
+def effects(values, class_of):
+    """The mean of each class less the mean of these means."""
+    classes = {}
+    for hour, value in values:
+        classes.setdefault(class_of(hour), []).append(value)
+    means = {key: mean(found) for key, found in classes.items()}
+    centre = mean(list(means.values()))
+    return {key: one - centre for key, one in means.items()}
+
+
+def is_shown(values, class_of):
+    found = effects(values, class_of)
+    between = math.fsum(found[class_of(hour)] ** 2 for hour, _ in values) / max(1, len(found) - 1)
+    within = math.fsum((value - found[class_of(hour)]) ** 2 for hour, value in values)
+    return between * (len(values) - len(found)) > SHOWN * within
+
+
+def weekday(hour):
+    return hour // DAY % 7
+
+
+class Cycle:
+    """The effects of a series; `shape` has the kinds of effects: "hours", "weekdays"."""
+
+    def __init__(self, rounds, length, shape):
+        self.length, self.by_hour, self.by_weekday, self.fitted = length, {}, {}, 0
+        if not shape or not rounds:
+            return
+        found = deviations(rounds, length)
+        if "hours" in shape:
+            self.by_hour = effects(found, lambda hour: hour % DAY // length)
+            self.fitted += len(self.by_hour) - 1
+        if "weekdays" in shape:
+            self.by_weekday = effects(by_day(found), weekday)
+            self.fitted += len(self.by_weekday) - 1
+
+    def at(self, hour):
+        return self.by_hour.get(hour % DAY // self.length, 0.0) + self.by_weekday.get(weekday(hour), 0.0)
+
+    def mean(self, start, end):
+        """Of the rounds that begin from start to before end, also of those without a value."""
+        first = -(-start // self.length) * self.length
+        found = [self.at(hour) for hour in range(first, end, self.length)]
+        return mean(found) if found else 0.0
+
+
+def shape_of(rounds, length):
+    if len(rounds) * length < LEAST_CYCLE_HOURS:
+        return frozenset()
+    found, shape = deviations(rounds, length), set()
+    if length < DAY and is_shown(found, lambda hour: hour % DAY // length):
+        shape.add("hours")
+    if is_shown(by_day(found), weekday):
+        shape.add("weekdays")
+    return frozenset(shape)
+
+
+@dataclass(frozen=True)
+class LevelNoise:
+    """The variance of a round, that in the long run, and the degrees of freedom."""
+
+    single: float
+    long_run: float
+    freedom: float
+
+    def estimate(self, values, lately=()):
+        """The estimate of a mean, and of the rounds before it that may vary more than usual, too."""
+        correlation = long_run_correlation(self.single, self.long_run)
+        variances = [sample_variance(some) for some in (values, lately) if len(some) > 1]
+        unusual = max([1.0, *(one / self.single for one in variances)])
+        return Estimate(self.single * ar_share(len(values), correlation) * unusual, self.freedom)
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of level: places of its first round and of that with which it was found."""
+
+    at: int
+    found: int
+    direction: str
+    noise: LevelNoise
+    # The place of the round with which it is deep enough for an incident, and the level before.
+    deep_at: int | None = None
+    level: float | None = None
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The newest level against one before: means, estimates, and the hours."""
+
+    before: float
+    now: float
+    before_estimate: Estimate
+    now_estimate: Estimate
+    start: int
+    began: int
+    since: int
+
+    def t(self):
+        variance = self.before_estimate.variance + self.now_estimate.variance
+        return (self.now - self.before) / math.sqrt(variance), self.now_estimate.freedom
+
+
+class Levels:
+    """The levels of the complete rounds of the window."""
+
+    def __init__(self, model, rounds):
+        self.model, self.changes, self.noise = model, [], None
+        length = model.length or 1
+        self.shape = shape_of(rounds, length)
+        cycle = Cycle(rounds, length, self.shape)
+        self.begins = [one.begin for one in rounds]
+        self.values = [one.value - cycle.at(one.begin) for one in rounds]
+        if rounds:
+            self.baseline_count = rounds_for(BASELINE, model, LEAST_BASELINE)
+            self.search(cycle.fitted)
+
+    def newest(self, start, end):
+        """The rounds of a baseline: the newest from start to before end."""
+        return self.values[max(start, end - self.baseline_count):end]
+
+    def search(self, fitted):
+        known, measured, sums, since = 0, 0, {"down": 0.0, "up": 0.0}, {"down": 0, "up": 0}
+        reach = rounds_for(REACH, self.model, LEAST_REACH)
+        for place, value in enumerate(self.values):
+            start = self.changes[-1].at if self.changes else 0
+            if self.noise is not None:
+                single, long_run = math.sqrt(self.noise.single), math.sqrt(self.noise.long_run)
+                deviation = value - mean(self.newest(start, known))
+                z = min(LIMIT * single, max(-LIMIT * single, deviation)) / long_run
+                for way, step in (("down", -z), ("up", z)):
+                    sums[way] = max(0.0, sums[way] + step - ALLOWANCE)
+                    if sums[way] == 0:
+                        since[way] = place + 1
+            self.deepen(place, reach)
+            found = next((one for way in ("down", "up") if (one := self.tested(start, sums, since, place, way))), None)
+            if found:
+                self.changes.append(found)
+                self.deepen(place, reach)
+            is_old = place - min(place, *since.values()) >= self.baseline_count
+            if found or is_old or sums["down"] + sums["up"] == 0 or self.noise is None:
+                known = place + 1
+                sums = {"down": 0.0, "up": 0.0}
+                since = {"down": known, "up": known}
+            if known >= rounds_for(NEEDED, self.model, LEAST_NEEDED) and 4 * known >= 5 * measured:
+                measured = known
+                self.noise = self.measure(known, fitted) or self.noise
+
+    def measure(self, known, fitted):
+        starts = [one.at for one in self.changes]
+        noise = Noise.of(residuals(self.values[:known], starts), len(starts) + 1, fitted)
+        if noise is None:
+            return None
+        return LevelNoise(max(noise.variance(1), LEAST_VARIANCE), max(noise.long_run(), LEAST_VARIANCE), noise.freedom)
+
+    def tested(self, start, sums, since, place, way):
+        first, rounds = since[way], self.values[since[way]:place + 1]
+        level = self.newest(start, first)
+        if sums[way] < SIGNALS or len(rounds) < LEAST_NEW or not level:
+            return None
+        # The level begins after the first maximum of the cumulative sum from the middle towards the old level.
+        middle, sign, total, largest, began = (mean(rounds) + mean(level)) / 2, 1 if way == "down" else -1, 0.0, 0.0, first
+        for at in range(first, place + 1 - LEAST_NEW):
+            total += sign * (self.values[at] - middle)
+            if total > largest:
+                largest, began = total, at + 1
+        before, now = self.newest(start, began), self.values[began:place + 1]
+        estimates = self.noise.estimate(before), self.noise.estimate(now, before[-LATELY:])
+        change = mean(now) - mean(before)
+        p = t_two_sided(change / math.sqrt(sum(one.variance for one in estimates)), self.noise.freedom)
+        if (change < 0) != (way == "down") or p * (MONTH_HOURS / self.model.length) >= CHANGE_P:
+            return None
+        return Change(began, place, way, self.noise)
+
+    def deepen(self, place, reach):
+        if not self.changes:
+            return
+        one = self.changes[-1]
+        if one.direction == "up" or one.deep_at is not None or place - one.found > reach:
+            return
+        before = mean(self.newest(self.start_before(one), one.at))
+        if before - mean(self.values[one.at:place + 1]) >= DEEP_POINTS:
+            self.changes[-1] = replace(one, deep_at=place, level=before)
+
+    def start_before(self, change):
+        return max((one.at for one in self.changes if one.at < change.at), default=0)
+
+    def since(self, hour):
+        """The newest level against that before the first change that was found at or after an hour, or None."""
+        first = next((one for one in self.changes if self.begins[one.found] >= hour), None)
+        if first is None:
+            return None
+        before, newest = self.newest(self.start_before(first), first.at), self.changes[-1].at
+        now = self.values[newest:]
+        return Compared(mean(before), mean(now), first.noise.estimate(before), first.noise.estimate(now),
+                        self.begins[first.at - len(before)], self.begins[first.at], self.begins[newest])
+
+    def p_of_newest(self):
+        """The p-value of the newest change: its rounds against those before."""
+        one = self.changes[-1]
+        before, now = self.newest(self.start_before(one), one.at), self.values[one.at:]
+        variance = one.noise.estimate(before).variance + one.noise.estimate(now).variance
+        return t_two_sided((mean(now) - mean(before)) / math.sqrt(variance), one.noise.freedom)
+
+    def level_at(self, hour):
+        """The level at an hour as known then, or None with too few rounds."""
+        known = [one.at for one in self.changes if self.begins[one.found] < hour]
+        end = sum(begin < hour for begin in self.begins)
+        values = self.newest(known[-1] if known else 0, end)
+        return mean(values) if len(values) >= rounds_for(NEEDED, self.model, LEAST_NEEDED) else None
