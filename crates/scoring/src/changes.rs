@@ -88,22 +88,18 @@ fn trends(model_states: &[ModelState], period: Period, measure: Measure) -> Vec<
     estimates().zip(chances).map(trend).collect()
 }
 
+/// Trends of the lines of the axes: reported if significant among all of them, and steep enough.
 fn axes(model_states: &[ModelState]) -> Vec<[Trend; 7]> {
-    let trends =
-        along(|| model_states.iter().flat_map(|model_state| model_state.slopes), method::SLOPE_MINIMUM);
-    trends.as_chunks().0.to_vec()
-}
-
-/// Trends of lines: reported if significant among all of them, and at least this many points a day.
-fn along<L: Iterator<Item = Option<FittedLine>>>(lines: impl Fn() -> L, minimum: f64) -> Vec<Trend> {
+    let lines = || model_states.iter().flat_map(|model_state| model_state.slopes);
     let chances = corrected(lines().map(|line| Some(line?.p)));
     let trend = |(line, chance): (Option<FittedLine>, Option<f64>)| match line.zip(chance) {
         None => Trend::Unavailable,
         Some((line, chance)) => {
-            Trend::of(line.slope, line.slope.abs() >= minimum && chance < method::TREND_ALPHA)
+            let is_steep = line.slope.abs() >= method::SLOPE_MINIMUM;
+            Trend::of(line.slope, is_steep && chance < method::TREND_ALPHA)
         }
     };
-    lines().zip(chances).map(trend).collect()
+    lines().zip(chances).map(trend).collect::<Vec<Trend>>().as_chunks().0.to_vec()
 }
 
 /// A model without a signal was tested too, and counts with a p-value of one.

@@ -6,11 +6,12 @@
 use serde::Serialize;
 
 use super::hour::Hour;
-use super::levels::{LevelChange, ScoreLevels};
+use super::levels::{LevelChange, LevelComparison, ScoreLevels, ShiftDirection};
 use super::method;
 use super::noise::round_length::RoundLength;
-use super::page_hinkley::{PageHinkley, PageHinkleyParameters, ShiftDirection};
+use super::page_hinkley::{PageHinkley, PageHinkleyParameters};
 use super::period_scores::ScoreRound;
+use super::statistics::chance_of_change;
 
 /// The test's result for a model.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -74,21 +75,22 @@ pub(super) fn watch(levels: &ScoreLevels, rounds: &[ScoreRound], length: RoundLe
         let sample = round.score / unit;
         test.feed(test.mean().map_or(sample, |mean| sample.clamp(mean - reach, mean + reach)));
         if change.is_some_and(|change| change.found_with == round.hour) {
-            at_change = test.larger().1;
+            at_change = test.larger();
         }
     }
+    let chance = |levels: LevelComparison| chance_of_change(levels.before, levels.now);
     let signal = change.map(|change| DriftSignal {
         direction: change.direction,
         hour: change.found_with,
         statistic: at_change,
-        chance: levels.chance_of_newest().unwrap_or(1.0),
+        chance: levels.since(change.found_with).map_or(1.0, chance),
     });
     let state = match signal {
         Some(_) => DriftState::Signalled,
         None if rounds.len() < length.rounds(method::DRIFT_LEAST) => DriftState::Warming,
         None => DriftState::Quiet,
     };
-    let statistic = (!rounds.is_empty()).then(|| test.larger().1);
+    let statistic = (!rounds.is_empty()).then(|| test.larger());
     let noise = noise.map(|_| unit);
     DriftResult { state, statistic, samples: test.samples(), minimum, noise, signal }
 }

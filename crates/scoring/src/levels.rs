@@ -6,15 +6,20 @@
 
 use std::ops::Range;
 
+use serde::Serialize;
+
 use super::hour::{Hour, HourRange};
 use super::method;
 use super::noise::cycle::{Cycle, CycleShape};
 use super::noise::peer_noise::TypicalNoise;
 use super::noise::round_length::RoundLength;
 use super::noise::round_noise::{LevelSums, RoundNoise};
-use super::page_hinkley::ShiftDirection;
 use super::period_scores::ScoreRound;
 use super::statistics::{Estimate, Spread, chance_of_change};
+
+/// Standard errors of a difference that is never significant, so that its p-value is not computed: the limit is 4.15 with
+/// daily rounds, and higher with others.
+const LEAST_ERRORS: f64 = 4.0;
 
 /// The levels of a series of rounds.
 #[derive(Clone, Debug)]
@@ -34,7 +39,8 @@ pub(super) struct ScoreLevels {
 /// A change of level that was found.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LevelChange {
-    /// The places of its first round and of the round with which it was found.
+    /// The places of the first round of the level before, of its first round, and of the round with which it was found.
+    before: usize,
     at: usize,
     found: usize,
     /// The hours of these rounds.
@@ -44,6 +50,16 @@ pub(super) struct LevelChange {
     noise: LevelNoise,
     /// The hour of the round with which its fall was deep enough for an incident, and the level before.
     pub incident: Option<(Hour, f64)>,
+}
+
+/// The direction of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum ShiftDirection {
+    /// It rose.
+    Up,
+    /// It fell.
+    Down,
 }
 
 /// A comparison of the newest level with one before it.
@@ -93,39 +109,25 @@ impl ScoreLevels {
         levels
     }
 
-    /// The first hours of the levels after the first.
-    pub(super) fn begins(&self) -> impl Iterator<Item = Hour> {
-        self.changes.iter().map(|change| change.began)
-    }
-
     /// The standard deviations of a round, and of one in the long run.
     pub(super) fn deviations(&self) -> Option<[f64; 2]> {
         let typical = self.noise?.typical;
-        Some([typical.single(), typical.long_run()].map(f64::sqrt))
+        Some([typical.single, typical.long_run].map(f64::sqrt))
     }
 
     /// The newest level against that before the first change that was found at or after an hour.
     pub(super) fn since(&self, hour: Hour) -> Option<LevelComparison> {
         let first = self.changes.iter().find(|change| change.found_with >= hour)?;
         let newest = self.changes.last()?;
-        let before = self.before(self.start_before(first), first.at);
+        let before = self.before(first.before, first.at);
         let now = newest.at..self.rounds.len();
         let hour = |at: usize| self.rounds.get(at).map(|round| round.hour);
         Some(LevelComparison {
-            before: first.noise.estimate(&self.sums, before.clone())?,
-            now: first.noise.estimate(&self.sums, now)?,
+            before: first.noise.estimate(&self.sums, 0..0, before.clone())?,
+            now: first.noise.estimate(&self.sums, 0..0, now)?,
             baseline: HourRange { from: hour(before.start)?, to: first.began },
             since: newest.began,
         })
-    }
-
-    /// The p-value of the newest change: the rounds since against those before it.
-    pub(super) fn chance_of_newest(&self) -> Option<f64> {
-        let change = self.changes.last()?;
-        let after = change.at..self.rounds.len();
-        let before = self.before(self.start_before(change), change.at);
-        let noise = change.noise;
-        Some(chance_of_change(noise.estimate(&self.sums, before)?, noise.estimate(&self.sums, after)?))
     }
 
     /// The level at an hour as known then, from enough rounds.
@@ -143,11 +145,6 @@ impl ScoreLevels {
         start.max(end.saturating_sub(self.length.rounds(method::BASELINE_ROUNDS)))..end
     }
 
-    fn start_before(&self, change: &LevelChange) -> usize {
-        let earlier = self.changes.iter().rfind(|other| other.at < change.at);
-        earlier.map_or(0, |earlier| earlier.at)
-    }
-
     fn search(&mut self, fitted: usize) {
         let (mut fall, mut rise) = (DeviationSum::default(), DeviationSum::default());
         // The rounds before this place belong to their level; the noise is that of the first `measured` ones.
@@ -159,9 +156,8 @@ impl ScoreLevels {
                 rise.add(deviation, at);
             }
             self.deepen(at);
-            let down = (fall, ShiftDirection::Down);
-            let candidates = [down, (rise, ShiftDirection::Up)];
-            let found = candidates.into_iter().find_map(|(sum, way)| self.tested(start, sum, at, way));
+            let fallen = self.tested(start, fall, at, ShiftDirection::Down);
+            let found = fallen.or_else(|| self.tested(start, rise, at, ShiftDirection::Up));
             let is_found = found.is_some();
             self.changes.extend(found);
             if is_found {
@@ -200,14 +196,19 @@ impl ScoreLevels {
         let middle = self.sums.origin + level.midpoint(self.sums.mean(rounds.clone())?);
         let first = self.beginning(rounds, middle, way);
         let baseline = self.before(start, first);
-        let before = noise.estimate(&self.sums, baseline.clone())?;
+        let before = noise.estimate(&self.sums, 0..0, baseline.clone())?;
         let lately = baseline.start.max(first.saturating_sub(method::NOISE_LATELY))..first;
-        let now = noise.estimate_after(&self.sums, lately, first..at + 1)?;
+        let now = noise.estimate(&self.sums, lately, first..at + 1)?;
         let is_way = (now.mean < before.mean) == (way == ShiftDirection::Down);
+        let spread = before.spread.zip(now.spread).map(|(before, now)| before.variance + now.variance)?;
+        if (now.mean - before.mean).powi(2) < LEAST_ERRORS.powi(2) * spread {
+            return None;
+        }
         let (began, found_with) = (self.rounds.get(first)?.hour, self.rounds.get(at)?.hour);
         let month = f64::from(u32::try_from(method::NOISE_HOURS / self.length.hours()).unwrap_or(u32::MAX));
         let is_found = is_way && chance_of_change(before, now) * month < method::CHANGE_ALPHA;
         is_found.then_some(LevelChange {
+            before: start,
             at: first,
             found: at,
             began,
@@ -238,7 +239,7 @@ impl ScoreLevels {
         if change.direction == ShiftDirection::Up || change.incident.is_some() || is_over {
             return;
         }
-        let before = self.sums.mean(self.before(self.start_before(change), change.at));
+        let before = self.sums.mean(self.before(change.before, change.at));
         let now = self.sums.mean(change.at..at + 1);
         let Some(((before, now), round)) = before.zip(now).zip(self.rounds.get(at)) else { return };
         let incident = (round.hour, before + self.sums.origin);
@@ -259,22 +260,12 @@ impl ScoreLevels {
 }
 
 impl LevelNoise {
-    /// The mean of some rounds. If they vary more than usual, that counts.
-    fn estimate(self, sums: &LevelSums, rounds: Range<usize>) -> Option<Estimate> {
-        self.estimate_after(sums, rounds.start..rounds.start, rounds)
-    }
-
-    /// The same, if rounds before them may vary more than usual, too.
-    fn estimate_after(
-        self,
-        sums: &LevelSums,
-        lately: Range<usize>,
-        rounds: Range<usize>,
-    ) -> Option<Estimate> {
+    /// The mean of some rounds. If they or these before them vary more than usual, that counts.
+    fn estimate(self, sums: &LevelSums, lately: Range<usize>, rounds: Range<usize>) -> Option<Estimate> {
         let mean = sums.mean(rounds.clone())? + sums.origin;
         let known = [lately, rounds.clone()].map(|rounds| sums.variance(rounds).unwrap_or_default());
         let unusual =
-            known.into_iter().fold(1.0_f64, |most, variance| most.max(variance / self.typical.single()));
+            known.into_iter().fold(1.0_f64, |most, variance| most.max(variance / self.typical.single));
         let variance = self.typical.of_mean(rounds.len()) * unusual;
         Some(Estimate { mean, spread: Some(Spread { variance, df: self.df }) })
     }

@@ -217,7 +217,7 @@ impl PeriodSummary {
             published: [None; 5],
             axes: [None; 7],
             axis_means: (reading.axes(), before.map_or([None; 7], |(before, _)| before.axes())),
-            latency: statistics::median_of_amounts(series.latencies_of(now)),
+            latency: statistics::median(series.latencies_of(now)),
             deviation: deviation.map(f64::sqrt),
             measures: [(None, None); 5],
             standard_error: None,
@@ -282,28 +282,18 @@ fn history(series: &ScoreSeries, noise: &ScoreNoise, period: Period, hour: Hour)
     hour.last(hours).calendar_parts(grain.unwrap_or(hours)).map(point).collect()
 }
 
+/// The lines through the axes of the newest rounds, which have at least the variance of the noise: points a day.
 fn slopes(series: &ScoreSeries, noise: &ScoreNoise, hour: Hour) -> [Option<FittedLine>; 7] {
     let range = hour.last(method::SLOPE_HOURS);
     let rounds = series.axis_rounds(range);
     let least = series.round_length().rounds(method::SLOPE_LEAST);
-    let mut slopes = [None; 7];
-    let variances = noise.of_axis_rounds();
-    for ((axis, slope), variance) in slopes.iter_mut().enumerate().zip(variances) {
-        let known = || rounds.iter().filter_map(|(hour, axes)| Some((*hour, (*axes.get(axis)?)?)));
-        if known().count() >= least {
-            *slope = line(range, variance, known());
-        }
-    }
-    slopes
-}
-
-/// The line through rounds with at least this variance: points a day.
-fn line(
-    range: HourRange,
-    variance: Option<f64>,
-    rounds: impl Iterator<Item = (Hour, f64)>,
-) -> Option<FittedLine> {
     let day = |hour: Hour| -range.age(hour.start()).as_secs_f64() / 86_400.0;
-    let points: Vec<(f64, f64)> = rounds.map(|(hour, value)| (day(hour), value)).collect();
-    statistics::line(&points, variance.unwrap_or_default().max(method::RESOLUTION.powi(2)))
+    let mut axes = 0..7;
+    noise.of_axis_rounds().map(|variance| {
+        let axis = axes.next()?;
+        let point = |(hour, axes): &(Hour, [Option<f64>; 7])| Some((day(*hour), (*axes.get(axis)?)?));
+        let points: Vec<(f64, f64)> = rounds.iter().filter_map(point).collect();
+        let variance = variance.unwrap_or_default().max(method::RESOLUTION.powi(2));
+        statistics::line(&points, variance).filter(|_| points.len() >= least)
+    })
 }

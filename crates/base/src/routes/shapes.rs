@@ -259,11 +259,7 @@ pub const TRANSPARENCY: &[ItemField] = &[
     field("modelName", Text, "Display name."),
     field("provider", Text, "Provider identifier."),
     maybe("currentScore", Number, "The score that this item explains."),
-    maybe(
-        "standardError",
-        Number,
-        "Standard error of the score as a measurement of the level: that of its interval.",
-    ),
+    maybe("standardError", Number, "Standard error of the score: that of its interval."),
     field("suiteWeights", Objects(WEIGHT), "Weights of the suites in the score."),
     field("axisWeights", Objects(WEIGHT), "Weights of the axes in a trial that has a score on every axis."),
     field("suites", Objects(SUITE_WEIGHTS), "The suites, their axes, and what they are part of."),
@@ -286,11 +282,7 @@ const PAGE_HINKLEY: &[ItemField] = &[
     ),
     field("threshold", Number, "Threshold (lambda) above which the statistic restarts, in units of noise."),
     field("delta", Number, "Smaller deviations are ignored (delta), in units of noise."),
-    field(
-        "minimumSamples",
-        Integer,
-        "Number of rounds required before a restart, and before a model is called stable.",
-    ),
+    field("minimumSamples", Integer, "Rounds required before a restart, and for a stable model."),
     field("samples", Integer, "Rounds since the statistic was last restarted."),
     field("signalled", Flag, "Whether a change of level is active. It is active for 72 rounds."),
     field(

@@ -9,7 +9,6 @@ use scoregate_base::clock::Wall;
 use super::super::figures::{Severity, points};
 use super::super::losses::{self, SureLoss};
 use super::super::method;
-use super::super::model_state::ModelState;
 use super::super::snapshot::Snapshot;
 
 #[derive(Serialize)]
@@ -33,12 +32,7 @@ pub(super) struct Alert<'a> {
 
 /// The losses that justify an alert, largest first.
 pub(super) fn find(snapshot: &Snapshot) -> Vec<SureLoss<'_>> {
-    losses::find(
-        &snapshot.model_states,
-        |model_state: &ModelState| model_state.lately,
-        method::ALERT_ALPHA,
-        method::ALERT_MINIMUM,
-    )
+    losses::find(&snapshot.model_states, |state| state.lately, method::ALERT_ALPHA, method::ALERT_MINIMUM)
 }
 
 /// The alerts.

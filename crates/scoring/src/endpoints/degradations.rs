@@ -7,10 +7,10 @@ use scoregate_base::routes::Period;
 use super::super::changes::ModelChanges;
 use super::super::figures::{Trend, points};
 use super::super::hour::of_period;
+use super::super::levels::ShiftDirection;
 use super::super::losses::{self, SureLoss};
 use super::super::method;
 use super::super::model_state::ModelState;
-use super::super::page_hinkley::ShiftDirection;
 use super::super::run::Axis;
 use super::super::snapshot::Snapshot;
 

@@ -10,10 +10,10 @@ use super::super::drift::{DriftResult as Watched, DriftState};
 use super::super::figures::{Trend, points};
 use super::super::hour::Hour;
 use super::super::incident_scan::incident::IncidentKind;
+use super::super::levels::ShiftDirection;
 use super::super::losses::SureLoss;
 use super::super::method;
 use super::super::model_state::ModelState;
-use super::super::page_hinkley::ShiftDirection;
 use super::super::run::Axis;
 use super::super::statistics::FittedLine;
 

@@ -59,7 +59,7 @@ pub(super) fn runs(models: &[&ModelState], period: Period) -> (u32, u32, Option<
 fn item<'a>(provider: &'a str, models: &[&ModelState]) -> ProviderRank<'a> {
     let (runs, failed_runs, availability) = runs(models, Period::Day);
     let scores: SampleSums = models.iter().filter_map(|m| Some(m.over(Period::Day).score?.score)).collect();
-    let latencies = models.iter().flat_map(|model| model.latencies.iter().copied()).collect();
+    let latencies: Vec<f64> = models.iter().flat_map(|model| model.latencies.iter().copied()).collect();
     ProviderRank {
         provider,
         status: status(availability),
@@ -69,7 +69,7 @@ fn item<'a>(provider: &'a str, models: &[&ModelState]) -> ProviderRank<'a> {
         runs,
         failed_runs,
         average_score: scores.mean().map(points),
-        latency_ms: median(latencies).map(f64::round),
+        latency_ms: median(&latencies).map(f64::round),
         last_updated: models.iter().map(|model| model.last_updated(Period::Day)).max().unwrap_or_default(),
     }
 }

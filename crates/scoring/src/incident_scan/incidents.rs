@@ -17,19 +17,13 @@ pub(in super::super) fn scan(
     history: &IncidentHistory,
 ) -> ScannedIncidents {
     let (length, rounds) = (series.round_length(), series.rounds(window));
-    let mut degradations = DegradationScan::after(history, length, levels);
     let mut outages = OutageScan::after(history);
     let start = history.position;
     // More runs may have been imported in the newest round and hour, so these are scanned again.
     let first_round = start.round.map_or(window.from, |hour| length.round_of(hour).from);
     let first_hour = start.hour.unwrap_or(window.from).clamp(window.from, window.to);
-    let before = |hour: Hour| rounds.partition_point(|round| round.hour < hour);
-    let (old, new) = rounds.split_at(before(first_round));
-    for round in old {
-        degradations.recall_round(*round);
-    }
-
-    let mut new = new.iter().peekable();
+    let old = rounds.partition_point(|round| round.hour < first_round);
+    let mut degradations = DegradationScan::after(history, length, levels, (rounds, old));
     let mut newest_hour = None;
     for hour in window.hours() {
         let runs = series.runs_at(hour).unwrap_or_default();
@@ -38,14 +32,12 @@ pub(in super::super) fn scan(
             continue;
         }
         // A record is made from what was known then.
-        while let Some(round) = new.next_if(|round| round.hour <= hour) {
-            degradations.observe_round(*round);
-        }
+        degradations.observe_until(hour);
         let level = |since: Hour| degradations.baseline_at(since);
         outages.observe_hour(hour, runs, level);
         newest_hour = newest_hour.max(Some(hour).filter(|_| runs.0 > 0));
     }
-    new.for_each(|round| degradations.observe_round(*round));
+    degradations.observe_until(window.to);
     let newest = ScanPosition { round: rounds.last().map(|round| round.hour), hour: newest_hour };
     let found = degradations.found().chain(outages.found()).collect();
     history.after(found, start.newest(newest), window)

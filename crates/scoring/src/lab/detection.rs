@@ -70,34 +70,11 @@ pub enum Scenario {
 /// The results of a detector over many series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Findings {
-    /// The detector.
-    pub detector: Detector,
     /// Number of times it started to signal.
     pub alarms: u32,
     /// For each series with a signal: the rounds since the watched month began, sorted.
     pub delays: Vec<u32>,
 }
-
-/// The delays that `method` states, for this noise in points: rounds within which each detector finds a change.
-/// Nothing is stated if the change is not above the rule's own limit, or is not what the rule is for.
-pub const STATED: [(Scenario, [Option<u32>; 3]); 3] = [
-    (Scenario::Step(5.0), [Some(8), None, Some(24)]),
-    (Scenario::Step(8.0), [Some(6), Some(8), Some(24)]),
-    (Scenario::Ramp(6.0, 240), [Some(120), None, Some(240)]),
-];
-/// The noise for which delays are stated: standard deviation of rounds in points.
-pub const STATED_NOISE: f64 = 1.5;
-/// The kinds of noise under which quiet models have few signals.
-pub const QUIET: [NoiseKind; 6] = [
-    NoiseKind::White,
-    NoiseKind::HeavyTailed,
-    NoiseKind::Autoregressive(0.3),
-    NoiseKind::Autoregressive(0.5),
-    NoiseKind::Autoregressive(0.8),
-    NoiseKind::WeeklyCycle(2.0),
-];
-/// The median delays of drift after a fall by 5 points, by the correlation of neighbouring rounds.
-pub const STATED_MEDIANS: [(f64, u32); 2] = [(0.5, 16), (0.8, 48)];
 
 impl Detector {
     /// All detectors.
@@ -123,7 +100,7 @@ impl Findings {
 /// Runs all detectors over series. A quiet series is watched to its end; one with a planted change until all detectors
 /// have found it.
 pub fn evaluate(plan: SeriesPlan) -> [Findings; 3] {
-    let mut all = Detector::ALL.map(|detector| Findings { detector, alarms: 0, delays: Vec::new() });
+    let mut all = Detector::ALL.map(|_| Findings { alarms: 0, delays: Vec::new() });
     for number in 0..plan.series {
         for (findings, alarms) in all.iter_mut().zip(watched(&rounds(&plan, number), plan)) {
             findings.alarms += u32::try_from(alarms.len()).expect("at most one an hour");
@@ -220,6 +197,27 @@ fn signals(
 mod tests {
     use super::*;
 
+    /// The delays that `method` states, for this noise in points: rounds within which each detector finds a change.
+    /// Nothing is stated if the change is not above the rule's own limit, or is not what the rule is for.
+    const STATED: [(Scenario, [Option<u32>; 3]); 3] = [
+        (Scenario::Step(5.0), [Some(8), None, Some(24)]),
+        (Scenario::Step(8.0), [Some(6), Some(8), Some(24)]),
+        (Scenario::Ramp(6.0, 240), [Some(120), None, Some(240)]),
+    ];
+    /// The noise for which delays are stated: standard deviation of rounds in points.
+    const STATED_NOISE: f64 = 1.5;
+    /// The kinds of noise under which quiet models have few signals.
+    const QUIET: [NoiseKind; 6] = [
+        NoiseKind::White,
+        NoiseKind::HeavyTailed,
+        NoiseKind::Autoregressive(0.3),
+        NoiseKind::Autoregressive(0.5),
+        NoiseKind::Autoregressive(0.8),
+        NoiseKind::WeeklyCycle(2.0),
+    ];
+    /// The median delays of drift after a fall by 5 points, by the correlation of neighbouring rounds.
+    const STATED_MEDIANS: [(f64, u32); 2] = [(0.5, 16), (0.8, 48)];
+
     fn plan(scenario: Scenario, series: u32) -> SeriesPlan {
         SeriesPlan { scenario, noise: NoiseKind::White, deviation: STATED_NOISE, hours: 1, series }
     }
@@ -271,7 +269,7 @@ mod tests {
 
     #[test]
     fn delay_is_the_quantile_of_the_detections() {
-        let findings = Findings { detector: Detector::Drift, alarms: 4, delays: vec![1, 2, 3, 9] };
+        let findings = Findings { alarms: 4, delays: vec![1, 2, 3, 9] };
         assert_eq!([0.5, 0.95].map(|share| findings.delay(share)), [Some(2), Some(9)]);
         assert_eq!(Findings { delays: vec![], ..findings }.delay(0.5), None);
     }

@@ -32,6 +32,7 @@ pub(in super::super) struct Cycle {
 }
 
 /// The effect of each class, and the number of its values.
+#[derive(Default)]
 struct ClassEffects([(f64, f64); DAY]);
 
 impl CycleShape {
@@ -58,17 +59,16 @@ impl Cycle {
             return cycle;
         }
         let deviations = deviations(rounds, length);
-        let none = ClassEffects::of(&[], weekday);
         let by_hour = shape.hours.then(|| ClassEffects::of(&deviations, |hour| hour % DAY / length));
         let by_weekday = shape.weekdays.then(|| ClassEffects::of(&of_days(&deviations), weekday));
-        let (by_hour, by_weekday) = (by_hour.as_ref().unwrap_or(&none), by_weekday.as_ref().unwrap_or(&none));
+        let [by_hour, by_weekday] = [by_hour, by_weekday].map(Option::unwrap_or_default);
         let mut sum = 0.0;
         cycle.sums.push(sum);
         for hour in (0..WEEK).step_by(length) {
             sum += by_hour.at(hour % DAY / length) + by_weekday.at(weekday(hour));
             cycle.sums.push(sum);
         }
-        cycle.fitted = [by_hour, by_weekday].map(|effects| effects.known().saturating_sub(1)).iter().sum();
+        cycle.fitted = by_hour.known().saturating_sub(1) + by_weekday.known().saturating_sub(1);
         cycle
     }
 
@@ -79,17 +79,16 @@ impl Cycle {
 
     /// The mean effect on the rounds that begin in a range.
     pub(in super::super) fn mean(&self, range: HourRange) -> f64 {
+        if self.sums.is_empty() {
+            return 0.0;
+        }
         let [from, to] = [range.from, range.to].map(|hour| number(hour).div_ceil(self.length));
         let week = WEEK / self.length;
         let before = |round: usize| {
             let whole = self.sums.last().copied().unwrap_or_default();
             self.sums.get(round % week).map_or(0.0, |sum| ratio(round / week, 1) * whole + sum)
         };
-        if self.sums.is_empty() || to <= from {
-            0.0
-        } else {
-            (before(to) - before(from)) * ratio(1, to - from)
-        }
+        if to <= from { 0.0 } else { (before(to) - before(from)) * ratio(1, to - from) }
     }
 }
 

@@ -8,7 +8,7 @@ use super::super::method;
 use super::super::statistics::{Spread, median};
 use super::super::student::TailQuantiles;
 use super::round_length::RoundLength;
-use super::round_noise::{RoundNoise, share_of_mean};
+use super::round_noise::{RoundNoise, ratio, share_of_mean};
 
 /// The scores with a noise of their own: the measures, then the axes.
 pub(in super::super) const PARTS: usize = 12;
@@ -17,9 +17,9 @@ pub(in super::super) const PARTS: usize = 12;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in super::super) struct TypicalNoise {
     /// The variance of a round.
-    single: f64,
-    /// The variance of a round in the long run.
-    long_run: f64,
+    pub single: f64,
+    /// That of a round in the long run: of the mean of a day, as if its rounds were independent.
+    pub long_run: f64,
 }
 
 /// The noise of one model's scores.
@@ -42,17 +42,8 @@ pub(in super::super) struct PeerNoise {
 impl TypicalNoise {
     /// The noise of these rounds, with at least this variance of a round.
     pub(in super::super) fn of(noise: &RoundNoise, least: f64) -> Self {
-        Self { single: noise.of_mean(1).variance.max(least), long_run: noise.long_run().max(least) }
-    }
-
-    /// The variance of a round.
-    pub(in super::super) fn single(self) -> f64 {
-        self.single
-    }
-
-    /// The variance of a round in the long run.
-    pub(in super::super) fn long_run(self) -> f64 {
-        self.long_run
+        let long_run = noise.of_mean(method::NOISE_BLOCK).variance * ratio(method::NOISE_BLOCK, 1);
+        Self { single: noise.of_mean(1).variance.max(least), long_run: long_run.max(least) }
     }
 
     /// The variance of the mean of that many consecutive rounds, as in an autoregression with both variances.
@@ -102,7 +93,7 @@ impl PeerNoise {
 }
 
 fn usual_noise(known: &[TypicalNoise]) -> Option<TypicalNoise> {
-    let usual = |of: fn(&TypicalNoise) -> f64| median(known.iter().map(of).collect());
+    let usual = |of: fn(&TypicalNoise) -> f64| median(&known.iter().map(of).collect::<Vec<f64>>());
     let enough = known.len() >= method::PEERS_LEAST;
     let usual =
         TypicalNoise { single: usual(|noise| noise.single)?, long_run: usual(|noise| noise.long_run)? };

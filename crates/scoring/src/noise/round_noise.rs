@@ -14,11 +14,15 @@ use super::super::statistics::Spread;
 /// The variance of values that are equal but for rounding errors.
 const NEGLIGIBLE: f64 = 1e-18;
 
+/// They suffice for the full precision.
+const NEWTON_STEPS: usize = 10;
+
 /// The noise of a series.
 #[derive(Clone, Debug)]
 pub(in super::super) struct RoundNoise {
-    /// Sums of the first deviations, beginning with none.
+    /// Sums of the first deviations, and of their squares, beginning with none.
     sums: Vec<f64>,
+    squares: Vec<f64>,
     /// Number of levels, and of fitted effects.
     levels: usize,
     fitted: usize,
@@ -43,17 +47,10 @@ pub(in super::super) struct LevelSums {
 
 impl LevelSums {
     /// The sums of these rounds.
-    pub(in super::super) fn of(rounds: impl Iterator<Item = f64>) -> Self {
-        let (mut sums, mut squares) = (vec![0.0], vec![0.0]);
-        let (mut sum, mut square, mut origin) = (0.0, 0.0, None);
-        for round in rounds {
-            let round = round - *origin.get_or_insert(round);
-            sum += round;
-            square += round * round;
-            sums.push(sum);
-            squares.push(square);
-        }
-        Self { origin: origin.unwrap_or_default(), sums, squares }
+    pub(in super::super) fn of(rounds: impl Iterator<Item = f64> + Clone) -> Self {
+        let origin = rounds.clone().next().unwrap_or_default();
+        let [sums, squares] = sums_and_squares(rounds.map(|round| round - origin));
+        Self { origin, sums, squares }
     }
 
     /// The mean of some rounds about the origin; `None` without any.
@@ -89,15 +86,11 @@ impl RoundNoise {
     pub(in super::super) fn of(deviations: &[f64], levels: usize, fitted: usize) -> Option<Self> {
         let known = deviations.len();
         let free = known.checked_sub(levels + fitted).filter(|free| *free > 0)?;
-        let mut sum = 0.0;
-        let sums = deviations.iter().map(|deviation| {
-            sum += deviation;
-            sum
-        });
-        let sums = std::iter::once(0.0).chain(sums).collect();
+        let [sums, squares] = sums_and_squares(deviations.iter().copied());
         let short = method::NOISE_SHORT_BLOCK.min(known / method::NOISE_BLOCKS).max(1);
         let blocks = [const { OnceCell::new() }; method::NOISE_BLOCK];
-        let mut noise = Self { sums, levels, fitted, blocks, single: 0.0, correlation: 0.0, df: 0.0 };
+        let mut noise =
+            Self { sums, squares, levels, fitted, blocks, single: 0.0, correlation: 0.0, df: 0.0 };
         noise.single = noise.block_variance(1);
         // Deviations by rounding errors have no correlation.
         let share = if noise.single > NEGLIGIBLE { noise.block_variance(short) / noise.single } else { 0.0 };
@@ -118,9 +111,22 @@ impl RoundNoise {
         Spread { variance: measured.max(modelled), df: self.df }
     }
 
-    /// The variance of a round in the long run: that of the mean of a day, as if its rounds were independent.
-    pub(in super::super) fn long_run(&self) -> f64 {
-        self.of_mean(method::NOISE_BLOCK).variance * ratio(method::NOISE_BLOCK, 1)
+    /// The same before a place. If the rounds before it, or those of the day before it, vary more than all, they count
+    /// more than all: the noise has changed.
+    pub(in super::super) fn of_mean_before(&self, end: usize, rounds: usize) -> Spread {
+        let usual = self.of_mean(rounds);
+        let count = rounds.max(method::NOISE_LATELY).min(end);
+        let sum = |end: usize| self.squares.get(end).copied().unwrap_or_default();
+        let known = self.squares.len() - 1;
+        let quotient = (sum(end) - sum(end - count)) * ratio(known, count) / sum(known);
+        if quotient.is_nan() || quotient <= 1.0 {
+            return usual;
+        }
+        // The variance of a logarithm of a variance is about 2 / count, or more if there are outliers.
+        let excess = quotient.ln().powi(2) * ratio(count, 4);
+        let weight = excess / (1.0 + excess);
+        let df = usual.df + weight * (ratio(count, 1).min(usual.df) - usual.df);
+        Spread { variance: usual.variance * quotient.powf(weight), df }
     }
 
     /// The variance of the mean of a block.
@@ -139,6 +145,22 @@ impl RoundNoise {
     }
 }
 
+/// Sums of the first values, and of their squares, beginning with none.
+fn sums_and_squares(values: impl Iterator<Item = f64>) -> [Vec<f64>; 2] {
+    let (mut sum, mut square) = (0.0, 0.0);
+    let mut all = [(); 2].map(|()| Vec::with_capacity(values.size_hint().0 + 1));
+    let [sums, squares] = &mut all;
+    sums.push(sum);
+    squares.push(square);
+    for value in values {
+        sum += value;
+        square += value * value;
+        sums.push(sum);
+        squares.push(square);
+    }
+    all
+}
+
 /// The variance of the mean of that many neighbours as a share of the variance of one, in a first-order autoregression.
 pub(in super::super) fn share_of_mean(correlation: f64, rounds: usize) -> f64 {
     let (rest, count) = (1.0 - correlation, ratio(rounds, 1));
@@ -146,17 +168,25 @@ pub(in super::super) fn share_of_mean(correlation: f64, rounds: usize) -> f64 {
     ((1.0 + correlation) / rest - ends) / count
 }
 
-/// The correlation of neighbours for which the mean of `block` rounds has this share of the variance of one.
+/// The correlation of neighbours for which the mean of `block` rounds has this share of the variance of one: by Newton's
+/// method, which approaches the root of a convex function from above.
 fn correlation(block: usize, share: f64) -> f64 {
-    let (mut low, mut high) = (0.0, method::NOISE_CORRELATION_MOST);
-    if block < 2 || share <= share_of_mean(low, block) {
+    let count = ratio(block, 1);
+    if block < 2 {
         return 0.0;
     }
-    for _ in 0..50 {
-        let middle = f64::midpoint(low, high);
-        if share_of_mean(middle, block) < share { low = middle } else { high = middle }
+    let mut correlation = method::NOISE_CORRELATION_MOST;
+    for _ in 0..NEWTON_STEPS {
+        let (mut value, mut slope) = (0.0, 0.0);
+        for distance in (0..block).rev() {
+            let pairs = if distance == 0 { count } else { 2.0 * ratio(block - distance, 1) };
+            slope = slope * correlation + value;
+            value = value * correlation + pairs;
+        }
+        let step = (value / (count * count) - share) / (slope / (count * count));
+        correlation = (correlation - step).clamp(0.0, method::NOISE_CORRELATION_MOST);
     }
-    low
+    correlation
 }
 
 pub(super) fn ratio(part: usize, whole: usize) -> f64 {

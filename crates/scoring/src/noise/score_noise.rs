@@ -14,14 +14,14 @@ use super::super::student;
 use super::cycle::Cycle;
 use super::peer_noise::{ModelNoise, PARTS, PeerNoise, TypicalNoise};
 use super::round_length::RoundLength;
-use super::round_noise::{LevelSums, RoundNoise, ratio};
+use super::round_noise::{LevelSums, RoundNoise};
 
 /// The noise of every score of a model.
 #[derive(Debug)]
 pub(in super::super) struct ScoreNoise {
     length: RoundLength,
-    measures: [PartNoise; 5],
-    axes: [PartNoise; 7],
+    /// The measures, then the axes.
+    parts: Vec<PartNoise>,
 }
 
 /// The noise of one score.
@@ -32,9 +32,8 @@ struct PartNoise {
     noise: Option<RoundNoise>,
     /// The effects of hour and weekday.
     cycle: Cycle,
-    /// The beginnings of its rounds, and sums of the squares of their deviations, beginning with none.
+    /// The beginnings of its rounds.
     hours: Vec<Hour>,
-    squares: Vec<f64>,
     /// The least variance of a round.
     least: f64,
     /// The suites of which every mark was 0 or 1.
@@ -93,19 +92,16 @@ impl ScoreNoise {
     pub(in super::super) fn of(series: &ScoreSeries, hour: Hour, levels: &ScoreLevels) -> Self {
         let range = hour.last(method::NOISE_HOURS);
         let (month, table) = (series.over(range), series.table());
-        let mut position = 0..7;
-        let axes = [(); 7].map(|()| ScorePart::axis(table, position.next().unwrap_or_default()));
         let measures = Measure::ALL.map(|measure| ScorePart::measure(table, measure));
+        let axes = (0..7).map(|index| ScorePart::axis(table, index));
         let parts: Vec<ScorePart<'_>> = measures.into_iter().chain(axes).collect();
-        let mut index = 0..PARTS;
-        let mut values = series.part_values(range, &parts).into_iter();
         let length = series.round_length();
-        let mut of = |part| {
-            let index = index.next().unwrap_or_default();
-            PartNoise::of(index, &values.next().unwrap_or_default(), &month, part, (levels, length))
+        let values = series.part_values(range, &parts);
+        let rounds_of = parts.into_iter().zip(values).enumerate();
+        let of = |(index, (part, rounds)): (usize, (_, Vec<ScoreRound>))| {
+            PartNoise::of(index, &rounds, &month, part, (levels, length))
         };
-        let (measures, axes) = (measures.map(&mut of), axes.map(of));
-        Self { length, measures, axes }
+        Self { length, parts: rounds_of.map(of).collect() }
     }
 
     /// A score that models can be ranked by, over a range with these sums.
@@ -116,22 +112,23 @@ impl ScoreNoise {
         range: HourRange,
     ) -> Option<MeasuredScore> {
         let part = ScorePart::measure(sums.table(), measure);
-        measure.of(&self.measures).score(self.length, sums, part, range)
+        let (noise, _) = self.parts.iter().zip(Measure::ALL).find(|(_, of)| *of == measure)?;
+        noise.score(self.length, sums, part, range)
     }
 
     /// The axes over a range with these sums.
     pub(in super::super) fn axes(&self, sums: &PeriodScores, range: HourRange) -> [Option<MeasuredScore>; 7] {
-        let mut index = 0..7;
-        self.axes.each_ref().map(|noise| {
-            let part = ScorePart::axis(sums.table(), index.next().unwrap_or_default());
-            noise.score(self.length, sums, part, range)
+        let mut axes = self.of_axes().zip(0..);
+        [(); 7].map(|()| {
+            let (noise, index) = axes.next()?;
+            noise.score(self.length, sums, ScorePart::axis(sums.table(), index), range)
         })
     }
 
     /// The noise that peers are judged by.
     pub(in super::super) fn typical(&self) -> ModelNoise {
         let mut parts = [None; PARTS];
-        for (typical, part) in parts.iter_mut().zip(self.measures.iter().chain(&self.axes)) {
+        for (typical, part) in parts.iter_mut().zip(&self.parts) {
             *typical = part.typical();
         }
         ModelNoise { length: self.length, parts }
@@ -139,7 +136,12 @@ impl ScoreNoise {
 
     /// The variance of a round of each axis in the long run.
     pub(in super::super) fn of_axis_rounds(&self) -> [Option<f64>; 7] {
-        self.axes.each_ref().map(|part| part.typical().map(TypicalNoise::long_run))
+        let mut axes = self.of_axes();
+        [(); 7].map(|()| axes.next()?.typical().map(|typical| typical.long_run))
+    }
+
+    fn of_axes(&self) -> impl Iterator<Item = &PartNoise> {
+        self.parts.iter().skip(Measure::ALL.len())
     }
 }
 
@@ -155,24 +157,26 @@ impl PartNoise {
         let fed = || suites().filter(|(_, (_, weight))| **weight > 0.0);
         let binary =
             fed().filter(|(_, (count, _))| count.has_binary_marks()).map(|(index, (count, weight))| {
-                BinarySuite { index, weight: *weight, share: share(count.perfect, count.trials_in_score()) }
+                BinarySuite {
+                    index,
+                    weight: *weight,
+                    share: f64::from(count.perfect) / f64::from(count.trials_in_score()),
+                }
             });
         let binary: Vec<BinarySuite> = binary.collect();
         let cycle = Cycle::fit(rounds, length, levels.shape);
         let sums = LevelSums::of(rounds.iter().map(|round| round.score - cycle.at(round.hour)));
         let place = |hour: Hour| rounds.partition_point(|round| round.hour < hour);
-        let starts = levels.begins().map(place).filter(|place| (1..rounds.len()).contains(place));
+        let starts = levels
+            .changes
+            .iter()
+            .map(|change| place(change.began))
+            .filter(|place| (1..rounds.len()).contains(place));
         let mut starts: Vec<usize> = starts.collect();
         starts.dedup();
         let residuals = sums.residuals(rounds.len(), starts.iter().copied());
-        let mut square = 0.0;
-        let squares = residuals.iter().map(|residual| {
-            square += residual * residual;
-            square
-        });
         Self {
             index,
-            squares: std::iter::once(0.0).chain(squares).collect(),
             hours: rounds.iter().map(|round| round.hour).collect(),
             noise: RoundNoise::of(&residuals, starts.len() + 1, cycle.fitted),
             cycle,
@@ -210,27 +214,10 @@ impl PartNoise {
         }
         let least = (self.least / f64::from(rounds)).max(marked);
         let rounds = usize::try_from(rounds).unwrap_or(usize::MAX);
-        let own = self.noise.as_ref().map(|noise| self.as_lately(noise.of_mean(rounds), rounds, range.to));
+        let end = self.hours.partition_point(|hour| *hour < range.to);
+        let own = self.noise.as_ref().map(|noise| noise.of_mean_before(end, rounds));
         let cycle = self.cycle.mean(range);
         Some(MeasuredScore { mean, length, rounds, part: self.index, own, cycle, least, edge })
-    }
-
-    /// The variance of a mean of so many rounds before an hour. If they, or the day before it, vary more than the month,
-    /// they count more than the month: the noise has changed.
-    fn as_lately(&self, usual: Spread, rounds: usize, before: Hour) -> Spread {
-        let end = self.hours.partition_point(|hour| *hour < before);
-        let count = rounds.max(method::NOISE_LATELY).min(end);
-        let sum = |end: usize| self.squares.get(end).copied().unwrap_or_default();
-        let lately = (sum(end) - sum(end - count)) / ratio(count, 1);
-        let quotient = lately * ratio(self.hours.len(), 1) / sum(self.hours.len());
-        // The variance of a logarithm of a variance is about 2 / count, or more if there are outliers.
-        let excess = quotient.ln().powi(2) * ratio(count, 4);
-        let weight = excess / (1.0 + excess);
-        if quotient.is_nan() || quotient <= 1.0 {
-            return usual;
-        }
-        let df = usual.df + weight * (ratio(count, 1).min(usual.df) - usual.df);
-        Spread { variance: usual.variance * quotient.powf(weight), df }
     }
 }
 
@@ -255,10 +242,6 @@ fn variance_of_share(successes: u32, trials: u32, usual: f64) -> f64 {
     let trials = f64::from(trials) + 1.0;
     let share = (f64::from(successes) + usual) / trials;
     share * (1.0 - share) / trials
-}
-
-fn share(part: u32, whole: u32) -> f64 {
-    f64::from(part) / f64::from(whole)
 }
 
 /// The lower Jeffreys bound of a share of which all of these trials succeeded: a quantile of a beta distribution with

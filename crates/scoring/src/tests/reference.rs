@@ -172,7 +172,7 @@ fn page_hinkley_matches_river_for_every_sample() {
         let mut test = PageHinkley::new(rule);
         let mut signals = Vec::new();
         for (place, sample) in case.samples.iter().enumerate() {
-            signals.extend(test.feed(*sample).map(|_| place));
+            signals.extend(test.feed(*sample).then_some(place));
             let [rise, fall] = test.statistics();
             agrees_or_nearly(rise, case.rises[place], &format!("{rule:?} at {place}, a rise"));
             agrees_or_nearly(fall, case.falls[place], &format!("{rule:?} at {place}, a fall"));
@@ -221,6 +221,6 @@ fn line_fits_match_scipy() {
 #[test]
 fn median_matches_numpy() {
     for case in reference().medians {
-        agrees(median(case.values).unwrap(), case.median, "median");
+        agrees(median(&case.values).unwrap(), case.median, "median");
     }
 }
