@@ -78,12 +78,12 @@ pub(super) fn watch(levels: &ScoreLevels, rounds: &[ScoreRound], length: RoundLe
             at_change = test.larger();
         }
     }
-    let chance = |levels: LevelComparison| chance_of_change(levels.before, levels.now);
+    let tested = |levels: LevelComparison| chance_of_change(levels.before, levels.now);
     let signal = change.map(|change| DriftSignal {
         direction: change.direction,
         hour: change.found_with,
         statistic: at_change,
-        chance: levels.since(change.found_with).map_or(1.0, chance),
+        chance: levels.since(change.found_with).map_or(1.0, tested),
     });
     let state = match signal {
         Some(_) => DriftState::Signalled,

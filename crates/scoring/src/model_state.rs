@@ -288,9 +288,9 @@ fn slopes(series: &ScoreSeries, noise: &ScoreNoise, hour: Hour) -> [Option<Fitte
     let rounds = series.axis_rounds(range);
     let least = series.round_length().rounds(method::SLOPE_LEAST);
     let day = |hour: Hour| -range.age(hour.start()).as_secs_f64() / 86_400.0;
-    let mut axes = 0..7;
+    let mut indexes = 0..7;
     noise.of_axis_rounds().map(|variance| {
-        let axis = axes.next()?;
+        let axis = indexes.next()?;
         let point = |(hour, axes): &(Hour, [Option<f64>; 7])| Some((day(*hour), (*axes.get(axis)?)?));
         let points: Vec<(f64, f64)> = rounds.iter().filter_map(point).collect();
         let variance = variance.unwrap_or_default().max(method::RESOLUTION.powi(2));

@@ -91,8 +91,7 @@ mod tests {
     fn statistic_matches_a_manual_computation() {
         // Running means 10, 9, 8; deviations 0, -1, -2. The sum for a fall goes 0.5, 0, -1.5 and its maximum is 0.5.
         let (test, _) = fed([10.0, 8.0, 6.0]);
-        assert_eq!(test.statistics(), [0.0, 2.0]);
-        assert_eq!(test.samples(), 3);
+        assert_eq!((test.statistics(), test.samples()), ([0.0, 2.0], 3));
     }
 
     #[test]
