@@ -142,7 +142,7 @@ mod tests {
                 assert!(text.contains(&format!("\n| `{}`", field.name)), "{} in {text}", field.name);
             }
         }
-        for code in scoregate_base::routes::codes::CODES.iter() {
+        for code in &scoregate_base::routes::codes::CODES {
             assert!(text.contains(&format!("### `{}`", code.word)), "{} in {text}", code.word);
         }
     }
