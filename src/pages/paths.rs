@@ -3,7 +3,7 @@
 pub(super) const DOCS: &str = "/docs";
 /// The docs page as Markdown.
 pub(super) const DOCS_MARKDOWN: &str = "/docs.md";
-/// What a language model should read: <https://llmstxt.org>.
+/// Links for language models: <https://llmstxt.org>.
 pub(super) const LLMS_TXT: &str = "/llms.txt";
 pub(super) const OPENAPI: &str = "/openapi.json";
 pub(super) const STATUS: &str = "/status";

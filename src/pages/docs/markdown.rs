@@ -131,7 +131,9 @@ mod tests {
     #[test]
     fn the_page_has_every_endpoint_field_and_code_and_no_element_is_left() {
         let config = PagesConfig::default();
-        let text = markdown(&super::super::page(&config));
+        let page = super::super::page(&config);
+        assert!(page.contains("<link rel=\"alternate\" type=\"text/markdown\" href=\"/docs.md\">"));
+        let text = markdown(&page);
         for element in ["</", "<p", "<a ", "<div", "&lt;", "&amp;", "{{"] {
             assert!(!text.contains(element), "{element} in {text}");
         }

@@ -348,6 +348,6 @@ fn public_paths_are_listed_if_they_exist() {
         assert!(public_paths(&config).contains(&format!("`{path}`")), "{path}");
         assert!(!public_paths(&PagesConfig::default()).contains(path), "{path}");
     }
-    let plain = "`/`, `/docs`, `/openapi.json`, `/healthz`, `/robots.txt` and `/favicon.ico`";
+    let plain = "`/`, `/docs`, `/docs.md`, `/llms.txt`, `/openapi.json`, `/healthz`, `/robots.txt` and `/favicon.ico`";
     assert_eq!(public_paths(&PagesConfig::default()), plain);
 }
