@@ -21,7 +21,7 @@ pub(super) struct DriftResult {
     pub statistic: Option<f64>,
     /// Rounds since its last restart.
     pub samples: u32,
-    /// The minimum before a signal.
+    /// Rounds before the statistic may restart, and before a model can be stable.
     pub minimum: u32,
     /// The standard deviation of a round in the long run, in points; absent with too few rounds.
     pub noise: Option<f64>,
@@ -62,11 +62,12 @@ pub(super) fn watch(levels: &ScoreLevels, rounds: &[ScoreRound], length: RoundLe
     let rule = PageHinkleyParameters { minimum, delta: method::DRIFT_DELTA, lambda: method::DRIFT_LAMBDA };
     let noise = levels.deviations();
     let [single, unit] = noise.unwrap_or([method::DRIFT_NOISE_LEAST; 2]);
-    // An outlier must not signal alone.
+    // Limits the effect of an outlier on the statistic.
     let reach = method::NOISE_LIMIT * single / unit;
     let is_active = |change: &&LevelChange| {
-        let before = rounds.partition_point(|round| round.hour < change.found_with);
-        rounds.len() - before <= length.rounds(method::DRIFT_STANDS)
+        let since = rounds.partition_point(|round| round.hour < change.found_with);
+        let is_old = rounds.first().is_none_or(|first| change.found_with < first.hour);
+        !is_old && rounds.len() - since <= length.rounds(method::DRIFT_STANDS)
     };
     let change = levels.changes.last().filter(is_active);
     let mut test = PageHinkley::new(rule);

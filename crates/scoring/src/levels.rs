@@ -115,6 +115,11 @@ impl ScoreLevels {
         Some([typical.single, typical.long_run].map(f64::sqrt))
     }
 
+    /// The rounds without their cycle, oldest first.
+    pub(super) fn rounds(&self) -> &[ScoreRound] {
+        &self.rounds
+    }
+
     /// The newest level against that before the first change that was found at or after an hour.
     pub(super) fn since(&self, hour: Hour) -> Option<LevelComparison> {
         let first = self.changes.iter().find(|change| change.found_with >= hour)?;

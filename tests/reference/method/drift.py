@@ -96,7 +96,8 @@ def drift_of(model, kind):
     if levels.changes:
         newest = levels.changes[-1]
         hour = levels.begins[newest.found]
-        if sum(one.begin >= hour for one in rounds) <= rounds_for(FORCE_ROUNDS, model, LEAST_FORCE_ROUNDS):
+        is_old = hour < rounds[0].begin
+        if not is_old and sum(one.begin >= hour for one in rounds) <= rounds_for(FORCE_ROUNDS, model, LEAST_FORCE_ROUNDS):
             statistic = next((value for begin, value, _ in tested if begin == hour), 0.0)
             found.signal, found.chance = Signal(hour, newest.direction, statistic), levels.p_of_newest()
     return found

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+from .levels import LEAST_REACH, REACH
 from .numbers import mean
 from .rounds import rounds_for
 from .runs import HOUR, seconds
@@ -36,12 +37,14 @@ class Scan:
         self.rounds, self.barred = rounds, barred
         self.recent_count = rounds_for(RECENT, model, LEAST_RECENT)
         self.degradations, self.baselines = list(known), {}
-        deep = {one.deep_at: (model.levels.begins[one.at], one.level) for one in model.levels.changes
-                if one.deep_at is not None}
+        self.values = model.levels.values
+        self.reach = rounds_for(REACH, model, LEAST_REACH)
+        deep = [(one.deep_at, model.levels.begins[one.at], one.level) for one in model.levels.changes
+                if one.deep_at is not None]
         places = {hour: sum(one.begin < hour for one in rounds) - 1 for hour in wanted}
         for place, one in enumerate(rounds):
             if one.begin >= start:
-                self.step(place, deep.get(place))
+                self.step(place, [(began, level) for at, began, level in deep if place - self.reach <= at <= place])
             for hour in (hour for hour, before in places.items() if before == place):
                 self.baselines[hour] = self.baseline_known(model, hour)
 
@@ -59,19 +62,24 @@ class Scan:
         return any(is_in(one, begin) for one in self.degradations)
 
     def may_begin(self, begin):
-        return not self.is_in_any(begin) and not any(first <= begin < end for first, end in self.barred)
+        if self.is_in_any(begin) or any(one.opened >= begin for one in self.degradations):
+            return False
+        return not any(first >= begin or first <= begin < end for first, end in self.barred)
 
     def step(self, place, deep):
-        """A fall that is deep enough with this round opens a degradation, unless one is open."""
+        """A fall that is deep enough with this round, or with one just before, opens a degradation, unless one is open."""
         if self.open is not None:
-            self.look_for_end(self.open, self.rounds[max(0, place + 1 - self.recent_count):place + 1])
-        elif deep is not None and self.may_begin(deep[0]):
-            self.degradations.append(Degradation(*deep))
+            first = max(0, place + 1 - self.recent_count)
+            self.look_for_end(self.open, self.rounds[first:place + 1], self.values[first:place + 1])
+            return
+        new = next((one for one in deep if self.may_begin(one[0])), None)
+        if new is not None:
+            self.degradations.append(Degradation(*new))
 
-    def look_for_end(self, one, recent):
-        """Rules 2 and 3."""
-        if one.baseline - mean([each.value for each in recent]) <= LOW_POINTS:
-            low = [at for at, each in enumerate(recent) if each.value < one.baseline - LOW_POINTS]
+    def look_for_end(self, one, recent, values):
+        """Rules 2 and 3, with the values without their cycle."""
+        if one.baseline - mean(values) <= LOW_POINTS:
+            low = [at for at, value in enumerate(values) if value < one.baseline - LOW_POINTS]
             after = min(low[-1] + 1, len(recent) - 1) if low else 0
             one.resolved = max(one.opened, recent[after].begin)
         elif recent[-1].begin >= one.opened + LONGEST_HOURS:
@@ -123,7 +131,7 @@ def incident_id(kind, model, opened):
 def degradation_record(model, rounds, one):
     """A degradation in its newest state."""
     values = [each.value for each in rounds if is_in(one, each.begin)]
-    level = mean(values)
+    level = mean([value for each, value in zip(rounds, model.levels.values) if is_in(one, each.begin)])
     severity = "critical" if one.baseline - level >= CRITICAL_POINTS else "warning"
     return Incident(incident_id("degradation", model, one.opened), "degradation", severity, one.opened, one.resolved,
                     one.baseline, level, min(values))

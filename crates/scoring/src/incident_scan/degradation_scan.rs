@@ -53,7 +53,7 @@ impl<'l> DegradationScan<'l> {
             if self.has_opened() {
                 self.resolve(round.hour);
             } else {
-                let opened = self.opening(round.hour);
+                let opened = self.opening();
                 self.known.extend(opened);
             }
         }
@@ -72,16 +72,23 @@ impl<'l> DegradationScan<'l> {
 
     /// The degradations that were open or were found, in their newest state.
     pub(in super::super) fn found(&self) -> impl Iterator<Item = Incident> {
-        self.known.iter().filter(|known| !known.is_final).map(|known| known.incident(self.rounds))
+        self.known
+            .iter()
+            .filter(|known| !known.is_final)
+            .map(|known| known.incident(self.rounds, self.levels.rounds()))
     }
 
-    /// The degradation that the round at this hour opens: a fall is deep enough with it.
-    fn opening(&self, hour: Hour) -> Option<ScannedDegradation> {
-        let mut falls =
-            self.levels.changes.iter().filter_map(|change| Some((change.began, change.incident?)));
-        let (opened, (_, baseline)) = falls.find(|(_, (found_with, _))| *found_with == hour)?;
-        let is_retracted = self.retracted.iter().any(|known| known.is_retracted_at(opened));
-        let is_degraded = self.known.iter().any(|known| known.incident.covers(opened));
+    /// The degradation that the newest scanned round opens: a fall was deep enough with it or with one of the rounds just
+    /// before. That round may have been scanned already, since the cycle, and with it the levels, are estimated anew.
+    fn opening(&self) -> Option<ScannedDegradation> {
+        let reach = self.length.rounds(method::INCIDENT_REACH);
+        let lately = self.rounds.get(self.scanned.saturating_sub(1 + reach)..self.scanned)?;
+        let lately = lately.first()?.hour..=lately.last()?.hour;
+        let mut falls = self.levels.changes.iter().filter_map(|change| {
+            let (deep_with, baseline) = change.incident?;
+            lately.contains(&deep_with).then_some((change.began, baseline))
+        });
+        let (opened, baseline) = falls.find(|(began, _)| self.is_new(*began))?;
         let incident = Incident {
             kind: IncidentKind::Degradation,
             severity: Severity::Warning,
@@ -91,13 +98,21 @@ impl<'l> DegradationScan<'l> {
             mean: None,
             baseline: Some(baseline),
         };
-        (!is_degraded && !is_retracted).then_some(ScannedDegradation { incident, is_final: false })
+        Some(ScannedDegradation { incident, is_final: false })
+    }
+
+    /// Whether no degradation contains this beginning of a fall, or opened after it.
+    fn is_new(&self, began: Hour) -> bool {
+        let is_later = |incident: &Incident| incident.opened >= began.start();
+        let is_known = |known: &ScannedDegradation| is_later(&known.incident) || known.incident.covers(began);
+        let is_retracted = |known: &KnownIncident| is_later(&known.incident) || known.is_retracted_at(began);
+        !self.known.iter().any(is_known) && !self.retracted.iter().any(is_retracted)
     }
 
     /// Resolves the open degradations that have ended with the round that begins at `newest`.
     fn resolve(&mut self, newest: Hour) {
         let before = self.scanned.saturating_sub(self.length.rounds(method::INCIDENT_ROUNDS));
-        let recent = self.rounds.get(before..self.scanned).unwrap_or_default();
+        let recent = self.levels.rounds().get(before..self.scanned).unwrap_or_default();
         let mean = recent.iter().map(|round| round.score).collect::<SampleSums>().mean();
         for open in self.known.iter_mut().filter(|known| known.incident.resolved.is_none()) {
             let opened = Hour::of(open.incident.opened);
@@ -118,14 +133,16 @@ impl ScannedDegradation {
     }
 
     /// Its newest state. A recorded lowest score does not rise.
-    fn incident(&self, rounds: &[ScoreRound]) -> Incident {
+    fn incident(&self, rounds: &[ScoreRound], without_cycle: &[ScoreRound]) -> Incident {
         let known = &self.incident;
-        let rounds = || rounds.iter().filter(|round| known.covers(round.hour)).map(|round| round.score);
-        let mean = rounds().collect::<SampleSums>().mean().or(known.mean);
+        let scores = |rounds: &[ScoreRound]| -> Vec<f64> {
+            rounds.iter().filter(|round| known.covers(round.hour)).map(|round| round.score).collect()
+        };
+        let mean = scores(without_cycle).into_iter().collect::<SampleSums>().mean().or(known.mean);
         let fallen = mean.map_or(0.0, |mean| self.baseline() - mean);
         Incident {
             severity: Severity::from(fallen, method::INCIDENT_CRITICAL),
-            lowest: rounds().chain(known.lowest).min_by(f64::total_cmp),
+            lowest: scores(rounds).into_iter().chain(known.lowest).min_by(f64::total_cmp),
             mean,
             ..known.clone()
         }
@@ -145,4 +162,59 @@ fn is_low(round: &ScoreRound, baseline: f64) -> bool {
 fn recovered(recent: &[ScoreRound], baseline: f64, newest: Hour) -> Hour {
     let high = recent.iter().rev().take_while(|round| !is_low(round, baseline));
     high.last().map_or(newest, |round| round.hour)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::lab::simulated_noise::{NoiseGenerator, NoiseKind};
+    use super::*;
+    use scoregate_base::clock::Wall;
+
+    const MONTH: usize = 30 * 24;
+
+    /// A month of hourly rounds at 70 points, and three days that are lower, with a cycle of a day.
+    fn fallen(seed: u64) -> Vec<ScoreRound> {
+        let mut noise = NoiseGenerator::new(NoiseKind::DailyCycle(3.0), 1.5, seed);
+        let first = Hour::of(Wall::from_seconds(1_000_000_800));
+        let level = |number| if number < MONTH { 70.0 } else { 64.8 };
+        let round = |number: usize| ScoreRound {
+            hour: first.plus(number as u64),
+            score: level(number) + noise.draw(),
+        };
+        (0..MONTH + 72).map(round).collect()
+    }
+
+    /// Scans each new round as a refresh does. Whether any found a deep fall, and the degradation that opened, with the
+    /// number of rounds then.
+    fn scanned(rounds: &[ScoreRound], history: &IncidentHistory) -> (bool, Option<(usize, Incident)>) {
+        let mut is_deep = false;
+        let opened = (MONTH..=rounds.len()).find_map(|known| {
+            let past = &rounds[..known];
+            let levels = ScoreLevels::of(past, RoundLength::HOUR);
+            is_deep |= levels.changes.iter().any(|change| change.incident.is_some());
+            let mut scan = DegradationScan::after(history, RoundLength::HOUR, &levels, (past, known - 1));
+            scan.observe_until(past[known - 1].hour);
+            let found = scan.found().next();
+            found.map(|incident| (known, incident))
+        });
+        (is_deep, opened)
+    }
+
+    #[test]
+    fn a_deep_fall_opens_one_degradation_although_each_refresh_estimates_the_cycle_anew() {
+        let mut deep = 0;
+        for seed in 0..24 {
+            let rounds = fallen(seed);
+            let (is_deep, opened) = scanned(&rounds, &IncidentHistory::default());
+            assert_eq!(is_deep, opened.is_some(), "{seed}");
+            deep += u32::from(is_deep);
+            let Some((known, incident)) = opened else { continue };
+            let resolved = Some(rounds[known - 1].hour.start());
+            let incident = Incident { resolved, ..incident };
+            let incidents = vec![KnownIncident { incident, revision: 1, retracted: None }];
+            let history = IncidentHistory { incidents, ..IncidentHistory::default() };
+            assert!(scanned(&rounds, &history).1.is_none(), "{seed}");
+        }
+        assert!(deep > 12, "{deep}");
+    }
 }

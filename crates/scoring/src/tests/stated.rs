@@ -28,7 +28,12 @@ fn reliability_states_its_weights_and_what_counts_as_unsteady() {
 fn the_drift_test_states_how_long_a_signal_stands_and_when_it_is_a_change() {
     let test = shapes::DRIFT.iter().find(|field| field.name == "pageHinkley").unwrap();
     let FieldShape::Object(fields) = test.shape else { panic!("{test:?}") };
-    assert!(meaning(fields, "signalled").contains(&format!("for {} rounds", method::DRIFT_STANDS.hourly)));
+    let stands = &method::DRIFT_STANDS;
+    let stated = format!(
+        "for {} hourly rounds, or 72 hours of longer ones (at least {} rounds)",
+        stands.hourly, stands.least
+    );
+    assert!(meaning(fields, "signalled").contains(&stated), "{stated}");
     assert!(meaning(fields, "pValue").contains(&format!("below {}.", method::DRIFT_ALPHA)));
 }
 
