@@ -320,7 +320,7 @@ UPSTREAM = [
           (f"process_resident_memory_bytes{{{I}}}", "{{instance}}"), (f"scoregate_memory_limit_bytes{{{I}}}", "limit, {{instance}}")),
     panel("Is there space on the disk?", "bytes", "Free space on the file system of the data directory; the dashed line is its size. Runbook: ScoregateDiskSpaceLow.",
           (f"scoregate_data_dir_free_bytes{{{I}}}", "free, {{instance}}"), (f"scoregate_data_dir_size_bytes{{{I}}}", "limit: size, {{instance}}")),
-    stat("How old is the last backup?", "s", "Older than two days, or no value: check the job that runs `scoregate store backup`. Gateways on a database have no value. Runbook: ScoregateBackupOld, ScoregateBackupMissing.",
+    stat("How old is the last backup?", "s", "Older than two days, or no value: check the job that runs `scoregate store backup`. Gateways on a database have no value. Runbook: ScoregateBackupOld, ScoregateBackupMissing, ScoregateBackupSmall.",
          (f"time() - (scoregate_last_backup_timestamp_seconds{{{I}}} > 0)", "{{instance}}"), bad=2 * 86400),
     panel("Are file descriptors left?", "short", "Each connection uses one. Near the limit: raise LimitNOFILE, or lower server.max_connections. Runbook: ScoregateOpenFilesNearLimit.",
           (f"process_open_fds{{{I}}}", "open, {{instance}}"), (f"process_max_fds{{{I}}}", "limit, {{instance}}")),

@@ -1,6 +1,6 @@
 //! The paths of the side port. Any other one is answered with 404 and the list of them.
 //!
-//! Does not contain methods and subpaths; `serve` matches those.
+//! Methods, and all other paths below these, are matched in `serve` and `AdminCommand::from_request`.
 
 /// List of stored documents.
 pub const CACHE: &str = "/v1/cache";

@@ -39,16 +39,16 @@ pub(super) fn robots(config: &PagesConfig) -> String {
 /// The addresses that a language model needs, with a line on each. Absolute where the public address is known.
 pub(super) fn llms(config: &PagesConfig) -> String {
     let root = config.root().unwrap_or_default();
-    let base = config.base();
     let endpoints = config.endpoints.iter().map(|row| {
         let path = row.segments.join("/");
-        format!("- [/{path}]({base}/{path}): {}\n", row.summary)
+        format!("- [/{path}]({root}{DOCS}#endpoint-{}): {}\n", row.name, row.summary)
     });
     format!(
-        "# {}\n\n> {SUMMARY} Each request needs a key: `Authorization: Bearer KEY`.\n\n## Documentation\n\n\
+        "# {}\n\n> {SUMMARY} Each request below {} needs a key: `Authorization: Bearer KEY`.\n\n## Documentation\n\n\
          - [Documentation]({root}{DOCS_MARKDOWN}): endpoints, fields, parameters, errors, limits, and how to cache\n\
          - [API description]({root}{OPENAPI}): OpenAPI 3.1\n\n## Endpoints\n\n{}",
         config.service,
+        config.base(),
         endpoints.collect::<String>()
     )
 }
@@ -211,18 +211,16 @@ mod tests {
         let base_url = Some("https://x.example".into());
         let config = PagesConfig { service: "Scores".into(), base_url, ..PagesConfig::default() };
         let text = llms(&config);
-        let begin = "# Scores\n\n> Benchmark data on AI models, read-only. Each request needs a key: `Authorization: Bearer KEY`.\n";
+        let begin = "# Scores\n\n> Benchmark data on AI models, read-only. Each request below https://x.example/api/v1 \
+            needs a key: `Authorization: Bearer KEY`.\n";
         assert!(text.starts_with(begin), "{text}");
         assert!(
             text.contains("](https://x.example/docs.md): ")
                 && text.contains("](https://x.example/openapi.json): ")
         );
         for row in config.endpoints.iter() {
-            assert!(text.contains(&format!(
-                "](https://x.example/api/v1/{}): {}\n",
-                row.segments.join("/"),
-                row.summary
-            )));
+            let link = format!("](https://x.example/docs#endpoint-{}): {}\n", row.name, row.summary);
+            assert!(text.contains(&link), "{link}");
         }
         assert!(llms(&PagesConfig::default()).contains("](/docs.md): "));
     }

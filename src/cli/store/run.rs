@@ -163,11 +163,11 @@ fn while_stopped(directory: &Path, work: impl FnOnce(&Path) -> Result<Exit, Main
 
 /// Records a backup for the metrics of a running server. The size of standard output is unknown.
 fn record(directory: &Path, to: &Path, now: Wall) {
-    let bytes = to.metadata().map_or(0, |metadata| metadata.len());
+    let bytes = if to == Path::new("-") { 0 } else { to.metadata().map_or(0, |metadata| metadata.len()) };
     if let Err(error) = record_backup(directory, LastBackup { at: now, bytes }) {
         printer::message(&format!(
-            "the backup is complete, but its time could not be recorded in {}: {error}; \
-             scoregate_last_backup_timestamp_seconds is not updated",
+            "the backup is complete, but its time and size could not be recorded in {}: {error}; \
+             scoregate_last_backup_timestamp_seconds and scoregate_last_backup_size_bytes are not updated",
             directory.display()
         ));
     }

@@ -23,13 +23,22 @@ pub(in super::super) fn markdown(page: &str) -> String {
     text.trim().to_owned() + "\n"
 }
 
+#[derive(Default, PartialEq)]
+enum CodeContext {
+    #[default]
+    Outside,
+    Span,
+    /// Preformatted text.
+    Block,
+}
+
 #[derive(Default)]
 struct MarkdownConverter {
     written: String,
-    /// Whether text is preformatted.
-    is_code_block: bool,
+    code: CodeContext,
     /// Number of cells of the first row of a table so far; `None` outside of it.
     heads: Option<usize>,
+    is_row: bool,
     is_ordered: bool,
     /// The address of a link to another page, until its end.
     link: Option<String>,
@@ -53,14 +62,17 @@ impl MarkdownConverter {
             "summary" => self.written.push_str("\n\n**"),
             "/summary" => self.written.push_str("**\n\n"),
             "pre" => {
-                self.is_code_block = true;
+                self.code = CodeContext::Block;
                 self.written.push_str("\n\n```\n");
             }
             "/pre" => {
-                self.is_code_block = false;
+                self.code = CodeContext::Outside;
                 self.written.push_str("\n```\n\n");
             }
-            "code" | "/code" if !self.is_code_block => self.written.push('`'),
+            "code" | "/code" if self.code != CodeContext::Block => {
+                self.code = if name == "code" { CodeContext::Span } else { CodeContext::Outside };
+                self.written.push('`');
+            }
             "a" => {
                 let address = tag.split_once("href=\"").and_then(|(_, rest)| rest.split_once('"'));
                 self.link = address.map(|address| plain(address.0)).filter(|to| !to.starts_with('#'));
@@ -72,7 +84,11 @@ impl MarkdownConverter {
                 }
             }
             "thead" => self.heads = Some(0),
-            "tr" => self.written.push_str("\n|"),
+            "tr" => {
+                self.is_row = true;
+                self.written.push_str("\n|");
+            }
+            "/tr" => self.is_row = false,
             "th" | "td" => self.written.push(' '),
             "/th" | "/td" => {
                 self.written.push_str(" |");
@@ -88,13 +104,24 @@ impl MarkdownConverter {
 
     fn text(&mut self, text: &str) {
         let text = plain(text);
-        if self.is_code_block {
+        if self.code == CodeContext::Block {
             self.written.push_str(&text);
             return;
         }
-        for char in text.chars() {
-            let is_blank = char.is_ascii_whitespace();
-            if !is_blank {
+        let is_prose = self.code == CodeContext::Outside;
+        let mut chars = text.chars().peekable();
+        while let Some(char) = chars.next() {
+            let is_markup = match char {
+                '|' => self.is_row,
+                '\\' | '[' | ']' | '*' | '_' | '`' => is_prose,
+                '<' => {
+                    let begins_tag = |next: &char| next.is_ascii_alphabetic() || *next == '/';
+                    is_prose && chars.peek().is_none_or(begins_tag)
+                }
+                _ => false,
+            };
+            self.written.push_str(if is_markup { "\\" } else { "" });
+            if !char.is_ascii_whitespace() {
                 self.written.push(char);
             } else if !self.written.ends_with(char::is_whitespace) {
                 self.written.push(' ');
@@ -116,15 +143,15 @@ mod tests {
 
     #[test]
     fn elements_of_the_page_become_markdown() {
-        let page = "<p>outside</p><main id=\"content\"><h1>Title <span class=\"version\">1</span></h1>\n<p>See <a \
-            href=\"#x\"><code>x</code></a> and <a\nhref=\"/other\">another\npage</a>, if a &lt; b.</p>\n<ol>\n<li>one</li>\n\
+        let page = "<p>outside</p><main id=\"content\"><h1>Title <span class=\"version\">1</span></h1>\n<p>A &lt;b&gt; &amp; \
+            [c](d)</p><p>See <a href=\"#x\"><code>x</code></a> and <a\nhref=\"/other\">another\npage</a>, if a &lt; b.</p>\n<ol>\n<li>one</li>\n\
             <li>two</li>\n</ol><dl><dt>Term</dt><dd>Text</dd></dl>\n<table><thead><tr><th scope=\"col\">A</th><th \
-            scope=\"col\">B</th></tr></thead><tbody>\n<tr><th scope=\"row\">1</th><td>2</td></tr>\n</tbody></table>\n\
+            scope=\"col\">B</th></tr></thead><tbody>\n<tr><th scope=\"row\">1|3</th><td>2</td></tr>\n</tbody></table>\n\
             <pre tabindex=\"0\"><code>a <span class=\"s\">&quot;b&quot;</span>\n  c</code></pre></main><p>outside</p>";
         assert_eq!(
             markdown(page),
-            "# Title 1\n\nSee `x` and [another page](/other), if a < b.\n\n1. one\n1. two\n\n- **Term**: Text\n\n| A | B |\n\
-             |---|---|\n| 1 | 2 |\n\n```\na \"b\"\n  c\n```\n"
+            "# Title 1\n\nA \\<b> & \\[c\\](d)\n\nSee `x` and [another page](/other), if a < b.\n\n1. one\n1. two\n\n- \
+             **Term**: Text\n\n| A | B |\n|---|---|\n| 1\\|3 | 2 |\n\n```\na \"b\"\n  c\n```\n"
         );
     }
 

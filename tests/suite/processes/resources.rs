@@ -80,7 +80,7 @@ async fn a_backup_whose_time_cannot_be_recorded_is_complete_and_says_so() {
     fs::create_dir(world.directory.path().join("last-backup.half")).unwrap();
     let file = world.directory.path().join("backup.db");
     let ended = world.store(&["backup", file.to_str().unwrap()]).with(0);
-    assert!(file.exists() && ended.err.contains("its time could not be recorded"), "{}", ended.err);
+    assert!(file.exists() && ended.err.contains("its time and size could not be recorded"), "{}", ended.err);
     world.pass(MEASURED);
     assert_eq!(world.counted(BACKUP).await, 0);
 }

@@ -10,7 +10,7 @@ const PAGES: [(&str, &str); 8] = [
     ("/", "text/html; charset=utf-8"),
     ("/docs", "text/html; charset=utf-8"),
     ("/docs.md", "text/markdown; charset=utf-8"),
-    ("/llms.txt", "text/markdown; charset=utf-8"),
+    ("/llms.txt", "text/plain; charset=utf-8"),
     ("/openapi.json", "application/json"),
     ("/healthz", "text/plain; charset=utf-8"),
     ("/robots.txt", "text/plain; charset=utf-8"),

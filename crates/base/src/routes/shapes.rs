@@ -131,7 +131,7 @@ pub const ALERT: &[ItemField] = &[
     ),
     field("samples", Integer, "Runs since the fall."),
     field("baselineSamples", Integer, "Runs of the baseline."),
-    field("since", Instant, "Beginning of the first round after the newest change of level."),
+    field("since", Instant, "Beginning of the first round at the current level."),
     field("message", Text, "Description in one sentence."),
 ];
 
@@ -259,7 +259,7 @@ pub const TRANSPARENCY: &[ItemField] = &[
     field("modelName", Text, "Display name."),
     field("provider", Text, "Provider identifier."),
     maybe("currentScore", Number, "The score that this item explains."),
-    maybe("standardError", Number, "Standard error of the score: that of its interval."),
+    maybe("standardError", Number, "Standard error of the score, as used for its confidence interval."),
     field("suiteWeights", Objects(WEIGHT), "Weights of the suites in the score."),
     field("axisWeights", Objects(WEIGHT), "Weights of the axes in a trial that has a score on every axis."),
     field("suites", Objects(SUITE_WEIGHTS), "The suites, their axes, and what they are part of."),
@@ -282,9 +282,17 @@ const PAGE_HINKLEY: &[ItemField] = &[
     ),
     field("threshold", Number, "Threshold (lambda) above which the statistic restarts, in units of noise."),
     field("delta", Number, "Smaller deviations are ignored (delta), in units of noise."),
-    field("minimumSamples", Integer, "Rounds required before a restart, and for a stable model."),
+    field(
+        "minimumSamples",
+        Integer,
+        "Rounds required before the statistic restarts, and before a model can be `stable`.",
+    ),
     field("samples", Integer, "Rounds since the statistic was last restarted."),
-    field("signalled", Flag, "Whether a change of level is active. It is active for 72 rounds."),
+    field(
+        "signalled",
+        Flag,
+        "Whether a change of level is active: for 72 hourly rounds, or 72 hours of longer ones (at least 3 rounds).",
+    ),
     field(
         "state",
         Words(&["warming", "quiet", "signalled"]),

@@ -159,7 +159,7 @@ pub static METRICS: &[MetricRow] = &[
     MetricRow { name: "scoregate_clock_steps_total", kind: MetricKind::Counter, labels: &["direction"], meaning: "Steps of the wall clock of more than a minute against the boot-time clock." },
     MetricRow { name: "scoregate_data_dir_free_bytes", kind: MetricKind::Gauge, labels: &[], meaning: "Free space of the data directory's file system for unprivileged processes." },
     MetricRow { name: "scoregate_data_dir_size_bytes", kind: MetricKind::Gauge, labels: &[], meaning: "Size of the data directory's file system." },
-    MetricRow { name: "scoregate_last_backup_size_bytes", kind: MetricKind::Gauge, labels: &[], meaning: "Size of the last successful `store backup` or `store export` to a file; 0 if it is unknown; absent with a shared store." },
+    MetricRow { name: "scoregate_last_backup_size_bytes", kind: MetricKind::Gauge, labels: &[], meaning: "Size of the last successful `store backup` or `store export`; 0 if there was none, or if it is unknown, as after an export to standard output; absent with a shared store." },
     MetricRow { name: "scoregate_last_backup_timestamp_seconds", kind: MetricKind::Gauge, labels: &[], meaning: "Unix time of the last successful `store backup` or `store export`; 0 if there was none; absent with a shared store." },
     MetricRow { name: "scoregate_memory_limit_bytes", kind: MetricKind::Gauge, labels: &[], meaning: "Memory limit of the process: the control group's limit or the machine's memory, whichever is lower." },
     MetricRow { name: "scoregate_cpu_limit_cores", kind: MetricKind::Gauge, labels: &[], meaning: "Processor cores available to the process, rounded down." },
