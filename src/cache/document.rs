@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::HeaderValue;
 
 use scoregate_base::clock::Wall;
-use scoregate_base::keys::{PaidRights, Rights};
+use scoregate_base::plans::{PaidRights, Rights};
 use scoregate_base::routes::{API_VERSION, DocumentKey, ModelId, Route};
 
 use super::declared_fields::only_declared;

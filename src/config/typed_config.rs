@@ -15,7 +15,7 @@ use crate::server::{CertificateFiles, ServerConfig};
 use crate::site::SiteConfig;
 use crate::upstream::{HttpConfig, ProtectionConfig};
 use scoregate_base::address::Proxies;
-use scoregate_base::keys::Tier;
+use scoregate_base::plans::Tier;
 use scoregate_base::routes::EndpointTable;
 use scoregate_base::secret::SecretSetting;
 use scoregate_observe::telemetry::log::LogConfig;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cache::{BadContent, Document, DocumentContent, EnvelopeFields, StoredDocument, Validators};
 use scoregate_base::clock::{Mono, Now, Wall};
-use scoregate_base::keys::Rights;
+use scoregate_base::plans::Rights;
 use scoregate_base::routes::{DocumentKey, EndpointTable};
 use scoregate_store::MirrorRecord;
 

@@ -9,7 +9,8 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use crate::cache;
 use crate::documents::{FetchPriority, FoundDocument};
 use scoregate_base::clock::Now;
-use scoregate_base::keys::{KeyForm, Rights};
+use scoregate_base::keys::KeyForm;
+use scoregate_base::plans::Rights;
 use scoregate_base::routes::{DocumentKey, EndpointTable};
 
 use super::Gateway;

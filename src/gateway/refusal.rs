@@ -6,8 +6,8 @@
 
 use std::time::Duration;
 
-use scoregate_base::keys::Rights;
 use scoregate_base::limits::{LimitRule, LimitStatus};
+use scoregate_base::plans::Rights;
 use scoregate_base::routes::codes::ErrorCode;
 use scoregate_base::routes::{AllowedValues, BadParam, Param, Period};
 

@@ -4,7 +4,8 @@
 use http::header::{ACCEPT_ENCODING, IF_NONE_MATCH};
 
 use crate::cache::{ContentCoding, negotiate};
-use scoregate_base::keys::{KeyForm, Rights};
+use scoregate_base::keys::KeyForm;
+use scoregate_base::plans::Rights;
 use scoregate_base::routes::{DocumentKey, Endpoint, EndpointTable, ModelId, Period, decode_query};
 
 use super::parse::ParsedRequest;

@@ -13,7 +13,7 @@ use foldhash::fast::FixedState;
 
 use crate::cache::StoredDocument;
 use scoregate_base::clock::Mono;
-use scoregate_base::keys::Rights;
+use scoregate_base::plans::Rights;
 use scoregate_base::routes::DocumentKey;
 
 use super::parse::ParsedRequest;

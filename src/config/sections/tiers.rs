@@ -2,7 +2,7 @@
 
 use toml::Value;
 
-use scoregate_base::keys::{Rights, Tier, TierLimits, standard_tiers};
+use scoregate_base::plans::{Rights, Tier, TierLimits, standard_tiers};
 
 use super::super::config_reader::ConfigReader;
 

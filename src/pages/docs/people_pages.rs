@@ -1,6 +1,6 @@
 //! The landing page and the docs page.
 
-use scoregate_base::keys::Tier;
+use scoregate_base::plans::Tier;
 use scoregate_base::routes::Route;
 use scoregate_base::routes::prices::PRICES;
 

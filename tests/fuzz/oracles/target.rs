@@ -4,7 +4,7 @@
 
 use http::{Request, Uri};
 use scoregate::gateway::cache_hit;
-use scoregate_base::keys::Rights;
+use scoregate_base::plans::Rights;
 use scoregate_base::routes::codes::ErrorCode;
 use scoregate_base::routes::{DocumentKey, EndpointTable};
 
