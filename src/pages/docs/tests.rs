@@ -230,7 +230,7 @@ fn text_from_the_settings_is_escaped() {
         key_prefix: evil.into(),
         tiers: vec![Tier {
             name: evil.into(),
-            rights: Rights::paid(),
+            rights: Rights::PAID,
             limits: TierLimits { minute: 1, day: 2 },
         }],
         example_model: Some(evil.into()),

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::pages::{PagesConfig, sample};
-use scoregate_base::routes::bodies::{ENVELOPE, ERROR, ERROR_SOMETIMES, LIMIT, PROBLEM};
+use scoregate_base::routes::bodies::{ALLOWED, ENVELOPE, ERROR, ERROR_SOMETIMES, LIMIT, PROBLEM, TIER};
 use scoregate_base::routes::codes::{CODES, CodeRow, ErrorCode};
 use scoregate_base::routes::shapes::{FieldShape, ItemField};
 use scoregate_base::routes::{Endpoint, Param, Period, PublishedField, PublishedKind, SortBy};
@@ -112,6 +112,9 @@ fn answer(endpoint: &Endpoint, config: &PagesConfig) -> Value {
     schema
 }
 
+/// Fields that only some errors with the code `plan_required` have.
+const MAY_BE_OF_THE_PLAN: [&str; 3] = ["param", ALLOWED, TIER];
+
 fn error() -> Value {
     let mut schema = object(ERROR, &names(ERROR));
     for field in ERROR_SOMETIMES {
@@ -127,7 +130,14 @@ fn error() -> Value {
     for field in ERROR_SOMETIMES.iter().filter(|field| field.name != "limit") {
         let with_it = CODES.iter().filter(|row| about_a_parameter(row).contains(&field.name));
         let words: Vec<_> = with_it.map(|row| row.word).collect();
-        conditions.push(only_if("code", &json!({ "enum": words }), &[field.name]));
+        let words = json!({ "enum": words });
+        let condition = if MAY_BE_OF_THE_PLAN.contains(&field.name) {
+            let of_the_plan = json!({ "const": ErrorCode::PlanRequired.row().word });
+            json!({ "if": only("code", &of_the_plan), "else": only_if("code", &words, &[field.name]) })
+        } else {
+            only_if("code", &words, &[field.name])
+        };
+        conditions.push(condition);
     }
     insert(&mut schema, "allOf", conditions.into());
     schema
@@ -141,11 +151,15 @@ fn about_a_parameter(row: &CodeRow) -> Vec<&'static str> {
     param.map(|_| "param").into_iter().chain(described.into_iter().map(|(name, _)| name)).collect()
 }
 
+fn only(field: &str, condition: &Value) -> Value {
+    json!({ "properties": { field: condition }, "required": [field] })
+}
+
 /// The fields `then` are present exactly if `field` satisfies `condition`.
 fn only_if(field: &str, condition: &Value, then: &[&str]) -> Value {
     let none: Map<_, _> = then.iter().map(|name| ((*name).to_owned(), Value::Bool(false))).collect();
     json!({
-        "if": { "properties": { field: condition }, "required": [field] },
+        "if": only(field, condition),
         "then": { "required": then },
         "else": { "properties": none },
     })

@@ -2,6 +2,10 @@
 //!
 //! Pure. Which tier an application has is in `store`; rights are checked in `gateway::resolve`.
 
+mod field_sets;
+mod rights;
 mod tier;
 
-pub use tier::{PaidRights, Rights, Tier, TierIndex, TierLimits, standard_tiers};
+pub use field_sets::{FieldPaths, FieldSetIndex, FieldSets, MOST_FIELD_SETS};
+pub use rights::{MissingRight, PeriodSet, Rights};
+pub use tier::{Tier, TierIndex, TierLimits, standard_tiers};

@@ -1,6 +1,6 @@
 //! Tiers: the rights and limits of a plan. The five of the specification are the default.
-//!
-//! Rights are a type, not a flag: data for paid callers requires a [`PaidRights`], which only a tier provides.
+
+use super::rights::Rights;
 
 /// Limits of a tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,31 +26,6 @@ pub struct Tier {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TierIndex(pub usize);
 
-/// Entitlements of a caller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Rights {
-    /// `latest` is refused and `latestScore` is omitted.
-    Free,
-    /// Everything.
-    Paid(PaidRights),
-}
-
-/// Proof that a caller may see everything. Only [`Rights::paid`] creates one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct PaidRights(());
-
-impl Rights {
-    /// The rights of a paid tier.
-    pub const fn paid() -> Self {
-        Self::Paid(PaidRights(()))
-    }
-
-    /// Whether the tier is paid.
-    pub const fn is_paid(self) -> bool {
-        matches!(self, Self::Paid(_))
-    }
-}
-
 /// The five tiers of the specification.
 pub fn standard_tiers() -> Vec<Tier> {
     let tier = |name: &str, rights, minute, day| Tier {
@@ -59,10 +34,10 @@ pub fn standard_tiers() -> Vec<Tier> {
         limits: TierLimits { minute, day },
     };
     vec![
-        tier("free", Rights::Free, 1, 10),
-        tier("pro", Rights::paid(), 60, 10_000),
-        tier("developer", Rights::paid(), 120, 25_000),
-        tier("teams", Rights::paid(), 300, 100_000),
-        tier("enterprise", Rights::paid(), 1_000, 250_000),
+        tier("free", Rights::FREE, 1, 10),
+        tier("pro", Rights::PAID, 60, 10_000),
+        tier("developer", Rights::PAID, 120, 25_000),
+        tier("teams", Rights::PAID, 300, 100_000),
+        tier("enterprise", Rights::PAID, 1_000, 250_000),
     ]
 }

@@ -1,0 +1,198 @@
+//! The rights of a tier: the periods and endpoints that it may request, how far back, and the fields that it sees.
+//!
+//! The rights of the specification are the two rows [`Rights::FREE`] and [`Rights::PAID`]. Settings only narrow a row.
+
+use crate::routes::{DocumentKey, Endpoint, Period, Route};
+
+use super::field_sets::FieldSetIndex;
+
+/// Some periods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PeriodSet(u8);
+
+impl PeriodSet {
+    /// All periods.
+    pub const ALL: Self = Self::up_to(Period::Month);
+
+    /// This period and all shorter ones.
+    pub const fn up_to(longest: Period) -> Self {
+        Self((2 << longest as u8) - 1)
+    }
+
+    /// These periods.
+    pub fn of(periods: &[Period]) -> Self {
+        Self(periods.iter().fold(0, |bits, period| bits | 1 << *period as u8))
+    }
+
+    /// The periods of both sets.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    const fn without(self, period: Period) -> Self {
+        Self(self.0 & !(1 << period as u8))
+    }
+
+    /// Whether a period is in the set.
+    pub const fn has(self, period: Period) -> bool {
+        self.0 >> period as u8 & 1 == 1
+    }
+
+    /// The periods, in the order of the specification.
+    pub fn iter(self) -> impl Iterator<Item = Period> {
+        Period::ALL.into_iter().filter(move |period| self.has(*period))
+    }
+}
+
+/// What a tier may do. Small: every caller has a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Rights {
+    /// A bit for each endpoint, by its `Route::index`.
+    endpoints: u64,
+    periods: PeriodSet,
+    /// The periods that the depth of history allows.
+    history: PeriodSet,
+    /// The periods that the depth of incidents allows.
+    incidents: PeriodSet,
+    fields: FieldSetIndex,
+    is_paid: bool,
+}
+
+/// What a tier lacks for a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MissingRight {
+    /// The endpoint.
+    Endpoint,
+    /// The period, on every endpoint.
+    Period(Period),
+    /// The period, on this endpoint only: its data does not go back so far.
+    Depth(Period),
+}
+
+impl Rights {
+    /// The rights of a tier that is not paid: all but the period `latest` and the reserved fields.
+    pub const FREE: Self = Self {
+        periods: PeriodSet::ALL.without(Period::Latest),
+        fields: FieldSetIndex::NONE,
+        is_paid: false,
+        ..Self::PAID
+    };
+
+    /// The rights of a paid tier: everything.
+    pub const PAID: Self = Self {
+        endpoints: u64::MAX,
+        periods: PeriodSet::ALL,
+        history: PeriodSet::ALL,
+        incidents: PeriodSet::ALL,
+        fields: FieldSetIndex::ALL,
+        is_paid: true,
+    };
+
+    /// These rights, with only some of the periods. `None` if they include others, or none is left.
+    pub fn with_periods(self, periods: PeriodSet) -> Option<Self> {
+        let is_narrower = periods.and(self.periods) == periods && periods != PeriodSet(0);
+        is_narrower.then_some(Self { periods, ..self })
+    }
+
+    /// These rights, with this longest period of history or of incidents. `None` if no period is left, and for other endpoints.
+    pub fn with_depth(mut self, route: Route, longest: Period) -> Option<Self> {
+        let depth = [(Route::History, &mut self.history), (Route::Incidents, &mut self.incidents)];
+        *depth.into_iter().find(|(of, _)| *of == route)?.1 = PeriodSet::up_to(longest);
+        (self.periods_of(route) != PeriodSet(0)).then_some(self)
+    }
+
+    /// These rights, for these endpoints only.
+    #[must_use]
+    pub fn with_endpoints<'e>(self, endpoints: impl IntoIterator<Item = &'e Endpoint>) -> Self {
+        let bits = endpoints.into_iter().fold(0, |bits, endpoint| bits | bit(endpoint.route));
+        Self { endpoints: self.endpoints & bits, ..self }
+    }
+
+    /// These rights, with this set of fields.
+    #[must_use]
+    pub const fn with_fields(self, fields: FieldSetIndex) -> Self {
+        Self { fields, ..self }
+    }
+
+    /// Whether the tier is paid.
+    pub const fn is_paid(self) -> bool {
+        self.is_paid
+    }
+
+    /// A small number that usually differs between rights that differ.
+    pub const fn mark(self) -> u64 {
+        (self.fields.mark() << 4 | self.periods.0) as u64
+    }
+
+    /// The reserved fields that the tier sees.
+    pub const fn fields(self) -> FieldSetIndex {
+        self.fields
+    }
+
+    /// The periods that the tier may request of an endpoint.
+    pub fn periods_of(self, route: Route) -> PeriodSet {
+        let depths = [(Route::History, self.history), (Route::Incidents, self.incidents)];
+        let depth = depths.into_iter().find(|(of, _)| *of == route);
+        depth.map_or(self.periods, |(_, depth)| self.periods.and(depth))
+    }
+
+    /// The period of a request that names none: the first that the tier may request.
+    pub fn default_period(self, route: Route) -> Period {
+        self.periods_of(route).iter().next().unwrap_or(Period::Day)
+    }
+
+    /// What the tier lacks for a document.
+    pub fn missing(self, key: &DocumentKey) -> Option<MissingRight> {
+        if self.endpoints & bit(key.route) == 0 {
+            return Some(MissingRight::Endpoint);
+        }
+        let period = key.period.filter(|period| !self.periods_of(key.route).has(*period))?;
+        let is_depth = self.periods.has(period);
+        Some(if is_depth { MissingRight::Depth(period) } else { MissingRight::Period(period) })
+    }
+}
+
+/// The bit of an endpoint. There are at most 45 of them; one without a bit is refused to all tiers.
+fn bit(route: Route) -> u64 {
+    u32::try_from(route.index()).ok().and_then(|index| 1_u64.checked_shl(index)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::routes::{ENDPOINTS, ModelId, Query};
+
+    #[test]
+    fn the_default_rows_are_the_rules_of_the_specification() {
+        for row in &ENDPOINTS {
+            for (rights, default) in [(Rights::FREE, Period::Day), (Rights::PAID, Period::Latest)] {
+                assert_eq!(rights.default_period(row.route), default);
+                for period in Period::ALL {
+                    let query = Query { period: Some(period), ..Query::default() };
+                    let key = DocumentKey::new(row.route, ModelId::new("a"), query, default);
+                    let is_refused = !rights.is_paid() && key.period == Some(Period::Latest);
+                    assert_eq!(rights.missing(&key), is_refused.then_some(MissingRight::Period(period)));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_row_is_narrowed_and_never_widened() {
+        let [latest, week] = [Period::Latest, Period::Week];
+        assert_eq!(Rights::FREE.with_periods(PeriodSet::of(&[latest])), None);
+        assert_eq!(Rights::PAID.with_periods(PeriodSet::of(&[])), None);
+        assert_eq!(Rights::FREE.with_depth(Route::History, latest), None);
+        let rights = Rights::PAID
+            .with_depth(Route::History, week)
+            .unwrap()
+            .with_periods(PeriodSet::of(&[Period::Month]));
+        assert_eq!(rights.unwrap().default_period(Route::Incidents), Period::Month);
+        let rights = Rights::PAID.with_depth(Route::Incidents, week).unwrap().with_endpoints(&ENDPOINTS[..6]);
+        let missing = |route| rights.missing(&DocumentKey::over(route, Period::Month));
+        assert_eq!(missing(Route::Incidents), Some(MissingRight::Depth(Period::Month)));
+        assert_eq!((missing(Route::History), missing(Route::Models)), (None, None));
+        assert_eq!(missing(Route::Providers), Some(MissingRight::Endpoint));
+    }
+}

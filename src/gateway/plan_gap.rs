@@ -1,0 +1,78 @@
+//! A right that the caller's tier lacks: its code, its message, and a tier that has it.
+
+use scoregate_base::plans::{MissingRight, PeriodSet, Rights, Tier};
+use scoregate_base::routes::codes::ErrorCode;
+use scoregate_base::routes::{AllowedValues, DocumentKey, Param, Period};
+
+/// What a tier lacks for a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanGap {
+    missing: MissingRight,
+    /// Whether the endpoint is one of the specification.
+    is_compiled: bool,
+    /// The periods that the caller may request.
+    allowed: AllowedValues,
+    /// The name of a tier with the right.
+    tier: Option<String>,
+}
+
+impl PlanGap {
+    /// What these rights lack for a document. Of the tiers that have it, the one with the smallest day is named.
+    pub(super) fn of(key: &DocumentKey, rights: Rights, tiers: &[Tier]) -> Option<Self> {
+        let missing = rights.missing(key)?;
+        let with_it = tiers.iter().filter(|tier| tier.rights.missing(key).is_none());
+        Some(Self {
+            missing,
+            is_compiled: !key.route.is_configured(),
+            allowed: allowed(Param::Period, rights.periods_of(key.route)),
+            tier: with_it.min_by_key(|tier| tier.limits.day).map(|tier| tier.name.clone()),
+        })
+    }
+
+    /// The error code.
+    pub(super) fn code(&self) -> ErrorCode {
+        if self.is_compiled && self.missing == MissingRight::Period(Period::Latest) {
+            return ErrorCode::LatestRequiresPlan;
+        }
+        ErrorCode::PlanRequired
+    }
+
+    /// The tier to name.
+    pub(super) fn tier(&self) -> Option<&str> {
+        self.tier.as_deref()
+    }
+
+    /// The refused parameter, and the values this caller may use.
+    pub(super) fn param(&self) -> Option<(Param, AllowedValues)> {
+        (self.missing != MissingRight::Endpoint).then(|| (Param::Period, self.allowed.clone()))
+    }
+
+    /// The message for the caller.
+    pub(super) fn message(&self) -> String {
+        let right = match self.missing {
+            MissingRight::Endpoint => "this endpoint".to_owned(),
+            MissingRight::Period(period) => format!("the period `{}`", period.word()),
+            MissingRight::Depth(period) => format!("the period `{}` of this endpoint", period.word()),
+        };
+        let mut remedies = Vec::new();
+        if self.param().is_some() {
+            remedies.push(format!("use one of the periods {}", self.allowed));
+        }
+        remedies.extend(self.tier.as_ref().map(|tier| format!("move to the tier `{tier}`")));
+        match remedies.join(", or ") {
+            none if none.is_empty() => format!("No tier may request {right}."),
+            remedy => {
+                let (first, rest) = remedy.split_at(1);
+                format!("{}{rest}: the tier of this key may not request {right}.", first.to_uppercase())
+            }
+        }
+    }
+}
+
+/// The values of a parameter that a caller who may use these periods may use.
+pub(super) fn allowed(param: Param, periods: PeriodSet) -> AllowedValues {
+    if param == Param::Period {
+        return AllowedValues::Words(periods.iter().map(Period::word).collect());
+    }
+    param.allowed()
+}
