@@ -54,18 +54,10 @@ impl PlanGap {
             MissingRight::Period(period) => format!("the period `{}`", period.word()),
             MissingRight::Depth(period) => format!("the period `{}` of this endpoint", period.word()),
         };
-        let mut remedies = Vec::new();
-        if self.param().is_some() {
-            remedies.push(format!("use one of the periods {}", self.allowed));
-        }
-        remedies.extend(self.tier.as_ref().map(|tier| format!("move to the tier `{tier}`")));
-        match remedies.join(", or ") {
-            none if none.is_empty() => format!("No tier may request {right}."),
-            remedy => {
-                let (first, rest) = remedy.split_at(1);
-                format!("{}{rest}: the tier of this key may not request {right}.", first.to_uppercase())
-            }
-        }
+        let tier = self.tier.as_ref().map(|tier| format!("Move to the tier `{tier}`, which has this right."));
+        let periods = self.param().map(|(_, allowed)| format!("Allowed periods: {allowed}."));
+        let problem = format!("The tier of this key may not request {right}.");
+        tier.into_iter().chain(periods).chain([problem]).collect::<Vec<_>>().join(" ")
     }
 }
 

@@ -113,7 +113,7 @@ fn answer(endpoint: &Endpoint, config: &PagesConfig) -> Value {
 }
 
 /// Fields that only some errors with the code `plan_required` have.
-const MAY_BE_OF_THE_PLAN: [&str; 3] = ["param", ALLOWED, TIER];
+const MAY_BE_OF_THE_PLAN: [&str; 2] = ["param", ALLOWED];
 
 fn error() -> Value {
     let mut schema = object(ERROR, &names(ERROR));
@@ -127,7 +127,7 @@ fn error() -> Value {
     narrow(&mut schema, "docs", json!({ "pattern": "/docs#[a-z_]+$" }));
     narrow(&mut schema, "limit", reference("schemas", "Limit"));
     let mut conditions = vec![only_if("status", &json!({ "const": 429 }), &["limit"])];
-    for field in ERROR_SOMETIMES.iter().filter(|field| field.name != "limit") {
+    for field in ERROR_SOMETIMES.iter().filter(|field| !["limit", TIER].contains(&field.name)) {
         let with_it = CODES.iter().filter(|row| about_a_parameter(row).contains(&field.name));
         let words: Vec<_> = with_it.map(|row| row.word).collect();
         let words = json!({ "enum": words });

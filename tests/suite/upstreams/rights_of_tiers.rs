@@ -221,9 +221,10 @@ async fn forms_of_all_sets_of_fields_survive_a_restart_and_are_gone_if_a_set_cha
     let world = World::with(SETTINGS, backend).await;
     let [seller, trial] =
         [world.customer_with("seller", wide()).await, world.customer_with("trial", wide()).await];
-    let before = [&seller, &trial].map(|customer| world.get_as(customer, "/api/v1/prices?period=7d"));
-    let [a, b] = before;
-    let before = [a.await.body, b.await.body];
+    let mut before = Vec::new();
+    for customer in [&seller, &trial] {
+        before.push(world.get_as(customer, "/api/v1/prices?period=7d").await.body);
+    }
     assert_ne!(before[0], before[1]);
     let world = world.restarted().await;
     for (customer, before) in [&seller, &trial].into_iter().zip(before) {
