@@ -1,9 +1,9 @@
 //! Expired documents are removed.
 
 use super::*;
-use crate::cache::{DocumentContent, EnvelopeFields, StaleWindows, Validators};
+use crate::cache::{DocumentContent, StaleWindows, Validators};
 use crate::documents::Lifetime;
-use scoregate_base::routes::EndpointTable;
+use scoregate_base::plans::FieldSets;
 
 const HOUR: Duration = Duration::from_hours(1);
 

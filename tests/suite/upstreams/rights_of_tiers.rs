@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use scoregate::config::{read_text, resolve};
-use scoregate_base::routes::{EndpointTable, Period};
+use scoregate_base::routes::{Endpoint, EndpointTable, Period};
 use serde_json::{Value, json};
 
 use crate::backend::{Act, Received, json as answer};
 use crate::balances::wide;
+use crate::client::Response;
 use crate::world::World;
 
 const SETTINGS: &str = r#"
@@ -149,6 +150,30 @@ fn names(value: &Value, found: &mut Vec<String>) {
     }
 }
 
+/// A refusal names the missing right and a tier that has it.
+fn check_refusal(
+    expected: &Expected,
+    endpoint: &Endpoint,
+    period: Option<Period>,
+    responses: &[Response],
+    about: &str,
+) {
+    let (name, allowed) = (endpoint.name, expected.periods_of(endpoint.name));
+    let is_latest = period == Some(Period::Latest) && expected.may(name);
+    let stays = is_latest && !endpoint.route.is_configured();
+    let code = if stays { "latest_requires_plan" } else { "plan_required" };
+    let words: Vec<&str> = allowed.iter().map(|period| period.word()).collect();
+    let words = if expected.may(name) { json!(words) } else { Value::Null };
+    for got in responses {
+        let body = got.json();
+        assert_eq!((got.status, got.code().as_str()), (403, code), "{about}");
+        assert_eq!(body["allowed"], words, "{about}");
+        let other = TIERS.iter().find(|tier| Some(tier.tier) == body["tier"].as_str()).expect(about);
+        let others = other.periods_of(name);
+        assert!(other.may(name) && period.is_none_or(|one| others.contains(&one)), "{about}");
+    }
+}
+
 #[tokio::test]
 async fn every_tier_gets_its_periods_endpoints_and_fields_in_every_encoding_and_condition() {
     let world = World::with(SETTINGS, backend).await;
@@ -173,22 +198,7 @@ async fn every_tier_gets_its_periods_endpoints_and_fields_in_every_encoding_and_
                     let again = request().header("If-None-Match", got.header("etag")).send().await;
                     requests += 2;
                     if !expected.may(endpoint.name) || !is_allowed {
-                        let is_latest = period == Some(Period::Latest) && expected.may(endpoint.name);
-                        let stays = is_latest && !endpoint.route.is_configured();
-                        let code = if stays { "latest_requires_plan" } else { "plan_required" };
-                        assert_eq!((got.status, got.code().as_str()), (403, code), "{about}");
-                        assert_eq!((again.status, again.code().as_str()), (403, code), "{about}");
-                        let body = got.json();
-                        let words: Vec<&str> = allowed.iter().map(|period| period.word()).collect();
-                        let words = if expected.may(endpoint.name) { json!(words) } else { Value::Null };
-                        assert_eq!(body["allowed"], words, "{about}");
-                        let other =
-                            TIERS.iter().find(|tier| Some(tier.tier) == body["tier"].as_str()).expect(&about);
-                        let others = other.periods_of(endpoint.name);
-                        assert!(
-                            other.may(endpoint.name) && period.is_none_or(|one| others.contains(&one)),
-                            "{about}"
-                        );
+                        check_refusal(expected, endpoint, period, &[got, again], &about);
                         continue;
                     }
                     assert_eq!((got.status, again.status), (200, 304), "{about}");
