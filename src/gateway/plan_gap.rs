@@ -37,9 +37,9 @@ impl PlanGap {
         ErrorCode::PlanRequired
     }
 
-    /// The tier to name.
+    /// The tier to name in a field of its own.
     pub(super) fn tier(&self) -> Option<&str> {
-        self.tier.as_deref()
+        self.tier.as_deref().filter(|_| self.code() == ErrorCode::PlanRequired)
     }
 
     /// The refused parameter, and the values this caller may use.
