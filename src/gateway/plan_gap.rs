@@ -4,7 +4,7 @@ use scoregate_base::plans::{MissingRight, PeriodSet, Rights, Tier};
 use scoregate_base::routes::codes::ErrorCode;
 use scoregate_base::routes::{AllowedValues, DocumentKey, Param, Period};
 
-/// What a tier lacks for a document.
+/// The right that a tier lacks for a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanGap {
     missing: MissingRight,
@@ -17,7 +17,7 @@ pub struct PlanGap {
 }
 
 impl PlanGap {
-    /// What these rights lack for a document. Of the tiers that have it, the one with the smallest day is named.
+    /// The gap of these rights for a document. Of the tiers that have it, the one with the smallest day is named.
     pub(super) fn of(key: &DocumentKey, rights: Rights, tiers: &[Tier]) -> Option<Self> {
         let missing = rights.missing(key)?;
         let with_it = tiers.iter().filter(|tier| tier.rights.missing(key).is_none());

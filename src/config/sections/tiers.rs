@@ -9,7 +9,7 @@ use super::super::config_reader::ConfigReader;
 
 /// Maximum number of tiers: each is a label value in the metrics.
 const MOST_TIERS: usize = 8;
-/// Why settings that add rights, or leave none, are rejected.
+/// The remedy for settings that add rights or leave none.
 const WIDER: &str = "settings narrow the rights of a tier: without paid = true it has neither `latest` nor `latestScore`, and some period must remain";
 
 /// The configured tiers, or the standard tiers if none is configured, and the sets of fields that they see.

@@ -1,4 +1,4 @@
-//! Tiers: what a plan may request, which fields it sees, and how often.
+//! Tiers: the rights of a plan, the fields that it sees, and its limits.
 //!
 //! Pure. Which tier an application has is in `store`; rights are checked in `gateway::resolve`.
 

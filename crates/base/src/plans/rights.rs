@@ -45,7 +45,7 @@ impl PeriodSet {
     }
 }
 
-/// What a tier may do. Small: every caller has a copy.
+/// The rights of a tier. Small: every caller has a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rights {
     /// A bit for each endpoint, by its `Route::index`.
@@ -59,7 +59,7 @@ pub struct Rights {
     is_paid: bool,
 }
 
-/// What a tier lacks for a request.
+/// The right that a tier lacks for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MissingRight {
     /// The endpoint.
@@ -142,7 +142,7 @@ impl Rights {
         self.periods_of(route).iter().next().unwrap_or(Period::Day)
     }
 
-    /// What the tier lacks for a document.
+    /// The right that the tier lacks for a document.
     pub fn missing(self, key: &DocumentKey) -> Option<MissingRight> {
         if self.endpoints & bit(key.route) == 0 {
             return Some(MissingRight::Endpoint);
