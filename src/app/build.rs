@@ -248,7 +248,6 @@ fn notice(config: &Config) -> ServiceNotice {
     ServiceNotice {
         license: config.license.clone(),
         challenge: challenge(&config.service),
-        tiers: config.tiers.clone(),
         cadence_seconds: config.retention.cadence.as_secs(),
     }
 }
@@ -264,7 +263,7 @@ fn challenge(service: &str) -> HeaderValue {
 async fn open_mirror(config: &Config, data_dir: &DataDir) -> anyhow::Result<Option<MirrorWorker>> {
     let (path, max_bytes) = (data_dir.path().join(DOCUMENTS), config.cache_disk_bytes);
     Ok(match tokio::task::spawn_blocking(move || Mirror::open(&path, max_bytes)).await? {
-        Ok(mirror) => Some(MirrorWorker { mirror, backend: config.backend_identity() }),
+        Ok(mirror) => Some(MirrorWorker { mirror, backend: config.upstream.identity() }),
         Err(error) => {
             tracing::error!(%error, "disk mirror disabled");
             None
@@ -276,7 +275,7 @@ async fn open_mirror(config: &Config, data_dir: &DataDir) -> anyhow::Result<Opti
 fn shared_fetches(store: &Arc<dyn Store>, config: &Config) -> anyhow::Result<Option<SharedFetches>> {
     let UpstreamConfig::Http(http) = &config.upstream else { return Ok(None) };
     let node = getrandom::u64().context("the operating system returned no random bytes")?;
-    let backend = config.backend_identity();
+    let backend = config.upstream.identity();
     let scope = format!("{backend} {DOCUMENT_FORMAT}");
     let claim_duration = config.protection.queue_timeout + http.total + CLAIM_MARGIN;
     let shared = Arc::clone(store).shared_documents(scope, node);

@@ -18,7 +18,6 @@ use sha2::{Digest as _, Sha256};
 
 use crate::cache::EnvelopeFields;
 use scoregate_base::clock::Wall;
-use scoregate_base::plans::FieldSets;
 use scoregate_base::routes::DocumentKey;
 use scoregate_scoring::Answer;
 
@@ -59,8 +58,8 @@ impl SnapshotResponses {
         if let Some(by_key) = self.by_key.get(&key).filter(|by_key| by_key.data_tag == answer.etag) {
             return Arc::clone(&by_key);
         }
-        let label = EnvelopeFields { key: &key, license: &self.license, field_sets: &FieldSets::default() };
-        let response = Arc::new(SnapshotResponse::new(&label, answer));
+        let response =
+            Arc::new(SnapshotResponse::new(&EnvelopeFields { key: &key, license: &self.license }, answer));
         self.by_key.insert(key, Arc::clone(&response));
         response
     }

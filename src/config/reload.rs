@@ -69,9 +69,7 @@ fn is_read_again(path: &str, from: &ConfigValues, to: &ConfigValues) -> bool {
 pub(super) fn needs_restart(path: &str) -> bool {
     let is_or_is_in =
         |of: &&str| path.strip_prefix(*of).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-    // Stored documents have the forms of the sets of fields at the start.
-    let is_field_set = path.starts_with("tiers.") && path.ends_with(".fields");
-    is_field_set || AT_NEXT_START.iter().any(is_or_is_in)
+    AT_NEXT_START.iter().any(is_or_is_in)
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ pub fn resolve(written: &ConfigValues) -> Result<Config, ConfigProblems> {
     let mut reading = ConfigReader::of(written);
     let endpoints = endpoints::read(&mut reading);
     reading.unknown_paths(&endpoints);
-    let (tiers, field_sets) = tiers::read(&mut reading, &endpoints);
+    let tiers = tiers::read(&mut reading);
     let upstream = upstream::read(&mut reading, &endpoints);
     let proxies = proxies::read(&mut reading);
     let mut config = Config {
@@ -51,7 +51,7 @@ pub fn resolve(written: &ConfigValues) -> Result<Config, ConfigProblems> {
         upstream,
         archive: upstream::archive(&mut reading),
         protection: protection(&mut reading),
-        retention: freshness::retention(&mut reading, &endpoints, field_sets),
+        retention: freshness::retention(&mut reading, &endpoints),
         endpoints,
         cache_bytes: reading.size("cache.max_bytes"),
         cache_disk_bytes: reading.size("cache.disk_max_bytes"),

@@ -15,7 +15,7 @@ use crate::server::{CertificateFiles, ServerConfig};
 use crate::site::SiteConfig;
 use crate::upstream::{HttpConfig, ProtectionConfig};
 use scoregate_base::address::Proxies;
-use scoregate_base::plans::Tier;
+use scoregate_base::keys::Tier;
 use scoregate_base::routes::EndpointTable;
 use scoregate_base::secret::SecretSetting;
 use scoregate_observe::telemetry::log::LogConfig;
@@ -133,25 +133,15 @@ impl UpstreamConfig {
             Self::BuiltIn { archive } => format!("built-in {}", archive.display()),
             Self::Simulated { seed } => format!("simulated {seed}"),
             Self::Http(http) => {
-                format!("{} {}", http.base, short_digest(format!("{:?}", http.mapping)))
+                let mapping: [u8; 32] = Sha256::digest(format!("{:?}", http.mapping)).into();
+                let [a, b, c, d, ..] = mapping;
+                format!("{} {:08x}", http.base, u32::from_be_bytes([a, b, c, d]))
             }
         }
     }
 }
 
-fn short_digest(text: String) -> String {
-    let [a, b, c, d, ..]: [u8; 32] = Sha256::digest(text).into();
-    format!("{:08x}", u32::from_be_bytes([a, b, c, d]))
-}
-
 impl Config {
-    /// Identifies the backend and the forms of its documents: what was stored under another identity is not used.
-    pub fn backend_identity(&self) -> String {
-        let identity = self.upstream.identity();
-        let Some(sets) = self.retention.field_sets.fingerprint() else { return identity };
-        format!("{identity} {}", short_digest(sets))
-    }
-
     /// The address of the public port, if clients are on this machine. With trusted proxies they are not.
     pub fn local_url(&self) -> Option<String> {
         let is_local = self.listen.ip().is_loopback() && self.proxies.trusted.is_empty();

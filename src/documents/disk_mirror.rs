@@ -124,7 +124,8 @@ impl DiskMirror {
 
     fn read(&self, disk: &MirrorWorker, record: &MirrorRecord) -> Option<RestoredDocument> {
         let retention = self.documents.retention();
-        match mirror_record::read(record, &disk.backend, &retention, self.clock.now()) {
+        let (license, endpoints) = (&retention.license, &retention.endpoints);
+        match mirror_record::read(record, &disk.backend, license, endpoints, self.clock.now()) {
             Ok(restored) => Some(restored),
             Err(reason) => {
                 tracing::debug!(name = record.name, %reason, "removing an unusable record of the disk mirror");

@@ -19,7 +19,6 @@ mod guard;
 mod me;
 mod observation;
 mod parse;
-mod plan_gap;
 mod refusal;
 mod request_headers;
 mod request_id;

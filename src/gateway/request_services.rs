@@ -11,7 +11,6 @@ use crate::status::StatusPublisher;
 use scoregate_base::address::Proxies;
 use scoregate_base::clock::Clock;
 use scoregate_base::keys::KeyForm;
-use scoregate_base::plans::Tier;
 use scoregate_base::routes::EndpointTable;
 
 use super::concurrency_limit::ConcurrencyLimit;
@@ -64,8 +63,6 @@ pub struct ServiceNotice {
     pub license: String,
     /// The value of `WWW-Authenticate`, with the realm.
     pub challenge: HeaderValue,
-    /// The tiers, which refusals name.
-    pub tiers: Vec<Tier>,
     /// Seconds between refreshes of the data.
     pub cadence_seconds: u64,
 }

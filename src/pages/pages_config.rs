@@ -1,6 +1,6 @@
 //! The values on the pages besides the tables.
 
-use scoregate_base::plans::{Tier, standard_tiers};
+use scoregate_base::keys::{Tier, standard_tiers};
 use scoregate_base::routes::{API_BASE, Endpoint, EndpointTable, Param, PublishedField, SourceDescription};
 
 use super::sample::SampleAnswer;

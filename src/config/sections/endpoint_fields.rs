@@ -1,7 +1,5 @@
 //! Reads `[[endpoints.NAME.fields]]`: the fields of the items of an endpoint.
 
-use std::collections::BTreeSet;
-
 use toml::{Table, Value};
 
 use crate::cache::PAID_FIELD;
@@ -95,7 +93,7 @@ impl FieldList {
         let optional = self.flag(place, table, "optional", "whether an item may lack the field");
         let paid = self.flag(place, table, "paid", "whether only paid callers see the field");
         let shape = self.shape(place, table, level);
-        let example = self.example(place, table, shape.as_ref());
+        let example = self.example(place, table);
         let mut meaning = meaning?;
         if let Some(unit) = unit {
             meaning = format!("{meaning} Unit: {}.", unit?);
@@ -143,16 +141,9 @@ impl FieldList {
             let words = table.get(part).and_then(Value::as_array);
             let words: Option<Vec<String>> =
                 words.and_then(|all| all.iter().map(|word| word.as_str().map(str::to_owned)).collect());
-            let is_set = |words: &Vec<String>| {
-                let distinct: BTreeSet<&String> = words.iter().filter(|word| !word.is_empty()).collect();
-                !words.is_empty() && distinct.len() == words.len()
-            };
-            let words = words.filter(is_set);
+            let words = words.filter(|words| !words.is_empty());
             if words.is_none() {
-                self.problem(
-                    &place,
-                    "write the list of the words that the field may have, none of them empty or twice",
-                );
+                self.problem(&place, "write the list of the words that the field may have");
             }
             return words.map(ShapeDefinition::Words);
         }
@@ -165,11 +156,8 @@ impl FieldList {
     }
 
     /// The example as JSON text, if there is one.
-    fn example(&mut self, place: &str, table: &Table, shape: Option<&ShapeDefinition>) -> Option<String> {
+    fn example(&mut self, place: &str, table: &Table) -> Option<String> {
         let value = table.get("example")?;
-        if shape.is_some_and(|shape| !shape.allows(value)) {
-            self.problem(&format!("{place}.example"), "write a value of the field's type");
-        }
         let json = serde_json::to_string(value).ok().filter(|_| !value.is_datetime());
         if json.is_none() {
             self.problem(&format!("{place}.example"), "write a value that JSON has; a time is a string");
@@ -207,26 +195,6 @@ pub(super) fn kept(fields: Vec<FieldDefinition>) -> &'static [ItemField] {
 }
 
 impl ShapeDefinition {
-    /// Whether a field of this type can have this value.
-    fn allows(&self, value: &Value) -> bool {
-        let all = |is: fn(&Value) -> bool| value.as_array().is_some_and(|all| all.iter().all(is));
-        let type_name = |simple: &usize| SIMPLE.get(*simple).map_or("", |(name, _)| *name);
-        match self {
-            Self::Simple(simple) => match type_name(simple) {
-                "number" => value.is_integer() || value.is_float(),
-                // A backend may send a word in place of a score.
-                "score" => value.is_integer() || value.is_float() || value.is_str(),
-                "integer" => value.is_integer(),
-                "boolean" => value.is_bool(),
-                "strings" => all(Value::is_str),
-                _ => value.is_str(),
-            },
-            Self::Words(words) => value.as_str().is_some_and(|text| words.iter().any(|word| word == text)),
-            Self::Object(_) => value.is_table(),
-            Self::Objects(_) => all(Value::is_table),
-        }
-    }
-
     fn kept(self) -> FieldShape {
         match self {
             Self::Simple(simple) => {

@@ -4,18 +4,13 @@ use std::time::Duration;
 
 use crate::cache::StaleWindows;
 use crate::documents::{Lifetime, Retention};
-use scoregate_base::plans::FieldSets;
 use scoregate_base::routes::{Endpoint, EndpointTable};
 
 use super::super::ValueKind;
 use super::super::config_reader::ConfigReader;
 use super::super::words::duration;
 
-pub(in super::super) fn retention(
-    reading: &mut ConfigReader<'_>,
-    endpoints: &EndpointTable,
-    field_sets: FieldSets,
-) -> Retention {
+pub(in super::super) fn retention(reading: &mut ConfigReader<'_>, endpoints: &EndpointTable) -> Retention {
     let windows = StaleWindows {
         while_revalidate: reading.duration("freshness.stale_while_revalidate"),
         if_error: reading.duration("freshness.stale_if_error"),
@@ -33,7 +28,6 @@ pub(in super::super) fn retention(
         polls_when_idle: reading.flag("site.status_page"),
         endpoints: endpoints.clone(),
         license: reading.text("service.license"),
-        field_sets,
     }
 }
 

@@ -1,8 +1,8 @@
 //! The landing page and the docs page.
 
-use scoregate_base::plans::Tier;
+use scoregate_base::keys::Tier;
+use scoregate_base::routes::Route;
 use scoregate_base::routes::prices::PRICES;
-use scoregate_base::routes::{Period, Route};
 
 use super::super::colour::CodeLanguage;
 use super::super::content_policy::AllowedContent;
@@ -232,20 +232,12 @@ fn tiers(config: &PagesConfig) -> String {
             escape(&capitalized(&tier.name)),
             grouped(tier.limits.day),
             grouped(tier.limits.minute),
-            periods(tier),
+            (if tier.rights.is_paid() { "all" } else { "all but <code>latest</code>" }).into(),
             escape(&how_obtained(tier, config.sign_up)),
         ]
     });
     let heads = ["Tier", "Requests a day", "Requests a minute", "Periods", "Availability"];
     card_table("Tiers", &heads, rows)
-}
-
-/// The periods that a tier may request of most endpoints.
-fn periods(tier: &Tier) -> String {
-    let allowed = tier.rights.periods_of(Route::Models);
-    let refused = Period::ALL.into_iter().filter(|period| !allowed.has(*period));
-    let refused: Vec<String> = refused.map(|period| format!("<code>{}</code>", period.word())).collect();
-    if refused.is_empty() { "all".into() } else { format!("all but {}", refused.join(", ")) }
 }
 
 fn how_obtained(tier: &Tier, sign_up: bool) -> String {

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::pages::{PagesConfig, sample};
-use scoregate_base::routes::bodies::{ALLOWED, ENVELOPE, ERROR, ERROR_SOMETIMES, LIMIT, PROBLEM, TIER};
+use scoregate_base::routes::bodies::{ENVELOPE, ERROR, ERROR_SOMETIMES, LIMIT, PROBLEM};
 use scoregate_base::routes::codes::{CODES, CodeRow, ErrorCode};
 use scoregate_base::routes::shapes::{FieldShape, ItemField};
 use scoregate_base::routes::{Endpoint, Param, Period, PublishedField, PublishedKind, SortBy};
@@ -112,9 +112,6 @@ fn answer(endpoint: &Endpoint, config: &PagesConfig) -> Value {
     schema
 }
 
-/// Fields that only some errors with the code `plan_required` have.
-const MAY_BE_OF_THE_PLAN: [&str; 2] = ["param", ALLOWED];
-
 fn error() -> Value {
     let mut schema = object(ERROR, &names(ERROR));
     for field in ERROR_SOMETIMES {
@@ -127,17 +124,10 @@ fn error() -> Value {
     narrow(&mut schema, "docs", json!({ "pattern": "/docs#[a-z_]+$" }));
     narrow(&mut schema, "limit", reference("schemas", "Limit"));
     let mut conditions = vec![only_if("status", &json!({ "const": 429 }), &["limit"])];
-    for field in ERROR_SOMETIMES.iter().filter(|field| !["limit", TIER].contains(&field.name)) {
+    for field in ERROR_SOMETIMES.iter().filter(|field| field.name != "limit") {
         let with_it = CODES.iter().filter(|row| about_a_parameter(row).contains(&field.name));
         let words: Vec<_> = with_it.map(|row| row.word).collect();
-        let words = json!({ "enum": words });
-        let condition = if MAY_BE_OF_THE_PLAN.contains(&field.name) {
-            let of_the_plan = json!({ "const": ErrorCode::PlanRequired.row().word });
-            json!({ "if": only("code", &of_the_plan), "else": only_if("code", &words, &[field.name]) })
-        } else {
-            only_if("code", &words, &[field.name])
-        };
-        conditions.push(condition);
+        conditions.push(only_if("code", &json!({ "enum": words }), &[field.name]));
     }
     insert(&mut schema, "allOf", conditions.into());
     schema
@@ -151,15 +141,11 @@ fn about_a_parameter(row: &CodeRow) -> Vec<&'static str> {
     param.map(|_| "param").into_iter().chain(described.into_iter().map(|(name, _)| name)).collect()
 }
 
-fn only(field: &str, condition: &Value) -> Value {
-    json!({ "properties": { field: condition }, "required": [field] })
-}
-
 /// The fields `then` are present exactly if `field` satisfies `condition`.
 fn only_if(field: &str, condition: &Value, then: &[&str]) -> Value {
     let none: Map<_, _> = then.iter().map(|name| ((*name).to_owned(), Value::Bool(false))).collect();
     json!({
-        "if": only(field, condition),
+        "if": { "properties": { field: condition }, "required": [field] },
         "then": { "required": then },
         "else": { "properties": none },
     })

@@ -31,13 +31,12 @@ impl Endpoint {
             ErrorCode::InvalidPeriod | ErrorCode::LatestRequiresPlan => self.takes.contains(&Param::Period),
             ErrorCode::InvalidSortBy => self.takes.contains(&Param::SortBy),
             ErrorCode::InvalidLimit => self.takes.contains(&Param::Limit),
-            // Responses that are not stored need no backend, cost no quota and are those of all tiers.
+            // Responses that are not stored need no backend and cost no quota.
             ErrorCode::QuotaExceeded
             | ErrorCode::RateLimitExceeded
             | ErrorCode::UpstreamInvalid
             | ErrorCode::UpstreamUnavailable
-            | ErrorCode::UpstreamTimeout
-            | ErrorCode::PlanRequired => self.stored,
+            | ErrorCode::UpstreamTimeout => self.stored,
             // Every endpoint supports GET and HEAD.
             ErrorCode::MethodNotAllowed => false,
         }

@@ -20,8 +20,7 @@ use crate::dump::{
 };
 use crate::stored::stored;
 use scoregate_base::clock::{Day, Wall};
-use scoregate_base::keys::Digest;
-use scoregate_base::plans::Tier;
+use scoregate_base::keys::{Digest, Tier};
 
 /// The transferred facts.
 #[derive(Clone, Debug, Default)]
