@@ -138,7 +138,7 @@ fn a_gateway_that_starts_without_its_database_knows_the_keys_and_delivers_nothin
     let (later_id, later) = site.create("100000");
     let first = ObservedGateway::start(&site, TempDir::new().unwrap());
     assert!(first.side("/readyz").ends_with("\r\n\r\nready\n"));
-    until(|| first.gateway.status(&key) == 200);
+    first.gateway.reaches(&key, 200);
     let tag = first.tag(&key);
     first.gateway.keys().run(&["revoke", &id]).with(0);
     first.copies(&format!("\"{}\",0", digest(&revoked)));
@@ -175,7 +175,7 @@ fn a_gateway_that_starts_without_its_database_knows_the_keys_and_delivers_nothin
         401 => true,
         other => panic!("{other} for a revoked key"),
     });
-    until(|| gateway.gateway.status(&key) == 200);
+    gateway.gateway.reaches_within(&key, 200, 2 * PROPAGATION);
     assert!(gateway.side("/readyz").ends_with("\r\n\r\nready\n"));
     assert_eq!(gateway.metric("scoregate_store_local_copy"), "0");
     assert_eq!(gateway.metric("scoregate_ledger_unreachable"), "0");

@@ -39,7 +39,7 @@ pub(in super::super) struct RoundNoise {
 /// Sums of the first rounds of a series, beginning with none.
 #[derive(Clone, Debug)]
 pub(in super::super) struct LevelSums {
-    /// The first round: sums are about it, so that those of equal rounds are exact.
+    /// The first round. Sums are of differences from it, so that equal rounds add no rounding error.
     pub origin: f64,
     sums: Vec<f64>,
     squares: Vec<f64>,
