@@ -10,7 +10,7 @@ use scoregate_base::routes::Period;
 
 use super::count::Attempts;
 use super::drift::{self, DriftResult};
-use super::figures::{Score, dollars};
+use super::figures::{Score, dollars, points};
 use super::hour::{Hour, HourRange, hours_of, of_period};
 use super::incident_scan::incident::Incident;
 use super::levels::{LevelComparison, ScoreLevels};
@@ -20,7 +20,7 @@ use super::noise::peer_noise::{ModelNoise, PeerNoise};
 use super::noise::round_length::RoundLength;
 use super::noise::score_noise::{MeasuredScore, ScoreNoise};
 use super::period_scores::{PeriodScores, ScorePart, ScoreRound};
-use super::run::TestedModel;
+use super::run::{Axis, TestedModel};
 use super::series::ScoreSeries;
 use super::statistics::{self, Estimate, FittedLine, SampleSums};
 
@@ -35,6 +35,8 @@ pub(super) struct ModelState {
     /// Its newest level against that before the changes of each period and the one before, in the order of
     /// [`Period::ALL`].
     pub levels: [Option<LevelComparison>; 4],
+    /// The axis with the largest loss between these levels, in points.
+    pub worst_axes: [Option<(Axis, f64)>; 4],
     /// The same for the changes of a week: after a week the new level is the normal one.
     pub lately: Option<LevelComparison>,
     /// Runs of the newest level and of that a week ago.
@@ -90,8 +92,6 @@ pub(super) struct PeriodSummary {
     pub standard_error: Option<f64>,
     /// The axes over a day, as published; none for other periods.
     pub axes: [Option<Score>; 7],
-    /// The means of the axes, and those of the period before, in points.
-    pub axis_means: ([Option<f64>; 7], [Option<f64>; 7]),
     /// The median latency of a trial, in milliseconds.
     pub latency: Option<f64>,
     /// The standard deviation between rounds, in points.
@@ -122,18 +122,23 @@ impl MeasuredModel {
         let current = hour.last(method::CURRENT_HOURS);
         let noise = ScoreNoise::of(series, hour, levels);
         let lately = levels.since(hour.minus(hours_of(Period::Week)));
-        let scored = |range: HourRange| series.over(range).scored();
-        let since = |hours: u64| levels.since(hour.minus(2 * hours.max(method::CURRENT_HOURS)));
+        let since =
+            |period: Period| levels.since(hour.minus(2 * hours_of(period).max(method::CURRENT_HOURS)));
+        let level_hours = |levels: &LevelComparison| {
+            [levels.baseline, HourRange { from: levels.since, to: hour }].map(|range| series.over(range))
+        };
         let usual = series.over(current.from.last(method::BASELINE_HOURS));
         let watched = series.rounds(hour.last(method::DRIFT_HOURS));
         let round_length = series.round_length();
         let state = ModelState {
             model,
             summaries: Period::ALL.map(|period| PeriodSummary::of(series, &noise, period, hour)),
-            level_runs: lately.map_or((0, 0), |lately| {
-                (scored(HourRange { from: lately.since, to: hour }), scored(lately.baseline))
-            }),
-            levels: Period::ALL.map(|period| since(hours_of(period))),
+            level_runs: lately
+                .as_ref()
+                .map(level_hours)
+                .map_or((0, 0), |[before, now]| (now.scored(), before.scored())),
+            levels: Period::ALL.map(since),
+            worst_axes: Period::ALL.map(|period| worst_axis(&level_hours(&since(period)?))),
             lately,
             usual: usual.mean(ScorePart::measure(series.table(), Measure::Combined)),
             round_length,
@@ -216,7 +221,6 @@ impl PeriodSummary {
             score: None,
             published: [None; 5],
             axes: [None; 7],
-            axis_means: (reading.axes(), before.map_or([None; 7], |(before, _)| before.axes())),
             latency: statistics::median(series.latencies_of(now)),
             deviation: deviation.map(f64::sqrt),
             measures: [(None, None); 5],
@@ -259,6 +263,13 @@ impl PeriodSummary {
     pub(super) fn cost_usd(&self) -> Option<f64> {
         self.reading.cost().map(dollars)
     }
+}
+
+/// The axis that lost most between two ranges of hours, with its loss as published: the last of equal ones.
+fn worst_axis([before, now]: &[PeriodScores; 2]) -> Option<(Axis, f64)> {
+    let losses = before.axes().into_iter().zip(now.axes()).zip(Axis::ALL);
+    let losses = losses.filter_map(|((before, now), axis)| Some((axis, points(before? - now?))));
+    losses.filter(|(_, lost)| *lost > 0.0).max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
 /// The newest complete round, and the one before it. Without any, no hour.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from .alerts import falls
 from .numbers import holm, mean, published_p, published_score, t_two_sided
-from .periods import PERIOD_HOURS, compare
+from .periods import PERIOD_HOURS
 from .rounds import rounds_for
 from .runs import AXES
 
@@ -82,7 +82,7 @@ class DegradedModel:
     worst_axis_loss: float | None
 
 
-def degradations(models, noises, drifts, period):
+def degradations(models, drifts, period):
     """The degraded models of a period, the largest loss first."""
     found = []
     for key, one in falls(models, 2 * PERIOD_HOURS.get(period, 24)).items():
@@ -90,16 +90,18 @@ def degradations(models, noises, drifts, period):
         if one.compared is None or published_p(one.p_value) >= DEGRADATION_P or one.loss < DEGRADATION_POINTS:
             continue
         direction = state.signal.direction if state.has_drifted else "stable"
-        found.append(DegradedModel(model, one, direction, *worst_axis(noises, model, period)))
+        found.append(DegradedModel(model, one, direction, *worst_axis(model, one.compared)))
     return sorted(found, key=lambda one: (-one.fall.loss, one.model.id))
 
 
-def worst_axis(noises, model, period):
-    """The axis with the largest loss as published, the last of equal ones, and this loss; None without a loss."""
+def worst_axis(model, compared):
+    """The axis that lost most between two levels as published, the last of equal ones, and this loss; None without one."""
     axis, largest = None, 0.0
     for each in AXES:
-        one = compare(noises, model, model.kinds.get(f"axis {each}"), period)
-        loss = published_score(one.before.value - one.now.value) if one.has_means else 0.0
+        kind = model.kinds.get(f"axis {each}")
+        spans = (compared.start, compared.began), (compared.since, model.end)
+        before, now = (model.mean(kind, *span) if kind else None for span in spans)
+        loss = 0.0 if before is None or now is None else published_score(before.value - now.value)
         if loss > 0 and loss >= largest:
             axis, largest = each, loss
     return axis, largest if axis else None

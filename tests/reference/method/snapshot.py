@@ -57,7 +57,7 @@ class Snapshot:
 
     @cached_property
     def degradations(self):
-        return {period: degradations(self.models, self.noises, self.drifts, period) for period in PERIODS}
+        return {period: degradations(self.models, self.drifts, period) for period in PERIODS}
 
     def day_score(self, model, name):
         """A score of the last 24 hours and its estimate."""

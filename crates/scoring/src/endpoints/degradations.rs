@@ -11,7 +11,6 @@ use super::super::levels::ShiftDirection;
 use super::super::losses::{self, SureLoss};
 use super::super::method;
 use super::super::model_state::ModelState;
-use super::super::run::Axis;
 use super::super::snapshot::Snapshot;
 
 #[derive(Serialize)]
@@ -48,7 +47,7 @@ pub(super) fn items<'a>(
 
 fn item<'a>(loss: &SureLoss<'a>, changes: &ModelChanges<'_>, period: Period) -> Degradation<'a> {
     let model_state = loss.model_state;
-    let worst = worst_axis(model_state, period);
+    let worst = *of_period(period, &model_state.worst_axes);
     Degradation {
         model_id: model_state.id(),
         model_name: model_state.model.name(),
@@ -71,13 +70,4 @@ fn direction(model_state: &ModelState, changes: &ModelChanges<'_>) -> Trend {
         Some(ShiftDirection::Up) => Trend::Up,
         Some(ShiftDirection::Down) => Trend::Down,
     }
-}
-
-fn worst_axis(model_state: &ModelState, period: Period) -> Option<(Axis, f64)> {
-    let (now, before) = &model_state.over(period).axis_means;
-    let losses = Axis::ALL
-        .into_iter()
-        .zip(before.iter().zip(now))
-        .filter_map(|(axis, (before, now))| Some((axis, points((*before)? - (*now)?))));
-    losses.filter(|(_, lost)| *lost > 0.0).max_by(|a, b| a.1.total_cmp(&b.1))
 }

@@ -186,10 +186,7 @@ fn signals(
                 chance < method::ALERT_ALPHA && levels.before.mean - levels.now.mean >= method::ALERT_MINIMUM
             })
         }
-        Detector::Incident => {
-            let newest = past.last().map(|round| round.hour);
-            levels.changes.iter().any(|change| change.incident.map(|(hour, _)| hour) == newest)
-        }
+        Detector::Incident => levels.changes.last().is_some_and(|change| change.incident.is_some()),
     }
 }
 

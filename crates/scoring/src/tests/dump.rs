@@ -163,7 +163,7 @@ fn of_period(summary: &PeriodSummary) -> Value {
 }
 
 fn axis_means(state: &ModelState) -> Map<String, Value> {
-    let (means, _) = &state.over(Period::Day).axis_means;
+    let means = state.over(Period::Day).reading.axes();
     Axis::ALL.iter().zip(means).map(|(axis, mean)| (axis.word().to_owned(), json!(mean))).collect()
 }
 

@@ -259,3 +259,24 @@ fn points_of_a_history_keep_their_instants_and_scores_when_the_hour_moves_on() {
         }
     }
 }
+
+/// A change that is older than the period has left both the period and the one before.
+#[test]
+fn the_worst_axis_of_a_degradation_is_that_of_its_levels() {
+    let model = Arc::new(TestedModel::new(ModelId::new("m").unwrap(), "M", "p", None, None).unwrap());
+    let worst = Axis::ALL[1];
+    let run = |hours: u32, suite| {
+        let mut marks = [if hours % 2 == 0 { 0.8 } else { 0.79 }; 7];
+        // Half of the axes lose a point in the newest day.
+        marks.iter_mut().skip(3).for_each(|mark| *mark -= if hours <= 24 { 0.01 } else { 0.0 });
+        marks[1] -= if hours <= 50 { 0.3 } else { 0.0 };
+        let trials = vec![Trial::new(marks, 9.0, 0.1).unwrap(); 3];
+        Run::new(Arc::clone(&model), suite, now().minus(HOUR * hours), RunOutcome::Scored(trials)).unwrap()
+    };
+    let hours = (1..=30 * 24).rev();
+    let runs: Vec<Run> = hours.flat_map(|hours| Suite::DEFAULT.map(|suite| run(hours, suite))).collect();
+    let scoring = Scoring::open(RunSource::Runs(runs.into()), now()).unwrap();
+    let items = asked(&scoring, &DocumentKey::over(Route::Degradations, Period::Day));
+    assert_eq!(items[0]["worstAxis"], worst.word(), "{items:?}");
+    assert_eq!(items[0]["worstAxisLoss"], 30.0, "{items:?}");
+}
