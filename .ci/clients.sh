@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Clients of other projects: a generated client gets a typed error for every code, and the caching libraries do what the
-# recipes of the docs page promise. Loopback only; the packages are installed below target/.
+# Clients of other projects: linters accept the description, generated clients get a typed error for every code, and the
+# caching libraries do what the recipes of the docs page promise. Loopback only; the packages are installed below target/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . .ci/gateway.sh
@@ -24,19 +24,57 @@ paid = false
 [tiers.burst]
 minute = 30
 day = 1000
-paid = true'
+paid = true
+[service]
+base_url = "https://api.example.org"
+[site]
+contact_email = "api@example.org"'
 gateway_start "$1"
 base=http://$gateway_address/api/v1
 for name in pro free burst; do
     export "${name^^}_KEY=$(gateway_key "$name")"
 done
-MINUTE_KEY=$(gateway_key few) DAY_KEY=$(gateway_key few)
-export MINUTE_KEY DAY_KEY
+for name in {,FETCH_,HEY_}{MINUTE,DAY}; do
+    export "${name}_KEY=$(gateway_key few)"
+done
 
 "$tools/bin/python" .ci/clients/recipes.py "$base" "$gateway_side" "$tools/node_modules"
 
 description=$gateway_dir/openapi.json
 curl -fsS "http://$gateway_address/openapi.json" -o "$description"
+
+# quiet COMMAND...: runs it, and prints its output only if it fails.
+quiet() {
+    "$@" >"$gateway_dir/output" 2>&1 || {
+        cat "$gateway_dir/output" >&2
+        return 1
+    }
+}
+programs=$tools/node_modules/.bin
+quiet "$programs/spectral" lint "$description" --ruleset .ci/clients/spectral.yaml --fail-severity hint
+quiet "$programs/redocly" lint "$description"
+# A warning is no failure for it.
+if grep -q 'Warning was generated' "$gateway_dir/output"; then
+    cat "$gateway_dir/output" >&2
+    exit 1
+fi
+
+typescript=$gateway_dir/typescript
+mkdir "$typescript"
+cp .ci/clients/{generated.ts,openapi-ts.config.js,package.json,tsconfig.json} "$typescript"
+ln -s "$tools/node_modules" "$typescript/node_modules"
+quiet "$programs/openapi-typescript" "$description" --output "$typescript/api.ts"
+(
+    cd "$typescript"
+    DESCRIPTION=$description quiet "$programs/openapi-ts"
+    quiet "$programs/tsc" --project .
+)
+node "$typescript/compiled/generated.js" "$base" "$description"
+
+quiet "$tools/bin/datamodel-codegen" --input "$description" --input-file-type openapi --output "$gateway_dir/api_models.py" \
+    --output-model-type pydantic_v2.BaseModel --formatters builtin
+PYTHONPATH=$gateway_dir "$tools/bin/python" .ci/clients/models.py "$base" "$description"
+
 printf 'post_hooks: []\n' >"$gateway_dir/generator.yaml"
 "$tools/bin/openapi-python-client" generate --path "$description" --config "$gateway_dir/generator.yaml" --meta none \
     --output-path "$gateway_dir/api_client" >"$gateway_dir/generated" 2>&1

@@ -63,8 +63,10 @@ def provoke(base):
                 for name in ("PRO", "FREE", "MINUTE", "DAY")}
     pro, free = with_key["PRO"], with_key["FREE"]
     models, model, incidents = operation("models", "models"), operation("models", "model"), operation("incidents", "incidents")
-    answer = models(client=pro).parsed
+    response = models(client=pro)
+    answer = response.parsed
     assert answer.success and answer.count == len(answer.data) > 0, answer
+    assert models(client=pro, if_none_match=response.headers["etag"]).status_code == 304
     codes = []
 
     def call(status, code, about=None, *, of, **arguments):

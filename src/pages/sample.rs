@@ -128,6 +128,16 @@ const VALUES: &[(&str, &str)] = &[
     ("me.suggested_poll_seconds", "3600"),
 ];
 
+/// The value of a parameter in examples.
+pub(super) fn of_param(param: Param) -> &'static str {
+    match param {
+        Param::Id => EXAMPLE_MODEL,
+        Param::Period => Period::Week.word(),
+        Param::SortBy => SortBy::Coding.word(),
+        Param::Limit => "20",
+    }
+}
+
 /// A sample item, with its fields in the order of their table.
 pub(super) struct SampleItem<'a> {
     endpoint: &'static str,

@@ -4,7 +4,7 @@ use crate::pages::PagesConfig;
 use scoregate_base::routes::bodies::ENVELOPE;
 use scoregate_base::routes::headers::HEADERS;
 use scoregate_base::routes::shapes::{FieldShape, ItemField, Presence};
-use scoregate_base::routes::{AllowedValues, Endpoint, Param, Period, PublishedField, PublishedKind, SortBy};
+use scoregate_base::routes::{AllowedValues, Endpoint, Param, PublishedField, PublishedKind};
 
 use super::super::colour::CodeLanguage;
 use super::super::html::{code, code_block, escape, prose, push, stacking_table};
@@ -118,19 +118,10 @@ fn samples(row: &Endpoint, config: &PagesConfig, base: &str, model: &str) -> Str
 fn request(row: &Endpoint, base: &str, model: &str) -> String {
     let path: Vec<_> = row.segments.iter().map(|part| if *part == ":id" { model } else { part }).collect();
     let query: Vec<_> =
-        row.takes.iter().map(|param| format!("{}={}", param.name(), example(*param))).collect();
+        row.takes.iter().map(|param| format!("{}={}", param.name(), sample::of_param(*param))).collect();
     let mark = if query.is_empty() { "" } else { "?" };
     let url = format!("{base}/{}{mark}{}", path.join("/"), query.join("&"));
     format!("curl -H \"Authorization: Bearer $API_KEY\" \\\n  \"{url}\"")
-}
-
-fn example(param: Param) -> &'static str {
-    match param {
-        Param::Id => sample::EXAMPLE_MODEL,
-        Param::Period => Period::Week.word(),
-        Param::SortBy => SortBy::Coding.word(),
-        Param::Limit => "20",
-    }
 }
 
 /// The values of a parameter, as HTML.

@@ -12,15 +12,15 @@ use super::super::paths::{DOCS_MARKDOWN, LLMS_TXT};
 use super::super::status::FEED;
 use super::super::{DOCS, OPENAPI, PagesConfig, STATUS, SiteLinks, sample};
 use super::responses::NamedResponses;
-use super::{parameters, responses, schemas};
+use super::{parameters, schemas};
 
 /// The parts, in reading order.
 #[derive(Serialize)]
 struct OpenApiDocument {
     openapi: &'static str,
     info: Value,
-    #[serde(rename = "externalDocs")]
-    external_docs: Value,
+    #[serde(rename = "externalDocs", skip_serializing_if = "Option::is_none")]
+    external_docs: Option<Value>,
     servers: Value,
     security: Value,
     tags: Value,
@@ -36,10 +36,12 @@ pub(in super::super) fn document(config: &PagesConfig) -> String {
         .iter()
         .map(|endpoint| (path(endpoint), operations(endpoint, config, &mut responses)))
         .collect();
+    let [responses, headers] = responses.finish();
     let document = OpenApiDocument {
         openapi: "3.1.0",
         info: info(config),
-        external_docs: external_docs(config),
+        external_docs: absolute(config, config.links.docs_url.as_deref().unwrap_or(DOCS))
+            .map(|url| json!({ "url": url, "description": "The documentation." })),
         servers: json!([{ "url": config.base() }]),
         security: json!([{ "bearer": [] }, { "header": [] }]),
         tags: tags(config),
@@ -47,17 +49,12 @@ pub(in super::super) fn document(config: &PagesConfig) -> String {
         components: json!({
             "securitySchemes": security_schemes(),
             "parameters": parameters::all(),
-            "headers": responses::headers(),
-            "responses": responses.finish(),
+            "headers": headers,
+            "responses": responses,
             "schemas": schemas::all(config),
         }),
     };
     sample::text_of(&document)
-}
-
-fn external_docs(config: &PagesConfig) -> Value {
-    let url = config.links.docs_url.as_deref().unwrap_or(DOCS);
-    json!({ "url": url, "description": "The documentation." })
 }
 
 fn info(config: &PagesConfig) -> Value {
@@ -66,15 +63,26 @@ fn info(config: &PagesConfig) -> Value {
         "version": config.version,
         "summary": SUMMARY,
         "description": format!("Rankings, a global index, alerts, incidents, provider status, analytics and drift signatures. \
-            Every request needs a key. Scores change about once an hour. Any method other than GET, HEAD and OPTIONS \
-            is a 405, any other path a 404. No key is needed for {}, which are not under the base address.", public_paths(config)),
-        "termsOfService": config.links.terms(),
+            Every request needs a key. Scores change about once an hour. HEAD is the same as GET, without a body, at \
+            the same price. Any method other than GET, HEAD and OPTIONS is a 405 `method_not_allowed`, any other path a \
+            404 `not_found`, both with the body `Error`. No key is needed for {}, which are not under the base address.",
+            public_paths(config)),
         "license": { "name": config.license },
     });
+    // Relative references are resolved by no tool, and are an error for some.
+    if let Some(terms) = absolute(config, config.links.terms()) {
+        schemas::insert(&mut info, "termsOfService", terms.clone().into());
+        schemas::insert(&mut info, "license", json!({ "name": config.license, "url": terms }));
+    }
     if let Some(contact) = contact(&config.links) {
         schemas::insert(&mut info, "contact", contact);
     }
     info
+}
+
+/// An absolute URL; `None` if it is of this service and no address is configured.
+fn absolute(config: &PagesConfig, url: &str) -> Option<String> {
+    if url.starts_with('/') { config.root().map(|root| format!("{root}{url}")) } else { Some(url.to_owned()) }
 }
 
 /// All paths that need no key, in words.
@@ -118,41 +126,46 @@ fn tag(endpoint: &Endpoint) -> &'static str {
     endpoint.segments.first().copied().unwrap_or_default()
 }
 
+/// The description of a tag has the summaries of its endpoints.
 fn tags(config: &PagesConfig) -> Value {
     let mut tags: Vec<_> = config.endpoints.iter().map(tag).collect();
     let mut seen = BTreeSet::new();
     tags.retain(|tag| seen.insert(*tag));
-    tags.into_iter().map(|tag| json!({ "name": tag })).collect()
+    let described = |name: &str| {
+        let endpoints = config.endpoints.iter().filter(|endpoint| tag(endpoint) == name);
+        endpoints.map(|endpoint| endpoint.summary).collect::<Vec<_>>().join(" ")
+    };
+    tags.into_iter().map(|tag| json!({ "name": tag, "description": described(tag) })).collect()
 }
 
 fn operations(endpoint: &Endpoint, config: &PagesConfig, responses: &mut NamedResponses) -> Value {
-    let mut operation = |head: bool| {
-        let name = if head { format!("{}_head", endpoint.name) } else { endpoint.name.to_owned() };
-        let mut operation = json!({
-            "operationId": name,
-            "summary": endpoint.summary,
-            "tags": [tag(endpoint)],
-            "responses": responses.of(endpoint, head),
-        });
-        let head = head.then(|| "The same as GET, without a body, at the same price.".to_owned());
-        let description: Vec<String> = head.into_iter().chain(ignored(endpoint, config)).collect();
-        if !description.is_empty() {
-            schemas::insert(&mut operation, "description", description.join(" ").into());
-        }
-        operation
-    };
-    let (get, head) = (operation(false), operation(true));
-    let mut item = json!({ "get": get, "head": head });
+    let mut operation = json!({
+        "operationId": endpoint.name,
+        "summary": endpoint.summary,
+        "description": description(endpoint, config),
+        "tags": [tag(endpoint)],
+        "responses": responses.of(endpoint),
+    });
     let parameters = parameters::of(endpoint);
-    if let Some(item) = item.as_object_mut().filter(|_| !parameters.is_empty()) {
-        item.insert("parameters".into(), Value::Array(parameters));
+    if !parameters.is_empty() {
+        schemas::insert(&mut operation, "parameters", Value::Array(parameters));
     }
-    item
+    json!({ "get": operation })
 }
 
-/// Parameters without an effect, if any.
-fn ignored(endpoint: &Endpoint, config: &PagesConfig) -> Option<String> {
-    let names: Vec<_> = config.ignored(endpoint).iter().map(|param| format!("`{}`", param.name())).collect();
-    let names = names.join(" and ");
-    (!names.is_empty()).then(|| format!("The data source ignores {names}: all values return the same data."))
+/// The number of items, fields of paid plans, and parameters without an effect.
+fn description(endpoint: &Endpoint, config: &PagesConfig) -> String {
+    let items = if endpoint.one { "`data` has one item." } else { "`data` has any number of items." };
+    let names =
+        |names: Vec<&str>| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" and ");
+    let paid = names(endpoint.item.iter().filter(|field| field.paid_only).map(|field| field.name).collect());
+    let ignored = names(config.ignored(endpoint).iter().map(|param| param.name()).collect());
+    let mut sentences = vec![items.to_owned()];
+    if !paid.is_empty() {
+        sentences.push(format!("Only responses for paid plans have {paid}."));
+    }
+    if !ignored.is_empty() {
+        sentences.push(format!("The data source ignores {ignored}: all values return the same data."));
+    }
+    sentences.join(" ")
 }

@@ -2,6 +2,7 @@
 //! response of the gateway against it.
 
 mod document;
+mod error_examples;
 mod parameters;
 mod responses;
 mod schemas;

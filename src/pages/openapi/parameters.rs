@@ -3,7 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use crate::pages::sample;
-use scoregate_base::routes::{AllowedValues, Endpoint, Limit, Param, Period, SortBy};
+use scoregate_base::routes::headers::HEADERS;
+use scoregate_base::routes::{AllowedValues, Endpoint, Limit, Param, SortBy};
 
 use super::schemas::{insert, reference};
 
@@ -26,35 +27,34 @@ pub(super) fn of(endpoint: &Endpoint) -> Vec<Value> {
 }
 
 fn parameter(param: Param) -> Value {
-    let (location, schema) = match param {
-        Param::Id => ("path", schema_with(param, "examples", json!([sample::EXAMPLE_MODEL]))),
-        // No `default`: it depends on the tier, as the description states.
-        Param::Period => ("query", json!({ "type": "string", "enum": Period::ALL.map(Period::word) })),
-        Param::SortBy => (
-            "query",
-            json!({ "type": "string", "enum": SortBy::ALL.map(SortBy::word), "default": SortBy::Combined.word() }),
-        ),
-        Param::Limit => ("query", schema_with(param, "default", Limit::DEFAULT.get().into())),
-    };
-    json!({
-        "name": param.name(),
-        "in": location,
-        "required": param == Param::Id,
-        "description": param.meaning(),
-        "schema": schema,
-    })
-}
-
-/// The schema of a number or a text, plus one keyword. An error states the same constraints.
-fn schema_with(param: Param, keyword: &str, value: Value) -> Value {
     let allowed = param.allowed();
     let is_number = matches!(allowed, AllowedValues::Range { .. });
     let mut schema = json!({ "type": if is_number { "integer" } else { "string" } });
-    for (name, constraint) in allowed.members() {
-        insert(&mut schema, name, constraint);
+    match allowed {
+        AllowedValues::Words(words) => insert(&mut schema, "enum", json!(words)),
+        AllowedValues::Range { .. } | AllowedValues::Pattern { .. } => {
+            // An error states the same constraints.
+            allowed
+                .members()
+                .into_iter()
+                .for_each(|(name, constraint)| insert(&mut schema, name, constraint));
+        }
     }
-    insert(&mut schema, keyword, value);
-    schema
+    match param {
+        // The default period depends on the tier, as the description states.
+        Param::Id | Param::Period => {}
+        Param::SortBy => insert(&mut schema, "default", SortBy::Combined.word().into()),
+        Param::Limit => insert(&mut schema, "default", Limit::DEFAULT.get().into()),
+    }
+    let example = sample::of_param(param);
+    json!({
+        "name": param.name(),
+        "in": if param == Param::Id { "path" } else { "query" },
+        "required": param == Param::Id,
+        "description": param.meaning(),
+        "schema": schema,
+        "example": if is_number { example.parse::<u8>().map_or(Value::Null, Value::from) } else { example.into() },
+    })
 }
 
 fn if_none_match() -> Value {
@@ -64,5 +64,6 @@ fn if_none_match() -> Value {
         "required": false,
         "description": "The `ETag` of your stored copy. While it is current the response is a 304 without a body.",
         "schema": { "type": "string" },
+        "example": HEADERS.iter().find(|header| header.name == "ETag").map(|header| header.example),
     })
 }

@@ -1,13 +1,17 @@
 //! Responses and their headers. Operations share them: a response is added when an operation first refers to it.
 
+use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use scoregate_base::routes::Endpoint;
-use scoregate_base::routes::codes::{CodeRow, ErrorCode};
+use scoregate_base::routes::codes::CodeRow;
 use scoregate_base::routes::headers::{self, HEADERS};
 
+use super::error_examples;
 use super::schemas::{answer_name, insert, reference};
 
+/// The member that every 429 has.
+const LIMIT: &str = "limit";
 /// Not among the headers of a response: OpenAPI expresses it by the keys of `content`.
 const SAID_BY_CONTENT: &str = "Content-Type";
 
@@ -16,47 +20,38 @@ const SAID_BY_CONTENT: &str = "Content-Type";
 pub(super) struct NamedResponses(Map<String, Value>);
 
 impl NamedResponses {
-    /// The responses of an endpoint, by status. Those to HEAD have no content.
-    pub(super) fn of(&mut self, endpoint: &Endpoint, head: bool) -> Value {
+    /// The responses of an endpoint, by status.
+    pub(super) fn of(&mut self, endpoint: &Endpoint) -> Value {
         let mut responses = Map::new();
-        responses
-            .insert("200".into(), self.name(&format!("200-{}", endpoint.name), head, || success(endpoint)));
+        let name = format!("200-{}", endpoint.name);
+        responses.insert("200".into(), self.name(&name, || success(endpoint)));
         if endpoint.stored {
-            responses.insert("304".into(), self.name("304", false, not_modified));
+            responses.insert("304".into(), self.name("304", not_modified));
         }
         // The table is sorted by status, so equal ones are adjacent.
-        let rows: Vec<&CodeRow> = endpoint.codes().collect();
+        let rows: Vec<&'static CodeRow> = endpoint.codes().collect();
         for same in rows.chunk_by(|a, b| a.status == b.status) {
-            let status = same.first().map(|row| row.status.as_str().to_owned());
-            responses.extend(status.map(|status| (status, self.error(same, head))));
+            let Some(status) = same.first().map(|row| row.status) else { continue };
+            let words: Vec<_> = same.iter().map(|row| row.word).collect();
+            let name = format!("{}-{}", status.as_u16(), words.join("-"));
+            let response = self.name(&name, || failure(status, same));
+            responses.insert(status.as_str().to_owned(), response);
         }
         Value::Object(responses)
     }
 
-    /// All responses, with two that belong to no operation: unknown path and unsupported method.
-    pub(super) fn finish(mut self) -> Map<String, Value> {
-        for code in [ErrorCode::NotFound, ErrorCode::MethodNotAllowed] {
-            self.error(&[code.row()], false);
-        }
-        self.0
+    /// All responses, and the headers that they refer to.
+    pub(super) fn finish(self) -> [Value; 2] {
+        let has = |name: &str| self.0.values().any(|response| response["headers"].get(name).is_some());
+        let headers = HEADERS.iter().filter(|header| has(header.name));
+        let headers: Map<_, _> =
+            headers.map(|header| (header.name.to_owned(), header_object(header))).collect();
+        [self.0.into(), headers.into()]
     }
 
-    fn error(&mut self, rows: &[&CodeRow], head: bool) -> Value {
-        let words: Vec<_> = rows.iter().map(|row| row.word).collect();
-        let status = rows.first().map_or(0, |row| row.status.as_u16());
-        self.name(&format!("{status}-{}", words.join("-")), head, || failure(status, rows))
-    }
-
-    fn name(&mut self, name: &str, head: bool, make: impl FnOnce() -> Value) -> Value {
-        let name = if head { format!("{name}-head") } else { name.to_owned() };
-        self.0.entry(name.clone()).or_insert_with(|| {
-            let mut response = make();
-            if let Some(response) = response.as_object_mut().filter(|_| head) {
-                response.remove("content");
-            }
-            response
-        });
-        reference("responses", &name)
+    fn name(&mut self, name: &str, make: impl FnOnce() -> Value) -> Value {
+        self.0.entry(name.to_owned()).or_insert_with(make);
+        reference("responses", name)
     }
 }
 
@@ -75,19 +70,29 @@ fn not_modified() -> Value {
     })
 }
 
-fn failure(status: u16, rows: &[&CodeRow]) -> Value {
+fn failure(status: StatusCode, rows: &[&'static CodeRow]) -> Value {
     let description: Vec<_> = rows.iter().map(|row| format!("`{}`: {}", row.word, row.condition)).collect();
     let words: Vec<_> = rows.iter().map(|row| row.word).collect();
     // Beside the reference, not in an `allOf`: generators of clients then have one type for all errors.
     let content = |schema| {
         let mut here = reference("schemas", schema);
-        insert(&mut here, "properties", json!({ "status": { "const": status }, "code": { "enum": words } }));
-        json!({ "schema": here })
+        let mut properties = json!({ "status": { "const": status.as_u16() }, "code": { "enum": words } });
+        if status == StatusCode::TOO_MANY_REQUESTS {
+            insert(&mut properties, LIMIT, reference("schemas", "Limit"));
+            insert(&mut here, "required", json!([LIMIT]));
+        }
+        insert(&mut here, "properties", properties);
+        here
     };
+    let example = |row: &'static CodeRow| json!({ "summary": row.title, "value": error_examples::body(row) });
+    let examples: Map<_, _> = rows.iter().map(|row| (row.word.to_owned(), example(row))).collect();
     json!({
         "description": description.join("\n\n"),
-        "headers": headers_of(status, true),
-        "content": { "application/json": content("Error"), "application/problem+json": content("Problem") },
+        "headers": headers_of(status.as_u16(), true),
+        "content": {
+            "application/json": { "schema": content("Error"), "examples": examples },
+            "application/problem+json": { "schema": content("Problem") },
+        },
     })
 }
 
@@ -95,12 +100,6 @@ fn headers_of(status: u16, stored: bool) -> Value {
     let covered = HEADERS.iter().filter(|header| header.on.covers(status, stored));
     let named = covered.filter(|header| header.name != SAID_BY_CONTENT);
     named.map(|header| (header.name.to_owned(), reference("headers", header.name))).collect()
-}
-
-/// The descriptions of all headers, by name.
-pub(super) fn headers() -> Map<String, Value> {
-    let named = HEADERS.iter().filter(|header| header.name != SAID_BY_CONTENT);
-    named.map(|header| (header.name.to_owned(), header_object(header))).collect()
 }
 
 fn header_object(header: &headers::Header) -> Value {

@@ -1,4 +1,4 @@
-//! Schemas: items from the tables of their fields, the envelope of each endpoint, errors with their conditions.
+//! Schemas: items from the tables of their fields, the envelope of each endpoint, errors.
 //!
 //! Additional fields are allowed everywhere, and no field of an item is required: a foreign backend may send more or
 //! less. The envelope and errors, which the gateway writes itself, are exact.
@@ -123,32 +123,13 @@ fn error() -> Value {
     narrow(&mut schema, "code", json!({ "enum": words }));
     narrow(&mut schema, "docs", json!({ "pattern": "/docs#[a-z_]+$" }));
     narrow(&mut schema, "limit", reference("schemas", "Limit"));
-    let mut conditions = vec![only_if("status", &json!({ "const": 429 }), &["limit"])];
-    for field in ERROR_SOMETIMES.iter().filter(|field| field.name != "limit") {
-        let with_it = CODES.iter().filter(|row| about_a_parameter(row).contains(&field.name));
-        let words: Vec<_> = with_it.map(|row| row.word).collect();
-        conditions.push(only_if("code", &json!({ "enum": words }), &[field.name]));
-    }
-    insert(&mut schema, "allOf", conditions.into());
     schema
 }
 
-/// The fields that describe the parameter of an error with this code.
-fn about_a_parameter(row: &CodeRow) -> Vec<&'static str> {
+/// The parameter that an error with this code is about.
+pub(super) fn subject(row: &CodeRow) -> Option<Param> {
     let of_the_plan = (row.code == ErrorCode::LatestRequiresPlan).then_some(Param::Period);
-    let param = of_the_plan.or_else(|| Param::ALL.into_iter().find(|param| param.code() == row.code));
-    let described = param.map(|param| param.allowed().members()).unwrap_or_default();
-    param.map(|_| "param").into_iter().chain(described.into_iter().map(|(name, _)| name)).collect()
-}
-
-/// The fields `then` are present exactly if `field` satisfies `condition`.
-fn only_if(field: &str, condition: &Value, then: &[&str]) -> Value {
-    let none: Map<_, _> = then.iter().map(|name| ((*name).to_owned(), Value::Bool(false))).collect();
-    json!({
-        "if": { "properties": { field: condition }, "required": [field] },
-        "then": { "required": then },
-        "else": { "properties": none },
-    })
+    of_the_plan.or_else(|| Param::ALL.into_iter().find(|param| param.code() == row.code))
 }
 
 fn problem() -> Value {

@@ -266,7 +266,7 @@ fn the_worst_axis_of_a_degradation_is_that_of_its_levels() {
     let model = Arc::new(TestedModel::new(ModelId::new("m").unwrap(), "M", "p", None, None).unwrap());
     let worst = Axis::ALL[1];
     let run = |hours: u32, suite| {
-        let mut marks = [if hours % 2 == 0 { 0.8 } else { 0.79 }; 7];
+        let mut marks = [if hours.is_multiple_of(2) { 0.8 } else { 0.79 }; 7];
         // Half of the axes lose a point in the newest day.
         marks.iter_mut().skip(3).for_each(|mark| *mark -= if hours <= 24 { 0.01 } else { 0.0 });
         marks[1] -= if hours <= 50 { 0.3 } else { 0.0 };

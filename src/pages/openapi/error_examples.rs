@@ -1,0 +1,42 @@
+//! An example of each error.
+
+use serde_json::{Value, json};
+
+use scoregate_base::routes::codes::{CodeRow, ErrorCode};
+use scoregate_base::routes::{AllowedValues, ErrorBody, Param, Period};
+
+use super::super::DOCS;
+use super::super::sample::INSTANT;
+use super::schemas::{insert, subject};
+
+/// The exhausted limit of each code that has one: its name, quota and seconds.
+const LIMITS: [(ErrorCode, &str, u64, u64); 3] = [
+    (ErrorCode::QuotaExceeded, "day", 10, 86_400),
+    (ErrorCode::RateLimitExceeded, "minute", 2, 60),
+    (ErrorCode::TooManyRefusals, "guard", 60, 60),
+];
+
+/// The body of an error with this code.
+pub(super) fn body(row: &'static CodeRow) -> Value {
+    let message = format!("{} {}", row.condition, row.remedy);
+    let mut members = vec![b'{'];
+    ErrorBody::new(row, &message, subject(row).map(|param| (param, allowed(row, param)))).write(&mut members);
+    members.push(b'}');
+    let mut body: Value = serde_json::from_slice(&members).expect("it is written as JSON");
+    if let Some((_, name, quota, window)) = LIMITS.iter().find(|(code, ..)| *code == row.code) {
+        let limit = json!({ "name": name, "quota": quota, "remaining": 0, "window_seconds": window,
+            "reset_at": INSTANT, "retry_after": 37 });
+        insert(&mut body, "limit", limit);
+    }
+    insert(&mut body, "request_id", "01jd6v8k2m3n4p5q".into());
+    insert(&mut body, "docs", format!("{DOCS}#{}", row.word).into());
+    body
+}
+
+/// The values that the caller may use.
+fn allowed(row: &CodeRow, param: Param) -> AllowedValues {
+    if row.code == ErrorCode::LatestRequiresPlan {
+        return AllowedValues::Words(vec![Period::Day.word(), Period::Week.word(), Period::Month.word()]);
+    }
+    param.allowed()
+}
