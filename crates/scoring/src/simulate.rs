@@ -7,11 +7,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use scoregate_base::clock::Wall;
 use scoregate_base::routes::ModelId;
 
 use super::catalogue::{CATALOGUE, CatalogueModel, SimulatedHabit};
 use super::hour::{Hour, HourRange};
-use super::run::{Run, RunFailure, RunOutcome, Suite, TestedModel, Trial};
+use super::run::{IdentifiedRun, Run, RunFailure, RunId, RunOutcome, Suite, TestedModel, Trial};
 
 /// Trials per run.
 const TRIALS: usize = 5;
@@ -56,6 +57,20 @@ pub(super) fn models_named(seed: u64, ending: &str) -> Vec<Simulated> {
             Simulated { model, entry, seed, shift }
         })
         .collect()
+}
+
+/// Runs of one model in the last day, as an example of a file to import.
+pub fn sample_runs(now: Wall) -> impl Iterator<Item = IdentifiedRun> {
+    let range = Hour::of(now).last(24);
+    let first = models(0).into_iter().take(1);
+    first.flat_map(move |model| model.runs(range).collect::<Vec<_>>()).map(identified)
+}
+
+/// A run with an id of its model, suite and time.
+pub(super) fn identified(run: Run) -> IdentifiedRun {
+    let id = format!("{}-{}-{}", run.model().id(), run.suite().name(), run.at().seconds());
+    let id = RunId::new(&id).expect("its parts are short and visible");
+    IdentifiedRun { id, run, detail: None }
 }
 
 impl Simulated {
@@ -199,7 +214,6 @@ impl SplitMix64 {
 mod tests {
     use super::super::statistics::SampleSums;
     use super::*;
-    use scoregate_base::clock::Wall;
 
     fn noon() -> Hour {
         Hour::of(Wall::parse_rfc3339("2026-11-21T12:00:00Z").unwrap())

@@ -3,8 +3,8 @@
 use scoregate_base::clock::Wall;
 
 use super::super::hour::Hour;
-use super::super::run::{IdentifiedRun, Run, RunId};
-use super::super::simulate::{Simulated, models_named};
+use super::super::run::{IdentifiedRun, Run};
+use super::super::simulate::{Simulated, identified, models_named};
 
 /// Runs of that many models over the hours before the one of `until`, by hour: input for load tests. Beyond the
 /// catalogue its models repeat, with other names and other noise.
@@ -23,11 +23,7 @@ pub fn simulated_records(
         let rounds: Vec<Vec<Run>> = models.iter().map(|model| model.round(hour)).collect();
         rounds.into_iter().flatten()
     };
-    Hour::of(until).last(hours).hours().flat_map(of_hour).map(|run| {
-        let id = format!("{}-{}-{}", run.model().id(), run.suite().name(), run.at().seconds());
-        let id = RunId::new(&id).expect("its parts are short and visible");
-        IdentifiedRun { id, run, detail: None }
-    })
+    Hour::of(until).last(hours).hours().flat_map(of_hour).map(identified)
 }
 
 #[cfg(test)]
