@@ -72,6 +72,7 @@ const VALUES: &[(&str, &str)] = &[
     ("incidents.resolvedAt", "null"),
     ("incidents.lowestScore", "60.3"),
     ("incidents.baselineScore", "70.0"),
+    ("incidents.methodVersion", r#""4.0""#),
     ("incidents.message", r#""Atlas 4 Small fell from 70.0 to a low of 60.3. Ongoing.""#),
 
     ("providers.status", r#""operational""#),

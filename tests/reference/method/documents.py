@@ -146,7 +146,8 @@ class Documents:
                 if one.resolved is None or one.resolved > end - hours:
                     item = {"id": one.id, **self.named(model), "kind": one.kind, "severity": one.severity,
                             "openedAt": at(one.opened), "resolvedAt": at(one.resolved),
-                            "lowestScore": published_score(one.lowest), "baselineScore": published_score(one.baseline)}
+                            "lowestScore": published_score(one.lowest), "baselineScore": published_score(one.baseline),
+                            "methodVersion": one.method}
                     found.append(((-one.opened, one.id), present(item)))
         return [item for _, item in sorted(found, key=lambda pair: pair[0])][:int(limit)]
 

@@ -8,6 +8,7 @@ from .numbers import mean
 from .rounds import rounds_for
 from .runs import HOUR, seconds
 
+METHOD = "4.0"
 RECENT, LEAST_RECENT = 6, 2
 LOW_POINTS, CRITICAL_POINTS = 2.5, 10
 LONGEST_HOURS = 168
@@ -122,6 +123,8 @@ class Incident:
     baseline: float | None
     mean: float | None = None
     lowest: float | None = None
+    # The version of the method that found it.
+    method: str | None = METHOD
 
 
 def incident_id(kind, model, opened):
@@ -183,7 +186,7 @@ def later_scan(model, records, position, barred=NOTHING_BARRED):
             by_id[made.id] = made
         elif old is not None and old.resolved is None:
             # The baseline of a recorded outage does not change.
-            made.baseline = old.baseline
+            made.baseline, made.method = old.baseline, old.method
             by_id[made.id] = made
     return in_order(by_id.values())
 
@@ -194,7 +197,7 @@ def continue_degradation(model, rounds, one, by_id):
     if (old is None or old.resolved is None) and any(is_in(one, each.begin) for each in rounds):
         made = degradation_record(model, rounds, one)
         if old is not None:
-            made.lowest = min(made.lowest, old.lowest)
+            made.lowest, made.method = min(made.lowest, old.lowest), old.method
         by_id[made.id] = made
 
 
@@ -217,7 +220,7 @@ def recorded(lines, model):
             resolved = line.get("resolvedAt")
             found.append(Incident(line["id"], line["kind"], line["severity"], seconds(line["openedAt"]) // HOUR,
                                   resolved and seconds(resolved) // HOUR, line.get("baseline"), line.get("mean"),
-                                  line.get("lowest")))
+                                  line.get("lowest"), line.get("method")))
     return in_order(found)
 
 

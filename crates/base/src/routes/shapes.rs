@@ -147,6 +147,11 @@ pub const INCIDENT: &[ItemField] = &[
     maybe("resolvedAt", Instant, "End of the incident; absent while it is ongoing."),
     maybe("lowestScore", Number, "Lowest score during the incident; absent for an outage."),
     maybe("baselineScore", Number, "Score of the model before the incident."),
+    maybe(
+        "methodVersion",
+        Text,
+        "Version of the method that found the incident; absent if it was found before version 4.0.",
+    ),
     field("message", Text, "Description in one sentence."),
 ];
 

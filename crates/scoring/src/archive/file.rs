@@ -129,7 +129,9 @@ pub(super) fn open(path: &Path, summed_by: &str) -> Result<Connection, ArchiveEr
     if mode != "wal" {
         return Err(ArchiveError::Place { path: path.to_owned() });
     }
-    if format(&connection).map_err(to_error)? < FORMAT {
+    let is_older =
+        format(&connection).map_err(to_error)? < FORMAT || !has_method(&connection).map_err(to_error)?;
+    if is_older {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate);
         transaction.and_then(upgrade).map_err(to_error)?;
     }
@@ -168,8 +170,17 @@ fn make(connection: &mut Connection, summed_by: &str) -> rusqlite::Result<()> {
 fn upgrade(transaction: Transaction<'_>) -> rusqlite::Result<()> {
     transaction.execute_batch(ADDED)?;
     suites::add(&transaction)?;
+    if !has_method(&transaction)? {
+        transaction.execute_batch("ALTER TABLE incident_record ADD COLUMN method TEXT")?;
+    }
     transaction.pragma_update(None, "user_version", FORMAT)?;
     transaction.commit()
+}
+
+/// Whether records of incidents have the version of the method. Programs without it use the file as before.
+fn has_method(connection: &Connection) -> rusqlite::Result<bool> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM pragma_table_info('incident_record') WHERE name = 'method')";
+    connection.query_row(sql, [], |row| row.get(0))
 }
 
 fn format(connection: &Connection) -> rusqlite::Result<i32> {

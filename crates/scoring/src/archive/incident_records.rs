@@ -19,7 +19,7 @@ use super::{Archive, ArchiveError, RunInsertion, Trouble, rows};
 
 const COLUMNS: &str =
     "model, revision, kind, severity, opened_ms, resolved_ms, baseline, mean, lowest, recorded_ms,
-    last_run, last_run_ms, retracted_by, reason";
+    last_run, last_run_ms, retracted_by, reason, method";
 
 /// The result of the scan of one model, to be recorded.
 #[derive(Clone, Debug)]
@@ -214,10 +214,10 @@ fn retract(
 fn insert(file: &Connection, record: &IncidentRecord) -> rusqlite::Result<bool> {
     let IncidentRecord { model, revision, incident, recorded, last_run: (last_run, last_run_at), retraction } =
         record;
-    let Incident { kind, severity, opened, resolved, lowest, mean, baseline } = incident;
+    let Incident { kind, severity, opened, resolved, lowest, mean, baseline, method } = incident;
     let mut insert = file.prepare_cached(&format!(
         "INSERT OR IGNORE INTO incident_record (incident, {COLUMNS})
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)"
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)"
     ))?;
     let inserted = insert.execute(params![
         record.id(),
@@ -235,6 +235,7 @@ fn insert(file: &Connection, record: &IncidentRecord) -> rusqlite::Result<bool> 
         rows::milliseconds(*last_run_at),
         retraction.as_ref().map(|retraction| retraction.actor.as_str()),
         retraction.as_ref().map(|retraction| retraction.reason.as_str()),
+        method,
     ])?;
     Ok(inserted == 1)
 }
@@ -295,6 +296,7 @@ fn record(row: &Row<'_>) -> Result<IncidentRecord, Trouble> {
             lowest: row.get(8)?,
             mean: row.get(7)?,
             baseline: row.get(6)?,
+            method: row.get(14)?,
         },
         recorded: instant(row.get(9)?)?,
         last_run: (RunId::new(&last_run).ok_or_else(damage)?, instant(last_run_at)?),

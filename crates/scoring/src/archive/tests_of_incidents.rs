@@ -107,6 +107,20 @@ fn a_snapshot_records_incidents_with_its_date_and_the_newest_run() {
 }
 
 #[test]
+fn an_incident_of_an_earlier_method_stays_and_says_so() {
+    let place = TempDir::new().unwrap();
+    import(&place, &eventful(), now());
+    let method = format!(r#","methodVersion":"{}""#, crate::METHOD_VERSION);
+    let found = published(&place, now());
+    assert_eq!(found.matches(&method).count(), 2, "{found}");
+    // As an archive was before the records had a method.
+    let file = Connection::open(place.path().join("runs.db")).unwrap();
+    file.execute_batch("ALTER TABLE incident_record DROP COLUMN method").unwrap();
+    assert_eq!(published(&place, now()), found.replace(&method, ""));
+    assert!(records(&place).iter().all(|record| !record.write().contains("method")));
+}
+
+#[test]
 fn older_runs_corrections_and_withdrawals_do_not_change_recorded_incidents() {
     let place = TempDir::new().unwrap();
     import(&place, &eventful(), now());

@@ -31,6 +31,8 @@ pub(super) struct IncidentItem<'a> {
     lowest_score: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     baseline_score: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    method_version: Option<&'a str>,
     message: String,
 }
 
@@ -50,7 +52,7 @@ pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<IncidentItem<'_>
     items
 }
 
-fn item<'a>(model_state: &'a ModelState, found: &Found) -> IncidentItem<'a> {
+fn item<'a>(model_state: &'a ModelState, found: &'a Found) -> IncidentItem<'a> {
     IncidentItem {
         id: found.id(model_state.id()),
         model_id: model_state.id(),
@@ -62,6 +64,7 @@ fn item<'a>(model_state: &'a ModelState, found: &Found) -> IncidentItem<'a> {
         resolved_at: found.resolved,
         lowest_score: found.lowest.map(points),
         baseline_score: found.baseline.map(points),
+        method_version: found.method.as_deref(),
         message: message(model_state.model.name(), found),
     }
 }

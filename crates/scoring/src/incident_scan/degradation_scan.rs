@@ -97,6 +97,7 @@ impl<'l> DegradationScan<'l> {
             lowest: None,
             mean: None,
             baseline: Some(baseline),
+            method: Some(method::METHOD_VERSION.into()),
         };
         Some(ScannedDegradation { incident, is_final: false })
     }

@@ -33,6 +33,8 @@ pub(in super::super) struct Incident {
     pub mean: Option<f64>,
     /// The level before it, in points, if known.
     pub baseline: Option<f64>,
+    /// The version of the method that found it; `None` before 4.0.
+    pub method: Option<String>,
 }
 
 /// A recorded revision of an incident.

@@ -35,6 +35,8 @@ struct WrittenIncident {
     mean: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lowest: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    method: Option<String>,
     recorded_at: String,
     last_run: String,
     last_run_at: String,
@@ -82,6 +84,7 @@ impl IncidentRecord {
             baseline: one.baseline,
             mean: one.mean,
             lowest: one.lowest,
+            method: one.method.clone(),
             recorded_at: recorded.rfc3339(),
             last_run: last_run.to_string(),
             last_run_at: last_run_at.rfc3339(),
@@ -115,7 +118,11 @@ impl WrittenIncident {
             }
         };
         let severity = one_of("severity", &self.severity, Severity::ALL, Severity::word)?;
-        let incident = Incident { kind, severity, opened, resolved, lowest, mean, baseline };
+        let method = self.method;
+        if method.as_ref().is_some_and(|method| !is_version(method)) {
+            return Err(BadRun::new("method", "write the version of a method, such as 4.0"));
+        }
+        let incident = Incident { kind, severity, opened, resolved, lowest, mean, baseline, method };
         let id = incident.id(model.as_str());
         if self.id != id {
             let problem = format!("is not the id of this kind, model and openedAt; write {id}");
@@ -161,6 +168,12 @@ impl ScanPosition {
 fn parse<T: DeserializeOwned>(line: &str) -> Result<T, BadRun> {
     json::read(line.as_bytes())
         .map_err(|bad| BadRun::new(bad.field.as_deref().unwrap_or("line"), bad.problem))
+}
+
+fn is_version(text: &str) -> bool {
+    text.split_once('.').is_some_and(|(major, minor)| {
+        [major, minor].into_iter().all(|part| part.len() < 4 && part.parse::<u16>().is_ok())
+    })
 }
 
 fn model_id(text: &str) -> Result<ModelId, BadRun> {
@@ -228,7 +241,7 @@ fn retraction(by: Option<&str>, reason: Option<&str>) -> Result<Option<IncidentR
 mod tests {
     use super::*;
 
-    const LINE: &str = r#"{"incident":{"id":"degradation-m-1789995600","revision":2,"model":"m","kind":"degradation","openedAt":"2026-09-21T13:00:00Z","resolvedAt":"2026-09-21T21:00:00Z","severity":"warning","baseline":71.19999999999999,"mean":64.92345678901235,"lowest":63.1,"recordedAt":"2026-09-21T22:00:00Z","lastRun":"r-17","lastRunAt":"2026-09-21T21:10:00Z","retractedBy":"cli:anna","reason":"wrong key"}}"#;
+    const LINE: &str = r#"{"incident":{"id":"degradation-m-1789995600","revision":2,"model":"m","kind":"degradation","openedAt":"2026-09-21T13:00:00Z","resolvedAt":"2026-09-21T21:00:00Z","severity":"warning","baseline":71.19999999999999,"mean":64.92345678901235,"lowest":63.1,"method":"4.0","recordedAt":"2026-09-21T22:00:00Z","lastRun":"r-17","lastRunAt":"2026-09-21T21:10:00Z","retractedBy":"cli:anna","reason":"wrong key"}}"#;
     const OUTAGE: &str = r#"{"incident":{"id":"outage-m-1789995600","revision":1,"model":"m","kind":"outage","openedAt":"2026-09-21T13:00:00Z","severity":"critical","recordedAt":"2026-09-21T19:00:00Z","lastRun":"r-17","lastRunAt":"2026-09-21T18:10:00Z"}}"#;
     const POSITION: &str =
         r#"{"incidentScan":{"model":"m","roundAt":"2026-09-21T18:00:00Z","hourAt":"2026-09-21T18:00:00Z"}}"#;
@@ -264,6 +277,7 @@ mod tests {
             ("71.19999999999999", "\"71\"", "incident.baseline", "write a number"),
             (",\"mean\":64.92345678901235", "", "incident.mean", "a degradation has one"),
             ("63.1", "1e999", "incident.lowest", "out of range"),
+            ("\"4.0\"", "\"four\"", "incident.method", "such as 4.0"),
             ("T22:00:00Z", "", "incident.recordedAt", "write one such as"),
             ("\"r-17\"", "\"\"", "incident.lastRun", "newest run"),
             ("cli:anna", "", "incident.retractedBy", "visible ASCII"),

@@ -72,6 +72,7 @@ impl OutageScan {
                 lowest: None,
                 mean: None,
                 baseline: baseline(since),
+                method: Some(method::METHOD_VERSION.into()),
             };
             self.open.push(OpenOutage { incident, hours });
         }
