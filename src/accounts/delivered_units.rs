@@ -135,8 +135,8 @@ mod tests {
     use crate::accounts::{Leases, TermsByTier};
     use crate::instruments::Instruments;
     use scoregate_base::clock::{Clock, ManualClock, Wall};
-    use scoregate_base::keys::standard_tiers;
     use scoregate_base::limits::{AdmissionVerdict, LeaseAvailability, NodeTotals};
+    use scoregate_base::plans::standard_tiers;
     use scoregate_base::routes::EndpointTable;
     use scoregate_observe::telemetry::metrics::MetricsRegistry;
     use scoregate_store::{

@@ -150,7 +150,7 @@ mod tests {
     use super::*;
     use crate::accounts::TermsByTier;
     use crate::accounts::sample::stored;
-    use scoregate_base::keys::standard_tiers;
+    use scoregate_base::plans::standard_tiers;
     use scoregate_store::{RequestList, RequestQuery, StoreFuture, StoredApplication};
 
     const TODAY: Day = Day::from_number(20_413);

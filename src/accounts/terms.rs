@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use http::HeaderValue;
 
-use scoregate_base::keys::{Rights, Tier, TierIndex};
 use scoregate_base::limits::{LimitRule, Limits};
+use scoregate_base::plans::{Rights, Tier, TierIndex};
 use scoregate_store::{AssumedTerms, OwnLimits};
 
 /// The terms of an application, shared by all applications of a tier without limits of their own.
@@ -96,7 +96,7 @@ impl Terms {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use scoregate_base::keys::standard_tiers;
+    use scoregate_base::plans::standard_tiers;
 
     #[test]
     fn policy_header_lists_both_limits() {

@@ -16,10 +16,11 @@ use super::sample::stored;
 use super::{Leases, LedgerCalls, LedgerUpkeep, TermsByTier};
 use crate::instruments::Instruments;
 use scoregate_base::clock::{Clock, Day, ManualClock, Now, Wall};
-use scoregate_base::keys::{ApplicationId, Digest, standard_tiers};
+use scoregate_base::keys::{ApplicationId, Digest};
 use scoregate_base::limits::{
     DayBalance, DayTotals, GraceClaim, GraceHolder, GraceShare, NodeReport, NodeTotals,
 };
+use scoregate_base::plans::standard_tiers;
 use scoregate_base::routes::EndpointTable;
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 use scoregate_store::{

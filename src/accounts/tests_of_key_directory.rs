@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use scoregate_base::clock::{Day, Now, Wall};
-use scoregate_base::keys::{Digest, standard_tiers};
+use scoregate_base::keys::Digest;
+use scoregate_base::plans::standard_tiers;
 
 use super::key_directory::KeyDirectory;
 use super::sample::stored;

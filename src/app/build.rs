@@ -248,6 +248,7 @@ fn notice(config: &Config) -> ServiceNotice {
     ServiceNotice {
         license: config.license.clone(),
         challenge: challenge(&config.service),
+        tiers: config.tiers.clone(),
         cadence_seconds: config.retention.cadence.as_secs(),
     }
 }
@@ -263,7 +264,7 @@ fn challenge(service: &str) -> HeaderValue {
 async fn open_mirror(config: &Config, data_dir: &DataDir) -> anyhow::Result<Option<MirrorWorker>> {
     let (path, max_bytes) = (data_dir.path().join(DOCUMENTS), config.cache_disk_bytes);
     Ok(match tokio::task::spawn_blocking(move || Mirror::open(&path, max_bytes)).await? {
-        Ok(mirror) => Some(MirrorWorker { mirror, backend: config.upstream.identity() }),
+        Ok(mirror) => Some(MirrorWorker { mirror, backend: config.backend_identity() }),
         Err(error) => {
             tracing::error!(%error, "disk mirror disabled");
             None
@@ -275,7 +276,7 @@ async fn open_mirror(config: &Config, data_dir: &DataDir) -> anyhow::Result<Opti
 fn shared_fetches(store: &Arc<dyn Store>, config: &Config) -> anyhow::Result<Option<SharedFetches>> {
     let UpstreamConfig::Http(http) = &config.upstream else { return Ok(None) };
     let node = getrandom::u64().context("the operating system returned no random bytes")?;
-    let backend = config.upstream.identity();
+    let backend = config.backend_identity();
     let scope = format!("{backend} {DOCUMENT_FORMAT}");
     let claim_duration = config.protection.queue_timeout + http.total + CLAIM_MARGIN;
     let shared = Arc::clone(store).shared_documents(scope, node);
@@ -349,6 +350,7 @@ fn pages(config: &Config) -> Pages {
         license: config.license.clone(),
         version: API_VERSION.to_owned(),
         tiers: config.tiers.clone(),
+        field_sets: config.retention.field_sets.clone(),
         base_url: config.base_url.clone(),
         local_url: config.local_url(),
         key_prefix: config.key_prefix.clone(),

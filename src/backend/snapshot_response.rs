@@ -18,6 +18,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::cache::EnvelopeFields;
 use scoregate_base::clock::Wall;
+use scoregate_base::plans::FieldSets;
 use scoregate_base::routes::DocumentKey;
 use scoregate_scoring::Answer;
 
@@ -58,8 +59,8 @@ impl SnapshotResponses {
         if let Some(by_key) = self.by_key.get(&key).filter(|by_key| by_key.data_tag == answer.etag) {
             return Arc::clone(&by_key);
         }
-        let response =
-            Arc::new(SnapshotResponse::new(&EnvelopeFields { key: &key, license: &self.license }, answer));
+        let label = EnvelopeFields { key: &key, license: &self.license, field_sets: &FieldSets::default() };
+        let response = Arc::new(SnapshotResponse::new(&label, answer));
         self.by_key.insert(key, Arc::clone(&response));
         response
     }

@@ -1,26 +1,44 @@
-//! The Free form of a configured endpoint with fields for paid callers only: of an item only the declared fields that
-//! Free callers may see, nested ones included. A field that the backend adds later is not sent before it is declared.
+//! The forms of a configured endpoint that lack reserved fields: of an item only the declared fields that a tier sees,
+//! nested ones included. A field that the backend adds later is not sent before it is declared.
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
+use scoregate_base::plans::FieldPaths;
+use scoregate_base::routes::Endpoint;
 use scoregate_base::routes::shapes::{FieldShape, ItemField};
 
 use super::members::Members;
 use super::paid_field::BadContent;
 
-/// The declared fields of all items that Free callers may see. Values keep their text; space between them is removed.
-pub(super) fn only_declared(data: &Bytes, fields: &[ItemField]) -> Result<Bytes, BadContent> {
+/// The declared fields of all items, and of the reserved ones only those `seen`. Values keep their text; space between
+/// them is removed.
+pub(super) fn only_declared(
+    data: &Bytes,
+    endpoint: &Endpoint,
+    seen: &FieldPaths,
+) -> Result<Bytes, BadContent> {
+    let visible = VisibleFields { place: endpoint.name, fields: endpoint.item, seen };
     let items: Vec<&RawValue> = serde_json::from_slice(data).map_err(|_| BadContent)?;
     let mut kept = String::with_capacity(data.len());
     list(&items, &mut kept, |item, kept| {
         if !item.starts_with('{') {
             return Err(BadContent);
         }
-        object(item, fields, kept)?;
+        visible.object(item, kept)?;
         Ok(true)
     })?;
     Ok(kept.into())
+}
+
+/// The fields of an object, as a tier sees them.
+#[derive(Clone, Copy)]
+struct VisibleFields<'a> {
+    /// The path of the object.
+    place: &'a str,
+    fields: &'a [ItemField],
+    /// The paths of reserved fields that the tier sees.
+    seen: &'a FieldPaths,
 }
 
 /// Appends a list. `append` appends an element, or nothing and returns false.
@@ -43,57 +61,56 @@ fn list(
     Ok(())
 }
 
-fn object(value: &str, fields: &[ItemField], kept: &mut String) -> Result<(), BadContent> {
-    let members = Members::of(value).map_err(|_| BadContent)?;
-    // With duplicate names, parsers would disagree about which value counts.
-    if members.twice().is_some() {
-        return Err(BadContent);
-    }
-    kept.push('{');
-    for member in &members.0 {
-        let declared = fields.iter().find(|field| field.name == member.name && !field.paid_only);
-        let Some(field) = declared else { continue };
-        let before = kept.len();
-        if !kept.ends_with('{') {
-            kept.push(',');
+impl VisibleFields<'_> {
+    /// Appends an object.
+    fn object(&self, value: &str, kept: &mut String) -> Result<(), BadContent> {
+        let members = Members::of(value).map_err(|_| BadContent)?;
+        // With duplicate names, parsers would disagree about which value counts.
+        if members.twice().is_some() {
+            return Err(BadContent);
         }
-        kept.push_str(member.written);
-        kept.push(':');
-        if !value_of(member.value.get(), &field.shape, kept)? {
-            kept.truncate(before);
+        kept.push('{');
+        for member in &members.0 {
+            let Some(field) = self.fields.iter().find(|field| field.name == member.name) else { continue };
+            // Only paths of reserved fields are looked up.
+            let path =
+                if field.has_paid_part() { [self.place, ".", field.name].concat() } else { String::new() };
+            if field.paid_only && !self.seen.contains(&path) {
+                continue;
+            }
+            let before = kept.len();
+            if !kept.ends_with('{') {
+                kept.push(',');
+            }
+            kept.push_str(member.written);
+            kept.push(':');
+            let parts = VisibleFields { place: &path, fields: field.shape.fields(), seen: self.seen };
+            if !parts.value(member.value.get(), &field.shape, kept)? {
+                kept.truncate(before);
+            }
         }
+        kept.push('}');
+        Ok(())
     }
-    kept.push('}');
-    Ok(())
-}
 
-/// Appends a value. An object or a list where none is declared has undeclared parts: it is left out, and the result is
-/// false.
-fn value_of(value: &str, shape: &FieldShape, kept: &mut String) -> Result<bool, BadContent> {
-    let is_simple = |value: &str| !value.starts_with(['{', '[']);
-    match shape {
-        _ if is_simple(value) => kept.push_str(value),
-        FieldShape::Object(fields) if value.starts_with('{') => object(value, fields, kept)?,
-        FieldShape::Objects(fields) if value.starts_with('[') => {
+    /// Appends a value whose parts are these fields. An object or a list where none is declared has undeclared parts: it is
+    /// left out, and the result is false.
+    fn value(&self, value: &str, shape: &FieldShape, kept: &mut String) -> Result<bool, BadContent> {
+        let is_list = matches!(shape, FieldShape::Objects(_) | FieldShape::Texts);
+        if !value.starts_with(['{', '[']) {
+            kept.push_str(value);
+        } else if value.starts_with('{') && matches!(shape, FieldShape::Object(_)) {
+            self.object(value, kept)?;
+        } else if value.starts_with('[') && is_list {
+            let of_objects = matches!(shape, FieldShape::Objects(_));
+            let element = if of_objects { FieldShape::Object(&[]) } else { FieldShape::Text };
             let elements: Vec<&RawValue> = serde_json::from_str(value).map_err(|_| BadContent)?;
-            list(&elements, kept, |element, kept| value_of(element, &FieldShape::Object(fields), kept))?;
+            list(&elements, kept, |one, kept| self.value(one, &element, kept))?;
+        } else {
+            return Ok(false);
         }
-        FieldShape::Texts if value.starts_with('[') => {
-            let elements: Vec<&RawValue> = serde_json::from_str(value).map_err(|_| BadContent)?;
-            list(&elements, kept, |element, kept| value_of(element, &FieldShape::Text, kept))?;
-        }
-        FieldShape::Object(_)
-        | FieldShape::Objects(_)
-        | FieldShape::Texts
-        | FieldShape::Text
-        | FieldShape::Instant
-        | FieldShape::Number
-        | FieldShape::Score
-        | FieldShape::Integer
-        | FieldShape::Flag
-        | FieldShape::Words(_) => return Ok(false),
+        Ok(true)
     }
-    Ok(true)
 }
 
 #[cfg(test)]
@@ -115,8 +132,20 @@ mod tests {
         field("steps", FieldShape::Objects(INNER), false),
     ];
 
-    fn kept(data: &'static str) -> Result<String, BadContent> {
-        let kept = only_declared(&Bytes::from_static(data.as_bytes()), FIELDS)?;
+    fn kept(data: &'static str, seen: &[&str]) -> Result<String, BadContent> {
+        let (route, summary) = (scoregate_base::routes::Route::Models, "");
+        let endpoint = Endpoint {
+            route,
+            name: "prices",
+            segments: &[],
+            takes: &[],
+            stored: true,
+            summary,
+            item: FIELDS,
+            one: false,
+        };
+        let seen = seen.iter().map(|path| (*path).to_owned()).collect();
+        let kept = only_declared(&Bytes::from_static(data.as_bytes()), &endpoint, &seen)?;
         Ok(String::from_utf8(kept.to_vec()).unwrap())
     }
 
@@ -135,14 +164,26 @@ mod tests {
             (r#"[{"seller":[{"from":1}],"steps":{"from":1}}]"#, "[{}]"),
             (r#"[{"steps":[{"rebate":1},{"from":2},[3],null]}]"#, r#"[{"steps":[{},{"from":2},null]}]"#),
         ] {
-            assert_eq!(kept(data).as_deref(), Ok(expected), "{data}");
+            assert_eq!(kept(data, &[]).as_deref(), Ok(expected), "{data}");
+        }
+    }
+
+    #[test]
+    fn a_tier_sees_the_reserved_fields_of_its_set_wherever_they_are() {
+        let data = r#"[{"cost":1,"new":2,"seller":{"rebate":3},"steps":[{"rebate":4}]}]"#;
+        for (seen, expected) in [
+            (&["prices.cost"][..], r#"[{"cost":1,"seller":{},"steps":[{}]}]"#),
+            (&["prices.seller.rebate", "cost"], r#"[{"seller":{"rebate":3},"steps":[{}]}]"#),
+            (&["prices.steps.rebate", "other.cost"], r#"[{"seller":{},"steps":[{"rebate":4}]}]"#),
+        ] {
+            assert_eq!(kept(data, seen).as_deref(), Ok(expected), "{seen:?}");
         }
     }
 
     #[test]
     fn data_whose_fields_are_ambiguous_is_rejected() {
         for data in [r#"[{"id":1,"id":2}]"#, r#"[{"seller":{"from":1,"from":2}}]"#, "[1]", "{}", "[{]"] {
-            assert_eq!(kept(data), Err(BadContent), "{data}");
+            assert_eq!(kept(data, &[]), Err(BadContent), "{data}");
         }
     }
 }

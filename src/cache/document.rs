@@ -1,8 +1,8 @@
 //! A document: built once, off the request path, from one response of the backend; served many times.
 //!
-//! It has two forms: the full one, and the Free form without the fields for paid callers. If they are equal they share their bytes.
-//! The form is chosen by the caller's rights, by type: the full one requires a [`PaidRights`]. Items are spliced in
-//! as raw bytes: no field is lost, reordered or rounded.
+//! It has a form for each set of fields that a tier sees: the full one, the Free form without fields for paid callers, and
+//! those of the settings. Forms that are equal share their bytes. The form is chosen by the caller's rights. Items are
+//! spliced in as raw bytes: no field is lost, reordered or rounded.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::HeaderValue;
 
 use scoregate_base::clock::Wall;
-use scoregate_base::keys::{PaidRights, Rights};
+use scoregate_base::plans::{FieldPaths, FieldSets, MOST_FIELD_SETS, Rights};
 use scoregate_base::routes::{API_VERSION, DocumentKey, ModelId, Route};
 
 use super::declared_fields::only_declared;
@@ -58,6 +58,8 @@ pub struct EnvelopeFields<'a> {
     pub key: &'a DocumentKey,
     /// The attribution notice.
     pub license: &'a str,
+    /// The sets of fields that tiers see.
+    pub field_sets: &'a FieldSets,
 }
 
 impl EnvelopeFields<'_> {
@@ -75,11 +77,11 @@ impl EnvelopeFields<'_> {
     }
 }
 
-/// A stored document in both forms. Clones share them.
+/// A stored document in all forms. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Document {
-    full: Arc<DocumentForm>,
-    free: Arc<DocumentForm>,
+    /// By the place of the set of fields. Places without a set have the Free form.
+    forms: [Arc<DocumentForm>; MOST_FIELD_SETS],
     source: Validators,
     generated_at: Wall,
     items: usize,
@@ -103,58 +105,48 @@ impl Document {
         label: &EnvelopeFields<'_>,
         before: Option<&Self>,
     ) -> Result<Self, BadContent> {
-        let free_data = free_data(&content.data, label)?;
-        let fresh =
-            |data: &Bytes| Arc::new(DocumentForm::new(data, content.count, content.generated_at, label));
-        let kept =
-            |old: Option<&Arc<DocumentForm>>, data: &Bytes| old.filter(|old| old.data == *data).cloned();
-        let full = kept(before.map(|b| &b.full), &content.data).unwrap_or_else(|| fresh(&content.data));
-        let free = kept(before.map(|b| &b.free), free_data.as_ref().unwrap_or(&content.data))
-            .unwrap_or_else(|| free_data.as_ref().map_or_else(|| Arc::clone(&full), fresh));
-        Ok(Self::of(full, free, content, label))
+        let dates = [content.generated_at; MOST_FIELD_SETS];
+        Self::with_dates(content, label, dates, before)
     }
 
-    /// Rebuilds a document whose forms had these dates: the full one and the Free one.
-    pub fn restore(
+    /// Builds a document whose new forms have these dates.
+    pub fn with_dates(
         content: DocumentContent,
         label: &EnvelopeFields<'_>,
-        [full_at, free_at]: [Wall; 2],
+        dates: [Wall; MOST_FIELD_SETS],
+        before: Option<&Self>,
     ) -> Result<Self, BadContent> {
-        let free_data = free_data(&content.data, label)?;
-        let form = |data: &Bytes, at| Arc::new(DocumentForm::new(data, content.count, at, label));
-        let full = form(&content.data, full_at);
-        let free = match free_data {
-            None if full_at == free_at => Arc::clone(&full),
-            None => form(&content.data, free_at),
-            Some(data) => form(&data, free_at),
-        };
-        Ok(Self::of(full, free, content, label))
-    }
-
-    fn of(
-        full: Arc<DocumentForm>,
-        free: Arc<DocumentForm>,
-        content: DocumentContent,
-        label: &EnvelopeFields<'_>,
-    ) -> Self {
-        // With two forms, a date that only the full form changed would be visible to Free callers in the time of the
-        // next refresh.
-        let two_forms = has_paid_field(label.key.route);
-        let generated_at = if two_forms { free.generated_at } else { content.generated_at };
+        let partial = partial_data(&content.data, label)?;
+        let each = std::iter::once(&content.data)
+            .chain(partial.iter().map(|data| data.as_ref().unwrap_or(&content.data)));
+        let old = |index: usize| before.and_then(|before| before.forms.get(index));
+        let mut built: Vec<Arc<DocumentForm>> = Vec::with_capacity(MOST_FIELD_SETS);
+        for ((index, data), at) in each.enumerate().zip(dates) {
+            let is_same = |form: &&Arc<DocumentForm>| form.data == *data;
+            let kept = old(index).filter(is_same);
+            let shared = || built.iter().filter(|form| form.generated_at == at).find(is_same);
+            let form = kept.or_else(shared).map(Arc::clone);
+            built.push(form.unwrap_or_else(|| Arc::new(DocumentForm::new(data, content.count, at, label))));
+        }
+        let free = built.get(1).cloned().ok_or(BadContent)?;
+        let forms = std::array::from_fn(|index| Arc::clone(built.get(index).unwrap_or(&free)));
+        // With several forms, a date that only the full form changed would be visible to Free callers in the time of
+        // the next refresh.
+        let has_paid_field = label.key.route.endpoint().has_paid_field();
+        let generated_at = if has_paid_field { free.generated_at } else { content.generated_at };
         let listing = (label.key.route == Route::Models).then(|| ModelListing::read(&content.data)).flatten();
-        Self { full, free, source: content.source, generated_at, items: content.count, listing }
+        Ok(Self { forms, source: content.source, generated_at, items: content.count, listing })
     }
 
     /// The form for these rights.
     pub fn form(&self, rights: Rights) -> &DocumentForm {
-        match rights {
-            Rights::Free => &self.free,
-            Rights::Paid(proof) => self.full(proof),
-        }
+        let form: &Arc<DocumentForm> = rights.fields().choose(&self.forms);
+        form
     }
 
-    fn full(&self, _proof: PaidRights) -> &DocumentForm {
-        &self.full
+    /// The dates of its forms.
+    pub fn dates(&self) -> [Wall; MOST_FIELD_SETS] {
+        self.forms.each_ref().map(|form| form.generated_at)
     }
 
     /// The backend's validators.
@@ -168,9 +160,9 @@ impl Document {
         self.generated_at
     }
 
-    /// Whether it has the same data as another, in both forms.
+    /// Whether it has the same data as another, in all forms.
     pub fn has_same_data(&self, other: &Self) -> bool {
-        self.full.data == other.full.data && self.free.data == other.free.data
+        self.forms.iter().zip(&other.forms).all(|(form, other)| form.data == other.data)
     }
 
     /// Whether it lists a model; `None` unless it is a list of models.
@@ -185,8 +177,10 @@ impl Document {
 
     /// Bytes of all bodies, for the capacity of the cache.
     pub fn bytes(&self) -> usize {
-        let shared = Arc::ptr_eq(&self.full, &self.free);
-        self.full.bytes() + if shared { 0 } else { self.free.bytes() }
+        let is_first = |(index, form): &(usize, &Arc<DocumentForm>)| {
+            !self.forms.iter().take(*index).any(|other| Arc::ptr_eq(other, form))
+        };
+        self.forms.iter().enumerate().filter(is_first).map(|(_, form)| form.encoded.bytes()).sum()
     }
 }
 
@@ -204,34 +198,23 @@ impl DocumentForm {
         &self.data
     }
 
-    /// Its date.
-    pub fn generated_at(&self) -> Wall {
-        self.generated_at
-    }
-
     /// The representation for a client that prefers `encoding`.
     pub fn choose(&self, encoding: ContentCoding) -> &Representation {
         self.encoded.choose(encoding)
     }
-
-    fn bytes(&self) -> usize {
-        self.encoded.bytes()
-    }
 }
 
-/// Whether only paid callers see all fields of an endpoint's items.
-fn has_paid_field(route: Route) -> bool {
-    route.endpoint().has_paid_field()
-}
-
-/// The data of the Free form, if it differs.
-fn free_data(data: &Bytes, label: &EnvelopeFields<'_>) -> Result<Option<Bytes>, BadContent> {
-    let route = label.key.route;
-    match (has_paid_field(route), route.is_configured()) {
-        (false, _) => Ok(None),
-        (true, false) => without_paid_field(data),
-        (true, true) => only_declared(data, route.endpoint().item).map(Some),
-    }
+/// The data of the forms after the full one; `None` if a form has all of it.
+fn partial_data(data: &Bytes, label: &EnvelopeFields<'_>) -> Result<Vec<Option<Bytes>>, BadContent> {
+    let (endpoint, reserved) = (label.key.route.endpoint(), label.key.route.endpoint().reserved_fields());
+    let of = |seen: &FieldPaths| match endpoint.route.is_configured() {
+        _ if reserved.is_empty() => Ok(None),
+        // Only the full form has undeclared fields, whatever else a tier sees.
+        true => only_declared(data, endpoint, seen).map(Some),
+        false if reserved.is_subset(seen) => Ok(None),
+        false => without_paid_field(data),
+    };
+    label.field_sets.partial().iter().map(of).collect()
 }
 
 fn envelope(data: &Bytes, count: usize, generated_at: Wall, label: &EnvelopeFields<'_>) -> Bytes {
@@ -267,7 +250,8 @@ mod tests {
 
     fn build(route: Route, data: &str, seconds: u64, before: Option<&Document>) -> Document {
         let key = key(route);
-        let label = EnvelopeFields { key: &key, license: "Cite \"us\"." };
+        let sets = FieldSets::default();
+        let label = EnvelopeFields { key: &key, license: "Cite \"us\".", field_sets: &sets };
         Document::build(content(data, seconds), &label, before).unwrap()
     }
 
@@ -279,7 +263,7 @@ mod tests {
     fn the_envelope_has_its_fields_in_order_and_the_items_untouched() {
         let document = build(Route::Models, r#"[{"x":1.10,"é":"\u00e9", "z":null}]"#, 1_763_726_400, None);
         assert_eq!(
-            body(&document, Rights::Free),
+            body(&document, Rights::FREE),
             r#"{"success":true,"version":"1.0.0","generated_at":"2025-11-21T12:00:00Z","license":"Cite \"us\".","period":"24h","sort_by":"combined","count":1,"data":[{"x":1.10,"é":"\u00e9", "z":null}]}"#
         );
     }
@@ -292,12 +276,12 @@ mod tests {
             r#"[{"latestScore":{"x":[1]},"id":"a","b":1.0,"deep":[{"latestScore":1}]}]"#,
         ] {
             let document = build(Route::Model, data, 1, None);
-            let free = body(&document, Rights::Free);
+            let free = body(&document, Rights::FREE);
             assert!(
                 !free.contains("latest") && !free.contains("\\u0053") && free.contains(r#""b":1.0"#),
                 "{free}"
             );
-            assert!(body(&document, Rights::paid()).contains(data));
+            assert!(body(&document, Rights::PAID).contains(data));
         }
     }
 
@@ -305,17 +289,19 @@ mod tests {
     fn forms_that_are_equal_share_their_bytes() {
         let one = build(Route::Model, r#"[{"id":"a"}]"#, 1, None);
         let two = build(Route::Model, r#"[{"id":"a","latestScore":1}]"#, 1, None);
-        assert!(Arc::ptr_eq(&one.full, &one.free) && !Arc::ptr_eq(&two.full, &two.free));
+        assert!(std::ptr::eq(one.form(Rights::PAID), one.form(Rights::FREE)));
+        assert!(!std::ptr::eq(two.form(Rights::PAID), two.form(Rights::FREE)));
     }
 
     #[test]
     fn a_change_for_paid_callers_only_does_not_change_the_free_form() {
         let before = build(Route::Model, r#"[{"id":"a","latestScore":1}]"#, 100, None);
         let after = build(Route::Model, r#"[{"id":"a","latestScore":2}]"#, 200, Some(&before));
-        assert!(Arc::ptr_eq(&before.free, &after.free) && !Arc::ptr_eq(&before.full, &after.full));
+        assert!(std::ptr::eq(before.form(Rights::FREE), after.form(Rights::FREE)));
+        assert!(!std::ptr::eq(before.form(Rights::PAID), after.form(Rights::PAID)));
         assert_eq!(before.generated_at(), after.generated_at());
         let gone = build(Route::Model, r#"[{"id":"a"}]"#, 300, Some(&after));
-        assert_eq!(body(&gone, Rights::Free), body(&before, Rights::Free));
+        assert_eq!(body(&gone, Rights::FREE), body(&before, Rights::FREE));
     }
 
     #[test]
@@ -328,15 +314,16 @@ mod tests {
             (r#"[{"a": {"latestScore":{"b":1}, "c": [ ]}, "latestScore":1}]"#, r#"[{"a": {"c": [ ]}}]"#),
         ] {
             let document = build(Route::Model, with, 1, None);
-            assert!(body(&document, Rights::Free).ends_with(&format!("\"data\":{without}}}")), "{with}");
-            assert!(body(&document, Rights::paid()).contains(with));
+            assert!(body(&document, Rights::FREE).ends_with(&format!("\"data\":{without}}}")), "{with}");
+            assert!(body(&document, Rights::PAID).contains(with));
         }
     }
 
     #[test]
     fn ambiguous_json_is_rejected() {
         let key = key(Route::Model);
-        let label = EnvelopeFields { key: &key, license: "" };
+        let sets = FieldSets::default();
+        let label = EnvelopeFields { key: &key, license: "", field_sets: &sets };
         let deep = format!("[{}\"latestScore\"{}]", "[".repeat(5_000), "]".repeat(5_000));
         for data in [
             r#"[{"latestScore":1,"latestScore":2}]"#,
@@ -355,7 +342,7 @@ mod tests {
             let mut expected: serde_json::Value = serde_json::from_str(&text).unwrap();
             remove(&mut expected);
             let document = build(Route::Model, &text, 1, None);
-            let free: serde_json::Value = serde_json::from_str(body(&document, Rights::Free)).unwrap();
+            let free: serde_json::Value = serde_json::from_str(body(&document, Rights::FREE)).unwrap();
             prop_assert_eq!(&free["data"], &expected);
         }
     }

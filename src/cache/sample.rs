@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use scoregate_base::clock::{Mono, Wall};
+use scoregate_base::plans::FieldSets;
 use scoregate_base::routes::{DocumentKey, ModelId, Period, Query, Route};
 
 use super::document::{Document, DocumentContent, EnvelopeFields, Validators};
@@ -21,6 +22,7 @@ pub(crate) fn stored(key: &DocumentKey) -> Arc<StoredDocument> {
     let data = Bytes::from(format!("[{{\"id\":\"{}\"}}]", key.id.as_ref().unwrap()));
     let (generated_at, source) = (Wall::from_seconds(1), Validators::default());
     let content = DocumentContent { data, count: 1, generated_at, stated_at: None, source };
-    let document = Document::build(content, &EnvelopeFields { key, license: "Cite us." }, None).unwrap();
+    let (license, field_sets) = ("Cite us.", &FieldSets::default());
+    let document = Document::build(content, &EnvelopeFields { key, license, field_sets }, None).unwrap();
     Arc::new(StoredDocument::confirmed(document, [Mono::default(); 2], Mono::default(), None))
 }

@@ -13,7 +13,7 @@ use crate::app::{self, RunningServer, ShutdownReport};
 use crate::config::{Config, UpstreamConfig, resolve};
 use crate::mail::MailDelivery;
 use scoregate_base::clock::Clock;
-use scoregate_base::keys::standard_tiers;
+use scoregate_base::plans::standard_tiers;
 use scoregate_observe::telemetry::log;
 use scoregate_store::{Description, StoredApplication};
 

@@ -2,6 +2,7 @@
 //! Does not apply them; see `app`.
 
 use crate::admin::Reloaded;
+use scoregate_base::plans::Tier;
 
 use super::file::ConfigValues;
 use super::settings::IN_A_FILE;
@@ -55,7 +56,19 @@ impl Config {
                 written.put(path, value.clone(), of.origin(path));
             }
         }
-        Ok((resolve(&written)?, changed))
+        let mut config = resolve(&written)?;
+        // Stored documents have forms for the sets of fields at the start. Until the next start a tier with another set
+        // has the largest of those within it.
+        let sets = before.retention.field_sets.clone();
+        let wanted = std::mem::replace(&mut config.retention.field_sets, sets.clone());
+        for Tier { name, rights, .. } in &mut config.tiers {
+            let fields = sets.largest_within(&wanted, rights.fields());
+            if sets.seen(fields) != wanted.seen(rights.fields()) {
+                changed.at_next_start.push(format!("tiers.{name}.fields"));
+            }
+            *rights = rights.with_fields(fields);
+        }
+        Ok((config, changed))
     }
 }
 

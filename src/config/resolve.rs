@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::documents::Retention;
 use crate::gateway::LogSampling;
 use crate::upstream::ProtectionConfig;
 use scoregate_observe::telemetry::log::{LEVELS, LogConfig, is_level};
@@ -22,7 +23,7 @@ pub fn resolve(written: &ConfigValues) -> Result<Config, ConfigProblems> {
     let mut reading = ConfigReader::of(written);
     let endpoints = endpoints::read(&mut reading);
     reading.unknown_paths(&endpoints);
-    let tiers = tiers::read(&mut reading);
+    let (tiers, field_sets) = tiers::read(&mut reading, &endpoints);
     let upstream = upstream::read(&mut reading, &endpoints);
     let proxies = proxies::read(&mut reading);
     let mut config = Config {
@@ -51,7 +52,7 @@ pub fn resolve(written: &ConfigValues) -> Result<Config, ConfigProblems> {
         upstream,
         archive: upstream::archive(&mut reading),
         protection: protection(&mut reading),
-        retention: freshness::retention(&mut reading, &endpoints),
+        retention: Retention { field_sets, ..freshness::retention(&mut reading, &endpoints) },
         endpoints,
         cache_bytes: reading.size("cache.max_bytes"),
         cache_disk_bytes: reading.size("cache.disk_max_bytes"),

@@ -69,7 +69,12 @@ const TIERS_SAMPLE: &str = "
 # [tiers.free]
 # minute = 1
 # day = 10
-# paid = false       # false: period `latest` is refused, `latestScore` is left out
+# paid = false       # false: period `latest` is refused, reserved fields are left out
+# periods = [\"24h\", \"7d\"]           # the rest narrows these rights: periods that may be requested
+# history = \"7d\"                   # longest period of `history`
+# incidents = \"7d\"                 # longest period of `incidents`
+# endpoints = [\"models\", \"model\"]   # endpoints that may be requested; default: all
+# fields = []                      # reserved fields that are sent, such as \"model.latestScore\"
 # [tiers.pro]
 # minute = 60
 # day = 10000

@@ -10,12 +10,36 @@ use scoregate_base::secret::read_secret_file;
 use super::ConfigProblem;
 use super::file::ConfigValues;
 use super::settings::{IN_A_FILE, SETTINGS, ValueKind};
+use super::tables::UPSTREAM_HEADERS;
 
 /// Sets each secret from its file. A secret that is given both ways is a problem.
 pub fn read_secrets(written: &mut ConfigValues) {
     for secret in SETTINGS.iter().filter(|setting| setting.kind == ValueKind::Secret) {
         read_secret(written, secret.path).unwrap_or_else(|problem| written.problems.push(problem));
     }
+    read_headers(written);
+}
+
+/// Replaces the files of headers for the backend by their contents.
+fn read_headers(written: &mut ConfigValues) {
+    let ConfigValues { values, problems, .. } = written;
+    let Some(Value::Table(headers)) = values.get_mut(UPSTREAM_HEADERS) else { return };
+    for (name, value) in headers {
+        let Some(file) = header_file(value) else { continue };
+        match read_secret_file(Path::new(file)) {
+            Ok(secret) => *value = Value::String(secret.expose().to_owned()),
+            Err(error) => problems.push(ConfigProblem {
+                path: format!("{UPSTREAM_HEADERS}.{name}"),
+                found: None,
+                remedy: error.to_string(),
+            }),
+        }
+    }
+}
+
+/// The file that has the value of a header.
+pub(super) fn header_file(value: &Value) -> Option<&str> {
+    value.as_table().filter(|table| table.len() == 1)?.get("file")?.as_str()
 }
 
 /// Sets the password of the database from its file, for commands that need no other secret.

@@ -3,7 +3,7 @@
 use toml::Value;
 
 use crate::admin::SettingView;
-use scoregate_base::keys::Tier;
+use scoregate_base::plans::Tier;
 
 use super::Config;
 use super::file::ConfigValues;

@@ -4,6 +4,9 @@ use scoregate_base::routes::EndpointTable;
 
 use super::settings::SETTINGS;
 
+/// Settings in a table of `tiers`.
+const TIER_SETTINGS: [&str; 8] =
+    ["minute", "day", "paid", "periods", "history", "incidents", "endpoints", "fields"];
 /// Settings in a table of `endpoints`.
 pub(super) const ENDPOINT_SETTINGS: [&str; 5] = ["path", "summary", "parameters", "one", "fields"];
 /// The table of headers for the backend, whose values may be secrets.
@@ -36,7 +39,8 @@ pub(super) fn is_one_value(path: &str) -> bool {
 fn is_in_a_named_table(path: &str, endpoints: &EndpointTable) -> bool {
     let parts: Vec<&str> = path.split('.').collect();
     match parts.as_slice() {
-        ["tiers", _, "minute" | "day" | "paid"] | ["tls", _, "certificate" | "key"] => true,
+        ["tiers", _, setting] => TIER_SETTINGS.contains(setting),
+        ["tls", _, "certificate" | "key"] => true,
         ["endpoints", _, setting] => ENDPOINT_SETTINGS.contains(setting),
         ["freshness", name, "ttl" | "stale_while_revalidate" | "stale_if_error"] => {
             endpoints.stored().any(|endpoint| endpoint.name == *name)

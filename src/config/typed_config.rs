@@ -15,7 +15,7 @@ use crate::server::{CertificateFiles, ServerConfig};
 use crate::site::SiteConfig;
 use crate::upstream::{HttpConfig, ProtectionConfig};
 use scoregate_base::address::Proxies;
-use scoregate_base::keys::Tier;
+use scoregate_base::plans::Tier;
 use scoregate_base::routes::EndpointTable;
 use scoregate_base::secret::SecretSetting;
 use scoregate_observe::telemetry::log::LogConfig;
@@ -142,6 +142,11 @@ impl UpstreamConfig {
 }
 
 impl Config {
+    /// Identifies the backend and the forms of its documents: what was stored under another identity is not used.
+    pub fn backend_identity(&self) -> String {
+        self.upstream.identity() + &self.retention.field_sets.fingerprint()
+    }
+
     /// The address of the public port, if clients are on this machine. With trusted proxies they are not.
     pub fn local_url(&self) -> Option<String> {
         let is_local = self.listen.ip().is_loopback() && self.proxies.trusted.is_empty();

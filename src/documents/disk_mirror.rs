@@ -124,8 +124,7 @@ impl DiskMirror {
 
     fn read(&self, disk: &MirrorWorker, record: &MirrorRecord) -> Option<RestoredDocument> {
         let retention = self.documents.retention();
-        let (license, endpoints) = (&retention.license, &retention.endpoints);
-        match mirror_record::read(record, &disk.backend, license, endpoints, self.clock.now()) {
+        match mirror_record::read(record, &disk.backend, &retention, self.clock.now()) {
             Ok(restored) => Some(restored),
             Err(reason) => {
                 tracing::debug!(name = record.name, %reason, "removing an unusable record of the disk mirror");

@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use tokio::sync::Semaphore;
 
-use crate::cache::{Document, DocumentContent, EnvelopeFields, FlightLeader, NegativeCache, StoredDocument};
+use crate::cache::{Document, DocumentContent, FlightLeader, NegativeCache, StoredDocument};
 use crate::instruments::{FetchEnd, Instruments};
 use crate::upstream::{ProtectedUpstream, UpstreamFailure, UpstreamRequest, UpstreamResponse};
 use scoregate_base::clock::{Clock, Now};
@@ -274,10 +274,10 @@ impl FetchWorker {
             leader.while_current(put_suspect);
             return Err(invalid("it is empty, and the previous response was not; a second one is accepted"));
         }
-        let (label_key, license) = (leader.key().clone(), self.documents.retention().license.clone());
+        let (label_key, retention) = (leader.key().clone(), Arc::clone(&self.documents.retention()));
         let permit = self.builders.acquire().await.map_err(|error| invalid(&error.to_string()))?;
         let built = tokio::task::spawn_blocking(move || {
-            let label = EnvelopeFields { key: &label_key, license: &license };
+            let label = retention.label(&label_key);
             Document::build(content, &label, before.as_deref().map(|stored| &stored.document))
         });
         let built = built.await.map_err(|error| invalid(&error.to_string()))?;

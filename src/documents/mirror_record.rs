@@ -5,10 +5,11 @@
 use http::HeaderValue;
 use serde::{Deserialize, Serialize};
 
-use crate::cache::{BadContent, Document, DocumentContent, EnvelopeFields, StoredDocument, Validators};
+use super::retention::Retention;
+use crate::cache::{BadContent, Document, DocumentContent, StoredDocument, Validators};
 use scoregate_base::clock::{Mono, Now, Wall};
-use scoregate_base::keys::Rights;
-use scoregate_base::routes::{DocumentKey, EndpointTable};
+use scoregate_base::plans::{MOST_FIELD_SETS, Rights};
+use scoregate_base::routes::DocumentKey;
 use scoregate_store::MirrorRecord;
 
 /// The header. Instants are milliseconds of wall time.
@@ -19,8 +20,8 @@ struct RecordLabel {
     backend: String,
     items: usize,
     generated_at: u64,
-    /// The dates of the full form and of the Free form.
-    forms: [u64; 2],
+    /// The dates of the full form and of the Free form; those of others, if one differs from that of the Free form.
+    forms: Vec<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     etag: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,7 +67,8 @@ pub(super) fn write(
     now: Now,
 ) -> MirrorRecord {
     let document = &stored.document;
-    let (full, free) = (document.form(Rights::paid()), document.form(Rights::Free));
+    let dates = document.dates();
+    let has_more = dates.iter().skip(2).any(|date| Some(date) != dates.get(1));
     let text = |value: &Option<HeaderValue>| Some(value.as_ref()?.to_str().ok()?.to_owned());
     let at = |mono: Mono| now.wall_at(mono).millis();
     let Validators { etag, last_modified, origin } = document.source();
@@ -74,7 +76,7 @@ pub(super) fn write(
         backend: backend.to_owned(),
         items: document.items(),
         generated_at: document.generated_at().millis(),
-        forms: [full.generated_at().millis(), free.generated_at().millis()],
+        forms: dates.iter().take(if has_more { MOST_FIELD_SETS } else { 2 }).map(|at| at.millis()).collect(),
         etag: text(etag),
         last_modified: text(last_modified),
         origin: origin.as_deref().map(str::to_owned),
@@ -84,18 +86,17 @@ pub(super) fn write(
         uses: stored.uses(),
     };
     let label = serde_json::to_string(&writing).expect("texts and numbers always make JSON");
-    MirrorRecord { name: key.address(), label, content: full.data().clone() }
+    MirrorRecord { name: key.address(), label, content: document.form(Rights::PAID).data().clone() }
 }
 
 /// Decodes a document.
 pub(super) fn read(
     record: &MirrorRecord,
     backend: &str,
-    license: &str,
-    endpoints: &EndpointTable,
+    retention: &Retention,
     now: Now,
 ) -> Result<RestoredDocument, UnusableRecord> {
-    let key = DocumentKey::at(&record.name, endpoints).ok_or(UnusableRecord::Name)?;
+    let key = DocumentKey::at(&record.name, &retention.endpoints).ok_or(UnusableRecord::Name)?;
     let writing: RecordLabel = serde_json::from_str(&record.label)?;
     if writing.backend != backend {
         return Err(UnusableRecord::Backend);
@@ -112,8 +113,9 @@ pub(super) fn read(
             origin: writing.origin.map(Into::into),
         },
     };
-    let label = EnvelopeFields { key: &key, license };
-    let document = Document::restore(content, &label, writing.forms.map(Wall::from_millis))?;
+    let date_of = |form: usize| writing.forms.get(form).or(writing.forms.get(1)).copied().unwrap_or_default();
+    let dates = std::array::from_fn(|form| Wall::from_millis(date_of(form)));
+    let document = Document::with_dates(content, &retention.label(&key), dates, None)?;
     let [due, confirmed, refreshed] =
         [writing.due, writing.confirmed, writing.refreshed].map(Wall::from_millis);
     // If the clock was set back since, the document must not be fresh for longer than it ever was.
@@ -129,9 +131,11 @@ pub(super) fn read(
 mod tests {
     use std::time::Duration;
 
+    use super::super::retention::Lifetime;
     use super::*;
-    use crate::cache::ContentCoding;
-    use scoregate_base::routes::{ModelId, Period, Query, Route};
+    use crate::cache::{ContentCoding, StaleWindows};
+    use scoregate_base::plans::FieldSets;
+    use scoregate_base::routes::{EndpointTable, ModelId, Period, Query, Route};
 
     const NOON: u64 = 1_795_262_400;
     const HOUR: Duration = Duration::from_hours(1);
@@ -145,11 +149,26 @@ mod tests {
         let source = Validators { etag, last_modified: None, origin: Some("one:80".into()) };
         let data = r#"[{"id":"atlas","latestScore":81.50,"currentScore":80.250}]"#.into();
         let content = DocumentContent { data, count: 1, generated_at: now.wall, stated_at: None, source };
-        let dates = [now.wall, Wall::from_seconds(NOON - 60)];
-        let document =
-            Document::restore(content, &EnvelopeFields { key, license: "Cite us." }, dates).unwrap();
+        let free_at = Wall::from_seconds(NOON - 60);
+        let dates = [now.wall, free_at, free_at, free_at];
+        let document = Document::with_dates(content, &retention("Cite us.").label(key), dates, None).unwrap();
         let due = now.mono.plus(HOUR);
         StoredDocument::restored(document, [due, due, now.mono], 7)
+    }
+
+    fn retention(license: &str) -> Retention {
+        let windows = StaleWindows { while_revalidate: HOUR, if_error: HOUR };
+        Retention {
+            lifetime: Lifetime { windows, ttl: None },
+            by_endpoint: Vec::new(),
+            endpoints: EndpointTable::default(),
+            cadence: HOUR,
+            fetch_timeout: HOUR,
+            probing: true,
+            polls_when_idle: false,
+            license: license.into(),
+            field_sets: FieldSets::default(),
+        }
     }
 
     fn key() -> DocumentKey {
@@ -163,9 +182,9 @@ mod tests {
         let refreshed = Mono::from_nanos(before.mono.nanos() - 1_000_000_000);
         let record = write(&key(), &stored, refreshed, "b", before);
         assert_eq!(record.name, "/api/v1/models/atlas");
-        let opened = read(&record, "b", "Cite us.", &EndpointTable::default(), after).unwrap();
+        let opened = read(&record, "b", &retention("Cite us."), after).unwrap();
         assert_eq!(opened.key, key());
-        for rights in [Rights::Free, Rights::paid()] {
+        for rights in [Rights::FREE, Rights::PAID] {
             let (old, new) = (stored.document.form(rights), opened.stored.document.form(rights));
             let [old_body, new_body] = [old, new].map(|form| form.choose(ContentCoding::Identity));
             assert_eq!((&old_body.body, &old_body.etag), (&new_body.body, &new_body.etag));
@@ -185,7 +204,7 @@ mod tests {
         let record =
             write(&key(), &stored(&key(), at(86_400, 50_000)), Mono::default(), "b", at(86_400, 50_000));
         let now = at(0, 50_000);
-        let opened = read(&record, "b", "", &EndpointTable::default(), now).unwrap();
+        let opened = read(&record, "b", &retention(""), now).unwrap();
         assert_eq!((opened.stored.due.since(now.mono), opened.stored.confirmed), (HOUR, now.mono));
     }
 
@@ -193,9 +212,9 @@ mod tests {
     fn an_invalid_record_is_unusable() {
         let good = || write(&key(), &stored(&key(), at(0, 50_000)), Mono::default(), "b", at(0, 50_000));
         let refused = |record: MirrorRecord, backend: &str| {
-            read(&record, backend, "", &EndpointTable::default(), at(0, 50_000)).unwrap_err().to_string()
+            read(&record, backend, &retention(""), at(0, 50_000)).unwrap_err().to_string()
         };
-        assert!(read(&good(), "b", "", &EndpointTable::default(), at(0, 50_000)).is_ok());
+        assert!(read(&good(), "b", &retention(""), at(0, 50_000)).is_ok());
         assert!(refused(good(), "c").contains("another backend"));
         for name in ["", "/api/v1/models", "/api/v1/models/..", "/api/v1/drift/%41"] {
             assert!(
@@ -212,14 +231,8 @@ mod tests {
         }
         for content in ["", "[", r#"[{"a":1,"a":2}]"#] {
             assert!(
-                read(
-                    &MirrorRecord { content: content.into(), ..good() },
-                    "b",
-                    "",
-                    &EndpointTable::default(),
-                    at(0, 50_000)
-                )
-                .is_err(),
+                read(&MirrorRecord { content: content.into(), ..good() }, "b", &retention(""), at(0, 50_000))
+                    .is_err(),
                 "{content}"
             );
         }

@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use crate::cache::freshness::{FreshnessDates, KnownRefresh, dates};
-use crate::cache::{StaleWindows, StoredDocument};
+use crate::cache::{EnvelopeFields, StaleWindows, StoredDocument};
 use scoregate_base::clock::{Mono, Wall};
+use scoregate_base::plans::FieldSets;
 use scoregate_base::routes::{DocumentKey, EndpointTable, Route};
 
 /// The retention of documents.
@@ -27,6 +28,8 @@ pub struct Retention {
     pub endpoints: EndpointTable,
     /// The attribution notice in every document.
     pub license: String,
+    /// The sets of fields that tiers see.
+    pub field_sets: FieldSets,
 }
 
 /// The lifetime of a document.
@@ -39,6 +42,11 @@ pub struct Lifetime {
 }
 
 impl Retention {
+    /// The envelope of a document.
+    pub(super) fn label<'a>(&'a self, key: &'a DocumentKey) -> EnvelopeFields<'a> {
+        EnvelopeFields { key, license: &self.license, field_sets: &self.field_sets }
+    }
+
     /// The lifetime of an endpoint's documents.
     pub fn lifetime(&self, route: Route) -> &Lifetime {
         self.by_endpoint.iter().find(|(of, _)| *of == route).map_or(&self.lifetime, |(_, lifetime)| lifetime)

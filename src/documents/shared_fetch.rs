@@ -153,8 +153,7 @@ impl SharedFetch {
         let (backend, retention) = (fleet.backend().to_owned(), Arc::clone(&self.documents.retention()));
         let (record, now) = (MirrorRecord { name: key.address(), label, content }, self.clock.now());
         let permit = self.builders.acquire().await.ok()?;
-        let read =
-            move || mirror_record::read(&record, &backend, &retention.license, &retention.endpoints, now);
+        let read = move || mirror_record::read(&record, &backend, &retention, now);
         let restored = tokio::task::spawn_blocking(read).await.ok()?;
         drop(permit);
         match restored {

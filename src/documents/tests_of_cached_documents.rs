@@ -1,9 +1,9 @@
 //! Expired documents are removed.
 
 use super::*;
-use crate::cache::{DocumentContent, EnvelopeFields, StaleWindows, Validators};
+use crate::cache::{DocumentContent, StaleWindows, Validators};
 use crate::documents::Lifetime;
-use scoregate_base::routes::EndpointTable;
+use scoregate_base::plans::FieldSets;
 
 const HOUR: Duration = Duration::from_hours(1);
 
@@ -18,6 +18,7 @@ fn outdated_document(clock: &Clock) -> (Documents, DocumentKey) {
         probing: true,
         polls_when_idle: false,
         license: String::new(),
+        field_sets: FieldSets::default(),
     };
     let documents = Documents::new(1 << 20, retention, Arc::new(ChangedKeys::new(false)), clock.clone());
     let (key, now) = (DocumentKey::list_of_models(), clock.now());
@@ -28,8 +29,9 @@ fn outdated_document(clock: &Clock) -> (Documents, DocumentKey) {
         stated_at: None,
         source: Validators::default(),
     };
-    let document =
-        Document::restore(content, &EnvelopeFields { key: &key, license: "" }, [now.wall; 2]).unwrap();
+    let label = documents.retention();
+    let document = Document::with_dates(content, &label.label(&key), [now.wall; 4], None).unwrap();
+    drop(label);
     let due = now.mono.plus(10 * HOUR);
     documents.put(key.clone(), Arc::new(StoredDocument::restored(document, [due, due, now.mono], 0)));
     documents.schedule().record_refresh(now.mono.plus(Duration::from_secs(1)));

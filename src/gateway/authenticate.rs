@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use crate::accounts::{Account, KeyDirectory};
 use scoregate_base::clock::{Now, Wall};
-use scoregate_base::keys::{Digest, KeyForm, Rights, TierIndex};
+use scoregate_base::keys::{Digest, KeyForm};
 use scoregate_base::limits::Limits;
+use scoregate_base::plans::{Rights, TierIndex};
 use scoregate_base::routes::query_names;
 
 use super::parse::ParsedRequest;

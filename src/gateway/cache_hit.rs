@@ -9,7 +9,8 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use crate::cache;
 use crate::documents::{FetchPriority, FoundDocument};
 use scoregate_base::clock::Now;
-use scoregate_base::keys::{KeyForm, Rights};
+use scoregate_base::keys::KeyForm;
+use scoregate_base::plans::Rights;
 use scoregate_base::routes::{DocumentKey, EndpointTable};
 
 use super::Gateway;
@@ -33,7 +34,8 @@ fn parsed(head: &Parts) -> Result<ParsedRequest<'_>, Refusal> {
 pub fn document(head: &Parts, rights: Rights) -> Result<DocumentKey, Refusal> {
     let request = parsed(head)?;
     let (endpoint, raw_id) = endpoint(&request, &EndpointTable::default())?;
-    resolve(&request, endpoint, raw_id, rights, &KeyForm::new("sg_live", false)).map(|target| target.key)
+    resolve(&request, endpoint, raw_id, (rights, &[]), &KeyForm::new("sg_live", false))
+        .map(|target| target.key)
 }
 
 /// The key in the headers.
@@ -73,7 +75,7 @@ impl<'r> CacheHit<'r> {
         );
         let caller = authenticate(&request, &gateway.form, &gateway.key_directory, now)?;
         let (found, raw_id) = endpoint(&request, &gateway.endpoints)?;
-        let target = resolve(&request, found, raw_id, caller.rights, &gateway.form)?;
+        let target = resolve(&request, found, raw_id, (caller.rights, &gateway.notice.tiers), &gateway.form)?;
         let served = fetch(&gateway.engine, &target, None, FetchPriority::BACKGROUND, now).await?;
         exchange.caller = Some(caller.clone());
         Ok(Self { gateway, head, request, caller, target, served, exchange, now })
@@ -93,7 +95,8 @@ impl<'r> CacheHit<'r> {
     pub fn resolve(&self) -> bool {
         let found = endpoint(&self.request, &self.gateway.endpoints);
         found.is_ok_and(|(endpoint, raw_id)| {
-            resolve(&self.request, endpoint, raw_id, self.caller.rights, &self.gateway.form).is_ok()
+            let rights = (self.caller.rights, &*self.gateway.notice.tiers);
+            resolve(&self.request, endpoint, raw_id, rights, &self.gateway.form).is_ok()
         })
     }
 

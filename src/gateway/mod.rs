@@ -19,6 +19,7 @@ mod guard;
 mod me;
 mod observation;
 mod parse;
+mod plan_gap;
 mod refusal;
 mod request_headers;
 mod request_id;

@@ -6,10 +6,12 @@
 
 use std::time::Duration;
 
-use scoregate_base::keys::Rights;
 use scoregate_base::limits::{LimitRule, LimitStatus};
+use scoregate_base::plans::PeriodSet;
 use scoregate_base::routes::codes::ErrorCode;
-use scoregate_base::routes::{AllowedValues, BadParam, Param, Period};
+use scoregate_base::routes::{AllowedValues, BadParam, Param};
+
+use super::plan_gap::{PlanGap, allowed};
 
 /// The reason why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,10 +32,10 @@ pub enum Refusal {
     KeyInvalid,
     /// No endpoint has this path.
     NotFound,
-    /// The value of a parameter is not allowed for a caller with these rights.
-    BadParam(BadParam, Rights),
-    /// A Free key requested the period `latest`.
-    LatestRequiresPlan,
+    /// The value of a parameter is not allowed for a caller who may use these periods.
+    BadParam(BadParam, PeriodSet),
+    /// The caller's tier lacks a right.
+    PlanRequired(Box<PlanGap>),
     /// A limit is exhausted.
     Limited(LimitRule),
     /// The guard is exhausted.
@@ -141,7 +143,7 @@ impl Refusal {
             Self::KeyInvalid                 => nature(ErrorCode::InvalidApiKey,       Responsibility::Caller,   true,  false),
             Self::NotFound                   => nature(ErrorCode::NotFound,            Responsibility::Caller,   true,  false),
             Self::BadParam(bad, _)           => nature(bad.param.code(),          Responsibility::Caller,   true,  false),
-            Self::LatestRequiresPlan         => nature(ErrorCode::LatestRequiresPlan,  Responsibility::Caller,   true,  false),
+            Self::PlanRequired(gap)          => nature(gap.code(),                Responsibility::Caller,   true,  false),
             Self::Limited(LimitRule::Day)         => nature(ErrorCode::QuotaExceeded,       Responsibility::Caller,   false, false),
             Self::Limited(LimitRule::Minute)      => nature(ErrorCode::RateLimitExceeded,   Responsibility::Caller,   false, false),
             Self::Limited(LimitRule::Guard)
@@ -193,7 +195,7 @@ impl Refusal {
     pub(super) fn returns_the_token(&self) -> bool {
         matches!(
             self,
-            Self::ModelUnlisted { .. } | Self::KeyMissing(_) | Self::KeyInvalid | Self::LatestRequiresPlan
+            Self::ModelUnlisted { .. } | Self::KeyMissing(_) | Self::KeyInvalid | Self::PlanRequired(_)
         )
     }
 
@@ -217,18 +219,18 @@ impl Refusal {
 
     /// The refused parameter, and the values this caller may use.
     pub fn param(&self) -> Option<(Param, AllowedValues)> {
-        if let Self::BadParam(bad, rights) = self {
-            return Some((bad.param, allowed(bad.param, *rights)));
+        if let Self::BadParam(bad, periods) = self {
+            return Some((bad.param, allowed(bad.param, *periods)));
         }
-        matches!(self, Self::LatestRequiresPlan)
-            .then(|| (Param::Period, allowed(Param::Period, Rights::Free)))
+        if let Self::PlanRequired(gap) = self { gap.param() } else { None }
     }
 
     /// The message for the caller. Repeats nothing that the caller sent and discloses no internals.
     pub fn message(&self, limit_status: &LimitStatus) -> String {
         match self {
             Self::BadRequest(doubt) => doubt.message().into(),
-            Self::BadParam(bad, rights) => bad.message(&allowed(bad.param, *rights)),
+            Self::BadParam(bad, periods) => bad.message(&allowed(bad.param, *periods)),
+            Self::PlanRequired(gap) => gap.message(),
             Self::KeyMissing(misplaced) => misplaced.message(),
             Self::Limited(LimitRule::Day) => {
                 let (quota, reset) = (limit_status.limit, limit_status.reset.rfc3339());
@@ -259,7 +261,6 @@ impl Refusal {
             | Self::TunnelRefused
             | Self::KeyInvalid
             | Self::NotFound
-            | Self::LatestRequiresPlan
             | Self::ModelNotFound
             | Self::UpstreamInvalid
             | Self::UpstreamUnavailable { .. }
@@ -300,14 +301,6 @@ impl HttpViolation {
                 "Requests have no body here: leave out Transfer-Encoding, and Content-Length unless it is 0. The connection is closed."
             }
         }
-    }
-}
-
-/// The values of a parameter that a caller with these rights may use.
-fn allowed(param: Param, rights: Rights) -> AllowedValues {
-    match rights {
-        Rights::Free => param.allowed().without(Period::Latest.word()),
-        Rights::Paid(_) => param.allowed(),
     }
 }
 

@@ -171,7 +171,7 @@ impl Gateway {
             if endpoint.route == Route::Me {
                 return self.me(parsed, caller, x.peer, x.started).map(Some);
             }
-            x.target = Some(resolve(parsed, endpoint, raw_id, rights, &self.form)?);
+            x.target = Some(resolve(parsed, endpoint, raw_id, (rights, &self.notice.tiers), &self.form)?);
         }
         if let Some(target) = &x.target {
             x.found = documents.find(&target.key, now);
@@ -300,7 +300,7 @@ impl Gateway {
             return Ok(DocumentReply::of(served, target, caller, parsed.headers.map(), now));
         }
         let caller = authenticate(parsed, &self.form, &self.key_directory, now)?;
-        resolve::entitle(&target.key, caller.rights)?;
+        resolve::entitle(&target.key, caller.rights, &self.notice.tiers)?;
         Ok(DocumentReply::of(served, target, &caller, parsed.headers.map(), now))
     }
 

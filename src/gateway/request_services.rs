@@ -11,6 +11,7 @@ use crate::status::StatusPublisher;
 use scoregate_base::address::Proxies;
 use scoregate_base::clock::Clock;
 use scoregate_base::keys::KeyForm;
+use scoregate_base::plans::Tier;
 use scoregate_base::routes::EndpointTable;
 
 use super::concurrency_limit::ConcurrencyLimit;
@@ -63,6 +64,8 @@ pub struct ServiceNotice {
     pub license: String,
     /// The value of `WWW-Authenticate`, with the realm.
     pub challenge: HeaderValue,
+    /// The tiers, which refusals name.
+    pub tiers: Vec<Tier>,
     /// Seconds between refreshes of the data.
     pub cadence_seconds: u64,
 }

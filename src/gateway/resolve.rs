@@ -4,10 +4,12 @@
 use http::header::{ACCEPT_ENCODING, IF_NONE_MATCH};
 
 use crate::cache::{ContentCoding, negotiate};
-use scoregate_base::keys::{KeyForm, Rights};
-use scoregate_base::routes::{DocumentKey, Endpoint, EndpointTable, ModelId, Period, decode_query};
+use scoregate_base::keys::KeyForm;
+use scoregate_base::plans::{Rights, Tier};
+use scoregate_base::routes::{DocumentKey, Endpoint, EndpointTable, ModelId, decode_query};
 
 use super::parse::ParsedRequest;
+use super::plan_gap::PlanGap;
 use super::refusal::Refusal;
 use super::request_headers::RequestHeaders;
 
@@ -50,27 +52,20 @@ pub(super) fn resolve(
     request: &ParsedRequest<'_>,
     endpoint: &Endpoint,
     raw_id: Option<&str>,
-    rights: Rights,
+    (rights, tiers): (Rights, &[Tier]),
     form: &KeyForm,
 ) -> Result<ResolvedTarget, Refusal> {
-    let bad = |bad| Refusal::BadParam(bad, rights);
+    let bad = |bad| Refusal::BadParam(bad, rights.periods_of(endpoint.route));
     let id = raw_id.map(ModelId::from_path).transpose().map_err(bad)?;
     let query = decode_query(request.query, endpoint.takes).map_err(bad)?;
-    let default_period = match rights {
-        Rights::Free => Period::Day,
-        Rights::Paid(_) => Period::Latest,
-    };
-    let key = DocumentKey::new(endpoint.route, id, query, default_period);
-    entitle(&key, rights)?;
+    let key = DocumentKey::new(endpoint.route, id, query, rights.default_period(endpoint.route));
+    entitle(&key, rights, tiers)?;
     Ok(ResolvedTarget::of(request, key, form))
 }
 
-/// Checks whether these rights cover a document.
-pub(super) fn entitle(key: &DocumentKey, rights: Rights) -> Result<(), Refusal> {
-    if key.period == Some(Period::Latest) && !rights.is_paid() {
-        return Err(Refusal::LatestRequiresPlan);
-    }
-    Ok(())
+/// Checks whether these rights cover a document. A refusal names one of the tiers that do.
+pub(super) fn entitle(key: &DocumentKey, rights: Rights, tiers: &[Tier]) -> Result<(), Refusal> {
+    PlanGap::of(key, rights, tiers).map_or(Ok(()), |gap| Err(Refusal::PlanRequired(Box::new(gap))))
 }
 
 fn encoding(headers: RequestHeaders<'_>) -> ContentCoding {

@@ -13,7 +13,7 @@ use http_body_util::Full;
 use crate::cache::{ContentCoding, Representation, StoredDocument, freshness, is_current};
 use crate::instruments::CacheOutcome;
 use scoregate_base::clock::Now;
-use scoregate_base::keys::Rights;
+use scoregate_base::plans::Rights;
 
 use super::authenticate::Caller;
 use super::exchange::Exchange;

@@ -17,8 +17,9 @@ use crate::accounts::{
 };
 use crate::instruments::Instruments;
 use scoregate_base::clock::{Clock, Day, ManualClock, Wall};
-use scoregate_base::keys::{ApplicationId, Digest, standard_tiers};
+use scoregate_base::keys::{ApplicationId, Digest};
 use scoregate_base::limits::{DayTotals, NodeTotals};
+use scoregate_base::plans::standard_tiers;
 use scoregate_base::routes::{EndpointTable, Route};
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 use scoregate_store::{

@@ -13,7 +13,7 @@ use foldhash::fast::FixedState;
 
 use crate::cache::StoredDocument;
 use scoregate_base::clock::Mono;
-use scoregate_base::keys::Rights;
+use scoregate_base::plans::Rights;
 use scoregate_base::routes::DocumentKey;
 
 use super::parse::ParsedRequest;
@@ -113,7 +113,7 @@ impl ResolvedEntry {
 
 /// The place of a target for callers with these rights.
 fn place(target: &str, rights: Rights) -> usize {
-    let hash = FixedState::default().hash_one(target.as_bytes()) ^ u64::from(rights.is_paid());
+    let hash = FixedState::default().hash_one(target.as_bytes()) ^ rights.mark();
     usize::try_from(hash % PLACES as u64).unwrap_or_default()
 }
 
@@ -138,7 +138,7 @@ mod tests {
     use crate::cache::Cache;
     use crate::cache::sample::{key, stored};
 
-    const PAID: Rights = Rights::paid();
+    const PAID: Rights = Rights::PAID;
 
     fn head(target: &str) -> Parts {
         Request::get(target).header("host", "a").body(()).unwrap().into_parts().0
@@ -165,7 +165,7 @@ mod tests {
         remember(&memo, target, &key, &document);
         let (known, recalled) = memo.recall(target, PAID, Mono::default()).unwrap();
         assert!(known == key && Arc::ptr_eq(&recalled.unwrap(), &document));
-        assert!(memo.recall(target, Rights::Free, Mono::default()).is_none());
+        assert!(memo.recall(target, Rights::FREE, Mono::default()).is_none());
         assert!(memo.recall("/api/v1/models/model%2d1", PAID, Mono::default()).is_none());
         assert!(other.recall(target, PAID, Mono::default()).is_none());
     }

@@ -7,8 +7,8 @@ use metrics::{Counter, Gauge, Histogram};
 
 use crate::upstream::{BreakerState, ProtectionStatus};
 use scoregate_base::clock::Clock;
-use scoregate_base::keys::TierIndex;
 use scoregate_base::limits::LimitRule;
+use scoregate_base::plans::TierIndex;
 use scoregate_base::routes::EndpointTable;
 use scoregate_base::routes::codes::ErrorCode;
 use scoregate_observe::telemetry::metrics::{CounterMatrix, FixedLabel as _, MetricFamily, MetricsRegistry};

@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 
-use scoregate_base::keys::TierIndex;
+use scoregate_base::plans::TierIndex;
 use scoregate_base::routes::{EndpointTable, Route};
 use scoregate_observe::telemetry::metrics::{MetricLabel, metric_label};
 

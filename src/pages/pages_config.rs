@@ -1,6 +1,6 @@
 //! The values on the pages besides the tables.
 
-use scoregate_base::keys::{Tier, standard_tiers};
+use scoregate_base::plans::{FieldSets, Tier, standard_tiers};
 use scoregate_base::routes::{API_BASE, Endpoint, EndpointTable, Param, PublishedField, SourceDescription};
 
 use super::sample::SampleAnswer;
@@ -18,6 +18,8 @@ pub struct PagesConfig {
     pub version: String,
     /// The tiers, lowest first.
     pub tiers: Vec<Tier>,
+    /// The sets of fields that they see.
+    pub field_sets: FieldSets,
     /// The address for clients, with or without a trailing `/api/v1`. Without it, the pages show `/api/v1` without a
     /// host.
     pub base_url: Option<String>,
@@ -50,6 +52,7 @@ impl Default for PagesConfig {
             license: "Data by scoregate. Wherever it is shown, the source must be cited with a link.".into(),
             version: "1.0.0".into(),
             tiers: standard_tiers(),
+            field_sets: FieldSets::default(),
             base_url: None,
             local_url: None,
             key_prefix: "sg_live".into(),

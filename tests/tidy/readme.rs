@@ -1,7 +1,7 @@
 //! The README matches the program: tiers, settings, steps of the check.
 
 use scoregate::config::SETTINGS;
-use scoregate_base::keys::standard_tiers;
+use scoregate_base::plans::standard_tiers;
 
 use crate::pages::pointers;
 use crate::{found, none, tree};
@@ -25,7 +25,7 @@ fn grouped(number: u32) -> String {
 }
 
 fn missing_tiers(readme: &str) -> Vec<String> {
-    let row = |tier: &scoregate_base::keys::Tier| {
+    let row = |tier: &scoregate_base::plans::Tier| {
         let (day, minute) = (grouped(tier.limits.day), grouped(tier.limits.minute));
         let is_paid = if tier.rights.is_paid() { "yes" } else { "no" };
         format!("| {} | {day} | {minute} | {is_paid} |", tier.name)

@@ -1,6 +1,6 @@
 //! Values and rules that every part of scoregate shares.
 //!
-//! Contents: time ([`clock`]), keys and tiers ([`keys`]), limits ([`limits`]), the endpoints of the API ([`routes`]),
+//! Contents: time ([`clock`]), keys ([`keys`]), limits ([`limits`]), the endpoints of the API ([`routes`]), tiers ([`plans`]),
 //! addresses ([`address`]), secrets ([`secret`]), JSON with the path of an error ([`json`]), the `Accept` header
 //! ([`accept`]), and enums with a word for each variant ([`words!`]). Nothing here waits for a network or a disk, except that [`clock`] sleeps and [`secret`] reads its file.
 //!
@@ -12,6 +12,7 @@ pub mod clock;
 pub mod json;
 pub mod keys;
 pub mod limits;
+pub mod plans;
 pub mod routes;
 pub mod secret;
 mod words;

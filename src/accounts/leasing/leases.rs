@@ -183,7 +183,8 @@ mod tests {
     use crate::accounts::TermsByTier;
     use crate::accounts::sample::stored;
     use scoregate_base::clock::{Day, Wall};
-    use scoregate_base::keys::{ApplicationId, Digest, standard_tiers};
+    use scoregate_base::keys::{ApplicationId, Digest};
+    use scoregate_base::plans::standard_tiers;
     use scoregate_base::routes::EndpointTable;
     use scoregate_observe::telemetry::metrics::MetricsRegistry;
     use scoregate_store::{LedgerExchangeReply, StoreError, StoreFuture, StoredApplication};

@@ -90,10 +90,11 @@ mod tests {
     use crate::accounts::{Leases, LedgerCalls, TermsByTier};
     use crate::instruments::Instruments;
     use scoregate_base::clock::{Clock, ManualClock, Wall};
-    use scoregate_base::keys::{Digest, standard_tiers};
+    use scoregate_base::keys::Digest;
     use scoregate_base::limits::{
         AdmissionVerdict, DayTotals, LeaseAvailability, MinuteGrant, MinuteReport, NodeTotals,
     };
+    use scoregate_base::plans::standard_tiers;
     use scoregate_base::routes::EndpointTable;
     use scoregate_observe::telemetry::metrics::MetricsRegistry;
     use scoregate_store::{Ledger, LedgerExchangeReply, StoreFuture};

@@ -1,5 +1,7 @@
 //! Reads `[[endpoints.NAME.fields]]`: the fields of the items of an endpoint.
 
+use std::collections::BTreeSet;
+
 use toml::{Table, Value};
 
 use crate::cache::PAID_FIELD;
@@ -55,7 +57,7 @@ pub(super) fn read(value: &Value) -> FieldList {
 impl FieldList {
     fn list(&mut self, place: &str, value: &Value, level: usize) -> Vec<FieldDefinition> {
         let Some(all) = value.as_array().filter(|all| !all.is_empty() && level <= MOST_LEVELS) else {
-            self.problem(place, format!("write a list of fields, at most {MOST_LEVELS} levels deep"));
+            self.problem(place, "", format!("write a list of fields, at most {MOST_LEVELS} levels deep"));
             return Vec::new();
         };
         let mut fields: Vec<FieldDefinition> = Vec::new();
@@ -63,7 +65,7 @@ impl FieldList {
             let place = format!("{place}[{number}]");
             let Some(field) = self.field(&place, one, level) else { continue };
             if fields.iter().any(|other| other.name == field.name) {
-                self.problem(&place, format!("remove this field: `{}` is described twice", field.name));
+                self.problem(&place, "", format!("remove this field: `{}` is described twice", field.name));
             }
             fields.push(field);
         }
@@ -72,35 +74,30 @@ impl FieldList {
 
     fn field(&mut self, place: &str, value: &Value, level: usize) -> Option<FieldDefinition> {
         let Some(table) = value.as_table() else {
-            self.problem(place, "write it as a table with name, type and meaning");
+            self.problem(place, "", "write it as a table with name, type and meaning");
             return None;
         };
         for unknown in table.keys().filter(|key| !SETTINGS.contains(&key.as_str())) {
-            self.problem(
-                &format!("{place}.{unknown}"),
-                format!("unknown; write one of {}", SETTINGS.join(", ")),
-            );
+            self.problem(place, unknown, format!("unknown; write one of {}", SETTINGS.join(", ")));
         }
         let name = self.line(place, table, "name", 64);
         if name.as_deref() == Some(PAID_FIELD) {
-            self.problem(
-                &format!("{place}.name"),
-                format!("choose another name: `{PAID_FIELD}` is a field of `model` only"),
-            );
+            let remedy = format!("choose another name: `{PAID_FIELD}` is a field of `model` only");
+            self.problem(place, "name", remedy);
         }
         let meaning = self.line(place, table, "meaning", 300);
         let unit = table.contains_key("unit").then(|| self.line(place, table, "unit", 64));
         let optional = self.flag(place, table, "optional", "whether an item may lack the field");
         let paid = self.flag(place, table, "paid", "whether only paid callers see the field");
         let shape = self.shape(place, table, level);
-        let example = self.example(place, table);
+        let example = self.example(place, table, shape.as_ref());
         let mut meaning = meaning?;
         if let Some(unit) = unit {
             meaning = format!("{meaning} Unit: {}.", unit?);
         }
         let (optional, paid_only) = (optional?, paid?);
         if paid_only {
-            meaning.push_str(" Paid plans only: absent for a Free key.");
+            meaning.push_str(" Paid plans only, except as the table of tiers says.");
         }
         let presence = if optional || paid_only { Presence::IfKnown } else { Presence::Always };
         Some(FieldDefinition { name: name?, shape: shape?, presence, paid_only, meaning, example })
@@ -109,7 +106,7 @@ impl FieldList {
     fn flag(&mut self, place: &str, table: &Table, setting: &str, question: &str) -> Option<bool> {
         let flag = table.get(setting).map_or(Some(false), Value::as_bool);
         if flag.is_none() {
-            self.problem(&format!("{place}.{setting}"), format!("write true or false: {question}"));
+            self.problem(place, setting, format!("write true or false: {question}"));
         }
         flag
     }
@@ -123,7 +120,7 @@ impl FieldList {
         };
         for other in ["words", "fields"].into_iter().filter(|other| part != Some(other)) {
             if table.contains_key(other) {
-                self.problem(&format!("{place}.{other}"), format!("remove it: the type `{word}` has none"));
+                self.problem(place, other, format!("remove it: the type `{word}` has none"));
             }
         }
         if let Some(simple) = SIMPLE.iter().position(|(known, _)| *known == word) {
@@ -133,7 +130,7 @@ impl FieldList {
             let known: Vec<&str> = SIMPLE.iter().map(|(known, _)| *known).collect();
             let remedy =
                 format!("write one of \"{}\", \"words\", \"object\" or \"objects\"", known.join("\", \""));
-            self.problem(&format!("{place}.type"), remedy);
+            self.problem(place, "type", remedy);
             return None;
         };
         let place = format!("{place}.{part}");
@@ -141,9 +138,11 @@ impl FieldList {
             let words = table.get(part).and_then(Value::as_array);
             let words: Option<Vec<String>> =
                 words.and_then(|all| all.iter().map(|word| word.as_str().map(str::to_owned)).collect());
-            let words = words.filter(|words| !words.is_empty());
+            let distinct =
+                words.iter().flatten().filter(|word| !word.is_empty()).collect::<BTreeSet<_>>().len();
+            let words = words.filter(|words| !words.is_empty() && words.len() == distinct);
             if words.is_none() {
-                self.problem(&place, "write the list of the words that the field may have");
+                self.problem(&place, "", "write the list of the words, none empty or twice");
             }
             return words.map(ShapeDefinition::Words);
         }
@@ -156,11 +155,12 @@ impl FieldList {
     }
 
     /// The example as JSON text, if there is one.
-    fn example(&mut self, place: &str, table: &Table) -> Option<String> {
+    fn example(&mut self, place: &str, table: &Table, shape: Option<&ShapeDefinition>) -> Option<String> {
         let value = table.get("example")?;
-        let json = serde_json::to_string(value).ok().filter(|_| !value.is_datetime());
+        let is_allowed = |_: &String| shape.is_none_or(|shape| shape.allows(value));
+        let json = serde_json::to_string(value).ok().filter(is_allowed);
         if json.is_none() {
-            self.problem(&format!("{place}.example"), "write a value that JSON has; a time is a string");
+            self.problem(place, "example", "write a value of the field's type; a time is a string");
         }
         json
     }
@@ -171,13 +171,14 @@ impl FieldList {
             |text: &&str| !text.trim().is_empty() && text.len() <= most && !text.contains(char::is_control);
         let text = text.filter(is_line).map(str::to_owned);
         if text.is_none() {
-            self.problem(&format!("{place}.{setting}"), format!("write one line of at most {most} bytes"));
+            self.problem(place, setting, format!("write one line of at most {most} bytes"));
         }
         text
     }
 
-    fn problem(&mut self, place: &str, remedy: impl Into<String>) {
-        self.problems.push((place.to_owned(), remedy.into()));
+    fn problem(&mut self, place: &str, setting: &str, remedy: impl Into<String>) {
+        let separator = if setting.is_empty() { "" } else { "." };
+        self.problems.push((format!("{place}{separator}{setting}"), remedy.into()));
     }
 }
 
@@ -195,6 +196,25 @@ pub(super) fn kept(fields: Vec<FieldDefinition>) -> &'static [ItemField] {
 }
 
 impl ShapeDefinition {
+    /// Whether a field of this type can have this value.
+    fn allows(&self, value: &Value) -> bool {
+        let of = |types: &[&str]| types.contains(&value.type_str());
+        let all = |of: &str| value.as_array().is_some_and(|all| all.iter().all(|one| one.type_str() == of));
+        match self {
+            Self::Simple(simple) => SIMPLE.get(*simple).is_some_and(|(name, _)| match *name {
+                "strings" => all("string"),
+                "number" => of(&["integer", "float"]),
+                // A backend may send a word in place of a score.
+                "score" => of(&["integer", "float", "string"]),
+                "integer" | "boolean" => of(&[name]),
+                _ => value.is_str(),
+            }),
+            Self::Words(words) => value.as_str().is_some_and(|text| words.iter().any(|word| word == text)),
+            Self::Object(_) => value.is_table(),
+            Self::Objects(_) => all("table"),
+        }
+    }
+
     fn kept(self) -> FieldShape {
         match self {
             Self::Simple(simple) => {

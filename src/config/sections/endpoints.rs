@@ -32,8 +32,8 @@ pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> EndpointTable {
     for name in names.into_iter().take(MOST_ENDPOINTS) {
         let index = u8::try_from(ENDPOINTS.len() + configured.len()).unwrap_or(u8::MAX);
         let mut table = EndpointDefinition { reading, name, index };
-        let Some(endpoint) = table.read() else { continue };
-        table.reject_clash(endpoint, &configured);
+        let Some(endpoint) = table.read(&configured) else { continue };
+        table.reject_order(endpoint);
         configured.push(endpoint);
     }
     EndpointTable::with(configured)
@@ -48,13 +48,14 @@ struct EndpointDefinition<'r, 'w> {
 
 impl<'w> EndpointDefinition<'_, 'w> {
     /// The row, unless it has problems. A definition that was read before is not read again.
-    fn read(&mut self) -> Option<&'static Endpoint> {
+    fn read(&mut self, others: &[&'static Endpoint]) -> Option<&'static Endpoint> {
         let text = self.text_of_all();
+        let (is_named, segments) = (self.check_name(), self.segments());
+        self.reject_clash(segments.as_deref().unwrap_or_default(), others);
         if let Some(known) = ConfiguredRoute::known(self.index, &text) {
             return Some(known);
         }
-        let is_named = self.check_name();
-        let (segments, summary) = (self.segments(), self.summary());
+        let summary = self.summary();
         let (takes, one, item) = (self.parameters(), self.one(), self.fields());
         let (name, segments, summary) = (is_named.then_some(self.name)?, segments?, summary?);
         let (takes, one, item) = (takes?, one?, item?);
@@ -166,20 +167,27 @@ impl<'w> EndpointDefinition<'_, 'w> {
         (!has_problems).then_some(read.fields)
     }
 
-    /// One path and one name must be those of one endpoint, and the order of items must reveal nothing.
-    fn reject_clash(&mut self, endpoint: &Endpoint, configured: &[&'static Endpoint]) {
-        let others = ENDPOINTS.iter().chain(configured.iter().copied());
+    /// The order of items must reveal nothing.
+    fn reject_order(&mut self, endpoint: &Endpoint) {
         if endpoint.takes.contains(&Param::SortBy) && endpoint.has_paid_field() {
             self.problem(
                 "parameters",
                 "remove \"sortBy\": the order of the items would show the values of fields for paid callers",
             );
         }
+    }
+
+    /// One path and one name must be those of one endpoint.
+    fn reject_clash(&mut self, segments: &[String], others: &[&'static Endpoint]) {
+        let mut others = ENDPOINTS.iter().chain(others.iter().copied());
         let type_name = |name: &str| name.replace('_', "");
-        if others.clone().any(|other| type_name(other.name) == type_name(endpoint.name)) {
+        let has_type_name =
+            |other: &Endpoint| other.name != self.name && type_name(other.name) == type_name(self.name);
+        if others.clone().any(has_type_name) {
             self.problem("", "choose another name: without underscores it is that of another endpoint");
         }
-        if let Some(other) = others.into_iter().find(|other| other.overlaps(endpoint.segments)) {
+        let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+        if let Some(other) = others.find(|other| other.overlaps(&segments)) {
             let remedy =
                 format!("choose another path: some requests would be those of `{}`", other.documented_path());
             self.problem("path", remedy);

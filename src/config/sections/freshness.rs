@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::cache::StaleWindows;
 use crate::documents::{Lifetime, Retention};
+use scoregate_base::plans::FieldSets;
 use scoregate_base::routes::{Endpoint, EndpointTable};
 
 use super::super::ValueKind;
@@ -28,6 +29,7 @@ pub(in super::super) fn retention(reading: &mut ConfigReader<'_>, endpoints: &En
         polls_when_idle: reading.flag("site.status_page"),
         endpoints: endpoints.clone(),
         license: reading.text("service.license"),
+        field_sets: FieldSets::default(),
     }
 }
 

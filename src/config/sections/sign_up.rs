@@ -5,7 +5,7 @@ use http::Uri;
 use crate::pages::account::AccountSite;
 use crate::pages::default_terms;
 use crate::site::{MailDomains, SiteConfig, is_domain};
-use scoregate_base::keys::Tier;
+use scoregate_base::plans::Tier;
 use scoregate_base::routes::API_BASE;
 
 use super::super::Config;

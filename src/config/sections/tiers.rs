@@ -2,58 +2,108 @@
 
 use toml::Value;
 
-use scoregate_base::keys::{Rights, Tier, TierLimits, standard_tiers};
+use scoregate_base::plans::{DEEP, FieldPaths, FieldSets, Rights, Tier, TierLimits, standard_tiers};
+use scoregate_base::routes::{ENDPOINTS, Endpoint, EndpointTable, Period};
 
 use super::super::config_reader::ConfigReader;
 
 /// Maximum number of tiers: each is a label value in the metrics.
 const MOST_TIERS: usize = 8;
+/// Settings that every tier has.
+const NEEDED: [&str; 3] = ["minute", "day", "paid"];
+const NAME: &str = "a tier's name is 1 to 24 lower-case letters, digits or underscores, and not `none`";
+const PERIODS: &str = "write a list of \"latest\", \"24h\", \"7d\" and \"1m\" that narrows the rights of the tier: without paid = true it has no \"latest\", and some period must remain";
+const DEPTH: &str = "write the longest period, \"24h\", \"7d\" or \"1m\", to narrow the rights of the tier: some of its periods must remain";
+const FIELDS: &str = "write a list of reserved fields that narrows the rights of the tier: without paid = true it has no \"model.latestScore\", and at most four different sets of fields are possible in all tiers, of which all fields and none are two. The reserved fields are";
 
-/// The configured tiers, or the standard tiers if none is configured.
-pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> Vec<Tier> {
+/// The configured tiers, or the standard tiers if none is configured, and the sets of fields that they see.
+pub(in super::super) fn read(
+    reading: &mut ConfigReader<'_>,
+    endpoints: &EndpointTable,
+) -> (Vec<Tier>, FieldSets) {
+    let mut sets = FieldSets::default();
     let mut names: Vec<&str> = reading.written().values.keys().filter_map(|path| tier_of(path)).collect();
     names.dedup();
     if names.is_empty() {
-        return standard_tiers();
+        return (standard_tiers(), sets);
     }
     if names.len() > MOST_TIERS {
         reading.problem("tiers", None, format!("found {} tiers; the maximum is {MOST_TIERS}", names.len()));
     }
-    names.into_iter().map(|name| tier(reading, name)).collect()
+    let tiers =
+        names.into_iter().map(|name| TierTable { reading: &mut *reading, name, endpoints }.tier(&mut sets));
+    (tiers.collect(), sets)
 }
 
-fn tier(reading: &mut ConfigReader<'_>, name: &str) -> Tier {
-    let well_formed = (1..=24).contains(&name.len())
-        && name != "none"
-        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
-    if !well_formed {
-        reading.problem(
-            &format!("tiers.{name}"),
-            None,
-            "a tier's name is 1 to 24 lower-case letters, digits or underscores, and not `none`",
-        );
-    }
-    let limits =
-        TierLimits { minute: tier_limit(reading, name, "minute"), day: tier_limit(reading, name, "day") };
-    let path = format!("tiers.{name}.paid");
-    let paid = reading.maybe(&path).and_then(Value::as_bool);
-    if paid.is_none() {
-        reading
-            .reject(&path, "write true or false: whether the tier has access to `latest` and `latestScore`");
-    }
-    let rights = if paid == Some(true) { Rights::paid() } else { Rights::Free };
-    Tier { name: name.to_owned(), rights, limits }
+/// One table.
+struct TierTable<'r, 'w> {
+    reading: &'r mut ConfigReader<'w>,
+    name: &'w str,
+    endpoints: &'r EndpointTable,
 }
 
-fn tier_limit(reading: &mut ConfigReader<'_>, tier: &str, which: &str) -> u32 {
-    let path = format!("tiers.{tier}.{which}");
-    let number =
-        reading.maybe(&path).and_then(Value::as_integer).and_then(|number| u32::try_from(number).ok());
-    let Some(number) = number.filter(|number| (1..=1_000_000_000).contains(number)) else {
-        reading.reject(&path, "write an integer from 1 to 1000000000");
-        return 1;
-    };
-    number
+impl TierTable<'_, '_> {
+    fn tier(&mut self, sets: &mut FieldSets) -> Tier {
+        let name = self.name;
+        let well_formed = (1..=24).contains(&name.len())
+            && name != "none"
+            && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+        if !well_formed {
+            self.reading.problem(&format!("tiers.{name}"), None, NAME);
+        }
+        let limits = TierLimits { minute: self.limit("minute"), day: self.limit("day") };
+        let remedy = "write true or false: whether the tier has access to `latest` and `latestScore`";
+        let paid = self.read("paid", remedy, Value::as_bool);
+        let rights = if paid == Some(true) { Rights::PAID } else { Rights::FREE };
+        Tier { name: name.to_owned(), rights: self.narrowed(rights, sets), limits }
+    }
+
+    fn limit(&mut self, setting: &str) -> u32 {
+        let read = |value: &Value| {
+            u32::try_from(value.as_integer()?).ok().filter(|number| (1..=1_000_000_000).contains(number))
+        };
+        self.read(setting, "write an integer from 1 to 1000000000", read).unwrap_or(1)
+    }
+
+    fn narrowed(&mut self, mut rights: Rights, sets: &mut FieldSets) -> Rights {
+        let periods = |value: &Value| rights.with_periods(list(value, Period::parse)?);
+        rights = self.read("periods", PERIODS, periods).unwrap_or(rights);
+        for route in DEEP {
+            let depth = |value: &Value| rights.with_depth(route, Period::parse(value.as_str()?)?);
+            rights = self.read(route.name(), DEPTH, depth).unwrap_or(rights);
+        }
+        let endpoints = self.endpoints;
+        let named = |name: &str| endpoints.stored().find(|endpoint| endpoint.name == name);
+        let only = |value: &Value| Some(rights.with_endpoints(list::<_, Vec<_>>(value, named)?));
+        rights = self
+            .read("endpoints", "write a list of names of endpoints, such as \"models\"", only)
+            .unwrap_or(rights);
+
+        let reserved: FieldPaths = endpoints.iter().flat_map(Endpoint::reserved_fields).collect();
+        let mut of_the_specification = ENDPOINTS.iter().flat_map(Endpoint::reserved_fields);
+        let seen = |value: &Value| {
+            let seen: FieldPaths = list(value, |path| reserved.get(path).cloned())?;
+            let is_wider = !rights.is_paid() && of_the_specification.any(|path| seen.contains(&path));
+            if is_wider { None } else { sets.place(&seen, &reserved) }
+        };
+        let fields = self.read("fields", &format!("{FIELDS} {reserved:?}"), seen);
+        fields.map_or(rights, |fields| rights.with_fields(fields))
+    }
+
+    /// Reads a setting, and rejects it if it is invalid, or needed and absent.
+    fn read<T>(&mut self, setting: &str, remedy: &str, read: impl FnOnce(&Value) -> Option<T>) -> Option<T> {
+        let path = format!("tiers.{}.{setting}", self.name);
+        let value = self.reading.maybe(&path);
+        let read = value.and_then(read);
+        if read.is_none() && (value.is_some() || NEEDED.contains(&setting)) {
+            self.reading.reject(&path, remedy);
+        }
+        read
+    }
+}
+
+fn list<T, C: FromIterator<T>>(value: &Value, of: impl Fn(&str) -> Option<T>) -> Option<C> {
+    value.as_array()?.iter().map(|one| of(one.as_str()?)).collect()
 }
 
 fn tier_of(path: &str) -> Option<&str> {

@@ -1,14 +1,11 @@
 //! Reads `upstream.credential_header` and `[upstream.headers]`: headers that every request to the backend has. No header of
 //! a client's request is sent, since fetches are shared.
 
-use std::path::Path;
-
 use http::{HeaderMap, HeaderName, HeaderValue};
 use toml::Value;
 
-use scoregate_base::secret::read_secret_file;
-
 use super::super::config_reader::ConfigReader;
+use super::super::secrets::header_file;
 use super::super::tables::UPSTREAM_HEADERS as HEADERS;
 
 const CREDENTIAL: &str = "upstream.credential_header";
@@ -42,13 +39,18 @@ const RESERVED: [&str; 23] = [
 /// The header of the credential.
 pub(super) fn of_credential(reading: &mut ConfigReader<'_>) -> HeaderName {
     let text = reading.text(CREDENTIAL);
+    let has_credential =
+        ["upstream.credential", "upstream.credential_file"].iter().any(|path| reading.maybe(path).is_some());
+    if reading.maybe(CREDENTIAL).is_some() && !has_credential {
+        reading.reject(CREDENTIAL, "set upstream.credential too, or remove this setting");
+    }
     name(&text).unwrap_or_else(|remedy| {
         reading.reject(CREDENTIAL, remedy);
         http::header::AUTHORIZATION
     })
 }
 
-/// The fixed headers. Files are read once.
+/// The fixed headers.
 pub(super) fn fixed(reading: &mut ConfigReader<'_>, credential: Option<&HeaderName>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     let Some(given) = reading.maybe(HEADERS) else { return headers };
@@ -83,14 +85,9 @@ fn name(text: &str) -> Result<HeaderName, String> {
 
 /// A string, or the content of a file.
 fn value_of(value: &Value) -> Result<HeaderValue, String> {
-    let file = value.as_table().filter(|table| table.len() == 1).and_then(|table| table.get("file"));
-    let text = match (value.as_str(), file.and_then(Value::as_str)) {
-        (Some(text), _) => text.to_owned(),
-        (None, Some(file)) => {
-            read_secret_file(Path::new(file)).map_err(|error| error.to_string())?.expose().to_owned()
-        }
-        (None, None) => return Err("write a string, or { file = \"PATH\" }".into()),
-    };
+    // A file that was not read is reported in `secrets`.
+    let text = value.as_str().or_else(|| header_file(value).map(|_| ""));
+    let text = text.ok_or_else(|| "write a string, or { file = \"PATH\" }".to_owned())?;
     let mut value = HeaderValue::try_from(text)
         .map_err(|_| "use only characters that are allowed in a header".to_owned())?;
     value.set_sensitive(true);

@@ -266,7 +266,7 @@ mod tests {
     use super::*;
     use crate::accounts::TermsByTier;
     use crate::accounts::sample::stored;
-    use scoregate_base::keys::standard_tiers;
+    use scoregate_base::plans::standard_tiers;
     use scoregate_store::StoredApplication;
 
     fn account(number: u32, terms: &TermsByTier) -> Arc<Account> {

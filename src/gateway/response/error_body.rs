@@ -4,6 +4,7 @@
 use bytes::Bytes;
 
 use scoregate_base::limits::LimitStatus;
+use scoregate_base::routes::bodies::TIER;
 use scoregate_base::routes::{ErrorBody, append, append_string};
 
 use super::super::refusal::{Refusal, whole_seconds};
@@ -23,6 +24,12 @@ pub(in super::super) fn render(
     let mut body = Vec::with_capacity(CAPACITY);
     body.push(b'{');
     ErrorBody::new(row, &message, refusal.param()).write(&mut body);
+    if let Refusal::PlanRequired(gap) = refusal
+        && let Some(tier) = gap.tier()
+    {
+        append(&mut body, &[",\"", TIER, "\":"]);
+        append_string(&mut body, tier);
+    }
     if refusal.rule().is_some() {
         limit(&mut body, status);
     }

@@ -1,13 +1,13 @@
 //! The landing page and the docs page.
 
-use scoregate_base::keys::Tier;
-use scoregate_base::routes::Route;
+use scoregate_base::plans::{DEEP, Rights, Tier};
 use scoregate_base::routes::prices::PRICES;
+use scoregate_base::routes::{Period, Route};
 
 use super::super::colour::CodeLanguage;
 use super::super::content_policy::AllowedContent;
 use super::super::html::{
-    AccountLink, SiteHeader, capitalized, card_table, code_block, escape, fill, grouped, prose, table,
+    AccountLink, SiteHeader, capitalized, card_table, code, code_block, escape, fill, grouped, prose, table,
 };
 use super::super::sample;
 use super::super::{ACCOUNT_SIGN_IN, DOCS as DOCS_PATH, PagesConfig, SiteLinks, default_terms};
@@ -232,12 +232,37 @@ fn tiers(config: &PagesConfig) -> String {
             escape(&capitalized(&tier.name)),
             grouped(tier.limits.day),
             grouped(tier.limits.minute),
-            (if tier.rights.is_paid() { "all" } else { "all but <code>latest</code>" }).into(),
+            rights(tier, config),
             escape(&how_obtained(tier, config.sign_up)),
         ]
     });
-    let heads = ["Tier", "Requests a day", "Requests a minute", "Periods", "Availability"];
+    let heads = ["Tier", "Requests a day", "Requests a minute", "Periods and endpoints", "Availability"];
     card_table("Tiers", &heads, rows)
+}
+
+/// The periods and endpoints, and what differs from the rights of most free or most paid tiers.
+fn rights(tier: &Tier, config: &PagesConfig) -> String {
+    let (rights, periods) = (tier.rights, tier.rights.periods_of(Route::Models));
+    let refused = config.endpoints.stored().filter(|endpoint| !rights.has_endpoint(endpoint.route));
+    let refused = refused.map(|endpoint| endpoint.name);
+    let refused_periods = Period::ALL.into_iter().filter(|period| !periods.has(*period)).map(Period::word);
+    let refused = words(refused_periods.chain(refused));
+    let mut parts = vec![if refused.is_empty() { "all".into() } else { format!("all but {refused}") }];
+    for (route, of_endpoint) in DEEP.map(|route| (route, rights.periods_of(route))) {
+        let longest = of_endpoint.iter().last().filter(|_| of_endpoint != periods);
+        parts.extend(longest.map(|one| format!("{} up to {}", words([route.name()]), words([one.word()]))));
+    }
+    let usual = if rights.is_paid() { Rights::PAID } else { Rights::FREE };
+    if let Some(seen) = config.field_sets.seen(rights.fields()).filter(|_| rights.fields() != usual.fields())
+    {
+        let seen = words(seen.iter().map(String::as_str));
+        parts.push(format!("reserved fields: {}", if seen.is_empty() { "none" } else { &seen }));
+    }
+    parts.join("; ")
+}
+
+fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    words.into_iter().map(code).collect::<Vec<_>>().join(", ")
 }
 
 fn how_obtained(tier: &Tier, sign_up: bool) -> String {

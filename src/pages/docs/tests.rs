@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::pages::html::{capitalized, grouped, prose};
 use crate::pages::{PagesConfig, SiteLinks, default_terms};
-use scoregate_base::keys::{Rights, Tier, TierLimits};
+use scoregate_base::plans::{Rights, Tier, TierLimits};
 use scoregate_base::routes::bodies::{ERROR, ERROR_SOMETIMES, LIMIT};
 use scoregate_base::routes::codes::CODES;
 use scoregate_base::routes::headers::HEADERS;
@@ -230,7 +230,7 @@ fn text_from_the_settings_is_escaped() {
         key_prefix: evil.into(),
         tiers: vec![Tier {
             name: evil.into(),
-            rights: Rights::paid(),
+            rights: Rights::PAID,
             limits: TierLimits { minute: 1, day: 2 },
         }],
         example_model: Some(evil.into()),

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use scoregate_base::routes::bodies::TIER;
 use scoregate_base::routes::codes::{CodeRow, ErrorCode};
 use scoregate_base::routes::{AllowedValues, ErrorBody, Param, Period};
 
@@ -27,6 +28,9 @@ pub(super) fn body(row: &'static CodeRow) -> Value {
         let limit = json!({ "name": name, "quota": quota, "remaining": 0, "window_seconds": window,
             "reset_at": INSTANT, "retry_after": 37 });
         insert(&mut body, "limit", limit);
+    }
+    if row.code == ErrorCode::PlanRequired {
+        insert(&mut body, TIER, "pro".into());
     }
     insert(&mut body, "request_id", "01jd6v8k2m3n4p5q".into());
     insert(&mut body, "docs", format!("{DOCS}#{}", row.word).into());

@@ -4,7 +4,7 @@
 
 use http::{Request, Uri};
 use scoregate::gateway::cache_hit;
-use scoregate_base::keys::Rights;
+use scoregate_base::plans::Rights;
 use scoregate_base::routes::codes::ErrorCode;
 use scoregate_base::routes::{DocumentKey, EndpointTable};
 
@@ -30,7 +30,7 @@ pub fn check(bytes: &[u8]) {
     let mut selected: Vec<(DocumentKey, String)> = Vec::new();
     for target in bytes.split(|byte| *byte == b'\n').take(8) {
         let Ok(uri) = Uri::try_from(target) else { continue };
-        for (rights, is_paid) in [(Rights::Free, false), (Rights::paid(), true)] {
+        for (rights, is_paid) in [(Rights::FREE, false), (Rights::PAID, true)] {
             let request = Request::builder().uri(uri.clone()).header("host", "a").body(()).unwrap();
             let found =
                 cache_hit::document(&request.into_parts().0, rights).map_err(|refusal| refusal.code());

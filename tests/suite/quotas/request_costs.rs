@@ -11,13 +11,16 @@ use scoregate_base::routes::prices::{PRICES, PricedEnding};
 use crate::backend::{Act, json, respond};
 use crate::balances::{own, wide};
 use crate::client::RequestBuilder;
-use crate::world::{Customer, World};
+use crate::world::{Customer, World, good};
 
 const MODELS: &str = "/api/v1/models";
+/// The standard tiers that the test uses, one without a right that the other has.
+const TIERS: &str = "[tiers.free]\nminute = 1\nday = 10\npaid = false\nincidents = \"7d\"\n\
+                     [tiers.pro]\nminute = 60\nday = 10000\npaid = true\n";
 
 #[tokio::test]
 async fn every_outcome_costs_what_its_row_defines_by_get_and_by_head() {
-    let world = World::new().await;
+    let world = World::with(TIERS, good).await;
     for price in &PRICES {
         for &ending in price.endings {
             for method in ["GET", "HEAD"] {
@@ -109,6 +112,7 @@ async fn prepared_error(world: &World, code: ErrorCode, method: &str, customer: 
         ErrorCode::ApiKeyRequired => world.request(method, MODELS),
         ErrorCode::InvalidApiKey => world.request(method, MODELS).key("sg_live_unknown"),
         ErrorCode::LatestRequiresPlan => request("/api/v1/models?period=latest"),
+        ErrorCode::PlanRequired => request("/api/v1/incidents?period=1m"),
         ErrorCode::NotFound => request("/api/v1/nothing"),
         ErrorCode::ModelNotFound => request("/api/v1/models/nobody"),
         ErrorCode::MethodNotAllowed => {

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use scoregate::accounts::{DescriptionChange, KeyDetails};
 use scoregate::accounts::{NewApplication, TermsByTier};
-use scoregate_base::keys::{KeyForm, standard_tiers};
+use scoregate_base::keys::KeyForm;
+use scoregate_base::plans::standard_tiers;
 use scoregate_store::{OwnLimits, sample};
 
 use crate::client::{Connection, RequestBuilder, Response};

@@ -51,6 +51,16 @@ async fn case(code: ErrorCode) -> Option<Case> {
         ErrorCode::InvalidSortBy => caller("pro", "/api/v1/models?sortBy=name").await,
         ErrorCode::InvalidLimit => caller("pro", "/api/v1/incidents?limit=0").await,
         ErrorCode::LatestRequiresPlan => caller("free", "/api/v1/models?period=latest").await,
+        ErrorCode::PlanRequired => {
+            let tier = |name: &str, rights: &str| {
+                format!("[tiers.{name}]\nminute = 9\nday = 9\npaid = true\n{rights}\n")
+            };
+            let settings = tier("pro", "endpoints = [\"model\"]") + &tier("teams", "");
+            let world = World::with(&settings, good).await;
+            let Customer { key, .. } = world.customer("pro").await;
+            let request = world.get("/api/v1/models").key(&key);
+            Case::new(world, request)
+        }
         ErrorCode::NotFound => caller("pro", "/api/v1/nothing").await,
         ErrorCode::ModelNotFound => caller("pro", "/api/v1/models/nobody").await,
         ErrorCode::QuotaExceeded => spent(OwnLimits { minute: Some(100), day: Some(1) }).await,
@@ -124,6 +134,7 @@ fn param(code: ErrorCode) -> Option<&'static str> {
         | ErrorCode::ApiKeyRequired
         | ErrorCode::InvalidApiKey
         | ErrorCode::NotFound
+        | ErrorCode::PlanRequired
         | ErrorCode::ModelNotFound
         | ErrorCode::MethodNotAllowed
         | ErrorCode::UriTooLong
@@ -158,6 +169,7 @@ fn check_body(row: &CodeRow, response: &Response, problem: bool) {
     let mut expected =
         BTreeSet::from(["success", "version", "status", "code", "message", "request_id", "docs"]);
     expected.extend((row.status == 429).then_some("limit"));
+    expected.extend((row.code == ErrorCode::PlanRequired).then_some("tier"));
     if let Some(param) = param(row.code) {
         expected.extend(["param"].iter().chain(described(param)));
     }

@@ -325,7 +325,13 @@ const MISTAKES: &str = r#"
             { name = "b", type = "words", meaning = "" },
             { name = "c", type = "object", meaning = "C.", optional = 1 },
             7,
+            { name = "d", type = "words", meaning = "D.", words = ["x", "y", "x"] },
+            { name = "e", type = "words", meaning = "E.", words = [""] },
+            { name = "f", type = "integer", meaning = "F.", example = "many" },
+            { name = "g", type = "words", meaning = "G.", words = ["x"], example = "y" },
         ]
+        [endpoints.clash]
+        path = "/models/:id/history"
     "#;
 
 #[test]
@@ -352,6 +358,12 @@ fn every_mistake_in_a_definition_is_reported_in_one_run() {
         ("endpoints.cheapest.fields[3].optional", "true or false"),
         ("endpoints.cheapest.fields[3].fields", "list of fields"),
         ("endpoints.cheapest.fields[4]", "as a table"),
+        ("endpoints.cheapest.fields[5].words", "twice"),
+        ("endpoints.cheapest.fields[6].words", "empty"),
+        ("endpoints.cheapest.fields[7].example", "of the field's type"),
+        ("endpoints.cheapest.fields[8].example", "of the field's type"),
+        ("endpoints.clash.path", "/api/v1/models/{id}/history"),
+        ("endpoints.clash.summary", "sentence"),
     ] {
         let found = problems.lines().any(|line| line.contains(&format!("{path}:")) && line.contains(words));
         assert!(found, "{path}: {words}\n{problems}");

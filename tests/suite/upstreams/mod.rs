@@ -10,6 +10,8 @@ mod oversized_responses;
 mod pooled_connections;
 pub mod protection;
 mod recorded_backend;
+mod rights_of_tiers;
+mod rights_reloaded;
 mod unresponsive_upstream;
 mod upstream;
 mod upstream_address_faults;

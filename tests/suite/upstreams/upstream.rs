@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use scoregate::config::{read_secrets, read_text, resolve};
 use serde_json::json as object;
 
 use crate::backend::{Act, json, respond};
@@ -93,6 +94,26 @@ async fn the_credential_is_sent_alone_in_another_header_beside_fixed_headers_and
 }
 
 #[test]
+fn files_of_headers_are_not_read_again_for_settings_that_a_reload_keeps() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    crate::program::write_secret(file.path(), "canary-of-a-file\n");
+    let text = |headers: &str| format!("[upstream]\nurl = \"http://127.0.0.1:1\"\n{headers}");
+    let path = file.path().display().to_string();
+    let mut values = read_text(&text(&format!("headers = {{ X-Site = {{ file = \"{path}\" }} }}"))).unwrap();
+    read_secrets(&mut values);
+    let before = resolve(&values).unwrap();
+    drop(file);
+    let wanted = resolve(&read_text(&text("")).unwrap()).unwrap();
+    let (_, changed) = wanted.in_place_of(&before).unwrap();
+    assert_eq!(changed.at_next_start, ["upstream.headers"]);
+
+    let mut values = read_text(&text(&format!("headers = {{ X-Site = {{ file = \"{path}\" }} }}"))).unwrap();
+    read_secrets(&mut values);
+    let refused = resolve(&values).unwrap_err().to_string();
+    assert!(refused.contains("upstream.headers.X-Site:") && refused.contains("cannot be read"), "{refused}");
+}
+
+#[test]
 fn headers_that_the_gateway_or_the_protocol_sets_are_rejected() {
     for (line, path) in [
         ("credential_header = \"Host\"", "upstream.credential_header"),
@@ -104,9 +125,10 @@ fn headers_that_the_gateway_or_the_protocol_sets_are_rejected() {
         ("headers = { X-A = \"canary\\n\" }", "upstream.headers.X-A"),
         ("credential = \"c\"\nheaders = { Authorization = \"canary\" }", "upstream.headers.Authorization"),
         ("headers = [\"X-A: canary\"]", "upstream.headers"),
+        ("credential_header = \"X-Key\"", "upstream.credential_header"),
     ] {
         let text = format!("[upstream]\nurl = \"http://127.0.0.1:1\"\n{line}");
-        let refused = scoregate::config::resolve(&scoregate::config::read_text(&text).unwrap());
+        let refused = resolve(&read_text(&text).unwrap());
         let refused = refused.unwrap_err().to_string();
         assert!(refused.contains(&format!("{path}:")) && !refused.contains("canary"), "{line}: {refused}");
     }

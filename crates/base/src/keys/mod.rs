@@ -1,5 +1,4 @@
-//! API keys and tiers: the format of a key, its digest, and what a tier may do. Texts about
-//! applications.
+//! API keys: the format of a key and its digest. Texts about applications.
 //!
 //! Pure. Keys are stored in `store` and looked up in `gateway::authenticate`.
 
@@ -7,12 +6,10 @@ mod digest;
 mod form;
 mod ids;
 mod printable_text;
-mod tier;
 mod website;
 
 pub use digest::Digest;
 pub use form::{KeyForm, SHOWN_CHARACTERS, shown_prefix};
 pub use ids::{ApplicationId, BadId, BadOwnerId, OwnerId};
 pub use printable_text::{BadText, TextFlaw, check_text, checked_message};
-pub use tier::{PaidRights, Rights, Tier, TierIndex, TierLimits, standard_tiers};
 pub use website::{BadWebsite, check_website};

@@ -1,5 +1,4 @@
-//! The allowed values of a parameter, for people and for programs. Parsing is in `params`; values that a tier may not
-//! use are removed with `without`.
+//! The allowed values of a parameter, for people and for programs. Parsing is in `params`.
 
 use std::fmt;
 
@@ -30,15 +29,6 @@ pub enum AllowedValues {
 }
 
 impl AllowedValues {
-    /// The same values without this word.
-    #[must_use]
-    pub fn without(self, word: &str) -> Self {
-        match self {
-            Self::Words(words) => Self::Words(words.into_iter().filter(|known| *known != word).collect()),
-            other @ (Self::Range { .. } | Self::Pattern { .. }) => other,
-        }
-    }
-
     /// The members that describe them in the body of an error, with their values.
     pub fn members(&self) -> Vec<(&'static str, Value)> {
         match self {
@@ -68,10 +58,8 @@ mod tests {
         let words = AllowedValues::Words(vec!["latest", "24h"]);
         assert_eq!(words.to_string(), "latest, 24h");
         assert_eq!(words.members(), [("allowed", json!(["latest", "24h"]))]);
-        assert_eq!(words.without("latest").members(), [("allowed", json!(["24h"]))]);
         let range = AllowedValues::Range { minimum: 1, maximum: 9 };
         assert_eq!(range.members(), [("minimum", json!(1)), ("maximum", json!(9))]);
-        assert_eq!(range.clone().without("latest"), range);
         let pattern = AllowedValues::Pattern { expression: "[a-z]\"", words: "a letter" };
         assert_eq!(pattern.members(), [("pattern", json!("^[a-z]\"$"))]);
     }

@@ -31,12 +31,13 @@ impl Endpoint {
             ErrorCode::InvalidPeriod | ErrorCode::LatestRequiresPlan => self.takes.contains(&Param::Period),
             ErrorCode::InvalidSortBy => self.takes.contains(&Param::SortBy),
             ErrorCode::InvalidLimit => self.takes.contains(&Param::Limit),
-            // Responses that are not stored need no backend and cost no quota.
+            // Responses that are not stored need no backend, cost no quota and are those of all tiers.
             ErrorCode::QuotaExceeded
             | ErrorCode::RateLimitExceeded
             | ErrorCode::UpstreamInvalid
             | ErrorCode::UpstreamUnavailable
-            | ErrorCode::UpstreamTimeout => self.stored,
+            | ErrorCode::UpstreamTimeout
+            | ErrorCode::PlanRequired => self.stored,
             // Every endpoint supports GET and HEAD.
             ErrorCode::MethodNotAllowed => false,
         }

@@ -45,6 +45,7 @@ pub const ERROR_SOMETIMES: &[ItemField] = &[
     field(MINIMUM, Integer, "With `param`, if it is a number: the smallest allowed value."),
     field(MAXIMUM, Integer, "With `param`, if it is a number: the largest allowed value."),
     field(PATTERN, Text, "With `param`, if it is an id: the regular expression of an allowed value."),
+    field(TIER, Text, "On 403 `plan_required`: a tier with the missing right, if there is one."),
 ];
 
 /// Names of the fields that describe allowed values.
@@ -52,6 +53,8 @@ pub(super) const ALLOWED: &str = "allowed";
 pub(super) const MINIMUM: &str = "minimum";
 pub(super) const MAXIMUM: &str = "maximum";
 pub(super) const PATTERN: &str = "pattern";
+/// Name of the field with a tier that has the missing right.
+pub const TIER: &str = "tier";
 
 /// The fields of `limit`.
 pub const LIMIT: &[ItemField] = &[

@@ -17,6 +17,7 @@ pub enum ErrorCode {
     ApiKeyRequired,
     InvalidApiKey,
     LatestRequiresPlan,
+    PlanRequired,
     NotFound,
     ModelNotFound,
     MethodNotAllowed,
@@ -51,7 +52,7 @@ pub struct CodeRow {
 
 /// All codes, by status.
 #[rustfmt::skip]
-pub static CODES: [CodeRow; 21] = [
+pub static CODES: [CodeRow; 22] = [
     CodeRow { code: ErrorCode::BadRequest, status: StatusCode::BAD_REQUEST, word: "bad_request", title: "Malformed request",
         condition: "The request violates a rule of HTTP that this service enforces: one valid Host, an origin-form target, no body.",
         remedy: "Send a plain GET or HEAD without a body." },
@@ -74,8 +75,11 @@ pub static CODES: [CodeRow; 21] = [
         condition: "The key is unknown, revoked or expired, or the request names two different keys.",
         remedy: "Check the key for typing errors; create or rotate it in your account." },
     CodeRow { code: ErrorCode::LatestRequiresPlan, status: StatusCode::FORBIDDEN, word: "latest_requires_plan", title: "Period needs a paid plan",
-        condition: "A free key requested the period `latest`.",
+        condition: "The key's tier may not request the period `latest`.",
         remedy: "Use 24h, 7d or 1m, or move to a paid plan." },
+    CodeRow { code: ErrorCode::PlanRequired, status: StatusCode::FORBIDDEN, word: "plan_required", title: "Request needs another plan",
+        condition: "The key's tier may not request this endpoint, or this period of it.",
+        remedy: "Use an allowed period, or move to a tier with this right: `tier` names one." },
     CodeRow { code: ErrorCode::NotFound, status: StatusCode::NOT_FOUND, word: "not_found", title: "No such endpoint",
         condition: "The path does not exist. Paths are exact: a trailing slash or a doubled slash is another path.",
         remedy: "Check the path against the table of endpoints. Pagination and CSV are not available." },

@@ -50,7 +50,7 @@ pub static PRICES: [Price; 5] = [
     Price { outcome: "A refused request: 400, 401, 403, 404 `not_found`, 405, 414, 431", minute: 0, day: 0, guard: 1,
         endings: &[PricedEnding::Error(ErrorCode::BadRequest), PricedEnding::Error(ErrorCode::InvalidModelId), PricedEnding::Error(ErrorCode::InvalidPeriod),
             PricedEnding::Error(ErrorCode::InvalidSortBy), PricedEnding::Error(ErrorCode::InvalidLimit), PricedEnding::Error(ErrorCode::ApiKeyRequired),
-            PricedEnding::Error(ErrorCode::InvalidApiKey), PricedEnding::Error(ErrorCode::LatestRequiresPlan), PricedEnding::Error(ErrorCode::NotFound),
+            PricedEnding::Error(ErrorCode::InvalidApiKey), PricedEnding::Error(ErrorCode::LatestRequiresPlan), PricedEnding::Error(ErrorCode::PlanRequired), PricedEnding::Error(ErrorCode::NotFound),
             PricedEnding::Error(ErrorCode::MethodNotAllowed), PricedEnding::Error(ErrorCode::UriTooLong), PricedEnding::Error(ErrorCode::HeadersTooLarge)] },
     // A 429 of the guard finds an empty bucket, so nothing is left to take.
     Price { outcome: "429; 503 `overloaded`; 404 `model_not_found` with `Retry-After`; OPTIONS; the pages that need no key", minute: 0, day: 0, guard: 0,

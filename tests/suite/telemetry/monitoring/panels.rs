@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use scoregate_base::keys::standard_tiers;
+use scoregate_base::plans::standard_tiers;
 
 use super::dashboards::{Panel, dashboards, in_tree, list, panels, text};
 use super::promql::metrics;

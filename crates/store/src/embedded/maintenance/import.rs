@@ -19,7 +19,7 @@ use super::{load, swap, transfer};
 use crate::StoreError;
 use crate::durable_file::{HALF, sync_directory};
 use scoregate_base::clock::{Day, Wall};
-use scoregate_base::keys::Tier;
+use scoregate_base::plans::Tier;
 
 /// Options of an import.
 #[derive(Clone, Debug, Default)]

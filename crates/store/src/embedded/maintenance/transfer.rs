@@ -20,7 +20,8 @@ use crate::dump::{
 };
 use crate::stored::stored;
 use scoregate_base::clock::{Day, Wall};
-use scoregate_base::keys::{Digest, Tier};
+use scoregate_base::keys::Digest;
+use scoregate_base::plans::Tier;
 
 /// The transferred facts.
 #[derive(Clone, Debug, Default)]

@@ -41,7 +41,7 @@ static RESTORE: LazyLock<ImportOptions> = LazyLock::new(|| ImportOptions {
     restores: true,
     reopen_day: true,
     accept_lost_revocations: true,
-    tiers: scoregate_base::keys::standard_tiers(),
+    tiers: scoregate_base::plans::standard_tiers(),
     ..ImportOptions::default()
 });
 

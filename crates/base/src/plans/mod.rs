@@ -1,0 +1,11 @@
+//! Tiers: the rights of a plan, the fields that it sees, and its limits.
+//!
+//! Pure. Which tier an application has is in `store`; rights are checked in `gateway::resolve`.
+
+mod field_sets;
+mod rights;
+mod tier;
+
+pub use field_sets::{FieldPaths, FieldSetIndex, FieldSets, MOST_FIELD_SETS};
+pub use rights::{DEEP, MissingRight, PeriodSet, Rights};
+pub use tier::{Tier, TierIndex, TierLimits, standard_tiers};

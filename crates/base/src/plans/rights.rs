@@ -1,0 +1,184 @@
+//! The rights of a tier: the periods and endpoints that it may request, how far back, and the fields that it sees.
+//!
+//! The rights of the specification are the two rows [`Rights::FREE`] and [`Rights::PAID`]. Settings only narrow a row.
+
+use crate::routes::{DocumentKey, Endpoint, Period, Route};
+
+use super::field_sets::FieldSetIndex;
+
+/// Endpoints with data of the past, for which a tier may have a longest period of their own.
+pub const DEEP: [Route; 2] = [Route::History, Route::Incidents];
+
+/// Some periods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PeriodSet(u8);
+
+impl PeriodSet {
+    /// All periods.
+    pub const ALL: Self = Self::up_to(Period::Month);
+
+    /// This period and all shorter ones.
+    pub const fn up_to(longest: Period) -> Self {
+        Self((2 << longest as u8) - 1)
+    }
+
+    /// Whether a period is in the set.
+    pub const fn has(self, period: Period) -> bool {
+        self.0 >> period as u8 & 1 == 1
+    }
+
+    /// The periods, in the order of the specification.
+    pub fn iter(self) -> impl Iterator<Item = Period> {
+        Period::ALL.into_iter().filter(move |period| self.has(*period))
+    }
+}
+
+impl FromIterator<Period> for PeriodSet {
+    fn from_iter<I: IntoIterator<Item = Period>>(periods: I) -> Self {
+        Self(periods.into_iter().fold(0, |bits, period| bits | 1 << period as u8))
+    }
+}
+
+/// The rights of a tier. Small: every caller has a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Rights {
+    /// A bit for each endpoint, by its `Route::index`. There are at most 45 of them.
+    endpoints: u64,
+    periods: PeriodSet,
+    /// The periods that the depths of the [`DEEP`] endpoints allow.
+    depths: [PeriodSet; DEEP.len()],
+    fields: FieldSetIndex,
+    is_paid: bool,
+}
+
+/// The right that a tier lacks for a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MissingRight {
+    /// The endpoint.
+    Endpoint,
+    /// The period.
+    Period(Period),
+}
+
+impl Rights {
+    /// The rights of a tier that is not paid: all but the period `latest` and the reserved fields.
+    pub const FREE: Self = Self {
+        periods: PeriodSet(PeriodSet::ALL.0 & !PeriodSet::up_to(Period::Latest).0),
+        fields: FieldSetIndex::NONE,
+        is_paid: false,
+        ..Self::PAID
+    };
+
+    /// The rights of a paid tier: everything.
+    pub const PAID: Self = Self {
+        endpoints: u64::MAX,
+        periods: PeriodSet::ALL,
+        depths: [PeriodSet::ALL; DEEP.len()],
+        fields: FieldSetIndex::ALL,
+        is_paid: true,
+    };
+
+    /// These rights, with only some of the periods. `None` if they include others, or none is left.
+    pub fn with_periods(self, periods: PeriodSet) -> Option<Self> {
+        let is_narrower = periods.0 & !self.periods.0 == 0 && periods != PeriodSet(0);
+        is_narrower.then_some(Self { periods, ..self })
+    }
+
+    /// These rights, with this longest period of a [`DEEP`] endpoint. `None` if no period is left, and for other endpoints.
+    pub fn with_depth(mut self, route: Route, longest: Period) -> Option<Self> {
+        *DEEP.iter().zip(&mut self.depths).find(|(deep, _)| **deep == route)?.1 = PeriodSet::up_to(longest);
+        (self.periods_of(route) != PeriodSet(0)).then_some(self)
+    }
+
+    /// These rights, for these endpoints only.
+    #[must_use]
+    pub fn with_endpoints<'e>(self, endpoints: impl IntoIterator<Item = &'e Endpoint>) -> Self {
+        let bits = endpoints.into_iter().fold(0, |bits, endpoint| bits | 1 << endpoint.route.index());
+        Self { endpoints: self.endpoints & bits, ..self }
+    }
+
+    /// These rights, with this set of fields.
+    #[must_use]
+    pub const fn with_fields(self, fields: FieldSetIndex) -> Self {
+        Self { fields, ..self }
+    }
+
+    /// Whether the tier is paid.
+    pub const fn is_paid(self) -> bool {
+        self.is_paid
+    }
+
+    /// A small number that usually differs between rights that differ.
+    pub const fn mark(self) -> u64 {
+        (self.fields.0 << 4 | self.periods.0) as u64
+    }
+
+    /// The reserved fields that the tier sees.
+    pub const fn fields(self) -> FieldSetIndex {
+        self.fields
+    }
+
+    /// Whether the tier may request an endpoint.
+    pub const fn has_endpoint(self, route: Route) -> bool {
+        self.endpoints >> route.index() & 1 == 1
+    }
+
+    /// The periods that the tier may request of an endpoint.
+    pub fn periods_of(self, route: Route) -> PeriodSet {
+        let depths = DEEP.iter().zip(self.depths).filter(|(deep, _)| **deep == route);
+        depths.fold(self.periods, |periods, (_, depth)| PeriodSet(periods.0 & depth.0))
+    }
+
+    /// The period of a request that names none: the first that the tier may request.
+    pub fn default_period(self, route: Route) -> Period {
+        self.periods_of(route).iter().next().unwrap_or(Period::Day)
+    }
+
+    /// The right that the tier lacks for a document.
+    pub fn missing(self, key: &DocumentKey) -> Option<MissingRight> {
+        if !self.has_endpoint(key.route) {
+            return Some(MissingRight::Endpoint);
+        }
+        let period = key.period.filter(|period| !self.periods_of(key.route).has(*period));
+        period.map(MissingRight::Period)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::routes::{ENDPOINTS, ModelId, Query};
+
+    #[test]
+    fn the_default_rows_are_the_rules_of_the_specification() {
+        for row in &ENDPOINTS {
+            for (rights, default) in [(Rights::FREE, Period::Day), (Rights::PAID, Period::Latest)] {
+                assert_eq!(rights.default_period(row.route), default);
+                for period in Period::ALL {
+                    let query = Query { period: Some(period), ..Query::default() };
+                    let key = DocumentKey::new(row.route, ModelId::new("a"), query, default);
+                    let is_refused = !rights.is_paid() && key.period == Some(Period::Latest);
+                    assert_eq!(rights.missing(&key), is_refused.then_some(MissingRight::Period(period)));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_row_is_narrowed_and_never_widened() {
+        let [latest, week] = [Period::Latest, Period::Week];
+        assert_eq!(Rights::FREE.with_periods(PeriodSet::from_iter([latest])), None);
+        assert_eq!(Rights::PAID.with_periods(PeriodSet::from_iter([])), None);
+        assert_eq!(Rights::FREE.with_depth(Route::History, latest), None);
+        let rights = Rights::PAID
+            .with_depth(Route::History, week)
+            .unwrap()
+            .with_periods(PeriodSet::from_iter([Period::Month]));
+        assert_eq!(rights.unwrap().default_period(Route::Incidents), Period::Month);
+        let rights = Rights::PAID.with_depth(Route::Incidents, week).unwrap().with_endpoints(&ENDPOINTS[..6]);
+        let missing = |route| rights.missing(&DocumentKey::over(route, Period::Month));
+        assert_eq!(missing(Route::Incidents), Some(MissingRight::Period(Period::Month)));
+        assert_eq!((missing(Route::History), missing(Route::Models)), (None, None));
+        assert_eq!(missing(Route::Providers), Some(MissingRight::Endpoint));
+    }
+}

@@ -1,0 +1,43 @@
+//! Tiers: the rights and limits of a plan. The five of the specification are the default.
+
+use super::rights::Rights;
+
+/// Limits of a tier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TierLimits {
+    /// Requests per minute.
+    pub minute: u32,
+    /// Requests per UTC day.
+    pub day: u32,
+}
+
+/// A plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tier {
+    /// Its name, as in keys, logs and metrics.
+    pub name: String,
+    /// Its entitlements.
+    pub rights: Rights,
+    /// How many requests it may make.
+    pub limits: TierLimits,
+}
+
+/// Index of a tier among the configured ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TierIndex(pub usize);
+
+/// The five tiers of the specification.
+pub fn standard_tiers() -> Vec<Tier> {
+    let tier = |name: &str, rights, minute, day| Tier {
+        name: name.into(),
+        rights,
+        limits: TierLimits { minute, day },
+    };
+    vec![
+        tier("free", Rights::FREE, 1, 10),
+        tier("pro", Rights::PAID, 60, 10_000),
+        tier("developer", Rights::PAID, 120, 25_000),
+        tier("teams", Rights::PAID, 300, 100_000),
+        tier("enterprise", Rights::PAID, 1_000, 250_000),
+    ]
+}

@@ -1,0 +1,62 @@
+//! A right that the caller's tier lacks: its code, its message, and a tier that has it.
+
+use scoregate_base::plans::{MissingRight, PeriodSet, Rights, Tier};
+use scoregate_base::routes::codes::ErrorCode;
+use scoregate_base::routes::{AllowedValues, DocumentKey, Param, Period};
+
+/// The right that a tier lacks for a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanGap {
+    missing: MissingRight,
+    /// The periods that the caller may request.
+    allowed: PeriodSet,
+    /// The name of a tier with the right.
+    tier: Option<String>,
+}
+
+impl PlanGap {
+    /// The gap of these rights for a document. Of the tiers that have it, the one with the smallest day is named.
+    pub(super) fn of(key: &DocumentKey, rights: Rights, tiers: &[Tier]) -> Option<Self> {
+        let missing = rights.missing(key)?;
+        let with_it = tiers.iter().filter(|tier| tier.rights.missing(key).is_none());
+        let tier = with_it.min_by_key(|tier| tier.limits.day).map(|tier| tier.name.clone());
+        Some(Self { missing, allowed: rights.periods_of(key.route), tier })
+    }
+
+    /// The error code.
+    pub(super) fn code(&self) -> ErrorCode {
+        let is_latest = self.missing == MissingRight::Period(Period::Latest);
+        if is_latest { ErrorCode::LatestRequiresPlan } else { ErrorCode::PlanRequired }
+    }
+
+    /// The tier to name in a field of its own.
+    pub(super) fn tier(&self) -> Option<&str> {
+        self.tier.as_deref().filter(|_| self.code() == ErrorCode::PlanRequired)
+    }
+
+    /// The refused parameter, and the values this caller may use.
+    pub(super) fn param(&self) -> Option<(Param, AllowedValues)> {
+        let is_period = self.missing != MissingRight::Endpoint;
+        is_period.then(|| (Param::Period, allowed(Param::Period, self.allowed)))
+    }
+
+    /// The message for the caller.
+    pub(super) fn message(&self) -> String {
+        let right = match self.missing {
+            MissingRight::Endpoint => "this endpoint".to_owned(),
+            MissingRight::Period(period) => format!("the period `{}` of this endpoint", period.word()),
+        };
+        let tier = self.tier.iter().map(|tier| format!("Move to the tier `{tier}`, which has this right. "));
+        let periods = self.param().map(|(_, allowed)| format!("Allowed periods: {allowed}. "));
+        let way_out: String = tier.chain(periods).collect();
+        format!("{way_out}The tier of this key may not request {right}.")
+    }
+}
+
+/// The values of a parameter that a caller who may use these periods may use.
+pub(super) fn allowed(param: Param, periods: PeriodSet) -> AllowedValues {
+    if param == Param::Period {
+        return AllowedValues::Words(periods.iter().map(Period::word).collect());
+    }
+    param.allowed()
+}
