@@ -13,11 +13,11 @@ use crate::accounts::{Leases, LedgerCalls, LedgerUpkeep, SpawnLedgerWork};
 use crate::config::{Config, UpstreamConfig, read_backend_tls};
 use crate::documents::{DocumentEngine, MirrorWorker, SharedFetches};
 use crate::gateway::{
-    AccessLog, AddressGuard, ConcurrencyLimit, Gateway, RequestRecorders, ServiceNotice, TargetMemo,
-    UsageTracker,
+    AccessLog, AddressGuard, ConcurrencyLimit, Gateway, RemedyLinks, RequestRecorders, ServiceNotice,
+    TargetMemo, UsageTracker,
 };
 use crate::instruments::Instruments;
-use crate::pages::{self, Pages, PagesConfig};
+use crate::pages::{self, ACCOUNT_SIGN_IN, Pages, PagesConfig};
 use crate::site::Site;
 use crate::upstream::{
     AddressBook, AddressWatcher, BuiltInUpstream as EmbeddedUpstream, HttpAddresses, HttpConfig,
@@ -25,7 +25,7 @@ use crate::upstream::{
 };
 use scoregate_base::clock::{Clock, Wall};
 use scoregate_base::keys::KeyForm;
-use scoregate_base::routes::{API_VERSION, SourceDescription};
+use scoregate_base::routes::{API_BASE, API_VERSION, SourceDescription};
 use scoregate_observe::telemetry::access_log_writer::{AccessLogWriter, is_enabled};
 use scoregate_observe::telemetry::log::{self, LogStream};
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
@@ -248,9 +248,17 @@ fn notice(config: &Config) -> ServiceNotice {
     ServiceNotice {
         license: config.license.clone(),
         challenge: challenge(&config.service),
+        links: remedy_links(config),
         tiers: config.tiers.clone(),
         cadence_seconds: config.retention.cadence.as_secs(),
     }
+}
+
+fn remedy_links(config: &Config) -> RemedyLinks {
+    let root = config.base_url.as_deref().map_or("", |url| url.strip_suffix(API_BASE).unwrap_or(url));
+    let sign_up =
+        config.site.as_ref().filter(|_| !root.is_empty()).map(|_| format!("{root}{ACCOUNT_SIGN_IN}"));
+    RemedyLinks::new(root, sign_up, config.links.upgrade_url.clone())
 }
 
 /// A Bearer challenge whose realm is the name of the service. Without a realm if the name contains control characters.

@@ -99,7 +99,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("site.sign_up", Flag, Some("false"), "Let people sign up by e-mail and manage their applications and keys at /account. Needs service.base_url, TLS and mail.server; on loopback only mail.server or mail.directory."),
     setting("site.tier", Text, None, "Tier of applications that people create; default: the first tier."),
     setting("site.applications_per_account", Number(1, 1_000), Some("1"), "Maximum number of applications of an account."),
-    setting("site.upgrade_url", Text, None, "URL where higher tiers are available, which the account pages link to."),
+    setting("site.upgrade_url", Text, None, "URL where higher tiers are available, which the account pages and refusals with 403 and 429 name."),
     setting("site.terms", Texts, None, "Terms of use, one string each, which /docs lists and people accept when they sign up; default: the four of the data API. In the environment, separated by commas."),
     setting("site.terms_version", Text, Some("\"1\""), "Version of the terms of use. It is recorded with the acceptance. After a change, people must accept the terms again at their next sign-in."),
     setting("site.allowed_mail_domains", Texts, Some("[]"), "Mail domains that can sign up and sign in, with their subdomains; default: all. In the environment, separated by commas."),

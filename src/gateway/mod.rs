@@ -46,4 +46,5 @@ pub use refusal::{HttpViolation, MisplacedKey, Refusal, Responsibility};
 pub use request_services::{Gateway, ServiceNotice};
 pub use response::cors::CorsPolicy;
 pub use response::deprecation::Deprecation;
+pub use response::remedy_links::RemedyLinks;
 pub use target_memo::TargetMemo;

@@ -232,11 +232,15 @@ impl Refusal {
             Self::BadParam(bad, periods) => bad.message(&allowed(bad.param, *periods)),
             Self::PlanRequired(gap) => gap.message(),
             Self::KeyMissing(misplaced) => misplaced.message(),
+            Self::KeyInvalid => {
+                let row = self.code().row();
+                [row.remedy, " ", row.condition].concat()
+            }
             Self::Limited(LimitRule::Day) => {
                 let (quota, reset) = (limit_status.limit, limit_status.reset.rfc3339());
                 let (plural, mut digits) = (plural(quota), itoa::Buffer::new());
                 let quota = digits.format(quota);
-                ["The daily quota of ", quota, " request", plural, " is spent. It resets at ", &reset, "."]
+                ["Wait until ", &reset, ". The daily quota of ", quota, " request", plural, " is spent."]
                     .concat()
             }
             Self::Limited(LimitRule::Minute) => used_up(limit_status, " request"),
@@ -246,20 +250,19 @@ impl Refusal {
             Self::TooManyPages { retry_after } => {
                 let wait = whole_seconds(*retry_after);
                 format!(
-                    "This address has downloaded too many pages. Retry in {wait} s. The data API is not affected."
+                    "Wait {wait} s. This address has downloaded too many pages. The data API is not affected."
                 )
             }
             Self::ModelUnlisted { retry_after } => {
                 let wait = whole_seconds(*retry_after);
                 format!(
-                    "This id is not in the list of models, and cannot be looked up right now. Retry in {wait} s."
+                    "Wait {wait} s. This id is not in the list of models, and cannot be looked up right now."
                 )
             }
             Self::UriTooLong
             | Self::HeadersTooLarge
             | Self::MethodNotAllowed
             | Self::TunnelRefused
-            | Self::KeyInvalid
             | Self::NotFound
             | Self::ModelNotFound
             | Self::UpstreamInvalid
@@ -280,12 +283,12 @@ impl MisplacedKey {
     fn message(self) -> String {
         let row = ErrorCode::ApiKeyRequired.row();
         match self {
-            Self::Nowhere => format!("{} {}", row.condition, row.remedy),
+            Self::Nowhere => format!("{} {}", row.remedy, row.condition),
             Self::Query => format!(
-                "A key in the query string is never read. {SEND_KEY_AS} Rotate a key that was sent in a URL: URLs are logged \
+                "{SEND_KEY_AS} A key in the query string is never read. Rotate a key that was sent in a URL: URLs are logged \
                  on the way."
             ),
-            Self::Scheme => format!("The Authorization header does not use the Bearer scheme. {SEND_KEY_AS}"),
+            Self::Scheme => format!("{SEND_KEY_AS} The Authorization header does not use the Bearer scheme."),
         }
     }
 }
@@ -309,7 +312,7 @@ fn used_up(limit_status: &LimitStatus, noun: &str) -> String {
     let [limit, wait] = &mut [itoa::Buffer::new(); 2];
     let (limit, wait) = (limit.format(limit_status.limit), wait.format(whole_seconds(limit_status.wait)));
     let plural = plural(limit_status.limit);
-    ["The limit of ", limit, noun, plural, " a minute is used up. Retry in ", wait, " s."].concat()
+    ["Wait ", wait, " s. The limit of ", limit, noun, plural, " a minute is used up."].concat()
 }
 
 /// The ending of a noun: `1 request`, `2 requests`.

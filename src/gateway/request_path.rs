@@ -311,6 +311,7 @@ impl Gateway {
             headers: &head.headers,
             guard: &self.guard,
             challenge: &self.notice.challenge,
+            links: &self.notice.links,
             cors: self.cors.as_ref(),
             deprecation: &self.deprecation,
             now,

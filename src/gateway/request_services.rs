@@ -19,6 +19,7 @@ use super::guard::AddressGuard;
 use super::observation::recorders::RequestRecorders;
 use super::response::cors::CorsPolicy;
 use super::response::deprecation::Deprecation;
+use super::response::remedy_links::RemedyLinks;
 use super::target_memo::TargetMemo;
 
 /// Everything a request may need. Built once by `app`.
@@ -64,6 +65,8 @@ pub struct ServiceNotice {
     pub license: String,
     /// The value of `WWW-Authenticate`, with the realm.
     pub challenge: HeaderValue,
+    /// The addresses that refusals name.
+    pub links: RemedyLinks,
     /// The tiers, which refusals name.
     pub tiers: Vec<Tier>,
     /// Seconds between refreshes of the data.

@@ -28,6 +28,7 @@ use super::response::error_format::prefers_problem;
 use super::response::header_values::{HeaderValueWriter, NumberField};
 use super::response::limit_headers::{LIMITS, LimitHeaders};
 use super::response::page_reply::PageReply;
+use super::response::remedy_links::RemedyLinks;
 use super::response::response_head::{HeadStart, HeadWriter, HeaderField, HeaderFieldSet};
 
 /// The content of a response.
@@ -136,6 +137,7 @@ pub(super) struct ResponseContext<'r> {
     pub(super) guard: &'r AddressGuard,
     /// The value of `WWW-Authenticate`.
     pub(super) challenge: &'r HeaderValue,
+    pub(super) links: &'r RemedyLinks,
     pub(super) cors: Option<&'r CorsPolicy>,
     pub(super) deprecation: &'r Deprecation,
     /// The moment of sending.
@@ -184,6 +186,9 @@ pub(super) fn respond(
     head.finish();
     if let Some((name, value)) = header_of_the_page(answered.as_ref().ok()) {
         headers.insert(name, HeaderValue::from_static(value));
+    }
+    if let Some(link) = answered.as_ref().err().and_then(|refusal| at.links.of(refusal)) {
+        headers.insert(LINK, link.header.clone());
     }
     if !is_page {
         at.deprecation.write(headers);
@@ -313,7 +318,7 @@ fn error<'m>(
     start: HeadStart<'m>,
 ) -> Content<'m> {
     let as_problem = prefers_problem(at.headers);
-    let body = error_body::render(refusal, &limits.reported, exchange.id.as_str(), as_problem);
+    let body = error_body::render(refusal, &limits.reported, exchange.id.as_str(), as_problem, at.links);
     let status = refusal.code().row().status;
     let allow = (status == StatusCode::METHOD_NOT_ALLOWED).then_some(METHODS);
     let challenge = (status == StatusCode::UNAUTHORIZED).then(|| at.challenge.clone());

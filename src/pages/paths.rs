@@ -9,4 +9,5 @@ pub(super) const OPENAPI: &str = "/openapi.json";
 pub(super) const STATUS: &str = "/status";
 /// Paths of accounts begin with this.
 pub(super) const ACCOUNT: &str = "/account";
-pub(super) const ACCOUNT_SIGN_IN: &str = "/account/sign-in";
+/// The page where people sign up and sign in.
+pub const ACCOUNT_SIGN_IN: &str = "/account/sign-in";

@@ -16,6 +16,8 @@ pub struct SiteLinks {
     pub terms_url: Option<String>,
     /// URL of further documentation.
     pub docs_url: Option<String>,
+    /// URL where higher tiers are available.
+    pub upgrade_url: Option<String>,
     /// URL for reports of vulnerabilities: `https:` or `mailto:`.
     pub security_contact: Option<String>,
     /// URL of the policy for such reports.

@@ -10,7 +10,6 @@ use scoregate_base::routes::API_BASE;
 
 use super::super::Config;
 use super::super::config_reader::ConfigReader;
-use super::site;
 use super::site::is_loopback;
 
 const SIGN_UP: &str = "site.sign_up";
@@ -21,7 +20,6 @@ const MAX_DOMAINS: usize = 10_000;
 /// The settings of the site, which depend on others; `None` if it is off.
 pub(in super::super) fn read(reading: &mut ConfigReader<'_>, config: &Config) -> Option<SiteConfig> {
     let is_on = reading.flag(SIGN_UP);
-    let upgrade_url = site::url(reading, "site.upgrade_url");
     let terms_version = reading.text("site.terms_version");
     let applications_per_account = reading.number("site.applications_per_account");
     let links_per_hour = reading.number("site.sign_in_links_per_hour");
@@ -55,7 +53,7 @@ pub(in super::super) fn read(reading: &mut ConfigReader<'_>, config: &Config) ->
             terms: config.terms.clone(),
             terms_version,
             terms_url: config.links.terms_url.clone(),
-            upgrade_url,
+            upgrade_url: config.links.upgrade_url.clone(),
             contact_email: config.links.contact_email.clone(),
             has_status_page: config.status_page,
             example_url: format!("{root}{API_BASE}/models"),

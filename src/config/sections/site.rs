@@ -29,6 +29,7 @@ pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> SiteLinks {
         contact_url: url(reading, "site.contact_url"),
         terms_url: url(reading, "site.terms_url"),
         docs_url: url(reading, "site.docs_url"),
+        upgrade_url: url(reading, "site.upgrade_url"),
         security_contact: published(reading, SECURITY_CONTACT, |text| match text.strip_prefix("mailto:") {
             Some(mailbox) => (!is_mailbox(mailbox)).then_some(MAIL),
             None if text.starts_with("https://") => wrong_with(text, PlainHttp::Nowhere),

@@ -38,7 +38,8 @@ impl Deprecation {
     pub(in super::super) fn write(&self, headers: &mut HeaderMap) {
         for (name, value) in [("deprecation", &self.since), ("sunset", &self.sunset), ("link", &self.link)] {
             if let Some(value) = value {
-                headers.insert(name, value.clone());
+                // A refusal may have another link.
+                headers.append(name, value.clone());
             }
         }
     }

@@ -2,13 +2,19 @@
 //! accepts that.
 
 use bytes::Bytes;
+use http::StatusCode;
 
 use scoregate_base::limits::LimitStatus;
 use scoregate_base::routes::bodies::TIER;
 use scoregate_base::routes::{ErrorBody, append, append_string};
 
 use super::super::refusal::{Refusal, whole_seconds};
+use super::remedy_links::{RemedyLink, RemedyLinks};
 
+/// The registered kinds of problems of draft-ietf-httpapi-ratelimit-headers-11, with their titles. A draft may change.
+const REGISTRY: &str = "https://iana.org/assignments/http-problem-types#";
+const QUOTA_EXCEEDED: &str = "Request cannot be satisfied as assigned quota has been exceeded";
+const REDUCED_CAPACITY: &str = "Request cannot be satisfied due to temporary server capacity constraints";
 /// Initial capacity; enough for a usual body.
 const CAPACITY: usize = 768;
 
@@ -18,6 +24,7 @@ pub(in super::super) fn render(
     status: &LimitStatus,
     request_id: &str,
     as_problem: bool,
+    links: &RemedyLinks,
 ) -> Bytes {
     let row = refusal.code().row();
     let message = refusal.message(status);
@@ -33,18 +40,36 @@ pub(in super::super) fn render(
     if refusal.rule().is_some() {
         limit(&mut body, status);
     }
+    if let Some(RemedyLink { member, url, .. }) = links.of(refusal) {
+        append(&mut body, &[",\"", member, "\":"]);
+        append_string(&mut body, url);
+    }
     let word = row.word;
     // Safe to insert: both kinds of request id contain only letters, digits and `._-`.
     append(&mut body, &[",\"request_id\":\"", request_id, "\",\"docs\":\"/docs#", word, "\""]);
     if as_problem {
-        append(&mut body, &[",\"type\":\"/docs#", word, "\",\"title\":"]);
-        append_string(&mut body, row.title);
+        problem_type(&mut body, refusal, links.root());
         append(&mut body, &[",\"detail\":"]);
         append_string(&mut body, &message);
         append(&mut body, &[",\"instance\":\"urn:scoregate:request:", request_id, "\""]);
     }
     body.push(b'}');
     Bytes::from(body)
+}
+
+/// Writes the kind of problem: one that is registered, or a section of the docs page.
+fn problem_type(body: &mut Vec<u8>, refusal: &Refusal, root: &str) {
+    let row = refusal.code().row();
+    if let Some(rule) = refusal.rule() {
+        append(body, &[",\"type\":\"", REGISTRY, "quota-exceeded\",\"title\":\"", QUOTA_EXCEEDED, "\""]);
+        append(body, &[",\"violated-policies\":[\"", rule.name(), "\"]"]);
+    } else if row.status == StatusCode::SERVICE_UNAVAILABLE {
+        append(body, &[",\"type\":\"", REGISTRY, "temporary-reduced-capacity\",\"title\":\""]);
+        append(body, &[REDUCED_CAPACITY, "\""]);
+    } else {
+        append(body, &[",\"type\":\"", root, "/docs#", row.word, "\",\"title\":"]);
+        append_string(body, row.title);
+    }
 }
 
 /// Writes the exhausted limit.

@@ -77,7 +77,7 @@ pub(super) fn example(config: &PagesConfig) -> String {
   "version": {version},
   "status": 429,
   "code": "quota_exceeded",
-  "message": "The daily quota of 10 requests is spent. It resets at 2026-11-22T00:00:00Z.",
+  "message": "Wait until 2026-11-22T00:00:00Z. The daily quota of 10 requests is spent.",
   "limit": {{
     "name": "day",
     "quota": 10,

@@ -114,20 +114,20 @@ async fn auth_a_key_in_the_wrong_header_is_refused_and_the_error_names_the_right
     for name in names {
         let message = message_of(&format!("{ME}?x=1&{name}={key}"), None).await;
         let expected = format!(
-            "A key in the query string is never read. {belongs} Rotate a key that was sent in a URL: URLs are logged on \
+            "{belongs} A key in the query string is never read. Rotate a key that was sent in a URL: URLs are logged on \
              the way."
         );
         assert_eq!(message, expected, "{name}");
     }
     for value in [&format!("Basic {key}"), "basic dTpw", &format!("Token {key}"), &key] {
         let message = message_of(ME, Some(value)).await;
-        assert_eq!(message, format!("The Authorization header does not use the Bearer scheme. {belongs}"));
+        assert_eq!(message, format!("{belongs} The Authorization header does not use the Bearer scheme."));
     }
     // Other header names are ignored, and so are empty values.
     for target in [ME, "/api/v1/me?monkey=1", "/api/v1/me?x=key", "/api/v1/me?%zz=1"] {
         let message = message_of(target, Some("Bearer")).await;
         assert_eq!(
-            message, "No key was sent. Send `Authorization: Bearer KEY` or `X-API-Key: KEY`.",
+            message, "Send `Authorization: Bearer KEY` or `X-API-Key: KEY`. No key was sent.",
             "{target}"
         );
     }

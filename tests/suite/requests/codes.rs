@@ -174,6 +174,7 @@ fn check_body(row: &CodeRow, response: &Response, problem: bool) {
         expected.extend(["param"].iter().chain(described(param)));
     }
     expected.extend(problem.then_some(["type", "title", "detail", "instance"]).into_iter().flatten());
+    expected.extend((problem && row.status == 429).then_some("violated-policies"));
     assert_eq!(fields(&body), expected, "{}", row.word);
     assert_eq!(body["success"], false);
     assert_eq!(body["version"], "1.0.0");
@@ -184,7 +185,11 @@ fn check_body(row: &CodeRow, response: &Response, problem: bool) {
     assert!(!body["message"].as_str().unwrap().is_empty());
     for (name, value) in body.as_object().unwrap() {
         let is_flat = !value.is_object() && !value.is_array();
-        assert!(is_flat || matches!(name.as_str(), "limit" | "allowed"), "{}: {name} is not flat", row.word);
+        assert!(
+            is_flat || matches!(name.as_str(), "limit" | "allowed" | "violated-policies"),
+            "{}: {name} is not flat",
+            row.word
+        );
     }
     if row.status == 429 {
         check_limit(row, response, &body["limit"]);
@@ -201,8 +206,21 @@ fn check_body(row: &CodeRow, response: &Response, problem: bool) {
         }
     }
     if problem {
-        assert_eq!((&body["type"], &body["detail"]), (&body["docs"], &body["message"]), "{}", row.word);
-        assert_eq!(body["title"], row.title);
+        let registered = |name: &str| format!("https://iana.org/assignments/http-problem-types#{name}");
+        match row.status.as_u16() {
+            429 => {
+                assert_eq!(body["type"], registered("quota-exceeded"));
+                assert_eq!(body["violated-policies"], serde_json::json!([body["limit"]["name"]]));
+            }
+            503 => assert_eq!(body["type"], registered("temporary-reduced-capacity")),
+            _ => assert_eq!(
+                (&body["type"], &body["title"]),
+                (&body["docs"], &row.title.into()),
+                "{}",
+                row.word
+            ),
+        }
+        assert_eq!(body["detail"], body["message"], "{}", row.word);
         assert!(body["instance"].as_str().unwrap().contains(response.header("x-request-id")));
     }
 }
@@ -344,17 +362,17 @@ async fn codes_allowed_limits_are_a_range_and_allowed_ids_a_pattern() {
 async fn codes_messages_use_the_singular_for_one_request() {
     let limited = case(ErrorCode::RateLimitExceeded).await.unwrap();
     let message = limited.request.send().await.json()["message"].clone();
-    assert_eq!(message, "The limit of 1 request a minute is used up. Retry in 60 s.");
+    assert_eq!(message, "Wait 60 s. The limit of 1 request a minute is used up.");
     let guarded = case(ErrorCode::TooManyRefusals).await.unwrap();
     let message = guarded.request.send().await.json()["message"].clone();
-    assert_eq!(message, "The limit of 1 refused request a minute is used up. Retry in 60 s.");
+    assert_eq!(message, "Wait 60 s. The limit of 1 refused request a minute is used up.");
 }
 
 #[tokio::test]
 async fn codes_the_daily_limit_message_contains_the_quota_and_the_reset() {
     let case = case(ErrorCode::QuotaExceeded).await.unwrap();
     let response = case.request.send().await;
-    let words = "The daily quota of 1 request is spent. It resets at 2026-11-22T00:00:00Z.";
+    let words = "Wait until 2026-11-22T00:00:00Z. The daily quota of 1 request is spent.";
     assert_eq!(response.json()["message"], words);
     assert_eq!(response.number("retry-after"), 43_200);
 }

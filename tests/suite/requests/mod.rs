@@ -19,6 +19,7 @@ mod paths;
 mod proxied;
 mod queries;
 mod raw_bytes;
+mod remedies;
 mod request_ids;
 mod response_isolation;
 mod unknown_models;

@@ -131,7 +131,7 @@ async fn an_unlisted_id_that_may_not_be_looked_up_yet_is_answered_truthfully() {
     assert_eq!(refused.header("retry-after"), "1");
     assert_eq!(
         refused.json()["message"],
-        "This id is not in the list of models, and cannot be looked up right now. Retry in 1 s."
+        "Wait 1 s. This id is not in the list of models, and cannot be looked up right now."
     );
     assert_eq!(world.left(&customer), left, "it is free");
 }

@@ -121,7 +121,7 @@ async fn pages_of_an_address_are_limited_by_their_bytes_and_nothing_else_is() {
     // The guard, which counts requests, is not the exhausted limit.
     assert_eq!((refused.json().get("limit"), refused.number("x-ratelimit-remaining")), (None, 1));
     let message = refused.json()["message"].as_str().unwrap().to_owned();
-    assert!(message.starts_with("This address has downloaded too many pages. Retry in "), "{message}");
+    assert!(message.starts_with("Wait "), "{message}");
     assert_eq!(refused.number("retry-after"), 1);
     // The connection is still open, and requests without a large body are answered.
     let etag = connection.send(world.request("HEAD", "/openapi.json")).await.header("etag").to_owned();

@@ -45,9 +45,19 @@ pub const ERROR_SOMETIMES: &[ItemField] = &[
     field(MINIMUM, Integer, "With `param`, if it is a number: the smallest allowed value."),
     field(MAXIMUM, Integer, "With `param`, if it is a number: the largest allowed value."),
     field(PATTERN, Text, "With `param`, if it is an id: the regular expression of an allowed value."),
+    field(SIGN_UP, Text, "On 401, if people can sign up: the address of the page."),
+    field(
+        UPGRADE,
+        Text,
+        "On 403 and 429 because of a plan, if it is configured: an address where larger plans are available.",
+    ),
     field(TIER, Text, "On 403 `plan_required`: a tier with the missing right, if there is one."),
 ];
 
+/// Name of the field with the address for signing up.
+pub const SIGN_UP: &str = "sign_up";
+/// Name of the field with the address of larger plans.
+pub const UPGRADE: &str = "upgrade";
 /// Names of the fields that describe allowed values.
 pub(super) const ALLOWED: &str = "allowed";
 pub(super) const MINIMUM: &str = "minimum";

@@ -1,0 +1,59 @@
+//! Addresses that refusals name: where a caller without a key can sign up, and where larger plans are available.
+
+use http::{HeaderValue, StatusCode};
+
+use scoregate_base::limits::LimitRule;
+use scoregate_base::routes::bodies::{SIGN_UP, UPGRADE};
+
+use super::super::refusal::Refusal;
+
+/// The addresses, as far as they are configured.
+#[derive(Clone, Debug, Default)]
+pub struct RemedyLinks {
+    root: String,
+    sign_up: Option<RemedyLink>,
+    upgrade: Option<RemedyLink>,
+}
+
+/// An address with the member of the body that states it.
+#[derive(Clone, Debug)]
+pub(in super::super) struct RemedyLink {
+    pub(in super::super) member: &'static str,
+    pub(in super::super) url: String,
+    /// The value of `Link`.
+    pub(in super::super) header: HeaderValue,
+}
+
+impl RemedyLinks {
+    /// The public address of the service without a path, empty if it is unknown; then those of sign-up and larger plans.
+    pub fn new(root: &str, sign_up: Option<String>, upgrade: Option<String>) -> Self {
+        Self {
+            root: root.to_owned(),
+            sign_up: sign_up.and_then(|url| RemedyLink::new(SIGN_UP, url, "help")),
+            upgrade: upgrade.and_then(|url| RemedyLink::new(UPGRADE, url, "payment")),
+        }
+    }
+
+    /// The public address of the service without a path; empty if it is unknown.
+    pub(super) fn root(&self) -> &str {
+        &self.root
+    }
+
+    /// The address for a caller with this refusal.
+    pub(in super::super) fn of(&self, refusal: &Refusal) -> Option<&RemedyLink> {
+        let status = refusal.code().row().status;
+        if status == StatusCode::UNAUTHORIZED {
+            return self.sign_up.as_ref();
+        }
+        let lacks_a_plan = status == StatusCode::FORBIDDEN
+            || matches!(refusal, Refusal::Limited(LimitRule::Day | LimitRule::Minute));
+        self.upgrade.as_ref().filter(|_| lacks_a_plan)
+    }
+}
+
+impl RemedyLink {
+    fn new(member: &'static str, url: String, relation: &str) -> Option<Self> {
+        let header = HeaderValue::try_from(format!("<{url}>; rel=\"{relation}\"")).ok()?;
+        Some(Self { member, url, header })
+    }
+}

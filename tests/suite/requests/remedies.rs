@@ -1,0 +1,64 @@
+//! Refusals state where to sign up and where larger plans are, if these addresses are configured.
+
+use crate::client::Response;
+use crate::world::{World, good};
+
+const PLANS: &str = "https://example.org/plans";
+const SETTINGS: &str = "service.base_url = \"https://api.example.org\"\nsite.upgrade_url = \"https://example.org/plans\"\n\
+                        site.sign_up = true\nmail.server = \"127.0.0.1:1\"\nmail.tls = \"none\"\nmail.from = \"keys@example.org\"\n\
+                        tiers.free.minute = 2\ntiers.free.day = 1\ntiers.pro.minute = 1";
+
+/// The addresses for signing up and for plans in the body, and the header.
+fn named(response: &Response) -> (Option<String>, Option<String>, String) {
+    let body = response.json();
+    let text = |name: &str| body[name].as_str().map(str::to_owned);
+    (text("sign_up"), text("upgrade"), response.header("link").to_owned())
+}
+
+#[tokio::test]
+async fn a_refusal_names_the_page_for_a_key_or_for_a_larger_plan() {
+    let world = World::with(SETTINGS, good).await;
+    let (free, pro) = (world.customer("free").await, world.customer("pro").await);
+    let models = "/api/v1/models";
+    let page = "https://api.example.org/account/sign-in";
+    let sign_up = || (Some(page.to_owned()), None, format!("<{page}>; rel=\"help\""));
+    let upgrade = || (None, Some(PLANS.to_owned()), format!("<{PLANS}>; rel=\"payment\""));
+    let none = || (None, None, String::new());
+
+    for key in ["", "wrong"] {
+        let refused = world.get(models).key(key).send().await;
+        assert_eq!((refused.status, named(&refused)), (401, sign_up()), "{key:?}");
+        assert!(refused.json()["message"].as_str().unwrap().starts_with(if key.is_empty() {
+            "Send "
+        } else {
+            "Check "
+        }));
+    }
+    let plan = world.get("/api/v1/models?period=latest").key(&free.key).send().await;
+    assert_eq!((plan.status, named(&plan)), (403, upgrade()));
+    assert_eq!(world.get(models).key(&free.key).send().await.status, 200);
+    assert_eq!(world.get(models).key(&pro.key).send().await.status, 200);
+    for (key, code) in [(&free.key, "quota_exceeded"), (&pro.key, "rate_limit_exceeded")] {
+        let limited = world.get(models).key(key).send().await;
+        assert_eq!((limited.code().as_str(), named(&limited)), (code, upgrade()));
+        assert!(limited.json()["message"].as_str().unwrap().starts_with("Wait "), "{code}");
+    }
+    let missing = world.get("/nothing").send().await;
+    assert_eq!((missing.status, named(&missing)), (404, none()));
+    let problem = world.get("/nothing").header("Accept", "application/problem+json").send().await.json();
+    assert_eq!(problem["type"], "https://api.example.org/docs#not_found");
+}
+
+#[tokio::test]
+async fn without_such_addresses_a_refusal_names_none() {
+    let world = World::new().await;
+    let free = world.customer("free").await;
+    for target in ["/api/v1/models", "/api/v1/models?period=latest"] {
+        for key in ["", &free.key] {
+            let response = world.get(target).key(key).send().await;
+            if response.status != 200 {
+                assert_eq!(named(&response), (None, None, String::new()), "{target} {}", response.status);
+            }
+        }
+    }
+}
