@@ -34,6 +34,7 @@ mod requests;
 #[cfg(any(test, feature = "lab"))]
 pub mod sample;
 mod shared_documents;
+mod sql;
 mod status;
 mod store_error;
 mod store_health;

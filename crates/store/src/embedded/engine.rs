@@ -8,12 +8,14 @@ use parking_lot::Mutex;
 
 use super::deferred_check::DeferredCheck;
 use super::fault::OpenFile;
+use super::tables::done;
 use super::worker::{self, StoreWorker};
 use super::{
-    changes, closed_applications, feed, file, grace_shares, ledger, mail_queue, owner_tables, records,
-    request_tables, status_tables, usage_tables,
+    feed, file, grace_shares, ledger, mail_queue, outdated, records, request_tables, status_tables,
+    usage_tables,
 };
 use crate::daily_totals::{REQUESTS, USAGE};
+use crate::sql::{changes, mail_queue as queued_mail, owners, sign_in, status};
 use crate::{
     ApplicationPage, AuditQuery, AuditRecord, ChangeFeed, ChangeKind, ChangedApplications, ClaimedMail,
     DocumentSharing, FeedPosition, HeldGraceShare, KeyStore, KeyUse, Ledger, LedgerExchange,
@@ -87,7 +89,7 @@ impl KeyStore for Embedded {
 
     fn change(&self, change: StoreChange) -> StoreFuture<'_, StoredApplication> {
         let closes = matches!(change.what, ChangeKind::Close);
-        self.writer.run_erasing(closes, "apply a change", move |file| changes::make(file, &change))
+        self.writer.run_erasing(closes, "apply a change", move |file| done(changes::make(file, &change)))
     }
 
     fn record_uses(&self, keys: Vec<KeyUse>) -> StoreFuture<'_, ()> {
@@ -95,7 +97,7 @@ impl KeyStore for Embedded {
         self.writer.run("record key uses", move |file| {
             // The server has run for a while; an earlier check would only slow down the start.
             check.begin();
-            changes::used(file, &keys)
+            records::used(file, &keys)
         })
     }
 
@@ -132,8 +134,8 @@ impl Ledger for Embedded {
             Ok(usage_tables::merge(file, &USAGE)?
                 + usage_tables::merge(file, &REQUESTS)?
                 + status_tables::delete_outdated(file)?
-                + owner_tables::delete_expired(file)?
-                + closed_applications::delete_outdated(file)?)
+                + outdated::delete_expired(file)?
+                + outdated::delete_closed(file)?)
         })
     }
 }
@@ -165,11 +167,11 @@ impl StatusStore for Embedded {
 
     fn status_history(&self, first: u64, end: u64) -> StoreFuture<'_, StatusHistory> {
         self.reader
-            .run("read the history of the status page", move |file| status_tables::history(file, first, end))
+            .run("read the history of the status page", move |file| done(status::history(file, first, end)))
     }
 
     fn post_status(&self, new: NewStatusMessage) -> StoreFuture<'_, StatusMessage> {
-        self.writer.run("post a status message", move |file| status_tables::post(file, &new))
+        self.writer.run("post a status message", move |file| done(status::post(file, &new)))
     }
 
     fn status_messages(&self, limit: usize) -> StoreFuture<'_, Vec<StatusMessage>> {
@@ -179,40 +181,42 @@ impl StatusStore for Embedded {
 
 impl OwnerStore for Embedded {
     fn send_link(&self, link: NewSignInLink, mail: NewMail) -> StoreFuture<'_, bool> {
-        self.writer.run("store a link", move |file| owner_tables::send_link(file, &link, &mail))
+        self.writer.run("store a link", move |file| done(sign_in::send_link(file, &link, &mail)))
     }
 
     fn usable_link(&self, digest: Digest, now: Wall) -> StoreFuture<'_, Option<UsableLink>> {
-        self.reader.run("read a link", move |file| owner_tables::usable_link(file, digest, now))
+        self.reader.run("read a link", move |file| {
+            Ok(done(sign_in::unused(file, digest, now))?.map(|(link, _)| link))
+        })
     }
 
     fn sign_in(&self, sign_in: SignIn) -> StoreFuture<'_, SignInOutcome> {
-        self.writer.run("sign in an owner", move |file| owner_tables::sign_in(file, &sign_in))
+        self.writer.run("sign in an owner", move |file| done(sign_in::sign_in(file, &sign_in)))
     }
 
     fn session(&self, digest: Digest, now: Wall) -> StoreFuture<'_, Option<OwnerSession>> {
-        self.reader.run("read a session", move |file| owner_tables::session(file, digest, now))
+        self.reader.run("read a session", move |file| done(owners::session(file, digest, now)))
     }
 
     fn end_session(&self, digest: Digest) -> StoreFuture<'_, ()> {
-        self.writer.run("end a session", move |file| owner_tables::end_session(file, digest))
+        self.writer.run("end a session", move |file| done(owners::end_session(file, digest)))
     }
 
     fn end_sessions(&self, owner: OwnerId) -> StoreFuture<'_, ()> {
-        self.writer.run("end the sessions of an owner", move |file| owner_tables::end_sessions(file, owner))
+        self.writer.run("end the sessions of an owner", move |file| done(owners::end_sessions(file, owner)))
     }
 
     fn owners(&self, query: OwnerQuery) -> StoreFuture<'_, Vec<StoredOwner>> {
-        self.reader.run("read owners", move |file| owner_tables::owners(file, &query))
+        self.reader.run("read owners", move |file| done(owners::owners(file, &query)))
     }
 
     fn owner(&self, id: OwnerId) -> StoreFuture<'_, Option<StoredOwner>> {
-        self.reader.run("read an owner", move |file| owner_tables::owner(file, id))
+        self.reader.run("read an owner", move |file| done(owners::owner(file, id)))
     }
 
     fn change_owner(&self, change: OwnerChange) -> StoreFuture<'_, StoredOwner> {
         let deletes = matches!(change.what, OwnerChangeKind::Delete { .. });
-        self.writer.run_erasing(deletes, "change an owner", move |file| owner_tables::change(file, &change))
+        self.writer.run_erasing(deletes, "change an owner", move |file| done(owners::change(file, &change)))
     }
 }
 
@@ -222,7 +226,7 @@ impl MailQueue for Embedded {
     }
 
     fn queue_notice(&self, notice: NewNotice) -> StoreFuture<'_, ()> {
-        self.writer.run("queue mail", move |file| mail_queue::add_notice(file, &notice))
+        self.writer.run("queue mail", move |file| done(queued_mail::add_notice(file, &notice)))
     }
 
     fn claim_mail(&self, claim: MailClaim) -> StoreFuture<'_, Vec<ClaimedMail>> {
@@ -230,11 +234,12 @@ impl MailQueue for Embedded {
     }
 
     fn record_attempts(&self, attempts: Vec<MailAttempt>) -> StoreFuture<'_, ()> {
-        self.writer.run("record the results of sent mail", move |file| mail_queue::record(file, &attempts))
+        self.writer
+            .run("record the results of sent mail", move |file| done(queued_mail::record(file, &attempts)))
     }
 
     fn mail_backlog(&self) -> StoreFuture<'_, MailBacklog> {
-        self.reader.run("read the state of the mail queue", mail_queue::backlog)
+        self.reader.run("read the state of the mail queue", |file| done(queued_mail::backlog(file)))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::dump::DumpFault;
 
 /// Why an operation failed.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum StoreFault {
+pub(crate) enum StoreFault {
     /// An error of SQLite: disk, lock, file.
     #[error(transparent)]
     Sql(#[from] rusqlite::Error),

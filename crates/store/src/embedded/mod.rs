@@ -5,8 +5,6 @@
 //! may write to it. One machine only; the file must be on a local disk.
 
 mod audit;
-mod changes;
-mod closed_applications;
 mod deferred_check;
 mod engine;
 mod fault;
@@ -17,13 +15,14 @@ mod integrity;
 mod ledger;
 mod mail_queue;
 pub mod maintenance;
-mod owner_tables;
+mod outdated;
 mod paths;
 mod records;
 mod request_tables;
 mod schema;
 mod statements;
 mod status_tables;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod usage_tables;

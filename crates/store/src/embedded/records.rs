@@ -9,8 +9,10 @@ use rusqlite::{Connection, Row, Rows, params};
 
 use super::fault::StoreFault;
 use super::statements::{AnyText, Statements as _};
-use crate::stored::stored;
-use crate::{ApplicationPage, AuditQuery, AuditRecord, Description, OwnLimits, StoredApplication, StoredKey};
+use crate::stored::{millis, stored};
+use crate::{
+    ApplicationPage, AuditQuery, AuditRecord, Description, KeyUse, OwnLimits, StoredApplication, StoredKey,
+};
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{ApplicationId, Digest};
 
@@ -150,6 +152,18 @@ pub(super) fn audit(connection: &Connection, query: AuditQuery) -> Result<Vec<Au
             detail: word(5),
         })
     })
+}
+
+/// Records uses of keys.
+pub(super) fn used(connection: &Connection, keys: &[KeyUse]) -> Result<(), StoreFault> {
+    let mut update = connection.prepare_cached(
+        "UPDATE keys SET last_used_at = ?3
+         WHERE application = ?1 AND digest = ?2 AND (last_used_at IS NULL OR last_used_at < ?3)",
+    )?;
+    for key in keys {
+        update.execute(params![key.application.to_string(), key.digest.as_bytes(), millis(key.at)])?;
+    }
+    Ok(())
 }
 
 /// Whether the application exists, readable or not.
@@ -312,6 +326,10 @@ pub(super) fn text(row: &Row<'_>, column: usize, name: &str) -> Result<String, S
     row.get(column).map_err(|error| unreadable(name, &error))
 }
 
+pub(super) fn optional_text(row: &Row<'_>, column: usize, name: &str) -> Result<Option<String>, StoreFault> {
+    row.get(column).map_err(|error| unreadable(name, &error))
+}
+
 pub(super) fn number(row: &Row<'_>, column: usize, name: &str) -> Result<Option<i64>, StoreFault> {
     match row.get_ref(column)? {
         ValueRef::Null => Ok(None),
@@ -341,7 +359,7 @@ pub(super) fn time(row: &Row<'_>, column: usize, name: &str) -> Result<Wall, Sto
     instant(row, column, name)?.ok_or_else(|| missing(name))
 }
 
-fn missing(name: &str) -> StoreFault {
+pub(super) fn missing(name: &str) -> StoreFault {
     StoreFault::Record(format!("{name} is missing"))
 }
 

@@ -4,13 +4,10 @@ use rusqlite::{Connection, Row, params};
 
 use super::fault::StoreFault;
 use super::statements::Statements as _;
-use super::{audit, ledger, records};
-use crate::status::{DAY_MINUTES, STATUS_DAYS_KEPT, day_of_minute};
-use crate::stored::{millis, stored};
-use crate::{
-    IncidentState, MessageSubject, NewStatusMessage, StatusDay, StatusHistory, StatusMessage, StatusMinute,
-    StoreError,
-};
+use super::{ledger, records};
+use crate::status::{DAY_MINUTES, STATUS_DAYS_KEPT};
+use crate::stored::stored;
+use crate::{IncidentState, StatusMessage, StatusMinute};
 use scoregate_base::clock::Wall;
 
 /// Number of minutes deleted in one transaction. Leases wait for it.
@@ -30,58 +27,6 @@ pub(super) fn record(connection: &Connection, minutes: &[StatusMinute]) -> Resul
         }
     }
     Ok(())
-}
-
-/// Minutes from `first` up to `end`, added up by day.
-pub(super) fn history(connection: &Connection, first: u64, end: u64) -> Result<StatusHistory, StoreFault> {
-    let (first_minute,): (Option<i64>,) = connection.one("SELECT min(minute) FROM status_minutes", [])?;
-    let mut read = connection.prepare_cached(
-        "SELECT minute / ?3, sum(is_ready <> 0), sum(is_fresh <> 0) FROM status_minutes
-         WHERE minute >= ?1 AND minute < ?2 GROUP BY minute / ?3 ORDER BY 1",
-    )?;
-    let day = |row: &Row<'_>| {
-        let number = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
-        let day = day_of_minute(number(0)?.saturating_mul(DAY_MINUTES));
-        Ok(StatusDay { day, ready: number(1)?, fresh: number(2)? })
-    };
-    let bounds = params![first.cast_signed(), end.cast_signed(), DAY_MINUTES.cast_signed()];
-    let days = read.query_map(bounds, day)?.collect::<Result<_, _>>()?;
-    Ok(StatusHistory { first_minute: first_minute.map(i64::unsigned_abs), days })
-}
-
-/// Posts a message with its audit record.
-pub(super) fn post(connection: &Connection, new: &NewStatusMessage) -> Result<StatusMessage, StoreFault> {
-    let (id,): (i64,) = connection.one("SELECT coalesce(max(id), 0) + 1 FROM status_messages", [])?;
-    let id = id.unsigned_abs();
-    let (incident, title, state) = match &new.subject {
-        MessageSubject::New(title) => (id, title.clone(), None),
-        MessageSubject::Known(incident) => {
-            let (title, state) = last_of(connection, *incident)?;
-            (*incident, title, Some(state))
-        }
-    };
-    let state = new.state.or(state).unwrap_or(IncidentState::Investigating);
-    let posted = StatusMessage { id, incident, at: new.at, state, title, message: new.message.clone() };
-    let (StatusMessage { title, message, .. }, at) = (&posted, millis(new.at));
-    connection.run(
-        "INSERT INTO status_messages VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        params![id.cast_signed(), incident.cast_signed(), at, state.word(), title, message],
-    )?;
-    let (what, detail) = posted.audited();
-    audit::add(connection, new.at, [&new.who, what, "", &detail])?;
-    Ok(posted)
-}
-
-/// Title and state of an incident, unless it is resolved.
-fn last_of(connection: &Connection, incident: u64) -> Result<(String, IncidentState), StoreFault> {
-    let select = "SELECT title, state FROM status_messages WHERE incident = ?1 ORDER BY id DESC LIMIT 1";
-    let found: Option<(String, String)> = connection.find(select, [incident.cast_signed()])?;
-    let (title, state) = found.ok_or(StoreError::UnknownIncident(incident))?;
-    match IncidentState::parse(&state) {
-        Some(IncidentState::Resolved) => Err(StoreError::IncidentResolved(incident).into()),
-        // Other words come from manual edits.
-        state => Ok((title, state.unwrap_or(IncidentState::Investigating))),
-    }
 }
 
 /// The newest messages, and all of incidents that are not resolved; newest first. Unreadable ones are skipped.

@@ -10,7 +10,7 @@ use tokio_postgres::Config;
 use crate::StoreError;
 use crate::postgres::connection::database_connection::{DatabaseConfig, DatabaseConnection};
 use crate::postgres::connection::hosts::{ConnectionFault, DatabaseHosts, HostFault, described, no_answer};
-use crate::postgres::connection::schema_client::{ChangeFault, SchemaClient, SqlResult};
+use crate::postgres::connection::schema_client::{ChangeFault, ChangeResult, SchemaClient, SqlResult};
 use crate::postgres::connection::server_check::ServerCheck;
 use scoregate_base::clock::Clock;
 
@@ -45,11 +45,26 @@ impl DatabaseLink {
         doing: &'static str,
         work: impl AsyncFnOnce(SchemaClient<'_>) -> SqlResult<T>,
     ) -> Result<T, StoreError> {
+        self.call(doing, async |client| Ok(work(client).await?)).await
+    }
+
+    /// Runs statements on the connection, of which one may be refused.
+    pub(crate) async fn call<T>(
+        &self,
+        doing: &'static str,
+        work: impl AsyncFnOnce(SchemaClient<'_>) -> ChangeResult<T>,
+    ) -> Result<T, StoreError> {
         let schema = &self.config.schema;
-        let work = async |DatabaseConnection { client, features, .. }: &mut DatabaseConnection| {
-            work(SchemaClient { client, schema, features: *features }).await
+        let work = async |DatabaseConnection { client, features, .. }: &mut DatabaseConnection| match work(
+            SchemaClient { client, schema, features: *features },
+        )
+        .await
+        {
+            Ok(done) => Ok(Ok(done)),
+            Err(ChangeFault::Refused(refusal)) => Ok(Err(refusal)),
+            Err(ChangeFault::Sql(error)) => Err(error),
         };
-        Ok(Box::pin(self.run_on(doing, work)).await?)
+        Box::pin(self.run_on(doing, work)).await?
     }
 
     /// Runs statements in one transaction, which is committed unless `work` fails or refuses that.

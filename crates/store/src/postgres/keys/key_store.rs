@@ -5,9 +5,9 @@
 
 use crate::postgres::connection::schema_client::RowColumns as _;
 use crate::postgres::keys::all_applications::READ;
-use crate::postgres::keys::changes;
 use crate::postgres::keys::records;
 use crate::postgres::postgres_store::PostgresStore;
+use crate::sql::changes;
 use crate::stored::stored;
 use crate::{
     ApplicationPage, ApplicationPages, AuditQuery, AuditRecord, ChangeFeed, ChangedApplications,
@@ -65,7 +65,7 @@ impl KeyStore for PostgresStore {
 
     fn record_uses(&self, keys: Vec<KeyUse>) -> StoreFuture<'_, ()> {
         let doing = "record uses of keys";
-        Box::pin(self.connection.run(doing, async move |client| changes::used(client, &keys).await))
+        Box::pin(self.connection.run(doing, async move |client| records::used(client, &keys).await))
     }
 
     fn audit(&self, query: AuditQuery) -> StoreFuture<'_, Vec<AuditRecord>> {

@@ -2,6 +2,6 @@
 
 pub(super) mod all_applications;
 pub(super) mod audit;
-pub(super) mod changes;
 pub(super) mod key_store;
 pub(super) mod records;
+mod tables;

@@ -6,9 +6,9 @@
 use tokio_postgres::{Row, RowStream};
 
 use crate::postgres::connection::schema_client::{RowColumns as _, SchemaClient, SqlResult};
-use crate::stored::stored;
+use crate::stored::{millis, stored};
 use crate::{
-    ApplicationPage, AuditQuery, AuditRecord, Description, OwnLimits, StoreError, StoredApplication,
+    ApplicationPage, AuditQuery, AuditRecord, Description, KeyUse, OwnLimits, StoreError, StoredApplication,
     StoredKey,
 };
 use scoregate_base::clock::{Day, Wall};
@@ -47,6 +47,10 @@ LEFT JOIN {schema}.ledger_days l ON l.day = $2::text::date AND l.application = a
 WHERE a.id = ANY ($1)
 ORDER BY a.id, k.created_at, k.digest";
 
+const USED: &str = "
+UPDATE {schema}.keys k SET last_used_at = u.at
+FROM (SELECT digest, max(at) AS at FROM unnest($1::bytea[], $2::int8[]) AS u (digest, at) GROUP BY digest) u
+WHERE k.digest = u.digest AND (k.last_used_at IS NULL OR k.last_used_at < u.at)";
 const AUDIT: &str = "
 SELECT id, at, who, what, application, detail FROM {schema}.audit
 WHERE ($1::text IS NULL OR application = $1) AND ($2::int8 IS NULL OR id < $2)
@@ -103,6 +107,13 @@ pub(crate) async fn applications(
 async fn rows_of(client: SchemaClient<'_>, ids: &[ApplicationId], day: Day) -> SqlResult<Vec<Row>> {
     let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
     client.query(&with_columns(APPLICATION), &[&ids, &day.to_string()]).await
+}
+
+/// Records uses of keys.
+pub(crate) async fn used(client: SchemaClient<'_>, keys: &[KeyUse]) -> SqlResult<()> {
+    let digests: Vec<&[u8]> = keys.iter().map(|key| key.digest.as_bytes().as_slice()).collect();
+    let times: Vec<i64> = keys.iter().map(|key| millis(key.at)).collect();
+    client.execute(USED, &[&digests, &times]).await.map(drop)
 }
 
 /// Audit records, newest first.

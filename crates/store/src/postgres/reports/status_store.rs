@@ -5,14 +5,13 @@
 
 use tokio_postgres::Row;
 
-use crate::postgres::connection::schema_client::{ChangeResult, RowColumns as _, SchemaClient, SqlResult};
-use crate::postgres::keys::audit;
+use crate::postgres::connection::schema_client::{RowColumns as _, SchemaClient, SqlResult};
 use crate::postgres::postgres_store::PostgresStore;
-use crate::status::{DAY_MINUTES, STATUS_DAYS_KEPT, day_of_minute};
-use crate::stored::{millis, stored};
+use crate::sql::status;
+use crate::status::{DAY_MINUTES, STATUS_DAYS_KEPT};
+use crate::stored::stored;
 use crate::{
-    IncidentState, MessageSubject, NewStatusMessage, StatusDay, StatusHistory, StatusMessage, StatusMinute,
-    StatusStore, StoreError, StoreFuture,
+    IncidentState, NewStatusMessage, StatusHistory, StatusMessage, StatusMinute, StatusStore, StoreFuture,
 };
 
 /// A row that would not change is not written.
@@ -25,25 +24,6 @@ GROUP BY r.minute ORDER BY r.minute
 ON CONFLICT (minute) DO UPDATE
 SET is_ready = m.is_ready OR excluded.is_ready, is_fresh = m.is_fresh OR excluded.is_fresh
 WHERE (excluded.is_ready AND NOT m.is_ready) OR (excluded.is_fresh AND NOT m.is_fresh)";
-
-/// A row without a day if there is none, for the first minute.
-const HISTORY: &str = "
-SELECT f.first_minute, d.day, d.ready, d.fresh
-FROM (SELECT min(minute) AS first_minute FROM {schema}.status_minutes) f
-LEFT JOIN (
-    SELECT minute / $3 AS day, count(*) FILTER (WHERE is_ready) AS ready, count(*) FILTER (WHERE is_fresh) AS fresh
-    FROM {schema}.status_minutes WHERE minute >= $1 AND minute < $2 GROUP BY minute / $3
-) d ON true
-ORDER BY d.day";
-
-const LAST: &str =
-    "SELECT title, state FROM {schema}.status_messages WHERE incident = $1 ORDER BY id DESC LIMIT 1";
-
-const INSERT: &str = "
-INSERT INTO {schema}.status_messages (id, incident, at, state, title, message)
-SELECT n.id, coalesce($1, n.id), $2, $3, $4, $5
-FROM (SELECT coalesce(max(id), 0) + 1 AS id FROM {schema}.status_messages) n
-RETURNING id, incident, at, state, title, message";
 
 const MESSAGES: &str = "
 SELECT id, incident, at, state, title, message FROM {schema}.status_messages
@@ -61,35 +41,6 @@ DELETE FROM {schema}.status_minutes WHERE minute IN (
 
 const KEPT: i32 = STATUS_DAYS_KEPT.cast_signed();
 const OF_A_DAY: i64 = DAY_MINUTES.cast_signed();
-
-async fn post(client: SchemaClient<'_>, new: &NewStatusMessage) -> ChangeResult<StatusMessage> {
-    audit::lock(client).await?;
-    let (incident, title, state) = match &new.subject {
-        MessageSubject::New(title) => (None, title.clone(), None),
-        MessageSubject::Known(incident) => {
-            let (title, state) = last(client, *incident).await?;
-            (Some(incident.cast_signed()), title, Some(state))
-        }
-    };
-    let state = new.state.or(state).unwrap_or(IncidentState::Investigating);
-    let row =
-        client.query_one(INSERT, &[&incident, &millis(new.at), &state.word(), &title, &new.message]).await?;
-    let posted = message(&row)?;
-    let (what, detail) = posted.audited();
-    audit::add(client, new.at, [&new.who, what, "", &detail]).await?;
-    Ok(posted)
-}
-
-/// Title and state of an incident, unless it is resolved.
-async fn last(client: SchemaClient<'_>, incident: u64) -> ChangeResult<(String, IncidentState)> {
-    let found = client.query_opt(LAST, &[&incident.cast_signed()]).await?;
-    let row = found.ok_or(StoreError::UnknownIncident(incident))?;
-    let state = state(row.try_get("state")?);
-    if state == IncidentState::Resolved {
-        return Err(StoreError::IncidentResolved(incident).into());
-    }
-    Ok((row.try_get("title")?, state))
-}
 
 /// Deletes a batch of outdated minutes. Returns their number.
 pub(crate) async fn delete_outdated(client: SchemaClient<'_>, batch: i64) -> SqlResult<u64> {
@@ -126,24 +77,12 @@ impl StatusStore for PostgresStore {
 
     fn status_history(&self, first: u64, end: u64) -> StoreFuture<'_, StatusHistory> {
         let doing = "read the history of the status page";
-        Box::pin(self.connection.run(doing, async move |client| {
-            let mut history = StatusHistory::default();
-            for row in client.query(HISTORY, &[&first.cast_signed(), &end.cast_signed(), &OF_A_DAY]).await? {
-                history.first_minute = row.try_get::<_, Option<i64>>("first_minute")?.map(i64::unsigned_abs);
-                let Some(day) = row.try_get::<_, Option<i64>>("day")? else { continue };
-                history.days.push(StatusDay {
-                    day: day_of_minute(day.unsigned_abs().saturating_mul(DAY_MINUTES)),
-                    ready: row.count("ready")?,
-                    fresh: row.count("fresh")?,
-                });
-            }
-            Ok(history)
-        }))
+        Box::pin(self.connection.call(doing, async move |client| status::history(client, first, end).await))
     }
 
     fn post_status(&self, new: NewStatusMessage) -> StoreFuture<'_, StatusMessage> {
         let doing = "post a status message";
-        Box::pin(self.connection.change(doing, async move |client| post(client, &new).await))
+        Box::pin(self.connection.change(doing, async move |client| status::post(client, &new).await))
     }
 
     fn status_messages(&self, limit: usize) -> StoreFuture<'_, Vec<StatusMessage>> {

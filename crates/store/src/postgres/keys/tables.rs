@@ -1,0 +1,110 @@
+//! What both engines do with the same statements (`store::sql`), in this one.
+
+use tokio_postgres::Row;
+
+use crate::postgres::accounts::mail_queue;
+use crate::postgres::connection::schema_client::{
+    ChangeFault, ChangeResult, Parameter, RowColumns as _, SchemaClient,
+};
+use crate::postgres::keys::{audit, records};
+use crate::sql::tables::{SqlField, SqlRow, SqlTables};
+use crate::stored::millis;
+use crate::{NewMail, StoreChange, StoreError, StoredApplication};
+use scoregate_base::clock::{Day, Wall};
+use scoregate_base::keys::ApplicationId;
+
+impl SqlTables for SchemaClient<'_> {
+    type Fault = ChangeFault;
+
+    const LEDGER: &'static str = "ledger_days";
+    const POSITION: &'static str = "strpos";
+
+    async fn run(self, text: &str, values: &[SqlField<'_>]) -> ChangeResult<u64> {
+        let values: Vec<_> = values.iter().map(parameter).collect();
+        Ok(self.execute(text, &borrowed(&values)).await?)
+    }
+
+    async fn find<T>(
+        self,
+        text: &str,
+        values: &[SqlField<'_>],
+        read: impl Fn(&dyn SqlRow<ChangeFault>) -> ChangeResult<T>,
+    ) -> ChangeResult<Option<T>> {
+        let values: Vec<_> = values.iter().map(parameter).collect();
+        self.query_opt(text, &borrowed(&values)).await?.map(|row| read(&row)).transpose()
+    }
+
+    async fn list<T>(
+        self,
+        text: &str,
+        values: &[SqlField<'_>],
+        read: impl Fn(&dyn SqlRow<ChangeFault>) -> ChangeResult<Option<T>>,
+    ) -> ChangeResult<Vec<T>> {
+        let values: Vec<_> = values.iter().map(parameter).collect();
+        let rows = self.query(text, &borrowed(&values)).await?;
+        rows.iter().filter_map(|row| read(row).transpose()).collect()
+    }
+
+    /// Locks the row of `site` first.
+    async fn lock(self) -> ChangeResult<()> {
+        Ok(audit::lock(self).await?)
+    }
+
+    async fn audit(self, at: Wall, words: [&str; 4]) -> ChangeResult<()> {
+        Ok(audit::add(self, at, words).await?)
+    }
+
+    async fn application(self, id: ApplicationId, day: Day) -> ChangeResult<Option<StoredApplication>> {
+        Ok(records::application(self, id, day).await?.transpose()?)
+    }
+
+    async fn changed(self, change: &StoreChange) -> ChangeResult<Option<StoredApplication>> {
+        self.application(change.application, change.at.day()).await
+    }
+
+    async fn queue_mail(self, mails: &[NewMail]) -> ChangeResult<()> {
+        Ok(mail_queue::add(self, mails).await?)
+    }
+}
+
+fn parameter<'v>(value: &'v SqlField<'v>) -> Box<dyn Parameter + Send + 'v> {
+    match value {
+        SqlField::Text(text) => Box::new(*text),
+        SqlField::OptionalText(text) => Box::new(*text),
+        SqlField::Number(number) => Box::new(*number),
+        SqlField::Limit(limit) => Box::new(limit.map(i64::from)),
+        SqlField::Time(at) => Box::new(millis(*at)),
+        SqlField::OptionalTime(at) => Box::new(at.map(millis)),
+        SqlField::Digest(digest) => Box::new(digest.as_bytes().as_slice()),
+        SqlField::Flag(flag) => Box::new(*flag),
+    }
+}
+
+fn borrowed<'v>(values: &'v [Box<dyn Parameter + Send + 'v>]) -> Vec<&'v dyn Parameter> {
+    values.iter().map(|value| &**value as &dyn Parameter).collect()
+}
+
+/// The engine writes valid values only.
+impl SqlRow<ChangeFault> for Row {
+    fn text(&self, column: &str) -> ChangeResult<String> {
+        Ok(self.try_get(column)?)
+    }
+
+    fn optional_text(&self, column: &str) -> ChangeResult<Option<String>> {
+        Ok(self.try_get(column)?)
+    }
+
+    fn optional_number(&self, column: &str) -> ChangeResult<Option<u64>> {
+        let number: Option<i64> = self.try_get(column)?;
+        Ok(number.map(|number| u64::try_from(number).unwrap_or(0)))
+    }
+
+    fn optional_time(&self, column: &str) -> ChangeResult<Option<Wall>> {
+        Ok(self.optional_at(column)?)
+    }
+
+    fn missing(&self, column: &str) -> ChangeFault {
+        let reason = format!("{column} is missing");
+        StoreError::Damaged { path: "the database".into(), reason }.into()
+    }
+}

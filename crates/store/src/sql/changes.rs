@@ -1,0 +1,201 @@
+//! Changes to applications and keys, each with its audit record, in one transaction, which must be rolled back if the
+//! change is refused. Keys are created and tiers checked by the caller.
+//!
+//! Other changes are excluded first, so that the numbers of audit records are in commit order: a reader that has seen a
+//! number has seen every change before it.
+
+use super::tables::SqlField::{Digest as DigestOf, Limit, OptionalText, OptionalTime, Text, Time};
+use super::tables::{SqlField, SqlTables};
+use super::{closed_applications, owners};
+use crate::{
+    ChangeKind, Description, Ownership, StoreChange, StoreError, StoredApplication, StoredKey, audit_detail,
+};
+use scoregate_base::clock::Wall;
+use scoregate_base::keys::Digest;
+
+const CREATE: &str = "
+INSERT INTO {schema}.applications (id, name, tier, own_minute, own_day, created_at, {columns})
+VALUES ($1, $2, $3, $4, $5, $6, {values}) ON CONFLICT DO NOTHING";
+const ADD_KEY: &str = "
+INSERT INTO {schema}.keys (application, digest, shown, created_at, expires_at, revoked_at, last_used_at, name)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING";
+/// Keys in force at `$2` expire then, unless they expire sooner.
+const RETIRE: &str = "
+UPDATE {schema}.keys SET expires_at = $2
+WHERE application = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)";
+/// A revoked key keeps its time of revocation.
+const REVOKE_KEY: &str = "
+UPDATE {schema}.keys SET revoked_at = coalesce(revoked_at, $3) WHERE application = $1 AND digest = $2
+RETURNING shown";
+const REVOKE_ALL: &str =
+    "UPDATE {schema}.keys SET revoked_at = $2 WHERE application = $1 AND revoked_at IS NULL";
+const SET_EXPIRY: &str = "
+UPDATE {schema}.keys SET expires_at = $3 WHERE application = $1 AND digest = $2 AND revoked_at IS NULL
+RETURNING shown";
+const SET_LIMITS: &str = "UPDATE {schema}.applications SET own_minute = $2, own_day = $3 WHERE id = $1";
+const TIER: &str = "SELECT tier FROM {schema}.applications WHERE id = $1";
+const SET_TIER: &str = "UPDATE {schema}.applications SET tier = $2 WHERE id = $1";
+const REMOVE_NAMES: &str = "UPDATE {schema}.keys SET name = NULL WHERE application = $1 AND name IS NOT NULL";
+const DISOWN: &str = "DELETE FROM {schema}.owned_applications WHERE application = $1";
+
+/// Makes a change, and returns the changed application.
+pub(crate) async fn make<T: SqlTables>(
+    tables: T,
+    change: &StoreChange,
+) -> Result<StoredApplication, T::Fault> {
+    let (running, id) = (RunningChange { tables, change }, change.application.to_string());
+    tables.lock().await?;
+    let detail = running.apply(&id).await?;
+    tables.audit(change.at, [&change.who, change.what.word(), &id, &detail]).await?;
+    tables.changed(change).await?.ok_or_else(|| running.unknown())
+}
+
+struct RunningChange<'c, T> {
+    tables: T,
+    change: &'c StoreChange,
+}
+
+impl<T: SqlTables> RunningChange<'_, T> {
+    /// Makes the change itself and describes it for the audit trail.
+    async fn apply(&self, id: &str) -> Result<String, T::Fault> {
+        let Self { tables, change } = self;
+        let is_create = matches!(change.what, ChangeKind::Create { .. });
+        if !is_create && tables.find(TIER, &[Text(id)], |_| Ok(())).await?.is_none() {
+            return Err(self.unknown());
+        }
+        self.check_owner().await?;
+        self.check_key_allowance().await?;
+        Ok(match &change.what {
+            ChangeKind::Create { name, tier, own, description, key, owner } => {
+                let (minute, day) = (Limit(own.minute), Limit(own.day));
+                let row = [Text(id), Text(name), Text(tier), minute, day, Time(change.at)];
+                self.create(&with_description(&row, description), (id, key, *owner)).await?;
+                audit_detail::created(tier, *own, key, *owner)
+            }
+            ChangeKind::AddKey { key, .. } => {
+                self.add_key(id, key).await?;
+                audit_detail::key_added(key)
+            }
+            ChangeKind::Rotate { key, retire_others_at, .. } if *retire_others_at <= change.at => {
+                let revoked = self.revoke_all(id).await?;
+                self.add_key(id, key).await?;
+                audit_detail::replaced(key, revoked)
+            }
+            ChangeKind::Rotate { key, retire_others_at, .. } => {
+                let retired = tables.run(RETIRE, &[Text(id), Time(*retire_others_at)]).await?;
+                self.add_key(id, key).await?;
+                audit_detail::rotated(key, retired, *retire_others_at)
+            }
+            ChangeKind::RevokeKey { digest } => {
+                let shown = self.change_key(REVOKE_KEY, id, digest, Some(change.at)).await?;
+                audit_detail::key_revoked(&shown)
+            }
+            ChangeKind::RevokeAll => audit_detail::all_revoked(self.revoke_all(id).await?),
+            ChangeKind::SetTier { tier } => {
+                let before = tables.find(TIER, &[Text(id)], |row| row.any_text("tier")).await?;
+                tables.run(SET_TIER, &[Text(id), Text(tier)]).await?;
+                audit_detail::tier_set(&before.unwrap_or_default(), tier)
+            }
+            ChangeKind::SetLimits { own } => {
+                tables.run(SET_LIMITS, &[Text(id), Limit(own.minute), Limit(own.day)]).await?;
+                audit_detail::limits_set(*own)
+            }
+            ChangeKind::SetExpiry { digests, at } => {
+                let mut shown = Vec::new();
+                for digest in digests {
+                    shown.push(self.change_key(SET_EXPIRY, id, digest, *at).await?);
+                }
+                audit_detail::expiry_set(&shown, *at)
+            }
+            ChangeKind::Describe { name, description } => {
+                self.describe(id, name, description).await?;
+                audit_detail::described(description)
+            }
+            ChangeKind::Close => self.close(id).await?,
+        })
+    }
+
+    fn unknown(&self) -> T::Fault {
+        StoreError::UnknownApplication(self.change.application).into()
+    }
+
+    /// Checks a change in the name of an owner. Other changes are excluded, so no suspension comes between.
+    async fn check_owner(&self) -> Result<(), T::Fault> {
+        let Some(id) = self.change.owner else { return Ok(()) };
+        Ok(owners::existing(self.tables, id).await?.check_change_of(self.change.application)?)
+    }
+
+    /// Checks the conditions for a new key. Other changes are excluded, so no other key comes between.
+    async fn check_key_allowance(&self) -> Result<(), T::Fault> {
+        let Some(allowance) = self.change.what.key_allowance() else { return Ok(()) };
+        let read = self.tables.application(self.change.application, self.change.at.day()).await?;
+        let checked = allowance.check(&read.ok_or_else(|| self.unknown())?, self.change.at);
+        Ok(checked.map_err(StoreError::from)?)
+    }
+
+    /// Creates an application with its first key and its owner.
+    async fn create(
+        &self,
+        row: &[SqlField<'_>],
+        (id, key, owner): (&str, &StoredKey, Option<Ownership>),
+    ) -> Result<(), T::Fault> {
+        let values = Description::sql_list(|index, _| format!("${}", index + 7));
+        let create = CREATE.replace("{columns}", &Description::NAMES.join(", ")).replace("{values}", &values);
+        if self.tables.run(&create, row).await? == 0 {
+            return Err(StoreError::Exists("that application").into());
+        }
+        self.add_key(id, key).await?;
+        match owner {
+            Some(owner) => owners::own(self.tables, id, owner, self.change.at.day()).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn describe(&self, id: &str, name: &str, description: &Description) -> Result<u64, T::Fault> {
+        let columns = Description::sql_list(|index, name| format!("{name} = ${}", index + 3));
+        let update = format!("UPDATE {{schema}}.applications SET name = $2, {columns} WHERE id = $1");
+        self.tables.run(&update, &with_description(&[Text(id), Text(name)], description)).await
+    }
+
+    /// Closes the application in the name of its owner.
+    async fn close(&self, id: &str) -> Result<String, T::Fault> {
+        let revoked = self.revoke_all(id).await?;
+        self.describe(id, ChangeKind::CLOSED, &Description::default()).await?;
+        self.tables.run(REMOVE_NAMES, &[Text(id)]).await?;
+        closed_applications::add(self.tables, id, self.change.at.day()).await?;
+        self.tables.run(DISOWN, &[Text(id)]).await?;
+        Ok(audit_detail::all_revoked(revoked))
+    }
+
+    async fn revoke_all(&self, id: &str) -> Result<u64, T::Fault> {
+        self.tables.run(REVOKE_ALL, &[Text(id), Time(self.change.at)]).await
+    }
+
+    async fn add_key(&self, id: &str, key: &StoredKey) -> Result<(), T::Fault> {
+        let StoredKey { digest, shown, name, created_at, expires_at, revoked_at, last_used_at } = key;
+        let [expires_at, revoked_at, last_used_at] =
+            [expires_at, revoked_at, last_used_at].map(|at| OptionalTime(*at));
+        let (created_at, name) = (Time(*created_at), OptionalText(name.as_deref()));
+        let row =
+            [Text(id), DigestOf(digest), Text(shown), created_at, expires_at, revoked_at, last_used_at, name];
+        let added = self.tables.run(ADD_KEY, &row).await?;
+        if added == 0 { Err(StoreError::Exists("that key").into()) } else { Ok(()) }
+    }
+
+    /// Changes one key and returns its visible characters.
+    async fn change_key(
+        &self,
+        text: &str,
+        id: &str,
+        digest: &Digest,
+        at: Option<Wall>,
+    ) -> Result<String, T::Fault> {
+        let values = [Text(id), DigestOf(digest), OptionalTime(at)];
+        let shown = self.tables.find(text, &values, |row| row.any_text("shown")).await?;
+        shown.ok_or_else(|| StoreError::UnknownKey(self.change.application).into())
+    }
+}
+
+fn with_description<'r>(row: &[SqlField<'r>], description: &'r Description) -> Vec<SqlField<'r>> {
+    row.iter().copied().chain(description.columns().map(|(_, text)| OptionalText(text.as_deref()))).collect()
+}

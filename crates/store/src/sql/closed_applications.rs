@@ -1,0 +1,42 @@
+//! Applications that were closed today, by the digest of their owner's mailbox. The rule is `check_creation` in
+//! `store::owners`.
+//!
+//! Every closing is stored, and the units are read when another application is created: a gateway that has not received the
+//! change, or another process, may lease units for the revoked key for a moment.
+
+use super::tables::SqlField::{Digest as DigestOf, Text};
+use super::tables::SqlTables;
+use scoregate_base::clock::Day;
+use scoregate_base::keys::Digest;
+
+const MAILBOX_OF_APPLICATION: &str = "
+SELECT o.mailbox FROM {schema}.owned_applications a JOIN {schema}.owners o ON o.id = a.owner WHERE a.application = $1";
+const MAILBOX: &str = "SELECT mailbox FROM {schema}.owners WHERE id = $1";
+const ADD: &str = "
+INSERT INTO {schema}.closed_applications (mailbox_digest, application, day) VALUES ($1, $2, $3::text::date)
+ON CONFLICT DO NOTHING";
+const USED_ON: &str = "
+SELECT count(*) AS used FROM {schema}.closed_applications c
+JOIN {schema}.{ledger} l ON l.day = c.day AND l.application = c.application
+WHERE c.mailbox_digest = $1 AND c.day = $2::text::date AND l.granted > 0";
+
+/// Stores that an application is being closed, while it still has its owner.
+pub(super) async fn add<T: SqlTables>(tables: T, application: &str, day: Day) -> Result<(), T::Fault> {
+    let Some(digest) = mailbox_digest(tables, MAILBOX_OF_APPLICATION, application).await? else {
+        return Ok(());
+    };
+    tables.run(ADD, &[DigestOf(&digest), Text(application), Text(&day.to_string())]).await.map(drop)
+}
+
+/// The number of applications of an owner's mailbox that were closed on a day and used units of it.
+pub(super) async fn used_on<T: SqlTables>(tables: T, owner: &str, day: Day) -> Result<usize, T::Fault> {
+    let Some(digest) = mailbox_digest(tables, MAILBOX, owner).await? else { return Ok(0) };
+    let (statement, day) = (USED_ON.replace("{ledger}", T::LEDGER), day.to_string());
+    let used = tables.find(&statement, &[DigestOf(&digest), Text(&day)], |row| row.number("used")).await?;
+    Ok(used.map_or(0, |used| usize::try_from(used).unwrap_or(usize::MAX)))
+}
+
+async fn mailbox_digest<T: SqlTables>(tables: T, select: &str, id: &str) -> Result<Option<Digest>, T::Fault> {
+    let mailbox = tables.find(select, &[Text(id)], |row| row.any_text("mailbox")).await?;
+    Ok(mailbox.map(|mailbox| Digest::of(&mailbox)))
+}

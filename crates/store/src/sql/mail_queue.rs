@@ -1,0 +1,60 @@
+//! Mail to be sent. The rules are in `store::mail_queue`.
+
+use super::tables::SqlField::{Number, Text, Time};
+use super::tables::{SqlRow, SqlTables};
+use crate::{ClaimedMail, MailAttempt, MailBacklog, MailKind, MailOutcome, NewMail, NewNotice};
+
+const REMOVE: &str = "DELETE FROM {schema}.mail_queue WHERE message_id = $1 AND attempts = $2";
+const RETRY: &str = "
+UPDATE {schema}.mail_queue SET due_at = $3, last_error = $4 WHERE message_id = $1 AND attempts = $2";
+const BACKLOG: &str = "
+SELECT (SELECT count(*) FROM {schema}.mail_queue) AS mails, o.created_at, o.last_error
+FROM (SELECT 1) one
+LEFT JOIN (SELECT created_at, last_error FROM {schema}.mail_queue ORDER BY created_at LIMIT 1) o ON true";
+
+/// Queues the first mails of a notice with its audit record.
+pub(crate) async fn add_notice<T: SqlTables>(tables: T, notice: &NewNotice) -> Result<(), T::Fault> {
+    tables.lock().await?;
+    tables.queue_mail(&notice.mails).await?;
+    tables.audit(notice.at, [&notice.who, NewNotice::WORD, "", &notice.audited()]).await
+}
+
+/// The mail of a row. Other kinds are of a newer release, or come from manual edits.
+pub(crate) fn mail<F>(row: &dyn SqlRow<F>) -> Result<Option<ClaimedMail>, F> {
+    let Some(kind) = MailKind::parse(&row.text("kind")?) else { return Ok(None) };
+    let mail = NewMail {
+        kind,
+        recipient: row.text("recipient")?,
+        subject: row.text("subject")?,
+        text: row.text("text")?,
+        html: row.text("html")?,
+        message_id: row.text("message_id")?,
+        created_at: row.time("created_at")?,
+        expires_at: row.time("expires_at")?,
+    };
+    let attempt = u32::try_from(row.number("attempts")?).unwrap_or(u32::MAX);
+    Ok(Some(ClaimedMail { mail, attempt }))
+}
+
+/// Records the results of attempts whose claims were not taken over.
+pub(crate) async fn record<T: SqlTables>(tables: T, attempts: &[MailAttempt]) -> Result<(), T::Fault> {
+    for MailAttempt { message_id, attempt, outcome } in attempts {
+        let (mail, attempt) = (Text(message_id), Number(i64::from(*attempt)));
+        match outcome {
+            MailOutcome::Remove => tables.run(REMOVE, &[mail, attempt]).await?,
+            MailOutcome::Retry { at, reason } => {
+                tables.run(RETRY, &[mail, attempt, Time(*at), Text(reason)]).await?
+            }
+        };
+    }
+    Ok(())
+}
+
+/// The number of queued mails, and the oldest one.
+pub(crate) async fn backlog<T: SqlTables>(tables: T) -> Result<MailBacklog, T::Fault> {
+    let backlog = |row: &dyn SqlRow<T::Fault>| {
+        let (mails, oldest) = (row.number("mails")?, row.optional_time("created_at")?);
+        Ok(MailBacklog { mails, oldest, last_error: row.optional_text("last_error")? })
+    };
+    Ok(tables.find(BACKLOG, &[], backlog).await?.unwrap_or_default())
+}

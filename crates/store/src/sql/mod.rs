@@ -1,0 +1,12 @@
+//! Changes and reads whose statements are the same in both engines: applications, owners, mail and messages about incidents.
+//!
+//! An engine runs the statements ([`tables`]) within a transaction of its own. What it must do in its own way stays in its
+//! folder: pages of applications, the ledger, batches and deletions.
+
+pub(crate) mod changes;
+mod closed_applications;
+pub(crate) mod mail_queue;
+pub(crate) mod owners;
+pub(crate) mod sign_in;
+pub(crate) mod status;
+pub(crate) mod tables;

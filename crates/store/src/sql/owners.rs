@@ -1,0 +1,142 @@
+//! Owners of applications and their sessions. The rules are in `store::owners`.
+
+use super::closed_applications;
+use super::tables::SqlField::{Digest as DigestOf, Number, OptionalText, Text, Time};
+use super::tables::{SqlRow, SqlTables};
+use crate::stored::stored;
+use crate::{
+    OwnerChange, OwnerChangeKind, OwnerQuery, OwnerRefusal, OwnerSession, Ownership, StoreError, StoredOwner,
+};
+use scoregate_base::clock::{Day, Wall};
+use scoregate_base::keys::{Digest, OwnerId};
+
+const COLUMNS: &str = "
+       o.id, o.email, o.created_at, o.terms_version, o.terms_accepted_at, o.tier, o.suspended_at,
+       (SELECT string_agg(application, ',' ORDER BY application) FROM {schema}.owned_applications WHERE owner = o.id)
+           AS applications";
+const OWNER: &str = "
+SELECT {columns}
+FROM {schema}.owners o WHERE o.id = $1";
+const OWNERS: &str = "
+SELECT {columns}
+FROM {schema}.owners o
+WHERE ($1 IS NULL OR {position}(lower(o.email), lower($1)) > 0 OR {position}(o.mailbox, lower($1)) > 0)
+  AND ($2 IS NULL OR o.id = (SELECT owner FROM {schema}.owned_applications WHERE application = $2))
+  AND ($3 IS NULL OR o.id > $3)
+ORDER BY o.id LIMIT $4";
+const SESSION: &str = "
+SELECT {columns},
+       s.created_at AS session_created_at, s.expires_at AS session_expires_at
+FROM {schema}.owner_sessions s JOIN {schema}.owners o ON o.id = s.owner WHERE s.digest = $1 AND s.expires_at > $2";
+const END_SESSION: &str = "DELETE FROM {schema}.owner_sessions WHERE digest = $1";
+const END_SESSIONS: &str = "DELETE FROM {schema}.owner_sessions WHERE owner = $1";
+const SUSPEND: &str = "UPDATE {schema}.owners SET suspended_at = coalesce(suspended_at, $2) WHERE id = $1";
+const RESUME: &str = "UPDATE {schema}.owners SET suspended_at = NULL WHERE id = $1";
+const SET_TIER: &str = "UPDATE {schema}.owners SET tier = $2 WHERE id = $1";
+const DELETE_MAIL: &str = "
+DELETE FROM {schema}.mail_queue WHERE recipient = $2 OR recipient IN (
+    SELECT l.email FROM {schema}.sign_in_links l JOIN {schema}.owners o ON o.mailbox = l.mailbox WHERE o.id = $1)";
+const DELETE_LINKS: &str = "
+DELETE FROM {schema}.sign_in_links WHERE mailbox = (SELECT mailbox FROM {schema}.owners WHERE id = $1)";
+const DELETE_OWNER: &str = "DELETE FROM {schema}.owners WHERE id = $1";
+const OWN: &str = "INSERT INTO {schema}.owned_applications (application, owner) VALUES ($1, $2)";
+
+/// Owners, ordered by id.
+pub(crate) async fn owners<T: SqlTables>(
+    tables: T,
+    query: &OwnerQuery,
+) -> Result<Vec<StoredOwner>, T::Fault> {
+    let OwnerQuery { email, application, after, limit } = query;
+    let (application, after) = (application.map(|id| id.to_string()), after.map(|id| id.to_string()));
+    let statement = OWNERS.replace("{columns}", COLUMNS).replace("{position}", T::POSITION);
+    let [email, application, after] = [email, &application, &after].map(|text| OptionalText(text.as_deref()));
+    tables.list(&statement, &[email, application, after, Number(stored(*limit))], described).await
+}
+
+pub(crate) async fn owner<T: SqlTables>(tables: T, id: OwnerId) -> Result<Option<StoredOwner>, T::Fault> {
+    let statement = OWNER.replace("{columns}", COLUMNS);
+    Ok(tables.find(&statement, &[Text(&id.to_string())], described).await?.flatten())
+}
+
+/// An owner who must exist.
+pub(super) async fn existing<T: SqlTables>(tables: T, id: OwnerId) -> Result<StoredOwner, T::Fault> {
+    owner(tables, id).await?.ok_or_else(|| StoreError::Owner(OwnerRefusal::Unknown(id)).into())
+}
+
+/// The owner of a row. Other ids come from manual edits.
+fn described<F>(row: &dyn SqlRow<F>) -> Result<Option<StoredOwner>, F> {
+    let Ok(id) = row.text("id")?.parse() else { return Ok(None) };
+    let applications = row.optional_text("applications")?.unwrap_or_default();
+    Ok(Some(StoredOwner {
+        id,
+        email: row.text("email")?,
+        created_at: row.time("created_at")?,
+        terms_version: row.text("terms_version")?,
+        terms_accepted_at: row.time("terms_accepted_at")?,
+        tier: row.optional_text("tier")?,
+        suspended_at: row.optional_time("suspended_at")?,
+        applications: applications.split(',').filter_map(|id| id.parse().ok()).collect(),
+    }))
+}
+
+/// A session that has not expired.
+pub(crate) async fn session<T: SqlTables>(
+    tables: T,
+    digest: Digest,
+    now: Wall,
+) -> Result<Option<OwnerSession>, T::Fault> {
+    let statement = SESSION.replace("{columns}", COLUMNS);
+    let session = |row: &dyn SqlRow<T::Fault>| {
+        let (created_at, expires_at) = (row.time("session_created_at")?, row.time("session_expires_at")?);
+        Ok(described(row)?.map(|owner| OwnerSession { owner, created_at, expires_at }))
+    };
+    Ok(tables.find(&statement, &[DigestOf(&digest), Time(now)], session).await?.flatten())
+}
+
+pub(crate) async fn end_session<T: SqlTables>(tables: T, digest: Digest) -> Result<(), T::Fault> {
+    tables.run(END_SESSION, &[DigestOf(&digest)]).await.map(drop)
+}
+
+/// Ends all sessions of an owner.
+pub(crate) async fn end_sessions<T: SqlTables>(tables: T, owner: OwnerId) -> Result<(), T::Fault> {
+    tables.run(END_SESSIONS, &[Text(&owner.to_string())]).await.map(drop)
+}
+
+/// Makes a change with its audit record, in a transaction, which must be rolled back if it is refused.
+pub(crate) async fn change<T: SqlTables>(tables: T, change: &OwnerChange) -> Result<StoredOwner, T::Fault> {
+    tables.lock().await?;
+    let (before, id) = (existing(tables, change.owner).await?, change.owner.to_string());
+    match &change.what {
+        OwnerChangeKind::Suspend => {
+            tables.run(SUSPEND, &[Text(&id), Time(change.at)]).await?;
+            end_sessions(tables, change.owner).await?;
+        }
+        OwnerChangeKind::Resume => drop(tables.run(RESUME, &[Text(&id)]).await?),
+        OwnerChangeKind::SetTier(tier) => {
+            tables.run(SET_TIER, &[Text(&id), OptionalText(tier.as_deref())]).await?;
+        }
+        OwnerChangeKind::Delete { in_own_name } => {
+            before.check_deletion(*in_own_name)?;
+            end_sessions(tables, change.owner).await?;
+            tables.run(DELETE_MAIL, &[Text(&id), Text(&before.email)]).await?;
+            tables.run(DELETE_LINKS, &[Text(&id)]).await?;
+            tables.run(DELETE_OWNER, &[Text(&id)]).await?;
+        }
+    }
+    let detail = change.what.audited(change.owner);
+    tables.audit(change.at, [&change.who, change.what.word(), "", &detail]).await?;
+    Ok(owner(tables, change.owner).await?.unwrap_or(before))
+}
+
+/// Gives a new application to an owner on a day, in the transaction that creates it.
+pub(super) async fn own<T: SqlTables>(
+    tables: T,
+    application: &str,
+    Ownership { owner: id, at_most }: Ownership,
+    day: Day,
+) -> Result<(), T::Fault> {
+    let (owner, id) = (existing(tables, id).await?, id.to_string());
+    let closed = closed_applications::used_on(tables, &id, day).await?;
+    owner.check_creation(closed, at_most)?;
+    tables.run(OWN, &[Text(application), Text(&id)]).await.map(drop)
+}

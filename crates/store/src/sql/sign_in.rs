@@ -1,0 +1,112 @@
+//! Links by e-mail, and their use to sign up and to sign in.
+
+use super::owners::owner;
+use super::tables::SqlField::{Digest as DigestOf, Flag, Text, Time};
+use super::tables::{SqlRow, SqlTables};
+use crate::{NewMail, NewSignInLink, SignIn, SignInOutcome, UsableLink};
+use scoregate_base::clock::Wall;
+use scoregate_base::keys::{Digest, OwnerId};
+
+const UNUSED_LINK: &str = "
+SELECT l.email, l.mailbox, (SELECT id FROM {schema}.owners o WHERE o.mailbox = l.mailbox) AS owner
+FROM {schema}.sign_in_links l WHERE l.digest = $1 AND l.used_at IS NULL AND l.expires_at > $2";
+const LINKS_SENT: &str =
+    "SELECT count(*) AS sent FROM {schema}.sign_in_links WHERE mailbox = $1 AND created_at >= $2";
+const ADD_LINK: &str = "
+INSERT INTO {schema}.sign_in_links (digest, mailbox, email, created_at, expires_at) VALUES ($1, $2, $3, $4, $5)";
+const DELETE_LINK_UNLESS: &str = "DELETE FROM {schema}.sign_in_links WHERE digest = $1 AND NOT $2";
+const DELETE_MAIL_UNLESS: &str = "DELETE FROM {schema}.mail_queue WHERE message_id = $1 AND NOT $2";
+/// Only the address: the time must not depend on the applications of an owner.
+const EMAIL_OF_MAILBOX: &str = "SELECT email FROM {schema}.owners WHERE mailbox = $1";
+const USE_LINK: &str = "UPDATE {schema}.sign_in_links SET used_at = $2 WHERE digest = $1";
+const ADD_OWNER: &str = "
+INSERT INTO {schema}.owners (id, mailbox, email, created_at, terms_version, terms_accepted_at)
+VALUES ($1, $2, $3, $4, $5, $4)";
+const ACCEPT_TERMS: &str =
+    "UPDATE {schema}.owners SET terms_version = $2, terms_accepted_at = $3 WHERE id = $1";
+const ADD_SESSION: &str = "
+INSERT INTO {schema}.owner_sessions (digest, owner, created_at, expires_at) VALUES ($1, $2, $3, $4)";
+
+/// An unused link, and its mailbox.
+pub(crate) async fn unused<T: SqlTables>(
+    tables: T,
+    digest: Digest,
+    now: Wall,
+) -> Result<Option<(UsableLink, String)>, T::Fault> {
+    let read = |row: &dyn SqlRow<T::Fault>| {
+        let owner = row.optional_text("owner")?.and_then(|id| id.parse().ok());
+        Ok((UsableLink { email: row.text("email")?, owner }, row.text("mailbox")?))
+    };
+    tables.find(UNUSED_LINK, &[DigestOf(&digest), Time(now)], read).await
+}
+
+/// Stores a link with its mail, unless the mailbox has had its allowance. The link to an account goes to its address.
+///
+/// A link that is not allowed is stored and deleted again: the duration must not depend on the mailbox.
+pub(crate) async fn send_link<T: SqlTables>(
+    tables: T,
+    link: &NewSignInLink,
+    mail: &NewMail,
+) -> Result<bool, T::Fault> {
+    // Links of one mailbox are counted one after another.
+    tables.lock().await?;
+    let (mailbox, since) = (Text(&link.mailbox), Time(link.allowance.since));
+    let sent = tables.find(LINKS_SENT, &[mailbox, since], |row| row.number("sent")).await?;
+    let is_allowed = sent.unwrap_or_default() < u64::from(link.allowance.links);
+    let known = tables.find(EMAIL_OF_MAILBOX, &[mailbox], |row| row.text("email")).await?;
+    let email = known.unwrap_or_else(|| link.email.clone());
+    let (digest, times) = (DigestOf(&link.digest), (Time(link.created_at), Time(link.expires_at)));
+    tables.run(ADD_LINK, &[digest, mailbox, Text(&email), times.0, times.1]).await?;
+    let mail = NewMail { recipient: email, ..mail.clone() };
+    tables.queue_mail(std::slice::from_ref(&mail)).await?;
+    tables.run(DELETE_LINK_UNLESS, &[digest, Flag(is_allowed)]).await?;
+    tables.run(DELETE_MAIL_UNLESS, &[Text(&mail.message_id), Flag(is_allowed)]).await?;
+    Ok(is_allowed)
+}
+
+/// Uses a link.
+pub(crate) async fn sign_in<T: SqlTables>(tables: T, sign_in: &SignIn) -> Result<SignInOutcome, T::Fault> {
+    tables.lock().await?;
+    let link = unused(tables, sign_in.link, sign_in.at).await?;
+    let Some((UsableLink { email, owner: known }, mailbox)) = link else {
+        return Ok(SignInOutcome::InvalidLink);
+    };
+    let known = match known {
+        Some(id) => owner(tables, id).await?,
+        None => None,
+    };
+    let is_new = known.is_none();
+    let id = known.as_ref().map_or(sign_in.new_owner, |owner| owner.id);
+    match (&known, &sign_in.accepted_terms) {
+        (None, None) => return Ok(SignInOutcome::TermsRequired),
+        (None, Some(terms)) => create(tables, sign_in, [&mailbox, &email, terms]).await?,
+        (Some(owner), Some(terms)) if owner.terms_version != *terms => {
+            accept_terms(tables, owner.id, terms, sign_in.at).await?;
+        }
+        (Some(_), _) => {}
+    }
+    let at = Time(sign_in.at);
+    tables.run(USE_LINK, &[DigestOf(&sign_in.link), at]).await?;
+    if known.is_some_and(|owner| owner.suspended_at.is_some()) {
+        return Ok(SignInOutcome::Suspended);
+    }
+    let (session, expires_at) = (DigestOf(&sign_in.session), Time(sign_in.expires_at));
+    tables.run(ADD_SESSION, &[session, Text(&id.to_string()), at, expires_at]).await?;
+    let owner = owner(tables, id).await?;
+    Ok(owner.map_or(SignInOutcome::InvalidLink, |owner| SignInOutcome::SignedIn { owner, is_new }))
+}
+
+async fn create<T: SqlTables>(tables: T, sign_in: &SignIn, texts: [&str; 3]) -> Result<(), T::Fault> {
+    let ([mailbox, email, terms], id) = (texts, sign_in.new_owner.to_string());
+    let row = [Text(&id), Text(mailbox), Text(email), Time(sign_in.at), Text(terms)];
+    tables.run(ADD_OWNER, &row).await?;
+    let (who, detail) = (format!("owner:{id}"), format!("{id}, terms {terms}"));
+    tables.audit(sign_in.at, [&who, "create_account", "", &detail]).await
+}
+
+/// Records that an owner accepted another version of the terms.
+async fn accept_terms<T: SqlTables>(tables: T, id: OwnerId, terms: &str, at: Wall) -> Result<(), T::Fault> {
+    tables.run(ACCEPT_TERMS, &[Text(&id.to_string()), Text(terms), Time(at)]).await?;
+    let (who, detail) = (format!("owner:{id}"), format!("{id}, terms {terms}"));
+    tables.audit(at, [&who, "accept_terms", "", &detail]).await
+}

@@ -1,0 +1,81 @@
+//! The history of the status page, and new messages about incidents. The rules are in `store::status`.
+
+use super::tables::SqlField::{Number, Text, Time};
+use super::tables::{SqlRow, SqlTables};
+use crate::status::{DAY_MINUTES, day_of_minute};
+use crate::{
+    IncidentState, MessageSubject, NewStatusMessage, StatusDay, StatusHistory, StatusMessage, StoreError,
+};
+
+/// A row without a day if there is none, for the first minute.
+const HISTORY: &str = "
+SELECT f.first_minute, d.day, d.ready, d.fresh
+FROM (SELECT min(minute) AS first_minute FROM {schema}.status_minutes) f
+LEFT JOIN (
+    SELECT minute / $3 AS day, count(*) FILTER (WHERE is_ready) AS ready, count(*) FILTER (WHERE is_fresh) AS fresh
+    FROM {schema}.status_minutes WHERE minute >= $1 AND minute < $2 GROUP BY minute / $3
+) d ON true
+ORDER BY d.day";
+const NEXT: &str = "SELECT coalesce(max(id), 0) + 1 AS id FROM {schema}.status_messages";
+const LAST: &str =
+    "SELECT title, state FROM {schema}.status_messages WHERE incident = $1 ORDER BY id DESC LIMIT 1";
+const INSERT: &str = "
+INSERT INTO {schema}.status_messages (id, incident, at, state, title, message) VALUES ($1, $2, $3, $4, $5, $6)";
+
+/// Minutes from `first` up to `end`, added up by day.
+pub(crate) async fn history<T: SqlTables>(
+    tables: T,
+    first: u64,
+    end: u64,
+) -> Result<StatusHistory, T::Fault> {
+    let bounds = [first, end, DAY_MINUTES].map(|number| Number(number.cast_signed()));
+    let read = |row: &dyn SqlRow<T::Fault>| {
+        let day = match row.optional_number("day")? {
+            Some(day) => Some(StatusDay {
+                day: day_of_minute(day.saturating_mul(DAY_MINUTES)),
+                ready: row.number("ready")?,
+                fresh: row.number("fresh")?,
+            }),
+            None => None,
+        };
+        Ok(Some((row.optional_number("first_minute")?, day)))
+    };
+    let (first_minutes, days): (Vec<_>, Vec<_>) =
+        tables.list(HISTORY, &bounds, read).await?.into_iter().unzip();
+    let first_minute = first_minutes.first().copied().flatten();
+    Ok(StatusHistory { first_minute, days: days.into_iter().flatten().collect() })
+}
+
+/// Posts a message with its audit record. Other changes are excluded, so numbers are assigned here.
+pub(crate) async fn post<T: SqlTables>(tables: T, new: &NewStatusMessage) -> Result<StatusMessage, T::Fault> {
+    tables.lock().await?;
+    let id = tables.find(NEXT, &[], |row| row.number("id")).await?.unwrap_or_default();
+    let (incident, title, state) = match &new.subject {
+        MessageSubject::New(title) => (id, title.clone(), None),
+        MessageSubject::Known(incident) => {
+            let (title, state) = last(tables, *incident).await?;
+            (*incident, title, Some(state))
+        }
+    };
+    let state = new.state.or(state).unwrap_or(IncidentState::Investigating);
+    let posted = StatusMessage { id, incident, at: new.at, state, title, message: new.message.clone() };
+    let StatusMessage { title, message, .. } = &posted;
+    let [number, incident] = [id, incident].map(|number| Number(number.cast_signed()));
+    let row = [number, incident, Time(new.at), Text(state.word()), Text(title), Text(message)];
+    tables.run(INSERT, &row).await?;
+    let (what, detail) = posted.audited();
+    tables.audit(new.at, [&new.who, what, "", &detail]).await?;
+    Ok(posted)
+}
+
+/// Title and state of an incident, unless it is resolved.
+async fn last<T: SqlTables>(tables: T, incident: u64) -> Result<(String, IncidentState), T::Fault> {
+    let read = |row: &dyn SqlRow<T::Fault>| Ok((row.text("title")?, row.text("state")?));
+    let found = tables.find(LAST, &[Number(incident.cast_signed())], read).await?;
+    let (title, state) = found.ok_or(StoreError::UnknownIncident(incident))?;
+    match IncidentState::parse(&state) {
+        Some(IncidentState::Resolved) => Err(StoreError::IncidentResolved(incident).into()),
+        // Other words come from manual edits.
+        state => Ok((title, state.unwrap_or(IncidentState::Investigating))),
+    }
+}
