@@ -20,7 +20,7 @@ const PAGE: usize = 10_000;
 const NAMED: usize = 1_000;
 
 /// The contents of a store, and what is wrong with it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct InspectionReport {
     /// Its path.
     pub path: PathBuf,
@@ -109,16 +109,8 @@ fn contents(store: &Connection, path: &Path, now: Wall) -> Result<InspectionRepo
         bytes: size(path),
         log_bytes: size(&with_suffix(path, LOG)),
         format,
-        applications: 0,
-        keys: 0,
-        keys_in_force: 0,
-        newest_day: None,
-        granted: 0,
-        audit: 0,
-        last_change: None,
-        future_day: None,
         faults: integrity::findings(&snapshot)?,
-        unreadable: Vec::new(),
+        ..InspectionReport::default()
     };
     // Rows behind a broken page cannot be counted, and the damage is reported already.
     match counts(&snapshot, now, &mut report) {

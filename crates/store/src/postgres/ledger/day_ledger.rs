@@ -8,7 +8,7 @@ use tokio_postgres::Row;
 
 use crate::postgres::connection::schema_client::{Parameter, RowColumns as _, SchemaClient, SqlResult};
 use crate::postgres::ledger::minutes;
-use crate::postgres::ledger::terms_columns::TermsColumns;
+use crate::postgres::ledger::report_columns::ReportColumns;
 use crate::{LedgerExchange, LedgerExchangeReply, LedgerReport, ReportOutcome};
 use scoregate_base::clock::Day;
 use scoregate_base::limits::{NodeReport, NodeTotals};
@@ -83,13 +83,13 @@ pub(crate) async fn exchange(
     ignores_clock: bool,
     minute_now: Option<i64>,
 ) -> SqlResult<LedgerExchangeReply> {
-    let ReportColumns { days, applications, numbers, terms } = &ReportColumns::new(&exchange.reports);
+    let columns = ReportColumns::new(exchange.reports.iter().map(|report| (report, numbers(report))));
+    let days: Vec<String> = exchange.reports.iter().map(|report| report.day.to_string()).collect();
     let (today, node) = (exchange.today.to_string(), exchange.node.cast_signed());
     let advance: [&dyn Parameter; 2] = [&today, &ignores_clock];
-    let rows: [&dyn Parameter; 2] = [days, applications];
-    let mut reports: Vec<&dyn Parameter> = vec![&node, days, applications];
-    reports.extend(numbers.iter().map(|column| column as &dyn Parameter));
-    reports.extend(terms.parameters());
+    let rows: [&dyn Parameter; 2] = [&days, &columns.applications];
+    let mut reports: Vec<&dyn Parameter> = vec![&node, &days, &columns.applications];
+    reports.extend(columns.numbers().chain(columns.terms()));
     // Polled together, so all are sent before the first answer.
     let (begun, advanced, opened, locked, applied, minutes, committed) = tokio::join!(
         client.batch_execute("BEGIN"),
@@ -130,30 +130,8 @@ fn outcome(row: &Row) -> SqlResult<ReportOutcome> {
     Ok(ReportOutcome::Applied { node, granted, has_outdated_terms: row.try_get("is_outdated")? })
 }
 
-/// Reports, column by column.
-#[derive(Default)]
-struct ReportColumns {
-    days: Vec<String>,
-    applications: Vec<String>,
-    numbers: [Vec<i64>; 4],
-    terms: TermsColumns,
-}
-
-impl ReportColumns {
-    fn new(reports: &[LedgerReport]) -> Self {
-        let numbers = |report: &LedgerReport| {
-            let NodeReport { known: NodeTotals { granted, returned }, granted: want, quota } = report.totals;
-            [granted, returned, want, quota].map(i64::from)
-        };
-        let mut columns = Self::default();
-        for report in reports {
-            columns.days.push(report.day.to_string());
-            columns.applications.push(report.application.to_string());
-            columns.terms.push(report.terms.as_ref());
-            for (column, number) in columns.numbers.iter_mut().zip(numbers(report)) {
-                column.push(number);
-            }
-        }
-        columns
-    }
+/// The totals that a report knows, requests and is limited by.
+fn numbers(report: &LedgerReport) -> [i64; 4] {
+    let NodeReport { known: NodeTotals { granted, returned }, granted: want, quota } = report.totals;
+    [granted, returned, want, quota].map(i64::from)
 }

@@ -7,7 +7,7 @@ use tokio_postgres::Row;
 
 use crate::LedgerReport;
 use crate::postgres::connection::schema_client::{Parameter, RowColumns as _, SchemaClient, SqlResult};
-use crate::postgres::ledger::terms_columns::TermsColumns;
+use crate::postgres::ledger::report_columns::ReportColumns;
 use scoregate_base::limits::{MinuteGrant, MinuteReport};
 
 /// Creates missing pools, which are full.
@@ -98,16 +98,18 @@ pub(crate) async fn apply(
     reports: &[LedgerReport],
     now: Option<i64>,
 ) -> SqlResult<Vec<Option<MinuteGrant>>> {
-    let MinuteColumns { applications, numbers, terms } = &MinuteColumns::new(reports);
+    let columns =
+        ReportColumns::new(reports.iter().filter_map(|report| Some((report, numbers(report.minute?)))));
+    let applications = &columns.applications;
     if applications.is_empty() {
         return Ok(Vec::new());
     }
     let node = node.cast_signed();
     let mut values: Vec<&dyn Parameter> = vec![&node, applications];
-    values.extend(numbers.iter().map(|column| column as &dyn Parameter));
+    values.extend(columns.numbers());
     values.push(&now);
-    values.extend(terms.parameters());
-    let [_, _, _, _, quota, _, _] = numbers;
+    values.extend(columns.terms());
+    let [_, _, _, _, quota, _, _] = &columns.numbers;
     let (pools, rows): ([&dyn Parameter; 2], [&dyn Parameter; 1]) = ([applications, quota], [applications]);
     // Polled together, so all are sent before the first answer.
     let (opened, locked, applied) =
@@ -137,28 +139,8 @@ fn grant(row: &Row) -> SqlResult<Option<MinuteGrant>> {
     }))
 }
 
-/// Reports about minutes, column by column.
-#[derive(Default)]
-struct MinuteColumns {
-    applications: Vec<String>,
-    numbers: [Vec<i64>; 7],
-    terms: TermsColumns,
-}
-
-impl MinuteColumns {
-    fn new(reports: &[LedgerReport]) -> Self {
-        let mut columns = Self::default();
-        for (report, minute) in reports.iter().filter_map(|report| Some((report, report.minute?))) {
-            let MinuteReport { round, kept, returned, wanted, limit, lifetime, recalls } = minute;
-            let [round, kept, wanted, limit, lifetime] =
-                [round, kept, wanted, limit, lifetime].map(i64::from);
-            let numbers = [round, kept, returned, wanted, limit, lifetime, i64::from(recalls)];
-            columns.applications.push(report.application.to_string());
-            columns.terms.push(report.terms.as_ref());
-            for (column, number) in columns.numbers.iter_mut().zip(numbers) {
-                column.push(number);
-            }
-        }
-        columns
-    }
+fn numbers(minute: MinuteReport) -> [i64; 7] {
+    let MinuteReport { round, kept, returned, wanted, limit, lifetime, recalls } = minute;
+    let [round, kept, wanted, limit, lifetime] = [round, kept, wanted, limit, lifetime].map(i64::from);
+    [round, kept, returned, wanted, limit, lifetime, i64::from(recalls)]
 }

@@ -6,4 +6,4 @@ pub(super) mod ledger_queue;
 pub(super) mod ledger_store;
 pub(super) mod minutes;
 pub(super) mod outdated;
-pub(super) mod terms_columns;
+pub(super) mod report_columns;
