@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use serde_json::Value;
 
 use crate::dump::{DumpLine, DumpReader, DumpWriter};
-use crate::postgres::connection::schema_client::{ChangeResult, SchemaClient};
+use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
 use crate::postgres::keys::audit;
 use crate::{RecordCounts, TransferError};
 use scoregate_base::clock::Wall;
@@ -82,7 +82,7 @@ pub(crate) async fn export(
     (out, keep): (&mut dyn Write, &mut dyn FnMut() -> io::Result<()>),
     closes: bool,
     now: Wall,
-) -> ChangeResult<DatabaseExport, TransferError> {
+) -> SqlResult<DatabaseExport, TransferError> {
     client.batch_execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ").await?;
     if closes {
         // Before the first read, which takes the snapshot.
@@ -106,7 +106,7 @@ async fn write_all(
     client: SchemaClient<'_>,
     out: &mut dyn Write,
     now: Wall,
-) -> ChangeResult<RecordCounts, TransferError> {
+) -> SqlResult<RecordCounts, TransferError> {
     let mut writer = DumpWriter::begin(out, now).map_err(TransferError::File)?;
     let fetch = format!("FETCH {AT_ONCE} FROM exported");
     for (kind, select) in TABLES {
@@ -205,7 +205,7 @@ pub(crate) async fn import(
     mut reader: DumpReader,
     (who, file): (&str, &str),
     now: Wall,
-) -> ChangeResult<RecordCounts, TransferError> {
+) -> SqlResult<RecordCounts, TransferError> {
     client.batch_execute(LOCK_ALL).await?;
     let found: i64 = client.query_one("SELECT count(*) FROM {schema}.applications", &[]).await?.try_get(0)?;
     if found > 0 {

@@ -32,8 +32,7 @@ pub(crate) fn mail<F>(row: &dyn SqlRow<F>) -> Result<Option<ClaimedMail>, F> {
         created_at: row.time("created_at")?,
         expires_at: row.time("expires_at")?,
     };
-    let attempt = u32::try_from(row.number("attempts")?).unwrap_or(u32::MAX);
-    Ok(Some(ClaimedMail { mail, attempt }))
+    Ok(Some(ClaimedMail { mail, attempt: row.small_number("attempts")? }))
 }
 
 /// Records the results of attempts whose claims were not taken over.

@@ -71,6 +71,11 @@ pub(crate) trait SqlRow<F> {
         self.optional_number(column)?.ok_or_else(|| self.missing(column))
     }
 
+    /// The same, at most the largest that the program has.
+    fn small_number(&self, column: &str) -> Result<u32, F> {
+        Ok(u32::try_from(self.number(column)?).unwrap_or(u32::MAX))
+    }
+
     fn optional_time(&self, column: &str) -> Result<Option<Wall>, F>;
 
     fn time(&self, column: &str) -> Result<Wall, F> {

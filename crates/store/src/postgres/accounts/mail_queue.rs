@@ -57,7 +57,7 @@ impl MailQueue for PostgresStore {
     }
 
     fn claim_mail(&self, claim: MailClaim) -> StoreFuture<'_, Vec<ClaimedMail>> {
-        Box::pin(self.accounts.call("claim mail", async move |client| {
+        Box::pin(self.accounts.run("claim mail", async move |client| {
             let values = [
                 SqlField::Time(claim.now),
                 SqlField::Time(claim.until),
@@ -69,13 +69,11 @@ impl MailQueue for PostgresStore {
 
     fn record_attempts(&self, attempts: Vec<MailAttempt>) -> StoreFuture<'_, ()> {
         let doing = "record the results of sent mail";
-        Box::pin(self.accounts.call(doing, async move |client| mail_queue::record(client, &attempts).await))
+        Box::pin(self.accounts.run(doing, async move |client| mail_queue::record(client, &attempts).await))
     }
 
     fn mail_backlog(&self) -> StoreFuture<'_, MailBacklog> {
-        Box::pin(
-            self.accounts
-                .call("read the state of the mail queue", async |client| mail_queue::backlog(client).await),
-        )
+        let doing = "read the state of the mail queue";
+        Box::pin(self.accounts.run(doing, async |client| mail_queue::backlog(client).await))
     }
 }

@@ -18,7 +18,7 @@ impl OwnerStore for PostgresStore {
     }
 
     fn usable_link(&self, digest: Digest, now: Wall) -> StoreFuture<'_, Option<UsableLink>> {
-        Box::pin(self.accounts.call("read a link", async move |client| {
+        Box::pin(self.accounts.run("read a link", async move |client| {
             Ok(sign_in::unused(client, digest, now).await?.map(|(link, _)| link))
         }))
     }
@@ -32,25 +32,25 @@ impl OwnerStore for PostgresStore {
 
     fn session(&self, digest: Digest, now: Wall) -> StoreFuture<'_, Option<OwnerSession>> {
         let doing = "read a session";
-        Box::pin(self.accounts.call(doing, async move |client| owners::session(client, digest, now).await))
+        Box::pin(self.accounts.run(doing, async move |client| owners::session(client, digest, now).await))
     }
 
     fn end_session(&self, digest: Digest) -> StoreFuture<'_, ()> {
         let doing = "end a session";
-        Box::pin(self.accounts.call(doing, async move |client| owners::end_session(client, digest).await))
+        Box::pin(self.accounts.run(doing, async move |client| owners::end_session(client, digest).await))
     }
 
     fn end_sessions(&self, owner: OwnerId) -> StoreFuture<'_, ()> {
         let doing = "end the sessions of an owner";
-        Box::pin(self.accounts.call(doing, async move |client| owners::end_sessions(client, owner).await))
+        Box::pin(self.accounts.run(doing, async move |client| owners::end_sessions(client, owner).await))
     }
 
     fn owners(&self, query: OwnerQuery) -> StoreFuture<'_, Vec<StoredOwner>> {
-        Box::pin(self.accounts.call("read owners", async move |client| owners::owners(client, &query).await))
+        Box::pin(self.accounts.run("read owners", async move |client| owners::owners(client, &query).await))
     }
 
     fn owner(&self, id: OwnerId) -> StoreFuture<'_, Option<StoredOwner>> {
-        Box::pin(self.accounts.call("read an owner", async move |client| owners::owner(client, id).await))
+        Box::pin(self.accounts.run("read an owner", async move |client| owners::owner(client, id).await))
     }
 
     fn change_owner(&self, change: OwnerChange) -> StoreFuture<'_, StoredOwner> {

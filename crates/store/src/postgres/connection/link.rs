@@ -10,7 +10,7 @@ use tokio_postgres::Config;
 use crate::StoreError;
 use crate::postgres::connection::database_connection::{DatabaseConfig, DatabaseConnection};
 use crate::postgres::connection::hosts::{ConnectionFault, DatabaseHosts, HostFault, described, no_answer};
-use crate::postgres::connection::schema_client::{ChangeFault, ChangeResult, SchemaClient, SqlResult};
+use crate::postgres::connection::schema_client::{ChangeFault, SchemaClient, SqlResult};
 use crate::postgres::connection::server_check::ServerCheck;
 use scoregate_base::clock::Clock;
 
@@ -45,15 +45,6 @@ impl DatabaseLink {
         doing: &'static str,
         work: impl AsyncFnOnce(SchemaClient<'_>) -> SqlResult<T>,
     ) -> Result<T, StoreError> {
-        self.call(doing, async |client| Ok(work(client).await?)).await
-    }
-
-    /// Runs statements on the connection, of which one may be refused.
-    pub(crate) async fn call<T>(
-        &self,
-        doing: &'static str,
-        work: impl AsyncFnOnce(SchemaClient<'_>) -> ChangeResult<T>,
-    ) -> Result<T, StoreError> {
         let schema = &self.config.schema;
         let work = async |DatabaseConnection { client, features, .. }: &mut DatabaseConnection| match work(
             SchemaClient { client, schema, features: *features },
@@ -68,16 +59,16 @@ impl DatabaseLink {
     }
 
     /// Runs statements in one transaction, which is committed unless `work` fails or refuses that.
-    pub(crate) async fn change<T, E: From<StoreError>, F: Into<ChangeFault<E>>>(
+    pub(crate) async fn change<T, E: From<StoreError>>(
         &self,
         doing: &'static str,
-        work: impl AsyncFnOnce(SchemaClient<'_>) -> Result<T, F>,
+        work: impl AsyncFnOnce(SchemaClient<'_>) -> SqlResult<T, E>,
     ) -> Result<T, E> {
         let schema = &self.config.schema;
         let work = async |DatabaseConnection { client, features, .. }: &mut DatabaseConnection| {
             let transaction = client.transaction().await?;
             let client = SchemaClient { client: transaction.client(), schema, features: *features };
-            match work(client).await.map_err(F::into) {
+            match work(client).await {
                 Ok(made) => transaction.commit().await.map(|()| Ok(made)),
                 Err(ChangeFault::Refused(refusal)) => transaction.rollback().await.map(|()| Err(refusal)),
                 Err(ChangeFault::Sql(error)) => Err(error),
@@ -92,7 +83,7 @@ impl DatabaseLink {
     async fn run_on<T>(
         &self,
         doing: &'static str,
-        work: impl AsyncFnOnce(&mut DatabaseConnection) -> SqlResult<T>,
+        work: impl AsyncFnOnce(&mut DatabaseConnection) -> Result<T, tokio_postgres::Error>,
     ) -> Result<T, DatabaseError> {
         let mut state = self.state.lock().await;
         let LinkState { hosts, open } = &mut *state;

@@ -8,12 +8,8 @@ use tokio_postgres::{Client, Row, RowStream};
 use crate::postgres::connection::database_connection::SchemaName;
 use crate::postgres::connection::engine_features::EngineFeatures;
 use crate::{StoreError, TransferError};
-use scoregate_base::clock::Wall;
 
-/// The reply to a statement.
-pub(crate) type SqlResult<T> = Result<T, tokio_postgres::Error>;
-
-/// Why a transaction is rolled back.
+/// Why a call fails, and its transaction is rolled back.
 #[derive(Debug)]
 pub(crate) enum ChangeFault<E = StoreError> {
     /// A statement failed.
@@ -22,8 +18,8 @@ pub(crate) enum ChangeFault<E = StoreError> {
     Refused(E),
 }
 
-/// The result of the statements of a change.
-pub(crate) type ChangeResult<T, E = StoreError> = Result<T, ChangeFault<E>>;
+/// The result of statements.
+pub(crate) type SqlResult<T, E = StoreError> = Result<T, ChangeFault<E>>;
 
 impl<E> From<tokio_postgres::Error> for ChangeFault<E> {
     fn from(error: tokio_postgres::Error) -> Self {
@@ -40,6 +36,15 @@ impl From<StoreError> for ChangeFault {
 impl From<TransferError> for ChangeFault<TransferError> {
     fn from(refusal: TransferError) -> Self {
         Self::Refused(refusal)
+    }
+}
+
+impl From<ChangeFault> for ChangeFault<TransferError> {
+    fn from(fault: ChangeFault) -> Self {
+        match fault {
+            ChangeFault::Sql(error) => Self::Sql(error),
+            ChangeFault::Refused(refusal) => Self::Refused(refusal.into()),
+        }
     }
 }
 
@@ -103,29 +108,29 @@ pub(crate) struct SchemaClient<'c> {
 
 impl SchemaClient<'_> {
     pub(crate) async fn execute(self, text: &str, values: &[&dyn Parameter]) -> SqlResult<u64> {
-        self.client.execute_typed(&self.statement(text), &typed(values)).await
+        Ok(self.client.execute_typed(&self.statement(text), &typed(values)).await?)
     }
 
     pub(crate) async fn query(self, text: &str, values: &[&dyn Parameter]) -> SqlResult<Vec<Row>> {
-        self.client.query_typed(&self.statement(text), &typed(values)).await
+        Ok(self.client.query_typed(&self.statement(text), &typed(values)).await?)
     }
 
     pub(crate) async fn query_opt(self, text: &str, values: &[&dyn Parameter]) -> SqlResult<Option<Row>> {
-        self.client.query_typed_opt(&self.statement(text), &typed(values)).await
+        Ok(self.client.query_typed_opt(&self.statement(text), &typed(values)).await?)
     }
 
     pub(crate) async fn query_one(self, text: &str, values: &[&dyn Parameter]) -> SqlResult<Row> {
-        self.client.query_typed_one(&self.statement(text), &typed(values)).await
+        Ok(self.client.query_typed_one(&self.statement(text), &typed(values)).await?)
     }
 
     /// The rows as they arrive. The statement has one parameter.
-    pub(crate) async fn stream(self, text: &str, value: String) -> SqlResult<RowStream> {
+    pub(crate) async fn stream(self, text: &str, value: String) -> Result<RowStream, tokio_postgres::Error> {
         self.client.query_typed_raw(&self.statement(text), [(value, Type::TEXT)]).await
     }
 
     /// Statements without parameters.
     pub(crate) async fn batch_execute(self, text: &str) -> SqlResult<()> {
-        self.client.batch_execute(&self.statement(text)).await
+        Ok(self.client.batch_execute(&self.statement(text)).await?)
     }
 
     fn statement(self, text: &str) -> String {
@@ -135,34 +140,4 @@ impl SchemaClient<'_> {
 
 fn typed<'v>(values: &[&'v dyn Parameter]) -> Vec<(&'v (dyn ToSql + Sync), Type)> {
     values.iter().map(|value| value.typed()).collect()
-}
-
-/// The columns of a row as the program has them. The engine writes valid values only.
-pub(crate) trait RowColumns {
-    /// A number that is not negative.
-    fn count(&self, column: &str) -> SqlResult<u64>;
-
-    /// The same, at most the largest that the program has.
-    fn small_count(&self, column: &str) -> SqlResult<u32> {
-        Ok(u32::try_from(self.count(column)?).unwrap_or(u32::MAX))
-    }
-
-    /// A time.
-    fn at(&self, column: &str) -> SqlResult<Wall> {
-        self.count(column).map(Wall::from_millis)
-    }
-
-    /// A time, if there is one.
-    fn optional_at(&self, column: &str) -> SqlResult<Option<Wall>>;
-}
-
-impl RowColumns for Row {
-    fn count(&self, column: &str) -> SqlResult<u64> {
-        Ok(u64::try_from(self.try_get::<_, i64>(column)?).unwrap_or(0))
-    }
-
-    fn optional_at(&self, column: &str) -> SqlResult<Option<Wall>> {
-        let millis: Option<i64> = self.try_get(column)?;
-        Ok(millis.map(|millis| Wall::from_millis(u64::try_from(millis).unwrap_or(0))))
-    }
 }

@@ -21,11 +21,12 @@ use tokio_postgres::Row;
 
 use crate::postgres::connection::schema_client::{Parameter, SchemaClient, SqlResult};
 use crate::postgres::postgres_store::PostgresStore;
+use crate::sql::tables::SqlRow as _;
 use crate::{
     AgreedRefresh, ClaimState, DocumentSharing, EngineClock, Publication, PublishedDocument,
     SharedDocumentState, SharedDocuments, StoreFuture,
 };
-use scoregate_base::clock::{Clock, Mono, Wall};
+use scoregate_base::clock::{Mono, Wall};
 
 /// The server's clock in microseconds. It is read once for each statement, before it waits for a lock.
 const CLOCK: &str = "(SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8 AS at) n";
@@ -145,8 +146,9 @@ impl SharedDocuments for PostgresDocuments {
     fn state(&self, name: &str) -> StoreFuture<'_, SharedDocumentState> {
         let name = name.to_owned();
         Box::pin(self.store.documents.run("read the state of a shared document", async move |client| {
-            let call = TimedCall::start(&self.store.clock);
-            document(&client.query_one(&statement(STATE), &[&self.scope, &name]).await?, call)
+            let sent = self.store.clock.mono();
+            let row = client.query_one(&statement(STATE), &[&self.scope, &name]).await?;
+            document(&row, self.engine_clock(&row, sent)?)
         }))
     }
 
@@ -158,12 +160,11 @@ impl SharedDocuments for PostgresDocuments {
     ) -> StoreFuture<'_, Option<(u64, EngineClock)>> {
         let name = name.to_owned();
         Box::pin(self.store.documents.run("claim a shared document", async move |client| {
-            let call = TimedCall::start(&self.store.clock);
+            let sent = self.store.clock.mono();
             let ([after, node], duration) = ([after, self.node].map(u64::cast_signed), length(duration));
             let values: [&dyn Parameter; 5] = [&self.scope, &name, &after, &node, &duration];
             let Some(row) = client.query_opt(&statement(CLAIM), &values).await? else { return Ok(None) };
-            let (number, at): (i64, _) = (row.try_get("claim")?, instant(row.try_get("at")?));
-            Ok(Some((number.cast_unsigned(), call.end(at))))
+            Ok(Some((row.number("claim")?, self.engine_clock(&row, sent)?)))
         }))
     }
 
@@ -171,7 +172,7 @@ impl SharedDocuments for PostgresDocuments {
         let name = name.to_owned();
         Box::pin(self.store.contents.run("read a shared document", async move |client| {
             let row = client.query_opt(CONTENT, &[&self.scope, &name, &number.cast_signed()]).await?;
-            row.map(|row| row.try_get::<_, Vec<u8>>("content").map(Bytes::from)).transpose()
+            Ok(row.map(|row| row.try_get::<_, Vec<u8>>("content").map(Bytes::from)).transpose()?)
         }))
     }
 
@@ -220,17 +221,15 @@ impl SharedDocuments for PostgresDocuments {
                 [refresh.detected, refresh.expected, same_since].map(micros);
             let values: [&dyn Parameter; 6] =
                 [&self.scope, &detected, &expected, &same_since, &name, &number];
-            let row = client.query_one(&statement(AGREE), &values).await?;
-            let (detected, expected) = (row.try_get("detected")?, row.try_get("expected")?);
-            Ok(AgreedRefresh { detected: instant(detected), expected: instant(expected) })
+            agreed(&client.query_one(&statement(AGREE), &values).await?)
         }))
     }
 
     fn refresh(&self) -> StoreFuture<'_, (Option<AgreedRefresh>, EngineClock)> {
         Box::pin(self.store.documents.run("read the newest refresh", async move |client| {
-            let call = TimedCall::start(&self.store.clock);
+            let sent = self.store.clock.mono();
             let row = client.query_one(&statement(REFRESH), &[&self.scope]).await?;
-            Ok((refresh_of(&row)?, call.end(instant(row.try_get("at")?))))
+            Ok((refresh_of(&row)?, self.engine_clock(&row, sent)?))
         }))
     }
 
@@ -244,48 +243,41 @@ impl SharedDocuments for PostgresDocuments {
     }
 }
 
-/// A statement that reads the server's clock.
-struct TimedCall<'c> {
-    clock: &'c Clock,
-    sent: Mono,
-}
-
-impl<'c> TimedCall<'c> {
-    fn start(clock: &'c Clock) -> Self {
-        Self { clock, sent: clock.mono() }
-    }
-
-    fn end(self, at: Wall) -> EngineClock {
-        EngineClock { at, sent: self.sent, received: self.clock.mono() }
+impl PostgresDocuments {
+    /// The server's clock in the row of a call that was sent at this time.
+    fn engine_clock(&self, row: &Row, sent: Mono) -> SqlResult<EngineClock> {
+        Ok(EngineClock { at: instant(row, "at")?, sent, received: self.store.clock.mono() })
     }
 }
 
-fn document(row: &Row, call: TimedCall<'_>) -> SqlResult<SharedDocumentState> {
-    let number = |column| Ok(row.try_get::<_, Option<i64>>(column)?.unwrap_or(0).cast_unsigned());
+fn document(row: &Row, clock: EngineClock) -> SqlResult<SharedDocumentState> {
     let (has_owner, has_failed): (bool, Option<bool>) =
         (row.try_get("has_owner")?, row.try_get("has_failed")?);
-    let remaining = row.try_get::<_, Option<i64>>("remaining")?.and_then(|left| u64::try_from(left).ok());
+    let remaining = row.optional_number("remaining")?;
     let claim = match remaining.filter(|left| *left > 0).map(Duration::from_micros) {
         Some(left) if has_owner => ClaimState::Held(left),
         Some(left) if has_failed == Some(true) => ClaimState::Failed(left),
         Some(_) | None => ClaimState::Free,
     };
-    let published = match number("published")? {
+    let published = match row.optional_number("published")?.unwrap_or(0) {
         0 => None,
         number => Some(PublishedDocument {
             number,
-            confirmed: instant(row.try_get("confirmed")?),
-            due: instant(row.try_get("due")?),
+            confirmed: instant(row, "confirmed")?,
+            due: instant(row, "due")?,
             label: row.try_get("label")?,
         }),
     };
-    let (number, clock) = (number("claim")?, call.end(instant(row.try_get("at")?)));
+    let number = row.optional_number("claim")?.unwrap_or(0);
     Ok(SharedDocumentState { number, claim, published, refresh: refresh_of(row)?, clock })
 }
 
 fn refresh_of(row: &Row) -> SqlResult<Option<AgreedRefresh>> {
-    let Some(detected) = row.try_get::<_, Option<i64>>("detected")? else { return Ok(None) };
-    Ok(Some(AgreedRefresh { detected: instant(detected), expected: instant(row.try_get("expected")?) }))
+    row.optional_number("detected")?.map(|_| agreed(row)).transpose()
+}
+
+fn agreed(row: &Row) -> SqlResult<AgreedRefresh> {
+    Ok(AgreedRefresh { detected: instant(row, "detected")?, expected: instant(row, "expected")? })
 }
 
 /// Rounded down: a confirmation is never later than it was.
@@ -298,6 +290,6 @@ fn length(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX).min(i64::MAX / 4)
 }
 
-fn instant(micros: i64) -> Wall {
-    Wall::default().plus(Duration::from_micros(u64::try_from(micros).unwrap_or(0)))
+fn instant(row: &Row, column: &str) -> SqlResult<Wall> {
+    Ok(Wall::default().plus(Duration::from_micros(row.number(column)?)))
 }

@@ -3,11 +3,11 @@
 //! A position of the feed is the number of an audit record, the identity of the data set, and the history of the server,
 //! which changes with every failover: a server that lost changes may assign their numbers again.
 
-use crate::postgres::connection::schema_client::RowColumns as _;
 use crate::postgres::keys::all_applications::READ;
 use crate::postgres::keys::records;
 use crate::postgres::postgres_store::PostgresStore;
 use crate::sql::changes;
+use crate::sql::tables::SqlRow as _;
 use crate::stored::stored;
 use crate::{
     ApplicationPage, ApplicationPages, AuditQuery, AuditRecord, ChangeFeed, ChangedApplications,
@@ -78,7 +78,7 @@ impl ChangeFeed for PostgresStore {
     fn position(&self) -> StoreFuture<'_, FeedPosition> {
         Box::pin(self.connection.run(FEED, async |client| {
             let row = client.query_one(POSITION, &[]).await?;
-            Ok(FeedPosition { source: row.try_get("source")?, number: row.count("number")? })
+            Ok(FeedPosition { source: row.try_get("source")?, number: row.number("number")? })
         }))
     }
 
@@ -88,7 +88,7 @@ impl ChangeFeed for PostgresStore {
             let mut changed = ChangedApplications { reached: after, ..ChangedApplications::default() };
             for row in &rows {
                 changed.reached.source = row.try_get("source")?;
-                changed.newest = row.count("newest")?;
+                changed.newest = row.number("newest")?;
                 changed.clock = u64::try_from(row.try_get::<_, i64>("clock")?).ok().map(Wall::from_millis);
                 let Some(number) = row.try_get::<_, Option<i64>>("number")? else { continue };
                 changed.reached.number = u64::try_from(number).unwrap_or(0);

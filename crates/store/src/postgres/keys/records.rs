@@ -5,7 +5,8 @@
 
 use tokio_postgres::{Row, RowStream};
 
-use crate::postgres::connection::schema_client::{RowColumns as _, SchemaClient, SqlResult};
+use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
+use crate::sql::tables::SqlRow as _;
 use crate::stored::{millis, stored};
 use crate::{
     ApplicationPage, AuditQuery, AuditRecord, Description, KeyUse, OwnLimits, StoreError, StoredApplication,
@@ -63,7 +64,7 @@ fn with_columns(statement: &str) -> String {
 }
 
 /// The rows of all applications, for [`page_of`].
-pub(crate) async fn all(client: SchemaClient<'_>, day: Day) -> SqlResult<RowStream> {
+pub(crate) async fn all(client: SchemaClient<'_>, day: Day) -> Result<RowStream, tokio_postgres::Error> {
     client.stream(&with_columns(ALL), day.to_string()).await
 }
 
@@ -188,8 +189,8 @@ fn key(row: &Row) -> Result<Option<StoredKey>, String> {
 
 fn audit_record(row: &Row) -> SqlResult<AuditRecord> {
     Ok(AuditRecord {
-        number: row.count("id")?,
-        at: row.at("at")?,
+        number: row.number("id")?,
+        at: row.time("at")?,
         who: row.try_get("who")?,
         what: row.try_get("what")?,
         application: row.try_get("application")?,

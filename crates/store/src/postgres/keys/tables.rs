@@ -3,9 +3,7 @@
 use tokio_postgres::Row;
 
 use crate::postgres::accounts::mail_queue;
-use crate::postgres::connection::schema_client::{
-    ChangeFault, ChangeResult, Parameter, RowColumns as _, SchemaClient,
-};
+use crate::postgres::connection::schema_client::{ChangeFault, Parameter, SchemaClient, SqlResult};
 use crate::postgres::keys::{audit, records};
 use crate::sql::tables::{SqlField, SqlRow, SqlTables};
 use crate::stored::millis;
@@ -19,17 +17,17 @@ impl SqlTables for SchemaClient<'_> {
     const LEDGER: &'static str = "ledger_days";
     const POSITION: &'static str = "strpos";
 
-    async fn run(self, text: &str, values: &[SqlField<'_>]) -> ChangeResult<u64> {
+    async fn run(self, text: &str, values: &[SqlField<'_>]) -> SqlResult<u64> {
         let values: Vec<_> = values.iter().map(parameter).collect();
-        Ok(self.execute(text, &borrowed(&values)).await?)
+        self.execute(text, &borrowed(&values)).await
     }
 
     async fn find<T>(
         self,
         text: &str,
         values: &[SqlField<'_>],
-        read: impl Fn(&dyn SqlRow<ChangeFault>) -> ChangeResult<T>,
-    ) -> ChangeResult<Option<T>> {
+        read: impl Fn(&dyn SqlRow<ChangeFault>) -> SqlResult<T>,
+    ) -> SqlResult<Option<T>> {
         let values: Vec<_> = values.iter().map(parameter).collect();
         self.query_opt(text, &borrowed(&values)).await?.map(|row| read(&row)).transpose()
     }
@@ -38,32 +36,32 @@ impl SqlTables for SchemaClient<'_> {
         self,
         text: &str,
         values: &[SqlField<'_>],
-        read: impl Fn(&dyn SqlRow<ChangeFault>) -> ChangeResult<Option<T>>,
-    ) -> ChangeResult<Vec<T>> {
+        read: impl Fn(&dyn SqlRow<ChangeFault>) -> SqlResult<Option<T>>,
+    ) -> SqlResult<Vec<T>> {
         let values: Vec<_> = values.iter().map(parameter).collect();
         let rows = self.query(text, &borrowed(&values)).await?;
         rows.iter().filter_map(|row| read(row).transpose()).collect()
     }
 
     /// Locks the row of `site` first.
-    async fn lock(self) -> ChangeResult<()> {
-        Ok(audit::lock(self).await?)
+    async fn lock(self) -> SqlResult<()> {
+        audit::lock(self).await
     }
 
-    async fn audit(self, at: Wall, words: [&str; 4]) -> ChangeResult<()> {
-        Ok(audit::add(self, at, words).await?)
+    async fn audit(self, at: Wall, words: [&str; 4]) -> SqlResult<()> {
+        audit::add(self, at, words).await
     }
 
-    async fn application(self, id: ApplicationId, day: Day) -> ChangeResult<Option<StoredApplication>> {
+    async fn application(self, id: ApplicationId, day: Day) -> SqlResult<Option<StoredApplication>> {
         Ok(records::application(self, id, day).await?.transpose()?)
     }
 
-    async fn changed(self, change: &StoreChange) -> ChangeResult<Option<StoredApplication>> {
+    async fn changed(self, change: &StoreChange) -> SqlResult<Option<StoredApplication>> {
         self.application(change.application, change.at.day()).await
     }
 
-    async fn queue_mail(self, mails: &[NewMail]) -> ChangeResult<()> {
-        Ok(mail_queue::add(self, mails).await?)
+    async fn queue_mail(self, mails: &[NewMail]) -> SqlResult<()> {
+        mail_queue::add(self, mails).await
     }
 }
 
@@ -86,21 +84,21 @@ fn borrowed<'v>(values: &'v [Box<dyn Parameter + Send + 'v>]) -> Vec<&'v dyn Par
 
 /// The engine writes valid values only.
 impl SqlRow<ChangeFault> for Row {
-    fn text(&self, column: &str) -> ChangeResult<String> {
+    fn text(&self, column: &str) -> SqlResult<String> {
         Ok(self.try_get(column)?)
     }
 
-    fn optional_text(&self, column: &str) -> ChangeResult<Option<String>> {
+    fn optional_text(&self, column: &str) -> SqlResult<Option<String>> {
         Ok(self.try_get(column)?)
     }
 
-    fn optional_number(&self, column: &str) -> ChangeResult<Option<u64>> {
+    fn optional_number(&self, column: &str) -> SqlResult<Option<u64>> {
         let number: Option<i64> = self.try_get(column)?;
         Ok(number.map(|number| u64::try_from(number).unwrap_or(0)))
     }
 
-    fn optional_time(&self, column: &str) -> ChangeResult<Option<Wall>> {
-        Ok(self.optional_at(column)?)
+    fn optional_time(&self, column: &str) -> SqlResult<Option<Wall>> {
+        Ok(SqlRow::optional_number(self, column)?.map(Wall::from_millis))
     }
 
     fn missing(&self, column: &str) -> ChangeFault {

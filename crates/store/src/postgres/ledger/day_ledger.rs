@@ -6,9 +6,10 @@
 
 use tokio_postgres::Row;
 
-use crate::postgres::connection::schema_client::{Parameter, RowColumns as _, SchemaClient, SqlResult};
+use crate::postgres::connection::schema_client::{Parameter, SchemaClient, SqlResult};
 use crate::postgres::ledger::minutes;
 use crate::postgres::ledger::report_columns::ReportColumns;
+use crate::sql::tables::SqlRow as _;
 use crate::{LedgerExchange, LedgerExchangeReply, LedgerReport, ReportOutcome};
 use scoregate_base::clock::Day;
 use scoregate_base::limits::{NodeReport, NodeTotals};
@@ -125,7 +126,7 @@ fn outcome(row: &Row) -> SqlResult<ReportOutcome> {
     let Some(total) = row.try_get::<_, Option<i64>>("total")? else {
         return Ok(ReportOutcome::UnknownApplication);
     };
-    let node = NodeTotals { granted: row.small_count("granted")?, returned: row.small_count("returned")? };
+    let node = NodeTotals { granted: row.small_number("granted")?, returned: row.small_number("returned")? };
     let granted = u64::try_from(total).unwrap_or(0);
     Ok(ReportOutcome::Applied { node, granted, has_outdated_terms: row.try_get("is_outdated")? })
 }

@@ -2,8 +2,9 @@
 
 use tokio_postgres::Row;
 
-use crate::postgres::connection::schema_client::{RowColumns as _, SchemaClient, SqlResult};
+use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
 use crate::postgres::keys::audit;
+use crate::sql::tables::SqlRow as _;
 use scoregate_base::limits::{GraceClaim, GraceHolder, GraceShare};
 
 const HOLDERS: &str =
@@ -45,7 +46,7 @@ async fn applied(client: SchemaClient<'_>, claim: &GraceClaim) -> SqlResult<(Opt
 }
 
 fn holder(row: &Row) -> SqlResult<GraceHolder> {
-    let share = GraceShare { number: row.small_count("share")?, shares: row.small_count("shares")? };
+    let share = GraceShare { number: row.small_number("share")?, shares: row.small_number("shares")? };
     let [token, node] = [row.try_get::<_, i64>("token")?, row.try_get("node")?].map(i64::cast_unsigned);
-    Ok(GraceHolder { share, token, life: row.small_count("life")?, node })
+    Ok(GraceHolder { share, token, life: row.small_number("life")?, node })
 }

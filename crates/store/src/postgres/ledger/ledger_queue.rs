@@ -12,7 +12,7 @@ use tokio_postgres::error::SqlState;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use crate::postgres::connection::link::{DatabaseError, DatabaseLink};
-use crate::postgres::connection::schema_client::SchemaClient;
+use crate::postgres::connection::schema_client::{ChangeFault, SchemaClient};
 use crate::postgres::ledger::day_ledger;
 use crate::{ExchangeCounts, LedgerExchange, LedgerExchangeReply, LedgerReport, StoreError};
 
@@ -103,7 +103,7 @@ impl LedgerWorker {
         let work = async |client: SchemaClient<'_>| {
             for _ in 0..REPEATS {
                 match day_ledger::exchange(client, exchange, ignores_clock, None).await {
-                    Err(error) if was_rolled_back(&error) => {}
+                    Err(ChangeFault::Sql(error)) if was_rolled_back(&error) => {}
                     done => return done,
                 }
             }

@@ -44,8 +44,7 @@ impl Ledger for PostgresStore {
     fn day(&self) -> StoreFuture<'_, Option<Day>> {
         Box::pin(self.connection.run("read the current day", async |client| {
             let found = client.query_opt(DAY, &[]).await?;
-            let day = found.map(|row| row.try_get::<_, &str>(0).map(Day::parse)).transpose();
-            day.map(Option::flatten)
+            Ok(found.map(|row| row.try_get::<_, &str>(0).map(Day::parse)).transpose()?.flatten())
         }))
     }
 

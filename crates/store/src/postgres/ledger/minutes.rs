@@ -6,8 +6,9 @@
 use tokio_postgres::Row;
 
 use crate::LedgerReport;
-use crate::postgres::connection::schema_client::{Parameter, RowColumns as _, SchemaClient, SqlResult};
+use crate::postgres::connection::schema_client::{Parameter, SchemaClient, SqlResult};
 use crate::postgres::ledger::report_columns::ReportColumns;
+use crate::sql::tables::SqlRow as _;
 use scoregate_base::limits::{MinuteGrant, MinuteReport};
 
 /// Creates missing pools, which are full.
@@ -130,11 +131,11 @@ fn grant(row: &Row) -> SqlResult<Option<MinuteGrant>> {
         return Ok(None);
     }
     Ok(Some(MinuteGrant {
-        round: row.small_count("round")?,
+        round: row.small_number("round")?,
         is_kept: row.try_get("is_kept")?,
-        capacity: row.small_count("capacity")?,
+        capacity: row.small_number("capacity")?,
         tokens: row.try_get("granted")?,
-        pool_capacity: row.small_count("pool_capacity")?,
+        pool_capacity: row.small_number("pool_capacity")?,
         pool_tokens: row.try_get("pool_tokens")?,
     }))
 }

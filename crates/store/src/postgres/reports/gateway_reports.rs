@@ -4,9 +4,10 @@
 use tokio_postgres::Row;
 
 use crate::daily_totals::{REQUESTS, USAGE};
-use crate::postgres::connection::schema_client::{Parameter, RowColumns as _, SqlResult};
+use crate::postgres::connection::schema_client::{Parameter, SqlResult};
 use crate::postgres::postgres_store::PostgresStore;
 use crate::postgres::reports::daily_totals;
+use crate::sql::tables::SqlRow as _;
 use crate::stored::{millis, stored};
 use crate::{
     NodeList, NodeRegistry, NodeStatus, RequestList, RequestOutcome, RequestQuery, RequestStore,
@@ -73,11 +74,11 @@ impl UsageStore for PostgresStore {
             let (applications, limit) = (query.applications.as_ref().map(names), stored(query.limit));
             let mut usage = UsageList::default();
             for row in client.query(READ_USAGE, &[&first, &last, &applications, &limit]).await? {
-                (usage.matching, usage.units) = (row.count("matching")?, row.count("total")?);
+                (usage.matching, usage.units) = (row.number("matching")?, row.number("total")?);
                 let (day, application): (&str, &str) = (row.try_get("day")?, row.try_get("application")?);
                 // The engine writes valid days and ids only.
                 if let (Some(day), Ok(application)) = (Day::parse(day), application.parse()) {
-                    usage.totals.push(UsageTotal { day, application, units: row.count("units")? });
+                    usage.totals.push(UsageTotal { day, application, units: row.number("units")? });
                 }
             }
             Ok(usage)
@@ -110,7 +111,7 @@ impl RequestStore for PostgresStore {
                 // A newer release may have written other outcomes.
                 if let (Some(day), Some(outcome)) = (Day::parse(day), RequestOutcome::parse(outcome)) {
                     let (endpoint, requests) =
-                        (row.try_get::<_, String>("endpoint")?.into(), row.count("requests")?);
+                        (row.try_get::<_, String>("endpoint")?.into(), row.number("requests")?);
                     list.totals.push(RequestTotal { day, application, endpoint, outcome, requests });
                 }
             }
@@ -140,7 +141,7 @@ impl NodeRegistry for PostgresStore {
         Box::pin(self.connection.run("read the gateways", async |client| {
             let mut list = NodeList::default();
             for row in client.query(LIST_NODES, &[]).await? {
-                list.clock = Some(row.at("at")?);
+                list.clock = Some(row.time("at")?);
                 list.nodes.extend(node_status(&row)?);
             }
             Ok(list)
@@ -154,9 +155,9 @@ fn node_status(row: &Row) -> SqlResult<Option<NodeStatus>> {
         node: node.cast_unsigned(),
         name: row.try_get("name")?,
         version: row.try_get("version")?,
-        started_at: row.at("started_at")?,
-        last_seen_at: row.at("last_seen_at")?,
-        units_held: row.count("units_held")?,
-        usage_recorded_at: row.at("usage_recorded_at")?,
+        started_at: row.time("started_at")?,
+        last_seen_at: row.time("last_seen_at")?,
+        units_held: row.number("units_held")?,
+        usage_recorded_at: row.time("usage_recorded_at")?,
     }))
 }

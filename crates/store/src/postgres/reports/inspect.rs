@@ -7,7 +7,8 @@ use tokio_postgres::Row;
 use scoregate_base::clock::{Day, Wall};
 
 use crate::postgres::connection::engine_features::{EngineFeatures, STATISTICS, ServerHistory};
-use crate::postgres::connection::schema_client::{RowColumns as _, SchemaClient, SqlResult};
+use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
+use crate::sql::tables::SqlRow as _;
 use crate::{DatabaseStatus, HotTable, TableRows};
 
 /// The database, as the current user sees it.
@@ -78,17 +79,17 @@ pub(crate) async fn report(client: SchemaClient<'_>) -> SqlResult<DatabaseReport
     Ok(DatabaseReport {
         server: row.try_get("server")?,
         format: u32::try_from(row.try_get::<_, i32>("format")?).unwrap_or(0),
-        applications: row.count("applications")?,
-        keys: row.count("keys")?,
-        keys_in_force: row.count("keys_in_force")?,
+        applications: row.number("applications")?,
+        keys: row.number("keys")?,
+        keys_in_force: row.number("keys_in_force")?,
         day: day.and_then(Day::parse),
-        granted: row.count("granted")?,
-        audit: row.count("audit")?,
-        documents: row.count("documents")?,
+        granted: row.number("granted")?,
+        audit: row.number("audit")?,
+        documents: row.number("documents")?,
         is_synchronous: row.try_get("is_synchronous")?,
         hidden_timeline,
         missing_features: features.missing(),
-        clock: row.at("clock")?,
+        clock: row.time("clock")?,
     })
 }
 
@@ -105,7 +106,7 @@ pub(crate) async fn status(client: SchemaClient<'_>) -> SqlResult<DatabaseStatus
 }
 
 fn table_rows(row: &Row) -> SqlResult<Option<TableRows>> {
-    let (name, live, dead) = (row.try_get::<_, &str>("name")?, row.count("live")?, row.count("dead")?);
+    let (name, live, dead) = (row.try_get::<_, &str>("name")?, row.number("live")?, row.number("dead")?);
     let table = HotTable::parse(name);
     Ok(table.map(|table| TableRows { table, live, dead }))
 }

@@ -5,9 +5,10 @@
 
 use tokio_postgres::Row;
 
-use crate::postgres::connection::schema_client::{RowColumns as _, SchemaClient, SqlResult};
+use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
 use crate::postgres::postgres_store::PostgresStore;
 use crate::sql::status;
+use crate::sql::tables::SqlRow as _;
 use crate::status::{DAY_MINUTES, STATUS_DAYS_KEPT};
 use crate::stored::stored;
 use crate::{
@@ -50,9 +51,9 @@ pub(crate) async fn delete_outdated(client: SchemaClient<'_>, batch: i64) -> Sql
 /// The message of a row.
 fn message(row: &Row) -> SqlResult<StatusMessage> {
     Ok(StatusMessage {
-        id: row.count("id")?,
-        incident: row.count("incident")?,
-        at: row.at("at")?,
+        id: row.number("id")?,
+        incident: row.number("incident")?,
+        at: row.time("at")?,
         state: state(row.try_get("state")?),
         title: row.try_get("title")?,
         message: row.try_get("message")?,
@@ -77,7 +78,7 @@ impl StatusStore for PostgresStore {
 
     fn status_history(&self, first: u64, end: u64) -> StoreFuture<'_, StatusHistory> {
         let doing = "read the history of the status page";
-        Box::pin(self.connection.call(doing, async move |client| status::history(client, first, end).await))
+        Box::pin(self.connection.run(doing, async move |client| status::history(client, first, end).await))
     }
 
     fn post_status(&self, new: NewStatusMessage) -> StoreFuture<'_, StatusMessage> {

@@ -2,7 +2,7 @@
 
 use crate::postgres::connection::database_connection::RoleName;
 use crate::postgres::connection::engine_features::is_refusal;
-use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
+use crate::postgres::connection::schema_client::{ChangeFault, SchemaClient, SqlResult};
 use crate::postgres::schema::steps::STEPS;
 
 /// Rights of a runtime role. It may neither change the tables nor alter the audit trail.
@@ -75,9 +75,9 @@ pub(crate) async fn change(
 ) -> SqlResult<TablesChange> {
     for _ in 0..REPEATS {
         match attempt(client, work, role).await {
-            Err(error) if is_refusal(&error) => client.features.unlogged = "",
+            Err(ChangeFault::Sql(error)) if is_refusal(&error) => client.features.unlogged = "",
             // Another program may have created them meanwhile.
-            Err(error) if error.as_db_error().is_some() => {}
+            Err(ChangeFault::Sql(error)) if error.as_db_error().is_some() => {}
             done => return done,
         }
         client.batch_execute("ROLLBACK; BEGIN").await?;
