@@ -202,12 +202,12 @@ impl KeyAllowance {
 }
 
 impl ChangeKind {
-    /// The conditions for the key that it adds.
-    pub(crate) const fn key_allowance(&self) -> Option<KeyAllowance> {
+    /// Whether it adds a key, and the conditions for that.
+    pub(crate) const fn added_key(&self) -> Option<Option<KeyAllowance>> {
         match self {
-            Self::AddKey { allowance, .. } | Self::Rotate { allowance, .. } => *allowance,
-            Self::Create { .. }
-            | Self::RevokeKey { .. }
+            Self::Create { .. } => Some(None),
+            Self::AddKey { allowance, .. } | Self::Rotate { allowance, .. } => Some(*allowance),
+            Self::RevokeKey { .. }
             | Self::RevokeAll
             | Self::SetTier { .. }
             | Self::SetLimits { .. }

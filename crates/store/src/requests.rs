@@ -137,16 +137,8 @@ impl RequestList {
 
 impl OutcomeCounts {
     /// Requests with this outcome.
-    pub const fn of(&self, outcome: RequestOutcome) -> u64 {
-        match outcome {
-            RequestOutcome::Ok => self.ok,
-            RequestOutcome::NotModified => self.not_modified,
-            RequestOutcome::ClientError => self.client_error,
-            RequestOutcome::RateLimited => self.rate_limited,
-            RequestOutcome::QuotaExceeded => self.quota_exceeded,
-            RequestOutcome::ServerError => self.server_error,
-            RequestOutcome::Disconnected => self.disconnected,
-        }
+    pub const fn of(mut self, outcome: RequestOutcome) -> u64 {
+        *self.count(outcome)
     }
 
     /// Requests with any outcome.
@@ -155,7 +147,12 @@ impl OutcomeCounts {
     }
 
     fn add(&mut self, outcome: RequestOutcome, requests: u64) {
-        let count = match outcome {
+        let count = self.count(outcome);
+        *count = count.saturating_add(requests);
+    }
+
+    const fn count(&mut self, outcome: RequestOutcome) -> &mut u64 {
+        match outcome {
             RequestOutcome::Ok => &mut self.ok,
             RequestOutcome::NotModified => &mut self.not_modified,
             RequestOutcome::ClientError => &mut self.client_error,
@@ -163,8 +160,7 @@ impl OutcomeCounts {
             RequestOutcome::QuotaExceeded => &mut self.quota_exceeded,
             RequestOutcome::ServerError => &mut self.server_error,
             RequestOutcome::Disconnected => &mut self.disconnected,
-        };
-        *count = count.saturating_add(requests);
+        }
     }
 }
 

@@ -21,20 +21,9 @@ pub trait Store:
 {
 }
 
-impl<T> Store for T where
-    T: KeyStore
-        + Ledger
-        + ChangeFeed
-        + UsageStore
-        + RequestStore
-        + StatusStore
-        + OwnerStore
-        + MailQueue
-        + NodeRegistry
-        + StoreHealth
-        + DocumentSharing
-{
-}
+impl Store for embedded::Embedded {}
+
+impl Store for postgres::PostgresStore {}
 
 /// The formats of a store in each of its forms, with their names.
 pub fn formats() -> [(&'static str, String); 3] {

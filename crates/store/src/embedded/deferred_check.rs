@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use rusqlite::{InterruptHandle, OpenFlags};
 
 use super::fault::{OpenFile, StoreFault};
+use super::worker::unavailable;
 use super::{file, integrity};
 use crate::StoreError;
 
@@ -63,13 +64,9 @@ impl IntegrityCheck {
             }
         };
         let thread = std::thread::Builder::new().name("store-check".into()).spawn(check);
-        let thread = thread.map_err(|error| fault_of_thread(&error))?;
+        let thread = thread.map_err(|error| unavailable("start a thread", &error))?;
         Ok(Self { cancelled, interrupt, thread: Some(thread) })
     }
-}
-
-fn fault_of_thread(error: &std::io::Error) -> StoreError {
-    StoreError::Unavailable { doing: "start a thread", reason: error.to_string() }
 }
 
 impl Drop for IntegrityCheck {

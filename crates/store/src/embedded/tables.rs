@@ -9,7 +9,7 @@ use super::statements::{AnyText, Statements};
 use super::{audit, mail_queue, records};
 use crate::sql::tables::{SqlField, SqlRow, SqlTables};
 use crate::stored::millis;
-use crate::{ChangeKind, NewMail, StoreChange, StoredApplication};
+use crate::{NewMail, StoreChange, StoredApplication};
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::ApplicationId;
 
@@ -69,8 +69,9 @@ impl SqlTables for &Connection {
 
     async fn changed(self, change: &StoreChange) -> Result<Option<StoredApplication>, StoreFault> {
         match records::application(self, change.application, change.at.day()) {
-            // Changes that revoke a key or repair a record must not fail because the record is unreadable.
-            Err(StoreFault::Record(_)) if !gives_a_key(&change.what) => {
+            // Changes that revoke a key or repair a record must not fail because the record is unreadable. A new key would not
+            // work.
+            Err(StoreFault::Record(_)) if change.what.added_key().is_none() => {
                 records::stand_in(self, change.application).map(Some)
             }
             read => read,
@@ -79,20 +80,6 @@ impl SqlTables for &Connection {
 
     async fn queue_mail(self, mails: &[NewMail]) -> Result<(), StoreFault> {
         mail_queue::add(self, mails)
-    }
-}
-
-/// Whether it adds a key, which would not work while the record is unreadable.
-const fn gives_a_key(what: &ChangeKind) -> bool {
-    match what {
-        ChangeKind::Create { .. } | ChangeKind::AddKey { .. } | ChangeKind::Rotate { .. } => true,
-        ChangeKind::RevokeKey { .. }
-        | ChangeKind::RevokeAll
-        | ChangeKind::SetTier { .. }
-        | ChangeKind::SetLimits { .. }
-        | ChangeKind::SetExpiry { .. }
-        | ChangeKind::Describe { .. }
-        | ChangeKind::Close => false,
     }
 }
 

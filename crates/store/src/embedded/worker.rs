@@ -247,6 +247,6 @@ fn execute(connection: &Connection, statement: &str) -> Result<(), String> {
     prepared.execute([]).map(drop).map_err(|error| error.to_string())
 }
 
-fn unavailable(doing: &'static str, reason: &dyn std::fmt::Display) -> StoreError {
+pub(super) fn unavailable(doing: &'static str, reason: &dyn std::fmt::Display) -> StoreError {
     StoreError::Unavailable { doing, reason: reason.to_string() }
 }

@@ -117,13 +117,13 @@ impl PostgresStore {
 
     /// Connects, unless it is connected.
     pub async fn check(&self) -> Result<(), OpenFailure> {
-        Ok(self.connection.connect(OPEN).await?)
+        self.connection.connect(OPEN).await
     }
 
     /// Opens the connections that requests of callers need, unless they are open: for keys and for leases.
     pub async fn connect_to_serve(&self) -> Result<(), OpenFailure> {
         self.check().await?;
-        Ok(self.ledger.connect(OPEN).await?)
+        self.ledger.connect(OPEN).await
     }
 
     /// From now on refuses servers with another data set.

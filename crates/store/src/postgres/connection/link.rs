@@ -10,6 +10,7 @@ use tokio_postgres::Config;
 use crate::StoreError;
 use crate::postgres::connection::database_connection::{DatabaseConfig, DatabaseConnection};
 use crate::postgres::connection::hosts::{ConnectionFault, DatabaseHosts, HostFault, described, no_answer};
+use crate::postgres::connection::open_failure::OpenFailure;
 use crate::postgres::connection::schema_client::{ChangeFault, SchemaClient, SqlResult};
 use crate::postgres::connection::server_check::ServerCheck;
 use scoregate_base::clock::Clock;
@@ -84,7 +85,7 @@ impl DatabaseLink {
         &self,
         doing: &'static str,
         work: impl AsyncFnOnce(&mut DatabaseConnection) -> Result<T, tokio_postgres::Error>,
-    ) -> Result<T, DatabaseError> {
+    ) -> Result<T, OpenFailure> {
         let mut state = self.state.lock().await;
         let LinkState { hosts, open } = &mut *state;
         let timeout = self.config.timeout;
@@ -111,23 +112,20 @@ impl DatabaseLink {
                 (no_answer(timeout), ConnectionFault::Unreachable)
             }
         };
-        Err(DatabaseError { doing, reason, kind })
+        Err(OpenFailure::new(doing, reason, kind))
     }
 
     /// Connects, unless it is connected.
-    pub(crate) async fn connect(&self, doing: &'static str) -> Result<(), DatabaseError> {
+    pub(crate) async fn connect(&self, doing: &'static str) -> Result<(), OpenFailure> {
         Box::pin(self.run_on(doing, async |_: &mut DatabaseConnection| Ok(()))).await
     }
 
     /// Opens a connection that is not shared.
-    pub(crate) async fn connect_apart(
-        &self,
-        doing: &'static str,
-    ) -> Result<DatabaseConnection, DatabaseError> {
+    pub(crate) async fn connect_apart(&self, doing: &'static str) -> Result<DatabaseConnection, OpenFailure> {
         let mut state = self.state.lock().await;
         let connect = |server: Config| self.open(server);
         let connected = Box::pin(state.hosts.connect(&self.clock, self.config.timeout, connect)).await;
-        connected.map_err(|error| DatabaseError { doing, reason: error.to_string(), kind: error.kind })
+        connected.map_err(|error| OpenFailure::new(doing, error.to_string(), error.kind))
     }
 
     async fn open(&self, server: Config) -> Result<DatabaseConnection, HostFault> {
@@ -136,19 +134,5 @@ impl DatabaseLink {
             connection.features.hides_timeline = check.admit(&connection.client, self.clock.mono()).await?;
         }
         Ok(connection)
-    }
-}
-
-/// Why a call to the database failed.
-#[derive(Debug)]
-pub(crate) struct DatabaseError {
-    doing: &'static str,
-    reason: String,
-    pub(crate) kind: ConnectionFault,
-}
-
-impl From<DatabaseError> for StoreError {
-    fn from(error: DatabaseError) -> Self {
-        Self::Unavailable { doing: error.doing, reason: error.reason }
     }
 }

@@ -30,9 +30,6 @@ struct ListenerHints {
     documents: watch::Sender<()>,
 }
 
-/// The next hint about documents after this was created.
-pub(crate) struct DocumentHint(watch::Receiver<()>);
-
 impl ChangeListener {
     pub(crate) fn start(config: &DatabaseConfig, clock: Clock) -> Self {
         let hints = Arc::new(ListenerHints { changed: Notify::new(), documents: watch::Sender::new(()) });
@@ -46,9 +43,15 @@ impl ChangeListener {
         self.hints.changed.notified().await;
     }
 
-    /// The next hint about documents.
-    pub(crate) fn document_hint(&self) -> DocumentHint {
-        DocumentHint(self.hints.documents.subscribe())
+    /// Waits for the next hint about documents after this call.
+    pub(crate) fn documents_changed(&self) -> impl Future<Output = ()> + use<> {
+        let mut hints = self.hints.documents.subscribe();
+        async move {
+            if hints.changed().await.is_err() {
+                // The store is being dropped.
+                std::future::pending::<()>().await;
+            }
+        }
     }
 }
 
@@ -67,15 +70,6 @@ impl ListenerHints {
     fn all(&self) {
         self.changed.notify_one();
         self.documents.send_replace(());
-    }
-}
-
-impl DocumentHint {
-    pub(crate) async fn received(mut self) {
-        if self.0.changed().await.is_err() {
-            // The store is being dropped.
-            std::future::pending::<()>().await;
-        }
     }
 }
 

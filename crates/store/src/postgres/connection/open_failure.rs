@@ -2,7 +2,6 @@
 
 use crate::StoreError;
 use crate::postgres::connection::hosts::ConnectionFault;
-use crate::postgres::connection::link::DatabaseError;
 
 /// The most connections that a gateway opens: for keys, for leases, for accounts of people, for notifications, two for
 /// shared documents, and one while it reads all keys.
@@ -39,13 +38,14 @@ impl From<OpenFailure> for StoreError {
     }
 }
 
-impl From<DatabaseError> for OpenFailure {
-    fn from(error: DatabaseError) -> Self {
-        let failure = match error.kind {
+impl OpenFailure {
+    /// The failure of an operation.
+    pub(crate) fn new(doing: &'static str, reason: String, kind: ConnectionFault) -> Self {
+        let failure = match kind {
             ConnectionFault::Unreachable => Self::Unreachable,
             ConnectionFault::Refused => Self::Refused,
             ConnectionFault::UnusableTables => Self::UnusableTables,
         };
-        failure(error.into())
+        failure(StoreError::Unavailable { doing, reason })
     }
 }

@@ -235,9 +235,9 @@ impl SharedDocuments for PostgresDocuments {
 
     fn published(&self) -> StoreFuture<'_, ()> {
         // Before the first poll, so that a hint between this call and the wait counts.
-        let hint = self.store.listener().document_hint();
+        let hint = self.store.listener().documents_changed();
         Box::pin(async move {
-            hint.received().await;
+            hint.await;
             Ok(())
         })
     }

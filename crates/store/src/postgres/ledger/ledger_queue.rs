@@ -11,7 +11,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::error::SqlState;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-use crate::postgres::connection::link::{DatabaseError, DatabaseLink};
+use crate::postgres::connection::link::DatabaseLink;
+use crate::postgres::connection::open_failure::OpenFailure;
 use crate::postgres::connection::schema_client::{ChangeFault, SchemaClient};
 use crate::postgres::ledger::day_ledger;
 use crate::{ExchangeCounts, LedgerExchange, LedgerExchangeReply, LedgerReport, StoreError};
@@ -68,7 +69,7 @@ impl LedgerQueue {
     }
 
     /// Connects, unless it is connected.
-    pub(crate) async fn connect(&self, doing: &'static str) -> Result<(), DatabaseError> {
+    pub(crate) async fn connect(&self, doing: &'static str) -> Result<(), OpenFailure> {
         self.connection.connect(doing).await
     }
 
