@@ -202,11 +202,11 @@ impl KeyAllowance {
 }
 
 impl ChangeKind {
-    /// Whether it adds a key, and the conditions for that.
-    pub(crate) const fn added_key(&self) -> Option<Option<KeyAllowance>> {
+    /// The key that it adds, and the conditions for that.
+    pub(crate) const fn added_key(&self) -> Option<(&StoredKey, Option<KeyAllowance>)> {
         match self {
-            Self::Create { .. } => Some(None),
-            Self::AddKey { allowance, .. } | Self::Rotate { allowance, .. } => Some(*allowance),
+            Self::Create { key, .. } => Some((key, None)),
+            Self::AddKey { key, allowance } | Self::Rotate { key, allowance, .. } => Some((key, *allowance)),
             Self::RevokeKey { .. }
             | Self::RevokeAll
             | Self::SetTier { .. }

@@ -13,7 +13,9 @@ use std::path::{Path, PathBuf};
 
 use crate::durable_file::{if_found, remove};
 
-use super::names::{FileStem, Sha256Sum};
+use scoregate_base::keys::Digest;
+
+use super::names::{FileStem, sum_of};
 use super::record_header::{MAX_HEADER_BYTES, RecordHeader};
 use super::record_slots::RecordSlot;
 use super::{MirrorRecord, RecordFlaw};
@@ -67,7 +69,7 @@ impl MirrorDirectory {
         self.0.join(format!("{}.{HEADER_SUFFIX}", stem.0))
     }
 
-    pub(super) fn content(&self, stem: &FileStem, content: Sha256Sum) -> PathBuf {
+    pub(super) fn content(&self, stem: &FileStem, content: Digest) -> PathBuf {
         self.0.join(format!("{}.{content}", stem.0))
     }
 
@@ -104,7 +106,7 @@ impl MirrorDirectory {
         let bytes = read(&self.header_path(stem), 0..=MAX_HEADER_BYTES)?;
         let header = parse_header(stem, &bytes)?;
         let content = read(&self.content(stem, header.content), header.length..=header.length)?;
-        if Sha256Sum::of(&content) != header.content {
+        if sum_of(&content) != header.content {
             return Err(RecordFlaw::Torn);
         }
         Ok(MirrorRecord { name: header.name.into(), label: header.label.into(), content: content.into() })

@@ -4,12 +4,12 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use crate::durable_file::remove;
 
 use super::directory::{MirrorDirectory, MirrorFileKind, discard, is_file_of_length};
-use super::names::{FileStem, Sha256Sum};
+use super::names::{FileStem, sum_of};
 use super::record::{MirrorContents, MirrorError, MirrorRecord, RejectedRecord};
 use super::record_header::{MAX_HEADER_BYTES, RecordHeader};
 use super::record_slots::{RecordSlot, RecordSlots};
@@ -40,7 +40,7 @@ impl Mirror {
             directory,
             state: Mutex::new(MirrorState { slots: RecordSlots::new(max_bytes), refused: Vec::new() }),
         };
-        let mut state = mirror.lock();
+        let mut state = mirror.state.lock();
         mirror.scan(&mut state, &files);
         let evicted = state.slots.fit();
         mirror.discard_record(&evicted);
@@ -51,7 +51,7 @@ impl Mirror {
     /// All records, newest first, checked completely. Damaged ones are deleted and logged; unreadable ones are only
     /// left out.
     pub fn all(&self) -> MirrorContents {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let mut contents =
             MirrorContents { records: Vec::new(), refused: std::mem::take(&mut state.refused) };
         for stem in state.slots.newest_first() {
@@ -79,8 +79,8 @@ impl Mirror {
     ///
     /// For a moment the old content exists beside the new one, above the capacity.
     pub fn put(&self, record: &MirrorRecord) -> Result<(), MirrorError> {
-        let (stem, content) = (FileStem::of(&record.name), Sha256Sum::of(&record.content));
-        let mut state = self.lock();
+        let (stem, content) = (FileStem::of(&record.name), sum_of(&record.content));
+        let mut state = self.state.lock();
         let length = record.content.len() as u64;
         let header = RecordHeader {
             turn: state.slots.next_turn(),
@@ -97,7 +97,7 @@ impl Mirror {
     /// Removes a record, if it exists.
     pub fn remove(&self, name: &str) -> Result<(), MirrorError> {
         let stem = FileStem::of(name);
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let failed = |path: PathBuf| |source| MirrorError::Disk { verb: "removed", path, source };
         // The header first: without it the content belongs to no record, and the next start removes it.
         let header_path = self.directory.header_path(&stem);
@@ -109,7 +109,7 @@ impl Mirror {
 
     /// Number of records, and their bytes.
     pub fn size(&self) -> (u64, u64) {
-        self.lock().slots.size()
+        self.state.lock().slots.size()
     }
 
     /// Writes a record's files; the content only if it changed.
@@ -189,10 +189,6 @@ impl Mirror {
             discard(&self.directory.header_path(stem));
             discard(&self.directory.content(stem, slot.content));
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, MirrorState> {
-        self.state.lock()
     }
 }
 

@@ -3,8 +3,10 @@
 //!
 //! Pure: bytes to a header or a flaw, and back.
 
+use scoregate_base::keys::Digest;
+
 use super::RecordFlaw;
-use super::names::Sha256Sum;
+use super::names::sum_of;
 use super::record_slots::RecordSlot;
 
 /// The first bytes of a header, followed by its version. A header of another version is removed like a damaged one.
@@ -19,7 +21,7 @@ pub(super) struct RecordHeader<'a> {
     /// Increases with every write: the lowest is evicted first. Not a time, because clocks step.
     pub(super) turn: u64,
     /// Checksum of the content.
-    pub(super) content: Sha256Sum,
+    pub(super) content: Digest,
     /// Length of the content.
     pub(super) length: u64,
     /// The record's name.
@@ -34,13 +36,13 @@ impl<'a> RecordHeader<'a> {
         let mut bytes = MAGIC.to_vec();
         bytes.push(VERSION);
         bytes.extend(self.turn.to_le_bytes());
-        bytes.extend(self.content.0);
+        bytes.extend(self.content.as_bytes());
         bytes.extend(self.length.to_le_bytes());
         bytes.extend((self.name.len() as u64).to_le_bytes());
         bytes.extend(self.name.as_bytes());
         bytes.extend(self.label.as_bytes());
-        let sum = Sha256Sum::of(&bytes);
-        bytes.extend(sum.0);
+        let sum = sum_of(&bytes);
+        bytes.extend(sum.as_bytes());
         bytes
     }
 
@@ -58,11 +60,11 @@ impl<'a> RecordHeader<'a> {
         if *version != VERSION {
             return Err(RecordFlaw::Version(*version));
         }
-        if Sha256Sum::of(checked) != Sha256Sum(*sum) {
+        if sum_of(checked) != Digest::from_bytes(*sum) {
             return Err(RecordFlaw::Torn);
         }
         let turn = u64::from_le_bytes(take_bytes(&mut rest)?);
-        let content = Sha256Sum(take_bytes(&mut rest)?);
+        let content = Digest::from_bytes(take_bytes(&mut rest)?);
         let length = u64::from_le_bytes(take_bytes(&mut rest)?);
         let name =
             usize::try_from(u64::from_le_bytes(take_bytes(&mut rest)?)).map_err(|_| RecordFlaw::Torn)?;
@@ -88,7 +90,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_header_is_decoded_as_it_was_encoded(turn: u64, length: u64, name: String, label: String) {
-            let header = RecordHeader { turn, content: Sha256Sum::of(name.as_bytes()), length, name: &name, label: &label };
+            let header = RecordHeader { turn, content: sum_of(name.as_bytes()), length, name: &name, label: &label };
             let written = header.written();
             prop_assert_eq!(RecordHeader::read(&written).unwrap(), header);
         }
@@ -105,8 +107,8 @@ mod tests {
         fn random_bytes_with_a_valid_checksum_never_cause_a_panic(tail: Vec<u8>) {
             let mut bytes = b"SGSHELF\x01".to_vec();
             bytes.extend(tail);
-            let sum = Sha256Sum::of(&bytes);
-            bytes.extend(sum.0);
+            let sum = sum_of(&bytes);
+            bytes.extend(sum.as_bytes());
             drop(RecordHeader::read(&bytes));
         }
     }

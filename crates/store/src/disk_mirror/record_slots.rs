@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::names::{FileStem, Sha256Sum};
+use scoregate_base::keys::Digest;
+
+use super::names::FileStem;
 
 /// Maximum number of records. A start reads them all.
 const MAX_RECORDS: usize = 4_096;
@@ -12,7 +14,7 @@ pub(super) struct RecordSlot {
     /// The lowest is evicted first.
     pub(super) turn: u64,
     /// Checksum of the content.
-    pub(super) content: Sha256Sum,
+    pub(super) content: Digest,
     /// Length of the content.
     pub(super) length: u64,
     /// Bytes with the header.

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, params};
 
 use super::fault::StoreFault;
-use super::statements::Statements as _;
+use super::statements::run;
 use crate::stored::millis;
 use scoregate_base::clock::Wall;
 
@@ -11,5 +11,5 @@ use scoregate_base::clock::Wall;
 pub(super) fn add(connection: &Connection, at: Wall, words: [&str; 4]) -> Result<(), StoreFault> {
     let [who, what, application, detail] = words;
     let insert = "INSERT INTO audit (at, who, what, application, detail) VALUES (?1, ?2, ?3, ?4, ?5)";
-    connection.run(insert, params![millis(at), who, what, application, detail]).map(drop)
+    run(connection, insert, params![millis(at), who, what, application, detail]).map(drop)
 }

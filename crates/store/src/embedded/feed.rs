@@ -3,7 +3,7 @@
 use rusqlite::{Connection, params};
 
 use super::fault::StoreFault;
-use super::statements::Statements as _;
+use super::statements::one;
 use crate::stored::stored;
 use crate::{ChangedApplications, FeedPosition};
 use scoregate_base::keys::ApplicationId;
@@ -13,7 +13,7 @@ const SOURCE: &str = "file";
 
 /// The position of the newest change.
 pub(super) fn position(connection: &Connection) -> Result<FeedPosition, StoreFault> {
-    let (number,): (i64,) = connection.one("SELECT coalesce(max(id), 0) FROM audit", [])?;
+    let (number,): (i64,) = one(connection, "SELECT coalesce(max(id), 0) FROM audit", [])?;
     Ok(FeedPosition { source: SOURCE.into(), number: number.cast_unsigned() })
 }
 

@@ -4,7 +4,7 @@ use rusqlite::{Connection, params};
 
 use super::fault::StoreFault;
 use super::ledger;
-use super::statements::Statements as _;
+use super::statements::run;
 use crate::HeldGraceShare;
 use scoregate_base::clock::Day;
 use scoregate_base::limits::{GraceClaim, GraceHolder, GraceShare};
@@ -23,13 +23,14 @@ pub(super) fn claim(connection: &Connection, claim: &GraceClaim) -> Result<Optio
     let Some(applied) = claim.applied_to(&holders) else { return Ok(None) };
     if !holders.contains(&applied) {
         let GraceHolder { share, token, life, node } = applied;
-        connection.run(
+        run(
+            connection,
             "INSERT OR REPLACE INTO grace_shares (day, share, shares, token, life, node) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             params![day, share.number, share.shares, token.cast_signed(), life, node.cast_signed()],
         )?;
         // Only open days matter.
         let oldest = Day::from_number(claim.day.number().saturating_sub(2)).to_string();
-        connection.run("DELETE FROM grace_shares WHERE day < ?1", [oldest])?;
+        run(connection, "DELETE FROM grace_shares WHERE day < ?1", [oldest])?;
     }
     Ok(Some(applied.share))
 }
@@ -37,7 +38,7 @@ pub(super) fn claim(connection: &Connection, claim: &GraceClaim) -> Result<Optio
 /// Returns a share.
 pub(super) fn give_back(connection: &Connection, share: &HeldGraceShare) -> Result<(), StoreFault> {
     let held = params![ledger::written(share.day)?, share.token.cast_signed(), share.life];
-    connection.run("DELETE FROM grace_shares WHERE day = ?1 AND token = ?2 AND life = ?3", held).map(drop)
+    run(connection, "DELETE FROM grace_shares WHERE day = ?1 AND token = ?2 AND life = ?3", held).map(drop)
 }
 
 /// Gives the grace of a day to nobody: it may have been used with a store that this one replaces.

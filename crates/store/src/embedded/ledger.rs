@@ -7,7 +7,7 @@ use rusqlite::{Connection, params};
 
 use super::fault::StoreFault;
 use super::records;
-use super::statements::Statements as _;
+use super::statements::{find, one, run};
 use crate::{LedgerExchange, LedgerExchangeReply, LedgerReport, ReportOutcome, StoreError};
 use scoregate_base::clock::Day;
 use scoregate_base::keys::ApplicationId;
@@ -38,8 +38,8 @@ fn advance(connection: &Connection, today: Day) -> Result<Day, StoreFault> {
     if let Some(found) = found.filter(|found| *found >= today) {
         return Ok(found);
     }
-    connection.run("DELETE FROM calendar", [])?;
-    connection.run("INSERT INTO calendar (day) VALUES (?1)", [written(today)?])?;
+    run(connection, "DELETE FROM calendar", [])?;
+    run(connection, "INSERT INTO calendar (day) VALUES (?1)", [written(today)?])?;
     Ok(today)
 }
 
@@ -54,13 +54,15 @@ fn apply(connection: &Connection, node: u64, report: &LedgerReport) -> Result<Re
     // Units granted beyond a closed day must not make its record unreadable.
     total.granted = total.granted.min(u32::MAX.into());
     if (total, totals) != before || found.is_none() {
-        connection.run(
+        run(
+            connection,
             "INSERT INTO ledger (day, application, granted) VALUES (?1, ?2, ?3)
              ON CONFLICT (day, application) DO UPDATE SET granted = ?3",
             params![day, id, total.granted.cast_signed()],
         )?;
         let NodeTotals { granted, returned } = totals;
-        connection.run(
+        run(
+            connection,
             "INSERT INTO ledger_nodes (day, application, node, granted, returned, promised, released)
              VALUES (?1, ?2, ?3, ?4, ?5, 0, 0) ON CONFLICT (day, application, node)
              DO UPDATE SET granted = ?4, returned = ?5",
@@ -76,7 +78,7 @@ fn apply(connection: &Connection, node: u64, report: &LedgerReport) -> Result<Re
 
 /// The current day. Before the first exchange, the newest one with granted units.
 pub(super) fn day(connection: &Connection) -> Result<Option<Day>, StoreFault> {
-    let (found,): (Option<String>,) = connection.one("SELECT max(day) FROM calendar", [])?;
+    let (found,): (Option<String>,) = one(connection, "SELECT max(day) FROM calendar", [])?;
     match found.as_deref().and_then(Day::parse) {
         Some(day) => Ok(Some(day)),
         None => newest_day(connection),
@@ -87,7 +89,7 @@ pub(super) fn day(connection: &Connection) -> Result<Option<Day>, StoreFault> {
 pub(super) fn newest_day(connection: &Connection) -> Result<Option<Day>, StoreFault> {
     let mut below = String::from("a"); // above every digit
     loop {
-        let (found,) = connection.one("SELECT max(day) FROM ledger WHERE day < ?1", [&below])?;
+        let (found,) = one(connection, "SELECT max(day) FROM ledger WHERE day < ?1", [&below])?;
         let Some(text): Option<String> = found else { return Ok(None) };
         if let Some(day) = Day::parse(&text) {
             return Ok(Some(day));
@@ -98,7 +100,7 @@ pub(super) fn newest_day(connection: &Connection) -> Result<Option<Day>, StoreFa
 
 fn day_totals(connection: &Connection, day: &str, id: &str) -> Result<Option<DayTotals>, StoreFault> {
     let select = "SELECT granted FROM ledger WHERE day = ?1 AND application = ?2";
-    let found: Option<(i64,)> = connection.find(select, [day, id])?;
+    let found: Option<(i64,)> = find(connection, select, [day, id])?;
     let Some((granted,)) = found else { return Ok(None) };
     let bad = |_| StoreFault::Record(format!("ledger of {id} for {day}: granted is {granted}"));
     Ok(Some(DayTotals { granted: u32::try_from(granted).map_err(bad)?.into() }))
@@ -111,7 +113,8 @@ fn node_totals(
     node: u64,
 ) -> Result<NodeTotals, StoreFault> {
     let id = application.to_string();
-    let found: Option<(i64, i64)> = connection.find(
+    let found: Option<(i64, i64)> = find(
+        connection,
         "SELECT granted, returned FROM ledger_nodes WHERE day = ?1 AND application = ?2 AND node = ?3",
         params![day, id, node.cast_signed()],
     )?;
@@ -126,18 +129,21 @@ fn node_totals(
 fn prune(connection: &Connection, today: Day) -> Result<(), StoreFault> {
     let oldest = Day::from_number(today.number().saturating_sub(DAYS_KEPT)).to_string();
     // Nearly always there are none, and a deletion costs more than all other statements of a lease.
-    let (is_due,) = connection.one(
+    let (is_due,) = one(
+        connection,
         "SELECT EXISTS (SELECT 1 FROM ledger WHERE day < ?1)
          OR EXISTS (SELECT 1 FROM ledger_nodes WHERE day < ?1)",
         [&oldest],
     )?;
     if is_due {
-        connection.run(
+        run(
+            connection,
             "DELETE FROM ledger WHERE (day, application) IN
              (SELECT day, application FROM ledger WHERE day < ?1 ORDER BY day LIMIT ?2)",
             params![oldest, PRUNED_AT_ONCE],
         )?;
-        connection.run(
+        run(
+            connection,
             "DELETE FROM ledger_nodes WHERE (day, application, node) IN
              (SELECT day, application, node FROM ledger_nodes WHERE day < ?1 ORDER BY day LIMIT ?2)",
             params![oldest, PRUNED_AT_ONCE],
@@ -149,14 +155,9 @@ fn prune(connection: &Connection, today: Day) -> Result<(), StoreFault> {
 /// A day as stored; fails beyond the calendar, where it would be ambiguous.
 pub(super) fn written(day: Day) -> Result<String, StoreFault> {
     let text = day.to_string();
-    if read(&text) == Some(day) {
+    if Day::parse(&text) == Some(day) {
         return Ok(text);
     }
     let reason = format!("day {} lies beyond the calendar", day.number());
     Err(StoreError::Unavailable { doing: "exchange ledger reports", reason }.into())
-}
-
-/// Parses a stored day.
-pub(super) fn read(text: &str) -> Option<Day> {
-    Day::parse(text)
 }

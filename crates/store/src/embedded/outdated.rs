@@ -4,13 +4,14 @@ use rusqlite::Connection;
 
 use super::fault::StoreFault;
 use super::ledger;
-use super::statements::Statements as _;
+use super::statements::run;
 use crate::stored::millis;
 
 /// Deletes a batch of applications that were closed before the current day of the ledger. Returns their number.
 pub(super) fn delete_closed(connection: &Connection) -> Result<u64, StoreFault> {
     let Some(today) = ledger::day(connection)? else { return Ok(0) };
-    connection.run(
+    run(
+        connection,
         "DELETE FROM closed_applications WHERE (mailbox_digest, application) IN
          (SELECT mailbox_digest, application FROM closed_applications WHERE day < ?1 LIMIT 500)",
         [today.to_string()],
@@ -26,7 +27,7 @@ pub(super) fn delete_expired(connection: &Connection) -> Result<u64, StoreFault>
         let delete = format!(
             "DELETE FROM {table} WHERE digest IN (SELECT digest FROM {table} WHERE expires_at < ?1 LIMIT 500)"
         );
-        deleted += connection.run(&delete, [today])?;
+        deleted += run(connection, &delete, [today])?;
     }
     Ok(deleted)
 }

@@ -8,7 +8,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, Rows, params};
 
 use super::fault::StoreFault;
-use super::statements::{AnyText, Statements as _};
+use super::statements::{AnyText, one, readable};
 use crate::stored::{millis, stored};
 use crate::{
     ApplicationPage, AuditQuery, AuditRecord, Description, KeyUse, OwnLimits, StoredApplication, StoredKey,
@@ -109,7 +109,7 @@ pub(super) fn applications(
 pub(super) fn stand_in(connection: &Connection, id: ApplicationId) -> Result<StoredApplication, StoreFault> {
     let text = id.to_string();
     let (AnyText(name), AnyText(tier)) =
-        connection.one("SELECT name, tier FROM applications WHERE id = ?1", [&text])?;
+        one(connection, "SELECT name, tier FROM applications WHERE id = ?1", [&text])?;
     let mut keys = connection.prepare_cached(&format!("{KEYS} WHERE application = ?1"))?;
     let mut keys = JoinedRows::new(keys.query([&text])?, "", key);
     let mut revoked = Vec::new();
@@ -141,7 +141,7 @@ pub(super) fn audit(connection: &Connection, query: AuditQuery) -> Result<Vec<Au
     let select = format!(
         "SELECT id, at, who, what, application, detail FROM audit WHERE id < ?1 AND {filter} ORDER BY id DESC LIMIT ?2"
     );
-    connection.readable(&select, params![before, limit, subject], |row| {
+    readable(connection, &select, params![before, limit, subject], |row| {
         let word = |column: usize| row.get::<_, String>(column).unwrap_or_else(|_| "?".into());
         Ok(AuditRecord {
             number: row.get::<_, i64>(0).map_or(0, |number| u64::try_from(number).unwrap_or(0)),

@@ -5,62 +5,48 @@ use rusqlite::{Connection, OptionalExtension as _, Params, Row};
 
 use super::fault::StoreFault;
 
-/// Runs statements on a connection. The columns of a row are read as a tuple.
-pub(super) trait Statements {
-    /// Runs a statement, and returns the number of changed rows.
-    fn run(&self, text: &str, values: impl Params) -> Result<u64, StoreFault>;
-
-    /// The first row, if there is one.
-    fn find<T>(&self, text: &str, values: impl Params) -> Result<Option<T>, StoreFault>
-    where
-        T: for<'r> TryFrom<&'r Row<'r>, Error = rusqlite::Error>;
-
-    /// The first row; an error without one.
-    fn one<T>(&self, text: &str, values: impl Params) -> Result<T, StoreFault>
-    where
-        T: for<'r> TryFrom<&'r Row<'r>, Error = rusqlite::Error>,
-    {
-        Ok(self.find(text, values)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?)
-    }
-
-    /// All rows as `read` returns them, without unreadable ones.
-    fn readable<T>(
-        &self,
-        text: &str,
-        values: impl Params,
-        read: impl Fn(&Row<'_>) -> Result<T, StoreFault>,
-    ) -> Result<Vec<T>, StoreFault>;
+/// Runs a statement, and returns the number of changed rows.
+pub(super) fn run(connection: &Connection, text: &str, values: impl Params) -> Result<u64, StoreFault> {
+    Ok(connection.prepare_cached(text)?.execute(values)? as u64)
 }
 
-impl Statements for Connection {
-    fn run(&self, text: &str, values: impl Params) -> Result<u64, StoreFault> {
-        Ok(self.prepare_cached(text)?.execute(values)? as u64)
-    }
+/// The columns of the first row as a tuple, if there is one.
+pub(super) fn find<T>(
+    connection: &Connection,
+    text: &str,
+    values: impl Params,
+) -> Result<Option<T>, StoreFault>
+where
+    T: for<'r> TryFrom<&'r Row<'r>, Error = rusqlite::Error>,
+{
+    Ok(connection.prepare_cached(text)?.query_row(values, |row| T::try_from(row)).optional()?)
+}
 
-    fn find<T>(&self, text: &str, values: impl Params) -> Result<Option<T>, StoreFault>
-    where
-        T: for<'r> TryFrom<&'r Row<'r>, Error = rusqlite::Error>,
-    {
-        Ok(self.prepare_cached(text)?.query_row(values, |row| T::try_from(row)).optional()?)
-    }
+/// The columns of the first row; an error without one.
+pub(super) fn one<T>(connection: &Connection, text: &str, values: impl Params) -> Result<T, StoreFault>
+where
+    T: for<'r> TryFrom<&'r Row<'r>, Error = rusqlite::Error>,
+{
+    Ok(find(connection, text, values)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?)
+}
 
-    fn readable<T>(
-        &self,
-        text: &str,
-        values: impl Params,
-        read: impl Fn(&Row<'_>) -> Result<T, StoreFault>,
-    ) -> Result<Vec<T>, StoreFault> {
-        let mut statement = self.prepare_cached(text)?;
-        let (mut rows, mut found) = (statement.query(values)?, Vec::new());
-        while let Some(row) = rows.next()? {
-            match read(row) {
-                Ok(value) => found.push(value),
-                Err(StoreFault::Record(_)) => {}
-                Err(fault) => return Err(fault),
-            }
+/// All rows as `read` returns them, without unreadable ones.
+pub(super) fn readable<T>(
+    connection: &Connection,
+    text: &str,
+    values: impl Params,
+    read: impl Fn(&Row<'_>) -> Result<T, StoreFault>,
+) -> Result<Vec<T>, StoreFault> {
+    let mut statement = connection.prepare_cached(text)?;
+    let (mut rows, mut found) = (statement.query(values)?, Vec::new());
+    while let Some(row) = rows.next()? {
+        match read(row) {
+            Ok(value) => found.push(value),
+            Err(StoreFault::Record(_)) => {}
+            Err(fault) => return Err(fault),
         }
-        Ok(found)
     }
+    Ok(found)
 }
 
 /// A text of any bytes, as far as it can be shown.

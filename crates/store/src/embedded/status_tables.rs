@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Row, params};
 
 use super::fault::StoreFault;
-use super::statements::Statements as _;
+use super::statements::{readable, run};
 use super::{ledger, records};
 use crate::status::{DAY_MINUTES, STATUS_DAYS_KEPT};
 use crate::stored::stored;
@@ -31,7 +31,8 @@ pub(super) fn record(connection: &Connection, minutes: &[StatusMinute]) -> Resul
 
 /// The newest messages, and all of incidents that are not resolved; newest first. Unreadable ones are skipped.
 pub(super) fn messages(connection: &Connection, limit: usize) -> Result<Vec<StatusMessage>, StoreFault> {
-    connection.readable(
+    readable(
+        connection,
         "SELECT id, incident, at, state, title, message FROM status_messages
          WHERE id IN (SELECT id FROM status_messages ORDER BY id DESC LIMIT ?1)
             OR incident NOT IN (SELECT incident FROM status_messages WHERE state = 'resolved')
@@ -63,8 +64,7 @@ pub(super) fn message(row: &Row<'_>) -> Result<StatusMessage, StoreFault> {
 /// their number.
 pub(super) fn delete_outdated(connection: &Connection) -> Result<u64, StoreFault> {
     let first = first_kept(connection)?;
-    connection.run(
-        "DELETE FROM status_minutes WHERE minute IN (
+    run(connection, "DELETE FROM status_minutes WHERE minute IN (
              SELECT minute FROM status_minutes
              WHERE minute < ?1 AND minute > (SELECT min(minute) FROM status_minutes) ORDER BY minute LIMIT ?2)",
         params![first.cast_signed(), AT_ONCE],

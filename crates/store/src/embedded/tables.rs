@@ -5,8 +5,8 @@ use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, Row, ToSql, params_from_iter};
 
 use super::fault::StoreFault;
-use super::statements::{AnyText, Statements};
-use super::{audit, mail_queue, records};
+use super::statements::AnyText;
+use super::{audit, mail_queue, records, statements};
 use crate::sql::tables::{SqlField, SqlRow, SqlTables};
 use crate::stored::millis;
 use crate::{NewMail, StoreChange, StoredApplication};
@@ -30,7 +30,7 @@ impl SqlTables for &Connection {
     const POSITION: &'static str = "instr";
 
     async fn run(self, text: &str, values: &[SqlField<'_>]) -> Result<u64, StoreFault> {
-        Statements::run(self, &statement(text), params_from_iter(values))
+        statements::run(self, &statement(text), params_from_iter(values))
     }
 
     async fn find<T>(
@@ -50,7 +50,7 @@ impl SqlTables for &Connection {
         values: &[SqlField<'_>],
         read: impl Fn(&dyn SqlRow<StoreFault>) -> Result<Option<T>, StoreFault>,
     ) -> Result<Vec<T>, StoreFault> {
-        let rows = self.readable(&statement(text), params_from_iter(values), |row| read(row))?;
+        let rows = statements::readable(self, &statement(text), params_from_iter(values), |row| read(row))?;
         Ok(rows.into_iter().flatten().collect())
     }
 

@@ -4,7 +4,7 @@ use rusqlite::{Connection, params};
 
 use super::fault::StoreFault;
 use super::ledger;
-use super::statements::Statements as _;
+use super::statements::run;
 use crate::daily_totals::DailyTotals;
 use crate::stored::stored;
 use crate::usage::USAGE_DAYS_OPEN;
@@ -77,7 +77,7 @@ pub(super) fn merge(connection: &Connection, table: &DailyTotals) -> Result<u64,
     let Some(closed) = last_day_before(connection, USAGE_DAYS_OPEN)? else { return Ok(0) };
     let execute = |text: &str, until: Day| {
         let statement = table.statement(&text.replace("{due}", DUE));
-        connection.run(&statement, params![until.to_string(), AT_ONCE])
+        run(connection, &statement, params![until.to_string(), AT_ONCE])
     };
     let mut changed = execute(MERGE, closed)?;
     if changed > 0 {

@@ -95,10 +95,13 @@ impl PostgresStore {
 
     /// Opens the store. Its tables must exist in a format that this program knows.
     pub async fn open(config: DatabaseConfig, clock: Clock) -> Result<Self, StoreError> {
-        Self::open_with(config, clock, false).await
+        let store = Self::unopened(config, clock, SeenTimelines::default());
+        store.check().await?;
+        Ok(store)
     }
 
     /// With `ignores_clock` the day of each exchange is used alone.
+    #[cfg(test)]
     pub(crate) async fn open_with(
         config: DatabaseConfig,
         clock: Clock,

@@ -127,7 +127,7 @@ impl<T: SqlTables> RunningChange<'_, T> {
 
     /// Checks the conditions for a new key. Other changes are excluded, so no other key comes between.
     async fn check_key_allowance(&self) -> Result<(), T::Fault> {
-        let Some(allowance) = self.change.what.added_key().flatten() else { return Ok(()) };
+        let Some((_, Some(allowance))) = self.change.what.added_key() else { return Ok(()) };
         let read = self.tables.application(self.change.application, self.change.at.day()).await?;
         let checked = allowance.check(&read.ok_or_else(|| self.unknown())?, self.change.at);
         Ok(checked.map_err(StoreError::from)?)

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use super::directory::MirrorDirectory;
-use super::names::{FileStem, Sha256Sum};
+use super::names::{FileStem, sum_of};
 use super::record_header::RecordHeader;
 use super::*;
 
@@ -79,7 +79,7 @@ fn header_path_of(directory: &TempDir, name: &str) -> PathBuf {
 
 fn content_of(directory: &TempDir, record: &MirrorRecord) -> PathBuf {
     let directory = MirrorDirectory::open(&directory.path().join("documents")).unwrap();
-    directory.content(&FileStem::of(&record.name), Sha256Sum::of(&record.content))
+    directory.content(&FileStem::of(&record.name), sum_of(&record.content))
 }
 
 fn mode(path: &Path) -> u32 {

@@ -10,7 +10,7 @@ use rusqlite::{Connection, TransactionBehavior, params};
 
 use super::super::fault::StoreFault;
 use super::super::paths::quoted;
-use super::super::{audit, file, ledger};
+use super::super::{audit, file};
 use super::maintenance_error::MaintenanceError;
 use super::store_file::file_in;
 use scoregate_base::clock::{Day, Wall};
@@ -70,7 +70,7 @@ fn days_after(store: &Connection, today: Day) -> Result<Vec<Day>, StoreFault> {
     let found = days.query_map([today.to_string()], |row| row.get::<_, String>(0))?;
     let found: Vec<String> = found.collect::<Result<_, _>>()?;
     // Texts that are not days, which only manual edits produce, open nothing.
-    Ok(found.iter().filter_map(|text| ledger::read(text)).collect())
+    Ok(found.iter().filter_map(|text| Day::parse(text)).collect())
 }
 
 /// Moves the units granted for a day to today, and returns their number. Unreadable records are dropped with their

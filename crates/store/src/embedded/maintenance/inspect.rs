@@ -177,8 +177,7 @@ fn days(store: &Connection, report: &mut InspectionReport) -> Result<(), StoreFa
         let day = records::text(row, 0, "day")?;
         let id = String::from_utf8_lossy(row.get_ref(1)?.as_bytes().unwrap_or_default()).into_owned();
         let read = || {
-            let read_day =
-                ledger::read(&day).ok_or_else(|| StoreFault::Record("its day is invalid".into()))?;
+            let read_day = Day::parse(&day).ok_or_else(|| StoreFault::Record("its day is invalid".into()))?;
             let granted = records::limit(row, 2, "granted")?.unwrap_or_default();
             Ok((read_day, granted))
         };

@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
 
 use super::super::fault::StoreFault;
 use super::super::integrity;
-use super::super::statements::Statements as _;
+use super::super::statements::{find, one, run};
 use super::dump::CUT;
 use super::walk::{TABLES, walk};
 use super::{read_only, rows};
@@ -127,13 +127,14 @@ fn keep(new: &Connection, line: &DumpLine, summary: &mut TransferSummary) -> Res
 fn grant(new: &Connection, line: &LedgerLine) -> Result<(), StoreFault> {
     let keep = "INSERT INTO ledger (day, application, granted) VALUES (?1, ?2, ?3)
          ON CONFLICT DO UPDATE SET granted = max(granted, excluded.granted)";
-    new.run(keep, params![line.day, line.application, line.granted]).map(drop)
+    run(new, keep, params![line.day, line.application, line.granted]).map(drop)
 }
 
 /// A message is not added to another incident that has its number.
 fn keep_message(new: &Connection, message: &StatusMessageLine, line: &DumpLine) -> Result<(), StoreFault> {
     let StatusMessageLine { id, incident, title, .. } = message;
-    let (is_missing,) = new.one(
+    let (is_missing,) = one(
+        new,
         "SELECT NOT EXISTS (SELECT 1 FROM status_messages WHERE id = ?1)
             AND (?1 = ?2 OR EXISTS (SELECT 1 FROM status_messages WHERE id = ?2 AND title = ?3))",
         params![id.cast_signed(), incident.cast_signed(), title],
@@ -144,7 +145,7 @@ fn keep_message(new: &Connection, message: &StatusMessageLine, line: &DumpLine) 
 /// Keeps suspensions and tiers. Other owners and changes since the backup stay in the replaced store.
 fn keep_owner(new: &Connection, line: &OwnerLine) -> Result<(), StoreFault> {
     let keep = "UPDATE owners SET suspended_at = coalesce(suspended_at, ?2), tier = ?3 WHERE id = ?1";
-    new.run(keep, params![line.id, millis(line.suspended_at.as_ref()), line.tier]).map(drop)
+    run(new, keep, params![line.id, millis(line.suspended_at.as_ref()), line.tier]).map(drop)
 }
 
 /// Keeps the tier and the limits of its own.
@@ -154,7 +155,8 @@ fn keep_limits(
     summary: &mut TransferSummary,
 ) -> Result<(), StoreFault> {
     let ApplicationLine { id, tier, own_minute, own_day, .. } = line;
-    summary.limits += new.run(
+    summary.limits += run(
+        new,
         "UPDATE applications SET tier = ?2, own_minute = ?3, own_day = ?4
          WHERE id = ?1 AND (tier, own_minute, own_day) IS NOT (?2, ?3, ?4)",
         params![id, tier, own_minute, own_day],
@@ -178,10 +180,10 @@ fn keep_total(new: &Connection, table: &DailyTotals, key: &[&String], total: u64
              SELECT {total} FROM {nodes} WHERE ({key}) = ({these})
          )",
     );
-    let (known,): (i64,) = new.one(&known, params_from_iter(key))?;
+    let (known,): (i64,) = one(new, &known, params_from_iter(key))?;
     let total = stored(total);
     if total > known {
-        new.run(&statement("DELETE FROM {nodes} WHERE ({key}) = ({these})"), params_from_iter(key))?;
+        run(new, &statement("DELETE FROM {nodes} WHERE ({key}) = ({these})"), params_from_iter(key))?;
         // The number is ours and needs no parameter.
         let keep =
             format!("INSERT OR REPLACE INTO {{days}} ({{key}}, {{total}}) VALUES ({{these}}, {total})");
@@ -198,7 +200,7 @@ fn transfer_expiry(
 ) -> Result<(), StoreFault> {
     let Some(digest) = Digest::from_hex(&line.digest) else { return Ok(()) };
     let select = "SELECT revoked_at IS NOT NULL, expires_at FROM keys WHERE digest = ?1";
-    let existing: Option<(bool, Option<i64>)> = new.find(select, [digest.as_bytes()])?;
+    let existing: Option<(bool, Option<i64>)> = find(new, select, [digest.as_bytes()])?;
     let [revoked_at, expires_at] = [&line.revoked_at, &line.expires_at].map(|at| millis(at.as_ref()));
     let Some((is_revoked, current)) = existing else {
         summary.lost += u64::from(revoked_at.is_none());
@@ -216,7 +218,7 @@ fn transfer_expiry(
         return Ok(());
     }
     let end = "UPDATE keys SET revoked_at = ?2, expires_at = coalesce(?3, expires_at) WHERE digest = ?1";
-    new.run(end, params![digest.as_bytes(), revoked_at, earlier]).map(drop)
+    run(new, end, params![digest.as_bytes(), revoked_at, earlier]).map(drop)
 }
 
 /// Closes a day: marks its quota as completely granted for every application.
