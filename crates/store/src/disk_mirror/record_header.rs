@@ -49,7 +49,7 @@ impl<'a> RecordHeader<'a> {
     /// The slot of its record, with a header of this length.
     pub(super) fn slot(&self, header_bytes: u64) -> RecordSlot {
         let bytes = header_bytes.saturating_add(self.length);
-        RecordSlot { turn: self.turn, content: self.content, length: self.length, bytes }
+        RecordSlot { turn: self.turn, content: self.content, bytes }
     }
 
     /// Decodes a header.

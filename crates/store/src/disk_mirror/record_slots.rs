@@ -15,8 +15,6 @@ pub(super) struct RecordSlot {
     pub(super) turn: u64,
     /// Checksum of the content.
     pub(super) content: Digest,
-    /// Length of the content.
-    pub(super) length: u64,
     /// Bytes with the header.
     pub(super) bytes: u64,
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::dump::{DumpLine, DumpReader, DumpWriter};
 use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
-use crate::postgres::keys::audit;
+use crate::sql::tables::SqlTables as _;
 use crate::{RecordCounts, TransferError};
 use scoregate_base::clock::Wall;
 
@@ -127,16 +127,17 @@ async fn write_all(
     Ok(writer.finish().map_err(TransferError::File)?)
 }
 
-/// A kind of line, and the statement that inserts rows of it from JSON.
-const INSERTS: [(&str, &str); 9] = [
-    (
-        "application",
-        "INSERT INTO {schema}.applications
-         SELECT * FROM json_populate_recordset(NULL::{schema}.applications, $1::text::json)",
-    ),
+/// Inserts rows whose columns are those of a table.
+const POPULATE: &str = "
+INSERT INTO {schema}.{table} SELECT * FROM json_populate_recordset(NULL::{schema}.{table}, $1::text::json)";
+
+/// A kind of line, its table, and the statement that inserts rows of it from JSON.
+const INSERTS: [(&str, &str, &str); 9] = [
+    ("application", "applications", POPULATE),
     (
         "key",
-        "INSERT INTO {schema}.keys (application, digest, shown, name, created_at, expires_at, revoked_at, last_used_at)
+        "keys",
+        "INSERT INTO {schema}.{table} (application, digest, shown, name, created_at, expires_at, revoked_at, last_used_at)
          SELECT application, decode(digest, 'hex'), shown, name, created_at, expires_at, revoked_at, last_used_at
          FROM json_to_recordset($1::text::json)
              AS r (application text, digest text, shown text, name text, created_at int8, expires_at int8, revoked_at int8,
@@ -144,48 +145,40 @@ const INSERTS: [(&str, &str); 9] = [
     ),
     (
         "ledger",
-        "INSERT INTO {schema}.ledger_days (day, application, granted)
-         SELECT day, application, granted FROM json_populate_recordset(NULL::{schema}.ledger_days, $1::text::json)",
+        "ledger_days",
+        "INSERT INTO {schema}.{table} (day, application, granted)
+         SELECT day, application, granted FROM json_populate_recordset(NULL::{schema}.{table}, $1::text::json)",
     ),
     // Gateways report more of the days that are open.
-    (
-        "usage",
-        "INSERT INTO {schema}.usage_days
-         SELECT * FROM json_populate_recordset(NULL::{schema}.usage_days, $1::text::json)",
-    ),
-    (
-        "requests",
-        "INSERT INTO {schema}.request_days
-         SELECT * FROM json_populate_recordset(NULL::{schema}.request_days, $1::text::json)",
-    ),
+    ("usage", "usage_days", POPULATE),
+    ("requests", "request_days", POPULATE),
     (
         "audit",
-        "INSERT INTO {schema}.audit (id, at, who, what, application, detail) OVERRIDING SYSTEM VALUE
+        "audit",
+        "INSERT INTO {schema}.{table} (id, at, who, what, application, detail) OVERRIDING SYSTEM VALUE
          SELECT number, at, who, what, application, detail
          FROM json_to_recordset($1::text::json)
              AS r (number int8, at int8, who text, what text, application text, detail text)",
     ),
     (
         "availability",
-        "INSERT INTO {schema}.status_minutes (minute, is_ready, is_fresh)
+        "status_minutes",
+        "INSERT INTO {schema}.{table} (minute, is_ready, is_fresh)
          SELECT m.minute, r.ready, r.fresh
          FROM json_to_recordset($1::text::json) AS r (first int8, minutes int8, ready bool, fresh bool),
              generate_series(r.first / 60000, r.first / 60000 + r.minutes - 1) AS m (minute)",
     ),
-    (
-        "status_message",
-        "INSERT INTO {schema}.status_messages
-         SELECT * FROM json_populate_recordset(NULL::{schema}.status_messages, $1::text::json)",
-    ),
+    ("status_message", "status_messages", POPULATE),
     (
         "owner",
+        "owners",
         "WITH owned AS (
              INSERT INTO {schema}.owned_applications (application, owner)
              SELECT a.application, r.id FROM json_to_recordset($1::text::json) AS r (id text, applications json),
                  json_array_elements_text(r.applications) AS a (application)
          )
-         INSERT INTO {schema}.owners
-         SELECT * FROM json_populate_recordset(NULL::{schema}.owners, $1::text::json)",
+         INSERT INTO {schema}.{table}
+         SELECT * FROM json_populate_recordset(NULL::{schema}.{table}, $1::text::json)",
     ),
 ];
 
@@ -216,14 +209,15 @@ pub(crate) async fn import(
         if rows.is_empty() {
             break;
         }
-        for (kind, statement) in INSERTS {
+        for (kind, table, statement) in INSERTS {
             if let Some(rows) = rows.remove(kind) {
-                client.execute(statement, &[&Value::Array(rows).to_string()]).await?;
+                let statement = statement.replace("{table}", table);
+                client.execute(&statement, &[&Value::Array(rows).to_string()]).await?;
             }
         }
     }
     client.batch_execute(FINISH).await?;
     let detail = format!("the whole store, from {file:?}");
-    audit::add(client, now, [who, "import_store", "", &detail]).await?;
+    client.audit(now, [who, "import_store", "", &detail]).await?;
     Ok(reader.counts())
 }

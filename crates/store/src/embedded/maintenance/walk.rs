@@ -13,8 +13,8 @@ pub(super) struct ExportedTable {
     pub(super) kind: &'static str,
     /// Columns and table.
     select: &'static str,
-    /// Its order, forwards and backwards.
-    order: [&'static str; 2],
+    /// The columns of its order.
+    order: &'static str,
     /// Tables that a file of an older format lacks.
     later: Option<&'static str>,
 }
@@ -47,35 +47,32 @@ const OWNERS: &str = "id, mailbox, email, created_at, terms_version, terms_accep
              SELECT application FROM owned_applications WHERE owner = owners.id ORDER BY application)) AS applications
     FROM owners";
 
-const BY_DAY: [&str; 2] = ["day, application", "day DESC, application DESC"];
-const BY_ID: [&str; 2] = ["id", "id DESC"];
-
-const BY_KEY: [&str; 2] = ["application, digest", "application DESC, digest DESC"];
-const BY_OUTCOME: [&str; 2] =
-    ["day, application, endpoint, outcome", "day DESC, application DESC, endpoint DESC, outcome DESC"];
-const BY_MINUTE: [&str; 2] = ["first", "first DESC"];
-
 /// All, in the order in which they can be written into an empty store.
 pub(super) static TABLES: [ExportedTable; 9] = [
-    ExportedTable { kind: "application", select: APPLICATIONS, order: BY_ID, later: None },
-    ExportedTable { kind: "key", select: KEYS, order: BY_KEY, later: None },
-    ExportedTable { kind: "ledger", select: LEDGER, order: BY_DAY, later: None },
-    ExportedTable { kind: "usage", select: USAGE, order: BY_DAY, later: Some("usage_days, usage_nodes") },
+    ExportedTable { kind: "application", select: APPLICATIONS, order: "id", later: None },
+    ExportedTable { kind: "key", select: KEYS, order: "application, digest", later: None },
+    ExportedTable { kind: "ledger", select: LEDGER, order: "day, application", later: None },
+    ExportedTable {
+        kind: "usage",
+        select: USAGE,
+        order: "day, application",
+        later: Some("usage_days, usage_nodes"),
+    },
     ExportedTable {
         kind: "requests",
         select: REQUESTS,
-        order: BY_OUTCOME,
+        order: "day, application, endpoint, outcome",
         later: Some("request_days, request_nodes"),
     },
-    ExportedTable { kind: "audit", select: AUDIT, order: BY_ID, later: None },
+    ExportedTable { kind: "audit", select: AUDIT, order: "id", later: None },
     ExportedTable {
         kind: "availability",
         select: AVAILABILITY,
-        order: BY_MINUTE,
+        order: "first",
         later: Some("status_minutes"),
     },
-    ExportedTable { kind: "status_message", select: MESSAGES, order: BY_ID, later: Some("status_messages") },
-    ExportedTable { kind: "owner", select: OWNERS, order: BY_ID, later: Some("owners, owned_applications") },
+    ExportedTable { kind: "status_message", select: MESSAGES, order: "id", later: Some("status_messages") },
+    ExportedTable { kind: "owner", select: OWNERS, order: "id", later: Some("owners, owned_applications") },
 ];
 
 impl ExportedTable {
@@ -104,10 +101,11 @@ pub(super) fn walk(
     take: &mut dyn FnMut(DumpLine) -> Result<(), StoreFault>,
 ) -> Result<Vec<String>, StoreFault> {
     let mut walk = TableWalk { store, table, damaged, take, skipped: Vec::new() };
-    let ExportedTable { kind: name, order: [forwards, backwards], .. } = table;
-    let (before, broke) = walk.walk_in_order(forwards, None)?;
+    let ExportedTable { kind: name, order, .. } = table;
+    let (before, broke) = walk.walk_in_order(order, None)?;
     if broke.is_some() {
-        let (after, broke) = walk.walk_in_order(backwards, before.as_deref())?;
+        let backwards = format!("{} DESC", order.replace(", ", " DESC, "));
+        let (after, broke) = walk.walk_in_order(&backwards, before.as_deref())?;
         if let Some(reason) = broke {
             let (before, after) = (before.unwrap_or("the first".into()), after.unwrap_or("the last".into()));
             walk.skipped.push(format!("{name}: all between {before} and {after}: {reason}"));

@@ -13,13 +13,11 @@ use tokio_postgres::{Row, RowStream};
 use crate::postgres::connection::database_connection::DatabaseConnection;
 use crate::postgres::connection::hosts::{described, no_answer};
 use crate::postgres::connection::schema_client::SchemaClient;
-use crate::postgres::keys::records::{self, application_id, page_of};
+use crate::postgres::keys::records::{self, READ, application_id, page_of};
 use crate::postgres::postgres_store::PostgresStore;
 use crate::{ApplicationPage, StoreError};
 use scoregate_base::clock::Day;
 
-/// An operation named in error messages.
-pub(crate) const READ: &str = "read applications";
 /// Deadline of the first rows. A million applications are sorted in 2 s, and the time grows with their number.
 const SORT_TIMEOUT: Duration = Duration::from_mins(2);
 /// Rows per page, more if an application has more keys.

@@ -6,15 +6,19 @@
 use tokio_postgres::{Row, RowStream};
 
 use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
+use crate::postgres::postgres_store::PostgresStore;
+use crate::sql::changes;
 use crate::sql::tables::SqlRow as _;
 use crate::stored::{millis, stored};
 use crate::{
-    ApplicationPage, AuditQuery, AuditRecord, Description, KeyUse, OwnLimits, StoreError, StoredApplication,
-    StoredKey,
+    ApplicationPage, ApplicationPages, AuditQuery, AuditRecord, Description, KeyStore, KeyUse, OwnLimits,
+    StoreChange, StoreError, StoreFuture, StoredApplication, StoredKey,
 };
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{ApplicationId, Digest};
 
+/// An operation named in error messages.
+pub(crate) const READ: &str = "read applications";
 const COLUMNS: &str = "
        a.id, a.name, a.tier, a.own_minute, a.own_day, a.created_at, {description}, l.granted,
        k.digest, k.shown, k.created_at AS key_created_at, k.expires_at, k.revoked_at, k.last_used_at,
@@ -68,21 +72,55 @@ pub(crate) async fn all(client: SchemaClient<'_>, day: Day) -> Result<RowStream,
     client.stream(&with_columns(ALL), day.to_string()).await
 }
 
-/// Up to `limit` applications after `after`, ordered by id.
-pub(crate) async fn page(
-    client: SchemaClient<'_>,
-    after: Option<ApplicationId>,
-    limit: usize,
-    day: Day,
-) -> SqlResult<ApplicationPage> {
-    let after = after.map_or_else(String::new, |id| id.to_string());
-    let rows = client.query(&with_columns(PAGE), &[&after, &day.to_string(), &stored(limit)]).await?;
-    let mut page = page_of(&rows);
-    let count = rows.chunk_by(|one, other| application_id(one) == application_id(other)).count();
-    // Also after an unreadable record.
-    let last = rows.iter().rev().find_map(|row| application_id(row).parse().ok());
-    page.next = last.filter(|_| count >= limit);
-    Ok(page)
+impl KeyStore for PostgresStore {
+    fn page(&self, after: Option<ApplicationId>, limit: usize, day: Day) -> StoreFuture<'_, ApplicationPage> {
+        Box::pin(self.connection.run(READ, async move |client| {
+            let after = after.map_or_else(String::new, |id| id.to_string());
+            let rows = client.query(&with_columns(PAGE), &[&after, &day.to_string(), &stored(limit)]).await?;
+            let mut page = page_of(&rows);
+            let count = rows.chunk_by(|one, other| application_id(one) == application_id(other)).count();
+            // Also after an unreadable record.
+            let last = rows.iter().rev().find_map(|row| application_id(row).parse().ok());
+            page.next = last.filter(|_| count >= limit);
+            Ok(page)
+        }))
+    }
+
+    fn all(&self, day: Day) -> ApplicationPages<'_> {
+        Box::pin(self.pages(day))
+    }
+
+    fn application(&self, id: ApplicationId, day: Day) -> StoreFuture<'_, Option<StoredApplication>> {
+        Box::pin(self.connection.run(READ, async move |client| application(client, id, day).await))
+    }
+
+    fn applications(&self, ids: Vec<ApplicationId>, day: Day) -> StoreFuture<'_, ApplicationPage> {
+        let work = async move |client: SchemaClient<'_>| Ok(page_of(&rows_of(client, &ids, day).await?));
+        Box::pin(self.connection.run(READ, work))
+    }
+
+    fn change(&self, change: StoreChange) -> StoreFuture<'_, StoredApplication> {
+        let doing = "make a change";
+        Box::pin(self.connection.change(doing, async move |client| changes::make(client, &change).await))
+    }
+
+    fn record_uses(&self, keys: Vec<KeyUse>) -> StoreFuture<'_, ()> {
+        Box::pin(self.connection.run("record uses of keys", async move |client| {
+            let digests: Vec<&[u8]> = keys.iter().map(|key| key.digest.as_bytes().as_slice()).collect();
+            let times: Vec<i64> = keys.iter().map(|key| millis(key.at)).collect();
+            client.execute(USED, &[&digests, &times]).await.map(drop)
+        }))
+    }
+
+    fn audit(&self, query: AuditQuery) -> StoreFuture<'_, Vec<AuditRecord>> {
+        Box::pin(self.connection.run("read the audit trail", async move |client| {
+            let application = query.application.map(|id| id.to_string());
+            let owner = query.owner.map(|id| id.to_string());
+            let (before, limit) = (query.before.map(stored), stored(query.limit));
+            let rows = client.query(AUDIT, &[&application, &before, &limit, &owner]).await?;
+            rows.iter().map(audit_record).collect()
+        }))
+    }
 }
 
 /// One application. Unreadable keys are left out.
@@ -90,39 +128,18 @@ pub(crate) async fn application(
     client: SchemaClient<'_>,
     id: ApplicationId,
     day: Day,
-) -> SqlResult<Option<Result<StoredApplication, StoreError>>> {
+) -> SqlResult<Option<StoredApplication>> {
     let rows = rows_of(client, &[id], day).await?;
-    let read = |rows: &[Row]| application_of(rows, &mut Vec::new()).map_err(unreadable);
-    Ok((!rows.is_empty()).then(|| read(&rows)))
-}
-
-/// These applications.
-pub(crate) async fn applications(
-    client: SchemaClient<'_>,
-    ids: &[ApplicationId],
-    day: Day,
-) -> SqlResult<ApplicationPage> {
-    Ok(page_of(&rows_of(client, ids, day).await?))
+    if rows.is_empty() {
+        return Ok(None);
+    }
+    let damaged = |reason| StoreError::Damaged { path: "the database".into(), reason };
+    Ok(Some(application_of(&rows, &mut Vec::new()).map_err(damaged)?))
 }
 
 async fn rows_of(client: SchemaClient<'_>, ids: &[ApplicationId], day: Day) -> SqlResult<Vec<Row>> {
     let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
     client.query(&with_columns(APPLICATION), &[&ids, &day.to_string()]).await
-}
-
-/// Records uses of keys.
-pub(crate) async fn used(client: SchemaClient<'_>, keys: &[KeyUse]) -> SqlResult<()> {
-    let digests: Vec<&[u8]> = keys.iter().map(|key| key.digest.as_bytes().as_slice()).collect();
-    let times: Vec<i64> = keys.iter().map(|key| millis(key.at)).collect();
-    client.execute(USED, &[&digests, &times]).await.map(drop)
-}
-
-/// Audit records, newest first.
-pub(crate) async fn audit(client: SchemaClient<'_>, query: AuditQuery) -> SqlResult<Vec<AuditRecord>> {
-    let application = query.application.map(|id| id.to_string());
-    let owner = query.owner.map(|id| id.to_string());
-    let (before, limit) = (query.before.map(stored), stored(query.limit));
-    client.query(AUDIT, &[&application, &before, &limit, &owner]).await?.iter().map(audit_record).collect()
 }
 
 /// The applications of rows.
@@ -213,9 +230,4 @@ fn instant(row: &Row, name: &str) -> Result<Option<Wall>, String> {
     let read = u64::try_from(found).ok().filter(|millis| Wall::from_millis(*millis).millis() == *millis);
     read.map(|millis| Some(Wall::from_millis(millis)))
         .ok_or_else(|| format!("{name} is {found}, which is no instant from 1970 to 2554"))
-}
-
-/// The error for an unreadable record.
-fn unreadable(reason: String) -> StoreError {
-    StoreError::Damaged { path: "the database".into(), reason }
 }

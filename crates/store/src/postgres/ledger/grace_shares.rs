@@ -3,8 +3,7 @@
 use tokio_postgres::Row;
 
 use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
-use crate::postgres::keys::audit;
-use crate::sql::tables::SqlRow as _;
+use crate::sql::tables::{SqlRow as _, SqlTables as _};
 use scoregate_base::limits::{GraceClaim, GraceHolder, GraceShare};
 
 const HOLDERS: &str =
@@ -24,7 +23,7 @@ pub(crate) async fn claim(client: SchemaClient<'_>, claim: &GraceClaim) -> SqlRe
     if !is_change {
         return Ok(applied.map(|applied| applied.share));
     }
-    audit::lock(client).await?;
+    client.lock().await?;
     let (applied, is_change) = self::applied(client, claim).await?;
     if let (Some(GraceHolder { share, token, life, node }), true) = (applied, is_change) {
         let [number, shares, life] = [share.number, share.shares, life].map(i64::from);

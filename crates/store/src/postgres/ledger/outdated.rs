@@ -5,23 +5,25 @@ use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
 use crate::postgres::reports::daily_totals;
 use crate::postgres::reports::status_store;
 
-/// Number of ledger days kept for inspection, today included.
-const DAYS_KEPT: i32 = 35;
 /// Number of records of each table that are deleted in one transaction.
 const AT_ONCE: i64 = 1_000;
 
-const NODES: &str = "
-DELETE FROM {schema}.ledger_nodes WHERE (day, application, node) IN (
-    SELECT day, application, node FROM {schema}.ledger_nodes
-    WHERE day <= (SELECT day - $1::int4 FROM {schema}.calendar) ORDER BY day, application, node LIMIT $2
-    FOR UPDATE SKIP LOCKED)";
-
-const DAYS: &str = "
-DELETE FROM {schema}.ledger_days WHERE (day, application) IN (
-    SELECT day, application FROM {schema}.ledger_days
-    WHERE day <= (SELECT day - $1::int4 FROM {schema}.calendar) ORDER BY day, application LIMIT $2
-    FOR UPDATE SKIP LOCKED)";
-
+const DELETE: &str = "
+DELETE FROM {schema}.{table} WHERE ({key}) IN (
+    SELECT {key} FROM {schema}.{table} WHERE {is_outdated} ORDER BY {key} LIMIT $1 FOR UPDATE SKIP LOCKED)";
+/// Tables, their keys, and the condition of outdated records.
+const TABLES: [(&str, &str, &str); 5] = [
+    ("ledger_nodes", "day, application, node", OLD_DAY),
+    ("ledger_days", "day, application", OLD_DAY),
+    ("sign_in_links", "digest", EXPIRED),
+    ("owner_sessions", "digest", EXPIRED),
+    ("closed_applications", "mailbox_digest, application", "day < (SELECT day FROM {schema}.calendar)"),
+];
+/// Of the ledger, 35 days are kept for inspection, today included.
+const OLD_DAY: &str = "day <= (SELECT day - 35 FROM {schema}.calendar)";
+/// Before the current day.
+const EXPIRED: &str =
+    "expires_at < (SELECT (day - date '1970-01-01')::int8 * 86400000 FROM {schema}.calendar)";
 /// Pools that were not used for an hour are full, and all shares of them have ended.
 const MINUTES: &str = "
 WITH idle AS (
@@ -58,34 +60,15 @@ DELETE FROM {schema}.nodes WHERE node IN (
     SELECT node FROM {schema}.nodes
     WHERE last_seen_at < (extract(epoch FROM clock_timestamp()) * 1000)::int8 - 86400000 ORDER BY node FOR UPDATE SKIP LOCKED)";
 
-/// Links and sessions that expired before the current day.
-const LINKS: &str = "
-DELETE FROM {schema}.sign_in_links WHERE digest IN (
-    SELECT digest FROM {schema}.sign_in_links
-    WHERE expires_at < (SELECT (day - date '1970-01-01')::int8 * 86400000 FROM {schema}.calendar)
-    ORDER BY digest LIMIT $1 FOR UPDATE SKIP LOCKED)";
-
-const SESSIONS: &str = "
-DELETE FROM {schema}.owner_sessions WHERE digest IN (
-    SELECT digest FROM {schema}.owner_sessions
-    WHERE expires_at < (SELECT (day - date '1970-01-01')::int8 * 86400000 FROM {schema}.calendar)
-    ORDER BY digest LIMIT $1 FOR UPDATE SKIP LOCKED)";
-
-/// Applications that were closed before the current day.
-const CLOSED: &str = "
-DELETE FROM {schema}.closed_applications WHERE (mailbox_digest, application) IN (
-    SELECT mailbox_digest, application FROM {schema}.closed_applications
-    WHERE day < (SELECT day FROM {schema}.calendar)
-    ORDER BY mailbox_digest, application LIMIT $1 FOR UPDATE SKIP LOCKED)";
-
 /// Deletes a batch in a transaction. Returns the number of changed records.
 pub(crate) async fn delete(client: SchemaClient<'_>) -> SqlResult<u64> {
     let mut deleted = 0;
-    for ledger in [NODES, DAYS] {
-        deleted += client.execute(ledger, &[&DAYS_KEPT, &AT_ONCE]).await?;
+    for (table, key, is_outdated) in TABLES {
+        let delete = DELETE.replace("{table}", table).replace("{key}", key);
+        deleted += client.execute(&delete.replace("{is_outdated}", is_outdated), &[&AT_ONCE]).await?;
     }
-    for table in [MINUTES, DOCUMENTS, LINKS, SESSIONS, CLOSED] {
-        deleted += client.execute(table, &[&AT_ONCE]).await?;
+    for together in [MINUTES, DOCUMENTS] {
+        deleted += client.execute(together, &[&AT_ONCE]).await?;
     }
     for ended in [REFRESHES, GATEWAYS] {
         deleted += client.execute(ended, &[]).await?;
