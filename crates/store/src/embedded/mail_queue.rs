@@ -32,7 +32,9 @@ pub(super) fn add(connection: &Connection, mails: &[NewMail]) -> Result<(), Stor
 
 /// Claims mails that are due, links first: they expire soon. Unreadable ones are claimed and skipped.
 pub(super) fn claim(connection: &Connection, claim: &MailClaim) -> Result<Vec<ClaimedMail>, StoreFault> {
-    let claimed = readable(connection, "UPDATE mail_queue SET due_at = ?2, attempts = attempts + 1
+    let claimed = readable(
+        connection,
+        "UPDATE mail_queue SET due_at = ?2, attempts = attempts + 1
          WHERE message_id IN (
              SELECT message_id FROM mail_queue WHERE due_at <= ?1 ORDER BY kind <> 'sign_in', due_at, message_id LIMIT ?3)
          RETURNING message_id, kind, recipient, subject, text, html, created_at, expires_at, attempts",

@@ -64,7 +64,9 @@ pub(super) fn message(row: &Row<'_>) -> Result<StatusMessage, StoreFault> {
 /// their number.
 pub(super) fn delete_outdated(connection: &Connection) -> Result<u64, StoreFault> {
     let first = first_kept(connection)?;
-    run(connection, "DELETE FROM status_minutes WHERE minute IN (
+    run(
+        connection,
+        "DELETE FROM status_minutes WHERE minute IN (
              SELECT minute FROM status_minutes
              WHERE minute < ?1 AND minute > (SELECT min(minute) FROM status_minutes) ORDER BY minute LIMIT ?2)",
         params![first.cast_signed(), AT_ONCE],
