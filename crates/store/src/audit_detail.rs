@@ -1,7 +1,5 @@
 //! Details of a change for the audit trail, the same for every engine. They never contain a secret.
 
-use std::fmt::Display;
-
 use super::{Description, OwnLimits, Ownership, StoredKey};
 use scoregate_base::clock::Wall;
 
@@ -14,13 +12,12 @@ pub(super) fn key_added(key: &StoredKey) -> String {
     format!("key {}", shown(key))
 }
 
-pub(super) fn rotated(key: &StoredKey, retired: impl Display, at: Wall) -> String {
-    let retired = retired.to_string();
-    let expire = if retired == "1" { "expires" } else { "expire" };
+pub(super) fn rotated(key: &StoredKey, retired: u64, at: Wall) -> String {
+    let expire = if retired == 1 { "expires" } else { "expire" };
     format!("new key {}; {retired} older {expire} at {}", shown(key), at.rfc3339())
 }
 
-pub(super) fn replaced(key: &StoredKey, revoked: impl Display) -> String {
+pub(super) fn replaced(key: &StoredKey, revoked: u64) -> String {
     format!("new key {}; {revoked} older revoked", shown(key))
 }
 
@@ -28,9 +25,8 @@ pub(super) fn key_revoked(shown: &str) -> String {
     format!("key {shown}")
 }
 
-pub(super) fn all_revoked(count: impl Display) -> String {
-    let count = count.to_string();
-    format!("{count} {}", if count == "1" { "key" } else { "keys" })
+pub(super) fn all_revoked(count: u64) -> String {
+    format!("{count} {}", if count == 1 { "key" } else { "keys" })
 }
 
 pub(super) fn tier_set(before: &str, tier: &str) -> String {

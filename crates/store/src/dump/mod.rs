@@ -15,6 +15,5 @@ pub(crate) use lines::{
 };
 pub(crate) use reader::DumpReader;
 pub(crate) use rows::time_of;
-pub(crate) use transfer_error::DumpFault;
 pub use transfer_error::TransferError;
 pub(crate) use writer::DumpWriter;

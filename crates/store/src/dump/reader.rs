@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::DumpFault;
+use super::TransferError;
 use super::lines::{DumpHeader, DumpLine, FORMAT, OLDEST, RecordCounts, VERSION};
 use scoregate_base::json;
 use scoregate_base::keys::Digest;
@@ -28,7 +28,7 @@ pub(crate) struct DumpReader {
 
 impl DumpReader {
     /// Opens an export and reads its first line.
-    pub(crate) fn open(path: &Path) -> Result<Self, DumpFault> {
+    pub(crate) fn open(path: &Path) -> Result<Self, TransferError> {
         let file = BufReader::new(File::open(path)?);
         let mut reader =
             Self { file, counts: RecordCounts::default(), hash: Sha256::new(), line: 0, is_complete: false };
@@ -44,7 +44,7 @@ impl DumpReader {
     }
 
     /// The next record; `None` after the last one, if the export is complete.
-    pub(crate) fn next(&mut self) -> Result<Option<DumpLine>, DumpFault> {
+    pub(crate) fn next(&mut self) -> Result<Option<DumpLine>, TransferError> {
         if self.is_complete {
             return Ok(None);
         }
@@ -67,7 +67,7 @@ impl DumpReader {
     }
 
     /// The next rows, up to `most`, by the kinds of their lines; none after the last one.
-    pub(crate) fn rows(&mut self, most: usize) -> Result<HashMap<String, Vec<Value>>, DumpFault> {
+    pub(crate) fn rows(&mut self, most: usize) -> Result<HashMap<String, Vec<Value>>, TransferError> {
         let mut rows: HashMap<String, Vec<Value>> = HashMap::new();
         for _ in 0..most {
             let Some(line) = self.next()? else { break };
@@ -83,17 +83,17 @@ impl DumpReader {
     }
 
     /// An error in the last line that was read.
-    pub(crate) fn wrong(&self, reason: &dyn std::fmt::Display) -> DumpFault {
-        DumpFault::Record(format!("line {}: {reason}", self.line))
+    pub(crate) fn wrong(&self, reason: &dyn std::fmt::Display) -> TransferError {
+        TransferError::Unfit(format!("line {}: {reason}", self.line))
     }
 
-    fn next_text(&mut self) -> Result<Vec<u8>, DumpFault> {
+    fn next_text(&mut self) -> Result<Vec<u8>, TransferError> {
         let mut text = Vec::new();
         self.line += 1;
         std::io::Read::take(&mut self.file, LONGEST).read_until(b'\n', &mut text)?;
         if text.ends_with(b"\n") {
             return Ok(text);
         }
-        Err(DumpFault::Record(format!("it is truncated in line {}", self.line)))
+        Err(TransferError::Unfit(format!("it is truncated in line {}", self.line)))
     }
 }

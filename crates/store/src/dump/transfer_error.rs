@@ -2,7 +2,7 @@
 
 use crate::StoreError;
 
-/// Why a transfer between a file and a database failed. Nothing was changed.
+/// Why an export was not written, read or imported. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
     /// The file cannot be read or written.
@@ -19,28 +19,4 @@ pub enum TransferError {
     /// An error of the store.
     #[error(transparent)]
     Store(#[from] StoreError),
-}
-
-/// Why an export cannot be written or read.
-#[derive(Debug)]
-pub(crate) enum DumpFault {
-    /// An error of the file system.
-    Disk(std::io::Error),
-    /// A line that no version of this program would have written.
-    Record(String),
-}
-
-impl From<DumpFault> for TransferError {
-    fn from(fault: DumpFault) -> Self {
-        match fault {
-            DumpFault::Disk(error) => Self::File(error),
-            DumpFault::Record(reason) => Self::Unfit(reason),
-        }
-    }
-}
-
-impl From<std::io::Error> for DumpFault {
-    fn from(error: std::io::Error) -> Self {
-        Self::Disk(error)
-    }
 }

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use super::DumpFault;
+use super::TransferError;
 use super::lines::{DumpEnd, DumpHeader, DumpLine, FORMAT, RecordCounts, VERSION};
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::Digest;
@@ -30,9 +30,9 @@ impl<'o> DumpWriter<'o> {
     }
 
     /// Writes a record. Those of an application that was not written are rejected.
-    pub(crate) fn push(&mut self, line: &DumpLine) -> Result<(), DumpFault> {
+    pub(crate) fn push(&mut self, line: &DumpLine) -> Result<(), TransferError> {
         if let Some(owner) = line.owner().filter(|owner| !self.owners.contains(*owner)) {
-            return Err(DumpFault::Record(format!("application {owner} is missing or unreadable")));
+            return Err(TransferError::Unfit(format!("application {owner} is missing or unreadable")));
         }
         if let DumpLine::Application(application) = line {
             self.owners.insert(application.id.clone());

@@ -5,8 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use super::paths::{LOG, recovery_steps, with_suffix};
-use crate::StoreError;
-use crate::dump::DumpFault;
+use crate::{StoreError, TransferError};
 
 /// Why an operation failed.
 #[derive(Debug, thiserror::Error)]
@@ -130,11 +129,13 @@ pub(super) fn is_conflict(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation)
 }
 
-impl From<DumpFault> for StoreFault {
-    fn from(fault: DumpFault) -> Self {
-        match fault {
-            DumpFault::Disk(error) => Self::Disk(error),
-            DumpFault::Record(reason) => Self::Record(reason),
+impl From<TransferError> for StoreFault {
+    fn from(error: TransferError) -> Self {
+        match error {
+            TransferError::File(error) => Self::Disk(error),
+            TransferError::Unfit(reason) => Self::Record(reason),
+            TransferError::Store(error) => Self::Refused(error),
+            in_use @ TransferError::InUse(_) => Self::Record(in_use.to_string()),
         }
     }
 }

@@ -4,7 +4,6 @@
 //! reader waits for a writer. Operators may read the file with `sqlite3` while the server runs, and a second process
 //! may write to it. One machine only; the file must be on a local disk.
 
-mod audit;
 mod deferred_check;
 mod engine;
 mod fault;

@@ -120,8 +120,7 @@ fn backups(path: &Path) -> Vec<(PathBuf, Wall)> {
         .into_iter()
         .filter(|other| !excluded.iter().any(|prefix| file_name(other).starts_with(prefix)))
         .filter(|other| other != path && backup_kind(other).is_some())
-        .map(|other| (modified_at(&other), other))
-        .map(|(at, other)| (other, at))
+        .map(|other| (other.clone(), modified_at(&other)))
         .collect();
     found.sort_by_key(|(other, at)| (std::cmp::Reverse(*at), other.clone()));
     found

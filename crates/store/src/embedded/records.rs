@@ -4,7 +4,7 @@
 //! mistake costs one application or one key and not the gateway. Readable values are not judged here; whether a tier
 //! exists is checked where tiers are known.
 
-use rusqlite::types::ValueRef;
+use rusqlite::types::{FromSql, ValueRef};
 use rusqlite::{Connection, Row, Rows, params};
 
 use super::fault::StoreFault;
@@ -214,7 +214,7 @@ pub(super) fn described(row: &Row<'_>, id: &str) -> Result<StoredApplication, St
         own: OwnLimits { minute: limit(row, 3, "own_minute")?, day: limit(row, 4, "own_day")? },
         description: Description::try_from_fn(|name| {
             index += 1;
-            row.get(index - 1).map_err(|error| unreadable(name, &error))
+            text(row, index - 1, name)
         })?,
         created_at: time(row, 5, "created_at")?,
         keys: Vec::new(),
@@ -322,11 +322,8 @@ impl RowOrder {
     }
 }
 
-pub(super) fn text(row: &Row<'_>, column: usize, name: &str) -> Result<String, StoreFault> {
-    row.get(column).map_err(|error| unreadable(name, &error))
-}
-
-pub(super) fn optional_text(row: &Row<'_>, column: usize, name: &str) -> Result<Option<String>, StoreFault> {
+/// A text, or one that may be absent.
+pub(super) fn text<T: FromSql>(row: &Row<'_>, column: usize, name: &str) -> Result<T, StoreFault> {
     row.get(column).map_err(|error| unreadable(name, &error))
 }
 

@@ -48,7 +48,7 @@ pub(super) fn message(row: &Row<'_>) -> Result<StatusMessage, StoreFault> {
         let number = records::number(row, column, name)?.and_then(|number| u64::try_from(number).ok());
         number.ok_or_else(|| StoreFault::Record(format!("its {name} is invalid")))
     };
-    let state = records::text(row, 3, "state")?;
+    let state: String = records::text(row, 3, "state")?;
     let unknown = || StoreFault::Record(format!("{state:?} is not a state"));
     Ok(StatusMessage {
         id: number(0, "id")?,

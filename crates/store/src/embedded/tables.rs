@@ -2,11 +2,11 @@
 
 use futures_util::FutureExt as _;
 use rusqlite::types::ToSqlOutput;
-use rusqlite::{Connection, Row, ToSql, params_from_iter};
+use rusqlite::{Connection, Row, ToSql, params, params_from_iter};
 
 use super::fault::StoreFault;
 use super::statements::AnyText;
-use super::{audit, mail_queue, records, statements};
+use super::{mail_queue, records, statements};
 use crate::sql::tables::{SqlField, SqlRow, SqlTables};
 use crate::stored::millis;
 use crate::{NewMail, StoreChange, StoredApplication};
@@ -60,7 +60,9 @@ impl SqlTables for &Connection {
     }
 
     async fn audit(self, at: Wall, words: [&str; 4]) -> Result<(), StoreFault> {
-        audit::add(self, at, words)
+        let [who, what, application, detail] = words;
+        let insert = "INSERT INTO audit (at, who, what, application, detail) VALUES (?1, ?2, ?3, ?4, ?5)";
+        statements::run(self, insert, params![millis(at), who, what, application, detail]).map(drop)
     }
 
     async fn application(self, id: ApplicationId, day: Day) -> Result<Option<StoredApplication>, StoreFault> {
@@ -89,7 +91,7 @@ impl SqlRow<StoreFault> for Row<'_> {
     }
 
     fn optional_text(&self, column: &str) -> Result<Option<String>, StoreFault> {
-        records::optional_text(self, self.as_ref().column_index(column)?, column)
+        records::text(self, self.as_ref().column_index(column)?, column)
     }
 
     fn any_text(&self, column: &str) -> Result<String, StoreFault> {

@@ -52,10 +52,6 @@ pub(super) struct CopiedApplication {
 }
 
 impl CopyLine {
-    pub(super) fn begin() -> Self {
-        Self::Begin { format: FORMAT.into(), version: VERSION }
-    }
-
     pub(super) fn application(stored: &StoredApplication) -> Self {
         let end = |key: &StoredKey| key.revoked_at.map(|_| 0).or(key.expires_at.map(Wall::millis));
         let keys = stored.keys.iter().map(|key| (key.digest.to_string(), end(key)));

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Write as _};
 
-use super::line::CopyLine;
+use super::line::{CopyLine, FORMAT, VERSION};
 use super::{CopiedReading, LocalCopy};
 use crate::StoredApplication;
 use crate::durable_file::{FileReplacement, HALF};
@@ -32,7 +32,7 @@ impl NewLocalCopy {
     /// Begins a new copy.
     pub fn begin(copy: &LocalCopy) -> io::Result<Self> {
         let mut new = Self { replacement: FileReplacement::begin(copy.path(), HALF)?, lines: 0, bytes: 0 };
-        new.write([CopyLine::begin()])?;
+        new.write([CopyLine::Begin { format: FORMAT.into(), version: VERSION }])?;
         Ok(new)
     }
 

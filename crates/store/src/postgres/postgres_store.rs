@@ -165,9 +165,6 @@ async fn transfer_link(config: DatabaseConfig, clock: Clock) -> Result<DatabaseL
 
 /// Refuses tables that this program cannot use.
 async fn check_tables(connection: &DatabaseLink) -> Result<(), StoreError> {
-    let state = connection.run(OPEN, async |client| tables::state(client).await).await?;
-    match state.problem() {
-        None => Ok(()),
-        Some(reason) => Err(StoreError::Unavailable { doing: OPEN, reason }),
-    }
+    let problem = connection.run(OPEN, async |client| tables::problem(client).await).await?;
+    problem.map_or(Ok(()), |reason| Err(StoreError::Unavailable { doing: OPEN, reason }))
 }

@@ -116,7 +116,7 @@ async fn write_all(
             let rows = client.query(&fetch, &[]).await?;
             for row in &rows {
                 let line = DumpLine::of_json(kind, row.try_get(0)?).map_err(TransferError::Unfit)?;
-                writer.push(&line).map_err(TransferError::from)?;
+                writer.push(&line)?;
             }
             if rows.is_empty() {
                 break;
@@ -205,7 +205,7 @@ pub(crate) async fn import(
         return Err(TransferError::InUse(found.unsigned_abs()).into());
     }
     loop {
-        let mut rows = reader.rows(AT_ONCE).map_err(TransferError::from)?;
+        let mut rows = reader.rows(AT_ONCE)?;
         if rows.is_empty() {
             break;
         }

@@ -9,10 +9,12 @@ use std::path::Path;
 use rusqlite::{Connection, TransactionBehavior, params};
 
 use super::super::fault::StoreFault;
+use super::super::file;
 use super::super::paths::quoted;
-use super::super::{audit, file};
+use super::super::tables::done;
 use super::maintenance_error::MaintenanceError;
 use super::store_file::file_in;
+use crate::sql::tables::SqlTables as _;
 use scoregate_base::clock::{Day, Wall};
 
 /// The closed days.
@@ -59,7 +61,7 @@ fn close(store: &mut Connection, who: &str, today: Day, now: Wall) -> Result<Clo
     if !closed.days.is_empty() {
         let days = closed.days.iter().map(Day::to_string).collect::<Vec<_>>().join(", ");
         let detail = format!("{days}; {} units granted of them are counted for {today}", closed.granted);
-        audit::add(&all, now, [who, "close_future_days", "", &detail])?;
+        done((&*all).audit(now, [who, "close_future_days", "", &detail]))?;
     }
     all.commit()?;
     Ok(closed)

@@ -10,7 +10,8 @@ use rusqlite::Connection;
 
 use super::super::fault::StoreFault;
 use super::super::paths::{BACKUP_BEGINS, backup_kind, remove_database, with_suffix};
-use super::super::{audit, file, grace_shares, ledger};
+use super::super::tables::done;
+use super::super::{file, grace_shares, ledger};
 use super::inspect::{self, InspectionReport};
 use super::maintenance_error::MaintenanceError;
 use super::store_file::{file_in, is_the_store};
@@ -18,6 +19,7 @@ use super::transfer::TransferSummary;
 use super::{load, swap, transfer};
 use crate::StoreError;
 use crate::durable_file::{HALF, sync_directory};
+use crate::sql::tables::SqlTables as _;
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::plans::Tier;
 
@@ -224,7 +226,7 @@ fn record(
     };
     let name = from.file_name().unwrap_or_default().to_string_lossy();
     let detail = format!("the whole store, from {name:?}{closed}");
-    audit::add(store, now, [&options.who, "import_store", "", &detail])
+    done(store.audit(now, [&options.who, "import_store", "", &detail]))
 }
 
 fn put_in_place(path: &Path, half: &Path, instant: &str) -> Result<(), StoreFault> {

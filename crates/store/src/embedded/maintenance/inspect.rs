@@ -174,7 +174,7 @@ fn days(store: &Connection, report: &mut InspectionReport) -> Result<(), StoreFa
     let mut rows = ledger.query([])?;
     let newest = report.newest_day;
     while let Some(row) = rows.next()? {
-        let day = records::text(row, 0, "day")?;
+        let day: String = records::text(row, 0, "day")?;
         let id = String::from_utf8_lossy(row.get_ref(1)?.as_bytes().unwrap_or_default()).into_owned();
         let read = || {
             let read_day = Day::parse(&day).ok_or_else(|| StoreFault::Record("its day is invalid".into()))?;

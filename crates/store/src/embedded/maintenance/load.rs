@@ -35,9 +35,7 @@ pub(super) fn new_store(from: &Path, to: &Path) -> Result<Connection, StoreFault
         }
         Some(_) => {
             let store = file::make_at(to, schema::STEPS)?;
-            let all = store.unchecked_transaction()?;
-            lines(from, &all)?;
-            all.commit()?;
+            lines(from, &store)?;
             Ok(store)
         }
         None => Err(unknown()),
@@ -53,9 +51,7 @@ pub(super) fn unknown() -> StoreFault {
 pub(super) fn in_memory(from: &Path) -> Result<Connection, StoreFault> {
     let mut store = Connection::open_in_memory()?;
     file::take_steps(&mut store, schema::STEPS)?;
-    let all = store.unchecked_transaction()?;
-    lines(from, &all)?;
-    all.commit()?;
+    lines(from, &store)?;
     Ok(store)
 }
 
@@ -68,13 +64,14 @@ pub(super) fn unusable(fault: StoreFault, from: &Path, work: &'static str, path:
     error.into()
 }
 
-/// Writes every line into the store.
+/// Writes every line into the store, all or none.
 fn lines(from: &Path, store: &Connection) -> Result<(), StoreFault> {
+    let all = store.unchecked_transaction()?;
     let mut reader = DumpReader::open(from)?;
     while let Some(line) = reader.next()? {
-        rows::insert(&line, store).map_err(|fault| {
+        rows::insert(&line, &all).map_err(|fault| {
             if let StoreFault::Record(reason) = fault { reader.wrong(&reason).into() } else { fault }
         })?;
     }
-    Ok(())
+    Ok(all.commit()?)
 }

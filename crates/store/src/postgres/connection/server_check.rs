@@ -13,7 +13,7 @@ use crate::postgres::connection::database_connection::SchemaName;
 use crate::postgres::connection::engine_features::ServerHistory;
 use crate::postgres::connection::hosts::HostFault;
 use crate::postgres::connection::seen_timelines::{SeenTimelines, TimelineAge};
-use crate::postgres::schema::tables::{SchemaFormat, SchemaState};
+use crate::postgres::schema::tables::SchemaFormat;
 use scoregate_base::clock::Mono;
 
 /// Minimum interval between log lines about the same refusal.
@@ -70,11 +70,7 @@ impl ServerCheck {
             Err(error) if is_missing(&error) => None,
             site => site?,
         };
-        let format = |row: &Row| {
-            let (applied, compatible_from) = (row.try_get("format")?, row.try_get("compatible_from")?);
-            Ok::<_, tokio_postgres::Error>(SchemaFormat { applied, compatible_from })
-        };
-        if let Some(problem) = SchemaState::of(site.as_ref().map(format).transpose()?).problem() {
+        if let Some(problem) = SchemaFormat::problem(site.as_ref().map(SchemaFormat::of).transpose()?) {
             return Err(HostFault::UnusableTables(problem));
         }
         let found: String = site.map_or_else(|| Ok(String::new()), |row| row.try_get("id"))?;

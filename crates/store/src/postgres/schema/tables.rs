@@ -1,5 +1,7 @@
 //! Creates and upgrades the tables, and decides whether this program can use them. The steps are in `steps`.
 
+use tokio_postgres::Row;
+
 use crate::postgres::connection::database_connection::RoleName;
 use crate::postgres::connection::engine_features::is_refusal;
 use crate::postgres::connection::schema_client::{ChangeFault, SchemaClient, SqlResult};
@@ -25,18 +27,6 @@ pub(crate) struct SchemaFormat {
     pub(crate) applied: i32,
     /// A program must know at least this many.
     pub(crate) compatible_from: i32,
-}
-
-/// Whether this program can use a schema.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SchemaState {
-    Usable,
-    /// The tables are missing.
-    Missing,
-    /// Steps of this release are missing.
-    Older(SchemaFormat),
-    /// A newer release made the tables incompatible with this one.
-    Incompatible(SchemaFormat),
 }
 
 /// An operation on the tables.
@@ -112,34 +102,29 @@ async fn attempt(
     Ok(change)
 }
 
-/// Compares the tables with the steps that this program knows.
-pub(crate) async fn state(client: SchemaClient<'_>) -> SqlResult<SchemaState> {
-    Ok(SchemaState::of(format(client, "").await?))
+/// Why this program cannot use the tables, if it cannot.
+pub(crate) async fn problem(client: SchemaClient<'_>) -> SqlResult<Option<String>> {
+    Ok(SchemaFormat::problem(format(client, "").await?))
 }
 
-impl SchemaState {
-    /// Compares a schema, if there is one, with the steps that this program knows.
-    pub(crate) fn of(found: Option<SchemaFormat>) -> Self {
-        let known = i32::try_from(STEPS.len()).unwrap_or(i32::MAX);
-        match found {
-            None => Self::Missing,
-            Some(found) if found.compatible_from > known => Self::Incompatible(found),
-            Some(found) if found.applied < known => Self::Older(found),
-            Some(_) => Self::Usable,
-        }
+impl SchemaFormat {
+    /// The format in a row of `site`.
+    pub(crate) fn of(row: &Row) -> Result<Self, tokio_postgres::Error> {
+        Ok(Self { applied: row.try_get("format")?, compatible_from: row.try_get("compatible_from")? })
     }
 
-    /// Why the tables cannot be used, if they cannot.
-    pub(crate) fn problem(self) -> Option<String> {
-        match self {
-            Self::Usable => None,
-            Self::Missing => Some("it has no tables; run `scoregate store init`".into()),
-            Self::Older(SchemaFormat { applied, .. }) => Some(format!(
-                "its tables have format {applied}, which is older than this release needs; run `scoregate store upgrade`"
-            )),
-            Self::Incompatible(SchemaFormat { compatible_from, .. }) => Some(format!(
+    /// Why tables of this format cannot be used, if they cannot. `None` for missing tables.
+    pub(crate) fn problem(found: Option<Self>) -> Option<String> {
+        let known = i32::try_from(STEPS.len()).unwrap_or(i32::MAX);
+        match found {
+            None => Some("it has no tables; run `scoregate store init`".into()),
+            Some(Self { compatible_from, .. }) if compatible_from > known => Some(format!(
                 "its tables need a program that knows format {compatible_from}; start a newer release"
             )),
+            Some(Self { applied, .. }) if applied < known => Some(format!(
+                "its tables have format {applied}, which is older than this release needs; run `scoregate store upgrade`"
+            )),
+            Some(_) => None,
         }
     }
 }
@@ -151,7 +136,5 @@ async fn format(client: SchemaClient<'_>, lock: &str) -> SqlResult<Option<Schema
     }
     let select = format!("SELECT format, compatible_from FROM {{schema}}.site{lock}");
     let found = client.query_opt(&select, &[]).await?;
-    found
-        .map(|row| Ok(SchemaFormat { applied: row.try_get(0)?, compatible_from: row.try_get(1)? }))
-        .transpose()
+    Ok(found.as_ref().map(SchemaFormat::of).transpose()?)
 }
