@@ -4,6 +4,7 @@
 mod lines;
 mod reader;
 mod rows;
+mod tables;
 mod transfer_error;
 mod writer;
 
@@ -15,5 +16,6 @@ pub(crate) use lines::{
 };
 pub(crate) use reader::DumpReader;
 pub(crate) use rows::time_of;
+pub(crate) use tables::{ExportedTable, LATER_COLUMNS, TABLES};
 pub use transfer_error::TransferError;
 pub(crate) use writer::DumpWriter;

@@ -5,10 +5,10 @@ use std::io::{self, Write};
 
 use serde_json::Value;
 
-use crate::dump::{DumpLine, DumpReader, DumpWriter};
+use crate::dump::{DumpLine, DumpReader, DumpWriter, ExportedTable, LATER_COLUMNS, TABLES};
 use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
 use crate::sql::tables::SqlTables as _;
-use crate::{RecordCounts, TransferError};
+use crate::{Description, RecordCounts, TransferError};
 use scoregate_base::clock::Wall;
 
 /// Number of rows that are read or written with one statement.
@@ -22,50 +22,6 @@ pub struct DatabaseExport {
     /// The schema to which the tables were moved, if the export closed the store.
     pub closed: Option<String>,
 }
-
-/// A kind of line and its rows, whose columns are the fields of the line.
-const TABLES: [(&str, &str); 9] = [
-    ("application", "SELECT * FROM {schema}.applications ORDER BY id"),
-    (
-        "key",
-        "SELECT application, encode(digest, 'hex') AS digest, shown, name, created_at, expires_at, revoked_at, last_used_at
-         FROM {schema}.keys k ORDER BY application, k.digest",
-    ),
-    ("ledger", "SELECT day, application, least(granted, 4294967295) AS granted, 0 AS grace FROM {schema}.ledger_days ORDER BY day, application"),
-    (
-        "usage",
-        "SELECT day, application, sum(units)::int8 AS units
-         FROM (SELECT * FROM {schema}.usage_days UNION ALL SELECT day, application, units FROM {schema}.usage_nodes) u
-         WHERE EXISTS (SELECT FROM {schema}.applications a WHERE a.id = application)
-         GROUP BY day, application ORDER BY day, application",
-    ),
-    (
-        "requests",
-        "SELECT day, application, endpoint, outcome, sum(requests)::int8 AS requests
-         FROM (SELECT * FROM {schema}.request_days
-               UNION ALL
-               SELECT day, application, endpoint, outcome, requests FROM {schema}.request_nodes) r
-         WHERE EXISTS (SELECT FROM {schema}.applications a WHERE a.id = application)
-         GROUP BY day, application, endpoint, outcome ORDER BY day, application, endpoint, outcome",
-    ),
-    ("audit", "SELECT id AS number, at, who, what, application, detail FROM {schema}.audit ORDER BY id"),
-    (
-        "availability",
-        "SELECT min(minute) * 60000 AS first, count(*) AS minutes, is_ready AS ready, is_fresh AS fresh
-         FROM (SELECT minute, is_ready, is_fresh,
-                      minute - row_number() OVER (PARTITION BY is_ready, is_fresh ORDER BY minute) AS period
-               FROM {schema}.status_minutes) m
-         GROUP BY is_ready, is_fresh, period ORDER BY 1",
-    ),
-    ("status_message", "SELECT * FROM {schema}.status_messages ORDER BY id"),
-    (
-        "owner",
-        "SELECT o.*,
-                ARRAY(SELECT application FROM {schema}.owned_applications WHERE owner = o.id ORDER BY application)
-                    AS applications
-         FROM {schema}.owners o ORDER BY id",
-    ),
-];
 
 /// Waits for transactions in progress; later ones find no tables once the schema has another name.
 const LOCK_ALL: &str = "
@@ -109,13 +65,14 @@ async fn write_all(
 ) -> SqlResult<RecordCounts, TransferError> {
     let mut writer = DumpWriter::begin(out, now).map_err(TransferError::File)?;
     let fetch = format!("FETCH {AT_ONCE} FROM exported");
-    for (kind, select) in TABLES {
-        let json = format!("SELECT row_to_json(r)::text FROM ({select}) r");
+    for table in &TABLES {
+        let rows = format!("SELECT {} ORDER BY {}", columns(table), table.order);
+        let json = format!("SELECT row_to_json(r)::text FROM ({rows}) r");
         client.batch_execute(&format!("DECLARE exported NO SCROLL CURSOR FOR {json}")).await?;
         loop {
             let rows = client.query(&fetch, &[]).await?;
             for row in &rows {
-                let line = DumpLine::of_json(kind, row.try_get(0)?).map_err(TransferError::Unfit)?;
+                let line = DumpLine::of_json(table.kind, row.try_get(0)?).map_err(TransferError::Unfit)?;
                 writer.push(&line)?;
             }
             if rows.is_empty() {
@@ -125,6 +82,15 @@ async fn write_all(
         client.batch_execute("CLOSE exported").await?;
     }
     Ok(writer.finish().map_err(TransferError::File)?)
+}
+
+/// The columns and the table, as the server has them.
+fn columns(table: &ExportedTable) -> String {
+    let columns = table.select.replace("{description}", &Description::NAMES.join(", "));
+    let columns = columns.replace("{later}", &LATER_COLUMNS.join(", "));
+    let columns = columns.replace("{digest}", "encode(digest, 'hex') AS digest");
+    let columns = columns.replace("{granted}", "least(granted, 4294967295) AS granted");
+    columns.replace("{ledger}", "ledger_days").replace("{array}", "json_agg")
 }
 
 /// Inserts rows whose columns are those of a table.

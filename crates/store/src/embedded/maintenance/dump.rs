@@ -9,8 +9,8 @@ use super::super::fault::StoreFault;
 use super::super::integrity;
 use super::maintenance_error::MaintenanceError;
 use super::read_only;
-use super::walk::{TABLES, walk};
-use crate::dump::{DumpWriter, RecordCounts};
+use super::walk::walk;
+use crate::dump::{DumpWriter, RecordCounts, TABLES};
 use scoregate_base::clock::Wall;
 
 /// Reported for a file whose last page is incomplete: the missing part reads as zeros.

@@ -12,11 +12,12 @@ use super::super::fault::StoreFault;
 use super::super::integrity;
 use super::super::statements::{find, one, run};
 use super::dump::CUT;
-use super::walk::{TABLES, walk};
+use super::walk::walk;
 use super::{read_only, rows};
 use crate::daily_totals::{DailyTotals, REQUESTS, USAGE};
 use crate::dump::{
-    ApplicationLine, DumpLine, KeyLine, LedgerLine, OwnerLine, RequestsLine, StatusMessageLine, UsageLine,
+    ApplicationLine, DumpLine, KeyLine, LedgerLine, OwnerLine, RequestsLine, StatusMessageLine, TABLES,
+    UsageLine,
 };
 use crate::stored::stored;
 use scoregate_base::clock::{Day, Wall};
