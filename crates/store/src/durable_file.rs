@@ -26,7 +26,7 @@ impl FileReplacement {
         half.push(suffix);
         let half = PathBuf::from(half);
         remove(&half)?;
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&half)?;
+        let file = new_private_file(&half)?;
         Ok(Self { path: path.to_owned(), half, file, is_finished: false })
     }
 
@@ -52,6 +52,11 @@ impl Drop for FileReplacement {
             tracing::debug!(path = %self.half.display(), "unfinished file was already removed");
         }
     }
+}
+
+/// Creates a file accessible to its owner only; an existing one, even a symbolic link, is an error.
+pub(super) fn new_private_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
 }
 
 /// Makes changes of names in the directory of `path` durable.

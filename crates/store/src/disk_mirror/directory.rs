@@ -5,13 +5,13 @@
 //! `<stem>.header_path`, and `<stem>.<sum of its content>`. Which records are removed is decided in `record_slots`.
 
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{self, DirBuilder};
 use std::io::{self, Write as _};
 use std::ops::RangeInclusive;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::durable_file::{if_found, remove};
+use crate::durable_file::{if_found, new_private_file, remove};
 
 use scoregate_base::keys::Digest;
 
@@ -88,7 +88,8 @@ impl MirrorDirectory {
     /// cost a disk that the ledger uses too.
     pub(super) fn write(&self, stem: &FileStem, to: &Path, bytes: &[u8]) -> io::Result<()> {
         let unfinished = self.0.join(format!("{}.{UNFINISHED_SUFFIX}", stem.0));
-        let done = write_new(&unfinished, bytes).and_then(|()| fs::rename(&unfinished, to));
+        let new = remove(&unfinished).and_then(|()| new_private_file(&unfinished));
+        let done = new.and_then(|mut new| new.write_all(bytes)).and_then(|()| fs::rename(&unfinished, to));
         if done.is_err() {
             drop(remove(&unfinished)); // the error is reported already, and the next start removes the file
         }
@@ -117,12 +118,6 @@ impl MirrorDirectory {
 fn parse_header<'a>(stem: &FileStem, bytes: &'a [u8]) -> Result<RecordHeader<'a>, RecordFlaw> {
     let header = RecordHeader::read(bytes)?;
     if FileStem::of(header.name) == *stem { Ok(header) } else { Err(RecordFlaw::Misplaced) }
-}
-
-/// Creates a file; an existing one, even a symbolic link, is an error.
-fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    remove(path)?;
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.write_all(bytes)
 }
 
 /// Removes a worthless file.

@@ -46,11 +46,6 @@ impl DumpLine {
         Ok(line)
     }
 
-    /// The line of a row as JSON.
-    pub(crate) fn of_json(kind: &str, row: &str) -> Result<Self, String> {
-        Self::of_row(kind, serde_json::from_str(row).map_err(|error| error.to_string())?)
-    }
-
     /// The kind and the row of a verified line.
     pub(crate) fn row(&self) -> (String, Map<String, Value>) {
         let line = serde_json::to_value(self).unwrap_or_default();

@@ -15,6 +15,7 @@ use super::{
     usage_tables,
 };
 use crate::daily_totals::{REQUESTS, USAGE};
+use crate::sql::tables::SqlTables as _;
 use crate::sql::{changes, mail_queue as queued_mail, owners, sign_in, status};
 use crate::{
     ApplicationPage, AuditQuery, AuditRecord, ChangeFeed, ChangeKind, ChangedApplications, ClaimedMail,
@@ -134,8 +135,7 @@ impl Ledger for Embedded {
             Ok(usage_tables::merge(file, &USAGE)?
                 + usage_tables::merge(file, &REQUESTS)?
                 + status_tables::delete_outdated(file)?
-                + outdated::delete_expired(file)?
-                + outdated::delete_closed(file)?)
+                + outdated::delete(file)?)
         })
     }
 }
@@ -222,7 +222,7 @@ impl OwnerStore for Embedded {
 
 impl MailQueue for Embedded {
     fn queue_mail(&self, mails: Vec<NewMail>) -> StoreFuture<'_, ()> {
-        self.writer.run("queue mail", move |file| mail_queue::add(file, &mails))
+        self.writer.run("queue mail", move |file| done(file.queue_mail(&mails)))
     }
 
     fn queue_notice(&self, notice: NewNotice) -> StoreFuture<'_, ()> {

@@ -15,10 +15,10 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::fault::StoreFault;
 use super::maintenance::swap;
-use super::paths::{LOG, mark, new_private_file, remove_database, store_traces, with_suffix};
+use super::paths::{LOG, mark, remove_database, store_traces, with_suffix};
 use super::{integrity, schema};
 use crate::StoreError;
-use crate::durable_file::{HALF, if_found, remove, sync_directory};
+use crate::durable_file::{HALF, if_found, new_private_file, remove, sync_directory};
 
 /// The file's name in the data directory.
 pub(super) const FILE_NAME: &str = "scoregate.db";
@@ -118,6 +118,7 @@ pub(super) fn missing(path: &Path) -> Option<StoreFault> {
 /// Creates a store under this name and replaces an existing file.
 pub(super) fn make_at(path: &Path, steps: &[&str]) -> Result<Connection, StoreFault> {
     remove_database(path)?;
+    // SQLite gives its log the mode of the file.
     new_private_file(path)?;
     let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     write_ahead(&connection)?;

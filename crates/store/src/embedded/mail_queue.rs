@@ -8,28 +8,6 @@ use crate::sql::mail_queue::mail;
 use crate::stored::{millis, stored};
 use crate::{ClaimedMail, MailClaim, MailKind, NewMail};
 
-/// Queues mails that are not queued yet.
-pub(super) fn add(connection: &Connection, mails: &[NewMail]) -> Result<(), StoreFault> {
-    let mut insert = connection.prepare_cached(
-        "INSERT OR IGNORE INTO mail_queue
-             (message_id, kind, recipient, subject, text, html, created_at, expires_at, due_at, attempts)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?7, 0)",
-    )?;
-    for mail in mails {
-        insert.execute(params![
-            mail.message_id,
-            mail.kind.word(),
-            mail.recipient,
-            mail.subject,
-            mail.text,
-            mail.html,
-            millis(mail.created_at),
-            millis(mail.expires_at)
-        ])?;
-    }
-    Ok(())
-}
-
 /// Claims mails that are due, links first: they expire soon. Unreadable ones are claimed and skipped.
 pub(super) fn claim(connection: &Connection, claim: &MailClaim) -> Result<Vec<ClaimedMail>, StoreFault> {
     let claimed = readable(

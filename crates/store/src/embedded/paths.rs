@@ -6,10 +6,9 @@
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::durable_file::{HALF, if_found, remove, sync_directory};
+use crate::durable_file::{HALF, if_found, new_private_file, remove, sync_directory};
 use crate::{OwedFile, StoreError};
 use scoregate_base::clock::Wall;
 
@@ -45,11 +44,6 @@ pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
     name.into()
-}
-
-/// Creates a file accessible to its owner only. SQLite gives its log the mode of the file.
-pub(super) fn new_private_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
 }
 
 /// Removes a database and its log files.

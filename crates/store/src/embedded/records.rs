@@ -53,7 +53,7 @@ pub(super) fn page(
             page.next = page.applications.last().map(|last| last.id);
             return Ok(page);
         }
-        last.rises_to(row)?;
+        last.step_to(row, |last, next| last < next)?;
         match whole(row, &mut keys, &mut ledger, &mut page.skipped) {
             Ok(application) => page.applications.push(application),
             Err(StoreFault::Record(reason)) => page.skipped.push(reason),
@@ -285,7 +285,7 @@ impl<'s, T> JoinedRows<'s, T> {
     fn advance(&mut self) -> Result<(), StoreFault> {
         self.head = None;
         let Some(row) = self.rows.next()? else { return Ok(()) };
-        self.owner.does_not_fall_to(row)?;
+        self.owner.step_to(row, |last, next| last <= next)?;
         self.head = Some(match (self.read)(row) {
             Ok(value) => Ok(value),
             Err(StoreFault::Record(reason)) => Err(reason),
@@ -301,14 +301,6 @@ struct RowOrder(Vec<u8>);
 impl RowOrder {
     fn after(after: &str) -> Self {
         Self(after.into())
-    }
-
-    fn rises_to(&mut self, row: &Row<'_>) -> Result<(), StoreFault> {
-        self.step_to(row, |last, next| last < next)
-    }
-
-    fn does_not_fall_to(&mut self, row: &Row<'_>) -> Result<(), StoreFault> {
-        self.step_to(row, |last, next| last <= next)
     }
 
     fn step_to(&mut self, row: &Row<'_>, is_in_order: fn(&[u8], &[u8]) -> bool) -> Result<(), StoreFault> {

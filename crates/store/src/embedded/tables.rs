@@ -6,7 +6,7 @@ use rusqlite::{Connection, Row, ToSql, params, params_from_iter};
 
 use super::fault::StoreFault;
 use super::statements::AnyText;
-use super::{mail_queue, records, statements};
+use super::{records, statements};
 use crate::sql::tables::{SqlField, SqlRow, SqlTables};
 use crate::stored::millis;
 use crate::{NewMail, StoreChange, StoredApplication};
@@ -81,7 +81,24 @@ impl SqlTables for &Connection {
     }
 
     async fn queue_mail(self, mails: &[NewMail]) -> Result<(), StoreFault> {
-        mail_queue::add(self, mails)
+        let mut insert = self.prepare_cached(
+            "INSERT OR IGNORE INTO mail_queue
+             (message_id, kind, recipient, subject, text, html, created_at, expires_at, due_at, attempts)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?7, 0)",
+        )?;
+        for mail in mails {
+            insert.execute(params![
+                mail.message_id,
+                mail.kind.word(),
+                mail.recipient,
+                mail.subject,
+                mail.text,
+                mail.html,
+                millis(mail.created_at),
+                millis(mail.expires_at)
+            ])?;
+        }
+        Ok(())
     }
 }
 

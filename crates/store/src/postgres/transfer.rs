@@ -72,7 +72,9 @@ async fn write_all(
         loop {
             let rows = client.query(&fetch, &[]).await?;
             for row in &rows {
-                let line = DumpLine::of_json(table.kind, row.try_get(0)?).map_err(TransferError::Unfit)?;
+                let fields = serde_json::from_str(row.try_get(0)?).map_err(|error| error.to_string());
+                let line = fields.and_then(|fields| DumpLine::of_row(table.kind, fields));
+                let line = line.map_err(TransferError::Unfit)?;
                 writer.push(&line)?;
             }
             if rows.is_empty() {

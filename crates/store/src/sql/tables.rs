@@ -47,7 +47,9 @@ pub(crate) trait SqlTables: Copy {
     -> Result<Option<StoredApplication>, Self::Fault>;
 
     /// The application after this change.
-    async fn changed(self, change: &StoreChange) -> Result<Option<StoredApplication>, Self::Fault>;
+    async fn changed(self, change: &StoreChange) -> Result<Option<StoredApplication>, Self::Fault> {
+        self.application(change.application, change.at.day()).await
+    }
 
     /// Queues mails that are not queued yet.
     async fn queue_mail(self, mails: &[NewMail]) -> Result<(), Self::Fault>;

@@ -1,20 +1,11 @@
 //! Mail to be sent. The rules are in `store::mail_queue`.
 
-use crate::postgres::connection::schema_client::{Parameter, SchemaClient, SqlResult};
+use crate::postgres::connection::schema_client::SchemaClient;
 use crate::postgres::postgres_store::PostgresStore;
 use crate::sql::mail_queue;
 use crate::sql::tables::{SqlField, SqlTables as _};
-use crate::stored::{millis, stored};
+use crate::stored::stored;
 use crate::{ClaimedMail, MailAttempt, MailBacklog, MailClaim, MailQueue, NewMail, NewNotice, StoreFuture};
-use scoregate_base::clock::Wall;
-
-const ADD: &str = "
-INSERT INTO {schema}.mail_queue
-    (message_id, kind, recipient, subject, text, html, created_at, expires_at, due_at, attempts)
-SELECT m.*, m.created_at, 0
-FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::int8[], $8::int8[])
-    AS m (message_id, kind, recipient, subject, text, html, created_at, expires_at)
-ON CONFLICT DO NOTHING";
 
 /// Gateways skip each other's mails instead of waiting. Links come first: they expire soon.
 const CLAIM: &str = "
@@ -28,27 +19,9 @@ WITH due AS (
 SELECT message_id, kind, recipient, subject, text, html, created_at, expires_at, attempts::int8
 FROM claimed ORDER BY kind <> 'sign_in', created_at, message_id";
 
-/// Queues mails that are not queued yet.
-pub(crate) async fn add(client: SchemaClient<'_>, mails: &[NewMail]) -> SqlResult<()> {
-    let texts = |of: fn(&NewMail) -> &str| mails.iter().map(of).collect::<Vec<&str>>();
-    let times = |of: fn(&NewMail) -> Wall| mails.iter().map(|mail| millis(of(mail))).collect::<Vec<i64>>();
-    let [message_ids, kinds, recipients, subjects, bodies, html] = [
-        texts(|mail| &mail.message_id),
-        texts(|mail| mail.kind.word()),
-        texts(|mail| &mail.recipient),
-        texts(|mail| &mail.subject),
-        texts(|mail| &mail.text),
-        texts(|mail| &mail.html),
-    ];
-    let [created_at, expires_at] = [times(|mail| mail.created_at), times(|mail| mail.expires_at)];
-    let rows: [&dyn Parameter; 8] =
-        [&message_ids, &kinds, &recipients, &subjects, &bodies, &html, &created_at, &expires_at];
-    client.execute(ADD, &rows).await.map(drop)
-}
-
 impl MailQueue for PostgresStore {
     fn queue_mail(&self, mails: Vec<NewMail>) -> StoreFuture<'_, ()> {
-        Box::pin(self.accounts.run("queue mail", async move |client| add(client, &mails).await))
+        Box::pin(self.accounts.run("queue mail", async move |client| client.queue_mail(&mails).await))
     }
 
     fn queue_notice(&self, notice: NewNotice) -> StoreFuture<'_, ()> {

@@ -92,18 +92,13 @@ pub(crate) struct DatabaseConnection {
 }
 
 impl DatabaseConnection {
-    /// Connects to this server, with TLS if there is a configuration for it.
-    pub(crate) async fn open(config: &DatabaseConfig, server: Config) -> Result<Self, tokio_postgres::Error> {
-        Self::open_with(config, server, None).await
-    }
-
     /// A connection that reports each notification, if the server has them.
     pub(crate) async fn listening(
         config: &DatabaseConfig,
         server: Config,
         notified: &NotificationSink,
     ) -> Result<Self, tokio_postgres::Error> {
-        let connection = Self::open_with(config, server, Some(Arc::clone(notified))).await?;
+        let connection = Self::open(config, server, Some(Arc::clone(notified))).await?;
         if connection.features.has_notifications {
             connection.client.batch_execute(&config.schema.statement(LISTEN)).await?;
         }
@@ -116,7 +111,8 @@ impl DatabaseConnection {
         drop((&mut self.driver).await);
     }
 
-    async fn open_with(
+    /// Connects to this server, with TLS if there is a configuration for it.
+    pub(crate) async fn open(
         config: &DatabaseConfig,
         mut server: Config,
         notified: Option<NotificationSink>,

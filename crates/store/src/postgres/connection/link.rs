@@ -129,7 +129,7 @@ impl DatabaseLink {
     }
 
     async fn open(&self, server: Config) -> Result<DatabaseConnection, HostFault> {
-        let mut connection = DatabaseConnection::open(&self.config, server).await?;
+        let mut connection = DatabaseConnection::open(&self.config, server, None).await?;
         if let Some(check) = &self.check {
             connection.features.hides_timeline = check.admit(&connection.client, self.clock.mono()).await?;
         }

@@ -66,11 +66,6 @@ impl ListenerHints {
             self.documents.send_replace(());
         }
     }
-
-    fn all(&self) {
-        self.changed.notify_one();
-        self.documents.send_replace(());
-    }
 }
 
 async fn listen(config: DatabaseConfig, clock: Clock, hints: Arc<ListenerHints>) {
@@ -83,7 +78,8 @@ async fn listen(config: DatabaseConfig, clock: Clock, hints: Arc<ListenerHints>)
         match Box::pin(hosts.connect(&clock, config.timeout, &open)).await {
             Ok(connection) => {
                 // Nothing before it was notified.
-                hints.all();
+                hints.changed.notify_one();
+                hints.documents.send_replace(());
                 let interval =
                     if connection.features.has_notifications { Duration::MAX } else { RETRY_DELAY };
                 let mut closed = Box::pin(connection.closed());

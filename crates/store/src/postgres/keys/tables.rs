@@ -2,12 +2,11 @@
 
 use tokio_postgres::Row;
 
-use crate::postgres::accounts::mail_queue;
 use crate::postgres::connection::schema_client::{ChangeFault, Parameter, SchemaClient, SqlResult};
 use crate::postgres::keys::records;
 use crate::sql::tables::{SqlField, SqlRow, SqlTables};
 use crate::stored::millis;
-use crate::{NewMail, StoreChange, StoreError, StoredApplication};
+use crate::{NewMail, StoreError, StoredApplication};
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::ApplicationId;
 
@@ -17,6 +16,14 @@ const LOCK: &str = "SELECT FROM {schema}.site FOR NO KEY UPDATE";
 const AUDIT: &str = "
 INSERT INTO {schema}.audit (at, who, what, application, detail) VALUES ($1, $2, $3, $4, $5)
 RETURNING {notify}(left('{schema}_changes', 63), application)";
+
+const QUEUE_MAIL: &str = "
+INSERT INTO {schema}.mail_queue
+    (message_id, kind, recipient, subject, text, html, created_at, expires_at, due_at, attempts)
+SELECT m.*, m.created_at, 0
+FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::int8[], $8::int8[])
+    AS m (message_id, kind, recipient, subject, text, html, created_at, expires_at)
+ON CONFLICT DO NOTHING";
 
 impl SqlTables for SchemaClient<'_> {
     type Fault = ChangeFault;
@@ -64,12 +71,22 @@ impl SqlTables for SchemaClient<'_> {
         records::application(self, id, day).await
     }
 
-    async fn changed(self, change: &StoreChange) -> SqlResult<Option<StoredApplication>> {
-        self.application(change.application, change.at.day()).await
-    }
-
     async fn queue_mail(self, mails: &[NewMail]) -> SqlResult<()> {
-        mail_queue::add(self, mails).await
+        let texts = |of: fn(&NewMail) -> &str| mails.iter().map(of).collect::<Vec<&str>>();
+        let times =
+            |of: fn(&NewMail) -> Wall| mails.iter().map(|mail| millis(of(mail))).collect::<Vec<i64>>();
+        let [message_ids, kinds, recipients, subjects, bodies, html] = [
+            texts(|mail| &mail.message_id),
+            texts(|mail| mail.kind.word()),
+            texts(|mail| &mail.recipient),
+            texts(|mail| &mail.subject),
+            texts(|mail| &mail.text),
+            texts(|mail| &mail.html),
+        ];
+        let [created_at, expires_at] = [times(|mail| mail.created_at), times(|mail| mail.expires_at)];
+        let rows: [&dyn Parameter; 8] =
+            [&message_ids, &kinds, &recipients, &subjects, &bodies, &html, &created_at, &expires_at];
+        self.execute(QUEUE_MAIL, &rows).await.map(drop)
     }
 }
 

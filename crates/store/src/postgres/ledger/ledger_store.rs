@@ -81,14 +81,6 @@ impl Ledger for PostgresStore {
 }
 
 impl StoreHealth for PostgresStore {
-    fn damage(&self) -> Option<String> {
-        None
-    }
-
-    fn missing_or_replaced(&self) -> Option<String> {
-        None
-    }
-
     fn database_status(&self) -> StoreFuture<'_, Option<DatabaseStatus>> {
         let work = async |client: SchemaClient<'_>| inspect::status(client).await.map(Some);
         Box::pin(self.connection.run("read its state", work))
