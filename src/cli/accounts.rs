@@ -13,7 +13,8 @@ use crate::site::is_address_fragment;
 use scoregate_base::keys::{ApplicationId, OwnerId};
 use scoregate_store::OwnerQuery;
 
-use super::control::{CommandError, perform_once, report};
+use super::command_error::{CommandError, CommandOutcome};
+use super::control::perform_once;
 use super::exit::Exit;
 use super::input_file;
 use super::printer;
@@ -152,28 +153,23 @@ struct ListedAccounts {
     next: Option<String>,
 }
 
-pub(super) fn run(args: AccountsArgs) -> Exit {
+pub(super) fn run(args: AccountsArgs) -> CommandOutcome {
     let AccountsArgs { action, server, json } = args;
-    let Some(config) = server.read() else { return Exit::Input };
-    let command = match action.into_command() {
-        Ok(command) => command,
-        Err(error) => return report(error),
-    };
+    let (config, command) = (server.settings()?, action.into_command()?);
     let (is_list, is_export) =
         (matches!(command, OwnerCommand::List(_)), matches!(command, OwnerCommand::Export(_)));
     let (is_contact, is_delete) =
         (matches!(command, OwnerCommand::Contact(_)), matches!(command, OwnerCommand::Delete(_)));
-    match perform_once(&config, AdminCommand::Owner(command)) {
-        Ok(response) if json || is_export => printer::json(&response),
-        Ok(response) if is_list => printer::response(response, list),
-        Ok(response) if is_contact => printer::response(response, contacted),
-        Ok(response) => printer::response(response, |view| table(std::slice::from_ref(view), is_delete)),
-        Err(error) => report(error),
-    }
+    Ok(match perform_once(&config, AdminCommand::Owner(command))? {
+        response if json || is_export => printer::json(&response),
+        response if is_list => printer::response(response, list),
+        response if is_contact => printer::response(response, contacted),
+        response => printer::response(response, |view| table(std::slice::from_ref(view), is_delete)),
+    })
 }
 
 impl AccountsAction {
-    fn into_command(self) -> Result<OwnerCommand, CommandError> {
+    fn into_command(self) -> CommandOutcome<OwnerCommand> {
         Ok(match self {
             Self::List { email, application, after, limit } => {
                 OwnerCommand::List(OwnerQuery { email, application, after, limit })

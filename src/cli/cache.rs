@@ -8,7 +8,8 @@ use serde::Deserialize;
 
 use crate::admin::{CACHE, DocumentView, PURGE, PurgeBody};
 
-use super::control::{block_on, report, request_running};
+use super::command_error::CommandOutcome;
+use super::control::{block_on, request_running};
 use super::exit::Exit;
 use super::printer;
 use super::serve::ServerArgs;
@@ -55,8 +56,8 @@ struct Inventory {
     documents: Vec<DocumentView>,
 }
 
-pub(super) fn run(args: CacheArgs) -> Exit {
-    let Some(config) = args.server.read() else { return Exit::Input };
+pub(super) fn run(args: CacheArgs) -> CommandOutcome {
+    let config = args.server.settings()?;
     let is_list = matches!(args.command, CacheCommand::List);
     let request = match args.command {
         CacheCommand::List => (Method::GET, CACHE.into(), Vec::new()),
@@ -65,13 +66,13 @@ pub(super) fn run(args: CacheArgs) -> Exit {
             (Method::POST, PURGE.into(), body.expect("a string and a boolean are valid JSON"))
         }
     };
-    match block_on(request_running(&config, request, "documents are only in the memory of a running server"))
-    {
-        Ok(response) if args.json => printer::json(&response),
-        Ok(response) if is_list => printer::response(response, list),
-        Ok(response) => printer::data(&format!("purged: {}\n", response.get("purged").unwrap_or(&response))),
-        Err(error) => report(error),
-    }
+    let reason = "documents are only in the memory of a running server";
+    let response = block_on(request_running(&config, request, reason))?;
+    Ok(match response {
+        response if args.json => printer::json(&response),
+        response if is_list => printer::response(response, list),
+        response => printer::data(&format!("purged: {}\n", response.get("purged").unwrap_or(&response))),
+    })
 }
 
 fn list(inventory: &Inventory) -> Exit {

@@ -9,15 +9,17 @@ use crate::config::{
 use crate::mail::MailDelivery;
 use scoregate_base::clock::Clock;
 
+use super::command_error::{CommandError, CommandOutcome};
 use super::exit::Exit;
 use super::printer;
 use super::serve::environment;
 
-pub(super) fn run(config: Option<&Path>, print_sample: bool) -> Exit {
+pub(super) fn run(config: Option<&Path>, print_sample: bool) -> CommandOutcome {
     if print_sample {
-        return printer::data(&sample());
+        return Ok(printer::data(&sample()));
     }
-    let Some(path) = config else { return printer::input_error("set the configuration file with --config") };
+    let no_file = || CommandError::Input("set the configuration file with --config".into());
+    let path = config.ok_or_else(no_file)?;
     let mut values = read_file(path);
     // `serve` uses the environment too.
     values.overlay(read_environment(environment()));
@@ -45,8 +47,8 @@ pub(super) fn run(config: Option<&Path>, print_sample: bool) -> Exit {
         printer::message(&problem.to_string());
     }
     if !problems.is_empty() {
-        return Exit::Input;
+        return Ok(Exit::Input);
     }
     printer::message(&format!("{}: ok", path.display()));
-    Exit::Done
+    Ok(Exit::Done)
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
+use super::command_error::CommandError;
 use super::exit::Exit;
 use super::location_args::LocationArgs;
 use super::{
@@ -158,8 +159,8 @@ pub fn main() -> Exit {
             return if is_help && printed.is_ok() { Exit::Done } else { Exit::Input };
         }
     };
-    match cli.command {
-        CliCommand::Demo { location, seed } => demo::run(&location, seed),
+    let done = match cli.command {
+        CliCommand::Demo { location, seed } => Ok(demo::run(&location, seed)),
         CliCommand::Serve { config, reload_on_change, location } => {
             serve::run(config.as_deref(), &location, reload_on_change)
         }
@@ -174,21 +175,21 @@ pub fn main() -> Exit {
         CliCommand::Reload(args) => reload::run(&args),
         CliCommand::Top(args) => top::run(&args),
         CliCommand::Health(args) => health::run(&args),
-        CliCommand::Version { verbose } => version::run(verbose),
+        CliCommand::Version { verbose } => Ok(version::run(verbose)),
         CliCommand::Man { to } => {
             // The pages are for every user.
             rustix::process::umask(umask);
-            match clap_mangen::generate_to(Cli::command(), &to) {
-                Ok(()) => Exit::Done,
-                Err(error) => printer::input_error(&format!("{}: {error}", to.display())),
-            }
+            let written = clap_mangen::generate_to(Cli::command(), &to);
+            let failed = |error| CommandError::Input(format!("{}: {error}", to.display()));
+            written.map(|()| Exit::Done).map_err(failed)
         }
         CliCommand::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "scoregate", &mut script);
-            printer::data(&String::from_utf8_lossy(&script))
+            Ok(printer::data(&String::from_utf8_lossy(&script)))
         }
-    }
+    };
+    done.unwrap_or_else(CommandError::report)
 }
 
 #[cfg(test)]

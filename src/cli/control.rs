@@ -1,7 +1,6 @@
 //! Performs commands. Commands on keys use the Unix socket of a running server or the store of a stopped one, with the
 //! same code. Commands on documents need a running server.
 
-use std::fmt;
 use std::future::Future;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -26,7 +25,7 @@ use scoregate_base::clock::Clock;
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 use scoregate_store::maintenance::is_used;
 
-use super::exit::Exit;
+use super::command_error::{CommandError, CommandOutcome};
 use super::printer;
 use super::serve::runtime;
 
@@ -34,40 +33,6 @@ use super::serve::runtime;
 /// million keys from a cold disk.
 const ATTEMPTS: u32 = 100;
 const RETRY_DELAY: Duration = Duration::from_millis(100);
-
-/// The error of a command.
-#[derive(Debug)]
-pub(super) enum CommandError {
-    /// An error that the operator can correct.
-    Input(String),
-    /// An internal error or a failure of the machine.
-    Fault(anyhow::Error),
-}
-
-impl fmt::Display for CommandError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Input(problem) => f.write_str(problem),
-            Self::Fault(error) => write!(f, "{error:#}"),
-        }
-    }
-}
-
-impl From<anyhow::Error> for CommandError {
-    fn from(error: anyhow::Error) -> Self {
-        Self::Fault(error)
-    }
-}
-
-impl From<CommandProblem> for CommandError {
-    fn from(problem: CommandProblem) -> Self {
-        if problem.is_input() {
-            Self::Input(problem.error)
-        } else {
-            Self::Fault(anyhow::anyhow!(problem.error))
-        }
-    }
-}
 
 /// The server or store that commands work on.
 pub(super) enum CommandTarget {
@@ -93,7 +58,7 @@ pub(super) enum MissingStore {
 impl CommandTarget {
     /// Connects to the running server, or locks the data directory, so that no server starts until this is dropped.
     /// Waits for a server that is starting and for another command.
-    pub(super) async fn find(config: &Config, missing: MissingStore) -> Result<Self, CommandError> {
+    pub(super) async fn find(config: &Config, missing: MissingStore) -> CommandOutcome<Self> {
         let data_dir = &config.data_dir;
         if config.database.is_some() {
             return Self::find_database(config).await;
@@ -126,7 +91,7 @@ impl CommandTarget {
     }
 
     /// The server on this machine, if one is running; else the database itself.
-    async fn find_database(config: &Config) -> Result<Self, CommandError> {
+    async fn find_database(config: &Config) -> CommandOutcome<Self> {
         let socket = config.data_dir.join(SOCKET);
         match UnixStream::connect(&socket).await {
             Ok(_) => Ok(Self::Running(socket)),
@@ -135,7 +100,7 @@ impl CommandTarget {
     }
 
     /// One attempt; `None` if another process has locked the directory and does not listen on the socket.
-    async fn try_find(config: &Config) -> Result<Option<Self>, CommandError> {
+    async fn try_find(config: &Config) -> CommandOutcome<Option<Self>> {
         let socket = config.data_dir.join(SOCKET);
         match UnixStream::connect(&socket).await {
             Ok(_) => Ok(Some(Self::Running(socket))),
@@ -161,7 +126,7 @@ impl CommandTarget {
         }
     }
 
-    pub(super) async fn perform(&self, command: AdminCommand) -> Result<Value, CommandError> {
+    pub(super) async fn perform(&self, command: AdminCommand) -> CommandOutcome<Value> {
         match self {
             Self::Running(socket) => {
                 let stream = UnixStream::connect(socket).await.context("the server has stopped")?;
@@ -182,7 +147,7 @@ pub(super) async fn request_running(
     config: &Config,
     request: ControlRequest,
     reason: &str,
-) -> Result<Value, CommandError> {
+) -> CommandOutcome<Value> {
     let socket = config.data_dir.join(SOCKET);
     match UnixStream::connect(&socket).await {
         Ok(stream) => send(stream, request).await,
@@ -197,7 +162,7 @@ pub(super) async fn request_running(
 pub(super) async fn request_if_running(
     data_dir: &Path,
     request: ControlRequest,
-) -> Option<Result<Value, CommandError>> {
+) -> Option<CommandOutcome<Value>> {
     match UnixStream::connect(data_dir.join(SOCKET)).await {
         Ok(stream) => Some(send(stream, request).await),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
@@ -210,7 +175,7 @@ pub(super) async fn request_if_running(
 /// A request: method, target, body.
 pub(super) type ControlRequest = (Method, String, Vec<u8>);
 
-async fn send(stream: UnixStream, request: ControlRequest) -> Result<Value, CommandError> {
+async fn send(stream: UnixStream, request: ControlRequest) -> CommandOutcome<Value> {
     let (status, body) = exchange(stream, request).await?;
     if status.is_success() {
         return Ok(serde_json::from_slice(&body).context("the server's response is not JSON")?);
@@ -244,7 +209,7 @@ pub(super) async fn exchange(
 }
 
 /// Opens the store of a stopped server, or the database of several servers.
-async fn open_target(config: &Config, lock: Option<DataDir>) -> Result<CommandTarget, CommandError> {
+async fn open_target(config: &Config, lock: Option<DataDir>) -> CommandOutcome<CommandTarget> {
     let clock = Clock::system();
     let store = open_store(config, &config.data_dir, &clock).await.context("the store cannot be opened")?;
     let names: Vec<String> = config.tiers.iter().map(|tier| tier.name.clone()).collect();
@@ -256,19 +221,11 @@ async fn open_target(config: &Config, lock: Option<DataDir>) -> Result<CommandTa
 }
 
 /// Performs a command on the server or the store of a configuration.
-pub(super) fn perform_once(config: &Config, command: AdminCommand) -> Result<Value, CommandError> {
+pub(super) fn perform_once(config: &Config, command: AdminCommand) -> CommandOutcome<Value> {
     block_on(async { CommandTarget::find(config, MissingStore::Refuse).await?.perform(command).await })
 }
 
 /// Runs an async command to completion.
-pub(super) fn block_on<T>(work: impl Future<Output = Result<T, CommandError>>) -> Result<T, CommandError> {
+pub(super) fn block_on<T>(work: impl Future<Output = CommandOutcome<T>>) -> CommandOutcome<T> {
     runtime(Some(1))?.block_on(work)
-}
-
-/// Reports the error of a command.
-pub(super) fn report(error: CommandError) -> Exit {
-    match error {
-        CommandError::Input(problem) => printer::input_error(&problem),
-        CommandError::Fault(error) => printer::fault(&error),
-    }
 }

@@ -18,8 +18,8 @@ use crate::app::SOCKET;
 use crate::config::{ConfigProblems, read_environment, read_file, side_port};
 use scoregate_base::clock::Clock;
 
-use super::control::{CommandError, block_on, exchange};
-use super::exit::Exit;
+use super::command_error::{CommandError, CommandOutcome};
+use super::control::{block_on, exchange};
 use super::printer;
 use super::serve::environment;
 
@@ -72,17 +72,13 @@ impl HealthArgs {
     }
 }
 
-pub(super) fn run(args: &HealthArgs) -> Exit {
-    let target = match args.target() {
-        Ok(target) => target,
-        Err(problems) => return printer::input_error(&problems.to_string()),
-    };
+pub(super) fn run(args: &HealthArgs) -> CommandOutcome {
+    let target = args.target()?;
     match block_on(probe(&target)) {
-        Ok(body) => printer::data(&body),
-        Err(CommandError::Input(problem)) => printer::input_error(&problem),
         Err(CommandError::Fault(error)) => {
-            printer::input_error(&format!("no response from {target}: {error:#}"))
+            Err(CommandError::Input(format!("no response from {target}: {error:#}")))
         }
+        probed => Ok(printer::data(&probed?)),
     }
 }
 
@@ -97,7 +93,7 @@ fn reachable(listen: SocketAddr) -> SocketAddr {
 }
 
 /// Requests `/readyz`; returns the body if the server is ready.
-async fn probe(target: &HealthTarget) -> Result<String, CommandError> {
+async fn probe(target: &HealthTarget) -> CommandOutcome<String> {
     let request = (Method::GET, "/readyz".into(), Vec::new());
     let unreachable = "cannot connect";
     let exchanged = async {

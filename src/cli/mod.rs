@@ -5,6 +5,7 @@
 mod accounts;
 mod cache;
 mod check;
+mod command_error;
 mod command_line;
 mod config_watch;
 mod control;

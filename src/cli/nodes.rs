@@ -6,7 +6,8 @@ use clap::Args;
 
 use crate::admin::{AdminCommand, NodeView, NodesView};
 
-use super::control::{perform_once, report};
+use super::command_error::CommandOutcome;
+use super::control::perform_once;
 use super::exit::Exit;
 use super::printer;
 use super::serve::ServerArgs;
@@ -27,13 +28,9 @@ pub(super) struct NodesArgs {
     json: bool,
 }
 
-pub(super) fn run(args: &NodesArgs) -> Exit {
-    let Some(config) = args.server.read() else { return Exit::Input };
-    match perform_once(&config, AdminCommand::Nodes) {
-        Ok(response) if args.json => printer::json(&response),
-        Ok(response) => printer::response(response, list),
-        Err(error) => report(error),
-    }
+pub(super) fn run(args: &NodesArgs) -> CommandOutcome {
+    let response = perform_once(&args.server.settings()?, AdminCommand::Nodes)?;
+    Ok(if args.json { printer::json(&response) } else { printer::response(response, list) })
 }
 
 fn list(view: &NodesView) -> Exit {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use scoregate_store::FileReplacement;
 
-use super::control::CommandError;
+use super::command_error::{CommandError, CommandOutcome};
 
 /// The file. Dropped before it is complete, it is removed.
 pub(super) struct OutputFile {
@@ -20,7 +20,7 @@ struct ReservedName(Option<PathBuf>);
 
 impl OutputFile {
     /// Creates it under a temporary name. Without `force` nothing may have its path.
-    pub(super) fn create(path: &Path, force: bool) -> Result<Self, CommandError> {
+    pub(super) fn create(path: &Path, force: bool) -> CommandOutcome<Self> {
         let shown = path.display();
         if !force {
             create_private(path).map_err(|error| {

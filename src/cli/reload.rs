@@ -5,8 +5,8 @@ use http::Method;
 
 use crate::admin::{RELOAD, Reloaded};
 
-use super::control::{block_on, report, request_running};
-use super::exit::Exit;
+use super::command_error::CommandOutcome;
+use super::control::{block_on, request_running};
 use super::printer;
 use super::serve::ServerArgs;
 
@@ -23,14 +23,13 @@ pub(super) struct ReloadArgs {
     json: bool,
 }
 
-pub(super) fn run(args: &ReloadArgs) -> Exit {
-    let Some(config) = args.server.read() else { return Exit::Input };
-    let request = (Method::POST, RELOAD.into(), Vec::new());
-    match block_on(request_running(&config, request, "there are no settings to reload")) {
-        Ok(response) if args.json => printer::json(&response),
-        Ok(response) => printer::response(response, |reloaded| printer::data(&text(reloaded))),
-        Err(error) => report(error),
+pub(super) fn run(args: &ReloadArgs) -> CommandOutcome {
+    let (config, request) = (args.server.settings()?, (Method::POST, RELOAD.into(), Vec::new()));
+    let response = block_on(request_running(&config, request, "there are no settings to reload"))?;
+    if args.json {
+        return Ok(printer::json(&response));
     }
+    Ok(printer::response(response, |reloaded| printer::data(&text(reloaded))))
 }
 
 fn text(reloaded: &Reloaded) -> String {

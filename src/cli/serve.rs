@@ -21,29 +21,25 @@ use scoregate_base::clock::Clock;
 use scoregate_observe::telemetry::access_log_writer;
 use scoregate_observe::telemetry::log::{self, LogConfig};
 
+use super::command_error::CommandOutcome;
 use super::config_watch::ConfigWatch;
 use super::exit::Exit;
 use super::location_args::LocationArgs;
 use super::printer;
 
-pub(super) fn run(path: Option<&Path>, location: &LocationArgs, reload_on_change: bool) -> Exit {
+pub(super) fn run(path: Option<&Path>, location: &LocationArgs, reload_on_change: bool) -> CommandOutcome {
     let watch = path.filter(|_| reload_on_change).map(ConfigWatch::on);
-    let config = match settings(path, location) {
-        Ok(config) => config,
-        Err(problems) => return printer::input_error(&problems.to_string()),
-    };
-    if let Err(error) = start_log(&config.log) {
-        return printer::fault(&error);
-    }
+    let config = settings(path, location)?;
+    start_log(&config.log)?;
     access_log_writer::enable();
     let read_settings = || settings(path, location);
     let served =
         runtime(config.workers).and_then(|runtime| runtime.block_on(serve(config, watch, read_settings)));
     // The runtime is gone, so the store is closed: only now may the lock on the data directory be released.
-    printer::finish_serving(served.map(|stopped| {
+    Ok(printer::finish_serving(served.map(|stopped| {
         drop(stopped);
         Exit::Done
-    }))
+    })))
 }
 
 /// Starts the event log of a serving command.
@@ -149,11 +145,6 @@ impl ServerArgs {
         read_database_password(&mut values);
         resolve(&values)
     }
-
-    /// Its settings, or none after their problems were reported.
-    pub(super) fn read(&self) -> Option<Config> {
-        self.settings().inspect_err(|problems| printer::message(&format!("error: {problems}"))).ok()
-    }
 }
 
 /// Environment variables that are valid UTF-8; ours always are.
@@ -186,6 +177,11 @@ pub(super) fn runtime(workers: Option<usize>) -> anyhow::Result<tokio::runtime::
         builder.worker_threads(workers);
     }
     builder.enable_all().build().context("the worker threads cannot be started")
+}
+
+/// A runtime on the calling thread, for a command that waits for little.
+pub(super) fn runtime_of_this_thread() -> io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
 
 /// SIGTERM and Ctrl-C. Created before anything is started, so that an early signal causes an orderly shutdown too.

@@ -9,7 +9,8 @@ use serde_json::Value;
 use crate::admin::{AdminCommand, StatusCommand, StatusMessageView};
 use scoregate_store::IncidentState;
 
-use super::control::{perform_once, report};
+use super::command_error::CommandOutcome;
+use super::control::perform_once;
 use super::exit::Exit;
 use super::printer;
 use super::serve::ServerArgs;
@@ -90,17 +91,15 @@ struct ListedMessages {
     messages: Vec<StatusMessageView>,
 }
 
-pub(super) fn run(args: StatusArgs) -> Exit {
+pub(super) fn run(args: StatusArgs) -> CommandOutcome {
     let StatusArgs { action, server, json } = args;
-    let Some(config) = server.read() else { return Exit::Input };
-    let command = action.into_command();
+    let (config, command) = (server.settings()?, action.into_command());
     let is_list = matches!(command, StatusCommand::List { .. });
-    match perform_once(&config, AdminCommand::Status(command)) {
-        Ok(response) if json => printer::json(&response),
-        Ok(response) if is_list => printer::response(response, list),
-        Ok(response) => posted(response),
-        Err(error) => report(error),
-    }
+    Ok(match perform_once(&config, AdminCommand::Status(command))? {
+        response if json => printer::json(&response),
+        response if is_list => printer::response(response, list),
+        response => posted(response),
+    })
 }
 
 impl StatusAction {

@@ -9,7 +9,8 @@ use anyhow::Context as _;
 use clap::Args;
 
 use crate::admin::{AdminCommand, ExportView, FIELDS, LineObject};
-use crate::cli::control::{CommandError, CommandTarget, MissingStore};
+use crate::cli::command_error::{CommandError, CommandOutcome};
+use crate::cli::control::{CommandTarget, MissingStore};
 use crate::cli::exit::Exit;
 use crate::cli::output_file::OutputFile;
 use crate::cli::printer;
@@ -40,7 +41,7 @@ pub(super) struct ExportArgs {
     force: bool,
 }
 
-pub(super) async fn run(config: &Config, args: ExportArgs) -> Result<Exit, CommandError> {
+pub(super) async fn run(config: &Config, args: ExportArgs) -> CommandOutcome {
     let format = match (args.format, &args.file) {
         (Some(format), _) => format,
         (None, Some(file)) => Format::of(file)?,
@@ -78,7 +79,7 @@ async fn export(
     target: &CommandTarget,
     format: Format,
     write: &mut dyn FnMut(&str) -> io::Result<()>,
-) -> Result<Exit, CommandError> {
+) -> CommandOutcome {
     let (mut after, mut exit) = (None, Exit::Done);
     if format == Format::Csv {
         write(&format!("{}\n", csv::header())).map_err(anyhow::Error::from)?;

@@ -14,7 +14,8 @@ use tokio::sync::mpsc;
 
 use crate::accounts::{BadField, KeyRecord};
 use crate::admin::{AdminCommand, ImportView, LineView, MAX_BATCH, read_json};
-use crate::cli::control::{CommandError, CommandTarget, MissingStore};
+use crate::cli::command_error::{CommandError, CommandOutcome};
+use crate::cli::control::{CommandTarget, MissingStore};
 use crate::cli::exit::Exit;
 use crate::cli::input_file;
 use crate::cli::input_lines::{InputLine, InputLines};
@@ -57,7 +58,7 @@ pub(super) enum Format {
 
 impl Format {
     /// The format of a file by its extension.
-    pub(super) fn of(file: &Path) -> Result<Self, CommandError> {
+    pub(super) fn of(file: &Path) -> CommandOutcome<Self> {
         match file.extension().and_then(|ending| ending.to_str()) {
             Some("csv") => Ok(Self::Csv),
             Some("jsonl" | "ndjson") => Ok(Self::Jsonl),
@@ -89,7 +90,7 @@ struct KeyImportCounts {
     needs_setting: bool,
 }
 
-pub(super) async fn run(config: &Config, args: KeysImportArgs, json: bool) -> Result<Exit, CommandError> {
+pub(super) async fn run(config: &Config, args: KeysImportArgs, json: bool) -> CommandOutcome {
     let format = args.format.map_or_else(|| Format::of(&args.file), Ok)?;
     let (source, size) = open(&args.file)?;
     let target = CommandTarget::find(config, MissingStore::Create).await?;
@@ -151,7 +152,7 @@ impl KeyImportCounts {
         target: &CommandTarget,
         config: &Config,
         report: &dyn Fn(u64, &BadField),
-    ) -> Result<(), CommandError> {
+    ) -> CommandOutcome<()> {
         let own_prefix = format!("{}_", config.key_prefix);
         let (mut numbered, mut readable) = (Vec::with_capacity(lines.len()), Vec::with_capacity(lines.len()));
         for (number, line) in lines {
@@ -196,7 +197,7 @@ impl KeyImportCounts {
     }
 
     /// Prints the counts, also after an error.
-    fn finish(self, json: bool, ended: Result<(), CommandError>) -> Result<Exit, CommandError> {
+    fn finish(self, json: bool, ended: CommandOutcome<()>) -> CommandOutcome {
         let Self { imported, existing, rejected, .. } = self;
         let counts = if json {
             let counts = serde_json::json!({
@@ -216,7 +217,7 @@ impl KeyImportCounts {
 }
 
 /// Opens the file; the size is known for regular files.
-fn open(file: &Path) -> Result<(Box<dyn BufRead + Send>, Option<u64>), CommandError> {
+fn open(file: &Path) -> CommandOutcome<(Box<dyn BufRead + Send>, Option<u64>)> {
     if file == Path::new("-") {
         return Ok((Box::new(BufReader::new(io::stdin())), None));
     }

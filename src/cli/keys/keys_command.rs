@@ -4,7 +4,8 @@ use clap::{Args, Subcommand};
 
 use crate::admin::AdminCommand;
 
-use super::super::control::{CommandTarget, MissingStore, block_on, report};
+use super::super::command_error::CommandOutcome;
+use super::super::control::{CommandTarget, MissingStore, block_on};
 use super::super::exit::Exit;
 use super::super::printer;
 use super::super::serve::ServerArgs;
@@ -41,9 +42,9 @@ enum KeysAction {
     Export(super::export::ExportArgs),
 }
 
-pub(in super::super) fn run(args: KeysArgs) -> Exit {
+pub(in super::super) fn run(args: KeysArgs) -> CommandOutcome {
     let KeysArgs { action, server, json } = args;
-    let Some(config) = server.read() else { return Exit::Input };
+    let config = server.settings()?;
     match action {
         KeysAction::Command(subcommand) => {
             let usage_id = subcommand.usage_id();
@@ -51,26 +52,23 @@ pub(in super::super) fn run(args: KeysArgs) -> Exit {
             let performed = command.clone();
             let is_first = matches!(command, AdminCommand::Create(_));
             let missing = if is_first { MissingStore::Create } else { MissingStore::Refuse };
-            let responses = block_on(async {
+            let (response, used) = block_on(async {
                 let response = CommandTarget::find(&config, missing).await?.perform(command).await?;
                 let used = match usage_id {
                     Some(id) => Some(super::shown_usage::fetch(&config, id).await?),
                     None => None,
                 };
                 Ok((response, used))
-            });
-            match responses {
-                Ok((response, used)) if json => printer::json(&super::shown_usage::merged(response, used)),
-                Ok((response, used)) => match super::show::show(&performed, response) {
-                    Exit::Done => {
-                        used.map_or(Exit::Done, |used| printer::response(used, super::shown_usage::show))
-                    }
-                    failed @ (Exit::Input | Exit::Fault) => failed,
-                },
-                Err(error) => report(error),
+            })?;
+            if json {
+                return Ok(printer::json(&super::shown_usage::merged(response, used)));
             }
+            Ok(match (super::show::show(&performed, response), used) {
+                (Exit::Done, Some(used)) => printer::response(used, super::shown_usage::show),
+                (exit, _) => exit,
+            })
         }
-        KeysAction::Import(args) => block_on(super::import::run(&config, args, json)).unwrap_or_else(report),
-        KeysAction::Export(args) => block_on(super::export::run(&config, args)).unwrap_or_else(report),
+        KeysAction::Import(args) => block_on(super::import::run(&config, args, json)),
+        KeysAction::Export(args) => block_on(super::export::run(&config, args)),
     }
 }

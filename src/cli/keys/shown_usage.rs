@@ -4,7 +4,8 @@ use http::Method;
 use serde_json::Value;
 
 use crate::admin::{AllowanceView, ApplicationUseView, USAGE};
-use crate::cli::control::{CommandError, request_running};
+use crate::cli::command_error::CommandOutcome;
+use crate::cli::control::request_running;
 use crate::cli::exit::Exit;
 use crate::cli::printer;
 use crate::config::Config;
@@ -12,7 +13,7 @@ use crate::gateway::{CountedRequests, RequestCounts};
 use scoregate_base::keys::ApplicationId;
 
 /// Requests the usage of an application.
-pub(super) async fn fetch(config: &Config, id: ApplicationId) -> Result<Value, CommandError> {
+pub(super) async fn fetch(config: &Config, id: ApplicationId) -> CommandOutcome<Value> {
     let request = (Method::GET, format!("{USAGE}/{id}"), Vec::new());
     request_running(config, request, "usage is counted only by a running server").await
 }

@@ -1,15 +1,13 @@
 //! `scoregate scoring audit`: the audit trail of withdrawn and corrected runs.
 
-use std::path::Path;
-
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::cli::exit::Exit;
+use crate::cli::command_error::CommandOutcome;
 use crate::cli::printer;
-use scoregate_base::clock::Clock;
-use scoregate_scoring::{Archive, RunChange, RunId};
+use scoregate_scoring::{RunChange, RunId};
 
+use super::archive_place::ArchivePlace;
 use super::change::run_id;
 
 pub(super) const AFTER_HELP: &str = "Examples:\n  scoregate scoring audit --data-dir DIR\n  \
@@ -32,24 +30,16 @@ pub(super) struct RunAuditArgs {
     json: bool,
 }
 
-pub(super) fn run(archive: &Path, args: &RunAuditArgs) -> Exit {
-    if !archive.exists() {
-        return printer::input_error(&format!("there is no archive {}", archive.display()));
-    }
+pub(super) fn run(place: &ArchivePlace, args: &RunAuditArgs) -> CommandOutcome {
     let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);
     // One more, to know whether there are older ones.
-    let found = Archive::open(archive, Clock::system().now().wall)
-        .and_then(|archive| archive.changes(args.id.as_ref(), args.before, limit.saturating_add(1)));
-    let mut changes = match found {
-        Ok(changes) => changes,
-        Err(error) => return printer::fault(&error.into()),
-    };
+    let mut changes = place.open()?.changes(args.id.as_ref(), args.before, limit.saturating_add(1))?;
     let is_last = changes.len() <= limit;
     changes.truncate(limit);
     let next = changes.last().filter(|_| !is_last).map(|change| change.number);
     if args.json {
         let records: Vec<Value> = changes.iter().map(value).collect();
-        return printer::json(&json!({ "records": records, "next": next }));
+        return Ok(printer::json(&json!({ "records": records, "next": next })));
     }
     let row = |change: RunChange| {
         let RunChange { number, at, actor, kind, run, reason, before: _ } = change;
@@ -60,7 +50,7 @@ pub(super) fn run(archive: &Path, args: &RunAuditArgs) -> Exit {
     if let Some(next) = next {
         printer::message(&format!("older changes follow: --before {next}"));
     }
-    exit
+    Ok(exit)
 }
 
 fn value(change: &RunChange) -> Value {

@@ -10,18 +10,20 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::Value;
 
+use crate::cli::command_error::{CommandError, CommandOutcome};
 use crate::cli::control::operator;
-use crate::cli::exit::Exit;
 use crate::cli::input_lines::InputLine;
 use crate::cli::printer;
+use crate::cli::serve::runtime_of_this_thread;
 use scoregate_base::clock::{Clock, Wall};
 use scoregate_scoring::{
     Archive, BadRun, ChangeAuthor, ChangeReason, ExportLine, IdentifiedRun, RefusedRunChange, RunChangeError,
     RunId, SuiteTable,
 };
 
+use super::archive_place::ArchivePlace;
 use super::equal_messages::EqualMessages;
-use super::import::{RunFile, publish};
+use super::import::RunFile;
 
 pub(super) const AFTER_WITHDRAW_HELP: &str = "Example:\n  \
 scoregate scoring withdraw r-17 r-18 --reason 'wrong API key' --data-dir DIR\n\n\
@@ -76,56 +78,46 @@ pub(super) fn reason(text: &str) -> Result<ChangeReason, String> {
     ChangeReason::new(text).map_err(|bad| bad.problem)
 }
 
-pub(super) fn withdraw(archive: &Path, data_dir: Option<&Path>, args: WithdrawArgs) -> Exit {
+pub(super) fn withdraw(place: &ArchivePlace, args: WithdrawArgs) -> CommandOutcome {
     let WithdrawArgs { ids, reason, json } = args;
     let withdraw = |archive: &Archive, author: &ChangeAuthor, now: Wall| {
         archive.withdraw(&ids, author, now).map(|()| RunChangeCounts(vec![("withdrawn", ids.len())]))
     };
-    let place = |refused: &RefusedRunChange| format!("the run {}", refused.id);
-    change(archive, data_dir, reason, json, &withdraw, &place).unwrap_or_else(|error| printer::fault(&error))
+    let shown = |refused: &RefusedRunChange| format!("the run {}", refused.id);
+    change(place, reason, json, &withdraw, &shown)
 }
 
-pub(super) fn correct(archive: &Path, data_dir: Option<&Path>, args: CorrectArgs) -> Exit {
+pub(super) fn correct(place: &ArchivePlace, args: CorrectArgs) -> CommandOutcome {
     let CorrectArgs { file, reason, json } = args;
-    let suites = match suites_of(archive) {
-        Ok(suites) => suites,
-        Err(exit) => return exit,
-    };
-    let (numbers, records) = match read(&file, &suites) {
-        Ok(lines) => lines.into_iter().unzip::<u64, IdentifiedRun, Vec<_>, Vec<_>>(),
-        Err(problem) => {
-            if let Some(problem) = problem {
-                printer::message(&problem);
-            }
-            return printer::input_error("nothing was changed");
+    let suites = place.open()?.suites()?;
+    let lines = read(&file, &suites).map_err(|problem| {
+        if let Some(problem) = problem {
+            printer::message(&problem);
         }
-    };
+        nothing_changed()
+    })?;
+    let (numbers, records) = lines.into_iter().unzip::<u64, IdentifiedRun, Vec<_>, Vec<_>>();
     let correct = |archive: &Archive, author: &ChangeAuthor, now: Wall| {
         let changed = archive.correct(&records, author, now)?;
         let corrected = changed.iter().filter(|is_changed| **is_changed).count();
         Ok(RunChangeCounts(vec![("corrected", corrected), ("unchanged", changed.len() - corrected)]))
     };
-    let place = |refused: &RefusedRunChange| {
+    let shown = |refused: &RefusedRunChange| {
         let number = numbers.get(refused.index).copied().unwrap_or_default();
         format!("{}:{number}: id: {}", name(&file), refused.id)
     };
-    change(archive, data_dir, reason, json, &correct, &place).unwrap_or_else(|error| printer::fault(&error))
+    change(place, reason, json, &correct, &shown)
 }
 
 /// Changes an archive, updates the scores and notifies a running server.
 fn change(
-    path: &Path,
-    data_dir: Option<&Path>,
+    place: &ArchivePlace,
     reason: ChangeReason,
     json: bool,
     change: ChangeOfArchive<'_>,
-    place: &dyn Fn(&RefusedRunChange) -> String,
-) -> anyhow::Result<Exit> {
-    if !path.exists() {
-        return Ok(missing(path));
-    }
-    let clock = Clock::system();
-    let archive = Archive::open(path, clock.now().wall)?;
+    shown: &dyn Fn(&RefusedRunChange) -> String,
+) -> CommandOutcome {
+    let (clock, archive) = (Clock::system(), place.open()?);
     let import = archive.begin_import()?;
     let author = ChangeAuthor { actor: operator(), reason };
     let counts = match change(&archive, &author, clock.now().wall) {
@@ -133,32 +125,22 @@ fn change(
         Err(RunChangeError::Refused(refused)) => {
             let mut messages = EqualMessages::default();
             for refused in &refused {
-                messages.report(place(refused), refused.why);
+                messages.report(shown(refused), refused.why);
             }
             messages.finish();
-            return Ok(printer::input_error("nothing was changed"));
+            return Err(nothing_changed());
         }
         Err(RunChangeError::Archive(error)) => return Err(error.into()),
     };
     let end = archive.end_import(import, clock.now().wall)?;
     let exit = printer::data(&counts.text(json));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.context("the server cannot be notified")?;
-    runtime.block_on(publish(end, data_dir.into_iter().chain(path.parent())));
+    let runtime = runtime_of_this_thread().context("the server cannot be notified")?;
+    runtime.block_on(place.publish(end));
     Ok(exit)
 }
 
-pub(super) fn missing(archive: &Path) -> Exit {
-    printer::input_error(&format!("there is no archive {}", archive.display()))
-}
-
-/// The suite table of an archive, by which lines are validated.
-fn suites_of(path: &Path) -> Result<Arc<SuiteTable>, Exit> {
-    if !path.exists() {
-        return Err(missing(path));
-    }
-    let archive = Archive::open(path, Clock::system().now().wall);
-    archive.and_then(|archive| archive.suites()).map_err(|error| printer::fault(&error.into()))
+fn nothing_changed() -> CommandError {
+    CommandError::Input("nothing was changed".into())
 }
 
 /// The runs of a file with their line numbers. Invalid lines are reported; an error is why the file cannot be used.

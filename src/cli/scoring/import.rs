@@ -8,25 +8,22 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
 use flate2::bufread::MultiGzDecoder;
-use http::Method;
-use serde_json::Value;
 use tokio::sync::mpsc;
 
-use crate::admin::SCORING_REFRESH;
-use crate::cli::control::request_if_running;
+use crate::cli::command_error::{CommandError, CommandOutcome};
 use crate::cli::exit::Exit;
 use crate::cli::input_file;
 use crate::cli::input_lines::{InputLine, InputLines};
 use crate::cli::printer::{self, Progress};
-use crate::cli::serve::StopSignals;
+use crate::cli::serve::{StopSignals, runtime_of_this_thread};
 use scoregate_base::clock::Clock;
-use scoregate_scoring::{Archive, BadRun, ExportLine, ImportEnd, LONGEST_RUN, SuiteTable};
+use scoregate_scoring::{BadRun, ExportLine, ImportEnd, LONGEST_RUN, SuiteTable};
 
+use super::archive_place::ArchivePlace;
 use super::import_counts::RunImportCounts;
 use super::reader_thread::ReaderThread;
 use super::tool_logs::{ToolLogArgs, ToolLogs};
@@ -66,8 +63,6 @@ tasks and models that are imported:
   suite = "reasoning"
   axes = { correctness = "accuracy", spec = { score = "closeness", scale = [0, 100] } }"#;
 
-/// Wait for a notified server to publish the new scores; an import does not wait for a server that hangs.
-const REFRESH_TIMEOUT: Duration = Duration::from_mins(2);
 const OTHER_SUITES: &str = "has another suite table than the archive, so its runs are not imported; import it into a \
      new archive, or set the table of the archive with `scoregate scoring suites set` first";
 /// Runs in a transaction.
@@ -98,49 +93,37 @@ enum RunChunk {
     Failed(Arc<str>, io::Error),
 }
 
-pub(super) fn run(archive: &Path, data_dir: Option<&Path>, args: &ScoringImportArgs) -> Exit {
-    let logs = match args.tool_logs.logs(&args.files) {
-        Ok(logs) => logs,
-        Err(problem) => return printer::input_error(&problem),
-    };
+pub(super) fn run(place: &ArchivePlace, args: &ScoringImportArgs) -> CommandOutcome {
+    let logs = args.tool_logs.logs(&args.files).map_err(CommandError::Input)?;
     if let Some(logs) = logs.as_ref().filter(|_| args.tool_logs.is_dry_run()) {
-        return logs.dry_run(archive, args.json).unwrap_or_else(|error| printer::fault(&error));
+        return Ok(logs.dry_run(&place.path, args.json)?);
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let done = runtime.context("the import cannot be started").and_then(|runtime| {
-        let done = runtime.block_on(async {
-            let (done, end) = import(archive, args, logs.as_ref()).await?;
-            if let Some(end) = end {
-                publish(end, data_dir.into_iter().chain(archive.parent())).await;
-            }
-            Ok(done)
-        });
-        // The reader may be blocked on standard input.
-        runtime.shutdown_background();
-        done
+    let runtime = runtime_of_this_thread().context("the import cannot be started")?;
+    let done = runtime.block_on(async {
+        let (done, end) = import(place, args, logs.as_ref()).await?;
+        place.publish(end).await;
+        Ok(done)
     });
-    done.unwrap_or_else(|error| printer::fault(&error))
+    // The reader may be blocked on standard input.
+    runtime.shutdown_background();
+    done
 }
 
-/// Imports the files. Without an end nothing was imported.
+/// Imports the files.
 async fn import(
-    archive: &Path,
+    place: &ArchivePlace,
     args: &ScoringImportArgs,
     logs: Option<&ToolLogs>,
-) -> anyhow::Result<(Exit, Option<ImportEnd>)> {
+) -> CommandOutcome<(Exit, ImportEnd)> {
     let clock = Clock::system();
-    let sources = match RunFile::open_all(&args.files, logs) {
-        Ok(sources) => sources,
-        Err(problem) => return Ok((printer::input_error(&problem), None)),
-    };
-    create_parent(archive)?;
-    let archive = Archive::open(archive, clock.now().wall)?;
+    let sources = RunFile::open_all(&args.files, logs).map_err(CommandError::Input)?;
+    let archive = place.open_or_create()?;
     archive.make_room()?;
     let suites = archive.suites()?;
     let import = archive.begin_import()?;
     let size = sources.iter().map(|source| source.size).sum::<Option<u64>>();
     let read = Arc::new(AtomicU64::new(0));
-    let mut reader = RunFile::read_all(sources, &read, &clock, suites)?;
+    let mut reader = RunFile::read_all(sources, &read, &clock, suites).map_err(anyhow::Error::from)?;
 
     let mut signals = StopSignals::listen()?;
     let (progress, started, mut counts) = (Progress::new(size), clock.mono(), RunImportCounts::default());
@@ -164,7 +147,7 @@ async fn import(
                     progress.clear();
                     // Earlier batches are stored.
                     counts.print(args.json, logs);
-                    return Err(error);
+                    return Err(error.into());
                 }
                 progress.show(read.load(Ordering::Relaxed), &counts.with_rate(started, clock.mono()));
             }
@@ -181,47 +164,7 @@ async fn import(
         Ok(Ok(())) if printed == Exit::Done && has_errors => Exit::Input,
         Ok(Ok(())) => printed,
     };
-    Ok((exit, Some(end)))
-}
-
-/// Notifies the server of one of these directories, if the scores have been updated.
-pub(super) async fn publish(end: ImportEnd, data_dirs: impl Iterator<Item = &Path>) {
-    match end {
-        ImportEnd::Counted => notify_server(data_dirs).await,
-        ImportEnd::AnotherIsRunning => {
-            printer::message("another import is running; the scores are updated when it ends");
-        }
-    }
-}
-
-pub(super) fn create_parent(archive: &Path) -> anyhow::Result<()> {
-    let Some(directory) = archive.parent().filter(|directory| !directory.as_os_str().is_empty()) else {
-        return Ok(());
-    };
-    let created = std::fs::create_dir_all(directory);
-    created.with_context(|| format!("the directory {} cannot be created", directory.display()))
-}
-
-/// Notifies the server of one of these directories. Without a notification it finds new runs by itself.
-pub(super) async fn notify_server(data_dirs: impl Iterator<Item = &Path>) {
-    let clock = Clock::system();
-    for data_dir in data_dirs {
-        let request = (Method::POST, SCORING_REFRESH.into(), Vec::new());
-        let response = clock.within(REFRESH_TIMEOUT, request_if_running(data_dir, request)).await;
-        let reason = match response {
-            Ok(None) => continue,
-            Ok(Some(Ok(response))) => {
-                let is_new = response.get("refreshed").and_then(Value::as_bool).unwrap_or_default();
-                let what = if is_new { "publishes the new scores" } else { "has no new scores" };
-                return printer::message(&format!("the running server {what}"));
-            }
-            Ok(Some(Err(error))) => error.to_string(),
-            Err(_) => "timed out".into(),
-        };
-        return printer::message(&format!(
-            "the running server could not be notified ({reason}); it publishes new runs within a minute"
-        ));
-    }
+    Ok((exit, end))
 }
 
 /// An input file.

@@ -1,19 +1,18 @@
 //! `scoregate scoring incidents`: lists recorded incidents, and retracts one.
 
-use std::path::Path;
-
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
+use crate::cli::command_error::{CommandError, CommandOutcome};
 use crate::cli::control::operator;
-use crate::cli::exit::Exit;
 use crate::cli::printer;
+use crate::cli::serve::runtime_of_this_thread;
 use scoregate_base::clock::{Clock, Wall};
-use scoregate_scoring::{Archive, ChangeAuthor, ChangeReason, IncidentRecord, IncidentRetractionError};
+use scoregate_scoring::{ChangeAuthor, ChangeReason, IncidentRecord, IncidentRetractionError};
 
-use super::change::{missing, reason};
-use super::import::notify_server;
+use super::archive_place::ArchivePlace;
+use super::change::reason;
 
 pub(super) const AFTER_HELP: &str = "Examples:\n  scoregate scoring incidents list --data-dir DIR\n  \
 scoregate scoring incidents retract degradation-m-1789995600 --reason 'wrong API key' --data-dir DIR\n\n\
@@ -46,20 +45,16 @@ pub(super) struct RetractArgs {
     json: bool,
 }
 
-pub(super) fn run(archive: &Path, data_dir: Option<&Path>, command: IncidentsCommand) -> Exit {
-    if !archive.exists() {
-        return missing(archive);
+pub(super) fn run(place: &ArchivePlace, command: IncidentsCommand) -> CommandOutcome {
+    match command {
+        IncidentsCommand::List(args) => list(place, &args),
+        IncidentsCommand::Retract(args) => retract(place, args),
     }
-    let done = match command {
-        IncidentsCommand::List(args) => list(archive, &args),
-        IncidentsCommand::Retract(args) => retract(archive, data_dir, args),
-    };
-    done.unwrap_or_else(|error| printer::fault(&error))
 }
 
-fn list(path: &Path, args: &IncidentListArgs) -> anyhow::Result<Exit> {
+fn list(place: &ArchivePlace, args: &IncidentListArgs) -> CommandOutcome {
     let mut records = Vec::new();
-    Archive::open(path, Clock::system().now().wall)?.each_incident_record(&mut |record| {
+    place.open()?.each_incident_record(&mut |record| {
         records.push(record);
         true
     })?;
@@ -95,20 +90,18 @@ fn value(record: &IncidentRecord) -> Value {
     line.get("incident").cloned().unwrap_or_default()
 }
 
-fn retract(path: &Path, data_dir: Option<&Path>, args: RetractArgs) -> anyhow::Result<Exit> {
+fn retract(place: &ArchivePlace, args: RetractArgs) -> CommandOutcome {
     let RetractArgs { id, reason, json } = args;
-    let clock = Clock::system();
-    let archive = Archive::open(path, clock.now().wall)?;
+    let archive = place.open()?;
     let author = ChangeAuthor { actor: operator(), reason };
-    match archive.retract_incident(&id, &author, clock.now().wall) {
+    match archive.retract_incident(&id, &author, Clock::system().now().wall) {
         Ok(()) => {}
         Err(IncidentRetractionError::Archive(error)) => return Err(error.into()),
-        Err(refused) => return Ok(printer::input_error(&refused.to_string())),
+        Err(refused) => return Err(CommandError::Input(refused.to_string())),
     }
     let text = if json { format!("{:#}\n", json!({ "retracted": id })) } else { format!("retracted {id}\n") };
     let exit = printer::data(&text);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.context("the server cannot be notified")?;
-    runtime.block_on(notify_server(data_dir.into_iter().chain(path.parent())));
+    let runtime = runtime_of_this_thread().context("the server cannot be notified")?;
+    runtime.block_on(place.notify_server());
     Ok(exit)
 }

@@ -1,5 +1,6 @@
 //! `scoregate scoring`: import, export and change of runs, incidents, the suite table, and the built-in backend without a gateway.
 
+mod archive_place;
 mod audit;
 mod change;
 mod equal_messages;

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::super::exit::Exit;
-use super::super::printer;
+use super::super::command_error::CommandOutcome;
 use super::super::serve::ServerArgs;
+use super::archive_place::ArchivePlace;
 
 pub(in super::super) const AFTER_HELP: &str = "Examples:\n  \
 scoregate scoring import runs.jsonl.gz --data-dir DIR\n  \
@@ -60,22 +60,22 @@ enum ScoringCommand {
     Serve(super::serve::ServeArgs),
 }
 
-pub(in super::super) fn run(args: ScoringArgs) -> Exit {
-    let (archive, data_dir) = match (args.archive, args.server.settings()) {
-        (Some(archive), settings) => (archive, settings.ok().map(|config| config.data_dir)),
-        (None, Ok(config)) => (config.archive, Some(config.data_dir)),
-        (None, Err(problems)) => return printer::input_error(&problems.to_string()),
+pub(in super::super) fn run(args: ScoringArgs) -> CommandOutcome {
+    let settings = args.server.settings();
+    let place = if let Some(path) = args.archive {
+        ArchivePlace { path, data_dir: settings.ok().map(|config| config.data_dir) }
+    } else {
+        let config = settings?;
+        ArchivePlace { path: config.archive, data_dir: Some(config.data_dir) }
     };
     match args.command {
-        ScoringCommand::Import(args) => super::import::run(&archive, data_dir.as_deref(), &args),
-        ScoringCommand::Export => super::export::run(&archive),
-        ScoringCommand::Suites { command } => super::suites::run(&archive, data_dir.as_deref(), &command),
-        ScoringCommand::Withdraw(args) => super::change::withdraw(&archive, data_dir.as_deref(), args),
-        ScoringCommand::Correct(args) => super::change::correct(&archive, data_dir.as_deref(), args),
-        ScoringCommand::Incidents { command } => {
-            super::incidents::run(&archive, data_dir.as_deref(), command)
-        }
-        ScoringCommand::Audit(args) => super::audit::run(&archive, &args),
-        ScoringCommand::Serve(args) => super::serve::run(archive, args),
+        ScoringCommand::Import(args) => super::import::run(&place, &args),
+        ScoringCommand::Export => super::export::run(&place),
+        ScoringCommand::Suites { command } => super::suites::run(&place, &command),
+        ScoringCommand::Withdraw(args) => super::change::withdraw(&place, args),
+        ScoringCommand::Correct(args) => super::change::correct(&place, args),
+        ScoringCommand::Incidents { command } => super::incidents::run(&place, command),
+        ScoringCommand::Audit(args) => super::audit::run(&place, &args),
+        ScoringCommand::Serve(args) => super::serve::run(place.path, args),
     }
 }

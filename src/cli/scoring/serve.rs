@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::OpenFiles;
 use crate::backend::{self, BackendServer};
+use crate::cli::command_error::CommandOutcome;
 use crate::cli::exit::Exit;
 use crate::cli::printer;
 use crate::cli::serve::{StopSignals, runtime, start_log};
@@ -51,16 +52,14 @@ fn level(text: &str) -> Result<String, &'static str> {
     log::is_level(text).then(|| text.to_owned()).ok_or("use error, warn, info, debug or trace")
 }
 
-pub(super) fn run(archive: PathBuf, args: ServeArgs) -> Exit {
-    if let Err(error) = start_log(&LogConfig { json: false, level: args.log_level.clone() }) {
-        return printer::fault(&error);
-    }
+pub(super) fn run(archive: PathBuf, args: ServeArgs) -> CommandOutcome {
+    start_log(&LogConfig { json: false, level: args.log_level.clone() })?;
     let served = runtime(None).and_then(|runtime| {
         let served = runtime.block_on(serve(archive, args));
         runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
         served
     });
-    printer::finish_serving(served.map(|()| Exit::Done))
+    Ok(printer::finish_serving(served.map(|()| Exit::Done)))
 }
 
 /// Opens an archive, which is created if missing.

@@ -1,17 +1,20 @@
 //! `scoregate scoring suites`: shows or replaces the suite table of an archive.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Subcommand;
 
+use crate::cli::command_error::{CommandError, CommandOutcome};
 use crate::cli::exit::Exit;
 use crate::cli::input_file::read_text;
 use crate::cli::printer;
+use crate::cli::serve::runtime_of_this_thread;
 use scoregate_base::clock::Clock;
-use scoregate_scoring::{Archive, SuiteTable};
+use scoregate_scoring::SuiteTable;
 
-use super::import::{create_parent, notify_server};
+use super::archive_place::ArchivePlace;
 
 /// Maximum size of a table.
 const MAX_BYTES: u64 = 1024 * 1024;
@@ -43,44 +46,30 @@ pub(super) enum SuitesCommand {
     },
 }
 
-pub(super) fn run(archive: &Path, data_dir: Option<&Path>, command: &SuitesCommand) -> Exit {
-    let done = match command {
-        SuitesCommand::Show => show(archive),
-        SuitesCommand::Set { file } => set(archive, data_dir, file),
-    };
-    done.unwrap_or_else(|error| printer::fault(&error))
+pub(super) fn run(place: &ArchivePlace, command: &SuitesCommand) -> CommandOutcome {
+    match command {
+        SuitesCommand::Show => show(place),
+        SuitesCommand::Set { file } => set(place, file),
+    }
 }
 
-fn show(archive: &Path) -> anyhow::Result<Exit> {
-    let table = if archive.exists() {
-        Archive::open(archive, Clock::system().now().wall)?.suites()?.write()
-    } else {
-        SuiteTable::default().write()
-    };
-    Ok(printer::data(&table))
+fn show(place: &ArchivePlace) -> CommandOutcome {
+    let table = if place.path.exists() { place.open()?.suites()? } else { Arc::default() };
+    Ok(printer::data(&table.write()))
 }
 
-fn set(archive: &Path, data_dir: Option<&Path>, file: &Path) -> anyhow::Result<Exit> {
-    let text = match read_text(file, MAX_BYTES) {
-        Ok(text) => text,
-        Err(error) => {
-            return Ok(printer::input_error(&format!("{} cannot be read: {error}", file.display())));
-        }
-    };
-    let table = match SuiteTable::read(&text) {
-        Ok(table) => table,
-        Err(bad) => return Ok(printer::input_error(&format!("{}: {bad}", file.display()))),
-    };
-    create_parent(archive)?;
-    let now = Clock::system().now().wall;
-    let is_new = Archive::open(archive, now)?.set_suites(&table, now)?;
+fn set(place: &ArchivePlace, file: &Path) -> CommandOutcome {
+    let shown = file.display();
+    let text = read_text(file, MAX_BYTES)
+        .map_err(|error| CommandError::Input(format!("{shown} cannot be read: {error}")))?;
+    let table = SuiteTable::read(&text).map_err(|bad| CommandError::Input(format!("{shown}: {bad}")))?;
+    let is_new = place.open_or_create()?.set_suites(&table, Clock::system().now().wall)?;
     if !is_new {
         printer::message("the archive has this table already");
         return Ok(Exit::Done);
     }
     printer::message(&format!("the suites are set; the method is now {}", table.method_version()));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.context("the running server cannot be notified")?;
-    runtime.block_on(notify_server(data_dir.into_iter().chain(archive.parent())));
+    let runtime = runtime_of_this_thread().context("the running server cannot be notified")?;
+    runtime.block_on(place.notify_server());
     Ok(Exit::Done)
 }

@@ -149,6 +149,9 @@ pub(super) struct RuntimeRole {
     pub(super) runtime_role: Option<RoleName>,
 }
 
+/// The error of `export --close -`.
+pub(super) const CLOSE_NEEDS_A_FILE: &str = "--close needs a file: standard output may not be durable";
+
 /// Parses a date argument.
 fn day(text: &str) -> Result<Day, String> {
     Day::parse(text).ok_or_else(|| "write a date such as 2026-11-22".into())

@@ -13,115 +13,100 @@ use scoregate_store::{
     TablesWork, TransferError,
 };
 
-use super::super::control::{CommandError, block_on, operator, report};
+use super::super::command_error::{CommandError, CommandOutcome};
+use super::super::control::{block_on, operator};
 use super::super::exit::Exit;
 use super::super::output_file::OutputFile;
 use super::super::printer;
-use super::arguments::{RuntimeRole, StoreCommand};
+use super::arguments::{CLOSE_NEEDS_A_FILE, RuntimeRole, StoreCommand};
 use super::report::counted;
 
 /// Largest difference between the clocks of the database and of this machine.
 const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_mins(1);
 
-pub(super) fn run(command: &StoreCommand, settings: &DatabaseSettings) -> Exit {
-    let files = settings.read_files();
-    let database = match files {
-        Ok(database) => database,
-        Err(error) => return printer::input_error(&error.to_string()),
-    };
+pub(super) fn run(command: &StoreCommand, settings: &DatabaseSettings) -> CommandOutcome {
+    let database = settings.read_files().map_err(|error| CommandError::Input(error.to_string()))?;
     match command {
-        StoreCommand::Init { grant } => change_tables(settings, database, TablesWork::Create, grant),
-        StoreCommand::Upgrade { grant } => change_tables(settings, database, TablesWork::Upgrade, grant),
-        StoreCommand::Check { json } => check(settings, database, *json),
-        StoreCommand::Export { file, force, close, .. } => export(settings, database, file, *force, *close),
-        StoreCommand::Import { file } => import(settings, database, file),
+        StoreCommand::Init { grant } => {
+            block_on(change_tables(settings, database, TablesWork::Create, grant))
+        }
+        StoreCommand::Upgrade { grant } => {
+            block_on(change_tables(settings, database, TablesWork::Upgrade, grant))
+        }
+        StoreCommand::Check { json } => block_on(check(settings, database, *json)),
+        StoreCommand::Export { file, force, close, .. } => {
+            block_on(export(settings, database, file, *force, *close))
+        }
+        StoreCommand::Import { file } => block_on(import(settings, database, file)),
         StoreCommand::Backup { .. }
         | StoreCommand::VerifyBackup { .. }
         | StoreCommand::Restore { .. }
-        | StoreCommand::CloseFutureDays { .. } => printer::input_error(
+        | StoreCommand::CloseFutureDays { .. } => Err(CommandError::Input(
             "this command works on a store file, and the configuration has a database (store.url). Back up and restore \
-             a database with its own tools, such as pg_dump",
-        ),
+             a database with its own tools, such as pg_dump"
+                .into(),
+        )),
     }
 }
 
-fn change_tables(
+async fn change_tables(
     settings: &DatabaseSettings,
     database: DatabaseConfig,
     work: TablesWork,
     grant: &RuntimeRole,
-) -> Exit {
+) -> CommandOutcome {
     let role: Option<RoleName> = grant.runtime_role.clone();
-    let changed = block_on(async {
-        let changed = PostgresStore::change_tables(database, Clock::system(), work, role.clone()).await;
-        changed.with_context(|| format!("the database {}", settings.address)).map_err(CommandError::from)
-    });
-    let done = match changed {
-        Ok(TablesChange::Created(format)) => format!("created the tables with format {format}"),
-        Ok(TablesChange::Unchanged(format)) => format!("the tables have format {format} already"),
-        Ok(TablesChange::Upgraded { from, to }) => format!("upgraded the tables from format {from} to {to}"),
-        Ok(TablesChange::Missing) => {
-            return printer::input_error("there are no tables to upgrade; run `scoregate store init`");
+    let changed = PostgresStore::change_tables(database, Clock::system(), work, role.clone()).await;
+    let done = match changed.with_context(|| format!("the database {}", settings.address))? {
+        TablesChange::Created(format) => format!("created the tables with format {format}"),
+        TablesChange::Unchanged(format) => format!("the tables have format {format} already"),
+        TablesChange::Upgraded { from, to } => format!("upgraded the tables from format {from} to {to}"),
+        TablesChange::Missing => {
+            let remedy = "there are no tables to upgrade; run `scoregate store init`";
+            return Err(CommandError::Input(remedy.into()));
         }
-        Err(error) => return report(error),
     };
     printer::message(&format!("{done} in {}", settings.address));
     if let Some(role) = role {
         printer::message(&format!("granted the rights of a server to {role}"));
     }
-    Exit::Done
+    Ok(Exit::Done)
 }
 
 /// Exports to standard output or to a file. The file is durable before the database is closed.
-fn export(
+async fn export(
     settings: &DatabaseSettings,
     database: DatabaseConfig,
     to: &Path,
     force: bool,
     closes: bool,
-) -> Exit {
-    let is_stdout = to == Path::new("-");
+) -> CommandOutcome {
+    let (is_stdout, clock) = (to == Path::new("-"), Clock::system());
     if is_stdout && closes {
-        return printer::input_error("--close needs a file: standard output may not be durable");
+        return Err(CommandError::Input(CLOSE_NEEDS_A_FILE.into()));
     }
-    let exported = block_on(async {
-        let clock = Clock::system();
-        let exported = if is_stdout {
-            let output: (&mut dyn Write, &mut dyn FnMut() -> _) = (&mut io::stdout(), &mut || Ok(()));
-            PostgresStore::export(database, clock, output, false).await
-        } else {
-            let file = OutputFile::create(to, force)?;
-            let mut out = file.writer().with_context(|| format!("{} cannot be written", to.display()))?;
-            let mut file = Some(file);
-            let mut keep = || file.take().map_or(Ok(()), OutputFile::finish);
-            PostgresStore::export(database, clock, (&mut out, &mut keep), closes).await
-        };
-        transferred(settings, to, exported)
-    });
-    match exported {
-        Ok(DatabaseExport { counts, closed }) => {
-            printer::message(&counted("exported", counts));
-            if let Some(schema) = closed {
-                printer::message(&format!("the tables are now in the schema {schema}"));
-            }
-            Exit::Done
-        }
-        Err(error) => report(error),
+    let exported = if is_stdout {
+        let output: (&mut dyn Write, &mut dyn FnMut() -> _) = (&mut io::stdout(), &mut || Ok(()));
+        PostgresStore::export(database, clock, output, false).await
+    } else {
+        let file = OutputFile::create(to, force)?;
+        let mut out = file.writer().with_context(|| format!("{} cannot be written", to.display()))?;
+        let mut file = Some(file);
+        let mut keep = || file.take().map_or(Ok(()), OutputFile::finish);
+        PostgresStore::export(database, clock, (&mut out, &mut keep), closes).await
+    };
+    let DatabaseExport { counts, closed } = transferred(settings, to, exported)?;
+    printer::message(&counted("exported", counts));
+    if let Some(schema) = closed {
+        printer::message(&format!("the tables are now in the schema {schema}"));
     }
+    Ok(Exit::Done)
 }
 
-fn import(settings: &DatabaseSettings, database: DatabaseConfig, from: &Path) -> Exit {
-    let imported = block_on(async {
-        let imported = PostgresStore::import(database, Clock::system(), from, &operator()).await;
-        transferred(settings, from, imported)
-    });
-    match imported {
-        Ok(counts) => {
-            printer::message(&counted("imported", counts));
-            Exit::Done
-        }
-        Err(error) => report(error),
-    }
+async fn import(settings: &DatabaseSettings, database: DatabaseConfig, from: &Path) -> CommandOutcome {
+    let imported = PostgresStore::import(database, Clock::system(), from, &operator()).await;
+    printer::message(&counted("imported", transferred(settings, from, imported)?));
+    Ok(Exit::Done)
 }
 
 /// Adds the file or the database to an error.
@@ -129,7 +114,7 @@ fn transferred<T>(
     settings: &DatabaseSettings,
     file: &Path,
     done: Result<T, TransferError>,
-) -> Result<T, CommandError> {
+) -> CommandOutcome<T> {
     done.map_err(|error| match error {
         TransferError::File(_) | TransferError::Unfit(_) => {
             CommandError::Input(format!("{}: {error}", file.display()))
@@ -141,16 +126,11 @@ fn transferred<T>(
     })
 }
 
-fn check(settings: &DatabaseSettings, database: DatabaseConfig, as_json: bool) -> Exit {
+async fn check(settings: &DatabaseSettings, database: DatabaseConfig, as_json: bool) -> CommandOutcome {
     let clock = Clock::system();
-    let inspected = block_on(async {
-        let inspected = PostgresStore::inspect(database, clock.clone()).await;
-        inspected.with_context(|| format!("the database {}", settings.address)).map_err(CommandError::from)
-    });
-    match inspected {
-        Ok(found) => print(settings, &found, clock.now().wall, as_json),
-        Err(error) => report(error),
-    }
+    let inspected = PostgresStore::inspect(database, clock.clone()).await;
+    let found = inspected.with_context(|| format!("the database {}", settings.address))?;
+    Ok(print(settings, &found, clock.now().wall, as_json))
 }
 
 fn print(settings: &DatabaseSettings, report: &DatabaseReport, now: Wall, as_json: bool) -> Exit {

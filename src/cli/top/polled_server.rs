@@ -12,7 +12,8 @@ use crate::admin::{NODES, USAGE};
 use crate::app::SOCKET;
 use scoregate_base::clock::Clock;
 
-use super::super::control::{CommandError, block_on, exchange, report};
+use super::super::command_error::{CommandError, CommandOutcome};
+use super::super::control::{block_on, exchange};
 use super::super::exit::Exit;
 use super::super::printer;
 use super::super::serve::{ServerArgs, StopSignals};
@@ -54,7 +55,7 @@ trait PageSample: Clone {
     const HAS_RATES: bool;
 
     /// Takes a sample.
-    async fn take(server: &PolledServer) -> Result<Self, CommandError>;
+    async fn take(server: &PolledServer) -> CommandOutcome<Self>;
 
     /// The lines of a page, at most `rows`.
     fn page(before: &Self, now: &Self, rows: usize) -> Vec<FrameLine>;
@@ -68,20 +69,19 @@ struct PolledServer {
     interval: Duration,
 }
 
-pub(in super::super) fn run(args: &TopArgs) -> Exit {
-    let Some(config) = args.server.read() else { return Exit::Input };
+pub(in super::super) fn run(args: &TopArgs) -> CommandOutcome {
+    let config = args.server.settings()?;
     let (socket, interval) = (config.data_dir.join(SOCKET), Duration::from_secs(args.interval));
     let server = PolledServer { socket, clock: Clock::system(), interval };
-    let shown = if args.fleet {
+    if args.fleet {
         block_on(server.show::<FleetSample>(args.once))
     } else {
         block_on(server.show::<ServerSample>(args.once))
-    };
-    shown.unwrap_or_else(report)
+    }
 }
 
 impl PolledServer {
-    async fn show<S: PageSample>(&self, once: bool) -> Result<Exit, CommandError> {
+    async fn show<S: PageSample>(&self, once: bool) -> CommandOutcome {
         let first = S::take(self).await?;
         match Screen::open().filter(|_| !once) {
             Some(_screen) => self.live(first).await,
@@ -90,7 +90,7 @@ impl PolledServer {
     }
 
     /// Prints one page as text.
-    async fn once<S: PageSample>(&self, first: &S) -> Result<Exit, CommandError> {
+    async fn once<S: PageSample>(&self, first: &S) -> CommandOutcome {
         let second = if S::HAS_RATES {
             self.clock.sleep(self.interval).await;
             S::take(self).await?
@@ -103,7 +103,7 @@ impl PolledServer {
     }
 
     /// Shows a page for each sample until the operator quits.
-    async fn live<S: PageSample>(&self, first: S) -> Result<Exit, CommandError> {
+    async fn live<S: PageSample>(&self, first: S) -> CommandOutcome {
         let (mut stop, mut keys) = (StopSignals::listen()?, Screen::keys());
         let (mut before, mut now) = (first.clone(), Ok(first));
         loop {
@@ -123,12 +123,12 @@ impl PolledServer {
     }
 
     /// Requests a resource as JSON.
-    async fn get_json<T: serde::de::DeserializeOwned>(&self, target: String) -> Result<T, CommandError> {
+    async fn get_json<T: serde::de::DeserializeOwned>(&self, target: String) -> CommandOutcome<T> {
         let text = self.get(target).await?;
         Ok(serde_json::from_str(&text).context("the server's response is invalid")?)
     }
 
-    async fn get(&self, target: String) -> Result<String, CommandError> {
+    async fn get(&self, target: String) -> CommandOutcome<String> {
         let shown = self.socket.display();
         let unavailable = |error: anyhow::Error| {
             CommandError::Input(format!("no response from {shown}: {error:#}; `top` needs a running server"))
@@ -151,7 +151,7 @@ impl PolledServer {
 impl PageSample for ServerSample {
     const HAS_RATES: bool = true;
 
-    async fn take(server: &PolledServer) -> Result<Self, CommandError> {
+    async fn take(server: &PolledServer) -> CommandOutcome<Self> {
         let metrics = server.get("/metrics".into()).await?;
         let at = server.clock.now();
         let usage = server.get_json(format!("{USAGE}?most={SAMPLE_LIMIT}")).await?;
@@ -166,7 +166,7 @@ impl PageSample for ServerSample {
 impl PageSample for FleetSample {
     const HAS_RATES: bool = false;
 
-    async fn take(server: &PolledServer) -> Result<Self, CommandError> {
+    async fn take(server: &PolledServer) -> CommandOutcome<Self> {
         let nodes = server.get_json(NODES.into()).await?;
         let usage = server.get_json(format!("{USAGE}?fleet=true&most={SAMPLE_LIMIT}")).await?;
         Ok(Self { at: server.clock.now().wall, nodes, usage })

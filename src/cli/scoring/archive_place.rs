@@ -1,0 +1,75 @@
+//! The archive of a command, and the running server that uses it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use http::Method;
+use serde_json::Value;
+
+use crate::admin::SCORING_REFRESH;
+use crate::cli::command_error::{CommandError, CommandOutcome};
+use crate::cli::control::request_if_running;
+use crate::cli::printer;
+use scoregate_base::clock::Clock;
+use scoregate_scoring::{Archive, ImportEnd};
+
+/// Wait for a notified server to publish the new scores; an import does not wait for a server that hangs.
+const REFRESH_TIMEOUT: Duration = Duration::from_mins(2);
+
+/// The path of an archive, and the data directory of its server if that is known.
+pub(super) struct ArchivePlace {
+    pub(super) path: PathBuf,
+    pub(super) data_dir: Option<PathBuf>,
+}
+
+impl ArchivePlace {
+    /// Opens the archive, which must exist.
+    pub(super) fn open(&self) -> CommandOutcome<Archive> {
+        if !self.path.exists() {
+            return Err(CommandError::Input(format!("there is no archive {}", self.path.display())));
+        }
+        Ok(Archive::open(&self.path, Clock::system().now().wall)?)
+    }
+
+    /// Opens the archive, which is created if it is missing.
+    pub(super) fn open_or_create(&self) -> CommandOutcome<Archive> {
+        if let Some(directory) = self.path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
+            let created = std::fs::create_dir_all(directory);
+            created.with_context(|| format!("the directory {} cannot be created", directory.display()))?;
+        }
+        Ok(Archive::open(&self.path, Clock::system().now().wall)?)
+    }
+
+    /// Notifies the server of the archive, if the scores have been updated.
+    pub(super) async fn publish(&self, end: ImportEnd) {
+        match end {
+            ImportEnd::Counted => self.notify_server().await,
+            ImportEnd::AnotherIsRunning => {
+                printer::message("another import is running; the scores are updated when it ends");
+            }
+        }
+    }
+
+    /// Notifies the server of the archive. Without a notification it finds new runs by itself.
+    pub(super) async fn notify_server(&self) {
+        let clock = Clock::system();
+        for data_dir in self.data_dir.as_deref().into_iter().chain(self.path.parent()) {
+            let request = (Method::POST, SCORING_REFRESH.into(), Vec::new());
+            let response = clock.within(REFRESH_TIMEOUT, request_if_running(data_dir, request)).await;
+            let reason = match response {
+                Ok(None) => continue,
+                Ok(Some(Ok(response))) => {
+                    let is_new = response.get("refreshed").and_then(Value::as_bool).unwrap_or_default();
+                    let what = if is_new { "publishes the new scores" } else { "has no new scores" };
+                    return printer::message(&format!("the running server {what}"));
+                }
+                Ok(Some(Err(error))) => error.to_string(),
+                Err(_) => "timed out".into(),
+            };
+            return printer::message(&format!(
+                "the running server could not be notified ({reason}); it publishes new runs within a minute"
+            ));
+        }
+    }
+}
