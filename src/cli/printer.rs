@@ -92,6 +92,13 @@ pub(super) fn number_of(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
+/// Fields with their names, a line for each.
+pub(super) fn fields<'n>(fields: impl IntoIterator<Item = (&'n str, String)>) -> String {
+    let lines: Vec<String> =
+        fields.into_iter().map(|(name, value)| format!("{name:<18} {value}\n")).collect();
+    lines.concat()
+}
+
 /// Writes a table with a header row.
 pub(super) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Exit {
     let rows: Vec<Vec<String>> = rows.into_iter().collect();

@@ -10,6 +10,7 @@ use std::pin::pin;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
+use serde_json::json;
 use tokio::sync::mpsc;
 
 use crate::accounts::{BadField, KeyRecord};
@@ -199,15 +200,11 @@ impl KeyImportCounts {
     /// Prints the counts, also after an error.
     fn finish(self, json: bool, ended: CommandOutcome<()>) -> CommandOutcome {
         let Self { imported, existing, rejected, .. } = self;
-        let counts = if json {
-            let counts = serde_json::json!({
-                "imported": imported, "existing": existing, "rejected": rejected
-            });
-            format!("{counts:#}\n")
+        let exit = if json {
+            printer::json(&json!({ "imported": imported, "existing": existing, "rejected": rejected }))
         } else {
-            format!("{}\n", self.summary())
+            printer::data(&format!("{}\n", self.summary()))
         };
-        let exit = printer::data(&counts);
         if self.needs_setting {
             printer::message("keys of other formats are refused until keys.accept_imported is set");
         }

@@ -81,8 +81,7 @@ fn details(application: &ApplicationView) -> Exit {
     ];
     let description = application.description.columns().map(|(name, text)| (name, or_dash(text.as_ref())));
     let fields = fields.into_iter().chain(description).chain([("created", application.created_at.clone())]);
-    let lines: Vec<String> = fields.map(|(name, value)| format!("{name:<18} {value}")).collect();
-    let exit = printer::data(&format!("{}\n\n", lines.join("\n")));
+    let exit = printer::data(&format!("{}\n", printer::fields(fields)));
     let row = |key: &KeyView| {
         let (expires, revoked) = (or_dash(key.expires_at.as_ref()), or_dash(key.revoked_at.as_ref()));
         let used = or_dash(key.last_used_at.as_ref());

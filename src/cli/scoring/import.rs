@@ -157,7 +157,7 @@ async fn import(
     let end = archive.end_import(import, clock.now().wall)?;
     progress.clear();
     let printed = counts.print(args.json, logs);
-    let has_errors = counts.rejected > 0 || logs.is_some_and(ToolLogs::has_errors);
+    let has_errors = counts.rejected > 0 || logs.is_some_and(|logs| logs.counts().has_errors());
     let exit = match ended {
         Err(reason) => printer::input_error(&reason),
         Ok(Err(panicked)) => printer::fault(&panicked.into()),

@@ -128,7 +128,7 @@ impl RunImportCounts {
     pub(super) fn print(&mut self, json: bool, logs: Option<&ToolLogs>) -> Exit {
         self.messages.finish();
         if let Some(logs) = logs {
-            logs.finish_messages();
+            logs.counts().messages.finish();
         }
         let Self { imported, existing, rejected, withdrawn, .. } = self;
         if json {
@@ -136,11 +136,11 @@ impl RunImportCounts {
                 "imported": imported, "existing": existing, "rejected": rejected, "withdrawn": withdrawn
             });
             if let (Some(counts), Some(logs)) = (counts.as_object_mut(), logs) {
-                counts.insert("logs".into(), logs.json());
+                counts.insert("logs".into(), logs.counts().json());
             }
-            return printer::data(&format!("{counts:#}\n"));
+            return printer::json(&counts);
         }
-        let logs = logs.map(|logs| format!("{}\n", logs.summary())).unwrap_or_default();
+        let logs = logs.map(|logs| format!("{}\n", logs.counts().summary())).unwrap_or_default();
         printer::data(&format!("{logs}{}\n", self.summary()))
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 
 use crate::cli::exit::Exit;
@@ -60,7 +60,7 @@ pub(super) struct ToolLogCounts {
     failed: BTreeMap<&'static str, u64>,
     invalidated: u64,
     problems: BTreeMap<&'static str, u64>,
-    messages: EqualMessages,
+    pub(super) messages: EqualMessages,
 }
 
 /// The runs of one log as text, converted at the first read.
@@ -107,24 +107,10 @@ impl ToolLogs {
         })
     }
 
-    /// Whether an evaluation was rejected, or is missing in the mapping.
-    pub(super) fn has_errors(&self) -> bool {
-        self.counts.lock().has_errors()
-    }
-
-    /// Prints how many messages were equal.
-    pub(super) fn finish_messages(&self) {
-        self.counts.lock().messages.finish();
-    }
-
-    /// The counts for people.
-    pub(super) fn summary(&self) -> String {
-        self.counts.lock().summary()
-    }
-
-    /// The counts as JSON.
-    pub(super) fn json(&self) -> Value {
-        self.counts.lock().json()
+    /// The counts of the logs that were converted.
+    pub(super) fn counts(&self) -> MutexGuard<'_, ToolLogCounts> {
+        // Only counts and messages, so a panic leaves nothing half changed.
+        self.counts.lock()
     }
 
     /// Prints the effect of an import into an archive. If it does not exist, the default suites apply.
@@ -231,13 +217,15 @@ impl ToolLogCounts {
         }
     }
 
-    fn has_errors(&self) -> bool {
+    /// Whether an evaluation was rejected, or is missing in the mapping.
+    pub(super) fn has_errors(&self) -> bool {
         [LogVerdict::Missing, LogVerdict::Invalid]
             .iter()
             .any(|verdict| self.problems.contains_key(verdict.word()))
     }
 
-    fn summary(&self) -> String {
+    /// The counts for people.
+    pub(super) fn summary(&self) -> String {
         let failed: u64 = self.failed.values().sum();
         let reasons: Vec<String> =
             self.failed.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
@@ -253,7 +241,7 @@ impl ToolLogCounts {
         parts.join(", ")
     }
 
-    fn json(&self) -> Value {
+    pub(super) fn json(&self) -> Value {
         json!({"evaluations": self.evaluations, "runs": self.runs, "scored": self.scored, "failed": self.failed,
             "invalidated": self.invalidated, "problems": self.problems})
     }

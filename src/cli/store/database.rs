@@ -137,9 +137,9 @@ fn print(settings: &DatabaseSettings, report: &DatabaseReport, now: Wall, as_jso
     let difference = report.clock.since(now).max(now.since(report.clock));
     let is_wrong = difference > MAX_CLOCK_DIFFERENCE;
     let printed = if as_json {
-        printer::data(&format!("{:#}\n", as_value(settings, report, !is_wrong, difference)))
+        printer::json(&as_value(settings, report, !is_wrong, difference))
     } else {
-        printer::data(&format!("{}\n", as_text(settings, report)))
+        printer::data(&as_text(settings, report))
     };
     if !report.is_synchronous {
         printer::message(
@@ -170,7 +170,7 @@ fn print(settings: &DatabaseSettings, report: &DatabaseReport, now: Wall, as_jso
 }
 
 fn as_text(settings: &DatabaseSettings, report: &DatabaseReport) -> String {
-    let fields = [
+    printer::fields([
         ("database", settings.address.to_string()),
         ("server", format!("PostgreSQL {}", report.server)),
         ("schema", report.format.to_string()),
@@ -183,9 +183,7 @@ fn as_text(settings: &DatabaseSettings, report: &DatabaseReport) -> String {
         ("shared documents", report.documents.to_string()),
         ("timeline", if report.hidden_timeline.is_none() { "checked" } else { "cannot be checked" }.into()),
         ("replication", if report.is_synchronous { "synchronous" } else { "not synchronous" }.into()),
-    ];
-    let lines = fields.iter().map(|(name, value)| format!("{name:<18} {value}"));
-    lines.collect::<Vec<_>>().join("\n")
+    ])
 }
 
 fn as_value(

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use scoregate_base::clock::{Day, Wall};
 use scoregate_store::RecordCounts;
@@ -14,8 +14,7 @@ use super::super::exit::Exit;
 use super::super::printer;
 
 pub(super) fn print_check(report: &InspectionReport, as_json: bool, today: Day) -> Exit {
-    let printed =
-        if as_json { printer::data(&format!("{:#}\n", as_value(report))) } else { print_contents(report) };
+    let printed = if as_json { printer::json(&as_value(report)) } else { print_contents(report) };
     print_faults(report);
     if let Some(day) = report.future_day {
         let directory = report.path.parent().unwrap_or(Path::new("."));
@@ -60,43 +59,39 @@ pub(super) fn print_verified(report: &InspectionReport, if_unsound: &str) -> Exi
 }
 
 fn print_contents(report: &InspectionReport) -> Exit {
-    let day = report.newest_day.map_or_else(|| "-".into(), |day| day.to_string());
-    let last_change = report.last_change.map_or_else(|| "-".into(), Wall::rfc3339);
-    let fields = [
-        ("file", report.path.display().to_string()),
-        ("schema", report.format.to_string()),
-        ("applications", report.applications.to_string()),
-        ("keys", report.keys.to_string()),
-        ("valid keys", report.keys_in_force.to_string()),
-        ("newest day", day),
-        ("units granted", report.granted.to_string()),
-        ("audit records", report.audit.to_string()),
-        ("last change", last_change),
-        ("bytes", report.bytes.to_string()),
-        ("bytes of the WAL", report.log_bytes.to_string()),
-    ];
-    let lines: Vec<String> = fields.iter().map(|(name, value)| format!("{name:<18} {value}")).collect();
-    printer::data(&format!("{}\n", lines.join("\n")))
+    let shown = |value: Value| match value {
+        Value::Null => "-".into(),
+        Value::String(text) => text,
+        other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => other.to_string(),
+    };
+    printer::data(&printer::fields(contents(report).map(|(name, _, value)| (name, shown(value)))))
 }
 
-fn as_value(report: &InspectionReport) -> serde_json::Value {
-    json!({
-        "file": report.path.display().to_string(),
-        "sound": report.is_sound(),
-        "format": report.format,
-        "applications": report.applications,
-        "keys": report.keys,
-        "keys_in_force": report.keys_in_force,
-        "future_day": report.future_day.map(|day| day.to_string()),
-        "newest_day": report.newest_day.map(|day| day.to_string()),
-        "granted": report.granted,
-        "audit": report.audit,
-        "last_change": report.last_change.map(Wall::rfc3339),
-        "bytes": report.bytes,
-        "log_bytes": report.log_bytes,
-        "faults": report.faults,
-        "unreadable": report.unreadable,
-    })
+/// The contents of a store: for each its name for people, its name in JSON, and its value.
+fn contents(report: &InspectionReport) -> [(&'static str, &'static str, Value); 11] {
+    [
+        ("file", "file", json!(report.path.display().to_string())),
+        ("schema", "format", json!(report.format)),
+        ("applications", "applications", json!(report.applications)),
+        ("keys", "keys", json!(report.keys)),
+        ("valid keys", "keys_in_force", json!(report.keys_in_force)),
+        ("newest day", "newest_day", json!(report.newest_day.map(|day| day.to_string()))),
+        ("units granted", "granted", json!(report.granted)),
+        ("audit records", "audit", json!(report.audit)),
+        ("last change", "last_change", json!(report.last_change.map(Wall::rfc3339))),
+        ("bytes", "bytes", json!(report.bytes)),
+        ("bytes of the WAL", "log_bytes", json!(report.log_bytes)),
+    ]
+}
+
+fn as_value(report: &InspectionReport) -> Value {
+    let result = [
+        ("sound", json!(report.is_sound())),
+        ("future_day", json!(report.future_day.map(|day| day.to_string()))),
+        ("faults", json!(report.faults)),
+        ("unreadable", json!(report.unreadable)),
+    ];
+    contents(report).map(|(_, name, value)| (name, value)).into_iter().chain(result).collect()
 }
 
 pub(super) fn print_exported(exported: &ExportSummary, damaged: bool) -> Exit {
