@@ -1,28 +1,20 @@
 //! The page of an account, new applications, and the end of an account.
 
-use std::sync::Arc;
-
-use crate::accounts::{IssuedKey, NewApplication, OwnerAdministration, Registrar, RegistrarError};
-use crate::instruments::{AccountStep, SiteInstruments};
+use crate::accounts::{IssuedKey, NewApplication, RegistrarError};
+use crate::instruments::AccountStep;
 use crate::pages::account::{
     AccountView, ApplicationFields, EXISTING, FormProblem, IssuedKeyView, ListedApplication, SignedIn,
     is_entered_by_owners,
 };
-use scoregate_store::{Description, OwnerStore, StoredApplication};
+use scoregate_store::{Description, StoredApplication};
 
 use super::cookies::SiteCookie;
 use super::site_reply::{SiteReply, SiteResult};
+use super::site_requests::Site;
 use super::visit::{LiveSession, Visit, change_failed};
 
 /// The page of an account.
-pub(super) struct AccountPages {
-    pub(super) store: Arc<dyn OwnerStore>,
-    pub(super) registrar: Arc<Registrar>,
-    pub(super) owners: Arc<OwnerAdministration>,
-    pub(super) instruments: Arc<SiteInstruments>,
-}
-
-impl AccountPages {
+impl Site {
     pub(super) async fn account_page(&self, visit: &Visit) -> SiteResult {
         let live = visit.signed_in(&*self.store).await?;
         let notice = match visit.finished_step() {

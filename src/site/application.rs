@@ -1,25 +1,22 @@
 //! The page of an application, and changes to it and its keys by its owner.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use crate::accounts::{DescriptionChange, FieldChange, KeyDetails, Registrar, RegistrarError};
-use crate::instruments::{AccountStep, SiteInstruments};
+use crate::accounts::{DescriptionChange, FieldChange, KeyDetails, RegistrarError};
+use crate::instruments::AccountStep;
 use crate::pages::account::{
     ApplicationFields, FormProblem, KEY_NAME, KeyFields, NEW_NAME, OVERLAP, OwnedApplicationView, REPLACE,
     is_entered_by_owners,
 };
 use scoregate_base::clock::Day;
 use scoregate_base::keys::{ApplicationId, Digest};
-use scoregate_store::{
-    KeyAllowance, OwnerRefusal, OwnerStore, RequestQuery, RequestStore, StoreError, StoredApplication,
-    StoredKey,
-};
+use scoregate_store::{KeyAllowance, OwnerRefusal, RequestQuery, StoreError, StoredApplication, StoredKey};
 
 use super::account::{entered_fields, form_message, issued_key, sign_in_again, signed_in};
 use super::cookies::SiteCookie;
 use super::site_refusal::SiteRefusal;
 use super::site_reply::{SiteReply, SiteResult};
+use super::site_requests::Site;
 use super::visit::{LiveSession, Visit, change_failed};
 
 /// Limits on the keys of an application.
@@ -29,14 +26,7 @@ const MAX_NEW_KEYS: usize = 20;
 const SHOWN_DAYS: u32 = 30;
 
 /// The page of an application.
-pub(super) struct OwnedApplicationPages {
-    pub(super) store: Arc<dyn OwnerStore>,
-    pub(super) requests: Arc<dyn RequestStore>,
-    pub(super) registrar: Arc<Registrar>,
-    pub(super) instruments: Arc<SiteInstruments>,
-}
-
-impl OwnedApplicationPages {
+impl Site {
     /// The session and its application. Applications of others are unknown.
     async fn owned(&self, visit: &Visit, id: ApplicationId) -> SiteResult<(LiveSession, StoredApplication)> {
         let live = visit.signed_in(&*self.store).await?;
@@ -83,7 +73,7 @@ impl OwnedApplicationPages {
         let last = visit.now.wall.day();
         let first = Day::from_number(last.number().saturating_sub(SHOWN_DAYS - 1));
         let days = RequestQuery { application: application.id, first, last };
-        let requests = self.requests.requests(days).await;
+        let requests = self.store.requests(days).await;
         if let Err(error) = &requests {
             tracing::warn!(%error, "requests of an application could not be read");
         }

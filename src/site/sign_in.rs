@@ -2,22 +2,22 @@
 //!
 //! The answer to the form is the same for known and unknown addresses, after the same work.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use crate::instruments::{LinkRequest, SignInEnd, SiteInstruments};
+use crate::instruments::{LinkRequest, SignInEnd};
 use crate::pages::account::{FormProblem, LinkForm, SignInForm};
 use scoregate_base::keys::{Digest, OwnerId};
 use scoregate_base::secret::Secret;
-use scoregate_store::{LinkAllowance, NewSignInLink, OwnerStore, SignIn, SignInOutcome, UsableLink};
+use scoregate_store::{LinkAllowance, NewSignInLink, SignIn, SignInOutcome, UsableLink};
 
 use super::cookies::{SESSION_HOURS, SiteCookie, is_token, new_token};
 use super::form_origin::form_token;
 use super::link_mail::{LINK_VALID, LinkMail};
 use super::mailbox::{AddressProblem, EmailAddress, MailDomains, registered_domain};
-use super::site_admission::{LinkLimit, SiteAdmission};
+use super::site_admission::LinkLimit;
 use super::site_refusal::SiteRefusal;
 use super::site_reply::{SiteReply, SiteResult};
+use super::site_requests::Site;
 use super::visit::{Visit, no_randomness};
 
 /// Maximum number of links that a mailbox gets in an hour.
@@ -28,13 +28,7 @@ const LINKS_WITH_SESSION: u32 = 10;
 const HOUR: Duration = Duration::from_hours(1);
 
 /// The pages to sign up, in and out.
-pub(super) struct SignInPages {
-    pub(super) store: Arc<dyn OwnerStore>,
-    pub(super) admission: Arc<SiteAdmission>,
-    pub(super) instruments: Arc<SiteInstruments>,
-}
-
-impl SignInPages {
+impl Site {
     /// The form for an address.
     pub(super) async fn sign_in_page(&self, visit: &Visit) -> SiteResult {
         if visit.session(&*self.store).await?.is_some() {

@@ -19,13 +19,10 @@ use crate::gateway::Peer;
 use crate::instruments::SiteInstruments;
 use crate::pages::account::{content_security_policy, policy_with_script};
 use scoregate_base::clock::{Clock, Wall};
-use scoregate_store::{OwnerStore, Store};
+use scoregate_store::Store;
 
-use super::account::AccountPages;
-use super::application::OwnedApplicationPages;
 use super::form::{Form, MAX_FORM, has_form_type};
 use super::form_origin::is_cross_site;
-use super::sign_in::SignInPages;
 use super::site_admission::{SiteAdmission, require_encryption};
 use super::site_config::SiteConfig;
 use super::site_path::{SitePath, is_of_site};
@@ -39,12 +36,12 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(5);
 /// The pages of accounts.
 pub struct Site {
     config: ArcSwap<SiteConfig>,
-    sign_in: SignInPages,
-    account: AccountPages,
-    applications: OwnedApplicationPages,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) registrar: Arc<Registrar>,
+    pub(super) owners: Arc<OwnerAdministration>,
     clock: Clock,
-    admission: Arc<SiteAdmission>,
-    instruments: Arc<SiteInstruments>,
+    pub(super) admission: SiteAdmission,
+    pub(super) instruments: SiteInstruments,
     /// The tasks of requests. A shutdown waits for them.
     tasks: TaskTracker,
     policy: HeaderValue,
@@ -62,23 +59,14 @@ impl Site {
         instruments: SiteInstruments,
         tasks: TaskTracker,
     ) -> Self {
-        let admission = Arc::new(SiteAdmission::new(config.links_per_hour, config.accounts_per_day));
-        let instruments = Arc::new(instruments);
+        let admission = SiteAdmission::new(config.links_per_hour, config.accounts_per_day);
         let [policy, policy_with_script] = [content_security_policy(), policy_with_script()]
             .map(|policy| HeaderValue::try_from(policy).expect("the policy is visible ASCII"));
-        let accounts = || Arc::clone(&store) as Arc<dyn OwnerStore>;
-        let metrics = || Arc::clone(&instruments);
-        let (keys, links) = (Arc::clone(&registrar), Arc::clone(&admission));
         Self {
             config: ArcSwap::from_pointee(config),
-            sign_in: SignInPages { store: accounts(), admission: links, instruments: metrics() },
-            account: AccountPages { store: accounts(), registrar: keys, owners, instruments: metrics() },
-            applications: OwnedApplicationPages {
-                store: accounts(),
-                requests: store,
-                registrar,
-                instruments: metrics(),
-            },
+            store,
+            registrar,
+            owners,
             clock,
             admission,
             instruments,
@@ -222,21 +210,21 @@ impl Site {
     async fn reply(&self, path: SitePath, is_form: bool, visit: &Visit) -> SiteResult {
         match (path, is_form) {
             (SitePath::AccountSlash, _) => Ok(SiteReply::moved("/account")),
-            (SitePath::Account, _) => self.account.account_page(visit).await,
-            (SitePath::SignIn, false) => self.sign_in.sign_in_page(visit).await,
-            (SitePath::SignIn, true) => self.sign_in.request_link(visit).await,
-            (SitePath::Confirm, false) => self.sign_in.link_page(visit).await,
-            (SitePath::Confirm, true) => self.sign_in.use_link(visit).await,
-            (SitePath::SignOut, _) => self.sign_in.sign_out(visit).await,
-            (SitePath::Delete, _) => self.account.delete_account(visit).await,
-            (SitePath::Applications, _) => self.account.create_application(visit).await,
-            (SitePath::Application(id), false) => self.applications.application_page(visit, id).await,
-            (SitePath::Application(id), true) => self.applications.describe_application(visit, id).await,
-            (SitePath::Keys(id), _) => self.applications.add_key(visit, id).await,
-            (SitePath::Rotate(id), _) => self.applications.rotate_key(visit, id).await,
-            (SitePath::Keep(id), _) => self.applications.keep_key(visit, id).await,
-            (SitePath::Revoke(id), _) => self.applications.revoke_key(visit, id).await,
-            (SitePath::Close(id), _) => self.applications.close_application(visit, id).await,
+            (SitePath::Account, _) => self.account_page(visit).await,
+            (SitePath::SignIn, false) => self.sign_in_page(visit).await,
+            (SitePath::SignIn, true) => self.request_link(visit).await,
+            (SitePath::Confirm, false) => self.link_page(visit).await,
+            (SitePath::Confirm, true) => self.use_link(visit).await,
+            (SitePath::SignOut, _) => self.sign_out(visit).await,
+            (SitePath::Delete, _) => self.delete_account(visit).await,
+            (SitePath::Applications, _) => self.create_application(visit).await,
+            (SitePath::Application(id), false) => self.application_page(visit, id).await,
+            (SitePath::Application(id), true) => self.describe_application(visit, id).await,
+            (SitePath::Keys(id), _) => self.add_key(visit, id).await,
+            (SitePath::Rotate(id), _) => self.rotate_key(visit, id).await,
+            (SitePath::Keep(id), _) => self.keep_key(visit, id).await,
+            (SitePath::Revoke(id), _) => self.revoke_key(visit, id).await,
+            (SitePath::Close(id), _) => self.close_application(visit, id).await,
         }
     }
 }
