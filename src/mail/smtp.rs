@@ -20,7 +20,7 @@ use scoregate_base::clock::Clock;
 
 use super::failure::{MailFailure, SmtpStep, UnusableTransport};
 use super::message::{OutgoingMail, SenderMailbox};
-use super::settings::{SmtpLogin, SmtpServer, SmtpTls};
+use super::settings::{SmtpServer, SmtpTls};
 
 const MECHANISMS: [Mechanism; 2] = [Mechanism::Plain, Mechanism::Login];
 /// Timeout for commands that are not necessary: without a reply, the connection is closed.
@@ -28,19 +28,12 @@ const SHORT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A client of one server.
 pub(super) struct SmtpClient {
-    host: String,
-    port: u16,
-    tls: TlsUse,
-    login: Option<SmtpLogin>,
+    server: SmtpServer,
+    /// `None` without TLS.
+    tls: Option<TlsParameters>,
     name: ClientId,
     timeout: Duration,
     clock: Clock,
-}
-
-enum TlsUse {
-    Off,
-    StartTls(TlsParameters),
-    Implicit(TlsParameters),
 }
 
 /// One connection for several mails, opened with the first.
@@ -57,14 +50,13 @@ impl SmtpClient {
         timeout: Duration,
         clock: Clock,
     ) -> Result<Self, UnusableTransport> {
-        let parameters = || tls_parameters(&server.host, server.ca_file.as_deref());
         let tls = match server.tls {
-            SmtpTls::Off => TlsUse::Off,
-            SmtpTls::StartTls => TlsUse::StartTls(parameters()?),
-            SmtpTls::Implicit => TlsUse::Implicit(parameters()?),
+            SmtpTls::Off => None,
+            SmtpTls::StartTls | SmtpTls::Implicit => {
+                Some(tls_parameters(&server.host, server.ca_file.as_deref())?)
+            }
         };
-        let (host, port, login) = (server.host.clone(), server.port, server.login.clone());
-        Ok(Self { host, port, tls, login, name: from.client_name(), timeout, clock })
+        Ok(Self { server: server.clone(), tls, name: from.client_name(), timeout, clock })
     }
 
     /// A session that connects with its first mail.
@@ -75,7 +67,7 @@ impl SmtpClient {
     /// `step` is the step that was begun last.
     async fn connect(&self, step: &mut SmtpStep) -> Result<AsyncSmtpConnection, MailFailure> {
         let mut connection = self.greet().await?;
-        if let TlsUse::StartTls(parameters) = &self.tls {
+        if let (SmtpTls::StartTls, Some(parameters)) = (self.server.tls, &self.tls) {
             if !connection.can_starttls() {
                 return Err(MailFailure::NoStartTls);
             }
@@ -83,7 +75,7 @@ impl SmtpClient {
             let upgraded = connection.starttls(parameters.clone(), &self.name).await;
             upgraded.map_err(|error| MailFailure::of(SmtpStep::StartTls, &error))?;
         }
-        if let Some(login) = &self.login {
+        if let Some(login) = &self.server.login {
             if connection.server_info().get_auth_mechanism(&MECHANISMS).is_none() {
                 return Err(MailFailure::NoMechanism);
             }
@@ -98,15 +90,12 @@ impl SmtpClient {
 
     /// Connects to one of the server's addresses. Each gets an equal part of the time.
     async fn greet(&self) -> Result<AsyncSmtpConnection, MailFailure> {
-        let found = tokio::net::lookup_host((self.host.as_str(), self.port)).await;
+        let found = tokio::net::lookup_host((self.server.host.as_str(), self.server.port)).await;
         let addresses: Vec<SocketAddr> = found.map_err(|_| MailFailure::UnknownHost)?.collect();
         let parts = u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
         let mut failure = MailFailure::UnknownHost;
         for address in addresses {
-            let implicit = match &self.tls {
-                TlsUse::Implicit(parameters) => Some(parameters.clone()),
-                TlsUse::Off | TlsUse::StartTls(_) => None,
-            };
+            let implicit = self.tls.clone().filter(|_| self.server.tls == SmtpTls::Implicit);
             let connecting = AsyncSmtpConnection::connect_tokio1(address, None, &self.name, implicit, None);
             failure = match self.clock.within(self.timeout / parts, connecting).await {
                 Ok(Ok(connection)) => return Ok(connection),
