@@ -17,8 +17,8 @@ use super::watched_files::{CertificateGauges, CertificateUse, WatchedFiles, watc
 /// The certificates in use and their files.
 #[derive(Clone)]
 pub(super) struct CertificateReloader {
-    files: Arc<ArcSwap<Vec<CertificateFiles>>>,
-    tls: Option<TlsTermination>,
+    /// Those of the public port, if TLS is configured.
+    public: Option<PublicCertificates>,
     backend: Option<BackendWatch>,
     gauges: CertificateGauges,
 }
@@ -39,17 +39,17 @@ impl CertificateReloader {
     ) -> anyhow::Result<Self> {
         let found = read_certificates(files, now)?;
         let tls = found.map(TlsTermination::new).transpose().context("the public port")?;
-        let files = Arc::new(ArcSwap::from_pointee(files.to_vec()));
-        let reloader = Self { files, tls, backend: None, gauges };
-        if let Some(certificates) = reloader.watched() {
-            certificates.update_gauges();
-        }
-        Ok(reloader)
+        let public = tls.map(|tls| {
+            let files = Arc::new(ArcSwap::from_pointee(files.to_vec()));
+            PublicCertificates { files, tls, gauges: gauges.clone() }
+        });
+        public.iter().for_each(PublicCertificates::update_gauges);
+        Ok(Self { public, backend: None, gauges })
     }
 
     /// TLS, if configured.
     pub(super) fn tls(&self) -> Option<TlsTermination> {
-        self.tls.clone()
+        self.public.as_ref().map(|public| public.tls.clone())
     }
 
     /// The same with the backend.
@@ -65,14 +65,13 @@ impl CertificateReloader {
 
     /// Checks all files and the backend until shutdown.
     pub(super) async fn run(self, clock: Clock, stop: CancellationToken) {
-        let (public, backend) = (self.watched(), self.backend);
         let watch_public = async {
-            if let Some(certificates) = public {
+            if let Some(certificates) = self.public {
                 watch(certificates, clock, stop.clone()).await;
             }
         };
         let watch_backend = async {
-            if let Some(certificates) = backend {
+            if let Some(certificates) = self.backend {
                 certificates.run(stop.clone()).await;
             }
         };
@@ -81,15 +80,11 @@ impl CertificateReloader {
 
     /// Uses the certificates read by a reload.
     pub(super) fn replace(&self, files: &[CertificateFiles], certificates: Option<Certificates>) {
-        self.files.store(Arc::new(files.to_vec()));
-        if let (Some(watched), Some(certificates)) = (self.watched(), certificates) {
-            watched.renew(certificates);
+        let Some(public) = &self.public else { return };
+        public.files.store(Arc::new(files.to_vec()));
+        if let Some(certificates) = certificates {
+            public.renew(certificates);
         }
-    }
-
-    fn watched(&self) -> Option<PublicCertificates> {
-        let (files, gauges) = (Arc::clone(&self.files), self.gauges.clone());
-        self.tls.clone().map(|tls| PublicCertificates { files, tls, gauges })
     }
 }
 
