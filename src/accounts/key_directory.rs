@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use dashmap::DashMap;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use scoregate_base::clock::{Day, Now, Wall};
 use scoregate_base::keys::{ApplicationId, Digest};
@@ -50,7 +50,7 @@ const NEVER: KeyExpiry = KeyExpiry(Wall::from_seconds(u64::MAX));
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct UseHour(u32);
 
-/// All known keys, by digest.
+/// All known keys, by digest. Its lists are consistent after every step, so a panic cannot leave one half changed.
 #[derive(Debug, Default)]
 pub struct KeyDirectory {
     /// Whether it has the changes that other gateways made.
@@ -116,13 +116,13 @@ impl KeyDirectory {
         let before = self.entries.get(digest).map(|entry| entry.used.fetch_max(hour.0, Ordering::Relaxed));
         if before.is_some_and(|before| before < hour.0) {
             let (application, at) = (found.account.id, hour.start());
-            lock(&self.used).insert(KeyUse { application, digest: *digest, at });
+            self.used.lock().insert(KeyUse { application, digest: *digest, at });
         }
     }
 
     /// Takes the first recorded uses after one, in order.
     pub(super) fn take_used(&self, after: Option<KeyUse>, most: usize) -> Vec<KeyUse> {
-        let mut used = lock(&self.used);
+        let mut used = self.used.lock();
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let taken: Vec<KeyUse> = used.range((from, Bound::Unbounded)).take(most).copied().collect();
         for one in &taken {
@@ -133,7 +133,7 @@ impl KeyDirectory {
 
     /// Puts back uses that could not be stored, to be tried again.
     pub(super) fn put_used_back(&self, uses: Vec<KeyUse>) {
-        lock(&self.used).extend(uses);
+        self.used.lock().extend(uses);
     }
 
     /// Number of known keys.
@@ -197,7 +197,7 @@ impl KeyDirectory {
     pub fn revoke_all_except(&self, stored: &HashSet<Digest>) {
         for mut entry in self.entries.iter_mut().filter(|entry| !stored.contains(entry.key())) {
             entry.expires_at = KeyExpiry(Wall::default());
-            lock(&self.by_expiry).insert((Wall::default(), *entry.key()));
+            self.by_expiry.lock().insert((Wall::default(), *entry.key()));
         }
     }
 
@@ -218,7 +218,7 @@ impl KeyDirectory {
             entry.used.fetch_max(before.used.into_inner(), Ordering::Relaxed);
         }
         if let Some(expires_at) = expires_at {
-            lock(&self.by_expiry).insert((expires_at, key.digest));
+            self.by_expiry.lock().insert((expires_at, key.digest));
         }
     }
 
@@ -232,7 +232,7 @@ impl KeyDirectory {
             |_: &Digest, entry: &DirectoryEntry| is_expired(entry) && entry.account.can_be_dropped(now);
         let first_unexpired = (now.wall.plus(Duration::from_nanos(1)), Digest::from_bytes([0; 32]));
         let due = {
-            let mut by_expiry = lock(&self.by_expiry);
+            let mut by_expiry = self.by_expiry.lock();
             let later = by_expiry.split_off(&first_unexpired);
             std::mem::replace(&mut *by_expiry, later)
         };
@@ -242,13 +242,13 @@ impl KeyDirectory {
         };
         self.without_keys.lock().retain(|_, account| !account.can_be_dropped(now));
         let mut waiting: BTreeSet<_> = due.into_iter().filter(is_retained).collect();
-        lock(&self.by_expiry).append(&mut waiting);
+        self.by_expiry.lock().append(&mut waiting);
     }
 
     /// Number of keys that a later sweep visits.
     #[cfg(test)]
     pub(super) fn expiring(&self) -> usize {
-        lock(&self.by_expiry).len()
+        self.by_expiry.lock().len()
     }
 
     /// Applications with a key that were used on this day.
@@ -304,9 +304,4 @@ impl UseHour {
     fn start(self) -> Wall {
         Wall::from_seconds(u64::from(self.0) * 3_600)
     }
-}
-
-/// Both lists are consistent after every step, so a panic cannot leave one half changed.
-fn lock<T>(list: &Mutex<T>) -> MutexGuard<'_, T> {
-    list.lock()
 }

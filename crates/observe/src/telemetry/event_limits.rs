@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tracing::callsite::Identifier;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
@@ -142,6 +142,7 @@ impl EventWindows {
 pub(super) struct EventLimits(Arc<SharedWindows>);
 
 struct SharedWindows {
+    /// Consistent after every step.
     windows: Mutex<EventWindows>,
     now: RunningTime,
     /// Wakes the reporting thread.
@@ -160,7 +161,7 @@ impl EventLimits {
         let limits = self.clone();
         let report = move || {
             while has_dropped.recv().is_ok() {
-                while limits.windows().has_dropped() {
+                while limits.0.windows.lock().has_dropped() {
                     std::thread::sleep(CHECK_INTERVAL);
                     limits.report();
                 }
@@ -173,19 +174,14 @@ impl EventLimits {
     fn report(&self) {
         let now = (self.0.now)();
         // The lock is released before events are made of it.
-        let reports = self.windows().reports(now, |window| window.is_over(now));
+        let reports = self.0.windows.lock().reports(now, |window| window.is_over(now));
         reports.iter().for_each(log_dropped);
     }
 
     /// Reports everything that was dropped, at the end of the program.
     pub(super) fn finish(&self) {
-        let reports = self.windows().reports((self.0.now)(), |_| true);
+        let reports = self.0.windows.lock().reports((self.0.now)(), |_| true);
         reports.iter().for_each(log_dropped);
-    }
-
-    fn windows(&self) -> MutexGuard<'_, EventWindows> {
-        // Consistent after every step.
-        self.0.windows.lock()
     }
 }
 
@@ -198,7 +194,7 @@ impl<S: Subscriber> Layer<S> for EventLimits {
         let mut value = KindVisitor(None);
         event.record(&mut value);
         let (kind, now) = (EventKind { callsite: metadata.callsite(), value: value.0 }, (self.0.now)());
-        let verdict = self.windows().admit(&kind, now);
+        let verdict = self.0.windows.lock().admit(&kind, now);
         if verdict == EventDecision::DropFirst {
             // Without the lock: formatting runs code of the event's fields, which may panic, and a panic is an event
             // too.
@@ -209,7 +205,7 @@ impl<S: Subscriber> Layer<S> for EventLimits {
                 Some(value) => format!("{message} ({value})"),
                 None => message,
             };
-            self.windows().describe(&kind, now, *metadata.level(), message);
+            self.0.windows.lock().describe(&kind, now, *metadata.level(), message);
             match self.0.dropped.try_send(()) {
                 // If the channel is full, its receiver is about to check anyway.
                 Ok(()) | Err(TrySendError::Full(()) | TrySendError::Disconnected(())) => {}
@@ -383,12 +379,12 @@ mod tests {
             for number in 0..10 * MAX_KINDS {
                 fetch_fails(&number.to_string());
             }
-            assert_eq!(limits.windows().0.len(), MAX_KINDS + 1, "those, and the place in the code");
+            assert_eq!(limits.0.windows.lock().0.len(), MAX_KINDS + 1, "those, and the place in the code");
             assert_eq!(written.lines().len(), MAX_KINDS + 10);
             // Windows that are over make room.
             seconds.fetch_add(10, Ordering::SeqCst);
             fetch_fails("another");
-            assert_eq!(limits.windows().0.len(), 2);
+            assert_eq!(limits.0.windows.lock().0.len(), 2);
         });
     }
 }

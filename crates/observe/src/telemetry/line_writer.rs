@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use metrics::Counter;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 /// Target size of one write when many lines are queued.
 const BATCH: usize = 1 << 16;
@@ -37,6 +37,7 @@ pub(super) struct LineWriter {
 #[derive(Debug, Default)]
 pub(super) struct LostLines {
     counter: OnceLock<Counter>,
+    /// Assigned as a whole, so a panic leaves nothing half changed.
     before: Mutex<u64>,
 }
 
@@ -45,7 +46,7 @@ impl LostLines {
         if let Some(counter) = self.counter.get() {
             return counter.increment(lines);
         }
-        let mut before = self.before();
+        let mut before = self.before.lock();
         match self.counter.get() {
             Some(counter) => counter.increment(lines),
             None => *before += lines,
@@ -54,14 +55,9 @@ impl LostLines {
 
     /// Attaches the counter. Only the first one is used.
     pub(super) fn count_in(&self, counter: Counter) {
-        let mut before = self.before();
+        let mut before = self.before.lock();
         let counter = self.counter.get_or_init(|| counter);
         counter.increment(std::mem::take(&mut *before));
-    }
-
-    fn before(&self) -> MutexGuard<'_, u64> {
-        // An assignment of one number, so a panic leaves nothing half changed.
-        self.before.lock()
     }
 }
 

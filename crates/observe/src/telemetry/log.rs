@@ -9,7 +9,7 @@ use std::panic::PanicHookInfo;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tracing::{Level, Metadata};
 use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -53,7 +53,7 @@ struct StartedLog {
 }
 
 static STARTED: OnceLock<StartedLog> = OnceLock::new();
-/// The current level.
+/// The current level. Replaced as a whole, so a panic leaves nothing half changed.
 static LEVEL: Mutex<String> = Mutex::new(String::new());
 
 /// The expected form of a level, for error messages.
@@ -77,7 +77,7 @@ pub fn start(config: &LogConfig, now: RunningTime) -> std::io::Result<()> {
     } else {
         events.with(lines.with_target(false)).try_init()
     };
-    config.level.clone_into(&mut lock());
+    config.level.clone_into(&mut LEVEL.lock());
     // An existing subscriber is no reason not to serve.
     if started.is_err() || STARTED.set(StartedLog { filter: handle, writer, limits }).is_err() {
         tracing::debug!("event log already started");
@@ -143,7 +143,7 @@ pub fn count_lost_lines(registry: &metrics::MetricsRegistry) -> MetricFamily<Cou
 pub fn set_level(level: &str) {
     let Some(started) = STARTED.get() else { return };
     // Held during the change, so that `level` returns the one that was set last.
-    let mut now = lock();
+    let mut now = LEVEL.lock();
     match started.filter.reload(filter(level)) {
         Ok(()) => level.clone_into(&mut now),
         Err(error) => tracing::warn!(%error, level, "log level unchanged"),
@@ -152,12 +152,7 @@ pub fn set_level(level: &str) {
 
 /// The current level; `None` if the log was not started.
 pub fn level() -> Option<String> {
-    STARTED.get().map(|_| lock().clone())
-}
-
-/// Replaced as a whole, so a panic leaves nothing half changed.
-fn lock() -> MutexGuard<'static, String> {
-    LEVEL.lock()
+    STARTED.get().map(|_| LEVEL.lock().clone())
 }
 
 /// Below its warnings the HTTP codec quotes text from clients, such as a malformed head with a key in it: never

@@ -37,7 +37,8 @@ pub struct SketchEntry<K, T> {
 #[repr(align(64))]
 struct Shard<K, T>(Mutex<ShardEntries<K, T>>);
 
-/// Keys apart from tallies, so that a lookup reads few cache lines.
+/// Keys apart from tallies, so that a lookup reads few cache lines. Every step leaves the entries consistent except for one
+/// count, so a panic does no harm.
 struct ShardEntries<K, T> {
     era: u64,
     key: Vec<K>,
@@ -82,7 +83,7 @@ impl<K: Copy + Eq + Hash, T> SpaceSaving<K, T> {
     {
         let mut all = Vec::new();
         for shard in &self.shards {
-            let entries = lock(shard);
+            let entries = shard.0.lock();
             if entries.era >= era {
                 all.extend((0..entries.key.len()).filter_map(|index| entries.at(index)));
             }
@@ -93,7 +94,7 @@ impl<K: Copy + Eq + Hash, T> SpaceSaving<K, T> {
 
     fn shard(&self, key: K) -> Option<MutexGuard<'_, ShardEntries<K, T>>> {
         let index = usize::try_from(self.hash_builder.hash_one(key) % SHARDS as u64).ok()?;
-        self.shards.get(index).map(lock)
+        self.shards.get(index).map(|shard| shard.0.lock())
     }
 }
 
@@ -147,11 +148,6 @@ impl<K: Copy + Eq, T> ShardEntries<K, T> {
         let (key, count) = (*self.key.get(index)?, *self.counts.get(index)?);
         Some(SketchEntry { key, count, overestimate: *overestimate, value: value.clone() })
     }
-}
-
-/// Every step leaves the entries consistent except for one count, so a panic does no harm.
-fn lock<K, T>(shard: &Shard<K, T>) -> MutexGuard<'_, ShardEntries<K, T>> {
-    shard.0.lock()
 }
 
 #[cfg(test)]

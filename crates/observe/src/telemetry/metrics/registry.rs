@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder as _, SharedString, Unit};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use super::super::process::{self, ProcessMetrics};
 use super::counter_cells::{CounterCell, CounterCells, HistogramBuckets};
@@ -24,7 +24,7 @@ pub struct MetricsRegistry {
     counted: Arc<Mutex<RegisteredCounters>>,
 }
 
-/// Registered cells: each once, however many handles it has.
+/// Registered cells: each once, however many handles it has. Consistent after every step.
 #[derive(Default)]
 struct RegisteredCounters {
     counters: HashMap<Key, (CounterCell, Counter)>,
@@ -43,7 +43,7 @@ impl Scrape {
     /// The text for Prometheus.
     pub fn render(&self) -> String {
         self.process.update();
-        let counted = lock(&self.counted);
+        let counted = self.counted.lock();
         for (cell, counter) in counted.counters.values() {
             counter.absolute(cell.sum());
         }
@@ -87,11 +87,6 @@ fn put_histogram(row: &MetricRow, buckets: &HashMap<Key, HistogramBuckets>, text
         put(format_args!("{name}_count{label_set} {}", counts.last().copied().unwrap_or(0)));
     }
     put(format_args!(""));
-}
-
-fn lock(counted: &Mutex<RegisteredCounters>) -> MutexGuard<'_, RegisteredCounters> {
-    // Consistent after every step.
-    counted.lock()
 }
 
 impl Default for MetricsRegistry {
@@ -155,7 +150,7 @@ impl MetricsRegistry {
 
     fn counter_of(&self, key: &Key) -> Counter {
         let make = || (CounterCell::new(&self.cells), self.recorder.register_counter(key, &WHERE));
-        let cell = lock(&self.counted).counters.entry(key.clone()).or_insert_with(make).0.clone();
+        let cell = self.counted.lock().counters.entry(key.clone()).or_insert_with(make).0.clone();
         Counter::from_arc(Arc::new(cell))
     }
 
@@ -165,7 +160,7 @@ impl MetricsRegistry {
             panic!("{} is declared as no histogram", key.name())
         };
         let make = || HistogramBuckets::new(&self.cells, bounds);
-        let buckets = lock(&self.counted).buckets.entry(key).or_insert_with(make).clone();
+        let buckets = self.counted.lock().buckets.entry(key).or_insert_with(make).clone();
         Histogram::from_arc(Arc::new(buckets))
     }
 
