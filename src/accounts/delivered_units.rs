@@ -132,7 +132,7 @@ mod tests {
 
     use super::*;
     use crate::accounts::sample::stored;
-    use crate::accounts::{Leases, TermsByTier};
+    use crate::accounts::{Leases, LedgerCalls, TermsByTier};
     use crate::instruments::Instruments;
     use scoregate_base::clock::{Clock, ManualClock, Wall};
     use scoregate_base::limits::{AdmissionVerdict, LeaseAvailability, NodeTotals};
@@ -205,7 +205,8 @@ mod tests {
                 Arc::new(Instruments::new(&MetricsRegistry::default(), &[], &EndpointTable::default()));
             let tasks = TaskTracker::new();
             let spawn = Box::new(move |work| drop(tasks.spawn(work)));
-            let leases = Arc::new(Leases::new(ledger, 7, spawn, clock.clone(), instruments));
+            let calls = LedgerCalls::new(ledger, 7, spawn, clock.clone(), instruments);
+            let leases = Arc::new(Leases::of(calls));
             Self { store, leases, account, clock, manual }
         }
 

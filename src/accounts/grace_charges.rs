@@ -25,7 +25,7 @@ const CLAIM_AHEAD: Duration = Duration::from_mins(5);
 pub(super) struct GraceCharges {
     /// Identifies this process in the ledger.
     node: u64,
-    book: Arc<GraceBook>,
+    pub(super) book: Arc<GraceBook>,
     /// Writes `scoregate.owed`.
     writer: Option<GraceWriter>,
     /// Whether units are in the file before they are spent, and the next process continues the shares.
@@ -67,16 +67,6 @@ impl GraceCharges {
         charges
     }
 
-    /// Units that the account may owe here.
-    pub(super) fn part(&self, account: &Account, today: Day) -> u32 {
-        self.book.part(account, today)
-    }
-
-    /// Whether this gateway holds a share of the grace of a day.
-    pub(super) fn holds_share(&self, day: Day) -> bool {
-        self.book.holds(day)
-    }
-
     /// Reserves units that the account may owe. Returns whether there are any.
     pub(super) async fn reserve(&self, account: &Arc<Account>) -> bool {
         match &self.writer {
@@ -112,11 +102,6 @@ impl GraceCharges {
                 Err(error) => tracing::debug!(%error, "no share of grace can be claimed yet"),
             }
         }
-    }
-
-    /// Confirms shares with the next call: the ledger may have lost commits.
-    pub(super) fn claim_soon(&self) {
-        self.book.claim_soon();
     }
 
     /// Charges units that earlier processes delivered on grace. A failed charge is repeated before the next lease.

@@ -133,7 +133,7 @@ impl GraceProcess {
     async fn deliver_on_grace(&self) -> u32 {
         let mut delivered = 0;
         loop {
-            let part = self.charges.part(&self.account, self.today());
+            let part = self.charges.book.part(&self.account, self.today());
             let day = self.account.state().day();
             if let Some(held) = day.hold_on_grace(QUOTA, part) {
                 self.account.state().set_day(held.settle(self.today(), true));
@@ -163,7 +163,7 @@ async fn units_charged_beyond_the_quota_remain_on_their_share_until_the_day_ends
     for process in [&a, &e, &d] {
         process.claim(&ledger).await;
     }
-    assert!(a.charges.holds_share(a.today()) && !d.charges.holds_share(d.today()), "two shares");
+    assert!(a.charges.book.holds(a.today()) && !d.charges.book.holds(d.today()), "two shares");
     // Another gateway has leased the whole quota, which these have not learned.
     let granted = NodeReport { granted: QUOTA, quota: QUOTA, ..NodeReport::default() };
     let report = LedgerReport::of_units(a.account.id, a.today(), granted);
@@ -193,7 +193,7 @@ async fn a_process_that_has_stopped_claims_no_share() {
     assert_eq!(ledger.holders(), 1);
     process.charges.finish(&ledger, false, process.today()).await;
     assert_eq!(ledger.holders(), 0);
-    process.charges.claim_soon();
+    process.charges.book.claim_soon();
     process.claim(&ledger).await;
     assert_eq!(ledger.holders(), 0);
     assert!(!directory.path().join(OwedFile::NAME).exists());

@@ -6,10 +6,7 @@ use std::sync::Arc;
 use crate::accounts::Registrar;
 use scoregate_base::clock::{Clock, Day};
 use scoregate_base::keys::ApplicationId;
-use scoregate_store::{
-    NodeRegistry, REQUEST_DAYS_KEPT, RequestList, RequestQuery, RequestStore, Store, StoreError, UsageQuery,
-    UsageStore,
-};
+use scoregate_store::{REQUEST_DAYS_KEPT, RequestList, RequestQuery, Store, StoreError, UsageQuery};
 
 use super::command::{CommandProblem, CommandResult};
 use super::fleet::{FleetUsageView, NodesRead, NodesView};
@@ -20,9 +17,7 @@ const REQUEST_DAYS: u32 = 30;
 
 /// Reads what gateways reported.
 pub struct FleetReports {
-    nodes: Arc<dyn NodeRegistry>,
-    usage: Arc<dyn UsageStore>,
-    requests: Arc<dyn RequestStore>,
+    store: Arc<dyn Store>,
     registrar: Arc<Registrar>,
     clock: Clock,
 }
@@ -30,12 +25,11 @@ pub struct FleetReports {
 impl FleetReports {
     /// Reads from `store`; applications are read by `registrar`.
     pub fn new(store: Arc<dyn Store>, registrar: Arc<Registrar>, clock: Clock) -> Self {
-        let (nodes, usage) = (Arc::clone(&store) as _, Arc::clone(&store) as _);
-        Self { nodes, usage, requests: store, registrar, clock }
+        Self { store, registrar, clock }
     }
 
     async fn read_nodes(&self) -> Result<NodesRead, StoreError> {
-        let nodes = self.nodes.nodes().await?;
+        let nodes = self.store.nodes().await?;
         Ok(NodesRead { nodes, at: self.clock.now().wall })
     }
 
@@ -49,7 +43,7 @@ impl FleetReports {
         let day = day.unwrap_or_else(|| self.clock.now().wall.day());
         // Before the usage, which contains at least what was recorded by then.
         let nodes = self.read_nodes().await?;
-        let usage = self.usage.usage(UsageQuery::on(day, limit)).await?;
+        let usage = self.store.usage(UsageQuery::on(day, limit)).await?;
         let ids = usage.totals.iter().map(|total| total.application).collect();
         let found = self.registrar.find(ids, day).await?;
         let applications: HashMap<_, _> = found.into_iter().map(|stored| (stored.id, stored)).collect();
@@ -74,7 +68,7 @@ impl FleetReports {
         self.registrar.show(application).await?;
         // Before the requests, which contain at least what was recorded by then.
         let nodes = self.read_nodes().await?;
-        let requests = self.requests.requests(query).await?;
+        let requests = self.store.requests(query).await?;
         Ok(ApplicationRequestsView::new(&query, &requests, &nodes))
     }
 
@@ -82,6 +76,6 @@ impl FleetReports {
     pub(super) async fn kept_requests(&self, application: ApplicationId) -> Result<RequestList, StoreError> {
         let last = self.clock.now().wall.day();
         let first = Day::from_number(last.number().saturating_sub(REQUEST_DAYS_KEPT - 1));
-        self.requests.requests(RequestQuery { application, first, last }).await
+        self.store.requests(RequestQuery { application, first, last }).await
     }
 }

@@ -41,13 +41,13 @@ impl ServerKeys {
         let copy = opened.fleet.as_ref().map(|fleet| {
             let freshness = Arc::clone(&opened.key_directory.freshness);
             let copy = fleet.copy.clone();
-            Arc::new(LocalCopyWriter::new(copy, store(), store(), freshness, clock(), metrics()))
+            Arc::new(LocalCopyWriter::new(copy, store(), freshness, clock(), metrics()))
         });
         let terms = TermsByTier::new(&config.tiers, config.guard_per_minute);
         let changes = KeyChanges::new(store(), Some(directory()), copy.clone(), terms, clock(), metrics());
         let changes = Arc::new(changes);
         let administration = Arc::new(administration(config, &opened.store, &changes, &clock(), instruments));
-        let keeper = DirectoryKeeper::new(store(), changes, directory(), copy.clone(), clock(), metrics());
+        let keeper = DirectoryKeeper::new(changes, directory());
         let monitor = Arc::new(StoreMonitor::new(store(), clock(), metrics()));
         Self { keeper: Arc::new(keeper), copy, monitor, administration }
     }
@@ -63,11 +63,11 @@ pub fn administration(
 ) -> Administration {
     let form = KeyForm::new(&config.key_prefix, config.accept_imported);
     let (store, changes) = (|| Arc::clone(store), || Arc::clone(changes));
-    let registrar = Arc::new(Registrar::new(store(), changes(), form));
-    let owners = Arc::new(OwnerAdministration::new(store(), changes()));
+    let registrar = Arc::new(Registrar::new(changes(), form));
+    let owners = Arc::new(OwnerAdministration::new(changes()));
     let (reader, recipients) = (|| Arc::clone(&registrar), Arc::clone(&owners));
     Administration {
-        mail: OwnerMail::new(store(), reader(), recipients, changes(), notice_settings(config)),
+        mail: OwnerMail::new(reader(), recipients, changes(), notice_settings(config)),
         reports: FleetReports::new(store(), reader(), clock.clone()),
         messages: StatusMessages::new(store(), clock.clone(), Arc::clone(instruments)),
         registrar,

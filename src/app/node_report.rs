@@ -29,11 +29,8 @@ pub(super) fn start(
     clock: &Clock,
     stop: &CancellationToken,
 ) -> Arc<NodeReporter> {
-    let name = node_name(config);
-    let (leases, instruments) = (&gateway.leases, Arc::clone(&gateway.recorders.instruments));
-    let (requests, version) = (Arc::clone(&gateway.recorders.requests), env!("CARGO_PKG_VERSION"));
-    let reporter = NodeReporter::new(store, leases, requests, clock.clone(), instruments, name, version);
-    let reporter = Arc::new(reporter);
+    let requests = Arc::clone(&gateway.recorders.requests);
+    let reporter = Arc::new(NodeReporter::new(store, &gateway.leases, requests, node_name(config)));
     let (reports, usage) = (Arc::clone(&reporter), Arc::clone(&reporter));
     let (clock_of_reports, stop_of_reports) = (clock.clone(), stop.clone());
     background.spawn(async move {

@@ -13,7 +13,7 @@ use shuttle::future::{JoinHandle, block_on, yield_now};
 use crate::accounts::preemption::{SCHEDULED, switch_here};
 use crate::accounts::sample::stored;
 use crate::accounts::{
-    Account, KeyDirectory, Leases, LedgerWork, RequestCounter, SpawnLedgerWork, TermsByTier,
+    Account, KeyDirectory, Leases, LedgerCalls, LedgerWork, RequestCounter, SpawnLedgerWork, TermsByTier,
 };
 use crate::instruments::Instruments;
 use scoregate_base::clock::{Clock, Day, ManualClock, Wall};
@@ -129,8 +129,9 @@ impl ScheduleState {
         let begun = Arc::clone(&calls);
         let spawn: SpawnLedgerWork =
             Box::new(move |work: LedgerWork| begun.lock().unwrap().push(shuttle::future::spawn(work)));
-        let ledger_calls: Arc<dyn Ledger> = Arc::clone(&ledger) as Arc<dyn Ledger>;
-        let leases = Arc::new(Leases::new(ledger_calls, 1, spawn, clock.clone(), Arc::clone(&INSTRUMENTS)));
+        let shared: Arc<dyn Ledger> = Arc::clone(&ledger) as Arc<dyn Ledger>;
+        let ledger_calls = LedgerCalls::new(shared, 1, spawn, clock.clone(), Arc::clone(&INSTRUMENTS));
+        let leases = Arc::new(Leases::of(ledger_calls));
         let (counter, delivered) = Default::default();
         Self { ledger, leases, key_directory, account, terms, clock, manual, calls, counter, delivered }
     }

@@ -9,16 +9,12 @@ use futures_util::{StreamExt as _, TryStreamExt as _};
 
 use crate::accounts::key_directory::KeyDirectory;
 use crate::accounts::terms::TermsByTier;
-use crate::instruments::{Instruments, StoreWork};
-use scoregate_base::clock::{Clock, Day};
+use crate::instruments::StoreWork;
+use scoregate_base::clock::Day;
 use scoregate_base::keys::Digest;
-use scoregate_store::{
-    ApplicationPage, ChangeFeed, FeedPosition, KeyStore, Ledger, LocalCopyFlaw, Store, StoreError,
-    VerifiedLocalCopy,
-};
+use scoregate_store::{ApplicationPage, FeedPosition, LocalCopyFlaw, Store, StoreError, VerifiedLocalCopy};
 
 use super::key_changes::{ChangeTurn, KeyChanges};
-use super::local_copy_writer::LocalCopyWriter;
 
 /// Changed applications read at a time.
 const CHANGES: usize = 500;
@@ -27,14 +23,9 @@ const USES: usize = 100;
 
 /// Keeps the key directory of a running server.
 pub struct DirectoryKeeper {
-    keys: Arc<dyn KeyStore>,
-    feed: Arc<dyn ChangeFeed>,
-    ledger: Arc<dyn Ledger>,
+    store: Arc<dyn Store>,
     changes: Arc<KeyChanges>,
     key_directory: Arc<KeyDirectory>,
-    copy: Option<Arc<LocalCopyWriter>>,
-    clock: Clock,
-    instruments: Arc<Instruments>,
     /// Locked before the turn of changes.
     progress: tokio::sync::Mutex<FeedProgress>,
 }
@@ -60,19 +51,10 @@ pub enum AdoptError {
 }
 
 impl DirectoryKeeper {
-    /// Keeps `key_directory`, where `changes` applies changes of this process, equal to `store`, and lists changes for `copy`.
-    pub fn new(
-        store: Arc<dyn Store>,
-        changes: Arc<KeyChanges>,
-        key_directory: Arc<KeyDirectory>,
-        copy: Option<Arc<LocalCopyWriter>>,
-        clock: Clock,
-        instruments: Arc<Instruments>,
-    ) -> Self {
-        let (keys, feed) =
-            (Arc::clone(&store) as Arc<dyn KeyStore>, Arc::clone(&store) as Arc<dyn ChangeFeed>);
-        let progress = tokio::sync::Mutex::default();
-        Self { keys, feed, ledger: store, changes, key_directory, copy, clock, instruments, progress }
+    /// Keeps `key_directory`, where `changes` applies changes of this process, equal to the store of `changes`.
+    pub fn new(changes: Arc<KeyChanges>, key_directory: Arc<KeyDirectory>) -> Self {
+        let (store, progress) = (Arc::clone(&changes.store), tokio::sync::Mutex::default());
+        Self { store, changes, key_directory, progress }
     }
 
     /// Loads all applications into the key directory. Unusable records are skipped, counted and logged; they never
@@ -89,11 +71,11 @@ impl DirectoryKeeper {
         let read_at = copy.reading().at;
         let mut skipped = 0;
         copy.read(|page| skipped += turn.apply_page(page, read_at.day()))?;
-        self.instruments.unreadable_records(skipped);
-        self.key_directory.freshness.loaded_from_copy(read_at, self.clock.now());
+        self.changes.instruments.unreadable_records(skipped);
+        self.key_directory.freshness.loaded_from_copy(read_at, self.changes.clock.now());
         turn.count_keys();
-        self.instruments.shared_store().serves_local_copy(true);
-        self.instruments.ledger_unreachable(true);
+        self.changes.instruments.shared_store().serves_local_copy(true);
+        self.changes.instruments.ledger_unreachable(true);
         Ok(())
     }
 
@@ -114,13 +96,16 @@ impl DirectoryKeeper {
             }
         }
         drop(progress);
-        self.instruments.shared_store().changes_age(self.key_directory.freshness.age(self.clock.now()));
+        self.changes
+            .instruments
+            .shared_store()
+            .changes_age(self.key_directory.freshness.age(self.changes.clock.now()));
     }
 
     /// Waits for a hint that something was changed elsewhere; without hints, for ever.
     pub async fn changed_elsewhere(&self) {
         // A listener that failed gives no hints; the feed is read at its usual interval.
-        if self.feed.changed().await.is_err() {
+        if self.store.changed().await.is_err() {
             std::future::pending::<()>().await;
         }
     }
@@ -155,14 +140,16 @@ impl DirectoryKeeper {
             let uses = self.key_directory.take_used(last, USES);
             let Some(newest) = uses.last() else { return };
             last = Some(*newest);
-            let (started, storing) = (self.clock.mono(), self.keys.record_uses(uses.clone()));
-            if let Err(error) = self.instruments.measured(&self.clock, StoreWork::Uses, storing).await {
+            let (started, storing) = (self.changes.clock.mono(), self.store.record_uses(uses.clone()));
+            if let Err(error) =
+                self.changes.instruments.measured(&self.changes.clock, StoreWork::Uses, storing).await
+            {
                 tracing::warn!(%error, "last use of keys could not be recorded");
                 self.key_directory.put_used_back(uses);
                 return;
             }
             if pauses > 0 {
-                self.clock.sleep(self.clock.mono().since(started) * pauses).await;
+                self.changes.clock.sleep(self.changes.clock.mono().since(started) * pauses).await;
             }
         }
     }
@@ -170,7 +157,7 @@ impl DirectoryKeeper {
     /// Tiers in use that would be removed.
     async fn removed_tiers_in_use(&self, terms: &TermsByTier) -> Result<BTreeSet<String>, StoreError> {
         let mut lost = BTreeSet::new();
-        let mut pages = self.keys.all(self.clock.now().wall.day());
+        let mut pages = self.store.all(self.changes.clock.now().wall.day());
         while let Some(page) = pages.try_next().await? {
             // A tier that was already unknown does not count: its keys are refused before and after.
             let is_lost =
@@ -182,27 +169,27 @@ impl DirectoryKeeper {
 
     async fn apply_changes(&self, progress: &mut FeedProgress) -> Result<(), StoreError> {
         let turn = self.changes.turn().await;
-        let began = self.clock.now();
+        let began = self.changes.clock.now();
         let applied = if progress.is_loaded {
             self.apply_after(&turn, progress).await
         } else {
             self.load_whole(&turn, progress).await
         };
-        if let (Some(copy), Ok(())) = (&self.copy, &applied) {
+        if let (Some(copy), Ok(())) = (&self.changes.copy, &applied) {
             copy.is_complete_to(&progress.position, began.wall);
         }
         let was_copied = self.key_directory.freshness.is_copied();
         self.key_directory.freshness.attempted(began, applied.is_ok());
         if was_copied && applied.is_ok() {
-            self.instruments.shared_store().serves_local_copy(false);
-            self.instruments.ledger_unreachable(false);
+            self.changes.instruments.shared_store().serves_local_copy(false);
+            self.changes.instruments.ledger_unreachable(false);
             tracing::info!("shared store reachable; all keys were read from it, and units are leased again");
         }
         applied
     }
 
     async fn load_whole(&self, turn: &ChangeTurn<'_>, progress: &mut FeedProgress) -> Result<(), StoreError> {
-        progress.position = self.feed.position().await?;
+        progress.position = self.store.position().await?;
         // Reads the clock of a shared store, which decides the day, before any balance of the day is opened.
         self.apply_after(turn, progress).await?;
         self.load_from_start(turn, progress).await?;
@@ -216,11 +203,13 @@ impl DirectoryKeeper {
         progress: &mut FeedProgress,
     ) -> Result<(), StoreError> {
         loop {
-            let sent = self.clock.mono();
-            let changed = self.feed.changed_after(progress.position.clone(), CHANGES).await?;
+            let sent = self.changes.clock.mono();
+            let changed = self.store.changed_after(progress.position.clone(), CHANGES).await?;
             // The clock of a shared store is that of all its gateways.
-            if let Some(offset) = changed.clock.and_then(|reference| self.clock.follow(reference, sent)) {
-                self.instruments.shared_store().clock_offset(offset);
+            if let Some(offset) =
+                changed.clock.and_then(|reference| self.changes.clock.follow(reference, sent))
+            {
+                self.changes.instruments.shared_store().clock_offset(offset);
             }
             if changed.requires_reload(&progress.position) {
                 let (from, to) = (&progress.position, &changed.reached);
@@ -230,9 +219,9 @@ impl DirectoryKeeper {
             let is_partial = changed.is_partial();
             if !changed.applications.is_empty() {
                 let day = self.current_day().await?;
-                let page = self.keys.applications(changed.applications, day).await?;
+                let page = self.store.applications(changed.applications, day).await?;
                 turn.apply_page(&page, day);
-                if let Some(copy) = &self.copy {
+                if let Some(copy) = &self.changes.copy {
                     copy.list(&page.applications);
                 }
                 turn.count_keys();
@@ -250,9 +239,9 @@ impl DirectoryKeeper {
         progress: &mut FeedProgress,
     ) -> Result<(), StoreError> {
         // Before the first page is read, so that no change in between is missed.
-        let start = self.feed.position().await?;
+        let start = self.store.position().await?;
         self.load_all(turn).await?;
-        if let Some(copy) = &self.copy {
+        if let Some(copy) = &self.changes.copy {
             copy.rewrite();
         }
         progress.position = start;
@@ -264,7 +253,7 @@ impl DirectoryKeeper {
         let day = self.current_day().await?;
         let mut skipped = 0;
         let mut stored = (!self.key_directory.is_empty()).then(HashSet::new);
-        let mut pages = pin!(self.keys.all(day).peekable());
+        let mut pages = pin!(self.store.all(day).peekable());
         while let Some(page) = pages.next().await {
             let page = page?;
             // Begins to read the next page, which continues while this one is applied.
@@ -277,15 +266,15 @@ impl DirectoryKeeper {
         if let Some(stored) = stored {
             self.key_directory.revoke_all_except(&stored);
         }
-        self.instruments.unreadable_records(skipped);
+        self.changes.instruments.unreadable_records(skipped);
         turn.count_keys();
         Ok(())
     }
 
     /// The current day. A clock that was set back does not reopen a day: that of the ledger stays in force.
     async fn current_day(&self) -> Result<Day, StoreError> {
-        let today = self.clock.now().wall.day();
-        Ok(self.ledger.day().await?.map_or(today, |current| current.max(today)))
+        let today = self.changes.clock.now().wall.day();
+        Ok(self.store.day().await?.map_or(today, |current| current.max(today)))
     }
 }
 
@@ -336,9 +325,7 @@ mod tests {
         let issued = one.registrar.create("a test", station()).await.unwrap();
         one.keeper.follow_changes().await;
         let backup = ChangingGateway::loaded(&restored).await.store;
-        one.keeper.keys = Arc::clone(&backup) as Arc<dyn KeyStore>;
-        one.keeper.feed = Arc::clone(&backup) as Arc<dyn ChangeFeed>;
-        one.keeper.ledger = backup;
+        one.keeper.store = backup;
         one.keeper.follow_changes().await;
         let found = one.keys.find(&Digest::of(issued.key.expose())).unwrap();
         assert_eq!(found.expires_at, Some(Wall::default()));

@@ -13,7 +13,7 @@ use crate::instruments::{Instruments, StoreWork};
 use scoregate_base::clock::{Clock, Day, Now, Wall};
 use scoregate_base::keys::ApplicationId;
 use scoregate_store::{
-    ApplicationPage, ChangeKind, KeyStore, OwnLimits, StoreChange, StoreError, StoreFuture, StoredApplication,
+    ApplicationPage, ChangeKind, OwnLimits, Store, StoreChange, StoreError, StoreFuture, StoredApplication,
 };
 
 use super::actor::Actor;
@@ -22,26 +22,26 @@ use super::registrar_error::RegistrarError;
 
 /// The tiers and keys in force in this process. On a running server these are a key directory and its local copy.
 pub struct KeyChanges {
-    store: Arc<dyn KeyStore>,
+    pub(super) store: Arc<dyn Store>,
     /// `None` on a stopped system, which serves no requests.
     key_directory: Option<Arc<KeyDirectory>>,
-    copy: Option<Arc<LocalCopyWriter>>,
+    pub(super) copy: Option<Arc<LocalCopyWriter>>,
     terms: ArcSwap<TermsByTier>,
     turn: tokio::sync::Mutex<()>,
-    clock: Clock,
-    instruments: Arc<Instruments>,
+    pub(super) clock: Clock,
+    pub(super) instruments: Arc<Instruments>,
 }
 
 /// The right to change the tiers and keys in force. One task has it at a time.
 pub(super) struct ChangeTurn<'c> {
-    changes: &'c KeyChanges,
+    pub(super) changes: &'c KeyChanges,
     _turn: MutexGuard<'c, ()>,
 }
 
 impl KeyChanges {
     /// Makes changes in `store`, then in `key_directory`, if there is one, and lists them for its local copy.
     pub fn new(
-        store: Arc<dyn KeyStore>,
+        store: Arc<dyn Store>,
         key_directory: Option<Arc<KeyDirectory>>,
         copy: Option<Arc<LocalCopyWriter>>,
         terms: TermsByTier,

@@ -10,9 +10,7 @@ use futures_util::future::join_all;
 
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::{ApplicationId, Digest, check_text};
-use scoregate_store::{
-    ChangeKind, Description, KeyStore, OwnLimits, StoreError, StoredApplication, StoredKey,
-};
+use scoregate_store::{ChangeKind, Description, OwnLimits, StoreError, StoredApplication, StoredKey};
 
 use super::actor::Actor;
 use super::key_changes::{ChangeTurn, KeyChanges};
@@ -79,19 +77,17 @@ type IntakeResult = Result<Result<ImportedKey, BadField>, StoreError>;
 
 /// A batch that is imported.
 struct KeyImport<'i> {
-    store: &'i dyn KeyStore,
     turn: ChangeTurn<'i>,
     who: &'i str,
 }
 
 /// Imports keys. Returns a result for each, in their order. If the store fails, some keys may have been imported.
 pub(super) async fn import(
-    store: &dyn KeyStore,
     changes: &KeyChanges,
     who: &str,
     records: Vec<KeyRecord>,
 ) -> Result<Vec<Result<ImportedKey, BadField>>, RegistrarError> {
-    let import = KeyImport { store, turn: changes.turn().await, who };
+    let import = KeyImport { turn: changes.turn().await, who };
     let mut results: Vec<(usize, IntakeResult)> = Vec::with_capacity(records.len());
     let (mut seen, mut applications) = (HashSet::new(), BTreeMap::<_, Vec<_>>::new());
     for (place, record) in records.into_iter().enumerate() {
@@ -144,12 +140,14 @@ impl KeyImport<'_> {
                 Err(StoreError::Exists(_)) if record.application.is_none() => {
                     return Ok(Ok(ImportedKey::AlreadyPresent));
                 }
-                Err(StoreError::Exists(_)) => match self.store.application(id, now.day()).await {
-                    Err(StoreError::Damaged { reason, .. }) => {
-                        return Ok(Err(BadField::new("application", reason)));
+                Err(StoreError::Exists(_)) => {
+                    match self.turn.changes.store.application(id, now.day()).await {
+                        Err(StoreError::Damaged { reason, .. }) => {
+                            return Ok(Err(BadField::new("application", reason)));
+                        }
+                        read => *known = read?,
                     }
-                    read => *known = read?,
-                },
+                }
                 Err(error) => return Err(error),
             }
         }

@@ -15,8 +15,7 @@ use crate::instruments::Instruments;
 use scoregate_base::clock::{Clock, Mono, Wall};
 use scoregate_base::keys::ApplicationId;
 use scoregate_store::{
-    ChangeFeed, CopiedReading, FeedPosition, KeyStore, LocalCopy, LocalCopyLog, NewLocalCopy, StoreError,
-    StoredApplication,
+    CopiedReading, FeedPosition, LocalCopy, LocalCopyLog, NewLocalCopy, Store, StoreError, StoredApplication,
 };
 
 /// Maximum interval between writes, which record that nothing has changed.
@@ -28,8 +27,7 @@ const WRITE: &str = "write the local copy of the keys";
 /// The local copy and the changes that are not in it yet.
 pub struct LocalCopyWriter {
     copy: LocalCopy,
-    keys: Arc<dyn KeyStore>,
-    feed: Arc<dyn ChangeFeed>,
+    store: Arc<dyn Store>,
     freshness: Arc<KeyFreshness>,
     clock: Clock,
     instruments: Arc<Instruments>,
@@ -58,17 +56,16 @@ enum CopyWrite {
 }
 
 impl LocalCopyWriter {
-    /// Keeps `copy` equal to the applications that `keys` and `feed` have. `freshness` is that of the key directory.
+    /// Keeps `copy` equal to the applications in `store`. `freshness` is that of the key directory.
     pub fn new(
         copy: LocalCopy,
-        keys: Arc<dyn KeyStore>,
-        feed: Arc<dyn ChangeFeed>,
+        store: Arc<dyn Store>,
         freshness: Arc<KeyFreshness>,
         clock: Clock,
         instruments: Arc<Instruments>,
     ) -> Self {
         let (pending, log) = (Mutex::default(), tokio::sync::Mutex::default());
-        Self { copy, keys, feed, freshness, clock, instruments, pending, log }
+        Self { copy, store, freshness, clock, instruments, pending, log }
     }
 
     /// Writes changes to the local copy. Called every second.
@@ -139,10 +136,10 @@ impl LocalCopyWriter {
     async fn write_whole(&self) -> Result<(LocalCopyLog, Wall), StoreError> {
         let at = self.clock.now().wall;
         // Before the first page is read, so that no change in between is missed.
-        let position = self.feed.position().await?;
+        let position = self.store.position().await?;
         let copy = self.copy.clone();
         let mut new = blocking(move || NewLocalCopy::begin(&copy)).await?;
-        let mut pages = self.keys.all(at.day());
+        let mut pages = self.store.all(at.day());
         while let Some(page) = pages.try_next().await? {
             new = blocking(move || {
                 new.push(&page.applications)?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use scoregate_base::keys::OwnerId;
 use scoregate_store::{
-    ChangeKind, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerRefusal, OwnerStore, StoreError, StoredOwner,
+    ChangeKind, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerRefusal, StoreError, StoredOwner,
 };
 
 use super::actor::Actor;
@@ -19,14 +19,13 @@ const OWNERS_PAGE: usize = 1_000;
 
 /// Administers owners.
 pub struct OwnerAdministration {
-    store: Arc<dyn OwnerStore>,
     changes: Arc<KeyChanges>,
 }
 
 impl OwnerAdministration {
-    /// Administers the owners in `store`; their applications are changed through `changes`.
-    pub fn new(store: Arc<dyn OwnerStore>, changes: Arc<KeyChanges>) -> Self {
-        Self { store, changes }
+    /// Administers the owners in the store of `changes`.
+    pub fn new(changes: Arc<KeyChanges>) -> Self {
+        Self { changes }
     }
 
     /// A page of owners, and where the next one begins.
@@ -35,7 +34,7 @@ impl OwnerAdministration {
         query: OwnerQuery,
     ) -> Result<(Vec<StoredOwner>, Option<OwnerId>), RegistrarError> {
         let most = query.limit.clamp(1, OWNERS_PAGE);
-        let mut owners = self.store.owners(OwnerQuery { limit: most + 1, ..query }).await?;
+        let mut owners = self.changes.store.owners(OwnerQuery { limit: most + 1, ..query }).await?;
         let is_last = owners.len() <= most;
         owners.truncate(most);
         let next = owners.last().map(|last| last.id).filter(|_| !is_last);
@@ -44,7 +43,7 @@ impl OwnerAdministration {
 
     /// An owner.
     pub async fn show(&self, id: OwnerId) -> Result<StoredOwner, RegistrarError> {
-        let found = self.store.owner(id).await?;
+        let found = self.changes.store.owner(id).await?;
         Ok(found.ok_or(StoreError::Owner(OwnerRefusal::Unknown(id)))?)
     }
 
@@ -115,6 +114,6 @@ impl OwnerAdministration {
         what: OwnerChangeKind,
     ) -> Result<StoredOwner, RegistrarError> {
         let change = OwnerChange { at: self.changes.now().wall, who: who.into().name(), owner, what };
-        Ok(self.changes.measured(self.store.change_owner(change)).await?)
+        Ok(self.changes.measured(self.changes.store.change_owner(change)).await?)
     }
 }

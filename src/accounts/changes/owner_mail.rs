@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::pages::escape;
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::{ApplicationId, OwnerId, check_text, checked_message};
-use scoregate_store::{MailKind, MailQueue, NewMail, NewNotice, OwnerQuery, StoredOwner};
+use scoregate_store::{MailKind, NewMail, NewNotice, OwnerQuery, StoredOwner};
 
 use super::key_changes::KeyChanges;
 use super::owner_administration::OwnerAdministration;
@@ -68,7 +68,6 @@ pub struct ContactOutcome {
 
 /// Queues mail to owners.
 pub struct OwnerMail {
-    queue: Arc<dyn MailQueue>,
     registrar: Arc<Registrar>,
     owners: Arc<OwnerAdministration>,
     changes: Arc<KeyChanges>,
@@ -76,15 +75,14 @@ pub struct OwnerMail {
 }
 
 impl OwnerMail {
-    /// Queues mail in `queue`. Recipients are found by `owners`, and by `registrar` for selections of applications.
+    /// Queues mail in the store of `changes`. Recipients are found by `owners`, and by `registrar` for selections of applications.
     pub fn new(
-        queue: Arc<dyn MailQueue>,
         registrar: Arc<Registrar>,
         owners: Arc<OwnerAdministration>,
         changes: Arc<KeyChanges>,
         settings: NoticeSettings,
     ) -> Self {
-        Self { queue, registrar, owners, changes, settings }
+        Self { registrar, owners, changes, settings }
     }
 
     /// Queues one mail for each selected owner. If the store fails, some may have been queued.
@@ -103,9 +101,9 @@ impl OwnerMail {
             let mails = (outcome.queued..).zip(some).map(|(number, to)| letter.mail(number, to)).collect();
             let queueing = if outcome.queued == 0 {
                 let (at, who) = (letter.created_at, who.to_owned());
-                self.queue.queue_notice(NewNotice { at, who, recipients: accounts, mails })
+                self.changes.store.queue_notice(NewNotice { at, who, recipients: accounts, mails })
             } else {
-                self.queue.queue_mail(mails)
+                self.changes.store.queue_mail(mails)
             };
             self.changes.measured(queueing).await?;
             outcome.queued += some.len();

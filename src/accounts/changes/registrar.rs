@@ -12,7 +12,7 @@ use scoregate_base::keys::{ApplicationId, Digest, KeyForm, OwnerId, check_text, 
 use scoregate_base::limits::LimitRule;
 use scoregate_base::secret::Secret;
 use scoregate_store::{
-    ApplicationPage, AuditQuery, AuditRecord, ChangeKind, KeyStore, OwnLimits, Ownership, StoreError,
+    ApplicationPage, AuditQuery, AuditRecord, ChangeKind, OwnLimits, Ownership, StoreError,
     StoredApplication, StoredKey,
 };
 
@@ -30,15 +30,14 @@ const LIST_PAGE: usize = 10_000;
 
 /// Administers applications and their keys.
 pub struct Registrar {
-    store: Arc<dyn KeyStore>,
     changes: Arc<KeyChanges>,
     form: KeyForm,
 }
 
 impl Registrar {
-    /// Reads from `store`, and changes it through `changes`. New keys have this form.
-    pub fn new(store: Arc<dyn KeyStore>, changes: Arc<KeyChanges>, form: KeyForm) -> Self {
-        Self { store, changes, form }
+    /// Reads and changes the store of `changes`. New keys have this form.
+    pub fn new(changes: Arc<KeyChanges>, form: KeyForm) -> Self {
+        Self { changes, form }
     }
 
     /// Creates an application with its first key.
@@ -214,7 +213,7 @@ impl Registrar {
 
     /// Returns an application.
     pub async fn show(&self, id: ApplicationId) -> Result<StoredApplication, RegistrarError> {
-        let found = self.store.application(id, self.changes.now().wall.day()).await?;
+        let found = self.changes.store.application(id, self.changes.now().wall.day()).await?;
         Ok(found.ok_or(StoreError::UnknownApplication(id))?)
     }
 
@@ -224,7 +223,7 @@ impl Registrar {
         ids: Vec<ApplicationId>,
         day: Day,
     ) -> Result<Vec<StoredApplication>, StoreError> {
-        Ok(self.store.applications(ids, day).await?.applications)
+        Ok(self.changes.store.applications(ids, day).await?.applications)
     }
 
     /// A page of applications.
@@ -234,13 +233,13 @@ impl Registrar {
         most: usize,
     ) -> Result<ApplicationPage, RegistrarError> {
         let day = self.changes.now().wall.day();
-        Ok(self.store.page(after, most.clamp(1, LIST_PAGE), day).await?)
+        Ok(self.changes.store.page(after, most.clamp(1, LIST_PAGE), day).await?)
     }
 
     /// Audit records, newest first, and where the next page begins.
     pub async fn audit(&self, ask: AuditQuery) -> Result<(Vec<AuditRecord>, Option<u64>), RegistrarError> {
         let most = ask.limit.clamp(1, AUDIT_PAGE);
-        let mut records = self.store.audit(AuditQuery { limit: most + 1, ..ask }).await?;
+        let mut records = self.changes.store.audit(AuditQuery { limit: most + 1, ..ask }).await?;
         let is_last = records.len() <= most;
         records.truncate(most);
         let next = records.last().map(|last| last.number).filter(|_| !is_last);
@@ -288,7 +287,7 @@ impl Registrar {
         who: &str,
         records: Vec<KeyRecord>,
     ) -> Result<Vec<Result<ImportedKey, BadField>>, RegistrarError> {
-        import(&*self.store, &self.changes, who, records).await
+        import(&self.changes, who, records).await
     }
 
     /// Whether keys of other forms are looked up at all.

@@ -47,9 +47,8 @@ pub(super) fn changes(
     Arc::new(KeyChanges::new(store, keys.cloned(), copy.cloned(), terms, clock.clone(), instruments()))
 }
 
-pub(super) fn registrar(store: &Arc<Embedded>, changes: &Arc<KeyChanges>) -> Registrar {
-    let store = Arc::clone(store);
-    Registrar::new(store, Arc::clone(changes), KeyForm::new("sg_live", false))
+pub(super) fn registrar(changes: &Arc<KeyChanges>) -> Registrar {
+    Registrar::new(Arc::clone(changes), KeyForm::new("sg_live", false))
 }
 
 fn instruments() -> Arc<Instruments> {
@@ -74,22 +73,13 @@ impl ChangingGateway {
         let (clock, manual) = Clock::manual(NOON);
         let copy = data.map(|data| {
             let (copy, freshness) = (LocalCopy::of(data.path()), Arc::clone(&keys.freshness));
-            let (applications, feed) = (Arc::clone(&store), Arc::clone(&store));
-            let writer =
-                LocalCopyWriter::new(copy, applications, feed, freshness, clock.clone(), instruments());
-            Arc::new(writer)
+            let store = Arc::clone(&store);
+            Arc::new(LocalCopyWriter::new(copy, store, freshness, clock.clone(), instruments()))
         });
         let changes = changes(&store, Some(&keys), copy.as_ref(), &clock);
-        let keeper = DirectoryKeeper::new(
-            Arc::clone(&store) as _,
-            Arc::clone(&changes),
-            Arc::clone(&keys),
-            copy.clone(),
-            clock.clone(),
-            instruments(),
-        );
-        let registrar = registrar(&store, &changes);
-        let owners = OwnerAdministration::new(Arc::clone(&store) as _, changes);
+        let keeper = DirectoryKeeper::new(Arc::clone(&changes), Arc::clone(&keys));
+        let registrar = registrar(&changes);
+        let owners = OwnerAdministration::new(changes);
         Self { store, keys, registrar, owners, keeper, copy, manual }
     }
 }

@@ -164,7 +164,7 @@ async fn current_use_is_known_without_a_key_in_memory() {
     assert_eq!(new.day_ends_at.rfc3339(), "2025-11-22T00:00:00Z");
 
     let clock = Clock::manual(NOON).0;
-    let stopped = registrar(&gateway.store, &changes(&gateway.store, None, None, &clock));
+    let stopped = registrar(&changes(&gateway.store, None, None, &clock));
     assert_eq!(stopped.current_use(&stored), Some(CurrentUsage { day_used: 7, ..new }));
     let moved = StoredApplication { tier: "a tier nobody configured".into(), ..stored };
     assert_eq!(stopped.current_use(&moved), None);

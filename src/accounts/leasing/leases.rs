@@ -4,17 +4,17 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use crate::instruments::{Instruments, StoreWork, UnitUse, UnreachableDecision};
-use scoregate_base::clock::{Clock, Now};
+use crate::instruments::{StoreWork, UnitUse, UnreachableDecision};
+use scoregate_base::clock::Now;
 use scoregate_base::limits::LeaseAvailability;
-use scoregate_store::{Ledger, LedgerExchange};
+use scoregate_store::LedgerExchange;
 
 use crate::accounts::account::Account;
 use crate::accounts::account_state::LeaseCall;
 use crate::accounts::key_directory::KeyDirectory;
 
 use super::ledger_access::ServingFacts;
-use super::ledger_calls::{LedgerCalls, SpawnLedgerWork};
+use super::ledger_calls::LedgerCalls;
 
 /// Number of applications per ledger call at shutdown. A shared ledger has one timeout for each call, and what a failed one
 /// does not return is lost to the callers.
@@ -33,17 +33,6 @@ pub struct Leases {
 }
 
 impl Leases {
-    /// Leases from a ledger that no other gateway uses, in the name of `node`; `spawn` runs the calls.
-    pub fn new(
-        ledger: Arc<dyn Ledger>,
-        node: u64,
-        spawn: SpawnLedgerWork,
-        clock: Clock,
-        instruments: Arc<Instruments>,
-    ) -> Self {
-        Self::of(LedgerCalls::new(ledger, node, spawn, clock, instruments))
-    }
-
     /// Leases by these calls.
     pub fn of(calls: LedgerCalls) -> Self {
         let gateways = calls.minutes.gateways();
@@ -85,7 +74,7 @@ impl Leases {
         let access = &self.calls.access;
         ServingFacts {
             is_alone: self.gateways.is_none_or(|gateways| gateways.get() == 1),
-            is_copied: self.calls.has_copied_keys(),
+            is_copied: self.calls.key_freshness.is_copied(),
             refusal: access.refusal(),
             has_leased: access.has_leased(),
             holds_grace_share: self.holds_grace_share(),
@@ -94,7 +83,7 @@ impl Leases {
 
     /// Whether this gateway can deliver to paid applications without the ledger: it holds a share of today's grace.
     pub fn holds_grace_share(&self) -> bool {
-        self.calls.grace.holds_share(self.calls.clock.now().wall.day())
+        self.calls.grace.book.holds(self.calls.clock.now().wall.day())
     }
 
     /// Whether the ledger cannot be used now, as far as known.
@@ -104,7 +93,7 @@ impl Leases {
 
     /// Units that the account may use without the ledger.
     pub(crate) fn without_ledger(&self, account: &Account) -> LeaseAvailability {
-        self.unreachable_with(self.calls.grace.part(account, self.calls.clock.now().wall.day()))
+        self.unreachable_with(self.calls.grace.book.part(account, self.calls.clock.now().wall.day()))
     }
 
     fn unreachable_with(&self, grace: u32) -> LeaseAvailability {
@@ -182,12 +171,13 @@ mod tests {
     use super::*;
     use crate::accounts::TermsByTier;
     use crate::accounts::sample::stored;
-    use scoregate_base::clock::{Day, Wall};
+    use crate::instruments::Instruments;
+    use scoregate_base::clock::{Clock, Day, Wall};
     use scoregate_base::keys::{ApplicationId, Digest};
     use scoregate_base::plans::standard_tiers;
     use scoregate_base::routes::EndpointTable;
     use scoregate_observe::telemetry::metrics::MetricsRegistry;
-    use scoregate_store::{LedgerExchangeReply, StoreError, StoreFuture, StoredApplication};
+    use scoregate_store::{Ledger, LedgerExchangeReply, StoreError, StoreFuture, StoredApplication};
 
     /// A ledger that cannot be reached, with the number of calls.
     #[derive(Default)]
@@ -226,8 +216,8 @@ mod tests {
         let ledger = Arc::new(UnreachableLedger::default());
         let instruments =
             Arc::new(Instruments::new(&MetricsRegistry::default(), &[], &EndpointTable::default()));
-        let leases =
-            Leases::new(Arc::clone(&ledger) as Arc<dyn Ledger>, 7, Box::new(drop), clock, instruments);
+        let unreachable: Arc<dyn Ledger> = Arc::clone(&ledger) as _;
+        let leases = Leases::of(LedgerCalls::new(unreachable, 7, Box::new(drop), clock, instruments));
         leases.drain(&directory).await;
         assert_eq!(ledger.0.load(Ordering::Relaxed), 1);
     }

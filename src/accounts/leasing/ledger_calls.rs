@@ -55,8 +55,8 @@ pub struct LedgerCalls {
     /// Identifies this process in the ledger.
     pub(in crate::accounts) node: u64,
     spawn: SpawnLedgerWork,
-    pub(super) clock: Clock,
-    pub(super) instruments: Arc<Instruments>,
+    pub(in crate::accounts) clock: Clock,
+    pub(in crate::accounts) instruments: Arc<Instruments>,
     pub(super) timeout: Duration,
     /// The start of this process.
     started: Mono,
@@ -67,11 +67,11 @@ pub struct LedgerCalls {
     /// Units delivered on grace, and the right to deliver them.
     pub(super) grace: GraceCharges,
     /// Notified when the store is reachable again.
-    key_freshness: Arc<KeyFreshness>,
+    pub(super) key_freshness: Arc<KeyFreshness>,
     /// Shares of minutes.
-    pub(super) minutes: SharedMinutes,
+    pub(in crate::accounts) minutes: SharedMinutes,
     /// Units delivered, until they are recorded.
-    pub(in crate::accounts) delivered: Arc<DeliveredUnits>,
+    pub(in crate::accounts) delivered: DeliveredUnits,
 }
 
 impl LedgerCalls {
@@ -98,7 +98,7 @@ impl LedgerCalls {
             grace: GraceCharges::default(),
             key_freshness: Arc::default(),
             minutes: SharedMinutes::default(),
-            delivered: Arc::default(),
+            delivered: DeliveredUnits::default(),
         }
     }
 
@@ -120,18 +120,13 @@ impl LedgerCalls {
     pub async fn carrying(mut self, file: OwedFile) -> Self {
         self.grace = GraceCharges::opened(file, self.node, self.minutes.gateways().is_some()).await;
         let today = self.clock.now().wall.day();
-        self.instruments.holds_grace_share(self.grace.holds_share(today));
+        self.instruments.holds_grace_share(self.grace.book.holds(today));
         self
     }
 
     /// Charges units that earlier processes delivered on grace. A failed charge is repeated before the next lease.
     pub async fn charge_carried(&self) -> Result<(), StoreError> {
         self.grace.charge_carried(&*self.ledger, self.clock.now().wall.day()).await
-    }
-
-    /// Whether the keys are those of the local copy.
-    pub(super) fn has_copied_keys(&self) -> bool {
-        self.key_freshness.is_copied()
     }
 
     /// Since when the ledger is unreachable, if it is: since the start of this process at the earliest.
@@ -240,7 +235,7 @@ impl LedgerCalls {
                 self.access.leased();
                 if self.health.succeeded() {
                     self.key_freshness.require_reading();
-                    self.grace.claim_soon();
+                    self.grace.book.claim_soon();
                     self.instruments.ledger_unreachable(false);
                     tracing::info!("ledger reachable again");
                 }

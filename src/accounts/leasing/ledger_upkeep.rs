@@ -83,7 +83,7 @@ impl LedgerUpkeep {
             let gateways = calls.minutes.gateways().map_or(1, NonZeroU32::get);
             grace.claim(&*calls.ledger, gateways, calls.clock.now()).await;
         }
-        calls.instruments.holds_grace_share(grace.holds_share(calls.clock.now().wall.day()));
+        calls.instruments.holds_grace_share(grace.book.holds(calls.clock.now().wall.day()));
     }
 
     /// Repeats the lease that failed if no request has tried for a while. Called every second.
