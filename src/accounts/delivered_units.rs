@@ -240,7 +240,7 @@ mod tests {
         /// Records, and returns the recorded units by day of the month.
         async fn record(&self) -> BTreeMap<u32, u64> {
             self.store.calls.lock().clear();
-            let (calls, today) = (self.leases.calls(), self.clock.now().wall.day());
+            let (calls, today) = (&self.leases.calls, self.clock.now().wall.day());
             let recorded = calls.delivered.record(&*self.store, calls.node, today).await;
             assert_eq!(recorded.is_ok(), !self.store.is_away.load(Ordering::Relaxed));
             let first = Wall::parse_rfc3339("2026-11-01T00:00:00Z").unwrap().day().number();
@@ -300,7 +300,7 @@ mod tests {
     #[tokio::test]
     async fn an_account_is_listed_until_the_day_after_its_last_use_and_again_with_the_next_one() {
         let gateway = CountingGateway::new();
-        let listed = || gateway.leases.calls().delivered.count();
+        let listed = || gateway.leases.calls.delivered.count();
         gateway.deliver(3).await;
         for expected in [1, 1, 0, 0] {
             gateway.record().await;

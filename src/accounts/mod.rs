@@ -37,7 +37,7 @@ pub use changes::{
 };
 pub use key_directory::KeyDirectory;
 pub use key_freshness::{KeyFreshness, KeysOutdated};
-pub use leasing::{Leases, LedgerCalls, LedgerUpkeep, LedgerWork, ServingFacts, SpawnLedgerWork};
+pub use leasing::{Leases, LedgerCalls, LedgerWork, ServingFacts, SpawnLedgerWork};
 pub use node_reporter::NodeReporter;
 pub use request_counter::RequestCounter;
 pub use terms::{Terms, TermsByTier};

@@ -33,7 +33,7 @@ struct ReportProgress {
 impl NodeReporter {
     /// Reports under a name, which several gateways may have.
     pub fn new(store: Arc<dyn Store>, leases: &Leases, requests: Arc<RequestCounter>, name: String) -> Self {
-        let calls = Arc::clone(leases.calls());
+        let calls = Arc::clone(&leases.calls);
         let started_at = calls.clock.now().wall;
         let progress = ReportProgress { usage_recorded_at: started_at, is_failing: false, is_removed: false };
         let progress = tokio::sync::Mutex::new(progress);

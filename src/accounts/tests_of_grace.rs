@@ -13,7 +13,7 @@ use super::account::Account;
 use super::grace_charges::GraceCharges;
 use super::key_directory::KeyDirectory;
 use super::sample::stored;
-use super::{Leases, LedgerCalls, LedgerUpkeep, TermsByTier};
+use super::{Leases, LedgerCalls, TermsByTier};
 use crate::instruments::Instruments;
 use scoregate_base::clock::{Clock, Day, ManualClock, Now, Wall};
 use scoregate_base::keys::{ApplicationId, Digest};
@@ -254,22 +254,21 @@ async fn a_gateway_without_requests_notices_that_the_ledger_is_reachable_again_a
     let (ledger, directory) = (Arc::new(ShareLedger::default()), tempfile::tempdir().unwrap());
     let (calls, manual) = gateway(&ledger);
     let leases = Leases::of(calls.carrying(OwedFile::of(directory.path())).await);
-    let upkeep = LedgerUpkeep::new(&leases);
     ledger.set_away(true);
     let account = loaded(now());
     leases.lease(&account).await.unwrap_err();
     for _ in 0..3 {
         manual.advance(Duration::from_secs(1));
-        upkeep.retry_lease();
-        upkeep.keep_grace_share().await;
+        leases.retry_lease();
+        leases.keep_grace_share().await;
         tokio::task::yield_now().await;
     }
     assert!(leases.is_unreachable() && !leases.holds_grace_share());
     ledger.set_away(false);
     for _ in 0..15 {
         manual.advance(Duration::from_secs(1));
-        upkeep.retry_lease();
-        upkeep.keep_grace_share().await;
+        leases.retry_lease();
+        leases.keep_grace_share().await;
         tokio::task::yield_now().await;
     }
     assert!(!leases.is_unreachable() && leases.holds_grace_share());

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use http::HeaderValue;
 use tokio_util::task::TaskTracker;
 
-use crate::accounts::{Leases, LedgerCalls, LedgerUpkeep, SpawnLedgerWork};
+use crate::accounts::{Leases, LedgerCalls, SpawnLedgerWork};
 use crate::config::{Config, UpstreamConfig, read_backend_tls};
 use crate::documents::{DocumentEngine, MirrorWorker, SharedFetches};
 use crate::gateway::{
@@ -101,7 +101,7 @@ pub(super) async fn build(
     let is_single = opened.fleet.is_none();
     opened.load_keys(&keys.keeper).await?;
     if !key_directory.freshness.is_copied() {
-        LedgerUpkeep::new(&leases).keep_grace_share().await;
+        leases.keep_grace_share().await;
     }
     if is_single {
         let report = opened_days::report(&*store, data_dir.path(), clock.now().wall).await;

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::config::{Config, ConfigProblems, open_mail_transport};
 use crate::instruments::Instruments;
@@ -13,7 +12,7 @@ use crate::mail::{MailSender, QueueMonitor};
 use scoregate_base::clock::Clock;
 use scoregate_store::Store;
 
-use super::tasks::repeat;
+use super::background::Background;
 
 /// Interval between measurements of the queue.
 const MEASURE_EVERY: Duration = Duration::from_secs(15);
@@ -48,20 +47,15 @@ impl MailTasks {
 }
 
 impl MailWorker {
-    /// Starts the tasks, if there are any, until `stop` or the shutdown.
-    pub(super) fn start(
-        tasks: Option<MailTasks>,
-        background: &TaskTracker,
-        clock: &Clock,
-        stop: &CancellationToken,
-    ) -> Self {
-        let stop_sending = stop.child_token();
+    /// Starts the tasks, if there are any, until the stop or the shutdown.
+    pub(super) fn start(tasks: Option<MailTasks>, background: &Background) -> Self {
+        let stop = background.stop.child_token();
         let sending = tasks.map(|MailTasks { sender, monitor }| {
-            let measure = async move || monitor.measure().await;
-            background.spawn(repeat(MEASURE_EVERY, clock.clone(), stop.clone(), measure));
-            background.spawn(sender.run(stop_sending.clone()))
+            let measure = |monitor: Arc<QueueMonitor>| async move { monitor.measure().await };
+            background.repeat(MEASURE_EVERY, &Arc::new(monitor), measure);
+            background.spawn(sender.run(stop.clone()))
         });
-        Self { stop: stop_sending, sending }
+        Self { stop, sending }
     }
 
     /// Finishes the mail that is being sent, for a limited time. After that its claim expires, and it is sent again.

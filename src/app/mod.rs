@@ -4,6 +4,7 @@
 
 mod administration;
 mod backend_watch;
+mod background;
 mod build;
 mod certificates;
 mod clock_steps;

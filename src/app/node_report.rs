@@ -4,16 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::system::uname;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::accounts::NodeReporter;
 use crate::config::Config;
 use crate::gateway::Gateway;
-use scoregate_base::clock::Clock;
 use scoregate_store::Store;
 
-use super::tasks::repeat;
+use super::background::Background;
 
 /// Interval between reports. A gateway that misses three is not live.
 const REPORT_EVERY: Duration = Duration::from_secs(10);
@@ -22,23 +19,21 @@ const RECORD_EVERY: Duration = Duration::from_mins(1);
 
 /// Starts the reports, the first one immediately.
 pub(super) fn start(
-    background: &TaskTracker,
+    background: &Background,
     store: Arc<dyn Store>,
     gateway: &Gateway,
     config: &Config,
-    clock: &Clock,
-    stop: &CancellationToken,
 ) -> Arc<NodeReporter> {
     let requests = Arc::clone(&gateway.recorders.requests);
     let reporter = Arc::new(NodeReporter::new(store, &gateway.leases, requests, node_name(config)));
-    let (reports, usage) = (Arc::clone(&reporter), Arc::clone(&reporter));
-    let (clock_of_reports, stop_of_reports) = (clock.clone(), stop.clone());
+    let first = Arc::clone(&reporter);
+    let others =
+        background.repeated(REPORT_EVERY, &reporter, |reporter| async move { reporter.report().await });
     background.spawn(async move {
-        reports.report().await;
-        repeat(REPORT_EVERY, clock_of_reports, stop_of_reports, async move || reports.report().await).await;
+        first.report().await;
+        others.await;
     });
-    let record = async move || usage.record_usage().await;
-    background.spawn(repeat(RECORD_EVERY, clock.clone(), stop.clone(), record));
+    background.repeat(RECORD_EVERY, &reporter, |reporter| async move { reporter.record_usage().await });
     reporter
 }
 

@@ -96,9 +96,8 @@ pub async fn start_on(
     let (certificates, keys) = (certificates.with_backend(built.backend, &clock), built.keys);
     let (gateway, (reload_requests, reloads)) = (Arc::new(ArcSwap::from(built.gateway)), mpsc::channel(1));
     let (updater, update_requests) = tasks::snapshot_updater(built.scoring, &clock);
-    let (stop_public, stop_side) = <(CancellationToken, CancellationToken)>::default();
     let disk = storage::StorageGauges::new(data_dir.path(), &config, &registry);
-    let (background, readiness) = tasks::begin(disk, &certificates, &secrets, &registry, &clock, &stop_side);
+    let (background, readiness) = tasks::begin(disk, &certificates, &secrets, &registry, &clock);
     let active = Arc::new(ArcSwap::from_pointee(reload::active(&config, &Reloaded::default())?));
     let side_port = SidePort {
         scrape: registry.scrape(),
@@ -110,14 +109,15 @@ pub async fn start_on(
         reloads: reload_requests,
         updates: update_requests,
     };
-    let side_thread = tasks::side_thread(side_port, tcp, data_dir.socket()?, stop_side.clone())?;
+    let side_thread = tasks::side_thread(side_port, tcp, data_dir.socket()?, background.stop.clone())?;
     let supervisor = Supervisor::start(readiness.heartbeat())?;
     let server = public_server(port, &gateway, built.site.as_ref(), &config, &clock, &registry);
-    let (live_config, serving) = (server.live_config(), background.spawn(server.run(stop_public.clone())));
-    tasks::spawn(&background, &gateway, &keys, updater, &config, &clock, &stop_side);
-    let reporter = node_report::start(&background, built.store, &gateway.load(), &config, &clock, &stop_side);
+    let (live_config, stop_public) = (server.live_config(), CancellationToken::new());
+    let serving = background.spawn(server.run(stop_public.clone()));
+    tasks::spawn(&background, &gateway, &keys, updater, &config);
+    let reporter = node_report::start(&background, built.store, &gateway.load(), &config);
     readiness.set(true);
-    status_report::start(&background, &gateway, &readiness, &clock, &stop_side);
+    status_report::start(&background, &gateway, &readiness);
     tracing::info!(%public, %side, keys = gateway.load().key_directory.len(), "serving");
     supervisor.notify(SupervisorState::Ready);
     Ok(RunningServer {
@@ -128,16 +128,16 @@ pub async fn start_on(
         gateway,
         reloads,
         reloader: Reloader { config, registry, certificates, secrets, live_config, active, site: built.site },
-        mail: MailWorker::start(built.mail, &background, &clock, &stop_side),
+        mail: MailWorker::start(built.mail, &background),
         clock,
         readiness,
         stop_public,
-        stop_side: stop_side.drop_guard(),
         serving,
         side_thread: Some(side_thread),
         ledger_calls,
         reporter,
         trace_export: TraceExport::start(built.exporter, &background),
+        stop_side: background.stop.drop_guard(),
         supervisor,
         data_dir,
     })

@@ -5,16 +5,12 @@ use std::sync::Arc;
 
 use metrics::Gauge;
 use parking_lot::Mutex;
-use tokio_util::sync::CancellationToken;
 
 use crate::config::{Config, UpstreamConfig};
 use crate::mail::{MailConfig, MailDelivery};
-use scoregate_base::clock::Clock;
 use scoregate_base::secret::SecretSetting;
 use scoregate_base::words;
 use scoregate_observe::telemetry::metrics::{MetricFamily, MetricsRegistry, metric_label};
-
-use super::watched_files::CHECK_INTERVAL;
 
 words! {
     /// A secret of the settings.
@@ -81,13 +77,6 @@ impl SecretWatch {
         // Files may be on a slow disk.
         if tokio::task::spawn_blocking(move || watch.refresh_all()).await.is_err() {
             tracing::error!("checking the files of secrets panicked");
-        }
-    }
-
-    /// Reads all files at intervals until shutdown.
-    pub(super) async fn run(self, clock: Clock, stop: CancellationToken) {
-        while stop.run_until_cancelled(clock.sleep(CHECK_INTERVAL)).await.is_some() {
-            self.refresh().await;
         }
     }
 

@@ -4,8 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::admin::Readiness;
 use crate::config::Config;
@@ -17,6 +15,8 @@ use crate::status::{Observation, StatusPublisher};
 use crate::upstream::BreakerState;
 use scoregate_base::clock::Clock;
 use scoregate_store::Store;
+
+use super::background::Background;
 
 /// Interval between observations. The page states it.
 const OBSERVE_EVERY: Duration = Duration::from_secs(5);
@@ -49,16 +49,10 @@ pub(super) fn site(config: &Config) -> StatusSite {
 }
 
 /// Starts the observations, the first one immediately.
-pub(super) fn start(
-    background: &TaskTracker,
-    gateway: &Arc<ArcSwap<Gateway>>,
-    readiness: &Arc<Readiness>,
-    clock: &Clock,
-    stop: &CancellationToken,
-) {
+pub(super) fn start(background: &Background, gateway: &Arc<ArcSwap<Gateway>>, readiness: &Arc<Readiness>) {
     let Some(publisher) = gateway.load().status.clone() else { return };
     let (gateway, readiness) = (Arc::clone(gateway), Arc::clone(readiness));
-    let (clock, stop) = (clock.clone(), stop.clone());
+    let (clock, stop) = (background.clock.clone(), background.stop.clone());
     background.spawn(async move {
         loop {
             let (began, seen) = (clock.mono(), observation(&gateway.load(), &readiness));

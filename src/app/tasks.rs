@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
-use crate::accounts::{DirectoryKeeper, KeyFreshness, LedgerUpkeep, StoreMonitor};
+use crate::accounts::{DirectoryKeeper, KeyFreshness, StoreMonitor};
 use crate::admin::{self, Heartbeat, Readiness, SideConfig, SidePort};
 use crate::config::Config;
 use crate::documents::Refresher;
@@ -19,9 +18,11 @@ use scoregate_observe::telemetry::metrics::MetricsRegistry;
 use scoregate_scoring::{Change, Scoring, SnapshotUpdater, UpdateRequests};
 
 use super::administration::ServerKeys;
+use super::background::Background;
 use super::certificates;
 use super::secret_watch::SecretWatch;
 use super::storage::StorageGauges;
+use super::watched_files::CHECK_INTERVAL;
 
 /// Interval between comparisons of the clocks, so that a step is noticed without requests.
 const COMPARE_CLOCKS_EVERY: Duration = Duration::from_secs(1);
@@ -53,84 +54,66 @@ const WATCH_EVERY: Duration = Duration::from_secs(2);
 
 /// Starts all tasks except the ports.
 pub(super) fn spawn(
-    background: &TaskTracker,
+    background: &Background,
     gateway: &Arc<ArcSwap<Gateway>>,
     keys: &ServerKeys,
     updater: Option<SnapshotUpdater>,
     config: &Config,
-    clock: &Clock,
-    stop: &CancellationToken,
 ) {
-    let (engine, upkeep) = {
-        let gateway = gateway.load();
-        (gateway.engine.clone(), Arc::new(LedgerUpkeep::new(&gateway.leases)))
-    };
+    let engine = gateway.load().engine.clone();
     if let Some(updater) = updater {
-        background.spawn(update_scores(updater, Arc::clone(&engine.refresher), stop.clone()));
+        background.until_stopped(update_scores(updater, Arc::clone(&engine.refresher)));
     }
-    background.spawn(engine.mirror.run(stop.clone()));
+    background.spawn(engine.mirror.run(background.stop.clone()));
     if config.retention.probing {
-        background.spawn(engine.refresher.run(stop.clone()));
+        background.spawn(engine.refresher.run(background.stop.clone()));
     }
-    if let Some(copy) = keys.copy.clone() {
-        let freshness = Arc::clone(&gateway.load().key_directory.freshness);
-        background.spawn(follow_changes(Arc::clone(&keys.keeper), freshness, clock.clone(), stop.clone()));
-        background.spawn(measure_store(Arc::clone(&keys.monitor), clock.clone(), stop.clone()));
-        let keep = async move || copy.write_due().await;
-        background.spawn(repeat(KEEP_COPY_EVERY, clock.clone(), stop.clone(), keep));
-        let upkeep = Arc::clone(&upkeep);
-        let check = async move || upkeep.check_access().await;
-        background.spawn(repeat(CHECK_ACCESS_EVERY, clock.clone(), stop.clone(), check));
+    if let Some(copy) = &keys.copy {
+        let (freshness, clock) =
+            (Arc::clone(&gateway.load().key_directory.freshness), background.clock.clone());
+        background.until_stopped(follow_changes(Arc::clone(&keys.keeper), freshness, clock.clone()));
+        background.until_stopped(measure_store(Arc::clone(&keys.monitor), clock));
+        background.repeat(KEEP_COPY_EVERY, copy, |copy| async move { copy.write_due().await });
+        background.repeat(CHECK_ACCESS_EVERY, &gateway.load().leases, |leases| async move {
+            leases.check_access().await;
+        });
+    } else {
+        background.repeat(WATCH_EVERY, &keys.monitor, |monitor| async move { monitor.check_file().await });
     }
-    spawn_periodic(background, gateway, keys, &upkeep, clock, stop);
+    spawn_periodic(background, gateway, keys);
 }
 
-/// Starts the tasks that run at fixed intervals.
-fn spawn_periodic(
-    background: &TaskTracker,
-    gateway: &Arc<ArcSwap<Gateway>>,
-    keys: &ServerKeys,
-    upkeep: &Arc<LedgerUpkeep>,
-    clock: &Clock,
-    stop: &CancellationToken,
-) {
-    let compared = clock.clone();
-    let (clock, stop) = (|| clock.clone(), || stop.clone());
-    background.spawn(repeat(COMPARE_CLOCKS_EVERY, clock(), stop(), async move || {
-        compared.check();
-    }));
-    let current = Arc::clone(gateway);
-    background.spawn(repeat(SWEEP_EVERY, clock(), stop(), async move || sweep(current.load_full()).await));
-    if keys.copy.is_none() {
-        let monitor = Arc::clone(&keys.monitor);
-        background.spawn(repeat(WATCH_EVERY, clock(), stop(), async move || monitor.check_file().await));
-    }
-    let (owned, key_directory) = (|| Arc::clone(upkeep), || Arc::clone(&gateway.load().key_directory));
-    let (upkeep, directory) = (owned(), key_directory());
-    let ahead = async move || upkeep.lease_tomorrow(&directory).await;
-    background.spawn(repeat(LEASE_TOMORROW_EVERY, clock(), stop(), ahead));
-    let (upkeep, directory) = (owned(), key_directory());
-    let return_unused = async move || upkeep.return_unused(&directory).await;
-    background.spawn(repeat(RETURN_UNUSED_EVERY, clock(), stop(), return_unused));
-    let upkeep = owned();
-    let keep_grace = async move || {
-        upkeep.retry_lease();
-        upkeep.keep_grace_share().await;
+/// Starts the tasks that run at fixed intervals with every store.
+fn spawn_periodic(background: &Background, gateway: &Arc<ArcSwap<Gateway>>, keys: &ServerKeys) {
+    background.repeat(COMPARE_CLOCKS_EVERY, &background.clock, |clock| async move {
+        clock.check();
+    });
+    background.repeat(SWEEP_EVERY, gateway, |gateway| sweep(gateway.load_full()));
+    let (leases, key_directory) = {
+        let gateway = gateway.load();
+        (Arc::clone(&gateway.leases), Arc::clone(&gateway.key_directory))
     };
-    background.spawn(repeat(KEEP_GRACE_EVERY, clock(), stop(), keep_grace));
-    let upkeep = owned();
-    let delete = async move || upkeep.delete_outdated().await;
-    background.spawn(repeat(DELETE_OUTDATED_EVERY, clock(), stop(), delete));
-    let (monitor, leases) = (Arc::clone(&keys.monitor), Arc::clone(&gateway.load().leases));
-    let charge = async move || {
+    let units = (Arc::clone(&leases), key_directory);
+    background.repeat(LEASE_TOMORROW_EVERY, &units, |(leases, key_directory)| async move {
+        leases.lease_tomorrow(&key_directory).await;
+    });
+    background.repeat(RETURN_UNUSED_EVERY, &units, |(leases, key_directory)| async move {
+        leases.return_unused(&key_directory).await;
+    });
+    background.repeat(KEEP_GRACE_EVERY, &leases, |leases| async move {
+        leases.retry_lease();
+        leases.keep_grace_share().await;
+    });
+    background.repeat(DELETE_OUTDATED_EVERY, &leases, |leases| async move { leases.delete_outdated().await });
+    let charges = (leases, Arc::clone(&keys.monitor));
+    background.repeat(ACCOUNT_EVERY, &charges, |(leases, monitor)| async move {
         leases.charge_owed().await;
         monitor.check_damage();
-    };
-    background.spawn(repeat(ACCOUNT_EVERY, clock(), stop(), charge));
+    });
     // A task of its own: with many keys it takes minutes, and charges must not wait for it.
-    let keeper = Arc::clone(&keys.keeper);
-    let store_uses = async move || keeper.store_uses(PAUSES_OF_USES).await;
-    background.spawn(repeat(ACCOUNT_EVERY, clock(), stop(), store_uses));
+    background.repeat(ACCOUNT_EVERY, &keys.keeper, |keeper| async move {
+        keeper.store_uses(PAUSES_OF_USES).await;
+    });
 }
 
 /// The updater of the built-in backend, if it is used, and its channel for requests.
@@ -147,20 +130,17 @@ pub(super) fn snapshot_updater(
 
 /// Updates the built-in backend's snapshot when it is due, without waiting for a request. After an import, whose time
 /// is unpredictable, documents are refreshed before the import is answered.
-async fn update_scores(mut updater: SnapshotUpdater, refresher: Arc<Refresher>, stop: CancellationToken) {
-    let run = async {
-        loop {
-            let (change, request) = updater.next().await;
-            if change == Change::ByAnImport {
-                refresher.follow_an_early_refresh().await;
-            }
-            if let Some((request, outcome)) = request {
-                // The requester may have left.
-                drop(request.send(outcome));
-            }
+async fn update_scores(mut updater: SnapshotUpdater, refresher: Arc<Refresher>) {
+    loop {
+        let (change, request) = updater.next().await;
+        if change == Change::ByAnImport {
+            refresher.follow_an_early_refresh().await;
         }
-    };
-    stop.run_until_cancelled(run).await;
+        if let Some((request, outcome)) = request {
+            // The requester may have left.
+            drop(request.send(outcome));
+        }
+    }
 }
 
 /// The owner of background tasks, with the first of them: measures of the data directory, files that are watched, and the
@@ -171,14 +151,15 @@ pub(super) fn begin(
     secrets: &SecretWatch,
     registry: &MetricsRegistry,
     clock: &Clock,
-    stop: &CancellationToken,
-) -> (TaskTracker, Arc<Readiness>) {
+) -> (Background, Arc<Readiness>) {
     let age = registry.gauge("scoregate_heartbeat_age_seconds");
     let heartbeat = Arc::new(Heartbeat::new(clock.clone(), age));
-    let (background, sender, stop) = (TaskTracker::new(), Arc::clone(&heartbeat), stop.clone());
-    background.spawn(storage.run(clock.clone(), stop.clone()));
-    background.spawn(certificates.clone().run(clock.clone(), stop.clone()));
-    background.spawn(secrets.clone().run(clock.clone(), stop.clone()));
+    let (background, sender) = (Background::new(clock), Arc::clone(&heartbeat));
+    let stop = || background.stop.clone();
+    background.spawn(storage.run(clock.clone(), stop()));
+    background.spawn(certificates.clone().run(clock.clone(), stop()));
+    background.repeat(CHECK_INTERVAL, secrets, |secrets| async move { secrets.refresh().await });
+    let stop = stop();
     background.spawn(async move { sender.run(stop).await });
     (background, Arc::new(Readiness::new(heartbeat)))
 }
@@ -201,46 +182,28 @@ pub(super) fn side_thread(
 }
 
 /// Applies changes to applications and keys that were made elsewhere.
-async fn follow_changes(
-    keeper: Arc<DirectoryKeeper>,
-    freshness: Arc<KeyFreshness>,
-    clock: Clock,
-    stop: CancellationToken,
-) {
-    let run = async {
-        loop {
-            tokio::select! {
-                () = freshness.next_reading(&clock, FOLLOW_EVERY) => {}
-                () = keeper.changed_elsewhere() => {}
-            }
-            keeper.follow_changes().await;
+async fn follow_changes(keeper: Arc<DirectoryKeeper>, freshness: Arc<KeyFreshness>, clock: Clock) {
+    loop {
+        tokio::select! {
+            () = freshness.next_reading(&clock, FOLLOW_EVERY) => {}
+            () = keeper.changed_elsewhere() => {}
         }
-    };
-    stop.run_until_cancelled(run).await;
+        keeper.follow_changes().await;
+    }
 }
 
 /// Reads the state of a shared store for its metrics. A failure is logged when it begins.
-async fn measure_store(monitor: Arc<StoreMonitor>, clock: Clock, stop: CancellationToken) {
-    let run = async {
-        let mut is_failing = false;
-        loop {
-            let measured = monitor.measure().await;
-            if let Err(error) = &measured
-                && !is_failing
-            {
-                tracing::warn!(%error, "state of the database cannot be read; its metrics keep their last values");
-            }
-            is_failing = measured.is_err();
-            clock.sleep(MEASURE_STORE_EVERY).await;
+async fn measure_store(monitor: Arc<StoreMonitor>, clock: Clock) {
+    let mut is_failing = false;
+    loop {
+        let measured = monitor.measure().await;
+        if let Err(error) = &measured
+            && !is_failing
+        {
+            tracing::warn!(%error, "state of the database cannot be read; its metrics keep their last values");
         }
-    };
-    stop.run_until_cancelled(run).await;
-}
-
-/// Runs `work` at this interval. A run that has begun is finished.
-pub(super) async fn repeat(every: Duration, clock: Clock, stop: CancellationToken, work: impl AsyncFn()) {
-    while stop.run_until_cancelled(clock.sleep(every)).await.is_some() {
-        work().await;
+        is_failing = measured.is_err();
+        clock.sleep(MEASURE_STORE_EVERY).await;
     }
 }
 

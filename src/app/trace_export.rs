@@ -6,13 +6,13 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::config::Config;
 use scoregate_base::clock::Clock;
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 use scoregate_observe::traces::{SpanExporter, Tracer, span_counts};
 
+use super::background::Background;
 use super::node_report::node_name;
 
 /// How long a shutdown waits for the last spans.
@@ -44,7 +44,7 @@ pub(super) fn open(
 
 impl TraceExport {
     /// Starts the exporter, if there is one.
-    pub(super) fn start(exporter: Option<SpanExporter>, background: &TaskTracker) -> Self {
+    pub(super) fn start(exporter: Option<SpanExporter>, background: &Background) -> Self {
         let stop = CancellationToken::new();
         let exporting = exporter.map(|exporter| background.spawn(exporter.run(stop.clone())));
         Self { stop, exporting }

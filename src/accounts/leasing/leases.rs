@@ -27,7 +27,8 @@ pub(crate) struct LeaseUnavailable;
 
 /// Units for requests.
 pub struct Leases {
-    calls: Arc<LedgerCalls>,
+    /// The calls of this process.
+    pub(in crate::accounts) calls: Arc<LedgerCalls>,
     /// The number of gateways that share minute limits; `None` if this is the only one.
     gateways: Option<NonZeroU32>,
 }
@@ -37,11 +38,6 @@ impl Leases {
     pub fn of(calls: LedgerCalls) -> Self {
         let gateways = calls.minutes.gateways();
         Self { calls: Arc::new(calls), gateways }
-    }
-
-    /// The calls of this process.
-    pub(in crate::accounts) const fn calls(&self) -> &Arc<LedgerCalls> {
-        &self.calls
     }
 
     /// The number of gateways that share minute limits; `None` if this is the only one.

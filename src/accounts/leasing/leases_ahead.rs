@@ -13,7 +13,7 @@ use scoregate_base::keys::ApplicationId;
 use scoregate_base::limits::DayBalance;
 use scoregate_store::{LedgerExchange, LedgerReport, ReportOutcome, StoreError};
 
-use super::ledger_upkeep::LedgerUpkeep;
+use super::leases::Leases;
 
 /// Earliest time of a lease, before midnight. The times of the applications are spread between this and [`TO`].
 const FROM: Duration = Duration::from_mins(5);
@@ -22,7 +22,7 @@ const TO: Duration = Duration::from_secs(30);
 /// Number of applications per ledger call.
 const AT_ONCE: usize = 256;
 
-impl LedgerUpkeep {
+impl Leases {
     /// Leases tomorrow's first units for applications that were used today and are due. Called every few seconds.
     pub async fn lease_tomorrow(&self, key_directory: &KeyDirectory) {
         let now = self.calls.clock.now().wall;
@@ -87,7 +87,7 @@ mod tests {
 
     use super::*;
     use crate::accounts::sample::stored;
-    use crate::accounts::{Leases, LedgerCalls, TermsByTier};
+    use crate::accounts::{LedgerCalls, TermsByTier};
     use crate::instruments::Instruments;
     use scoregate_base::clock::{Clock, ManualClock, Wall};
     use scoregate_base::keys::Digest;
@@ -154,7 +154,6 @@ mod tests {
     struct MidnightGateway {
         ledger: Arc<OneNodeLedger>,
         leases: Leases,
-        upkeep: LedgerUpkeep,
         directory: KeyDirectory,
         account: Arc<Account>,
         clock: Clock,
@@ -178,8 +177,7 @@ mod tests {
             let engine = Arc::clone(&ledger) as Arc<dyn Ledger>;
             let calls = LedgerCalls::new(engine, 7, spawn, clock.clone(), instruments);
             let leases = Leases::of(calls.shared(NonZeroU32::MIN, Duration::from_secs(2)));
-            let upkeep = LedgerUpkeep::new(&leases);
-            Self { ledger, leases, upkeep, directory, account, clock, manual }
+            Self { ledger, leases, directory, account, clock, manual }
         }
 
         async fn deliver(&self, units: u32) {
@@ -217,11 +215,11 @@ mod tests {
     async fn units_leased_ahead_are_charged_once_if_a_share_of_the_minute_is_returned_first() {
         let gateway = MidnightGateway::new(1);
         gateway.deliver(1).await;
-        gateway.upkeep.lease_tomorrow(&gateway.directory).await;
+        gateway.leases.lease_tomorrow(&gateway.directory).await;
         let tomorrow = gateway.clock.now().wall.day().next();
         assert!(gateway.account.state().is_leased_ahead(tomorrow));
         gateway.manual.advance(Duration::from_mins(1));
-        gateway.upkeep.return_unused(&gateway.directory).await;
+        gateway.leases.return_unused(&gateway.directory).await;
         assert!(gateway.account.is_leasing(), "the share is idle");
         gateway.ends_calls().await;
         gateway.deliver(3).await;
@@ -232,7 +230,7 @@ mod tests {
     async fn units_leased_ahead_are_charged_once_if_the_reply_arrives_after_midnight() {
         let gateway = MidnightGateway::new(0);
         gateway.deliver(1).await;
-        let ahead = gateway.upkeep.lease_tomorrow(&gateway.directory);
+        let ahead = gateway.leases.lease_tomorrow(&gateway.directory);
         let requests = async {
             gateway.manual.advance(Duration::from_mins(1));
             gateway.deliver(3).await;
@@ -247,7 +245,7 @@ mod tests {
     async fn units_leased_ahead_are_returned_at_a_shutdown_before_the_first_request() {
         let gateway = MidnightGateway::new(1);
         gateway.deliver(1).await;
-        gateway.upkeep.lease_tomorrow(&gateway.directory).await;
+        gateway.leases.lease_tomorrow(&gateway.directory).await;
         gateway.manual.advance(Duration::from_mins(1));
         assert_eq!(gateway.charged().await, 0);
         let today = gateway.clock.now().wall.day();

@@ -81,7 +81,7 @@ mod tests {
     use parking_lot::Mutex;
 
     use super::*;
-    use crate::accounts::{Leases, LedgerCalls, LedgerUpkeep};
+    use crate::accounts::{Leases, LedgerCalls};
     use scoregate_base::clock::{Clock, Day, Wall};
     use scoregate_base::keys::ApplicationId;
     use scoregate_base::routes::EndpointTable;
@@ -126,15 +126,14 @@ mod tests {
             Arc::new(Instruments::new(&MetricsRegistry::default(), &[], &EndpointTable::default())),
         );
         let leases = Leases::of(calls.shared(NonZeroU32::new(2).unwrap(), Duration::from_secs(2)));
-        let upkeep = LedgerUpkeep::new(&leases);
         for expected in [None, refused(), refused()] {
-            upkeep.check_access().await;
+            leases.check_access().await;
             let facts = leases.serving_facts();
             assert_eq!((facts.refusal, facts.is_alone, facts.has_leased), (expected, false, false));
         }
-        leases.calls().access.leased();
+        leases.calls.access.leased();
         for _ in 0..2 {
-            upkeep.check_access().await;
+            leases.check_access().await;
             assert_eq!(leases.serving_facts().refusal, None);
         }
         assert!(leases.serving_facts().has_leased);

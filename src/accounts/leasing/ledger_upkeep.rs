@@ -2,7 +2,6 @@
 //! lease is repeated, units of tomorrow are leased, and outdated records are deleted.
 
 use std::num::NonZeroU32;
-use std::sync::Arc;
 
 use crate::accounts::key_directory::KeyDirectory;
 use crate::accounts::shared_minutes::SharedMinutes;
@@ -10,22 +9,11 @@ use crate::instruments::UnitUse;
 use scoregate_store::LedgerReport;
 
 use super::leases::Leases;
-use super::ledger_calls::LedgerCalls;
 
 /// Number of batches of outdated records that are deleted in one turn.
 const BATCHES: u32 = 200;
 
-/// Work with the ledger at intervals.
-pub struct LedgerUpkeep {
-    pub(super) calls: Arc<LedgerCalls>,
-}
-
-impl LedgerUpkeep {
-    /// For the ledger of these leases.
-    pub fn new(leases: &Leases) -> Self {
-        Self { calls: Arc::clone(leases.calls()) }
-    }
-
+impl Leases {
     /// Returns what other gateways may use: all that was leased under other terms, shares of minutes that they need, and
     /// idle ones. Called several times a second.
     pub async fn return_unused(&self, key_directory: &KeyDirectory) {

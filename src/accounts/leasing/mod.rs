@@ -9,4 +9,3 @@ mod ledger_upkeep;
 pub use leases::Leases;
 pub use ledger_access::ServingFacts;
 pub use ledger_calls::{LedgerCalls, LedgerWork, SpawnLedgerWork};
-pub use ledger_upkeep::LedgerUpkeep;
