@@ -51,7 +51,7 @@ impl NodeReporter {
             Ok(nodes) => {
                 let (now, limit) = (self.calls.clock.now().wall, self.calls.minutes.gateways());
                 let limit = limit.unwrap_or(NonZeroU32::MIN);
-                self.calls.instruments.shared_store().fleet(nodes.live(now).count(), limit);
+                self.calls.instruments.shared_store.fleet(nodes.live(now).count(), limit);
                 if std::mem::take(&mut progress.is_failing) {
                     tracing::info!("this gateway is listed in the store again");
                 }

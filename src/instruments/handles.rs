@@ -55,17 +55,19 @@ pub struct Instruments {
     mirror_failures: Counter,
     units: MetricFamily<Counter, UnitUse>,
     store_durations: MetricFamily<Histogram, StoreWork>,
-    store_failures: MetricFamily<Counter, StoreWork>,
+    pub(crate) store_failures: MetricFamily<Counter, StoreWork>,
     store_damaged: Gauge,
     store_file_invalid: Gauge,
     ledger_unreachable: Gauge,
     grace_share: Gauge,
-    while_unreachable: MetricFamily<Counter, UnreachableDecision>,
-    lease_waits: Counter,
+    /// Decisions made while the ledger is unreachable.
+    pub(crate) while_unreachable: MetricFamily<Counter, UnreachableDecision>,
+    /// Requests that wait for a lease.
+    pub(crate) lease_waits: Counter,
     unreadable_records: Gauge,
     keys: Gauge,
-    mail: MailMetrics,
-    shared_store: SharedStoreMetrics,
+    pub(crate) mail: MailMetrics,
+    pub(crate) shared_store: SharedStoreMetrics,
 }
 
 /// A request that is counted while it waits.
@@ -282,11 +284,6 @@ impl Instruments {
         self.units.add(what, u64::from(count));
     }
 
-    /// Counts a failed store operation.
-    pub(crate) fn store_failed(&self, operation: StoreWork) {
-        self.store_failures.count(operation);
-    }
-
     /// Sets whether the store file was deleted or replaced.
     pub(crate) fn store_file_invalid(&self, invalid: bool) {
         self.store_file_invalid.set(f64::from(u8::from(invalid)));
@@ -305,16 +302,6 @@ impl Instruments {
         self.ledger_unreachable.set(f64::from(u8::from(unreachable)));
     }
 
-    /// Counts a decision made while the ledger is unreachable.
-    pub(crate) fn decided_while_unreachable(&self, decision: UnreachableDecision) {
-        self.while_unreachable.count(decision);
-    }
-
-    /// Counts a request that waits for a lease.
-    pub(crate) fn lease_waited(&self) {
-        self.lease_waits.increment(1);
-    }
-
     /// Runs a store operation, records its duration, and counts it if the store failed.
     pub(crate) async fn measured<T>(
         &self,
@@ -326,7 +313,7 @@ impl Instruments {
         let done = running.await;
         self.store_operation(operation, clock.mono().since(started));
         if done.as_ref().is_err_and(scoregate_store::StoreError::is_failure) {
-            self.store_failed(operation);
+            self.store_failures.count(operation);
         }
         done
     }
@@ -336,16 +323,6 @@ impl Instruments {
         if let Some(durations) = self.store_durations.of(operation) {
             durations.record(time.as_secs_f64());
         }
-    }
-
-    /// Metrics of mail.
-    pub(crate) fn mail(&self) -> &MailMetrics {
-        &self.mail
-    }
-
-    /// Metrics of the shared store.
-    pub(crate) fn shared_store(&self) -> &SharedStoreMetrics {
-        &self.shared_store
     }
 
     /// Sets the number of known keys.

@@ -23,7 +23,8 @@ metric_label! {
 
 /// Metric handles for mail.
 pub(crate) struct MailMetrics {
-    mails: CounterMatrix<MailKind, MailResult>,
+    /// Attempts to send a mail.
+    pub(crate) mails: CounterMatrix<MailKind, MailResult>,
     queued: Gauge,
     oldest_age: Gauge,
 }
@@ -35,11 +36,6 @@ impl MailMetrics {
             queued: registry.gauge("scoregate_mail_queue_length"),
             oldest_age: registry.gauge("scoregate_mail_oldest_age_seconds"),
         }
-    }
-
-    /// Counts an attempt.
-    pub(crate) fn done(&self, kind: MailKind, result: MailResult) {
-        self.mails.count(kind, result);
     }
 
     /// Sets the number of mails in the queue and the age of the oldest one.

@@ -16,7 +16,8 @@ pub(crate) struct SharedStoreMetrics {
     exchanges: Counter,
     exchange_reports: Counter,
     changes_age: Gauge,
-    clock_offset: Gauge,
+    /// The difference of the store's clock from this machine's, in seconds.
+    pub(crate) clock_offset: Gauge,
     serves_local_copy: Gauge,
     local_copy_age: Gauge,
     gateways: Gauge,
@@ -68,11 +69,6 @@ impl SharedStoreMetrics {
     /// Sets the time since the change feed of the store was last read.
     pub(crate) fn changes_age(&self, age: Duration) {
         self.changes_age.set(age.as_secs_f64());
-    }
-
-    /// Sets the difference of the store's clock from this machine's, in seconds.
-    pub(crate) fn clock_offset(&self, seconds: f64) {
-        self.clock_offset.set(seconds);
     }
 
     /// Sets whether keys come from the local copy of the store.

@@ -9,10 +9,10 @@ use scoregate_observe::telemetry::metrics::{MetricFamily, MetricsRegistry, metri
 /// Metric handles for the site.
 pub struct SiteInstruments {
     requests: MetricFamily<Counter, StatusClass>,
-    links: MetricFamily<Counter, LinkRequest>,
-    sign_ins: MetricFamily<Counter, SignInEnd>,
-    changes: MetricFamily<Counter, AccountStep>,
-    panics: Counter,
+    pub(crate) links: MetricFamily<Counter, LinkRequest>,
+    pub(crate) sign_ins: MetricFamily<Counter, SignInEnd>,
+    pub(crate) changes: MetricFamily<Counter, AccountStep>,
+    pub(crate) panics: Counter,
 }
 
 metric_label! {
@@ -85,21 +85,5 @@ impl SiteInstruments {
 
     pub(crate) fn answered(&self, status: StatusCode) {
         self.requests.count(StatusClass::of(status));
-    }
-
-    pub(crate) fn link_requested(&self, result: LinkRequest) {
-        self.links.count(result);
-    }
-
-    pub(crate) fn signed_in(&self, result: SignInEnd) {
-        self.sign_ins.count(result);
-    }
-
-    pub(crate) fn changed(&self, step: AccountStep) {
-        self.changes.count(step);
-    }
-
-    pub(crate) fn panicked(&self) {
-        self.panics.increment(1);
     }
 }

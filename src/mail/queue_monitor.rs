@@ -26,11 +26,11 @@ impl QueueMonitor {
     /// Sets the gauges. While the queue cannot be read they keep their values.
     pub async fn measure(&self) {
         let Ok(Ok(backlog)) = self.clock.within(STORE_TIMEOUT, self.queue.mail_backlog()).await else {
-            self.instruments.store_failed(StoreWork::Mail);
+            self.instruments.store_failures.count(StoreWork::Mail);
             return;
         };
         let now = self.clock.now().wall;
         let age = backlog.oldest.map_or(Duration::ZERO, |oldest| now.since(oldest));
-        self.instruments.mail().queue(backlog.mails, age);
+        self.instruments.mail.queue(backlog.mails, age);
     }
 }

@@ -92,7 +92,7 @@ impl MailSender {
             let now = self.clock.now();
             let longest = now.mono.plus(self.timeout.saturating_mul(2));
             let next = if is_expired(claimed, now.wall) {
-                self.instruments.mail().done(claimed.mail.kind, MailResult::Expired);
+                self.instruments.mail.mails.count(claimed.mail.kind, MailResult::Expired);
                 tracing::warn!(
                     message_id = claimed.mail.message_id,
                     "a mail expired before it could be sent"
@@ -130,7 +130,7 @@ impl MailSender {
     fn report(&mut self, claimed: &ClaimedMail, attempted: &Result<(), MailFailure>, was_known: bool) {
         let (kind, attempt) = (claimed.mail.kind.word(), claimed.attempt);
         let message_id = claimed.mail.message_id.as_str();
-        self.instruments.mail().done(claimed.mail.kind, result(attempted));
+        self.instruments.mail.mails.count(claimed.mail.kind, result(attempted));
         match attempted {
             Ok(()) => {
                 tracing::debug!(message_id, kind, attempt, "mail sent");

@@ -65,7 +65,7 @@ impl Site {
         let new = NewApplication { name, tier, description, ..NewApplication::default() };
         match self.registrar.create_for(owner.id, at_most, new).await {
             Ok(issued) => {
-                self.instruments.changed(AccountStep::Create);
+                self.instruments.changes.count(AccountStep::Create);
                 Ok(issued_key(visit, &live, &issued, None))
             }
             Err(error) => {
@@ -92,7 +92,7 @@ impl Site {
         }
         let deleted = self.owners.delete(live.owner(), live.owner()).await;
         deleted.map_err(|error| change_failed(&error))?;
-        self.instruments.changed(AccountStep::Delete);
+        self.instruments.changes.count(AccountStep::Delete);
         let reply = SiteReply::redirect("/account/sign-in?done=deleted");
         Ok(reply.with_cookie(visit.cookies().delete(SiteCookie::Session)))
     }

@@ -109,7 +109,7 @@ impl Site {
         };
         match self.registrar.describe(live.owner(), id, change).await {
             Ok(_) => {
-                self.instruments.changed(AccountStep::Describe);
+                self.instruments.changes.count(AccountStep::Describe);
                 Ok(SiteReply::redirect(format!("/account/applications/{id}?done=saved")))
             }
             Err(error) => {
@@ -127,7 +127,7 @@ impl Site {
         let (live, application) = self.owned_by_form(visit, id).await?;
         match self.registrar.add_key(live.owner(), id, key_details(visit, KEY_NAME)).await {
             Ok(issued) => {
-                self.instruments.changed(AccountStep::AddKey);
+                self.instruments.changes.count(AccountStep::AddKey);
                 Ok(issued_key(visit, &live, &issued, None))
             }
             Err(error) => self.no_new_key(visit, (&live, &application), KEY_NAME, &error).await,
@@ -151,7 +151,7 @@ impl Site {
         }
         match self.registrar.rotate(live.owner(), id, overlap, key_details(visit, NEW_NAME)).await {
             Ok(issued) => {
-                self.instruments.changed(AccountStep::Rotate);
+                self.instruments.changes.count(AccountStep::Rotate);
                 let others_end_at = replaces_keys.then(|| visit.now.wall.plus(overlap));
                 Ok(issued_key(visit, &live, &issued, others_end_at))
             }
@@ -186,7 +186,7 @@ impl Site {
         }
         let kept = self.registrar.set_expiry(live.owner(), id, Some(&key.digest.to_string()), None).await;
         kept.map_err(|error| change_failed(&error))?;
-        self.instruments.changed(AccountStep::KeepKey);
+        self.instruments.changes.count(AccountStep::KeepKey);
         Ok(SiteReply::redirect(format!("/account/applications/{id}?done=kept")))
     }
 
@@ -199,7 +199,7 @@ impl Site {
         }
         let revoked = self.registrar.revoke(live.owner(), id, Some(&key.digest.to_string())).await;
         revoked.map_err(|error| change_failed(&error))?;
-        self.instruments.changed(AccountStep::Revoke);
+        self.instruments.changes.count(AccountStep::Revoke);
         Ok(SiteReply::redirect(format!("/account/applications/{id}?done=revoked")))
     }
 
@@ -215,7 +215,7 @@ impl Site {
         }
         let closed = self.registrar.close(live.owner(), id).await;
         closed.map_err(|error| change_failed(&error))?;
-        self.instruments.changed(AccountStep::Close);
+        self.instruments.changes.count(AccountStep::Close);
         Ok(SiteReply::redirect("/account?done=closed"))
     }
 

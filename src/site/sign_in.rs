@@ -51,7 +51,7 @@ impl Site {
             Ok(address) => address,
             Err(problem) => {
                 if problem == AddressProblem::Domain {
-                    self.instruments.link_requested(LinkRequest::Domain);
+                    self.instruments.links.count(LinkRequest::Domain);
                 }
                 return sign_in_form(visit, entered, Some(&problem.to_string()), None);
             }
@@ -72,7 +72,7 @@ impl Site {
                 LinkLimit::Reserved => (LinkRequest::Reserved, SiteRefusal::TooManyLinksInTotal),
                 LinkLimit::Total => (LinkRequest::TotalLimit, SiteRefusal::TooManyLinksInTotal),
             };
-            self.instruments.link_requested(result);
+            self.instruments.links.count(result);
             refusal
         })
     }
@@ -106,11 +106,7 @@ impl Site {
             allowance: LinkAllowance { since: now.minus(HOUR), links },
         };
         let is_queued = self.store.send_link(link, mail.at(now)).await?;
-        self.instruments.link_requested(if is_queued {
-            LinkRequest::Queued
-        } else {
-            LinkRequest::MailboxLimit
-        });
+        self.instruments.links.count(if is_queued { LinkRequest::Queued } else { LinkRequest::MailboxLimit });
         Ok(())
     }
 
@@ -143,7 +139,7 @@ impl Site {
             None
         };
         found.ok_or_else(|| {
-            self.instruments.signed_in(SignInEnd::InvalidLink);
+            self.instruments.sign_ins.count(SignInEnd::InvalidLink);
             SiteRefusal::InvalidLink
         })
     }
@@ -186,7 +182,7 @@ impl Site {
                 (SignInEnd::InvalidLink, Some(SiteRefusal::InvalidLink))
             }
         };
-        self.instruments.signed_in(end);
+        self.instruments.sign_ins.count(end);
         if let Some(refusal) = refusal {
             return Err(refusal);
         }
@@ -210,7 +206,7 @@ impl Site {
         let domain = registered_domain(&link.email);
         self.admission
             .count_account(&domain, visit.client, visit.now)
-            .inspect_err(|_| self.instruments.signed_in(SignInEnd::AccountLimit))?;
+            .inspect_err(|_| self.instruments.sign_ins.count(SignInEnd::AccountLimit))?;
         let outcome = self.store.sign_in(sign_in).await;
         if !matches!(outcome, Ok(SignInOutcome::SignedIn { is_new: true, .. })) {
             self.admission.return_account(&domain, visit.client);

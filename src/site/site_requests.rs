@@ -98,7 +98,7 @@ impl Site {
         let closes = head.version < Version::HTTP_2 && !body.is_end_stream();
         let answered = AssertUnwindSafe(self.answer(&config, head, body, peer)).catch_unwind().await;
         let answered = answered.unwrap_or_else(|_| {
-            self.instruments.panicked();
+            self.instruments.panics.increment(1);
             Err(SiteRefusal::Internal)
         });
         self.respond(&config, answered, head, closes)
@@ -175,7 +175,7 @@ impl Site {
             reply
         });
         task.await.unwrap_or_else(|_| {
-            self.instruments.panicked();
+            self.instruments.panics.increment(1);
             Err(SiteRefusal::Internal)
         })
     }

@@ -74,7 +74,7 @@ impl DirectoryKeeper {
         self.changes.instruments.unreadable_records(skipped);
         self.key_directory.freshness.loaded_from_copy(read_at, self.changes.clock.now());
         turn.count_keys();
-        self.changes.instruments.shared_store().serves_local_copy(true);
+        self.changes.instruments.shared_store.serves_local_copy(true);
         self.changes.instruments.ledger_unreachable(true);
         Ok(())
     }
@@ -98,7 +98,7 @@ impl DirectoryKeeper {
         drop(progress);
         self.changes
             .instruments
-            .shared_store()
+            .shared_store
             .changes_age(self.key_directory.freshness.age(self.changes.clock.now()));
     }
 
@@ -181,7 +181,7 @@ impl DirectoryKeeper {
         let was_copied = self.key_directory.freshness.is_copied();
         self.key_directory.freshness.attempted(began, applied.is_ok());
         if was_copied && applied.is_ok() {
-            self.changes.instruments.shared_store().serves_local_copy(false);
+            self.changes.instruments.shared_store.serves_local_copy(false);
             self.changes.instruments.ledger_unreachable(false);
             tracing::info!("shared store reachable; all keys were read from it, and units are leased again");
         }
@@ -209,7 +209,7 @@ impl DirectoryKeeper {
             if let Some(offset) =
                 changed.clock.and_then(|reference| self.changes.clock.follow(reference, sent))
             {
-                self.changes.instruments.shared_store().clock_offset(offset);
+                self.changes.instruments.shared_store.clock_offset.set(offset);
             }
             if changed.requires_reload(&progress.position) {
                 let (from, to) = (&progress.position, &changed.reached);

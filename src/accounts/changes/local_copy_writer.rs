@@ -74,7 +74,7 @@ impl LocalCopyWriter {
         let (now, written) = (self.clock.now(), self.pending.lock().written);
         let age_at_start = || self.freshness.age_of_copy(now);
         if let Some(age) = written.map(|at| now.wall.since(at)).or_else(age_at_start) {
-            self.instruments.shared_store().local_copy_age(age);
+            self.instruments.shared_store.local_copy_age(age);
         }
     }
 

@@ -62,7 +62,7 @@ impl StoreMonitor {
 
     /// Sets the metrics of a shared store. If its state cannot be read, they keep their values. Called every few seconds.
     pub async fn measure(&self) -> Result<(), StoreError> {
-        let metrics = self.instruments.shared_store();
+        let metrics = &self.instruments.shared_store;
         metrics.exchanges(self.health.exchange_counts());
         if let Some(status) = self.health.database_status().await? {
             metrics.status(&status);

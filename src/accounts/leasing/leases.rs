@@ -49,7 +49,7 @@ impl Leases {
     /// it. Does not wait while the ledger is unreachable.
     pub(crate) async fn lease(&self, account: &Arc<Account>) -> Result<Now, LeaseUnavailable> {
         let LeaseCall(mut call) = self.calls.current(account).ok_or(LeaseUnavailable)?;
-        self.calls.instruments.lease_waited();
+        self.calls.instruments.lease_waits.increment(1);
         match self.calls.clock.within(self.calls.timeout, call.wait_for(Option::is_some)).await {
             Ok(Ok(granted)) if *granted == Some(true) => Ok(self.calls.clock.now()),
             Ok(_) => Err(LeaseUnavailable),
@@ -105,12 +105,12 @@ impl Leases {
 
     /// Counts a unit that is delivered on grace.
     pub(crate) fn delivers_on_grace(&self) {
-        self.calls.instruments.decided_while_unreachable(UnreachableDecision::Grace);
+        self.calls.instruments.while_unreachable.count(UnreachableDecision::Grace);
     }
 
     /// Counts a request that found no unit or no token, and no ledger.
     pub(crate) fn refused(&self) {
-        self.calls.instruments.decided_while_unreachable(UnreachableDecision::Refused);
+        self.calls.instruments.while_unreachable.count(UnreachableDecision::Refused);
     }
 
     /// Charges units delivered on grace once the ledger is reachable. Called every few seconds.
