@@ -3,8 +3,8 @@
 
 use std::net::IpAddr;
 
-use http::Uri;
 use http::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue, ORIGIN};
+use http::{StatusCode, Uri};
 use subtle::ConstantTimeEq as _;
 
 use scoregate_base::keys::Digest;
@@ -54,7 +54,10 @@ impl AdminAccess {
         let named = named.chain(uri.authority().map(|authority| authority.as_str().as_bytes()));
         for host in named {
             if !std::str::from_utf8(host).is_ok_and(|host| is_own_host(host, hosts)) {
-                return Err(CommandProblem::misdirected());
+                return Err(CommandProblem::new(
+                    StatusCode::MISDIRECTED_REQUEST,
+                    "this host name is not accepted: use an IP address or localhost, or list the name in `admin.hosts`",
+                ));
             }
         }
         Ok(())
@@ -84,7 +87,8 @@ impl AdminAccess {
         if is_usable && bool::from(sent.as_bytes().ct_eq(expected.as_bytes())) {
             Ok(())
         } else {
-            Err(CommandProblem::unauthorized())
+            let error = "send the admin token as `Authorization: Bearer TOKEN`";
+            Err(CommandProblem::new(StatusCode::UNAUTHORIZED, error))
         }
     }
 }

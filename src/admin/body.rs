@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use http::StatusCode;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
 
@@ -40,6 +41,12 @@ pub(super) async fn read(clock: &Clock, path: &str, mut body: Incoming) -> Comma
         Ok(Err(_)) => Err(CommandProblem::bad(
             "the connection ended before the complete body was received; send it again",
         )),
-        Err(_) => Err(CommandProblem::too_slow(TIMEOUT)),
+        Err(_) => {
+            let seconds = TIMEOUT.as_secs();
+            Err(CommandProblem::new(
+                StatusCode::REQUEST_TIMEOUT,
+                format!("the body was not received within {seconds} s; send it again on a new connection"),
+            ))
+        }
     }
 }

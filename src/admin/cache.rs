@@ -35,7 +35,14 @@ pub struct DocumentView {
 
 /// The stored documents.
 pub(super) fn list(engine: &DocumentEngine) -> Value {
-    let documents: Vec<DocumentView> = engine.documents.list().iter().map(DocumentView::from).collect();
+    let view = |cached: CachedDocument| DocumentView {
+        document: cached.document,
+        items: cached.items,
+        bytes: cached.bytes,
+        confirmed_seconds_ago: cached.confirmed.as_secs(),
+        due_in_seconds: cached.due_in,
+    };
+    let documents: Vec<DocumentView> = engine.documents.list().into_iter().map(view).collect();
     json!({ "documents": documents })
 }
 
@@ -48,16 +55,4 @@ pub(super) async fn purge(engine: &DocumentEngine, body: &[u8], actor: &str) -> 
     let purged = engine.purge(&selection, hard).await;
     tracing::info!(actor, documents, hard, purged, "documents purged");
     Ok(json!({ "purged": purged }))
-}
-
-impl From<&CachedDocument> for DocumentView {
-    fn from(cached: &CachedDocument) -> Self {
-        Self {
-            document: cached.document.clone(),
-            items: cached.items,
-            bytes: cached.bytes,
-            confirmed_seconds_ago: cached.confirmed.as_secs(),
-            due_in_seconds: cached.due_in,
-        }
-    }
 }

@@ -31,8 +31,8 @@ mod view;
 pub use access::{AdminAccess, BadToken};
 pub use cache::{DocumentView, PurgeBody};
 pub use command::{
-    AdminCommand, Administration, CommandProblem, ContactView, ExpiryBody, LimitsBody, MAX_BATCH,
-    NOT_SEARCHABLE, NewKey, OwnerCommand, OwnerView, RotateBody, StatusCommand, StatusMessageView, perform,
+    AdminCommand, Administration, CommandProblem, ExpiryBody, LimitsBody, MAX_BATCH, NOT_SEARCHABLE, NewKey,
+    OwnerCommand, OwnerView, RevokeBody, RotateBody, StatusCommand, StatusMessageView, TierBody, perform,
 };
 pub use fleet::{FleetApplicationView, FleetUsageView, NodeView, NodesView};
 pub use fleet_reports::FleetReports;

@@ -68,15 +68,6 @@ pub struct UnauthenticatedUseView {
     pub requests: CountedRequests,
 }
 
-/// Parameters of `GET /v1/usage`.
-struct UsageParameters {
-    limit: usize,
-    /// Whether usage of all gateways is requested.
-    fleet: bool,
-    /// The day; today if absent.
-    day: Option<Day>,
-}
-
 /// The top callers of this gateway or of all, or the usage of one application.
 pub(super) async fn read(
     gateway: &Gateway,
@@ -90,7 +81,7 @@ pub(super) async fn read(
         let account = administration.registrar.account(id).await?.ok_or_else(|| no_usage(id))?;
         return Ok(json!(ApplicationUseView::from(&usage.of(&account, now))));
     }
-    let UsageParameters { limit, fleet, day } = UsageParameters::read(query)?;
+    let (limit, fleet, day) = parameters(query)?;
     if fleet {
         return Ok(json!(administration.reports.usage(day, limit).await?));
     }
@@ -105,24 +96,23 @@ fn no_usage(id: ApplicationId) -> CommandProblem {
     CommandProblem::bad(format!("all keys of {id} expired or were revoked long ago: it has no usage"))
 }
 
-impl UsageParameters {
-    fn read(query: Option<&str>) -> CommandResult<Self> {
-        let pairs = QueryPairs::read(query, &["most", "fleet", "day"])?;
-        let limit = pairs.number("most")?.unwrap_or(DEFAULT_LIMIT);
-        if !(1..=MAX_LIMIT).contains(&limit) {
-            return Err(CommandProblem::bad(format!("`most` must be from 1 to {MAX_LIMIT}")));
-        }
-        let fleet = match pairs.get("fleet") {
-            None | Some("false") => false,
-            Some("true") => true,
-            Some(_) => return Err(CommandProblem::bad("`fleet` must be true or false")),
-        };
-        let day = pairs.get("day").map(|text| {
-            let bad = || CommandProblem::bad("`day` must be a day such as 2027-01-31, with `fleet=true`");
-            Day::parse(text).filter(|_| fleet).ok_or_else(bad)
-        });
-        Ok(Self { limit, fleet, day: day.transpose()? })
+/// The parameters of `GET /v1/usage`: the limit, whether usage of all gateways is requested, and the day; today if absent.
+fn parameters(query: Option<&str>) -> CommandResult<(usize, bool, Option<Day>)> {
+    let pairs = QueryPairs::read(query, &["most", "fleet", "day"])?;
+    let limit = pairs.number("most")?.unwrap_or(DEFAULT_LIMIT);
+    if !(1..=MAX_LIMIT).contains(&limit) {
+        return Err(CommandProblem::bad(format!("`most` must be from 1 to {MAX_LIMIT}")));
     }
+    let fleet = match pairs.get("fleet") {
+        None | Some("false") => false,
+        Some("true") => true,
+        Some(_) => return Err(CommandProblem::bad("`fleet` must be true or false")),
+    };
+    let day = pairs.get("day").map(|text| {
+        let bad = || CommandProblem::bad("`day` must be a day such as 2027-01-31, with `fleet=true`");
+        Day::parse(text).filter(|_| fleet).ok_or_else(bad)
+    });
+    Ok((limit, fleet, day.transpose()?))
 }
 
 impl From<&ApplicationUse> for ApplicationUseView {

@@ -163,12 +163,6 @@ impl PageView {
     }
 }
 
-impl AuditView {
-    pub(super) fn new(records: &[AuditRecord], next: Option<u64>) -> Self {
-        Self { records: records.iter().map(ChangeView::from).collect(), next }
-    }
-}
-
 impl From<&AuditRecord> for ChangeView {
     fn from(record: &AuditRecord) -> Self {
         Self {

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, Subcommand};
 use serde::Deserialize;
 
-use crate::accounts::{ContactRequest, ContactSelection};
-use crate::admin::{AdminCommand, ContactView, NOT_SEARCHABLE, OwnerCommand, OwnerView};
+use crate::accounts::{ContactOutcome, ContactRequest, ContactSelection};
+use crate::admin::{AdminCommand, NOT_SEARCHABLE, OwnerCommand, OwnerView};
 use crate::site::is_address_fragment;
 use scoregate_base::keys::{ApplicationId, OwnerId};
 use scoregate_store::OwnerQuery;
@@ -207,7 +207,7 @@ fn list(listed: &ListedAccounts) -> Exit {
     table(&listed.accounts, false)
 }
 
-fn contacted(view: &ContactView) -> Exit {
+fn contacted(view: &ContactOutcome) -> Exit {
     if !view.unowned.is_empty() {
         printer::message(&format!("no account owns {}", view.unowned.join(", ")));
     }

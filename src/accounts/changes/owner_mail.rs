@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::pages::escape;
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::{ApplicationId, OwnerId, check_text, checked_message};
@@ -53,17 +55,17 @@ pub struct ContactRequest {
     pub is_dry_run: bool,
 }
 
-/// The result of a mail to owners.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The result of a mail to owners, as the command line reads it: the JSON in docs/keys.md.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContactOutcome {
     /// Number of selected accounts.
     pub accounts: usize,
     /// Number of queued mails.
     pub queued: usize,
     /// Selected applications that no account owns.
-    pub unowned: Vec<ApplicationId>,
+    pub unowned: Vec<String>,
     /// Whether queued mail is sent.
-    pub is_sent: bool,
+    pub mail_is_sent: bool,
 }
 
 /// Queues mail to owners.
@@ -91,8 +93,8 @@ impl OwnerMail {
         check_text("subject", Some(&subject))?;
         let message = checked_message(&message)?;
         let (recipients, unowned) = self.recipients(selection).await?;
-        let (accounts, is_sent) = (recipients.len(), self.settings.is_sent);
-        let mut outcome = ContactOutcome { accounts, queued: 0, unowned, is_sent };
+        let (accounts, mail_is_sent) = (recipients.len(), self.settings.is_sent);
+        let mut outcome = ContactOutcome { accounts, queued: 0, unowned, mail_is_sent };
         if is_dry_run {
             return Ok(outcome);
         }
@@ -115,7 +117,7 @@ impl OwnerMail {
     async fn recipients(
         &self,
         selection: ContactSelection,
-    ) -> Result<(Vec<String>, Vec<ApplicationId>), RegistrarError> {
+    ) -> Result<(Vec<String>, Vec<String>), RegistrarError> {
         let (mut addresses, mut unowned) = (Vec::new(), Vec::new());
         match selection {
             ContactSelection::Accounts(ids) => {
@@ -131,7 +133,7 @@ impl OwnerMail {
                     match self.owners.list(query).await?.0.pop() {
                         Some(owner) if owners.insert(owner.id) => addresses.push(owner.email),
                         Some(_) => {}
-                        None => unowned.push(id),
+                        None => unowned.push(id.to_string()),
                     }
                 }
             }

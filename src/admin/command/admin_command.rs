@@ -12,10 +12,12 @@ use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::ApplicationId;
 use scoregate_store::{AuditQuery, StoredApplication};
 
-use crate::admin::view::{ApplicationView, AuditView, ExportView, ImportView, IssuedView, PageView};
+use crate::admin::view::{
+    ApplicationView, AuditView, ChangeView, ExportView, ImportView, IssuedView, PageView,
+};
 
 use super::administration::Administration;
-use super::bodies::{ExpiryBody, LimitsBody, NewKey, RotateBody, timestamp};
+use super::bodies::{ExpiryBody, LimitsBody, NewKey, RevokeBody, RotateBody, TierBody, timestamp};
 use super::owners::OwnerCommand;
 use super::problem::{CommandProblem, CommandResult};
 use super::status::StatusCommand;
@@ -31,8 +33,8 @@ pub enum AdminCommand {
     List { after: Option<ApplicationId>, limit: usize },
     Show(ApplicationId),
     Rotate(ApplicationId, RotateBody),
-    Revoke { id: ApplicationId, key: Option<String> },
-    SetTier { id: ApplicationId, tier: String },
+    Revoke(ApplicationId, RevokeBody),
+    SetTier(ApplicationId, TierBody),
     SetLimits(ApplicationId, LimitsBody),
     SetExpiry(ApplicationId, ExpiryBody),
     Update { id: ApplicationId, change: DescriptionChange },
@@ -61,8 +63,12 @@ pub async fn perform(administration: &Administration, command: AdminCommand, act
             let details = KeyDetails { name: key_name, expires_at, allowance: None };
             issued(keys, &keys.rotate(actor, id, overlap, details).await?)
         }
-        AdminCommand::Revoke { id, key } => application(keys, &keys.revoke(actor, id, key.as_deref()).await?),
-        AdminCommand::SetTier { id, tier } => application(keys, &keys.set_tier(actor, id, &tier).await?),
+        AdminCommand::Revoke(id, RevokeBody { key }) => {
+            application(keys, &keys.revoke(actor, id, key.as_deref()).await?)
+        }
+        AdminCommand::SetTier(id, TierBody { tier }) => {
+            application(keys, &keys.set_tier(actor, id, &tier).await?)
+        }
         AdminCommand::SetLimits(id, LimitsBody { minute_limit, day_limit }) => {
             if minute_limit.is_unchanged() && day_limit.is_unchanged() {
                 return Err(CommandProblem::bad("send minute_limit or day_limit; null for the tier's limit"));
@@ -84,7 +90,7 @@ pub async fn perform(administration: &Administration, command: AdminCommand, act
         AdminCommand::Requests { id, first, last } => json(&reports.requests(id, first, last).await?),
         AdminCommand::Audit(query) => {
             let (records, next) = keys.audit(query).await?;
-            json(&AuditView::new(&records, next))
+            json(&AuditView { records: records.iter().map(ChangeView::from).collect(), next })
         }
         AdminCommand::Import(lines) => import(keys, lines, actor).await,
         AdminCommand::Export { after, limit } => json(&ExportView::from(&keys.list(after, limit).await?)),

@@ -45,16 +45,16 @@ pub struct RotateBody {
     pub expires_at: Option<String>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RevokeBody {
-    pub(super) key: Option<String>,
+pub struct RevokeBody {
+    pub key: Option<String>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct TierBody {
-    pub(super) tier: String,
+pub struct TierBody {
+    pub tier: String,
 }
 
 /// A change without values.

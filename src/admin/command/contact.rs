@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::accounts::{ContactOutcome, ContactRequest, ContactSelection};
+use crate::accounts::{ContactRequest, ContactSelection};
 
 use crate::admin::query::parsed_id;
 
@@ -24,16 +24,6 @@ struct ContactBody {
     all: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     dry_run: bool,
-}
-
-/// The result of a mail to owners.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[expect(missing_docs, reason = "the fields' names are the JSON's, documented in docs/keys.md")]
-pub struct ContactView {
-    pub accounts: usize,
-    pub queued: usize,
-    pub unowned: Vec<String>,
-    pub mail_is_sent: bool,
 }
 
 /// Writes a request as a body.
@@ -68,17 +58,6 @@ pub(super) fn from_body(body: &[u8]) -> CommandResult<ContactRequest> {
         }
     };
     Ok(ContactRequest { selection, subject, message, is_dry_run: dry_run })
-}
-
-impl From<&ContactOutcome> for ContactView {
-    fn from(outcome: &ContactOutcome) -> Self {
-        Self {
-            accounts: outcome.accounts,
-            queued: outcome.queued,
-            unowned: texts(&outcome.unowned),
-            mail_is_sent: outcome.is_sent,
-        }
-    }
 }
 
 fn texts(ids: &[impl ToString]) -> Vec<String> {

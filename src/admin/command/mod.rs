@@ -12,8 +12,7 @@ mod status;
 
 pub use admin_command::{AdminCommand, perform};
 pub use administration::Administration;
-pub use bodies::{ExpiryBody, LimitsBody, NewKey, RotateBody};
-pub use contact::ContactView;
+pub use bodies::{ExpiryBody, LimitsBody, NewKey, RevokeBody, RotateBody, TierBody};
 pub use owners::{NOT_SEARCHABLE, OwnerCommand, OwnerView};
 pub use problem::CommandProblem;
 pub(super) use problem::CommandResult;

@@ -16,7 +16,7 @@ use scoregate_store::{AuditQuery, OwnerQuery, RequestTotal, StoredOwner};
 
 use super::administration::Administration;
 use super::bodies::{NoBody, OwnerTierBody, read, to_json};
-use super::contact::{self, ContactView};
+use super::contact;
 use super::problem::{CommandProblem, CommandResult};
 
 const DEFAULT_LIMIT: usize = 100;
@@ -146,8 +146,7 @@ impl OwnerCommand {
             }
             Self::Export(id) => return exported(administration, id).await,
             Self::Contact(request) => {
-                let outcome = administration.mail.send(actor, request).await?;
-                return Ok(json!(ContactView::from(&outcome)));
+                return Ok(json!(administration.mail.send(actor, request).await?));
             }
             Self::Show(id) => owners.show(id).await?,
             Self::Suspend(id) => owners.suspend(actor, id).await?,

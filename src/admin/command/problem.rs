@@ -1,7 +1,5 @@
 //! The error of a command: a sentence for the operator and a status for programs.
 
-use std::time::Duration;
-
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -24,7 +22,7 @@ pub struct CommandProblem {
 pub(in crate::admin) type CommandResult<T = Value> = Result<T, CommandProblem>;
 
 impl CommandProblem {
-    pub(super) fn new(status: StatusCode, error: impl Into<String>) -> Self {
+    pub(in crate::admin) fn new(status: StatusCode, error: impl Into<String>) -> Self {
         Self { status: status.as_u16(), error: error.into() }
     }
 
@@ -41,29 +39,10 @@ impl CommandProblem {
         Self::new(StatusCode::FORBIDDEN, error)
     }
 
-    pub(in crate::admin) fn unauthorized() -> Self {
-        Self::new(StatusCode::UNAUTHORIZED, "send the admin token as `Authorization: Bearer TOKEN`")
-    }
-
-    pub(in crate::admin) fn misdirected() -> Self {
-        Self::new(
-            StatusCode::MISDIRECTED_REQUEST,
-            "this host name is not accepted: use an IP address or localhost, or list the name in `admin.hosts`",
-        )
-    }
-
     pub(in crate::admin) fn too_large(limit: usize) -> Self {
         Self::new(
             StatusCode::PAYLOAD_TOO_LARGE,
             format!("the body is too large: the limit of this path is {limit} bytes"),
-        )
-    }
-
-    pub(in crate::admin) fn too_slow(timeout: Duration) -> Self {
-        let seconds = timeout.as_secs();
-        Self::new(
-            StatusCode::REQUEST_TIMEOUT,
-            format!("the body was not received within {seconds} s; send it again on a new connection"),
         )
     }
 

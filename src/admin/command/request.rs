@@ -11,7 +11,7 @@ use scoregate_base::clock::Day;
 use scoregate_base::keys::ApplicationId;
 use scoregate_store::AuditQuery;
 
-use super::bodies::{ImportBody, NewKey, RevokeBody, TierBody, read, to_json};
+use super::bodies::{ImportBody, NewKey, read, to_json};
 use super::{AdminCommand, CommandProblem, CommandResult, OwnerCommand, StatusCommand};
 
 const ROOT: &str = "/v1/applications";
@@ -60,8 +60,8 @@ impl AdminCommand {
                 (Method::POST, format!("{ROOT}/import"), to_json(&ImportBody { keys }))
             }
             Self::Rotate(id, body) => post(*id, "rotate", body),
-            Self::Revoke { id, key } => post(*id, "revoke", &RevokeBody { key: key.clone() }),
-            Self::SetTier { id, tier } => post(*id, "tier", &TierBody { tier: tier.clone() }),
+            Self::Revoke(id, body) => post(*id, "revoke", body),
+            Self::SetTier(id, body) => post(*id, "tier", body),
             Self::SetLimits(id, body) => post(*id, "limits", body),
             Self::SetExpiry(id, body) => post(*id, "expiry", body),
             Self::Update { id, change } => post(*id, "describe", change),
@@ -106,14 +106,8 @@ impl AdminCommand {
 fn change(id: ApplicationId, action: &str, body: &[u8]) -> CommandResult<AdminCommand> {
     Ok(match action {
         "rotate" => AdminCommand::Rotate(id, read(body)?),
-        "revoke" => {
-            let RevokeBody { key } = read(body)?;
-            AdminCommand::Revoke { id, key }
-        }
-        "tier" => {
-            let TierBody { tier } = read(body)?;
-            AdminCommand::SetTier { id, tier }
-        }
+        "revoke" => AdminCommand::Revoke(id, read(body)?),
+        "tier" => AdminCommand::SetTier(id, read(body)?),
         "limits" => AdminCommand::SetLimits(id, read(body)?),
         "expiry" => AdminCommand::SetExpiry(id, read(body)?),
         "describe" => AdminCommand::Update { id, change: read(body)? },
@@ -167,7 +161,7 @@ fn optional(name: &str, value: Option<impl std::fmt::Display>) -> String {
 mod tests {
     use super::*;
     use crate::accounts::{DescriptionChange, FieldChange};
-    use crate::admin::{ExpiryBody, LimitsBody, RotateBody};
+    use crate::admin::{ExpiryBody, LimitsBody, RevokeBody, RotateBody, TierBody};
 
     #[test]
     fn a_command_survives_the_conversion_to_a_request_and_back() {
@@ -190,9 +184,9 @@ mod tests {
             AdminCommand::Show(id),
             rotate(None, None),
             rotate(Some("Station".into()), expiry.clone()),
-            AdminCommand::Revoke { id, key: None },
-            AdminCommand::Revoke { id, key: Some("sg_live_abcd".into()) },
-            AdminCommand::SetTier { id, tier: "teams".into() },
+            AdminCommand::Revoke(id, RevokeBody { key: None }),
+            AdminCommand::Revoke(id, RevokeBody { key: Some("sg_live_abcd".into()) }),
+            AdminCommand::SetTier(id, TierBody { tier: "teams".into() }),
             limits(FieldChange::Set(3), FieldChange::Keep),
             limits(FieldChange::Keep, FieldChange::Remove),
             AdminCommand::SetExpiry(id, ExpiryBody { key: expiry, expires_at: FieldChange::Remove }),

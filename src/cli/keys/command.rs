@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 
 use crate::accounts::{DescriptionChange, FieldChange};
-use crate::admin::{AdminCommand, ExpiryBody, LimitsBody, NewKey, RotateBody};
+use crate::admin::{AdminCommand, ExpiryBody, LimitsBody, NewKey, RevokeBody, RotateBody, TierBody};
 use scoregate_base::keys::ApplicationId;
 use scoregate_store::AuditQuery;
 
@@ -188,8 +188,8 @@ impl KeysCommand {
                 let overlap_seconds = overlap_hours.saturating_mul(3_600);
                 AdminCommand::Rotate(id, RotateBody { overlap_seconds, key_name, expires_at })
             }
-            Self::Revoke { id, key } => AdminCommand::Revoke { id, key },
-            Self::SetTier { id, tier } => AdminCommand::SetTier { id, tier },
+            Self::Revoke { id, key } => AdminCommand::Revoke(id, RevokeBody { key }),
+            Self::SetTier { id, tier } => AdminCommand::SetTier(id, TierBody { tier }),
             Self::SetLimits { id, minute, day } => {
                 let (minute_limit, day_limit) = (minute.unwrap_or_default(), day.unwrap_or_default());
                 AdminCommand::SetLimits(id, LimitsBody { minute_limit, day_limit })

@@ -19,8 +19,8 @@ pub(super) fn show(command: &AdminCommand, response: Value) -> Exit {
         }
         AdminCommand::List { .. } => printer::response(response, list),
         AdminCommand::Show(_)
-        | AdminCommand::Revoke { .. }
-        | AdminCommand::SetTier { .. }
+        | AdminCommand::Revoke(..)
+        | AdminCommand::SetTier(..)
         | AdminCommand::SetLimits { .. }
         | AdminCommand::SetExpiry { .. }
         | AdminCommand::Update { .. } => printer::response(response, details),
