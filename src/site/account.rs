@@ -69,7 +69,7 @@ impl Site {
                 Ok(issued_key(visit, &live, &issued, None))
             }
             Err(error) => {
-                let message = form_message(&error).ok_or_else(|| change_failed(&error))?;
+                let message = form_message(&error)?;
                 let problem = FormProblem { field: Some(message.field), message: &message.text };
                 let html = self.account_html(visit, &live, &entered, Some(problem), None).await?;
                 Ok(SiteReply::problem(html))
@@ -104,13 +104,13 @@ pub(super) struct FormMessage {
     pub(super) text: String,
 }
 
-/// The message for a change that was refused because of what was entered.
-pub(super) fn form_message(error: &RegistrarError) -> Option<FormMessage> {
-    let RegistrarError::BadText(bad) = error else { return None };
+/// The message for a change that was refused because of what was entered. Fails if it was not.
+pub(super) fn form_message(error: &RegistrarError) -> SiteResult<FormMessage> {
+    let RegistrarError::BadText(bad) = error else { return Err(change_failed(error)) };
     let text = error.to_string().replacen("the url", "the website", 1).replacen("key_name", "name", 1);
     let mut letters = text.chars();
     let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
-    Some(FormMessage { field: bad.name(), text: format!("{first}{}.", letters.as_str()) })
+    Ok(FormMessage { field: bad.name(), text: format!("{first}{}.", letters.as_str()) })
 }
 
 /// The entered fields of an application.

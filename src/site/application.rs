@@ -113,7 +113,7 @@ impl Site {
                 Ok(SiteReply::redirect(format!("/account/applications/{id}?done=saved")))
             }
             Err(error) => {
-                let message = form_message(&error).ok_or_else(|| change_failed(&error))?;
+                let message = form_message(&error)?;
                 let problem = FormProblem { field: Some(message.field), message: &message.text };
                 let html =
                     self.application_html(visit, &live, &application, &entered, Some(problem), None).await;
@@ -172,7 +172,7 @@ impl Site {
             let (live, application) = self.owned(visit, application.id).await?;
             return Ok(self.with_problem(visit, &live, &application, "key", message).await);
         }
-        let message = form_message(error).ok_or_else(|| change_failed(error))?;
+        let message = form_message(error)?;
         Ok(self.with_problem(visit, live, application, field, &message.text).await)
     }
 
