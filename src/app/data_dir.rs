@@ -116,20 +116,22 @@ fn lock_file(path: &Path) -> io::Result<File> {
     let opened = OpenOptions::new().write(true).open(path);
     if opened.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
         let new = path.with_extension(format!("lock-{}", std::process::id()));
-        let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&new)?;
-        file.write_all(NO_STORE_YET)?;
-        file.sync_all()?;
+        write_new(&new)?.sync_all()?;
         let linked = std::fs::hard_link(&new, path);
         std::fs::remove_file(&new)?;
         if linked.is_err_and(|error| error.kind() != ErrorKind::AlreadyExists) {
             // A file system without hard links.
-            let mut file =
-                OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(path)?;
-            file.write_all(NO_STORE_YET)?;
+            write_new(path)?;
         }
         return OpenOptions::new().write(true).open(path);
     }
     opened
+}
+
+fn write_new(path: &Path) -> io::Result<File> {
+    let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(path)?;
+    file.write_all(NO_STORE_YET)?;
+    Ok(file)
 }
 
 impl Drop for DataDir {

@@ -5,13 +5,13 @@
 //! requests them uncompressed, so that no small response can expand into a large one.
 
 use std::convert::Infallible;
-use std::fmt::Write as _;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use dashmap::DashMap;
+use data_encoding::HEXLOWER;
 use http::HeaderValue;
 use http_body::{Body, Frame, SizeHint};
 use sha2::{Digest as _, Sha256};
@@ -76,11 +76,7 @@ impl SnapshotResponse {
     fn new(label: &EnvelopeFields<'_>, answer: &Answer) -> Self {
         let opening = label.opening(answer.count, answer.generated_at);
         let digest = Sha256::new().chain_update(&opening).chain_update(answer.etag.as_bytes()).finalize();
-        let mut tag = String::from("\"");
-        for byte in digest.iter().take(16) {
-            write!(tag, "{byte:02x}").expect("writing to a string does not fail");
-        }
-        tag.push('"');
+        let tag = format!("\"{}\"", HEXLOWER.encode(digest.get(..16).unwrap_or_default()));
         let header = |text: String| HeaderValue::try_from(text).expect("it is visible ASCII");
         Self {
             data_tag: Arc::clone(&answer.etag),

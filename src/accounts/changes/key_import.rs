@@ -14,6 +14,7 @@ use scoregate_store::{ChangeKind, Description, OwnLimits, StoreError, StoredAppl
 
 use super::actor::Actor;
 use super::key_changes::{ChangeTurn, KeyChanges};
+use super::registrar::Registrar;
 use super::registrar_error::{RegistrarError, check_limits};
 
 /// Maximum number of characters of a key that may be shown: enough to tell keys apart, no more.
@@ -81,32 +82,35 @@ struct KeyImport<'i> {
     who: &'i str,
 }
 
-/// Imports keys. Returns a result for each, in their order. If the store fails, some keys may have been imported.
-pub(super) async fn import(
-    changes: &KeyChanges,
-    who: &str,
-    records: Vec<KeyRecord>,
-) -> Result<Vec<Result<ImportedKey, BadField>>, RegistrarError> {
-    let import = KeyImport { turn: changes.turn().await, who };
-    let mut results: Vec<(usize, IntakeResult)> = Vec::with_capacity(records.len());
-    let (mut seen, mut applications) = (HashSet::new(), BTreeMap::<_, Vec<_>>::new());
-    for (place, record) in records.into_iter().enumerate() {
-        let checked = record.check().and_then(|()| check_tier(changes, &record.tier));
-        let is_new = seen.insert(record.digest);
-        match checked {
-            Err(bad) => results.push((place, Ok(Err(bad)))),
-            Ok(()) if !is_new => results.push((place, Ok(Err(twice())))),
-            Ok(()) => {
-                let id = record.application.map_or_else(ApplicationId::mint, Ok)?;
-                applications.entry(id).or_default().push((place, record));
+impl Registrar {
+    /// Imports keys created elsewhere. Returns a result for each, in their order. If the store fails, some keys may have been
+    /// imported: repeating the import is safe.
+    pub async fn import(
+        &self,
+        who: &str,
+        records: Vec<KeyRecord>,
+    ) -> Result<Vec<Result<ImportedKey, BadField>>, RegistrarError> {
+        let import = KeyImport { turn: self.changes.turn().await, who };
+        let mut results: Vec<(usize, IntakeResult)> = Vec::with_capacity(records.len());
+        let (mut seen, mut applications) = (HashSet::new(), BTreeMap::<_, Vec<_>>::new());
+        for (place, record) in records.into_iter().enumerate() {
+            let checked = record.check().and_then(|()| check_tier(&self.changes, &record.tier));
+            let is_new = seen.insert(record.digest);
+            match checked {
+                Err(bad) => results.push((place, Ok(Err(bad)))),
+                Ok(()) if !is_new => results.push((place, Ok(Err(twice())))),
+                Ok(()) => {
+                    let id = record.application.map_or_else(ApplicationId::mint, Ok)?;
+                    applications.entry(id).or_default().push((place, record));
+                }
             }
         }
+        // Wait for all before any error is returned: durable changes must take effect.
+        let work = applications.into_iter().map(|(id, records)| import.application(id, records));
+        results.extend(join_all(work).await.into_iter().flatten());
+        results.sort_by_key(|(place, _)| *place);
+        Ok(results.into_iter().map(|(_, outcome)| outcome).collect::<Result<_, _>>()?)
     }
-    // Wait for all before any error is returned: durable changes must take effect.
-    let work = applications.into_iter().map(|(id, records)| import.application(id, records));
-    results.extend(join_all(work).await.into_iter().flatten());
-    results.sort_by_key(|(place, _)| *place);
-    Ok(results.into_iter().map(|(_, outcome)| outcome).collect::<Result<_, _>>()?)
 }
 
 impl KeyImport<'_> {

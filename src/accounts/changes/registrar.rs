@@ -19,7 +19,6 @@ use scoregate_store::{
 use super::actor::Actor;
 use super::field_change::{DescriptionChange, FieldChange};
 use super::key_changes::KeyChanges;
-use super::key_import::{BadField, ImportedKey, KeyRecord, import};
 use super::new_application::{IssuedKey, KeyDetails, NewApplication};
 use super::registrar_error::{RegistrarError, check_limits};
 
@@ -30,7 +29,7 @@ const LIST_PAGE: usize = 10_000;
 
 /// Administers applications and their keys.
 pub struct Registrar {
-    changes: Arc<KeyChanges>,
+    pub(super) changes: Arc<KeyChanges>,
     form: KeyForm,
 }
 
@@ -278,16 +277,6 @@ impl Registrar {
             minute_used: minute.limit.saturating_sub(minute.remaining),
             minute_limit: minute.limit,
         })
-    }
-
-    /// Imports keys created elsewhere. Returns a result for each, in their order. If the store fails, some keys may have been
-    /// imported: repeating the import is safe.
-    pub async fn import(
-        &self,
-        who: &str,
-        records: Vec<KeyRecord>,
-    ) -> Result<Vec<Result<ImportedKey, BadField>>, RegistrarError> {
-        import(&self.changes, who, records).await
     }
 
     /// Whether keys of other forms are looked up at all.
