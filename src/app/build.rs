@@ -337,8 +337,8 @@ fn http_upstream(
     Ok(BuiltUpstream { upstream, scoring: None, backend: Some(backend) })
 }
 
-/// Opens the built-in backend on its archive, which reads the runs of two months.
-async fn open_scoring(archive: PathBuf, now: Wall) -> anyhow::Result<Scoring> {
+/// Opens the built-in backend on its archive, which is created if missing. Reads the runs of two months.
+pub async fn open_scoring(archive: PathBuf, now: Wall) -> anyhow::Result<Scoring> {
     tokio::task::spawn_blocking(move || {
         let archive = Archive::open(&archive, now)?;
         if archive.is_empty()? {

@@ -28,6 +28,7 @@ mod trace_export;
 mod watched_files;
 
 pub use administration::{ServerKeys, administration};
+pub use build::open_scoring;
 pub use data_dir::{DOCUMENTS, DataDir, DataDirInUse, SOCKET};
 pub(crate) use open_files::OpenFiles;
 pub use running::{RunningServer, ShutdownReport, start, start_on};

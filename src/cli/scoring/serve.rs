@@ -1,7 +1,7 @@
 //! `scoregate scoring serve`: the built-in backend on its own port, for gateways only.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,16 +10,15 @@ use clap::Args;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::app::OpenFiles;
+use crate::app::{OpenFiles, open_scoring};
 use crate::backend::{self, BackendServer};
 use crate::cli::command_error::CommandOutcome;
 use crate::cli::exit::Exit;
 use crate::cli::printer;
 use crate::cli::serve::{StopSignals, runtime, start_log};
-use scoregate_base::clock::{Clock, Wall};
+use scoregate_base::clock::Clock;
 use scoregate_base::routes::API_BASE;
 use scoregate_observe::telemetry::log::{self, LogConfig};
-use scoregate_scoring::{Archive, ArchiveError, RunSource, Scoring};
 
 pub(super) const AFTER_HELP: &str = "Example:\n  \
 scoregate scoring serve --archive runs.db --listen 127.0.0.1:8090\n\n\
@@ -62,16 +61,6 @@ pub(super) fn run(archive: PathBuf, args: ServeArgs) -> CommandOutcome {
     Ok(printer::finish_serving(served.map(|()| Exit::Done)))
 }
 
-/// Opens an archive, which is created if missing.
-fn source(archive: &Path, now: Wall) -> Result<RunSource, ArchiveError> {
-    let archive = Archive::open(archive, now)?;
-    if archive.is_empty()? {
-        let path = archive.path().display().to_string();
-        tracing::warn!(path, "the archive has no runs; add some with `scoregate scoring import`");
-    }
-    Ok(RunSource::Archive(archive))
-}
-
 /// Serves until a stop signal.
 async fn serve(archive: PathBuf, args: ServeArgs) -> anyhow::Result<()> {
     let mut signals = StopSignals::listen()?;
@@ -82,10 +71,8 @@ async fn serve(archive: PathBuf, args: ServeArgs) -> anyhow::Result<()> {
     let configured = usize::try_from(args.max_connections).unwrap_or(usize::MAX);
     let max_connections = OpenFiles::raise().max_connections(configured);
     let clock = Clock::system();
-    let now = clock.now().wall;
-    let opening = tokio::task::spawn_blocking(move || Scoring::open(source(&archive, now)?, now));
     let scoring = tokio::select! {
-        opened = opening => opened.context("opening the archive panicked")??,
+        opened = open_scoring(archive, clock.now().wall) => opened?,
         () = signals.wait() => return Ok(()),
     };
     tracing::info!(%address, models = scoring.model_ids().len(), "serving");
