@@ -21,7 +21,7 @@ use crate::cli::input_lines::{InputLine, InputLines};
 use crate::cli::printer::{self, Progress};
 use crate::cli::serve::{StopSignals, runtime_of_this_thread};
 use scoregate_base::clock::Clock;
-use scoregate_scoring::{BadRun, ExportLine, ImportEnd, LONGEST_RUN, SuiteTable};
+use scoregate_scoring::{BadRun, ExportLine, ImportEnd, LONGEST_RUN, SuiteTable, sample_runs};
 
 use super::archive_place::ArchivePlace;
 use super::import_counts::RunImportCounts;
@@ -29,6 +29,7 @@ use super::reader_thread::ReaderThread;
 use super::tool_logs::{ToolLogArgs, ToolLogs};
 
 pub(super) const AFTER_HELP: &str = r#"Examples:
+  scoregate scoring import --sample > sample.jsonl
   scoregate scoring import runs.jsonl --data-dir DIR
   scoregate scoring import monday.jsonl.gz tuesday.jsonl.gz --archive runs.db
   my-benchmark | scoregate scoring import - --archive runs.db
@@ -74,8 +75,11 @@ const FIRST_BYTES: usize = 8;
 #[derive(Debug, Args)]
 pub(super) struct ScoringImportArgs {
     /// Input files, plain or gzip; `-` for standard input. With --from: logs and directories of logs.
-    #[arg(required = true)]
+    #[arg(required_unless_present = "sample")]
     files: Vec<PathBuf>,
+    /// Print simulated runs of the last 24 hours as a file that can be imported.
+    #[arg(long, conflicts_with_all = ["files", "ToolLogArgs"])]
+    sample: bool,
     #[command(flatten)]
     tool_logs: ToolLogArgs,
     /// Print JSON.
@@ -94,6 +98,10 @@ enum RunChunk {
 }
 
 pub(super) fn run(place: &ArchivePlace, args: &ScoringImportArgs) -> CommandOutcome {
+    if args.sample {
+        let lines = sample_runs(Clock::system().now().wall).map(|record| record.write() + "\n");
+        return Ok(printer::data(&lines.collect::<String>()));
+    }
     let logs = args.tool_logs.logs(&args.files).map_err(CommandError::Input)?;
     if let Some(logs) = logs.as_ref().filter(|_| args.tool_logs.is_dry_run()) {
         return Ok(logs.dry_run(&place.path, args.json)?);
