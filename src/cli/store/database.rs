@@ -119,7 +119,7 @@ fn transferred<T>(
         TransferError::File(_) | TransferError::Unfit(_) => {
             CommandError::Input(format!("{}: {error}", file.display()))
         }
-        TransferError::InUse(_) => CommandError::Input(error.to_string()),
+        TransferError::InUse(_) | TransferError::Newer(_) => CommandError::Input(error.to_string()),
         TransferError::Store(error) => {
             anyhow::Error::from(error).context(format!("the database {}", settings.address)).into()
         }

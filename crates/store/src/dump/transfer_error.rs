@@ -16,6 +16,9 @@ pub enum TransferError {
         "the database holds {0} applications; import into a schema without any, such as a new one (store.schema)"
     )]
     InUse(u64),
+    /// The tables may have columns that this program does not know.
+    #[error("the tables have format {0}, which is newer than this release; export with the newer release")]
+    Newer(i32),
     /// An error of the store.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -135,7 +135,7 @@ impl From<TransferError> for StoreFault {
             TransferError::File(error) => Self::Disk(error),
             TransferError::Unfit(reason) => Self::Record(reason),
             TransferError::Store(error) => Self::Refused(error),
-            in_use @ TransferError::InUse(_) => Self::Record(in_use.to_string()),
+            other @ (TransferError::InUse(_) | TransferError::Newer(_)) => Self::Record(other.to_string()),
         }
     }
 }

@@ -16,11 +16,12 @@ pub(super) fn delete(connection: &Connection) -> Result<u64, StoreFault> {
         ("owner_sessions", "digest", "expires_at", &millis(today.start())),
         ("closed_applications", "mailbox_digest, application", "day", &today.to_string()),
     ];
-    let deleted = tables.map(|(table, key, ends, today)| {
+    // One after another: a failed deletion may have ended the transaction.
+    let deleted = tables.into_iter().map(|(table, key, ends, today)| {
         let delete = format!(
             "DELETE FROM {table} WHERE ({key}) IN (SELECT {key} FROM {table} WHERE {ends} < ?1 LIMIT 500)"
         );
         run(connection, &delete, [today])
     });
-    deleted.into_iter().sum()
+    deleted.sum()
 }

@@ -1,4 +1,4 @@
-//! What both engines do with the same statements (`store::sql`), in this one. No statement waits.
+//! The work that both engines do with the same statements (`store::sql`), in this one. No statement waits.
 
 use futures_util::FutureExt as _;
 use rusqlite::types::ToSqlOutput;

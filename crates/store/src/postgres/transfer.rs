@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::dump::{DumpLine, DumpReader, DumpWriter, ExportedTable, LATER_COLUMNS, TABLES};
 use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
+use crate::postgres::schema::tables::newer;
 use crate::sql::tables::SqlTables as _;
 use crate::{Description, RecordCounts, TransferError};
 use scoregate_base::clock::Wall;
@@ -43,6 +44,9 @@ pub(crate) async fn export(
     if closes {
         // Before the first read, which takes the snapshot.
         client.batch_execute(LOCK_ALL).await?;
+    }
+    if let Some(format) = newer(client).await? {
+        return Err(TransferError::Newer(format).into());
     }
     let counts = write_all(client, out, now).await?;
     let new_name = closes.then(|| {

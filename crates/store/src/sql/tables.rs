@@ -1,4 +1,4 @@
-//! What the statements of both engines need: the tables of one, its rows, and the values of a statement.
+//! The needs of the statements of both engines: the tables of one, its rows, and the values of a statement.
 
 use crate::{NewMail, StoreChange, StoreError, StoredApplication};
 use scoregate_base::clock::{Day, Wall};

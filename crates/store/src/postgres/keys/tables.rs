@@ -1,4 +1,4 @@
-//! What both engines do with the same statements (`store::sql`), in this one.
+//! The work that both engines do with the same statements (`store::sql`), in this one.
 
 use tokio_postgres::Row;
 

@@ -107,6 +107,12 @@ pub(crate) async fn problem(client: SchemaClient<'_>) -> SqlResult<Option<String
     Ok(SchemaFormat::problem(format(client, "").await?))
 }
 
+/// The format of the tables, if a later release made them.
+pub(crate) async fn newer(client: SchemaClient<'_>) -> SqlResult<Option<i32>> {
+    let known = i32::try_from(STEPS.len()).unwrap_or(i32::MAX);
+    Ok(format(client, "").await?.map(|found| found.applied).filter(|applied| *applied > known))
+}
+
 impl SchemaFormat {
     /// The format in a row of `site`.
     pub(crate) fn of(row: &Row) -> Result<Self, tokio_postgres::Error> {

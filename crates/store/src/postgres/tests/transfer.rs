@@ -201,3 +201,14 @@ async fn an_import_changes_nothing_unless_the_tables_are_empty_and_the_file_is_c
     let again = import().await.unwrap_err().to_string();
     assert!(again.contains("holds 5 applications"), "{again}");
 }
+
+#[tokio::test]
+async fn tables_of_a_later_release_are_not_exported_since_columns_would_be_lost() {
+    needs!("postgresql");
+    let config = config();
+    create_older_tables(&config, STEPS.len(), "UPDATE {schema}.site SET format = format + 1").await;
+    let refused = exported(&config, true).await.unwrap_err();
+    let format = i32::try_from(STEPS.len()).unwrap() + 1;
+    assert!(matches!(refused, TransferError::Newer(found) if found == format), "{refused:?}");
+    PostgresStore::open(config, Clock::system()).await.unwrap();
+}
