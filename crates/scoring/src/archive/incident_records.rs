@@ -141,6 +141,9 @@ pub(super) fn history(file: &Connection, model: &str) -> Result<IncidentHistory,
         match incidents.last_mut().filter(is_same) {
             // A retraction is final.
             Some(known) => {
+                // An earlier program states no method in a later revision.
+                let method = incident.method.or(known.incident.method.take());
+                let incident = Incident { method, ..incident };
                 *known = KnownIncident { incident, revision, retracted: known.retracted.or(retracted) };
             }
             None => incidents.push(KnownIncident { incident, revision, retracted }),

@@ -172,7 +172,8 @@ fn parse<T: DeserializeOwned>(line: &str) -> Result<T, BadRun> {
 
 fn is_version(text: &str) -> bool {
     text.split_once('.').is_some_and(|(major, minor)| {
-        [major, minor].into_iter().all(|part| part.len() < 4 && part.parse::<u16>().is_ok())
+        let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+        [major, minor].into_iter().all(|part| (1..4).contains(&part.len()) && is_number(part))
     })
 }
 
