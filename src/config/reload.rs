@@ -64,7 +64,9 @@ impl Config {
         for Tier { name, rights, .. } in &mut config.tiers {
             let fields = sets.largest_within(&wanted, rights.fields());
             if sets.seen(fields) != wanted.seen(rights.fields()) {
-                changed.at_next_start.push(format!("tiers.{name}.fields"));
+                let path = format!("tiers.{name}.fields");
+                changed.at_once.retain(|known| *known != path);
+                changed.at_next_start.push(path);
             }
             *rights = rights.with_fields(fields);
         }

@@ -142,7 +142,7 @@ impl UpstreamConfig {
 }
 
 impl Config {
-    /// Identifies the backend and the forms of its documents: what was stored under another identity is not used.
+    /// Identifies the backend and the forms of its documents. Documents that were stored under another identity are not used.
     pub fn backend_identity(&self) -> String {
         self.upstream.identity() + &self.retention.field_sets.fingerprint()
     }

@@ -8,6 +8,8 @@ use scoregate_base::routes::{AllowedValues, DocumentKey, Param, Period};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanGap {
     missing: MissingRight,
+    /// Whether an endpoint of the settings was requested.
+    is_configured: bool,
     /// The periods that the caller may request.
     allowed: PeriodSet,
     /// The name of a tier with the right.
@@ -20,12 +22,17 @@ impl PlanGap {
         let missing = rights.missing(key)?;
         let with_it = tiers.iter().filter(|tier| tier.rights.missing(key).is_none());
         let tier = with_it.min_by_key(|tier| tier.limits.day).map(|tier| tier.name.clone());
-        Some(Self { missing, allowed: rights.periods_of(key.route), tier })
+        Some(Self {
+            missing,
+            is_configured: key.route.is_configured(),
+            allowed: rights.periods_of(key.route),
+            tier,
+        })
     }
 
-    /// The error code.
+    /// The error code. `latest` of the endpoints of the specification has one of its own.
     pub(super) fn code(&self) -> ErrorCode {
-        let is_latest = self.missing == MissingRight::Period(Period::Latest);
+        let is_latest = self.missing == MissingRight::Period(Period::Latest) && !self.is_configured;
         if is_latest { ErrorCode::LatestRequiresPlan } else { ErrorCode::PlanRequired }
     }
 

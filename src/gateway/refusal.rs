@@ -232,10 +232,6 @@ impl Refusal {
             Self::BadParam(bad, periods) => bad.message(&allowed(bad.param, *periods)),
             Self::PlanRequired(gap) => gap.message(),
             Self::KeyMissing(misplaced) => misplaced.message(),
-            Self::KeyInvalid => {
-                let row = self.code().row();
-                [row.remedy, " ", row.condition].concat()
-            }
             Self::Limited(LimitRule::Day) => {
                 let (quota, reset) = (limit_status.limit, limit_status.reset.rfc3339());
                 let (plural, mut digits) = (plural(quota), itoa::Buffer::new());
@@ -263,6 +259,7 @@ impl Refusal {
             | Self::HeadersTooLarge
             | Self::MethodNotAllowed
             | Self::TunnelRefused
+            | Self::KeyInvalid
             | Self::NotFound
             | Self::ModelNotFound
             | Self::UpstreamInvalid
@@ -271,19 +268,15 @@ impl Refusal {
             | Self::LedgerUnavailable { .. }
             | Self::KeysOutdated
             | Self::Overloaded
-            | Self::Internal => {
-                let row = self.code().row();
-                [row.condition, " ", row.remedy].concat()
-            }
+            | Self::Internal => self.code().row().message(),
         }
     }
 }
 
 impl MisplacedKey {
     fn message(self) -> String {
-        let row = ErrorCode::ApiKeyRequired.row();
         match self {
-            Self::Nowhere => format!("{} {}", row.remedy, row.condition),
+            Self::Nowhere => ErrorCode::ApiKeyRequired.row().message(),
             Self::Query => format!(
                 "{SEND_KEY_AS} A key in the query string is never read. Rotate a key that was sent in a URL: URLs are logged \
                  on the way."

@@ -40,5 +40,6 @@ mod upstreams;
 
 use fixtures::{
     attempts, backend, balances, client, cluster, failing_disk, fake_clock, in_process_upstream, links,
-    load_clients, ports, postgres, program, raw, requirements, snapshot_upstream, tls_backend, world,
+    load_clients, optional_headers, ports, postgres, program, raw, requirements, snapshot_upstream,
+    tls_backend, world,
 };

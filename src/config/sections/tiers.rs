@@ -52,7 +52,7 @@ impl TierTable<'_, '_> {
             self.reading.problem(&format!("tiers.{name}"), None, NAME);
         }
         let limits = TierLimits { minute: self.limit("minute"), day: self.limit("day") };
-        let remedy = "write true or false: whether the tier has access to `latest` and `latestScore`";
+        let remedy = "write true or false: whether the tier has access to `latest` and to reserved fields";
         let paid = self.read("paid", remedy, Value::as_bool);
         let rights = if paid == Some(true) { Rights::PAID } else { Rights::FREE };
         Tier { name: name.to_owned(), rights: self.narrowed(rights, sets), limits }

@@ -2,10 +2,10 @@
 //! accepts that.
 
 use bytes::Bytes;
-use http::StatusCode;
 
 use scoregate_base::limits::LimitStatus;
 use scoregate_base::routes::bodies::TIER;
+use scoregate_base::routes::codes::ErrorCode;
 use scoregate_base::routes::{ErrorBody, append, append_string};
 
 use super::super::refusal::{Refusal, whole_seconds};
@@ -63,7 +63,7 @@ fn problem_type(body: &mut Vec<u8>, refusal: &Refusal, root: &str) {
     if let Some(rule) = refusal.rule() {
         append(body, &[",\"type\":\"", REGISTRY, "quota-exceeded\",\"title\":\"", QUOTA_EXCEEDED, "\""]);
         append(body, &[",\"violated-policies\":[\"", rule.name(), "\"]"]);
-    } else if row.status == StatusCode::SERVICE_UNAVAILABLE {
+    } else if row.code == ErrorCode::Overloaded {
         append(body, &[",\"type\":\"", REGISTRY, "temporary-reduced-capacity\",\"title\":\""]);
         append(body, &[REDUCED_CAPACITY, "\""]);
     } else {

@@ -240,7 +240,7 @@ fn tiers(config: &PagesConfig) -> String {
     card_table("Tiers", &heads, rows)
 }
 
-/// The periods and endpoints, and what differs from the rights of most free or most paid tiers.
+/// The periods and endpoints, and differences from the rights of most free or most paid tiers.
 fn rights(tier: &Tier, config: &PagesConfig) -> String {
     let (rights, periods) = (tier.rights, tier.rights.periods_of(Route::Models));
     let refused = config.endpoints.stored().filter(|endpoint| !rights.has_endpoint(endpoint.route));

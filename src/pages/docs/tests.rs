@@ -222,17 +222,14 @@ fn fields_of_a_mapped_endpoint_are_those_that_the_mapping_lists() {
 #[test]
 fn text_from_the_settings_is_escaped() {
     let evil = "<script>\"'&{{license}}";
+    let limits = TierLimits { minute: 1, day: 2 };
     let config = PagesConfig {
         service: evil.into(),
         license: evil.into(),
         version: evil.into(),
         base_url: Some(evil.into()),
         key_prefix: evil.into(),
-        tiers: vec![Tier {
-            name: evil.into(),
-            rights: Rights::PAID,
-            limits: TierLimits { minute: 1, day: 2 },
-        }],
+        tiers: vec![Tier { name: evil.into(), rights: Rights::PAID, limits }],
         example_model: Some(evil.into()),
         guard_per_minute: 7,
         source: SourceDescription {

@@ -162,7 +162,9 @@ fn description(endpoint: &Endpoint, config: &PagesConfig) -> String {
     let ignored = names(config.ignored(endpoint).iter().map(|param| param.name()).collect());
     let mut sentences = vec![items.to_owned()];
     if !paid.is_empty() {
-        sentences.push(format!("Only responses for paid plans have {paid}."));
+        sentences.push(format!(
+            "Only some tiers see {paid}: those of paid plans, unless the settings say otherwise."
+        ));
     }
     if !ignored.is_empty() {
         sentences.push(format!("The data source ignores {ignored}: all values return the same data."));

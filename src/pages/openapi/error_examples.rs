@@ -19,7 +19,7 @@ const LIMITS: [(ErrorCode, &str, u64, u64); 3] = [
 
 /// The body of an error with this code.
 pub(super) fn body(row: &'static CodeRow) -> Value {
-    let message = format!("{} {}", row.condition, row.remedy);
+    let message = row.message();
     let mut members = vec![b'{'];
     ErrorBody::new(row, &message, subject(row).map(|param| (param, allowed(row, param)))).write(&mut members);
     members.push(b'}');

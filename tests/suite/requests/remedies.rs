@@ -1,12 +1,13 @@
-//! Refusals state where to sign up and where larger plans are, if these addresses are configured.
+//! Refusals state where to sign up and where larger plans are, if these addresses are configured, and when to try again.
 
+use crate::backend::respond;
 use crate::client::Response;
 use crate::world::{World, good};
 
 const PLANS: &str = "https://example.org/plans";
 const SETTINGS: &str = "service.base_url = \"https://api.example.org\"\nsite.upgrade_url = \"https://example.org/plans\"\n\
                         site.sign_up = true\nmail.server = \"127.0.0.1:1\"\nmail.tls = \"none\"\nmail.from = \"keys@example.org\"\n\
-                        tiers.free.minute = 2\ntiers.free.day = 1\ntiers.pro.minute = 1";
+                        tiers.free = { minute = 2, day = 1, paid = false }\ntiers.pro = { minute = 1, day = 9, paid = true }";
 
 /// The addresses for signing up and for plans in the body, and the header.
 fn named(response: &Response) -> (Option<String>, Option<String>, String) {
@@ -43,9 +44,10 @@ async fn a_refusal_names_the_page_for_a_key_or_for_a_larger_plan() {
         assert_eq!((limited.code().as_str(), named(&limited)), (code, upgrade()));
         assert!(limited.json()["message"].as_str().unwrap().starts_with("Wait "), "{code}");
     }
-    let missing = world.get("/nothing").send().await;
+    let missing = world.get("/nothing").key(&pro.key).send().await;
     assert_eq!((missing.status, named(&missing)), (404, none()));
-    let problem = world.get("/nothing").header("Accept", "application/problem+json").send().await.json();
+    let problem = world.get("/nothing").key(&pro.key).header("Accept", "application/problem+json");
+    let problem = problem.send().await.json();
     assert_eq!(problem["type"], "https://api.example.org/docs#not_found");
 }
 
@@ -61,4 +63,15 @@ async fn without_such_addresses_a_refusal_names_none() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn retry_after_of_a_503_is_the_backend_s_but_never_before_the_next_token() {
+    let world = World::with("", |_| respond("503 Service Unavailable", &[("retry-after", "7")], "")).await;
+    let wide = world.customer("pro").await;
+    let response = world.get("/api/v1/models").key(&wide.key).send().await;
+    assert_eq!(response.number("retry-after"), 7);
+    let narrow = world.customer("free").await;
+    let response = world.get("/api/v1/models").key(&narrow.key).send().await;
+    assert_eq!((response.code().as_str(), response.number("retry-after")), ("upstream_unavailable", 60));
 }

@@ -114,7 +114,7 @@ async fn a_configured_endpoint_refuses_what_a_compiled_one_refuses() {
         (&paid, "/prices/m-1?period=7d&period=7d", 400, "invalid_period"),
         (&paid, "/prices/m%00?period=7d", 400, "invalid_model_id"),
         (&paid, "/reference/regions?limit=0", 400, "invalid_limit"),
-        (&free, "/prices/m-1?period=latest", 403, "latest_requires_plan"),
+        (&free, "/prices/m-1?period=latest", 403, "plan_required"),
         (&paid, "/prices/m-1/", 404, "not_found"),
         (&paid, "/reference", 404, "not_found"),
         (&paid, "/prices/m-2", 404, "model_not_found"),

@@ -23,7 +23,7 @@ impl FieldSetIndex {
     pub(super) const ALL: Self = Self(0);
     pub(super) const NONE: Self = Self(1);
 
-    /// The element of this set. A set without an element of its own sees what the empty set sees.
+    /// The element of this set. A set without an element of its own has that of the empty set.
     pub fn choose<T>(self, of_sets: &[T; MOST_FIELD_SETS]) -> &T {
         let [_, none, ..] = of_sets;
         of_sets.get(usize::from(self.0)).unwrap_or(none)

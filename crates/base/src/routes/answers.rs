@@ -28,7 +28,10 @@ impl Endpoint {
             ErrorCode::InvalidModelId | ErrorCode::ModelNotFound | ErrorCode::NotFound => {
                 self.route.names_a_model()
             }
-            ErrorCode::InvalidPeriod | ErrorCode::LatestRequiresPlan => self.takes.contains(&Param::Period),
+            ErrorCode::InvalidPeriod => self.takes.contains(&Param::Period),
+            ErrorCode::LatestRequiresPlan => {
+                self.takes.contains(&Param::Period) && !self.route.is_configured()
+            }
             ErrorCode::InvalidSortBy => self.takes.contains(&Param::SortBy),
             ErrorCode::InvalidLimit => self.takes.contains(&Param::Limit),
             // Responses that are not stored need no backend, cost no quota and are those of all tiers.

@@ -28,7 +28,11 @@ pub const ERROR: &[ItemField] = &[
     field("version", Text, "Version of the data API: three numbers with dots."),
     field("status", Integer, "The HTTP status, again."),
     field("code", Text, "The code for programs. Its meaning never changes."),
-    field("message", Text, "One or two sentences for people. Not for programs: the wording may change."),
+    field(
+        "message",
+        Text,
+        "A few sentences for people, which begin with what to do. Not for programs: the wording may change.",
+    ),
     field("request_id", Text, "Id of the request, for bug reports. Also in `X-Request-Id`."),
     field("docs", Text, "Link to the description of the code on the docs page."),
 ];
@@ -45,7 +49,11 @@ pub const ERROR_SOMETIMES: &[ItemField] = &[
     field(MINIMUM, Integer, "With `param`, if it is a number: the smallest allowed value."),
     field(MAXIMUM, Integer, "With `param`, if it is a number: the largest allowed value."),
     field(PATTERN, Text, "With `param`, if it is an id: the regular expression of an allowed value."),
-    field(SIGN_UP, Text, "On 401, if people can sign up: the address of the page."),
+    field(
+        SIGN_UP,
+        Text,
+        "On 401, if people can sign up and `service.base_url` is set: the address of the page.",
+    ),
     field(
         UPGRADE,
         Text,

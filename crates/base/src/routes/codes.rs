@@ -74,9 +74,9 @@ pub static CODES: [CodeRow; 22] = [
     CodeRow { code: ErrorCode::InvalidApiKey, status: StatusCode::UNAUTHORIZED, word: "invalid_api_key", title: "Invalid API key",
         condition: "The key is unknown, revoked or expired, or the request names two different keys.",
         remedy: "Check the key for typing errors; create or rotate it in your account." },
-    CodeRow { code: ErrorCode::LatestRequiresPlan, status: StatusCode::FORBIDDEN, word: "latest_requires_plan", title: "Period needs a paid plan",
+    CodeRow { code: ErrorCode::LatestRequiresPlan, status: StatusCode::FORBIDDEN, word: "latest_requires_plan", title: "Period needs another plan",
         condition: "The key's tier may not request the period `latest`.",
-        remedy: "Use 24h, 7d or 1m, or move to a paid plan." },
+        remedy: "Use a period in `allowed`, or move to a plan with this period." },
     CodeRow { code: ErrorCode::PlanRequired, status: StatusCode::FORBIDDEN, word: "plan_required", title: "Request needs another plan",
         condition: "The key's tier may not request this endpoint, or this period of it.",
         remedy: "Use an allowed period, or move to a tier with this right: `tier` names one." },
@@ -120,6 +120,13 @@ pub static CODES: [CodeRow; 22] = [
         condition: "The data source did not respond in time, and no stored document is left.",
         remedy: "Try again in a moment." },
 ];
+
+impl CodeRow {
+    /// The message of an error without more to say: the remedy, then the cause.
+    pub fn message(&self) -> String {
+        [self.remedy, " ", self.condition].concat()
+    }
+}
 
 impl ErrorCode {
     /// Its row.

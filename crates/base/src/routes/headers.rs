@@ -103,7 +103,7 @@ pub static HEADERS: [Header; 25] = [
         meaning: "Time of deprecation of this API, past or future, in seconds since 1970-01-01 UTC (RFC 9745)." },
     Header { name: "Sunset", on: HeaderScope::Every, always: false, value: Pattern(HTTP_DATE), example: "Wed, 30 Jun 2027 20:00:00 GMT",
         meaning: "Time when this API will be removed (RFC 8594)." },
-    Header { name: "Link", on: HeaderScope::Every, always: false, value: Pattern("^<https?://[^<>\" ]+>; rel=\"(deprecation|help|payment)\"$"), example: "<https://example.org/end>; rel=\"deprecation\"",
+    Header { name: "Link", on: HeaderScope::Every, always: false, value: Pattern("^<https?://[^<>\" ]+>; rel=\"(deprecation|help|payment)\"(, <https?://[^<>\" ]+>; rel=\"deprecation\")?$"), example: "<https://example.org/end>; rel=\"deprecation\"",
         meaning: "Address of a description of the deprecation, of the page where people sign up, or of larger plans; the latter two on refusals." },
 ];
 

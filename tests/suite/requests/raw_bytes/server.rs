@@ -20,7 +20,8 @@ use tokio_rustls::TlsConnector;
 
 use super::row::KeyRing;
 use crate::backend::Backend;
-use crate::client::{Connection, OptionalHeaders, Rules};
+use crate::client::{Connection, Rules};
+use crate::optional_headers::OptionalHeaders;
 use crate::world::{NOON, good};
 
 /// A plain or TLS stream.
