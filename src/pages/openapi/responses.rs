@@ -10,7 +10,7 @@ use scoregate_base::routes::headers::{self, HEADERS};
 use super::error_examples;
 use super::schemas::{answer_name, insert, reference};
 
-/// The member of a 429 because of an exhausted limit.
+/// The member that every 429 of an endpoint has.
 const LIMIT: &str = "limit";
 /// Not among the headers of a response: OpenAPI expresses it by the keys of `content`.
 const SAID_BY_CONTENT: &str = "Content-Type";
@@ -79,6 +79,7 @@ fn failure(status: StatusCode, rows: &[&'static CodeRow]) -> Value {
         let mut properties = json!({ "status": { "const": status.as_u16() }, "code": { "enum": words } });
         if status == StatusCode::TOO_MANY_REQUESTS {
             insert(&mut properties, LIMIT, reference("schemas", "Limit"));
+            insert(&mut here, "required", json!([LIMIT]));
         }
         insert(&mut here, "properties", properties);
         here
