@@ -2,6 +2,8 @@
 //!
 //! The rights of the specification are the two rows [`Rights::FREE`] and [`Rights::PAID`]. Settings only narrow a row.
 
+use parking_lot::Mutex;
+
 use crate::routes::{DocumentKey, Endpoint, Period, Route};
 
 use super::field_sets::FieldSetIndex;
@@ -39,9 +41,13 @@ impl FromIterator<Period> for PeriodSet {
     }
 }
 
-/// The rights of a tier. Small: every caller has a copy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Rights {
+/// The rights of a tier: a reference to a row, since every caller and every document in a thread's memory has a copy. Equal
+/// rows are kept once, for the life of the process.
+#[derive(Clone, Copy, Debug)]
+pub struct Rights(&'static RightsRow);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct RightsRow {
     /// A bit for each endpoint, by its `Route::index`. There are at most 45 of them.
     endpoints: u64,
     periods: PeriodSet,
@@ -60,73 +66,100 @@ pub enum MissingRight {
     Period(Period),
 }
 
+const PAID: RightsRow = RightsRow {
+    endpoints: u64::MAX,
+    periods: PeriodSet::ALL,
+    depths: [PeriodSet::ALL; DEEP.len()],
+    fields: FieldSetIndex::ALL,
+    is_paid: true,
+};
+static PAID_ROW: RightsRow = PAID;
+static FREE_ROW: RightsRow = RightsRow {
+    periods: PeriodSet(PeriodSet::ALL.0 & !PeriodSet::up_to(Period::Latest).0),
+    fields: FieldSetIndex::NONE,
+    is_paid: false,
+    ..PAID
+};
+/// The rows of settings that narrow those two.
+static NARROWED: Mutex<Vec<&'static RightsRow>> = Mutex::new(Vec::new());
+
+impl PartialEq for Rights {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self.0, other.0)
+    }
+}
+
+impl Eq for Rights {}
+
 impl Rights {
     /// The rights of a tier that is not paid: all but the period `latest` and the reserved fields.
-    pub const FREE: Self = Self {
-        periods: PeriodSet(PeriodSet::ALL.0 & !PeriodSet::up_to(Period::Latest).0),
-        fields: FieldSetIndex::NONE,
-        is_paid: false,
-        ..Self::PAID
-    };
+    pub const FREE: Self = Self(&FREE_ROW);
 
     /// The rights of a paid tier: everything.
-    pub const PAID: Self = Self {
-        endpoints: u64::MAX,
-        periods: PeriodSet::ALL,
-        depths: [PeriodSet::ALL; DEEP.len()],
-        fields: FieldSetIndex::ALL,
-        is_paid: true,
-    };
+    pub const PAID: Self = Self(&PAID_ROW);
+
+    fn of(row: RightsRow) -> Self {
+        let mut narrowed = NARROWED.lock();
+        let mut known = [&FREE_ROW, &PAID_ROW].into_iter().chain(narrowed.iter().copied());
+        if let Some(known) = known.find(|known| **known == row) {
+            return Self(known);
+        }
+        let row: &'static RightsRow = Box::leak(Box::new(row));
+        narrowed.push(row);
+        Self(row)
+    }
 
     /// These rights, with only some of the periods. `None` if they include others, or none is left.
     pub fn with_periods(self, periods: PeriodSet) -> Option<Self> {
-        let is_narrower = periods.0 & !self.periods.0 == 0 && periods != PeriodSet(0);
-        is_narrower.then_some(Self { periods, ..self })
+        let is_narrower = periods.0 & !self.0.periods.0 == 0 && periods != PeriodSet(0);
+        is_narrower.then(|| Self::of(RightsRow { periods, ..*self.0 }))
     }
 
     /// These rights, with this longest period of a [`DEEP`] endpoint. `None` if no period is left, and for other endpoints.
-    pub fn with_depth(mut self, route: Route, longest: Period) -> Option<Self> {
-        *DEEP.iter().zip(&mut self.depths).find(|(deep, _)| **deep == route)?.1 = PeriodSet::up_to(longest);
-        (self.periods_of(route) != PeriodSet(0)).then_some(self)
+    pub fn with_depth(self, route: Route, longest: Period) -> Option<Self> {
+        let mut row = *self.0;
+        *DEEP.iter().zip(&mut row.depths).find(|(deep, _)| **deep == route)?.1 = PeriodSet::up_to(longest);
+        let rights = Self::of(row);
+        (rights.periods_of(route) != PeriodSet(0)).then_some(rights)
     }
 
     /// These rights, for these endpoints only.
     #[must_use]
     pub fn with_endpoints<'e>(self, endpoints: impl IntoIterator<Item = &'e Endpoint>) -> Self {
         let bits = endpoints.into_iter().fold(0, |bits, endpoint| bits | 1 << endpoint.route.index());
-        Self { endpoints: self.endpoints & bits, ..self }
+        Self::of(RightsRow { endpoints: self.0.endpoints & bits, ..*self.0 })
     }
 
     /// These rights, with this set of fields.
     #[must_use]
-    pub const fn with_fields(self, fields: FieldSetIndex) -> Self {
-        Self { fields, ..self }
+    pub fn with_fields(self, fields: FieldSetIndex) -> Self {
+        Self::of(RightsRow { fields, ..*self.0 })
     }
 
     /// Whether the tier is paid.
     pub const fn is_paid(self) -> bool {
-        self.is_paid
+        self.0.is_paid
     }
 
     /// A small number that usually differs between rights that differ.
     pub const fn mark(self) -> u64 {
-        (self.fields.0 << 4 | self.periods.0) as u64
+        (self.0.fields.0 << 4 | self.0.periods.0) as u64
     }
 
     /// The reserved fields that the tier sees.
     pub const fn fields(self) -> FieldSetIndex {
-        self.fields
+        self.0.fields
     }
 
     /// Whether the tier may request an endpoint.
     pub const fn has_endpoint(self, route: Route) -> bool {
-        self.endpoints >> route.index() & 1 == 1
+        self.0.endpoints >> route.index() & 1 == 1
     }
 
     /// The periods that the tier may request of an endpoint.
     pub fn periods_of(self, route: Route) -> PeriodSet {
-        let depths = DEEP.iter().zip(self.depths).filter(|(deep, _)| **deep == route);
-        depths.fold(self.periods, |periods, (_, depth)| PeriodSet(periods.0 & depth.0))
+        let depths = DEEP.iter().zip(self.0.depths).filter(|(deep, _)| **deep == route);
+        depths.fold(self.0.periods, |periods, (_, depth)| PeriodSet(periods.0 & depth.0))
     }
 
     /// The period of a request that names none: the first that the tier may request.
