@@ -265,7 +265,7 @@ impl PeriodSummary {
     }
 }
 
-/// The axis that lost most between two ranges of hours, with its loss as published: the last of equal ones.
+/// The axis with the largest loss between two ranges of hours, and this loss as published. Of equal losses, the last.
 fn worst_axis([before, now]: &[PeriodScores; 2]) -> Option<(Axis, f64)> {
     let losses = before.axes().into_iter().zip(now.axes()).zip(Axis::ALL);
     let losses = losses.filter_map(|((before, now), axis)| Some((axis, points(before? - now?))));

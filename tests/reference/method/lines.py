@@ -95,7 +95,7 @@ def degradations(models, drifts, period):
 
 
 def worst_axis(model, compared):
-    """The axis that lost most between two levels as published, the last of equal ones, and this loss; None without one."""
+    """The axis with the largest published loss between two levels, the last of equal ones, and the loss; None without a loss."""
     axis, largest = None, 0.0
     for each in AXES:
         kind = model.kinds.get(f"axis {each}")
