@@ -1,7 +1,9 @@
 //! The values on the pages besides the tables.
 
 use scoregate_base::plans::{FieldSets, Tier, standard_tiers};
-use scoregate_base::routes::{API_BASE, Endpoint, EndpointTable, Param, PublishedField, SourceDescription};
+use scoregate_base::routes::{
+    API_BASE, Endpoint, EndpointTable, Param, PublishedField, SourceDescription, root_of,
+};
 
 use super::sample::SampleAnswer;
 use super::site_links::SiteLinks;
@@ -86,8 +88,7 @@ impl PagesConfig {
 
     /// The public address of `/`, without the slash.
     pub(super) fn root(&self) -> Option<&str> {
-        let url = self.base_url.as_deref()?.trim_end_matches('/');
-        Some(url.strip_suffix(API_BASE).unwrap_or(url))
+        self.base_url.as_deref().map(root_of)
     }
 
     /// The base address of all data paths, ending in `/api/v1`; without a host if none is configured.

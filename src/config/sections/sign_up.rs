@@ -6,7 +6,7 @@ use crate::pages::account::AccountSite;
 use crate::pages::default_terms;
 use crate::site::{MailDomains, SiteConfig, is_domain};
 use scoregate_base::plans::Tier;
-use scoregate_base::routes::API_BASE;
+use scoregate_base::routes::{API_BASE, root_of};
 
 use super::super::Config;
 use super::super::config_reader::ConfigReader;
@@ -90,7 +90,7 @@ fn root(reading: &mut ConfigReader<'_>, config: &Config) -> String {
         }
         return String::new();
     };
-    let root = url.strip_suffix(API_BASE).unwrap_or(url);
+    let root = root_of(url);
     let parsed = root.parse::<Uri>().unwrap_or_default();
     if !matches!(parsed.path(), "" | "/") {
         let remedy = format!(

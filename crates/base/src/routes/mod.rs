@@ -26,4 +26,4 @@ pub use key::{DocumentKey, ModelId};
 pub use params::{BadParam, Limit, Param, Period, Query, SortBy, decode_query, decode_segment, query_names};
 pub use published::{PublishedField, PublishedKind, SourceDescription};
 pub use selection::{BadSelection, Selection};
-pub use table::{API_BASE, API_VERSION, ConfiguredRoute, ENDPOINTS, Endpoint, Route};
+pub use table::{API_BASE, API_VERSION, ConfiguredRoute, ENDPOINTS, Endpoint, Route, root_of};

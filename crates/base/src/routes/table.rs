@@ -14,6 +14,12 @@ use super::shapes::{self, ItemField};
 
 /// Prefix of all data paths.
 pub const API_BASE: &str = "/api/v1";
+/// The public address of `/`, without the slash, for the address of the service with or without [`API_BASE`].
+pub fn root_of(url: &str) -> &str {
+    let url = url.trim_end_matches('/');
+    url.strip_suffix(API_BASE).unwrap_or(url)
+}
+
 /// The version of the data API, in every body.
 pub const API_VERSION: &str = "1.0.0";
 
