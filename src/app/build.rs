@@ -25,7 +25,7 @@ use crate::upstream::{
 };
 use scoregate_base::clock::{Clock, Wall};
 use scoregate_base::keys::KeyForm;
-use scoregate_base::routes::{API_BASE, API_VERSION, SourceDescription};
+use scoregate_base::routes::{API_VERSION, SourceDescription, root_of};
 use scoregate_observe::telemetry::access_log_writer::{AccessLogWriter, is_enabled};
 use scoregate_observe::telemetry::log::{self, LogStream};
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
@@ -255,10 +255,10 @@ fn notice(config: &Config) -> ServiceNotice {
 }
 
 fn remedy_links(config: &Config) -> RemedyLinks {
-    let root = config.base_url.as_deref().map_or("", |url| url.strip_suffix(API_BASE).unwrap_or(url));
+    let root = config.base_url.as_deref().map_or("", root_of);
     let sign_up =
         config.site.as_ref().filter(|_| !root.is_empty()).map(|_| format!("{root}{ACCOUNT_SIGN_IN}"));
-    RemedyLinks::new(root, sign_up, config.links.upgrade_url.clone())
+    RemedyLinks::new(root, sign_up, config.links.upgrade_url.clone(), config.deprecation.link())
 }
 
 /// A Bearer challenge whose realm is the name of the service. Without a realm if the name contains control characters.

@@ -30,6 +30,7 @@ mod respond;
 mod response;
 #[cfg(test)]
 mod schedules;
+mod service_notice;
 mod settle;
 mod target_memo;
 
@@ -43,8 +44,9 @@ pub use observation::usage::{
     ApplicationUse, CountedRequests, RequestCounts, UnauthenticatedUse, UsageTracker,
 };
 pub use refusal::{HttpViolation, MisplacedKey, Refusal, Responsibility};
-pub use request_services::{Gateway, ServiceNotice};
+pub use request_services::Gateway;
 pub use response::cors::CorsPolicy;
 pub use response::deprecation::Deprecation;
 pub use response::remedy_links::RemedyLinks;
+pub use service_notice::ServiceNotice;
 pub use target_memo::TargetMemo;

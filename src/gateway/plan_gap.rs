@@ -4,24 +4,24 @@ use scoregate_base::plans::{MissingRight, PeriodSet, Rights, Tier};
 use scoregate_base::routes::codes::ErrorCode;
 use scoregate_base::routes::{AllowedValues, DocumentKey, Param, Period};
 
-/// The right that a tier lacks for a document.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The right that a tier lacks for a document. Without memory of its own: then a refusal has none, and a hit nothing to free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlanGap {
     missing: MissingRight,
     /// Whether an endpoint of the settings was requested.
     is_configured: bool,
     /// The periods that the caller may request.
     allowed: PeriodSet,
-    /// The name of a tier with the right.
-    tier: Option<String>,
+    /// The place of a tier with the right.
+    tier: Option<u16>,
 }
 
 impl PlanGap {
     /// The gap of these rights for a document. Of the tiers that have it, the one with the smallest day is named.
     pub(super) fn of(key: &DocumentKey, rights: Rights, tiers: &[Tier]) -> Option<Self> {
         let missing = rights.missing(key)?;
-        let with_it = tiers.iter().filter(|tier| tier.rights.missing(key).is_none());
-        let tier = with_it.min_by_key(|tier| tier.limits.day).map(|tier| tier.name.clone());
+        let with_it = (0..).zip(tiers).filter(|(_, tier)| tier.rights.missing(key).is_none());
+        let tier = with_it.min_by_key(|(_, tier)| tier.limits.day).map(|(place, _)| place);
         Some(Self {
             missing,
             is_configured: key.route.is_configured(),
@@ -31,29 +31,37 @@ impl PlanGap {
     }
 
     /// The error code. `latest` of the endpoints of the specification has one of its own.
-    pub(super) fn code(&self) -> ErrorCode {
+    pub(super) fn code(self) -> ErrorCode {
         let is_latest = self.missing == MissingRight::Period(Period::Latest) && !self.is_configured;
         if is_latest { ErrorCode::LatestRequiresPlan } else { ErrorCode::PlanRequired }
     }
 
+    /// The name of the tier that has the right.
+    fn tier(self, tiers: &[Tier]) -> Option<&str> {
+        tiers.get(usize::from(self.tier?)).map(|tier| &*tier.name)
+    }
+
     /// The tier to name in a field of its own.
-    pub(super) fn tier(&self) -> Option<&str> {
-        self.tier.as_deref().filter(|_| self.code() == ErrorCode::PlanRequired)
+    pub(super) fn tier_field(self, tiers: &[Tier]) -> Option<&str> {
+        self.tier(tiers).filter(|_| self.code() == ErrorCode::PlanRequired)
     }
 
     /// The refused parameter, and the values this caller may use.
-    pub(super) fn param(&self) -> Option<(Param, AllowedValues)> {
+    pub(super) fn param(self) -> Option<(Param, AllowedValues)> {
         let is_period = self.missing != MissingRight::Endpoint;
         is_period.then(|| (Param::Period, allowed(Param::Period, self.allowed)))
     }
 
     /// The message for the caller.
-    pub(super) fn message(&self) -> String {
+    pub(super) fn message(self, tiers: &[Tier]) -> String {
         let right = match self.missing {
             MissingRight::Endpoint => "this endpoint".to_owned(),
             MissingRight::Period(period) => format!("the period `{}` of this endpoint", period.word()),
         };
-        let tier = self.tier.iter().map(|tier| format!("Move to the tier `{tier}`, which has this right. "));
+        let tier = self
+            .tier(tiers)
+            .into_iter()
+            .map(|tier| format!("Move to the tier `{tier}`, which has this right. "));
         let periods = self.param().map(|(_, allowed)| format!("Allowed periods: {allowed}. "));
         let way_out: String = tier.chain(periods).collect();
         format!("{way_out}The tier of this key may not request {right}.")

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use scoregate_base::limits::{LimitRule, LimitStatus};
-use scoregate_base::plans::PeriodSet;
+use scoregate_base::plans::{PeriodSet, Tier};
 use scoregate_base::routes::codes::ErrorCode;
 use scoregate_base::routes::{AllowedValues, BadParam, Param};
 
@@ -35,7 +35,7 @@ pub enum Refusal {
     /// The value of a parameter is not allowed for a caller who may use these periods.
     BadParam(BadParam, PeriodSet),
     /// The caller's tier lacks a right.
-    PlanRequired(Box<PlanGap>),
+    PlanRequired(PlanGap),
     /// A limit is exhausted.
     Limited(LimitRule),
     /// The guard is exhausted.
@@ -226,11 +226,11 @@ impl Refusal {
     }
 
     /// The message for the caller. Repeats nothing that the caller sent and discloses no internals.
-    pub fn message(&self, limit_status: &LimitStatus) -> String {
+    pub fn message(&self, limit_status: &LimitStatus, tiers: &[Tier]) -> String {
         match self {
             Self::BadRequest(doubt) => doubt.message().into(),
             Self::BadParam(bad, periods) => bad.message(&allowed(bad.param, *periods)),
-            Self::PlanRequired(gap) => gap.message(),
+            Self::PlanRequired(gap) => gap.message(tiers),
             Self::KeyMissing(misplaced) => misplaced.message(),
             Self::Limited(LimitRule::Day) => {
                 let (quota, reset) = (limit_status.limit, limit_status.reset.rfc3339());

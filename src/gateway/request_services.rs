@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use http::HeaderValue;
-
 use crate::accounts::{KeyDirectory, Leases};
 use crate::documents::DocumentEngine;
 use crate::pages::Pages;
@@ -11,7 +9,6 @@ use crate::status::StatusPublisher;
 use scoregate_base::address::Proxies;
 use scoregate_base::clock::Clock;
 use scoregate_base::keys::KeyForm;
-use scoregate_base::plans::Tier;
 use scoregate_base::routes::EndpointTable;
 
 use super::concurrency_limit::ConcurrencyLimit;
@@ -19,7 +16,7 @@ use super::guard::AddressGuard;
 use super::observation::recorders::RequestRecorders;
 use super::response::cors::CorsPolicy;
 use super::response::deprecation::Deprecation;
-use super::response::remedy_links::RemedyLinks;
+use super::service_notice::ServiceNotice;
 use super::target_memo::TargetMemo;
 
 /// Everything a request may need. Built once by `app`.
@@ -56,19 +53,4 @@ pub struct Gateway {
     pub deprecation: Deprecation,
     /// Texts and numbers for `/me` and for 401 responses.
     pub notice: ServiceNotice,
-}
-
-/// Facts about the service that responses state.
-#[derive(Clone, Debug)]
-pub struct ServiceNotice {
-    /// The attribution notice.
-    pub license: String,
-    /// The value of `WWW-Authenticate`, with the realm.
-    pub challenge: HeaderValue,
-    /// The addresses that refusals name.
-    pub links: RemedyLinks,
-    /// The tiers, which refusals name.
-    pub tiers: Vec<Tier>,
-    /// Seconds between refreshes of the data.
-    pub cadence_seconds: u64,
 }

@@ -65,7 +65,7 @@ pub(super) fn resolve(
 
 /// Checks whether these rights cover a document. A refusal names one of the tiers that do.
 pub(super) fn entitle(key: &DocumentKey, rights: Rights, tiers: &[Tier]) -> Result<(), Refusal> {
-    PlanGap::of(key, rights, tiers).map_or(Ok(()), |gap| Err(Refusal::PlanRequired(Box::new(gap))))
+    PlanGap::of(key, rights, tiers).map_or(Ok(()), |gap| Err(Refusal::PlanRequired(gap)))
 }
 
 fn encoding(headers: RequestHeaders<'_>) -> ContentCoding {

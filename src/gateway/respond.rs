@@ -28,8 +28,8 @@ use super::response::error_format::prefers_problem;
 use super::response::header_values::{HeaderValueWriter, NumberField};
 use super::response::limit_headers::{LIMITS, LimitHeaders};
 use super::response::page_reply::PageReply;
-use super::response::remedy_links::RemedyLinks;
 use super::response::response_head::{HeadStart, HeadWriter, HeaderField, HeaderFieldSet};
+use super::service_notice::ServiceNotice;
 
 /// The content of a response.
 #[derive(Debug)]
@@ -135,9 +135,7 @@ pub(super) struct ResponseContext<'r> {
     pub(super) method: &'r Method,
     pub(super) headers: &'r HeaderMap,
     pub(super) guard: &'r AddressGuard,
-    /// The value of `WWW-Authenticate`.
-    pub(super) challenge: &'r HeaderValue,
-    pub(super) links: &'r RemedyLinks,
+    pub(super) notice: &'r ServiceNotice,
     pub(super) cors: Option<&'r CorsPolicy>,
     pub(super) deprecation: &'r Deprecation,
     /// The moment of sending.
@@ -187,11 +185,11 @@ pub(super) fn respond(
     if let Some((name, value)) = header_of_the_page(answered.as_ref().ok()) {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    if let Some(link) = answered.as_ref().err().and_then(|refusal| at.links.of(refusal)) {
-        headers.insert(LINK, link.header.clone());
-    }
     if !is_page {
         at.deprecation.write(headers);
+    }
+    if let Some(link) = answered.as_ref().err().and_then(|refusal| at.notice.links.of(refusal)) {
+        headers.insert(LINK, link.header.clone());
     }
     if let Some(cors) = at.cors {
         cors.write(at.headers, matches!(answered, Ok(Reply::Options)), headers);
@@ -318,10 +316,10 @@ fn error<'m>(
     start: HeadStart<'m>,
 ) -> Content<'m> {
     let as_problem = prefers_problem(at.headers);
-    let body = error_body::render(refusal, &limits.reported, exchange.id.as_str(), as_problem, at.links);
+    let body = error_body::render(refusal, &limits.reported, exchange.id.as_str(), as_problem, at.notice);
     let status = refusal.code().row().status;
     let allow = (status == StatusCode::METHOD_NOT_ALLOWED).then_some(METHODS);
-    let challenge = (status == StatusCode::UNAUTHORIZED).then(|| at.challenge.clone());
+    let challenge = (status == StatusCode::UNAUTHORIZED).then(|| at.notice.challenge.clone());
     let limited = refusal.rule().map(|_| limits.reported.wait);
     let wait = limited.or_else(|| refusal.retry_after(limits.next_token));
     let fields = BODY

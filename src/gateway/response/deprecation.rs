@@ -34,12 +34,16 @@ impl Deprecation {
         Some(Self { link: Some(link), ..self })
     }
 
+    /// The value of `Link`.
+    pub fn link(&self) -> Option<&HeaderValue> {
+        self.link.as_ref()
+    }
+
     /// Adds the headers to a response.
     pub(in super::super) fn write(&self, headers: &mut HeaderMap) {
         for (name, value) in [("deprecation", &self.since), ("sunset", &self.sunset), ("link", &self.link)] {
             if let Some(value) = value {
-                // A refusal may have another link.
-                headers.append(name, value.clone());
+                headers.insert(name, value.clone());
             }
         }
     }

@@ -9,7 +9,8 @@ use scoregate_base::routes::codes::ErrorCode;
 use scoregate_base::routes::{ErrorBody, append, append_string};
 
 use super::super::refusal::{Refusal, whole_seconds};
-use super::remedy_links::{RemedyLink, RemedyLinks};
+use super::super::service_notice::ServiceNotice;
+use super::remedy_links::RemedyLink;
 
 /// The registered kinds of problems of draft-ietf-httpapi-ratelimit-headers-11, with their titles. A draft may change.
 const REGISTRY: &str = "https://iana.org/assignments/http-problem-types#";
@@ -24,15 +25,15 @@ pub(in super::super) fn render(
     status: &LimitStatus,
     request_id: &str,
     as_problem: bool,
-    links: &RemedyLinks,
+    notice: &ServiceNotice,
 ) -> Bytes {
     let row = refusal.code().row();
-    let message = refusal.message(status);
+    let message = refusal.message(status, &notice.tiers);
     let mut body = Vec::with_capacity(CAPACITY);
     body.push(b'{');
     ErrorBody::new(row, &message, refusal.param()).write(&mut body);
     if let Refusal::PlanRequired(gap) = refusal
-        && let Some(tier) = gap.tier()
+        && let Some(tier) = gap.tier_field(&notice.tiers)
     {
         append(&mut body, &[",\"", TIER, "\":"]);
         append_string(&mut body, tier);
@@ -40,7 +41,7 @@ pub(in super::super) fn render(
     if refusal.rule().is_some() {
         limit(&mut body, status);
     }
-    if let Some(RemedyLink { member, url, .. }) = links.of(refusal) {
+    if let Some(RemedyLink { member, url, .. }) = notice.links.of(refusal) {
         append(&mut body, &[",\"", member, "\":"]);
         append_string(&mut body, url);
     }
@@ -48,7 +49,7 @@ pub(in super::super) fn render(
     // Safe to insert: both kinds of request id contain only letters, digits and `._-`.
     append(&mut body, &[",\"request_id\":\"", request_id, "\",\"docs\":\"/docs#", word, "\""]);
     if as_problem {
-        problem_type(&mut body, refusal, links.root());
+        problem_type(&mut body, refusal, notice.links.root());
         append(&mut body, &[",\"detail\":"]);
         append_string(&mut body, &message);
         append(&mut body, &[",\"instance\":\"urn:scoregate:request:", request_id, "\""]);

@@ -20,17 +20,30 @@ pub struct RemedyLinks {
 pub(in super::super) struct RemedyLink {
     pub(in super::super) member: &'static str,
     pub(in super::super) url: String,
-    /// The value of `Link`.
+    /// The value of `Link`, that of the deprecation included.
     pub(in super::super) header: HeaderValue,
 }
 
 impl RemedyLinks {
-    /// The public address of the service without a path, empty if it is unknown; then those of sign-up and larger plans.
-    pub fn new(root: &str, sign_up: Option<String>, upgrade: Option<String>) -> Self {
+    /// The public address of the service without a path, empty if it is unknown; then those of sign-up and larger plans,
+    /// and the link that every response has.
+    pub fn new(
+        root: &str,
+        sign_up: Option<String>,
+        upgrade: Option<String>,
+        of_every_response: Option<&HeaderValue>,
+    ) -> Self {
+        let other = of_every_response.and_then(|link| link.to_str().ok());
+        let other = other.map(|link| format!(", {link}")).unwrap_or_default();
+        let link = |member, url: Option<String>, relation: &str| {
+            let url = url?;
+            let header = HeaderValue::try_from(format!("<{url}>; rel=\"{relation}\"{other}")).ok()?;
+            Some(RemedyLink { member, url, header })
+        };
         Self {
             root: root.to_owned(),
-            sign_up: sign_up.and_then(|url| RemedyLink::new(SIGN_UP, url, "help")),
-            upgrade: upgrade.and_then(|url| RemedyLink::new(UPGRADE, url, "payment")),
+            sign_up: link(SIGN_UP, sign_up, "help"),
+            upgrade: link(UPGRADE, upgrade, "payment"),
         }
     }
 
@@ -48,12 +61,5 @@ impl RemedyLinks {
         let lacks_a_plan = status == StatusCode::FORBIDDEN
             || matches!(refusal, Refusal::Limited(LimitRule::Day | LimitRule::Minute));
         self.upgrade.as_ref().filter(|_| lacks_a_plan)
-    }
-}
-
-impl RemedyLink {
-    fn new(member: &'static str, url: String, relation: &str) -> Option<Self> {
-        let header = HeaderValue::try_from(format!("<{url}>; rel=\"{relation}\"")).ok()?;
-        Some(Self { member, url, header })
     }
 }

@@ -52,6 +52,17 @@ async fn a_refusal_names_the_page_for_a_key_or_for_a_larger_plan() {
 }
 
 #[tokio::test]
+async fn the_link_of_a_refusal_is_before_that_of_the_deprecation() {
+    let deprecated = "service.deprecated_at = \"2026-11-22T00:00:00Z\"\nservice.deprecation_link = \"https://example.org/end\"";
+    let world = World::with(&format!("{SETTINGS}\n{deprecated}"), good).await;
+    let free = world.customer("free").await;
+    let refused = world.get("/api/v1/models?period=latest").key(&free.key).send().await;
+    let last = "<https://example.org/end>; rel=\"deprecation\"";
+    assert_eq!(refused.header("link"), format!("<{PLANS}>; rel=\"payment\", {last}"));
+    assert_eq!(world.get("/api/v1/models").key(&free.key).send().await.header("link"), last);
+}
+
+#[tokio::test]
 async fn without_such_addresses_a_refusal_names_none() {
     let world = World::new().await;
     let free = world.customer("free").await;

@@ -1,0 +1,22 @@
+//! Facts about the service that responses state.
+
+use http::HeaderValue;
+
+use scoregate_base::plans::Tier;
+
+use super::response::remedy_links::RemedyLinks;
+
+/// Facts about the service that responses state.
+#[derive(Clone, Debug)]
+pub struct ServiceNotice {
+    /// The attribution notice.
+    pub license: String,
+    /// The value of `WWW-Authenticate`, with the realm.
+    pub challenge: HeaderValue,
+    /// The addresses that refusals name.
+    pub links: RemedyLinks,
+    /// The tiers, which refusals name.
+    pub tiers: Vec<Tier>,
+    /// Seconds between refreshes of the data.
+    pub cadence_seconds: u64,
+}
