@@ -12,7 +12,6 @@ use scoregate_base::clock::Clock;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpSocket;
-use tokio::sync::Barrier;
 
 use super::unread_responses::{AttackTarget, program};
 use super::{
@@ -189,25 +188,19 @@ fn at_most_open_files(connections: u32) -> u32 {
 /// An attack from ten addresses: each connection sends a hundred requests and reads frames, but opens no window. Ends after
 /// `duration`, and returns how many connections were closed by then.
 async fn attack(target: &AttackTarget, connections: u32, opening: Vec<u8>, duration: Duration) -> usize {
-    let (closed, all_sent) =
-        (Arc::new(AtomicUsize::new(0)), Arc::new(Barrier::new(connections as usize + 1)));
-    let opening = Arc::new(opening);
-    let attackers: Vec<_> = (0..connections)
-        .map(|number| {
-            let (target, opening) = (target.clone(), Arc::clone(&opening));
-            let (closed, all_sent) = (Arc::clone(&closed), Arc::clone(&all_sent));
+    let closed = Arc::new(AtomicUsize::new(0));
+    let opened = target.open_all((0..connections).map(|number| number % 10), &opening).await;
+    let attackers: Vec<_> = opened
+        .into_iter()
+        .map(|(mut stream, _)| {
+            let closed = Arc::clone(&closed);
             tokio::spawn(async move {
-                let mut stream = target.open(number % 10).await.unwrap();
-                drop(stream.write_all(&opening).await);
-                drop(stream.flush().await);
-                all_sent.wait().await;
                 let mut chunk = [0; 4_096];
                 while !matches!(stream.read(&mut chunk).await, Ok(0) | Err(_)) {}
                 closed.fetch_add(1, Ordering::Relaxed);
             })
         })
         .collect();
-    all_sent.wait().await;
     Clock::system().sleep(duration).await;
     attackers.iter().for_each(tokio::task::JoinHandle::abort);
     closed.load(Ordering::Relaxed)

@@ -9,13 +9,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
+use futures_util::stream::{self, StreamExt as _};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
-use scoregate_base::clock::Clock;
+use scoregate_base::clock::{Clock, Mono};
 use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Barrier;
+use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
 use super::{
@@ -159,6 +162,24 @@ impl AttackTarget {
         Ok(Box::new(tls.connect(ServerName::try_from("localhost").unwrap(), stream).await?))
     }
 
+    /// Opens a connection from each of these addresses, 32 of them concurrently, and sends `opening`: the gateway refuses the
+    /// handshakes of a network that has too many waiting. Returns each with the time of its opening.
+    pub async fn open_all(
+        &self,
+        numbers: impl Iterator<Item = u32>,
+        opening: &[u8],
+    ) -> Vec<(Box<dyn Stream>, Mono)> {
+        let clock = Clock::system();
+        let opened = numbers.map(async |number| {
+            let mut stream = self.open(number).await.unwrap();
+            let opened_at = clock.mono();
+            drop(stream.write_all(opening).await);
+            drop(stream.flush().await);
+            (stream, opened_at)
+        });
+        stream::iter(opened).buffer_unordered(32).collect().await
+    }
+
     /// The TLS connector for HTTP/1.1.
     pub fn tls_of_http1(&self) -> Option<TlsConnector> {
         let mut config = self.tls.as_ref()?.config().as_ref().clone();
@@ -217,25 +238,14 @@ pub fn program(directory: &Path, slots: u32, is_secure: bool) -> (Program, Attac
     (program, attacked)
 }
 
-/// How long each of this many connections lasts that request a hundred large pages and open their windows by `bytes`
-/// a second.
-async fn attack(
-    attacked: &AttackTarget,
-    connections: u32,
-    bytes: u32,
-    all_connected: &Arc<Barrier>,
-) -> Vec<Duration> {
+/// This many connections that request a hundred large pages each and open their windows by `bytes` a second. Each task returns
+/// how long its connection lasted.
+async fn attack(attacked: &AttackTarget, connections: u32, bytes: u32) -> Vec<JoinHandle<Duration>> {
     let opening = [PREFACE, &frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]), &requests(100)].concat();
-    let attackers = (0..connections).map(|number| {
-        let (attacked, opening, all_connected) =
-            (attacked.clone(), opening.clone(), Arc::clone(all_connected));
+    let opened = attacked.open_all(0..connections, &opening).await;
+    let stay = |(stream, opened_at): (Box<dyn Stream>, Mono)| {
         tokio::spawn(async move {
             let clock = Clock::system();
-            let mut stream = attacked.open(number).await.unwrap();
-            let start = clock.mono();
-            drop(stream.write_all(&opening).await);
-            drop(stream.flush().await);
-            all_connected.wait().await;
             let (mut read, mut write) = tokio::io::split(stream);
             let opens = async {
                 loop {
@@ -251,27 +261,24 @@ async fn attack(
             let mut chunk = [0; 4_096];
             let reads = async { while !matches!(read.read(&mut chunk).await, Ok(0) | Err(_)) {} };
             tokio::select! { () = opens => {}, () = reads => {} }
-            clock.mono().since(start)
+            clock.mono().since(opened_at)
         })
-    });
-    let mut duration = Vec::new();
-    for attacker in attackers.collect::<Vec<_>>() {
-        duration.push(attacker.await.unwrap());
-    }
-    duration
+    };
+    opened.into_iter().map(stay).collect()
+}
+
+/// The longest connection of an attack.
+async fn longest(attack: Vec<JoinHandle<Duration>>) -> Duration {
+    join_all(attack).await.into_iter().map(Result::unwrap).max().unwrap()
 }
 
 async fn check_write_timeout(is_secure: bool, bytes: u32) {
     let directory = TempDir::new().unwrap();
     let (program, attacked) = program(directory.path(), 10_000, is_secure);
     best_of_three(async || {
-        let duration = attack(&attacked, 200, bytes, &Arc::new(Barrier::new(200))).await;
-        let longest = duration.iter().max().unwrap();
-        println!(
-            "tls {is_secure}, {bytes} bytes a second: the longest of {} lasted {longest:?}",
-            duration.len()
-        );
-        if *longest < 25 * SECOND { Ok(()) } else { Err(format!("{longest:?}")) }
+        let longest = longest(attack(&attacked, 200, bytes).await).await;
+        println!("tls {is_secure}, {bytes} bytes a second: the longest of 200 lasted {longest:?}");
+        if longest < 25 * SECOND { Ok(()) } else { Err(format!("{longest:?}")) }
     })
     .await;
     assert_eq!(program.stop().code, Some(0));
@@ -320,7 +327,7 @@ async fn http2_a_probe_is_answered_within_a_second_while_clients_that_read_nothi
             if slowest < SECOND { Ok(()) } else { Err(format!("{slowest:?}")) }
         })
         .await;
-        attackers.iter().for_each(tokio::task::JoinHandle::abort);
+        attackers.iter().for_each(JoinHandle::abort);
         assert_eq!(program.stop().code, Some(0));
     }
 }
@@ -334,16 +341,11 @@ async fn check_memory(clients: u32, is_secure: bool) {
     let directory = TempDir::new().unwrap();
     let (program, attacked) = program(directory.path(), 10_000, is_secure);
     let (before, clock) = (program.resident(), Clock::system());
-    let all_connected = Arc::new(Barrier::new(clients as usize + 1));
-    let attack = tokio::spawn({
-        let (attacked, all_connected) = (attacked.clone(), Arc::clone(&all_connected));
-        async move { attack(&attacked, clients, 0, &all_connected).await }
-    });
-    all_connected.wait().await;
+    let attack = attack(&attacked, clients, 0).await;
     // Processing of the open connections is over by then, and none was closed.
     clock.sleep(10 * SECOND).await;
     let during = program.resident();
-    let longest = attack.await.unwrap().into_iter().max().unwrap();
+    let longest = longest(attack).await;
     let (peak, after) = (program.most_resident(), program.resident());
     let each = |memory: u64| memory.saturating_sub(before) / u64::from(clients);
     let [before_mb, during_mb, peak_mb, after_mb] = [before, during, peak, after].map(|bytes| bytes >> 20);
@@ -376,7 +378,7 @@ async fn http2_memory_of_an_attack_is_returned_to_the_system_within_a_minute() {
     let directory = TempDir::new().unwrap();
     let (program, attacked) = program(directory.path(), 10_000, false);
     let before = program.resident();
-    attack(&attacked, 800, 0, &Arc::new(Barrier::new(800))).await;
+    longest(attack(&attacked, 800, 0).await).await;
     let (clock, mut held) = (Clock::system(), program.resident());
     let ended_at = clock.mono();
     while held > before + 16 * MEGABYTE && clock.mono().since(ended_at) < 60 * SECOND {
