@@ -132,7 +132,7 @@ fn granted(site: &Site, id: &str) -> u64 {
 }
 
 /// Requests to all these gateways while `work` runs. Returns the number of 200s. Any other response fails.
-fn under_load(key: &str, publics: &[SocketAddr], work: impl FnOnce()) -> usize {
+pub(super) fn under_load(key: &str, publics: &[SocketAddr], work: impl FnOnce()) -> usize {
     let (is_done, served) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         let clients = publics.iter().map(|public| {
