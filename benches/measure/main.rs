@@ -26,6 +26,7 @@ mod in_process;
 mod installation;
 mod ledger;
 mod load;
+mod ranks;
 mod scoring;
 mod site_attack;
 mod tls_attack;
@@ -36,7 +37,7 @@ use std::time::Instant;
 /// Measures with these arguments. Panics if an outcome was wrong.
 type Measurement = fn(&[String]);
 
-const MEASUREMENTS: [(&str, Measurement); 10] = [
+const MEASUREMENTS: [(&str, Measurement); 11] = [
     ("costs", |_| costs::run()),
     ("coverage", |_| coverage::run()),
     ("detection", |_| detection::run()),
@@ -44,6 +45,7 @@ const MEASUREMENTS: [(&str, Measurement); 10] = [
     ("in_process", |_| in_process::run()),
     ("ledger", ledger::run),
     ("load", load::run),
+    ("ranks", |_| ranks::run()),
     ("scoring", |_| scoring::run()),
     ("site_attack", site_attack::run),
     ("tls_attack", tls_attack::run),

@@ -32,7 +32,12 @@ const VALUES: &[(&str, &str)] = &[
     ("lastUpdated", r#""2026-11-21T12:51:49Z""#),
     ("lastRun", r#""2026-11-21T12:37:05Z""#),
 
+    ("models.rankLower", "1"),
+    ("models.rankUpper", "3"),
+    ("models.tiedWithNext", "true"),
+
     ("model.latestScore", "82.6"),
+    ("model.comparisons", r#"[{"modelId":"lantern-2-pro","difference":0.7,"differenceLower":-0.5,"differenceUpper":1.9,"probabilityBetter":0.87}]"#),
     ("model.axes", r#"[{"axis":"correctness","score":88.2,"confidenceLower":86.9,"confidenceUpper":89.5,"samples":355}]"#),
     ("model.suites", r#"[{"suite":"coding","score":83.4,"runs":24,"lastRun":"2026-11-21T12:37:05Z"},{"suite":"reasoning","score":84.0,"runs":23,"lastRun":"2026-11-21T12:24:47Z"},{"suite":"tooling","score":77.4,"runs":24,"lastRun":"2026-11-21T12:51:49Z"}]"#),
     ("model.priceInput", "5.0"),
@@ -45,6 +50,8 @@ const VALUES: &[(&str, &str)] = &[
     ("history.runs", "3"),
 
     ("index.value", "68.4"),
+    ("index.confidenceLower", "68.1"),
+    ("index.confidenceUpper", "68.7"),
     ("index.trend", r#""stable""#),
     ("index.models", "13"),
     ("index.unavailable", "1"),
@@ -61,6 +68,7 @@ const VALUES: &[(&str, &str)] = &[
     ("alerts.samples", "70"),
     ("alerts.baselineSamples", "495"),
     ("alerts.since", r#""2026-11-21T04:00:00Z""#),
+    ("alerts.sharedBy", "0"),
     ("alerts.message", r#""Atlas 4 Small scores 61.2 since 2026-11-21T04:00:00Z, 8.8 points below its own baseline of 70.0.""#),
 
     ("incidents.id", r#""degradation-atlas-4-small-1795233600""#),
@@ -72,7 +80,7 @@ const VALUES: &[(&str, &str)] = &[
     ("incidents.resolvedAt", "null"),
     ("incidents.lowestScore", "60.3"),
     ("incidents.baselineScore", "70.0"),
-    ("incidents.methodVersion", r#""4.0""#),
+    ("incidents.methodVersion", r#""4.1""#),
     ("incidents.message", r#""Atlas 4 Small fell from 70.0 to a low of 60.3. Ongoing.""#),
 
     ("providers.status", r#""operational""#),
@@ -98,6 +106,7 @@ const VALUES: &[(&str, &str)] = &[
     ("recommendations.score", "83.4"),
     ("recommendations.reason", r#""Highest coding score.""#),
     ("recommendations.alternatives", r#"["lantern-2-pro","kestrel-code"]"#),
+    ("recommendations.tied", r#"["lantern-2-pro"]"#),
 
     ("provider_reliability.reliability", "90.7"),
     ("provider_reliability.availability", "0.986"),
@@ -107,12 +116,13 @@ const VALUES: &[(&str, &str)] = &[
     ("provider_reliability.failedRuns", "3"),
 
     ("transparency.standardError", "0.6"),
+    ("transparency.minimumDetectableEffect", "2.9"),
     ("transparency.suiteWeights", r#"[{"name":"coding","weight":0.4},{"name":"reasoning","weight":0.35},{"name":"tooling","weight":0.25}]"#),
     ("transparency.axisWeights", r#"[{"name":"correctness","weight":0.3},{"name":"spec","weight":0.15},{"name":"codeQuality","weight":0.15},{"name":"efficiency","weight":0.1},{"name":"stability","weight":0.1},{"name":"refusal","weight":0.1},{"name":"recovery","weight":0.1}]"#),
     ("transparency.suites", r#"[{"name":"coding","weight":0.4,"axes":[{"name":"correctness","weight":0.3},{"name":"spec","weight":0.15},{"name":"codeQuality","weight":0.15},{"name":"efficiency","weight":0.1},{"name":"stability","weight":0.1},{"name":"refusal","weight":0.1},{"name":"recovery","weight":0.1}],"feeds":["combined","speed","price","coding","7axis"]}]"#),
     ("transparency.samples", r#"[{"suite":"coding","runs":24,"failedRuns":0,"trials":119,"failedTrials":1,"lastRun":"2026-11-21T12:37:05Z"}]"#),
     ("transparency.freshnessSeconds", "491"),
-    ("transparency.methodVersion", r#""2.0""#),
+    ("transparency.methodVersion", r#""4.1""#),
     ("transparency.synthetic", "false"),
 
     ("drift.regime", r#""stable""#),

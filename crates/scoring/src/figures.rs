@@ -5,7 +5,7 @@ use serde::Serialize;
 use scoregate_base::words;
 
 use super::method;
-use super::noise::score_noise::UncertainScore;
+use super::noise::score_noise::{EdgeReach, UncertainScore};
 use super::statistics::Estimate;
 
 /// Points that are no more than rounding errors of the arithmetic.
@@ -68,19 +68,17 @@ impl Score {
     /// The published score.
     pub(super) fn of(uncertain: &UncertainScore) -> Self {
         let UncertainScore { estimate, reach, edge, .. } = uncertain;
+        Self::with(estimate.mean, *reach, *edge)
+    }
+
+    /// A mean with this reach of its interval.
+    pub(super) fn with(mean: f64, reach: Option<f64>, edge: EdgeReach) -> Self {
         let within = |points: f64| points.clamp(0.0, 100.0);
-        let [steps, _] = method::PUBLISHED_STEPS;
-        let outwards = |(lower, upper): (f64, f64)| {
-            (
-                within(((lower + NEGLIGIBLE) * steps).floor() / steps),
-                within(((upper - NEGLIGIBLE) * steps).ceil() / steps),
-            )
-        };
-        let bounds = reach.map(|reach| {
-            let distance = |edge: f64| (reach * reach + edge).sqrt();
-            (estimate.mean - distance(edge.below), estimate.mean + distance(edge.above))
-        });
-        Self { score: within(points(estimate.mean)), bounds: bounds.map(outwards) }
+        let bounds = reach.map(|reach| outwards(edge.interval(mean, reach)));
+        Self {
+            score: within(points(mean)),
+            bounds: bounds.map(|(lower, upper)| (within(lower), within(upper))),
+        }
     }
 
     /// Its lower bound.
@@ -135,6 +133,15 @@ impl Severity {
     }
 }
 
+/// The bounds of an interval, as published: rounded outwards.
+pub(super) fn outwards((lower, upper): (f64, f64)) -> (f64, f64) {
+    let [steps, _] = method::PUBLISHED_STEPS;
+    (
+        ((lower + NEGLIGIBLE) * steps).floor() / steps + 0.0,
+        ((upper - NEGLIGIBLE) * steps).ceil() / steps + 0.0,
+    )
+}
+
 /// Points, as published.
 pub(super) fn points(number: f64) -> f64 {
     let [steps, _] = method::PUBLISHED_STEPS;
@@ -166,7 +173,6 @@ fn rounded(number: f64, steps: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::noise::score_noise::EdgeReach;
     use super::super::statistics::Spread;
     use super::super::student::TailQuantiles;
     use super::*;
@@ -204,8 +210,7 @@ mod tests {
         fn the_published_interval_holds_the_published_score(mean in 0.0..100.0_f64, variance in 0.0..400.0_f64, df in 1.0..500.0_f64) {
             let estimate = Estimate { mean, spread: Some(Spread { variance, df }) };
             let reach = estimate.reach(&TailQuantiles::of(method::INTERVAL_TAIL));
-            let edge = EdgeReach::default();
-            let score = Score::of(&UncertainScore { estimate, tested: estimate, reach, edge });
+            let score = Score::with(mean, reach, EdgeReach::default());
             let (lower, upper) = score.bounds.unwrap();
             prop_assert!(0.0 <= lower && lower <= score.score && score.score <= upper && upper <= 100.0, "{score:?}");
         }

@@ -28,6 +28,7 @@ mod noise;
 mod page_hinkley;
 mod period_scores;
 mod presence;
+mod ranks;
 mod run;
 mod series;
 mod simulate;

@@ -18,7 +18,8 @@ use super::measure::Measure;
 use super::method;
 use super::noise::peer_noise::{ModelNoise, PeerNoise};
 use super::noise::round_length::RoundLength;
-use super::noise::score_noise::{MeasuredScore, ScoreNoise};
+use super::noise::score_noise::{MeasuredScore, ScoreNoise, UncertainScore};
+use super::noise::score_residuals::ScoreResiduals;
 use super::period_scores::{PeriodScores, ScorePart, ScoreRound};
 use super::run::{Axis, TestedModel};
 use super::series::ScoreSeries;
@@ -57,6 +58,8 @@ pub(super) struct ModelState {
     pub drift: DriftResult,
     /// The lines fitted to its axes: points a day.
     pub slopes: [Option<FittedLine>; 7],
+    /// The deviations of its rounds, in the order of [`Measure::ALL`].
+    residuals: Vec<ScoreResiduals>,
 }
 
 /// A model whose scores are not published yet: their uncertainty depends on its peers.
@@ -86,10 +89,8 @@ pub(super) struct PeriodSummary {
     pub score: Option<Score>,
     /// The scores that models are ranked by, as published, in the order of [`Measure::ALL`].
     published: [Option<Score>; 5],
-    /// The estimates that models are ranked by without their cycle, for tests, in the order of [`Measure::ALL`].
-    measures: [Estimates; 5],
-    /// The standard error of the score as published, its cycle included.
-    pub standard_error: Option<f64>,
+    /// The same with their uncertainty, and those of the period before.
+    uncertain: [[Option<UncertainScore>; 2]; 5],
     /// The axes over a day, as published; none for other periods.
     pub axes: [Option<Score>; 7],
     /// The median latency of a trial, in milliseconds.
@@ -149,8 +150,10 @@ impl MeasuredModel {
             latencies: series.latencies_of(current).to_vec(),
             drift: drift::watch(levels, watched, round_length),
             slopes: slopes(series, &noise, hour),
+            residuals: Vec::new(),
         };
-        Self { state, noise: noise.typical() }
+        let typical = noise.typical();
+        Self { state: ModelState { residuals: noise.residuals(), ..state }, noise: typical }
     }
 
     /// The id of the model.
@@ -185,6 +188,11 @@ impl ModelState {
     /// When its score of a period was last updated; without a score, when the model was.
     pub(super) fn last_updated(&self, period: Period) -> Wall {
         self.over(period).reading.last_scored().unwrap_or(self.last_updated)
+    }
+
+    /// The deviations of the rounds of a measure.
+    pub(super) fn residuals(&self, measure: Measure) -> Option<&ScoreResiduals> {
+        Measure::ALL.into_iter().zip(&self.residuals).find_map(|(of, one)| (of == measure).then_some(one))
     }
 
     /// The summary of a period.
@@ -223,30 +231,42 @@ impl PeriodSummary {
             axes: [None; 7],
             latency: statistics::median(series.latencies_of(now)),
             deviation: deviation.map(f64::sqrt),
-            measures: [(None, None); 5],
-            standard_error: None,
+            uncertain: [[None; 2]; 5],
             reading,
         }
     }
 
     fn publish(&mut self, peers: &PeerNoise) {
         let among = |score: &Option<MeasuredScore>| score.as_ref().map(|score| score.among(peers));
-        let now = self.measured.each_ref().map(|[now, _]| among(now));
-        self.published = now.each_ref().map(|score| score.as_ref().map(Score::of));
+        self.uncertain = self.measured.each_ref().map(|pair| pair.each_ref().map(among));
+        self.published = self.uncertain.each_ref().map(|[now, _]| now.as_ref().map(Score::of));
         [self.score, ..] = self.published;
-        let [combined, ..] = &now;
-        let spread = combined.as_ref().and_then(|score| score.estimate.spread);
-        self.standard_error = spread.map(|spread| spread.variance.sqrt());
-        self.measures = self.measured.each_ref().map(|pair| {
-            let [now, before] = pair.each_ref().map(|score| among(score).map(|score| score.tested));
-            (now, before)
-        });
         self.axes = self.measured_axes.each_ref().map(|axis| among(axis).as_ref().map(Score::of));
     }
 
     /// An estimated score without its cycle, and that of the period before.
     pub(super) fn estimates(&self, measure: Measure) -> Estimates {
-        *measure.of(&self.measures)
+        let [now, before] = measure.of(&self.uncertain).map(|score| score.map(|score| score.tested));
+        (now, before)
+    }
+
+    /// A score with its uncertainty, if that is known.
+    pub(super) fn uncertain(&self, measure: Measure) -> Option<&UncertainScore> {
+        let [now, _] = measure.of(&self.uncertain);
+        now.as_ref().filter(|score| score.estimate.spread.is_some())
+    }
+
+    /// The standard error of the score as published, its cycle included.
+    pub(super) fn standard_error(&self) -> Option<f64> {
+        Some(self.uncertain(Measure::Combined)?.estimate.spread?.variance.sqrt())
+    }
+
+    /// The change of the score since the period before that its trend shows in most cases; `None` without either score.
+    pub(super) fn least_visible_change(&self) -> Option<f64> {
+        let (now, before) = self.estimates(Measure::Combined);
+        let least =
+            statistics::least_visible_change(before?, now?, method::TREND_ALPHA, method::TREND_MISSED)?;
+        Some(least.max(method::TREND_MINIMUM))
     }
 
     /// A score as published.

@@ -150,6 +150,13 @@ pub(super) fn chance_of_change(before: Estimate, now: Estimate) -> f64 {
     difference(before, now).chance_from_zero()
 }
 
+/// The change that a two-sided test below `alpha` misses with the probability `missed`.
+pub(super) fn least_visible_change(before: Estimate, now: Estimate, alpha: f64, missed: f64) -> Option<f64> {
+    let spread = difference(before, now).spread?;
+    let quantiles = [alpha / 2.0, missed].map(|tail| student::quantile(tail, spread.df));
+    Some(quantiles.iter().sum::<f64>() * spread.variance.sqrt())
+}
+
 /// Holm's correction: adjusted p-values, in the order given.
 pub(super) fn holm(chances: &[f64]) -> Vec<f64> {
     let mut order: Vec<(usize, f64)> = chances.iter().copied().enumerate().collect();

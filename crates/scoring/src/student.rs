@@ -6,6 +6,9 @@
 use std::cell::Cell;
 use std::f64::consts::PI;
 
+/// Quantiles are kept in a table of this many bits.
+const HASH_BITS: u32 = 7;
+
 /// The probability that a t variable is above `t`.
 pub(super) fn upper_tail(t: f64, df: f64) -> f64 {
     let beyond = 0.5 * beyond(t.abs(), df);
@@ -32,28 +35,32 @@ pub(super) fn quantile(tail: f64, df: f64) -> f64 {
     t
 }
 
-/// Quantiles for one tail. The newest is kept: most scores of a model have the same degrees of freedom.
+/// Quantiles for one tail. Those in use are kept: most scores have one of a few degrees of freedom.
 #[derive(Clone, Debug)]
 pub(super) struct TailQuantiles {
     tail: f64,
-    /// Degrees of freedom, and the quantile.
-    newest: Cell<(f64, f64)>,
+    /// Degrees of freedom and their quantile, by a hash of the degrees.
+    known: Vec<Cell<(f64, f64)>>,
 }
 
 impl TailQuantiles {
     /// Quantiles that are exceeded with this probability.
     pub(super) fn of(tail: f64) -> Self {
-        Self { tail, newest: Cell::new((f64::NAN, f64::NAN)) }
+        Self { tail, known: vec![Cell::new((f64::NAN, f64::NAN)); 1 << HASH_BITS] }
     }
 
     /// The quantile with these degrees of freedom.
     pub(super) fn with(&self, df: f64) -> f64 {
-        let (known, value) = self.newest.get();
-        if known.to_bits() == df.to_bits() {
+        let hash = df.to_bits().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - HASH_BITS);
+        let Some(known) = usize::try_from(hash).ok().and_then(|hash| self.known.get(hash)) else {
+            return quantile(self.tail, df);
+        };
+        let (degrees, value) = known.get();
+        if degrees.to_bits() == df.to_bits() {
             return value;
         }
         let value = quantile(self.tail, df);
-        self.newest.set((df, value));
+        known.set((df, value));
         value
     }
 }

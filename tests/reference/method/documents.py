@@ -7,11 +7,13 @@ from .noise import bounds
 from .numbers import mean, published_lower, published_p, published_score, published_upper, rounded
 from .periods import window
 from .providers import by_provider, index_history, index_trend, provider, recommendations, reliability
+from .ranks import detectable
 from .runs import AXES, HOUR, SORT_SCORES, instant, marks_of
 
 ALTERNATIVES = 3
 STATUS = ((80, "excellent"), (65, "good"), (50, "warning"))
 DEFAULT_LIMIT = 50
+TOGETHER_HOURS = 6
 
 
 def present(item):
@@ -65,13 +67,13 @@ class Documents:
         return instant(self.snapshot.last_updated(model, period))
 
     def models(self, period="24h", sortBy="combined"):
-        found = []
+        found, ranks = [], self.snapshot.ranks.of(period, sortBy)
         for model in self.snapshot.models:
             measured = self.snapshot.measured[period][model.id]
             name = sortBy if sortBy in SORT_SCORES else "combined"
             item = {"id": model.id, "name": model.name, "provider": model.provider,
                     **scored_fields(self.snapshot.scores[period][model.id][name]),
-                    "lastUpdated": self.updated(model, period)}
+                    "lastUpdated": self.updated(model, period), **ranks.get(model.id, {})}
             place = item["currentScore"]
             if place is not None and sortBy == "speed":
                 place = item["latencyMs"] = rounded(measured.latency, 0)
@@ -99,6 +101,7 @@ class Documents:
             "id": id, "name": model.name, "provider": model.provider,
             **scored_fields(snapshot.scores["24h"][id]["combined"]),
             "latestScore": snapshot.scores["latest"][id]["combined"].published, "axes": axes, "suites": suites,
+            "comparisons": snapshot.ranks.comparisons(model),
             "priceInput": model.prices[0], "priceOutput": model.prices[1], "latencyMs": rounded(measured.latency, 0),
             "runs": measured.runs, "failedRuns": measured.failed_runs, "lastUpdated": self.updated(model),
         })]
@@ -113,9 +116,11 @@ class Documents:
         scores = {model.id: snapshot.scores["24h"][model.id]["combined"] for model in snapshot.models}
         known = {key: one.published for key, one in scores.items() if one.published is not None}
         updated = [snapshot.last_updated(snapshot.by_id[key], "24h") for key in known]
+        lower, upper = snapshot.ranks.index_bounds(mean(list(known.values()))) if known else (None, None)
         return [present({
             "value": published_score(mean(list(known.values()))) if known else None,
-            "trend": index_trend([one.compared for one in scores.values()]),
+            "confidenceLower": published_lower(lower), "confidenceUpper": published_upper(upper),
+            "trend": index_trend(snapshot.ranks, [(snapshot.by_id[key], one.compared) for key, one in scores.items()]),
             "models": len(known), "unavailable": len(scores) - len(known),
             "bestModel": min(known, key=lambda key: (-known[key], key), default=None),
             "history": [present({"timestamp": at(hour), "models": len(values),
@@ -126,16 +131,19 @@ class Documents:
 
     def alerts(self):
         found = []
+        begun = [one.compared.since for one in self.snapshot.alerts.values() if one.severity is not None]
         for model in self.snapshot.models:
             one = self.snapshot.alerts[model.id]
             if one.severity is not None:
                 compared = one.compared
+                reach = max(TOGETHER_HOURS, model.length)
                 found.append(present({
                     "id": f"alert-{model.id}", **self.named(model), "severity": one.severity,
                     "currentScore": published_score(compared.now), "baselineScore": published_score(compared.before),
                     "drop": one.loss, "pValue": published_p(one.p_value),
                     "baselineSamples": model.count_scored(compared.start, compared.began),
-                    "samples": model.count_scored(compared.since, model.end), "since": at(compared.since)}))
+                    "samples": model.count_scored(compared.since, model.end), "since": at(compared.since),
+                    "sharedBy": sum(abs(other - compared.since) <= reach for other in begun) - 1}))
         return sorted(found, key=lambda item: (-item["drop"], item["modelId"]))
 
     def incidents(self, period="24h", limit=DEFAULT_LIMIT):
@@ -176,8 +184,14 @@ class Documents:
     def recommendations(self, period="24h"):
         snapshot = self.snapshot
         ranked = recommendations(snapshot.models, snapshot.scores[period], snapshot.measured[period])
-        return [{"task": task, **self.named(snapshot.by_id[own[0][0]]), "score": own[0][1],
-                 "alternatives": [key for key, _ in own[1:1 + ALTERNATIVES]]} for task, own in ranked.items() if own]
+        found = []
+        for task, own in ranked.items():
+            if own:
+                keys = [key for key, _ in own[:1 + ALTERNATIVES]]
+                tied = snapshot.ranks.tied(period, task, keys) if task in SORT_SCORES else None
+                found.append(present({"task": task, **self.named(snapshot.by_id[keys[0]]), "score": own[0][1],
+                                      "alternatives": keys[1:], "tied": tied}))
+        return found
 
     def provider_reliability(self, period="24h"):
         found = []
@@ -199,6 +213,7 @@ class Documents:
             found.append(present({
                 **self.named(model), "currentScore": scored.published,
                 "standardError": published_score(estimate and estimate.error),
+                "minimumDetectableEffect": published_score(detectable(scored.compared)),
                 "samples": [samples(model, suite, period) for suite in model.suites.values()]}))
         return found
 

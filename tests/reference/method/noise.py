@@ -31,6 +31,8 @@ class Estimate:
     above: float = 0.0
     # The mean effect of the hours and weekdays of the score.
     effect: float = 0.0
+    # The minimum of the variance.
+    least: float = 0.0
 
     @property
     def error(self):
@@ -121,6 +123,15 @@ def shares_of_ones(model):
     return found
 
 
+def changed(variance, freedom, quotient, count):
+    """A variance and its degrees of freedom, if that of the newest rounds is a multiple of it: rule "Changing noise"."""
+    if quotient <= 1:
+        return variance, freedom
+    excess = math.log(quotient) ** 2 * count / 4
+    weight = excess / (1 + excess)
+    return variance * quotient**weight, freedom + weight * (min(count, freedom) - freedom)
+
+
 class KindNoise:
     """The noise of a score of a model in the last 30 days."""
 
@@ -134,7 +145,8 @@ class KindNoise:
         begun = [bisect_left(self.begins, model.levels.begins[one.at]) for one in model.levels.changes]
         starts = sorted({place for place in begun if 0 < place < len(rounds)})
         self.residuals = residuals(values, starts)
-        self.noise = Noise.of(self.residuals, len(starts) + 1, self.cycle.fitted)
+        self.level_count = len(starts) + 1
+        self.noise = Noise.of(self.residuals, self.level_count, self.cycle.fitted)
 
     def estimate(self, n, end):
         """The variance of a mean of n rounds before an hour, and its degrees of freedom: rule "Changing noise"."""
@@ -145,11 +157,7 @@ class KindNoise:
         if count == 0 or whole == 0:
             return variance, freedom
         quotient = mean([one * one for one in self.residuals[last - count:last]]) / whole
-        if quotient <= 1:
-            return variance, freedom
-        excess = math.log(quotient) ** 2 * count / 4
-        weight = excess / (1 + excess)
-        return variance * quotient**weight, freedom + weight * (min(count, freedom) - freedom)
+        return changed(variance, freedom, quotient, count)
 
 
 class Noises:
@@ -216,9 +224,10 @@ class Noises:
             else:
                 q = (ones.count(1) + share) / (count + 1)
                 of_marks += (100 * weight) ** 2 * q * (1 - q) / (count + 1)
-        found = self.with_peers(model, kind, score, max(least, of_marks))
+        least = max(least, of_marks)
+        found = self.with_peers(model, kind, score, least)
         effect = self.own[model.id, kind.name].cycle.mean(score.start, score.end)
-        return found and Estimate(found.variance, found.freedom, further[1.0], further[0.0], effect)
+        return found and Estimate(found.variance, found.freedom, further[1.0], further[0.0], effect, least)
 
     def own_long_run(self, model, kind):
         """V of the model itself: the variance of a round in the long run, or None."""

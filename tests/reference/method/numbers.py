@@ -81,12 +81,17 @@ def t_below(t, freedom):
 
 
 @cache
+def t_quantile(freedom, tail):
+    """The value that is exceeded with this probability, below one half."""
+    high = 1.0
+    while t_two_sided(high, freedom) > 2 * tail:
+        high *= 2
+    return increasing_root(lambda t: 2 * tail - t_two_sided(t, freedom), 0.0, high)
+
+
 def t_quantile_95(freedom):
     """The distance from zero that 95 % of the values do not exceed."""
-    high = 1.0
-    while t_two_sided(high, freedom) > 0.05:
-        high *= 2
-    return increasing_root(lambda t: 0.05 - t_two_sided(t, freedom), 0.0, high)
+    return t_quantile(freedom, 0.025)
 
 
 def holm(values):

@@ -93,22 +93,16 @@ def reliability(models, incidents, period):
 
 # The index.
 
-def index_trend(compared):
-    """The trend of the index, by the comparisons of `combined` over 24 hours."""
-    both = [one for one in compared if one.is_testable]
+def index_trend(ranks, compared):
+    """The trend of the index, by the comparisons of `combined` over 24 hours by model."""
+    both = {model: one for model, one in compared if one.is_testable}
     if not both:
         return "unavailable"
-    change = mean([one.change for one in both])
-    days = [pooled([one.now_estimate for one in both]), pooled([one.before_estimate for one in both])]
+    change, models = mean([one.change for one in both.values()]), list(both)
+    days = [ranks.pooled(models, [one.now_estimate for one in both.values()]),
+            ranks.pooled(models, [one.before_estimate for one in both.values()])]
     statistic = change / math.sqrt(sum(variance for variance, _ in days))
     return trend_of(change, t_two_sided(statistic, min(freedom for _, freedom in days)))
-
-
-def pooled(estimates):
-    """The variance of a day's mean, with degrees of freedom by Welch and Satterthwaite."""
-    total = math.fsum(one.variance for one in estimates)
-    freedom = total**2 / math.fsum(one.variance**2 / one.freedom for one in estimates)
-    return total / len(estimates) ** 2, freedom
 
 
 def index_history(models):

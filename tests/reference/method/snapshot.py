@@ -9,6 +9,7 @@ from .levels import Levels
 from .lines import axis_trends, degradations
 from .noise import Noises
 from .periods import PERIODS, measured_in, score_of, scores_of_period, window
+from .ranks import Ranks
 from .rounds import Model
 from .runs import HOUR, WINDOW_HOURS, counted_runs, kinds
 
@@ -50,6 +51,10 @@ class Snapshot:
         self.drifts = drifts(self.models, self.incidents, self.alerts)
         self.scores = {period: scores_of_period(self.models, self.noises, period) for period in PERIODS}
         self.measured = {period: {model.id: measured_in(model, period) for model in self.models} for period in PERIODS}
+
+    @cached_property
+    def ranks(self):
+        return Ranks(self)
 
     @cached_property
     def axis_trends(self):

@@ -12,6 +12,7 @@ mod error_body;
 mod field;
 pub mod headers;
 mod key;
+mod me_shape;
 mod params;
 pub mod prices;
 mod published;

@@ -4,9 +4,10 @@
 //! A foreign backend may omit fields or send more: items are passed through unchanged and not validated at run time.
 
 use super::field::FieldShape::{Flag, Instant, Integer, Number, Object, Objects, Score, Text, Texts, Words};
-use super::field::{field, maybe, nullable, paid, requested};
+use super::field::{field, maybe, paid, requested};
 
 pub use super::field::{FieldShape, ItemField, Presence};
+pub use super::me_shape::ME;
 
 /// Values of `trend`.
 pub const TREND: &[&str] = &["up", "down", "stable", "unavailable"];
@@ -46,6 +47,13 @@ pub const RANKING: &[ItemField] = &[
         Number,
         "With `sortBy=price`: mean cost of a trial in the period, in US dollars. The list is sorted by it.",
     ),
+    maybe("rankLower", Integer, "Best rank by this score that the data allows, with 95 % confidence."),
+    maybe("rankUpper", Integer, "Worst rank by this score that the data allows, with 95 % confidence."),
+    maybe(
+        "tiedWithNext",
+        Flag,
+        "Whether the next model may be as good: the 95 % interval of their difference contains zero.",
+    ),
 ];
 
 const AXIS: &[ItemField] = &[
@@ -63,6 +71,14 @@ const SUITE: &[ItemField] = &[
     maybe("lastRun", Instant, "Time of the newest run."),
 ];
 
+const COMPARISON: &[ItemField] = &[
+    field("modelId", Text, "Identifier of the other model."),
+    field("difference", Number, "Score of this model minus that of the other."),
+    maybe("differenceLower", Number, "Lower bound of its 95 % confidence interval."),
+    maybe("differenceUpper", Number, "Upper bound of its 95 % confidence interval."),
+    maybe("probabilityBetter", Number, "Probability that this model is better, from 0 to 1."),
+];
+
 /// The item of `/models/:id`.
 pub const MODEL: &[ItemField] = &[
     field("id", Text, "Model identifier."),
@@ -78,6 +94,11 @@ pub const MODEL: &[ItemField] = &[
     field("status", Words(STATUS), "Health label of the score."),
     maybe("confidenceLower", Number, "Lower bound of the 95 % confidence interval."),
     maybe("confidenceUpper", Number, "Upper bound of the 95 % confidence interval."),
+    maybe(
+        "comparisons",
+        Objects(COMPARISON),
+        "Differences from the next better model and the next worse one over the last 24 hours.",
+    ),
     field("axes", Objects(AXIS), "Breakdown by axis."),
     field("suites", Objects(SUITE), "Breakdown by suite."),
     maybe("priceInput", Number, "US dollars per million input tokens."),
@@ -106,6 +127,8 @@ const INDEX_POINT: &[ItemField] = &[
 /// The item of `/index`.
 pub const INDEX: &[ItemField] = &[
     maybe("value", Score, "Mean score of all models with a score, from 0 to 100."),
+    maybe("confidenceLower", Number, "Lower bound of its 95 % confidence interval."),
+    maybe("confidenceUpper", Number, "Upper bound of its 95 % confidence interval."),
     field("trend", Words(TREND), "Direction of the index compared with the previous day."),
     field("models", Integer, "Number of models with a score."),
     field("unavailable", Integer, "Number of models without a score. They do not affect the index."),
@@ -132,6 +155,11 @@ pub const ALERT: &[ItemField] = &[
     field("samples", Integer, "Runs since the fall."),
     field("baselineSamples", Integer, "Runs of the baseline."),
     field("since", Instant, "Beginning of the first round at the current level."),
+    maybe(
+        "sharedBy",
+        Integer,
+        "Number of other models with an alert that fell at about the same time. A changed grader or suite looks like that.",
+    ),
     field("message", Text, "Description in one sentence."),
 ];
 
@@ -209,6 +237,11 @@ pub const RECOMMENDATION: &[ItemField] = &[
     field("score", Number, "Score of the model for this task."),
     field("reason", Text, "Reason for this model."),
     field("alternatives", Texts, "Identifiers of the next best models, best first."),
+    maybe(
+        "tied",
+        Texts,
+        "Identifiers of the alternatives that may be as good; absent for `budget` and `fast`.",
+    ),
 ];
 
 /// An item of `/analytics/provider-reliability`, the most reliable first.
@@ -265,6 +298,11 @@ pub const TRANSPARENCY: &[ItemField] = &[
     field("provider", Text, "Provider identifier."),
     maybe("currentScore", Number, "The score that this item explains."),
     maybe("standardError", Number, "Standard error of the score, as used for its confidence interval."),
+    maybe(
+        "minimumDetectableEffect",
+        Number,
+        "Change since the previous period, in points, that its trend shows in four of five cases.",
+    ),
     field("suiteWeights", Objects(WEIGHT), "Weights of the suites in the score."),
     field("axisWeights", Objects(WEIGHT), "Weights of the axes in a trial that has a score on every axis."),
     field("suites", Objects(SUITE_WEIGHTS), "The suites, their axes, and what they are part of."),
@@ -348,35 +386,4 @@ pub const DRIFT: &[ItemField] = &[
     ),
     maybe("currentScore", Number, "Score over the last 24 hours."),
     field("lastUpdated", Instant, LAST_UPDATED),
-];
-
-const APPLICATION: &[ItemField] =
-    &[field("id", Text, "Identifier of the application."), field("name", Text, "Display name.")];
-
-const ALLOWANCE: &[ItemField] = &[
-    field("name", Words(&["minute", "day"]), "Name of the limit."),
-    field("limit", Integer, "Allowed requests per window."),
-    field("window_seconds", Integer, "Window in seconds."),
-    field("used", Integer, "Requests used in the current window."),
-    field("remaining", Integer, "Remaining requests."),
-    field("reset_at", Instant, "Time when the full limit is available again."),
-];
-
-/// The item of `/me`.
-pub const ME: &[ItemField] = &[
-    field("application", Object(APPLICATION), "The application that the key belongs to."),
-    field(
-        "key_prefix",
-        Text,
-        "First characters of the key, to tell keys apart. The key itself is never returned.",
-    ),
-    field("tier", Text, "Tier of the application."),
-    field("limits", Objects(ALLOWANCE), "The limits and the remaining requests."),
-    nullable("key_expires_at", Instant, "Expiry of the key; null if it does not expire."),
-    nullable("next_refresh_at", Instant, "Time of the next expected change of the data."),
-    field(
-        "suggested_poll_seconds",
-        Integer,
-        "Polling interval that keeps the data current without exceeding the limits of this key.",
-    ),
 ];

@@ -27,6 +27,7 @@ pub(super) struct Alert<'a> {
     baseline_samples: u32,
     #[serde(serialize_with = "super::instant")]
     since: Wall,
+    shared_by: usize,
     message: String,
 }
 
@@ -37,10 +38,17 @@ pub(super) fn find(snapshot: &Snapshot) -> Vec<SureLoss<'_>> {
 
 /// The alerts.
 pub(super) fn items<'a>(alerts: &[SureLoss<'a>]) -> Vec<Alert<'a>> {
-    alerts.iter().map(item).collect()
+    alerts.iter().map(|loss| item(loss, alerts)).collect()
 }
 
-fn item<'a>(loss: &SureLoss<'a>) -> Alert<'a> {
+/// The number of other models that fell at about the same time.
+fn shared_by(loss: &SureLoss<'_>, alerts: &[SureLoss<'_>]) -> usize {
+    let hours = method::ALERT_TOGETHER_HOURS.max(loss.model_state.round_length.hours());
+    let since = |loss: &SureLoss<'_>| loss.levels.since.number();
+    alerts.iter().filter(|other| since(other).abs_diff(since(loss)) <= hours).count() - 1
+}
+
+fn item<'a>(loss: &SureLoss<'a>, alerts: &[SureLoss<'a>]) -> Alert<'a> {
     let model_state = loss.model_state;
     let (current, baseline) = (points(loss.levels.now.mean), points(loss.levels.before.mean));
     let name = model_state.model.name();
@@ -60,6 +68,7 @@ fn item<'a>(loss: &SureLoss<'a>) -> Alert<'a> {
         samples,
         baseline_samples,
         since,
+        shared_by: shared_by(loss, alerts),
         message: format!(
             "{name} scores {current:.1} since {}, {:.1} points below its own baseline of {baseline:.1}.",
             since.rfc3339(),

@@ -7,20 +7,27 @@ use serde::Serialize;
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::Period;
 
-use super::super::figures::{Trend, points};
+use super::super::figures::{Score, Trend, points};
 use super::super::hour::Hour;
 use super::super::measure::Measure;
 use super::super::method;
 use super::super::model_state::ModelState;
+use super::super::noise::round_length::RoundLength;
+use super::super::noise::score_noise::{EdgeReach, UncertainScore};
+use super::super::noise::score_residuals::ScoreResiduals;
 use super::super::snapshot::Snapshot;
-use super::super::statistics::{Estimate, SampleSums, chance_of_change};
-use super::models;
+use super::super::statistics::{Estimate, SampleSums, Spread, chance_of_change};
+use super::super::student::TailQuantiles;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct BenchmarkIndex<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confidence_lower: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confidence_upper: Option<f64>,
     trend: Trend,
     models: u32,
     unavailable: u32,
@@ -40,18 +47,20 @@ struct IndexPoint {
     models: u32,
 }
 
-/// The index.
-pub(super) fn item(snapshot: &Snapshot) -> BenchmarkIndex<'_> {
+/// The index, with the best model.
+pub(super) fn item<'a>(snapshot: &'a Snapshot, best_model: Option<&'a str>) -> BenchmarkIndex<'a> {
     let days = || snapshot.model_states.iter().map(|model_state| model_state.over(Period::Day));
     let scores: SampleSums = days().filter_map(|day| Some(day.score?.score)).collect();
-    let best = models::ranked(snapshot, Period::Day, |day| Some(day.score?.score)).into_iter().next();
+    let bounds = scores.mean().and_then(|index| bounds(snapshot, index));
     let hours = snapshot.hour.last(method::CURRENT_HOURS).hours();
     BenchmarkIndex {
         value: scores.mean().map(points),
+        confidence_lower: bounds.map(|(lower, _)| lower),
+        confidence_upper: bounds.map(|(_, upper)| upper),
         trend: trend(snapshot),
         models: scores.count,
         unavailable: days().map(|day| u32::from(day.score.is_none())).sum(),
-        best_model: best.filter(|best| best.over(Period::Day).score.is_some()).map(ModelState::id),
+        best_model,
         history: hours.map(|hour| point(snapshot, hour)).collect(),
         last_updated: days()
             .filter(|day| day.score.is_some())
@@ -60,14 +69,28 @@ pub(super) fn item(snapshot: &Snapshot) -> BenchmarkIndex<'_> {
     }
 }
 
+/// The bounds of this index, if the uncertainty of every score is known.
+fn bounds(snapshot: &Snapshot, index: f64) -> Option<(f64, f64)> {
+    let days = snapshot.model_states.iter().map(|model_state| (model_state, model_state.over(Period::Day)));
+    let scored = days.filter(|(_, day)| day.score.is_some());
+    let uncertain = scored.map(|(model_state, day)| Some((model_state, day.uncertain(Measure::Combined)?)));
+    let uncertain: Vec<(&ModelState, &UncertainScore)> = uncertain.collect::<Option<_>>()?;
+    let tested: Vec<_> = uncertain.iter().map(|(model_state, score)| (*model_state, score.tested)).collect();
+    let cycle = uncertain.iter().map(|(_, score)| score.basis.cycle).collect::<SampleSums>().mean()?;
+    let Estimate { spread: Some(spread), .. } = mean(&tested)? else { return None };
+    let spread = Some(Spread { variance: spread.variance + cycle * cycle, ..spread });
+    let reach = Estimate { mean: index, spread }.reach(&TailQuantiles::of(method::INTERVAL_TAIL));
+    Score::with(index, reach, EdgeReach::default()).bounds
+}
+
 /// From models with a score on both days, so that a new or removed model is not mistaken for a movement.
 fn trend(snapshot: &Snapshot) -> Trend {
     let both = snapshot.model_states.iter().filter_map(|model_state| {
         let (now, before) = model_state.over(Period::Day).estimates(Measure::Combined);
         let known = |estimate: &Estimate| estimate.spread.is_some();
-        Some((before.filter(known)?, now.filter(known)?))
+        Some(((model_state, before.filter(known)?), (model_state, now.filter(known)?)))
     });
-    let (before, now): (Vec<Estimate>, Vec<Estimate>) = both.unzip();
+    let (before, now): (Vec<_>, Vec<_>) = both.unzip();
     match mean(&now).zip(mean(&before)) {
         None => Trend::Unavailable,
         // One comparison: no correction.
@@ -75,9 +98,20 @@ fn trend(snapshot: &Snapshot) -> Trend {
     }
 }
 
-fn mean(estimates: &[Estimate]) -> Option<Estimate> {
-    let share = 1.0 / f64::from(u32::try_from(estimates.len()).ok().filter(|count| *count > 0)?);
-    let parts: Vec<(f64, Estimate)> = estimates.iter().map(|estimate| (share, *estimate)).collect();
+/// The mean of the scores of models. Noise that models with rounds of the same length share does not cancel in it.
+fn mean(scores: &[(&ModelState, Estimate)]) -> Option<Estimate> {
+    let share = 1.0 / f64::from(u32::try_from(scores.len()).ok().filter(|count| *count > 0)?);
+    let mut parts: Vec<(f64, Estimate)> = Vec::new();
+    for length in method::ROUND_HOURS.map(RoundLength::of) {
+        let of_length = || scores.iter().filter(move |(model_state, _)| model_state.round_length == length);
+        let residuals = of_length().filter_map(|(model_state, _)| model_state.residuals(Measure::Combined));
+        let shared = ScoreResiduals::shared(residuals);
+        parts.extend(of_length().map(|(_, estimate)| {
+            let spread =
+                estimate.spread.map(|spread| Spread { variance: shared * spread.variance, ..spread });
+            (share, Estimate { spread, ..*estimate })
+        }));
+    }
     Some(Estimate::weighted(&parts))
 }
 

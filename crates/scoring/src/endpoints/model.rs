@@ -9,10 +9,13 @@ use scoregate_base::routes::Period;
 
 use super::super::changes::ModelChange;
 use super::super::count::RunCounts;
-use super::super::figures::{Score, Status, Trend, points};
+use super::super::figures::{Score, Status, Trend, outwards, points, share};
 use super::super::measure::Measure;
+use super::super::method::INTERVAL_TAIL;
 use super::super::model_state::{ModelState, PeriodSummary};
+use super::super::ranks::differences::ComparedScore;
 use super::super::run::{Axis, SuiteEntry};
+use super::super::student::TailQuantiles;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -30,6 +33,7 @@ pub(super) struct ModelDetail<'a> {
     confidence_lower: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     confidence_upper: Option<f64>,
+    comparisons: Vec<ModelComparison<'a>>,
     axes: Vec<AxisScore>,
     suites: Vec<SuiteScore<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,6 +46,20 @@ pub(super) struct ModelDetail<'a> {
     failed_runs: u32,
     #[serde(serialize_with = "super::instant")]
     last_updated: Wall,
+}
+
+/// The difference from a neighbour in the ranking.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ModelComparison<'a> {
+    model_id: &'a str,
+    difference: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    difference_lower: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    difference_upper: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    probability_better: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -68,8 +86,12 @@ struct SuiteScore<'a> {
     last_run: Option<Wall>,
 }
 
-/// The detail.
-pub(super) fn item(model_state: &ModelState, change: ModelChange) -> ModelDetail<'_> {
+/// The detail, with the models of the ranking over 24 hours.
+pub(super) fn item<'a>(
+    model_state: &'a ModelState,
+    change: ModelChange,
+    ranked: &[&'a ModelState],
+) -> ModelDetail<'a> {
     let day = model_state.over(Period::Day);
     let (runs, failed_runs) = day.runs;
     ModelDetail {
@@ -82,6 +104,7 @@ pub(super) fn item(model_state: &ModelState, change: ModelChange) -> ModelDetail
         status: Status::of(day.score),
         confidence_lower: day.score.as_ref().and_then(Score::lower),
         confidence_upper: day.score.as_ref().and_then(Score::upper),
+        comparisons: comparisons(model_state, ranked),
         axes: axes(day),
         suites: day.reading.suites().map(|(suite, count)| suite_score(suite, count)).collect(),
         price_input: model_state.model.price_input(),
@@ -91,6 +114,32 @@ pub(super) fn item(model_state: &ModelState, change: ModelChange) -> ModelDetail
         failed_runs,
         last_updated: model_state.last_updated(Period::Day),
     }
+}
+
+/// The differences from the next better model and the next worse one.
+fn comparisons<'a>(model_state: &ModelState, ranked: &[&'a ModelState]) -> Vec<ModelComparison<'a>> {
+    let Some(place) = ranked.iter().position(|ranked| ranked.id() == model_state.id()) else {
+        return Vec::new();
+    };
+    let neighbours = [place.checked_sub(1), Some(place + 1)].into_iter().flatten();
+    let neighbours = neighbours.filter_map(|place| ranked.get(place).copied());
+    neighbours.filter_map(|neighbour| comparison(model_state, neighbour)).collect()
+}
+
+fn comparison<'a>(model_state: &ModelState, neighbour: &'a ModelState) -> Option<ModelComparison<'a>> {
+    let [score, other] = [model_state, neighbour].map(|model| model.over(Period::Day).score);
+    let [compared, with] =
+        [model_state, neighbour].map(|model| ComparedScore::of(model, Period::Day, Measure::Combined));
+    let difference = compared.zip(with).map(|(compared, with)| compared.less(with));
+    let bounds = difference.and_then(|difference| difference.bounds(&TailQuantiles::of(INTERVAL_TAIL)));
+    let bounds = bounds.map(outwards);
+    Some(ModelComparison {
+        model_id: neighbour.id(),
+        difference: points(score?.score - other?.score),
+        difference_lower: bounds.map(|(lower, _)| lower),
+        difference_upper: bounds.map(|(_, upper)| upper),
+        probability_better: difference.and_then(|difference| difference.probability()).map(share),
+    })
 }
 
 fn axes(day: &PeriodSummary) -> Vec<AxisScore> {

@@ -11,6 +11,7 @@ use super::super::changes::{ModelChange, ModelChanges};
 use super::super::figures::{Score, Status, Trend};
 use super::super::measure::Measure;
 use super::super::model_state::{ModelState, PeriodSummary};
+use super::super::ranks::rank_bounds::{RankBounds, rank_bounds};
 use super::super::snapshot::Snapshot;
 
 /// A model in the list.
@@ -34,6 +35,12 @@ pub(super) struct Ranking<'a> {
     latency_ms: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cost_usd: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rank_lower: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rank_upper: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tied_with_next: Option<bool>,
 }
 
 /// All models, ranked: those without a score last, ties by id.
@@ -43,8 +50,19 @@ pub(super) fn items<'a>(
     period: Period,
     sort_by: SortBy,
 ) -> Vec<Ranking<'a>> {
-    let ranked = ranked(snapshot, period, |summary| rank(summary, sort_by)).into_iter();
-    ranked.map(|model_state| item(model_state, changes.of(model_state), period, sort_by)).collect()
+    let ranked = ranked(snapshot, period, |summary| rank(summary, sort_by));
+    let is_by_score = !matches!(sort_by, SortBy::Speed | SortBy::Price);
+    let bounds = if is_by_score { rank_bounds(&ranked, period, shown(sort_by)) } else { Vec::new() };
+    let bounds = bounds.into_iter().chain(std::iter::repeat(None));
+    let item = |(model_state, bounds)| item(model_state, changes.of(model_state), bounds, (period, sort_by));
+    ranked.into_iter().zip(bounds).map(item).collect()
+}
+
+/// All models with a score over the last 24 hours, best first.
+pub(super) fn of_day(snapshot: &Snapshot) -> Vec<&ModelState> {
+    let mut ranked = ranked(snapshot, Period::Day, |day| Some(day.score?.score));
+    ranked.retain(|model_state| model_state.over(Period::Day).score.is_some());
+    ranked
 }
 
 /// All models, best first; then those without a rank; ties by id.
@@ -90,7 +108,12 @@ fn rank(summary: &PeriodSummary, sort_by: SortBy) -> Option<f64> {
     }
 }
 
-fn item(model_state: &ModelState, change: ModelChange, period: Period, sort_by: SortBy) -> Ranking<'_> {
+fn item(
+    model_state: &ModelState,
+    change: ModelChange,
+    bounds: Option<RankBounds>,
+    (period, sort_by): (Period, SortBy),
+) -> Ranking<'_> {
     let (summary, measure) = (model_state.over(period), shown(sort_by));
     let score = summary.published(measure);
     Ranking {
@@ -105,5 +128,8 @@ fn item(model_state: &ModelState, change: ModelChange, period: Period, sort_by: 
         last_updated: model_state.last_updated(period),
         latency_ms: score.filter(|_| sort_by == SortBy::Speed).and_then(|_| summary.latency_ms()),
         cost_usd: score.filter(|_| sort_by == SortBy::Price).and_then(|_| summary.cost_usd()),
+        rank_lower: bounds.map(|bounds| bounds.lower),
+        rank_upper: bounds.map(|bounds| bounds.upper),
+        tied_with_next: bounds.and_then(|bounds| bounds.tied_with_next),
     }
 }

@@ -9,7 +9,9 @@ use super::super::figures::points;
 use super::super::measure::Measure;
 use super::super::method;
 use super::super::model_state::{ModelState, PeriodSummary};
+use super::super::ranks::differences::ComparedScore;
 use super::super::snapshot::Snapshot;
+use super::super::student::TailQuantiles;
 use super::models::ranked;
 
 #[derive(Serialize)]
@@ -22,6 +24,8 @@ pub(super) struct Recommendation<'a> {
     score: f64,
     reason: String,
     alternatives: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tied: Option<Vec<&'a str>>,
 }
 
 words! {
@@ -44,6 +48,8 @@ fn item(snapshot: &Snapshot, period: Period, task: Task) -> Option<Recommendatio
     let mut best = ranked(snapshot, period, |summary| task.rank(summary)).into_iter().filter(fit);
     let first = best.next()?;
     let summary = first.over(period);
+    let alternatives: Vec<&ModelState> = best.take(method::ALTERNATIVES).collect();
+    let tied = task.measure().map(|measure| tied(first, &alternatives, period, measure));
     Some(Recommendation {
         task: task.word(),
         model_id: first.id(),
@@ -51,24 +57,45 @@ fn item(snapshot: &Snapshot, period: Period, task: Task) -> Option<Recommendatio
         provider: first.model.provider(),
         score: task.score(summary)?,
         reason: task.reason(summary),
-        alternatives: best.take(method::ALTERNATIVES).map(ModelState::id).collect(),
+        alternatives: alternatives.into_iter().map(ModelState::id).collect(),
+        tied,
     })
+}
+
+/// The alternatives that may be as good.
+fn tied<'a>(first: &ModelState, others: &[&'a ModelState], period: Period, measure: Measure) -> Vec<&'a str> {
+    let quantiles = TailQuantiles::of(method::INTERVAL_TAIL);
+    let first = ComparedScore::of(first, period, measure);
+    let is_above = |other: &ModelState| {
+        let other = ComparedScore::of(other, period, measure);
+        first.zip(other).is_some_and(|(first, other)| first.is_above(other, &quantiles))
+    };
+    others.iter().filter(|other| !is_above(other)).map(|other| other.id()).collect()
 }
 
 impl Task {
     /// The rank of a model: higher is better. `None` without a combined score, for any task.
     fn rank(self, summary: &PeriodSummary) -> Option<f64> {
         let score = summary.score?.score;
-        let of = |measure| summary.published(measure).map(|score| score.score);
         match self {
-            Self::Coding => of(Measure::Coding),
-            Self::Reasoning => of(Measure::Reasoning),
-            Self::Tooling => of(Measure::Tooling),
+            Self::Coding | Self::Reasoning | Self::Tooling => {
+                self.measure().and_then(|measure| Some(summary.published(measure)?.score))
+            }
             // Free models come first.
             Self::Budget => {
                 summary.reading.cost().map(|cost| if cost > 0.0 { score / cost } else { f64::INFINITY })
             }
             Self::Fast => summary.latency.map(|latency| -latency),
+        }
+    }
+
+    /// The score that models are ranked by, if the task has one of its own.
+    fn measure(self) -> Option<Measure> {
+        match self {
+            Self::Coding => Some(Measure::Coding),
+            Self::Reasoning => Some(Measure::Reasoning),
+            Self::Tooling => Some(Measure::Tooling),
+            Self::Budget | Self::Fast => None,
         }
     }
 

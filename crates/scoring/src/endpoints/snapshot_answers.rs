@@ -57,9 +57,10 @@ impl SnapshotAnswers {
             put(over(Route::ProviderReliability), array(&reliability::items(snapshot, period)));
             put(over(Route::Transparency), array(&transparency::items(snapshot, period)));
         }
+        let ranked = models::of_day(snapshot);
         for model_state in &snapshot.model_states {
             let of = |route| DocumentKey::of_model(route, model_state.model.id().clone());
-            put(of(Route::Model), array(&[model::item(model_state, changes.of(model_state))]));
+            put(of(Route::Model), array(&[model::item(model_state, changes.of(model_state), &ranked)]));
             put(
                 of(Route::Drift),
                 array(&[drift::item(model_state, changes.of(model_state), &alerts, snapshot.hour)]),
@@ -69,7 +70,10 @@ impl SnapshotAnswers {
                 put(key, array(&history::items(model_state, period)));
             }
         }
-        put(DocumentKey::plain(Route::Index), array(&[index::item(snapshot)]));
+        put(
+            DocumentKey::plain(Route::Index),
+            array(&[index::item(snapshot, ranked.first().map(|best| best.id()))]),
+        );
         put(DocumentKey::plain(Route::Alerts), array(&alerts::items(&alerts)));
         put(DocumentKey::plain(Route::Providers), array(&providers::items(snapshot)));
         Self {

@@ -23,6 +23,8 @@ pub(super) struct Transparency<'a> {
     current_score: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     standard_error: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    minimum_detectable_effect: Option<f64>,
     suite_weights: Vec<ScoreWeight<'a>>,
     axis_weights: Vec<ScoreWeight<'a>>,
     suites: Vec<SuiteWeights<'a>>,
@@ -73,7 +75,8 @@ fn item<'a>(snapshot: &'a Snapshot, model_state: &'a ModelState, period: Period)
         model_name: model_state.model.name(),
         provider: model_state.model.provider(),
         current_score: summary.score.map(|score| score.score),
-        standard_error: summary.standard_error.map(points),
+        standard_error: summary.standard_error().map(points),
+        minimum_detectable_effect: summary.least_visible_change().map(points),
         suite_weights: suites()
             .zip(snapshot.suites.weights(SortBy::Combined))
             .map(|(suite, weight)| ScoreWeight { name: suite.name_text(), weight: *weight })

@@ -6,3 +6,4 @@ pub(super) mod round_count;
 pub(super) mod round_length;
 pub(super) mod round_noise;
 pub(super) mod score_noise;
+pub(super) mod score_residuals;

@@ -26,6 +26,12 @@ impl RoundLength {
         HourRange { from, to: from.plus(self.0) }
     }
 
+    /// The number of rounds that are in a range, whole or in part.
+    pub(in super::super) fn rounds_in(self, range: HourRange) -> usize {
+        let rounds = range.to.number().div_ceil(self.0) - range.from.number() / self.0;
+        usize::try_from(rounds).unwrap_or(usize::MAX)
+    }
+
     /// That many rounds with this length.
     pub(in super::super) fn rounds(self, count: RoundCount) -> usize {
         let hours = usize::try_from(self.0).unwrap_or(usize::MAX);
@@ -43,6 +49,11 @@ mod tests {
         let round = length.round_of(Hour::numbered(6_000_017));
         assert_eq!((round.from, round.to), (Hour::numbered(6_000_012), Hour::numbered(6_000_018)));
         assert_eq!(RoundLength::HOUR.round_of(round.from), HourRange::one(round.from));
+        let day = Hour::numbered(6_000_017).last(24);
+        assert_eq!(
+            (length.rounds_in(day), length.rounds_in(round), RoundLength::HOUR.rounds_in(day)),
+            (5, 1, 24)
+        );
     }
 
     #[test]

@@ -95,8 +95,7 @@ impl RoundNoise {
         // Deviations by rounding errors have no correlation.
         let share = if noise.single > NEGLIGIBLE { noise.block_variance(short) / noise.single } else { 0.0 };
         noise.correlation = correlation(short, share);
-        let independent = ratio(free, 1) * (1.0 - noise.correlation) / (1.0 + noise.correlation);
-        noise.df = independent.clamp(method::NOISE_FREEDOM_LEAST, method::NOISE_FREEDOM_MOST);
+        noise.df = freedom(free, noise.correlation);
         Some(noise)
     }
 
@@ -119,14 +118,7 @@ impl RoundNoise {
         let sum = |end: usize| self.squares.get(end).copied().unwrap_or_default();
         let known = self.squares.len() - 1;
         let quotient = (sum(end) - sum(end - count)) * ratio(known, count) / sum(known);
-        if quotient.is_nan() || quotient <= 1.0 {
-            return usual;
-        }
-        // The variance of a logarithm of a variance is about 2 / count, or more if there are outliers.
-        let excess = quotient.ln().powi(2) * ratio(count, 4);
-        let weight = excess / (1.0 + excess);
-        let df = usual.df + weight * (ratio(count, 1).min(usual.df) - usual.df);
-        Spread { variance: usual.variance * quotient.powf(weight), df }
+        changed(usual, quotient, count)
     }
 
     /// The variance of the mean of a block.
@@ -143,6 +135,24 @@ impl RoundNoise {
         let lost = (block * self.levels + self.fitted).min(known - known.div_ceil(4));
         squares * ratio(1, known + 1 - block) * ratio(1, block * block) * ratio(known, known - lost)
     }
+}
+
+/// The spread of a mean whose newest rounds, so many, have this many times the usual variance.
+pub(super) fn changed(usual: Spread, quotient: f64, count: usize) -> Spread {
+    if quotient.is_nan() || quotient <= 1.0 {
+        return usual;
+    }
+    // The variance of a logarithm of a variance is about 2 / count, or more if there are outliers.
+    let excess = quotient.ln().powi(2) * ratio(count, 4);
+    let weight = excess / (1.0 + excess);
+    let df = usual.df + weight * (ratio(count, 1).min(usual.df) - usual.df);
+    Spread { variance: usual.variance * quotient.powf(weight), df }
+}
+
+/// Degrees of freedom of the noise of so many free values with this correlation of neighbours.
+pub(super) fn freedom(free: usize, correlation: f64) -> f64 {
+    let independent = ratio(free, 1) * (1.0 - correlation) / (1.0 + correlation);
+    independent.clamp(method::NOISE_FREEDOM_LEAST, method::NOISE_FREEDOM_MOST)
 }
 
 /// Sums of the first values, and of their squares, beginning with none.
@@ -170,7 +180,7 @@ pub(in super::super) fn share_of_mean(correlation: f64, rounds: usize) -> f64 {
 
 /// The correlation of neighbours for which the mean of `block` rounds has this share of the variance of one: by Newton's
 /// method, which approaches the root of a convex function from above.
-fn correlation(block: usize, share: f64) -> f64 {
+pub(super) fn correlation(block: usize, share: f64) -> f64 {
     let count = ratio(block, 1);
     if block < 2 {
         return 0.0;

@@ -15,6 +15,7 @@ use super::cycle::Cycle;
 use super::peer_noise::{ModelNoise, PARTS, PeerNoise, TypicalNoise};
 use super::round_length::RoundLength;
 use super::round_noise::{LevelSums, RoundNoise};
+use super::score_residuals::ScoreResiduals;
 
 /// The noise of every score of a model.
 #[derive(Debug)]
@@ -38,6 +39,7 @@ struct PartNoise {
     least: f64,
     /// The suites of which every mark was 0 or 1.
     binary: Vec<BinarySuite>,
+    residuals: Option<ScoreResiduals>,
 }
 
 /// A suite of which every mark was 0 or 1.
@@ -54,22 +56,33 @@ struct BinarySuite {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in super::super) struct MeasuredScore {
     mean: f64,
-    /// The length of its rounds, and their number.
-    length: RoundLength,
-    rounds: usize,
+    basis: ScoreBasis,
     /// Its index among all scores.
     part: usize,
     own: Option<Spread>,
-    /// The mean effect of its hours and weekdays.
-    cycle: f64,
-    /// The least variance.
-    least: f64,
     edge: EdgeReach,
+}
+
+/// The rounds that a score is the mean of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(in super::super) struct ScoreBasis {
+    /// The range of hours.
+    pub range: HourRange,
+    /// Hours of a round.
+    pub length: RoundLength,
+    /// Number of rounds with a score.
+    pub rounds: usize,
+    /// The mean effect of their hours and weekdays.
+    pub cycle: f64,
+    /// The least variance of the mean.
+    pub least: f64,
 }
 
 /// A score with its uncertainty.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in super::super) struct UncertainScore {
+    /// Its rounds.
+    pub basis: ScoreBasis,
     /// The score as measured. Its variance includes the effect of hours and weekdays.
     pub estimate: Estimate,
     /// The score without that effect, for tests.
@@ -87,6 +100,14 @@ pub(in super::super) struct EdgeReach {
     pub above: f64,
 }
 
+impl EdgeReach {
+    /// The bounds of an interval that extends this far about its mean without this part.
+    pub(in super::super) fn interval(self, mean: f64, reach: f64) -> (f64, f64) {
+        let distance = |edge: f64| (reach * reach + edge).sqrt();
+        (mean - distance(self.below), mean + distance(self.above))
+    }
+}
+
 impl ScoreNoise {
     /// The noise in the last month before an hour.
     pub(in super::super) fn of(series: &ScoreSeries, hour: Hour, levels: &ScoreLevels) -> Self {
@@ -99,7 +120,7 @@ impl ScoreNoise {
         let values = series.part_values(range, &parts);
         let rounds_of = parts.into_iter().zip(values).enumerate();
         let of = |(index, (part, rounds)): (usize, (_, Vec<ScoreRound>))| {
-            PartNoise::of(index, &rounds, &month, part, (levels, length))
+            PartNoise::of(index, (&rounds, range), &month, part, (levels, length))
         };
         Self { length, parts: rounds_of.map(of).collect() }
     }
@@ -140,6 +161,11 @@ impl ScoreNoise {
         [(); 7].map(|()| axes.next()?.typical().map(|typical| typical.long_run))
     }
 
+    /// The deviations of the rounds of each measure.
+    pub(in super::super) fn residuals(self) -> Vec<ScoreResiduals> {
+        self.parts.into_iter().filter_map(|part| part.residuals).collect()
+    }
+
     fn of_axes(&self) -> impl Iterator<Item = &PartNoise> {
         self.parts.iter().skip(Measure::ALL.len())
     }
@@ -148,7 +174,7 @@ impl ScoreNoise {
 impl PartNoise {
     fn of(
         index: usize,
-        rounds: &[ScoreRound],
+        (rounds, range): (&[ScoreRound], HourRange),
         month: &PeriodScores,
         part: ScorePart<'_>,
         (levels, length): (&ScoreLevels, RoundLength),
@@ -175,10 +201,16 @@ impl PartNoise {
         let mut starts: Vec<usize> = starts.collect();
         starts.dedup();
         let residuals = sums.residuals(rounds.len(), starts.iter().copied());
+        let hours: Vec<Hour> = rounds.iter().map(|round| round.hour).collect();
+        let by_hour = hours.iter().copied().zip(residuals.iter().copied());
+        let about = (starts.len() + 1, cycle.fitted);
         Self {
             index,
-            hours: rounds.iter().map(|round| round.hour).collect(),
-            noise: RoundNoise::of(&residuals, starts.len() + 1, cycle.fitted),
+            // Only models are compared, not axes.
+            residuals: (index < Measure::ALL.len())
+                .then(|| ScoreResiduals::of(range, length, by_hour, about)),
+            hours,
+            noise: RoundNoise::of(&residuals, about.0, about.1),
             cycle,
             least: fed().map(|(_, (_, weight))| (weight * method::RESOLUTION).powi(2)).sum(),
             binary,
@@ -216,15 +248,16 @@ impl PartNoise {
         let rounds = usize::try_from(rounds).unwrap_or(usize::MAX);
         let end = self.hours.partition_point(|hour| *hour < range.to);
         let own = self.noise.as_ref().map(|noise| noise.of_mean_before(end, rounds));
-        let cycle = self.cycle.mean(range);
-        Some(MeasuredScore { mean, length, rounds, part: self.index, own, cycle, least, edge })
+        let basis = ScoreBasis { range, length, rounds, cycle: self.cycle.mean(range), least };
+        Some(MeasuredScore { mean, basis, part: self.index, own, edge })
     }
 }
 
 impl MeasuredScore {
     /// The score with its uncertainty among its peers, which is unknown if neither they nor the model have a noise.
     pub(in super::super) fn among(&self, peers: &PeerNoise) -> UncertainScore {
-        let Self { mean, length, rounds, part, own, cycle, least, edge } = *self;
+        let Self { mean, basis, part, own, edge } = *self;
+        let ScoreBasis { length, rounds, cycle, least, .. } = basis;
         let usual = peers.of(length, part);
         let spread = usual.map(|usual| usual.combined(own, rounds, least)).or(own);
         let spread = spread.map(|spread| Spread { variance: spread.variance.max(least), ..spread });
@@ -232,7 +265,7 @@ impl MeasuredScore {
         // The interval is for the level, from which the hours and weekdays of the score differ by their effect.
         let spread = spread.map(|spread| Spread { variance: spread.variance + cycle * cycle, ..spread });
         let estimate = Estimate { mean, spread };
-        UncertainScore { estimate, tested, reach: estimate.reach(&peers.quantiles), edge }
+        UncertainScore { basis, estimate, tested, reach: estimate.reach(&peers.quantiles), edge }
     }
 }
 

@@ -152,7 +152,7 @@ fn of_period(summary: &PeriodSummary) -> Value {
     });
     json!({
         "scores": scores.collect::<Map<_, _>>(),
-        "standardError": summary.standard_error,
+        "standardError": summary.standard_error(),
         "latencyMs": summary.latency,
         "costUsd": summary.reading.cost(),
         "availability": summary.attempts.availability(),

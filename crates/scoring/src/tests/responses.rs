@@ -4,8 +4,6 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use serde_json::Value;
-
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::{DocumentKey, ENDPOINTS, ModelId, Period, Query, Route, SortBy};
 
@@ -39,7 +37,8 @@ fn an_interval_contains_its_score_for_every_model_and_period() {
                 continue;
             }
             for item in asked(&scoring, &question) {
-                let score = item.get("currentScore").or(item.get("score")).and_then(Value::as_f64);
+                let score =
+                    ["currentScore", "score", "value"].into_iter().find_map(|name| item[name].as_f64());
                 let bounds = (item["confidenceLower"].as_f64(), item["confidenceUpper"].as_f64());
                 match (score, bounds) {
                     (Some(score), (Some(lower), Some(upper))) => {

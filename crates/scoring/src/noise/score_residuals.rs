@@ -1,0 +1,152 @@
+//! The deviations of the rounds of a score from its levels and cycle, by time. Those of two models show the noise of the
+//! difference of their scores, from which noise that both share has vanished.
+
+use super::super::hour::{Hour, HourRange};
+use super::super::method;
+use super::super::statistics::Spread;
+use super::round_length::RoundLength;
+use super::round_noise::{changed, correlation, freedom, ratio, share_of_mean};
+
+/// The variance of values that are equal but for rounding errors.
+const NEGLIGIBLE: f64 = 1e-18;
+
+/// The deviations of a month.
+#[derive(Clone, Debug)]
+pub(in super::super) struct ScoreResiduals {
+    length: RoundLength,
+    /// The first round.
+    first: Hour,
+    /// By time; not a number for a missing round.
+    rounds: Vec<f64>,
+    /// Number of levels and of fitted effects.
+    levels: usize,
+    fitted: usize,
+}
+
+/// The noise of the difference of two scores.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct PairedNoise<'r> {
+    pair: [&'r ScoreResiduals; 2],
+    /// The number of rounds of both, and the sum of the squares of their differences.
+    common: usize,
+    squares: f64,
+    /// The variance of the difference in a round, and its correlation with the next.
+    single: f64,
+    correlation: f64,
+    df: f64,
+}
+
+impl ScoreResiduals {
+    /// The deviations of the rounds that begin at these hours, from so many levels and fitted effects.
+    pub(super) fn of(
+        month: HourRange,
+        length: RoundLength,
+        rounds: impl Iterator<Item = (Hour, f64)>,
+        (levels, fitted): (usize, usize),
+    ) -> Self {
+        let all = length.rounds_in(month);
+        let (first, none) = (length.round_of(month.from).from, vec![f64::NAN; all]);
+        let mut residuals = Self { length, first, rounds: none, levels, fitted };
+        for (hour, deviation) in rounds {
+            let place = residuals.place(hour);
+            residuals.rounds.get_mut(place).into_iter().for_each(|round| *round = deviation);
+        }
+        residuals
+    }
+
+    /// The variance of the mean of these scores as a multiple of that of independent ones: more than one if they share noise.
+    pub(in super::super) fn shared<'r>(all: impl Iterator<Item = &'r Self> + Clone) -> f64 {
+        let quotient = |blocks: fn(&Self) -> usize| {
+            let (mut sums, mut squares) = (Vec::new(), 0.0);
+            for residuals in all.clone() {
+                let blocks = residuals.rounds.chunks(blocks(residuals));
+                sums.resize(blocks.len(), 0.0);
+                for (sum, block) in sums.iter_mut().zip(blocks) {
+                    let own: f64 = block.iter().filter(|round| !round.is_nan()).sum();
+                    *sum += own;
+                    squares += own * own;
+                }
+            }
+            let shared: f64 = sums.iter().map(|sum| sum * sum).sum();
+            if squares > NEGLIGIBLE { shared / squares } else { 1.0 }
+        };
+        quotient(|_| 1).max(quotient(Self::block)).max(1.0)
+    }
+
+    /// Rounds of a block.
+    fn block(&self) -> usize {
+        method::NOISE_SHORT_BLOCK.min(self.rounds.len() / method::NOISE_BLOCKS).max(1)
+    }
+
+    fn place(&self, hour: Hour) -> usize {
+        let rounds = hour.number().saturating_sub(self.first.number()).div_ceil(self.length.hours());
+        usize::try_from(rounds).unwrap_or(usize::MAX)
+    }
+}
+
+impl<'r> PairedNoise<'r> {
+    /// The noise; `None` with too few rounds in common.
+    pub(in super::super) fn of(one: &'r ScoreResiduals, other: &'r ScoreResiduals) -> Option<Self> {
+        if one.length != other.length {
+            return None;
+        }
+        let block = one.block();
+        let (mut common, mut squares, mut blocks, mut block_squares) = (0, 0.0, 0, 0.0);
+        for (one, other) in one.rounds.chunks(block).zip(other.rounds.chunks(block)) {
+            let (mut rounds, mut sum, mut square) = (0, 0.0, 0.0);
+            for (one, other) in one.iter().zip(other) {
+                let difference = one - other;
+                let is_common = !difference.is_nan();
+                rounds += usize::from(is_common);
+                let difference = if is_common { difference } else { 0.0 };
+                sum += difference;
+                square += difference * difference;
+            }
+            common += rounds;
+            squares += square;
+            if rounds == block {
+                blocks += 1;
+                block_squares += sum * sum;
+            }
+        }
+        let (levels, fitted) = (one.levels.max(other.levels), one.fitted.max(other.fitted));
+        let free =
+            common.checked_sub(levels + fitted).filter(|free| *free > 0 && common >= method::NOISE_LEAST)?;
+        // Deviations from fitted levels are smaller than those from the true ones.
+        let variance = |squares: f64, count: usize, block: usize| {
+            let lost = (block * levels + fitted).min(common - common.div_ceil(4));
+            squares * ratio(1, count.max(1)) * ratio(1, block * block) * ratio(common, common - lost)
+        };
+        let single = variance(squares, common, 1);
+        let share = if single > NEGLIGIBLE { variance(block_squares, blocks, block) / single } else { 0.0 };
+        let correlation = correlation(block, share);
+        Some(Self {
+            pair: [one, other],
+            common,
+            squares,
+            single,
+            correlation,
+            df: freedom(free, correlation),
+        })
+    }
+
+    /// The variance of the mean of that many consecutive differences before an hour, as [`RoundNoise`] has it.
+    ///
+    /// [`RoundNoise`]: super::round_noise::RoundNoise
+    pub(in super::super) fn of_mean_before(&self, end: Hour, rounds: usize) -> Spread {
+        let variance = self.single * share_of_mean(self.correlation, rounds.max(1));
+        let usual = Spread { variance, df: self.df };
+        let [one, other] = self.pair.map(|residuals| {
+            let end = residuals.place(end).min(residuals.rounds.len());
+            let from = end - rounds.max(method::NOISE_LATELY).min(end);
+            residuals.rounds.get(from..end).unwrap_or_default()
+        });
+        let differences = one.iter().zip(other).map(|(one, other)| one - other);
+        let (mut count, mut squares) = (0, 0.0);
+        for difference in differences.filter(|difference| !difference.is_nan()) {
+            count += 1;
+            squares += difference * difference;
+        }
+        changed(usual, squares * ratio(self.common, count) / self.squares, count)
+    }
+}

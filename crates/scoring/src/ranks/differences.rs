@@ -1,0 +1,106 @@
+//! Differences between the scores of two models over a period.
+//!
+//! Noise that both models share, such as that of a grader, cancels in their difference, so the difference is known better
+//! than each score.
+
+use scoregate_base::routes::Period;
+
+use super::super::measure::Measure;
+use super::super::model_state::ModelState;
+use super::super::noise::score_noise::{EdgeReach, ScoreBasis, UncertainScore};
+use super::super::noise::score_residuals::{PairedNoise, ScoreResiduals};
+use super::super::statistics::{Estimate, Spread};
+use super::super::student::{self, TailQuantiles};
+
+/// A score that can be compared with those of other models.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct ComparedScore<'a> {
+    score: &'a UncertainScore,
+    residuals: &'a ScoreResiduals,
+}
+
+/// The score of one model less that of another.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct ScoreDifference {
+    estimate: Estimate,
+    edge: EdgeReach,
+}
+
+impl<'a> ComparedScore<'a> {
+    /// The score of a model; `None` if its uncertainty is unknown.
+    pub(in super::super) fn of(model: &'a ModelState, period: Period, measure: Measure) -> Option<Self> {
+        let score = model.over(period).uncertain(measure)?;
+        Some(Self { score, residuals: model.residuals(measure)? })
+    }
+
+    /// This score less another.
+    pub(in super::super) fn less(self, other: Self) -> ScoreDifference {
+        self.less_with(other, self.paired(other))
+    }
+
+    /// Whether this score is above another, beyond the bound with these quantiles.
+    pub(in super::super) fn is_above(self, other: Self, quantiles: &TailQuantiles) -> bool {
+        self.less(other).is_positive(quantiles)
+    }
+
+    /// The same, also if only the noise of each score says so: most scores are so far apart that shared noise is not computed.
+    pub(in super::super) fn is_far_above(self, other: Self, quantiles: &TailQuantiles) -> bool {
+        self.less_with(other, None).is_positive(quantiles) || self.is_above(other, quantiles)
+    }
+
+    /// The variance of the difference of as many rounds as both have.
+    fn paired(self, other: Self) -> Option<Spread> {
+        let rounds = self.score.basis.rounds.min(other.score.basis.rounds);
+        let noise = PairedNoise::of(self.residuals, other.residuals)?;
+        Some(noise.of_mean_before(self.score.basis.range.to, rounds))
+    }
+
+    fn less_with(self, other: Self, paired: Option<Spread>) -> ScoreDifference {
+        let (one, other) = (self.score, other.score);
+        let common = common(&one.basis, &other.basis);
+        let spread = one.tested.spread.zip(other.tested.spread).map(|(a, b)| {
+            let alone = Spread { variance: a.variance + b.variance, df: a.df.min(b.df) };
+            let paired = paired.filter(|_| common > 0.0).unwrap_or(alone);
+            let noise = common * paired.variance + (1.0 - common) * alone.variance;
+            let least = one.basis.least.max(other.basis.least);
+            // Effects of hours and weekdays that are the same for both cancel.
+            let cycle = one.basis.cycle - other.basis.cycle;
+            Spread { variance: noise.max(least) + cycle * cycle, df: paired.df }
+        });
+        ScoreDifference {
+            estimate: Estimate { mean: one.estimate.mean - other.estimate.mean, spread },
+            edge: EdgeReach {
+                below: one.edge.below + other.edge.above,
+                above: one.edge.above + other.edge.below,
+            },
+        }
+    }
+}
+
+impl ScoreDifference {
+    /// Its bounds; it is beyond each of them with the probability of the quantiles.
+    pub(in super::super) fn bounds(&self, quantiles: &TailQuantiles) -> Option<(f64, f64)> {
+        Some(self.edge.interval(self.estimate.mean, self.estimate.reach(quantiles)?))
+    }
+
+    fn is_positive(&self, quantiles: &TailQuantiles) -> bool {
+        self.bounds(quantiles).is_some_and(|(lower, _)| lower > 0.0)
+    }
+
+    /// The probability that the first score is above the second.
+    pub(in super::super) fn probability(&self) -> Option<f64> {
+        let spread = self.estimate.spread?;
+        Some(student::upper_tail(-self.estimate.mean / spread.variance.sqrt(), spread.df))
+    }
+}
+
+/// The least share of the rounds that both scores have.
+fn common(one: &ScoreBasis, other: &ScoreBasis) -> f64 {
+    if (one.range, one.length) != (other.range, other.length) {
+        return 0.0;
+    }
+    let number = |rounds: usize| f64::from(u32::try_from(rounds).unwrap_or(u32::MAX));
+    let all = number(one.length.rounds_in(one.range));
+    let (one, other) = (number(one.rounds), number(other.rounds));
+    ((one + other - all) / (one * other).sqrt()).max(0.0)
+}

@@ -1,0 +1,4 @@
+//! Comparisons between models: how sure their order is.
+
+pub(super) mod differences;
+pub(super) mod rank_bounds;

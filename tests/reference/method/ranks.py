@@ -1,0 +1,224 @@
+"""Section "Differences between models": ranks, comparisons, and the noise that models share."""
+
+import math
+
+from .noise import (BLOCKS, CORRELATED_BLOCK, LATELY, LEAST_FREEDOM, LEAST_ROUNDS, MONTH_HOURS, MOST_FREEDOM, ar_share,
+                    changed, correlation_of)
+from .numbers import mean, published_score, rounded, t_below, t_quantile
+from .runs import SORT_SCORES
+
+NEGLIGIBLE = 1e-18
+EXPECTED_MISSES, TREND_P, LEAST_CHANGE = 0.2, 0.01, 0.5
+
+
+class Residuals:
+    """The residuals of a score of a model by round; None where it has no value."""
+
+    def __init__(self, model, own):
+        self.length = model.length or 1
+        self.first = (model.end - MONTH_HOURS) // self.length
+        self.rounds = [None] * (-(-model.end // self.length) - self.first)
+        self.levels, self.fitted = own.level_count, own.cycle.fitted
+        for begin, value in zip(own.begins, own.residuals):
+            self.rounds[begin // self.length - self.first] = value
+        self.block = max(1, min(CORRELATED_BLOCK, len(self.rounds) // BLOCKS))
+
+
+class PairedNoise:
+    """The noise of the difference of two scores; `is_known` is false with too few rounds in common."""
+
+    def __init__(self, one, other):
+        self.first, self.length = one.first, one.length
+        self.values = [None if None in pair else pair[0] - pair[1] for pair in zip(one.rounds, other.rounds)]
+        known = [value for value in self.values if value is not None]
+        levels, fitted, count = max(one.levels, other.levels), max(one.fitted, other.fitted), len(known)
+        self.is_known = one.length == other.length and count >= LEAST_ROUNDS and count > levels + fitted
+        if not self.is_known:
+            return
+
+        def corrected(square, m):
+            return square * count / (count - min(m * levels + fitted, count * 3 // 4))
+
+        blocks = [self.values[at:at + one.block] for at in range(0, len(self.values), one.block)]
+        means = [math.fsum(each) / one.block for each in blocks if len(each) == one.block and None not in each]
+        self.mean_square = mean([value * value for value in known])
+        self.single = corrected(self.mean_square, 1)
+        quotient = 0.0
+        if means and self.single > NEGLIGIBLE:
+            quotient = corrected(mean([value * value for value in means]), one.block) / self.single
+        self.correlation = correlation_of(one.block, quotient)
+        free = (count - levels - fitted) * (1 - self.correlation) / (1 + self.correlation)
+        self.freedom = min(MOST_FREEDOM, max(LEAST_FREEDOM, free))
+
+    def variance(self, n, end):
+        """The variance for n rounds before an hour, and its degrees of freedom."""
+        usual = self.single * ar_share(n, self.correlation)
+        last = min(len(self.values), -(-(end - self.first * self.length) // self.length))
+        newest = [value for value in self.values[max(0, last - max(n, LATELY)):last] if value is not None]
+        if not newest or not self.mean_square:
+            return usual, self.freedom
+        return changed(usual, self.freedom, mean([value * value for value in newest]) / self.mean_square, len(newest))
+
+
+class Difference:
+    """The score of one model less that of another, with its variance."""
+
+    def __init__(self, paired, lengths, scores):
+        (a, b), (ea, eb) = [one.now for one in scores], [one.now_estimate for one in scores]
+        self.value = a.value - b.value
+        alone = ea.variance + eb.variance
+        self.freedom, common, length = min(ea.freedom, eb.freedom), 0.0, lengths[0] or 1
+        if (a.start, a.end, lengths[0]) == (b.start, b.end, lengths[1]):
+            rounds = -(-a.end // length) - a.start // length
+            common = max(0.0, (a.rounds + b.rounds - rounds) / math.sqrt(a.rounds * b.rounds))
+        noise = alone
+        if common and paired.is_known:
+            variance, self.freedom = paired.variance(min(a.rounds, b.rounds), a.end)
+            noise = common * variance + (1 - common) * alone
+        least, effects = max(ea.least, eb.least), (ea.effect - eb.effect) ** 2
+        self.error = math.sqrt(max(noise, least) + effects)
+        self.below, self.above = ea.below + eb.above, ea.above + eb.below
+        # By the noise of each score.
+        self.alone = math.sqrt(max(alone, least) + effects), min(ea.freedom, eb.freedom)
+
+    def bounds(self, tail):
+        square = (t_quantile(self.freedom, tail) * self.error) ** 2
+        return self.value - math.sqrt(square + self.below), self.value + math.sqrt(square + self.above)
+
+    def is_positive(self, tail):
+        return self.bounds(tail)[0] > 0
+
+    def is_sure(self, tail):
+        """Also if only the noise of each score says so."""
+        error, freedom = self.alone
+        reach = math.sqrt((t_quantile(freedom, tail) * error) ** 2 + self.below)
+        return self.value > reach or self.is_positive(tail)
+
+    def probability(self):
+        return t_below(self.value / self.error, self.freedom)
+
+
+class Ranks:
+    """The rankings of a snapshot by a score."""
+
+    def __init__(self, snapshot):
+        self.snapshot, self.stored = snapshot, {}
+
+    def residuals(self, model, name):
+        key = model.id, name
+        if key not in self.stored:
+            self.stored[key] = Residuals(model, self.snapshot.noises.own[key])
+        return self.stored[key]
+
+    def paired(self, one, other, name):
+        key = one.id, other.id, name
+        if key not in self.stored:
+            self.stored[key] = PairedNoise(self.residuals(one, name), self.residuals(other, name))
+        return self.stored[key]
+
+    def difference(self, one, other, period, name):
+        """None if a variance is unknown."""
+        scores = [self.snapshot.scores[period][model.id][name].compared for model in (one, other)]
+        if any(score.now is None or score.now_estimate is None for score in scores):
+            return None
+        return Difference(self.paired(one, other, name), (one.length, other.length), scores)
+
+    def is_known(self, model, period, name):
+        return self.snapshot.scores[period][model.id][name].compared.now_estimate is not None
+
+    def ordered(self, period, name):
+        """The models with a score, the best first."""
+        scores = self.snapshot.scores[period]
+        found = [(-scores[model.id][name].published, model.id) for model in self.snapshot.models
+                 if scores[model.id][name].published is not None]
+        return [self.snapshot.by_id[key] for _, key in sorted(found)]
+
+    def of(self, period, sort_by):
+        """The fields of the ranks by model."""
+        if sort_by not in SORT_SCORES:
+            return {}
+        models, found = self.ordered(period, sort_by), {}
+        tail = 0.025 / max(1, len(models) - 1)
+        better, worse = [0] * len(models), [0] * len(models)
+        for place, model in enumerate(models):
+            for other in range(place + 1, len(models)):
+                difference = self.difference(model, models[other], period, sort_by)
+                if difference is not None and difference.is_sure(tail):
+                    worse[place] += 1
+                    better[other] += 1
+        for place, model in enumerate(models):
+            if not self.is_known(model, period, sort_by):
+                continue
+            found[model.id] = {"rankLower": better[place] + 1, "rankUpper": len(models) - worse[place]}
+            if place + 1 < len(models):
+                difference = self.difference(model, models[place + 1], period, sort_by)
+                found[model.id]["tiedWithNext"] = difference is None or not difference.is_positive(0.025)
+        return found
+
+    def comparisons(self, model):
+        models = self.ordered("24h", "combined")
+        if model not in models:
+            return []
+        place, found = models.index(model), []
+        for other in models[max(0, place - 1):place] + models[place + 1:place + 2]:
+            scores = [self.snapshot.scores["24h"][one.id]["combined"].published for one in (model, other)]
+            item = {"modelId": other.id, "difference": published_score(scores[0] - scores[1])}
+            difference = self.difference(model, other, "24h", "combined")
+            if difference is not None:
+                lower, upper = difference.bounds(0.025)
+                item["differenceLower"] = rounded(lower, 2, upwards=False)
+                item["differenceUpper"] = rounded(upper, 2, upwards=True)
+                item["probabilityBetter"] = rounded(difference.probability(), 4)
+            found.append(item)
+        return found
+
+    def tied(self, period, task, keys):
+        """Those of the alternatives that are not worse than the first for sure."""
+        first, *others = [self.snapshot.by_id[key] for key in keys]
+        differences = {other.id: self.difference(first, other, period, task) for other in others}
+        return [key for key, one in differences.items() if one is None or not one.is_positive(0.025)]
+
+    def pooled(self, models, estimates):
+        """The variance of the mean of independent noise and of that which is shared, with degrees of freedom."""
+        variances = []
+        for model, estimate in zip(models, estimates):
+            same = [other for other in models if other.length == model.length]
+            variances.append(self.factor(tuple(same)) * estimate.variance)
+        total = math.fsum(variances)
+        freedom = total**2 / math.fsum(one**2 / estimate.freedom for one, estimate in zip(variances, estimates))
+        return total / len(models) ** 2, freedom
+
+    def factor(self, models):
+        """How much larger the variance of the mean of these models is than that of independent ones."""
+        key = tuple(model.id for model in models)
+        if key not in self.stored:
+            found, most = [self.residuals(model, "combined") for model in models], 1.0
+            for block in (1, found[0].block):
+                sums = [[math.fsum(value or 0.0 for value in one.rounds[at:at + block])
+                         for at in range(0, len(one.rounds), block)] for one in found]
+                squares = math.fsum(value * value for one in sums for value in one)
+                if squares > NEGLIGIBLE:
+                    most = max(most, math.fsum(math.fsum(column) ** 2 for column in zip(*sums)) / squares)
+            self.stored[key] = most
+        return self.stored[key]
+
+    def index_bounds(self, index):
+        """The bounds of the index, not yet published, or None."""
+        models = self.ordered("24h", "combined")
+        estimates = [self.snapshot.scores["24h"][model.id]["combined"].compared.now_estimate for model in models]
+        if not models or None in estimates:
+            return None, None
+        variance, freedom = self.pooled(models, estimates)
+        effect = math.fsum(one.effect for one in estimates) / len(estimates)
+        reach = t_quantile(freedom, 0.025) * math.sqrt(variance + effect**2)
+        return index - reach, index + reach
+
+
+def detectable(compared):
+    """The minimum detectable effect of a score, or None."""
+    if not compared.is_testable:
+        return None
+    variance = compared.now_estimate.variance + compared.before_estimate.variance
+    freedom = min(compared.now_estimate.freedom, compared.before_estimate.freedom)
+    quantiles = t_quantile(freedom, TREND_P / 2) + t_quantile(freedom, EXPECTED_MISSES)
+    return max(LEAST_CHANGE, quantiles * math.sqrt(variance))
