@@ -105,7 +105,7 @@ fn mean(scores: &[(&ModelState, Estimate)]) -> Option<Estimate> {
     for length in method::ROUND_HOURS.map(RoundLength::of) {
         let of_length = || scores.iter().filter(move |(model_state, _)| model_state.round_length == length);
         let residuals = of_length().filter_map(|(model_state, _)| model_state.residuals(Measure::Combined));
-        let shared = ScoreResiduals::shared(residuals);
+        let shared = ScoreResiduals::shared(&residuals.collect::<Vec<_>>());
         parts.extend(of_length().map(|(_, estimate)| {
             let spread =
                 estimate.spread.map(|spread| Spread { variance: shared * spread.variance, ..spread });

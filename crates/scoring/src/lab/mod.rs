@@ -2,7 +2,6 @@
 
 pub mod coverage;
 pub mod detection;
-pub mod leaderboards;
 pub(super) mod measured_runs;
 pub(super) mod simulated_load;
-pub(super) mod simulated_noise;
+pub mod simulated_noise;

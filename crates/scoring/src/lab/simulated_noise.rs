@@ -33,8 +33,9 @@ const OUTLIERS: f64 = 0.02;
 /// The weights of the default suites.
 const WEIGHTS: [f64; 3] = [0.40, 0.35, 0.25];
 
+/// A series of rounds.
 #[derive(Clone, Debug)]
-pub(in super::super) struct NoiseGenerator {
+pub struct NoiseGenerator {
     kind: NoiseKind,
     deviation: f64,
     random: SeededNormal,
@@ -54,7 +55,7 @@ pub(in super::super) struct SeededNormal(u64);
 
 impl NoiseGenerator {
     /// A generator of hourly noise with this standard deviation.
-    pub(in super::super) fn new(kind: NoiseKind, deviation: f64, seed: u64) -> Self {
+    pub fn new(kind: NoiseKind, deviation: f64, seed: u64) -> Self {
         let mut random = SeededNormal::new(seed);
         // A cycle begins at a random hour of the week.
         let cycle = (random.uniform() * 168.0).floor();
@@ -62,12 +63,12 @@ impl NoiseGenerator {
     }
 
     /// The same with values at this distance.
-    pub(in super::super) fn every(self, hours: u32) -> Self {
+    pub fn every(self, hours: u32) -> Self {
         Self { step: f64::from(hours), ..self }
     }
 
     /// The next hour's value.
-    pub(in super::super) fn draw(&mut self) -> f64 {
+    pub fn draw(&mut self) -> f64 {
         let normal = self.random.normal();
         let hour = self.hour;
         self.hour += self.step;

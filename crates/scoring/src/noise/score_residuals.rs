@@ -55,10 +55,10 @@ impl ScoreResiduals {
     }
 
     /// The variance of the mean of these scores as a multiple of that of independent ones: more than one if they share noise.
-    pub(in super::super) fn shared<'r>(all: impl Iterator<Item = &'r Self> + Clone) -> f64 {
+    pub(in super::super) fn shared(all: &[&Self]) -> f64 {
         let quotient = |blocks: fn(&Self) -> usize| {
             let (mut sums, mut squares) = (Vec::new(), 0.0);
-            for residuals in all.clone() {
+            for residuals in all {
                 let blocks = residuals.rounds.chunks(blocks(residuals));
                 sums.resize(blocks.len(), 0.0);
                 for (sum, block) in sums.iter_mut().zip(blocks) {

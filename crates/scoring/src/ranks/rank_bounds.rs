@@ -26,12 +26,12 @@ pub(in super::super) fn rank_bounds(
     period: Period,
     measure: Measure,
 ) -> Vec<Option<RankBounds>> {
-    let scored = ranked.iter().filter(|model| model.over(period).published(measure).is_some());
+    let listed = ranked.iter().filter(|model| model.over(period).published(measure).is_some());
     let scores: Vec<Option<ComparedScore<'_>>> =
-        scored.map(|model| ComparedScore::of(model, period, measure)).collect();
+        listed.map(|model| ComparedScore::of(model, period, measure)).collect();
     let comparisons = u32::try_from(scores.len()).unwrap_or(u32::MAX).saturating_sub(1).max(1);
-    let all = TailQuantiles::of(method::INTERVAL_TAIL / f64::from(comparisons));
-    let one = TailQuantiles::of(method::INTERVAL_TAIL);
+    let shared = TailQuantiles::of(method::INTERVAL_TAIL / f64::from(comparisons));
+    let own = TailQuantiles::of(method::INTERVAL_TAIL);
     let mut better = vec![0; scores.len()];
     let mut bounds = Vec::with_capacity(scores.len());
     for (place, score) in scores.iter().enumerate() {
@@ -42,12 +42,12 @@ pub(in super::super) fn rank_bounds(
         let below = || scores.iter().skip(place + 1);
         let mut worse = 0;
         for (other, better) in below().zip(better.iter_mut().skip(place + 1)) {
-            if other.is_some_and(|other| score.is_far_above(other, &all)) {
+            if other.is_some_and(|other| score.is_far_above(other, &shared)) {
                 worse += 1;
                 *better += 1;
             }
         }
-        let tied_with_next = below().next().map(|next| !next.is_some_and(|next| score.is_above(next, &one)));
+        let tied_with_next = below().next().map(|next| !next.is_some_and(|next| score.is_above(next, &own)));
         let lower = better.get(place).map_or(1, |better| better + 1);
         bounds.push(Some(RankBounds { lower, upper: scores.len() - worse, tied_with_next }));
     }

@@ -8,6 +8,7 @@ mod fixtures;
 mod incident_scan;
 mod meaning;
 mod properties;
+mod ranks;
 mod reference;
 mod responses;
 mod simulated;
