@@ -55,14 +55,19 @@ Invalid lines are reported on standard error and the others are imported; the ex
 by their id, so a file can be imported again, also after an interrupted import. Lines of withdrawn runs have no effect,
 and are counted as withdrawn.
 
-With --from the files are logs of Inspect AI (inspect) or lm-evaluation-harness (lm-eval), and a mapping file has the
-tasks and models that are imported:
+With --from the files are logs of Inspect AI (inspect) or lm-evaluation-harness (lm-eval), or records of any tool (jsonl,
+csv), and a mapping file has the tasks and models that are imported:
   [models."org/model"]
   name = "Atlas 4"
   provider = "meridian"
   [tasks.arithmetic]
   suite = "reasoning"
-  axes = { correctness = "accuracy", spec = { score = "closeness", scale = [0, 100] } }"#;
+  axes = { correctness = "accuracy", spec = { score = "closeness", scale = [0, 100] } }
+For jsonl and csv it also names the fields of a record; the scores of axes are fields too:
+  [records]
+  model = "provider.id"
+  task = { value = "arithmetic" }
+  time = "time""#;
 
 const OTHER_SUITES: &str = "has another suite table than the archive, so its runs are not imported; import it into a \
      new archive, or set the table of the archive with `scoregate scoring suites set` first";

@@ -41,6 +41,10 @@ enum ToolName {
     Inspect,
     /// lm-evaluation-harness: `results_*.json` with `samples_*.jsonl` beside them.
     LmEval,
+    /// Lines of JSON of any tool; the table `records` of the mapping names their fields.
+    Jsonl,
+    /// The same as CSV with a header line.
+    Csv,
 }
 
 /// The logs to convert.
@@ -82,6 +86,8 @@ impl ToolLogArgs {
         let tool = match from {
             ToolName::Inspect => EvaluationTool::Inspect,
             ToolName::LmEval => EvaluationTool::LmEval,
+            ToolName::Jsonl => EvaluationTool::Jsonl,
+            ToolName::Csv => EvaluationTool::Csv,
         };
         let files = log_files(tool, files)?;
         Ok(Some(ToolLogs { tool, mapping: Arc::new(mapping), files, counts: Arc::default() }))

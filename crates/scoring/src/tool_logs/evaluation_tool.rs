@@ -9,5 +9,9 @@ words! {
         Inspect = "inspect",
         /// lm-evaluation-harness.
         LmEval = "lm-eval",
+        /// Any tool, as lines of JSON.
+        Jsonl = "jsonl",
+        /// Any tool, as CSV.
+        Csv = "csv",
     }
 }

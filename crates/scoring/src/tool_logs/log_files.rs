@@ -22,13 +22,15 @@ pub fn log_files(tool: EvaluationTool, paths: &[PathBuf]) -> Result<Vec<PathBuf>
                 let names = match tool {
                     EvaluationTool::Inspect => "*.eval or DATE_*.json",
                     EvaluationTool::LmEval => "results_*.json",
+                    EvaluationTool::Jsonl => "*.jsonl",
+                    EvaluationTool::Csv => "*.csv",
                 };
                 return Err(format!("{} has no file named {names}", path.display()));
             }
         } else {
             found.insert(match tool {
-                EvaluationTool::Inspect => path.clone(),
                 EvaluationTool::LmEval => results_of(path)?,
+                EvaluationTool::Inspect | EvaluationTool::Jsonl | EvaluationTool::Csv => path.clone(),
             });
         }
     }
@@ -65,6 +67,7 @@ fn is_log(tool: EvaluationTool, name: &str) -> bool {
             suffix == "eval" || (suffix == "json" && has_date)
         }
         EvaluationTool::LmEval => suffix == "json" && stem.starts_with("results_"),
+        EvaluationTool::Jsonl | EvaluationTool::Csv => suffix == tool.word(),
     }
 }
 

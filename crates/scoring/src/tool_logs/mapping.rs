@@ -10,6 +10,7 @@ use crate::TestedModel;
 use scoregate_base::routes::ModelId;
 
 use super::evaluation::{LogProblem, LogVerdict};
+use super::record_mapping::RecordMapping;
 
 /// A parsed mapping file.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub struct LogMapping {
     models: BTreeMap<String, TestedModel>,
     tasks: BTreeMap<String, TaskMapping>,
     ignored: Vec<String>,
+    /// The fields of records of any tool.
+    pub(super) records: Option<RecordMapping>,
 }
 
 /// The suite and the axes that a task feeds.
@@ -63,6 +66,7 @@ struct WrittenMapping {
     models: BTreeMap<String, MappedModel>,
     tasks: BTreeMap<String, TaskMapping>,
     ignored_tasks: Vec<String>,
+    records: Option<RecordMapping>,
 }
 
 #[derive(Deserialize)]
@@ -106,7 +110,7 @@ impl LogMapping {
         for (name, task) in &written.tasks {
             task.check().map_err(|problem| format!("tasks.{name:?}.axes{problem}"))?;
         }
-        Ok(Self { models, tasks: written.tasks, ignored: written.ignored_tasks })
+        Ok(Self { models, tasks: written.tasks, ignored: written.ignored_tasks, records: written.records })
     }
 
     /// The entries of a task and a model, or all that are missing.

@@ -1,4 +1,4 @@
-//! Logs of evaluation tools as benchmark runs: Inspect AI and lm-evaluation-harness.
+//! Logs of evaluation tools as benchmark runs: Inspect AI, lm-evaluation-harness, and records of any other.
 //!
 //! A log is read into an [`evaluation::Evaluation`], which [`convert`] turns into runs by the operator's mapping. The runs
 //! are lines of JSON for the reader of ordinary imports, which validates them. Logs are untrusted: memory is bounded by
@@ -15,6 +15,8 @@ mod log_files;
 mod mapping;
 mod python_json;
 mod reading;
+mod record_mapping;
+mod records;
 mod sample_error;
 mod score;
 #[cfg(test)]

@@ -6,7 +6,7 @@ use super::convert::{self, MappedRuns};
 use super::evaluation::LogProblem;
 use super::evaluation_tool::EvaluationTool;
 use super::mapping::LogMapping;
-use super::{inspect, lm_eval};
+use super::{inspect, lm_eval, records};
 
 /// The runs of a log, one entry for each evaluation in it.
 pub fn read_log(
@@ -17,6 +17,8 @@ pub fn read_log(
     let evaluations = match tool {
         EvaluationTool::Inspect => vec![inspect::read(path, mapping)],
         EvaluationTool::LmEval => lm_eval::read(path, mapping),
+        EvaluationTool::Jsonl => records::read(path, false, mapping),
+        EvaluationTool::Csv => records::read(path, true, mapping),
     };
     let convert = |evaluation: Result<_, _>| evaluation.and_then(|one| convert::convert(tool, &one, mapping));
     evaluations.into_iter().map(convert).collect()

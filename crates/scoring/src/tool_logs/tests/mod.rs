@@ -8,3 +8,4 @@ mod golden;
 mod golden_files;
 mod hostile;
 mod made_up;
+mod records;
