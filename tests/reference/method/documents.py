@@ -131,7 +131,8 @@ class Documents:
 
     def alerts(self):
         found = []
-        begun = [one.compared.since for one in self.snapshot.alerts.values() if one.severity is not None]
+        begun = [(one.compared.since, max(TOGETHER_HOURS, model.length)) for model in self.snapshot.models
+                 if (one := self.snapshot.alerts[model.id]).severity is not None]
         for model in self.snapshot.models:
             one = self.snapshot.alerts[model.id]
             if one.severity is not None:
@@ -143,7 +144,7 @@ class Documents:
                     "drop": one.loss, "pValue": published_p(one.p_value),
                     "baselineSamples": model.count_scored(compared.start, compared.began),
                     "samples": model.count_scored(compared.since, model.end), "since": at(compared.since),
-                    "sharedBy": sum(abs(other - compared.since) <= reach for other in begun) - 1}))
+                    "sharedBy": sum(abs(other - compared.since) <= max(reach, own) for other, own in begun) - 1}))
         return sorted(found, key=lambda item: (-item["drop"], item["modelId"]))
 
     def incidents(self, period="24h", limit=DEFAULT_LIMIT):

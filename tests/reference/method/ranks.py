@@ -2,8 +2,8 @@
 
 import math
 
-from .noise import (BLOCKS, CORRELATED_BLOCK, LATELY, LEAST_FREEDOM, LEAST_ROUNDS, MONTH_HOURS, MOST_FREEDOM, ar_share,
-                    changed, correlation_of)
+from .noise import (BLOCKS, CORRELATED_BLOCK, LATELY, LEAST_FREEDOM, LEAST_ROUNDS, LONGEST_BLOCK, MONTH_HOURS, MOST_FREEDOM,
+                    ar_share, changed, correlation_of)
 from .numbers import mean, published_score, rounded, t_below, t_quantile
 from .runs import SORT_SCORES
 
@@ -31,28 +31,32 @@ class PairedNoise:
         self.first, self.length = one.first, one.length
         self.values = [None if None in pair else pair[0] - pair[1] for pair in zip(one.rounds, other.rounds)]
         known = [value for value in self.values if value is not None]
-        levels, fitted, count = max(one.levels, other.levels), max(one.fitted, other.fitted), len(known)
-        self.is_known = one.length == other.length and count >= LEAST_ROUNDS and count > levels + fitted
+        self.levels, self.fitted = max(one.levels, other.levels), max(one.fitted, other.fitted)
+        self.count = len(known)
+        short = self.measured(one.block)
+        free = self.count - self.levels - self.fitted
+        self.is_known = one.length == other.length and self.count >= LEAST_ROUNDS and free > 0 and short is not None
         if not self.is_known:
             return
-
-        def corrected(square, m):
-            return square * count / (count - min(m * levels + fitted, count * 3 // 4))
-
-        blocks = [self.values[at:at + one.block] for at in range(0, len(self.values), one.block)]
-        means = [math.fsum(each) / one.block for each in blocks if len(each) == one.block and None not in each]
         self.mean_square = mean([value * value for value in known])
-        self.single = corrected(self.mean_square, 1)
-        quotient = 0.0
-        if means and self.single > NEGLIGIBLE:
-            quotient = corrected(mean([value * value for value in means]), one.block) / self.single
-        self.correlation = correlation_of(one.block, quotient)
-        free = (count - levels - fitted) * (1 - self.correlation) / (1 + self.correlation)
-        self.freedom = min(MOST_FREEDOM, max(LEAST_FREEDOM, free))
+        self.single = self.measured(1)
+        self.correlation = correlation_of(one.block, short / self.single if self.single > NEGLIGIBLE else 0.0)
+        freedom = free * (1 - self.correlation) / (1 + self.correlation)
+        self.freedom = min(MOST_FREEDOM, max(LEAST_FREEDOM, freedom))
+
+    def measured(self, m):
+        """The variance of means of m rounds, by complete blocks; None without one."""
+        blocks = [self.values[at:at + m] for at in range(0, len(self.values) - m + 1, m)]
+        means = [math.fsum(each) / m for each in blocks if None not in each]
+        if not means or not self.count:
+            return None
+        lost = min(m * self.levels + self.fitted, self.count * 3 // 4)
+        return mean([value * value for value in means]) * self.count / (self.count - lost)
 
     def variance(self, n, end):
         """The variance for n rounds before an hour, and its degrees of freedom."""
-        usual = self.single * ar_share(n, self.correlation)
+        m = max(1, min(n, LONGEST_BLOCK, len(self.values) // BLOCKS))
+        usual = max((self.measured(m) or 0.0) * m / n, self.single * ar_share(n, self.correlation))
         last = min(len(self.values), -(-(end - self.first * self.length) // self.length))
         newest = [value for value in self.values[max(0, last - max(n, LATELY)):last] if value is not None]
         if not newest or not self.mean_square:
@@ -78,8 +82,10 @@ class Difference:
         least, effects = max(ea.least, eb.least), (ea.effect - eb.effect) ** 2
         self.error = math.sqrt(max(noise, least) + effects)
         self.below, self.above = ea.below + eb.above, ea.above + eb.below
-        # By the noise of each score.
-        self.alone = math.sqrt(max(alone, least) + effects), min(ea.freedom, eb.freedom)
+        # Whatever the correlation is.
+        opposed = common * (math.sqrt(ea.variance) + math.sqrt(eb.variance)) ** 2 + (1 - common) * alone
+        freedom = min(ea.freedom, eb.freedom)
+        self.opposed = math.sqrt(max(opposed, least) + effects), freedom
 
     def bounds(self, tail):
         square = (t_quantile(self.freedom, tail) * self.error) ** 2
@@ -89,8 +95,8 @@ class Difference:
         return self.bounds(tail)[0] > 0
 
     def is_sure(self, tail):
-        """Also if only the noise of each score says so."""
-        error, freedom = self.alone
+        """Also if it is whatever the correlation of the noise of both is."""
+        error, freedom = self.opposed
         reach = math.sqrt((t_quantile(freedom, tail) * error) ** 2 + self.below)
         return self.value > reach or self.is_positive(tail)
 
@@ -180,13 +186,12 @@ class Ranks:
 
     def pooled(self, models, estimates):
         """The variance of the mean of independent noise and of that which is shared, with degrees of freedom."""
-        variances = []
+        parts = []
         for model, estimate in zip(models, estimates):
-            same = [other for other in models if other.length == model.length]
-            variances.append(self.factor(tuple(same)) * estimate.variance)
-        total = math.fsum(variances)
-        freedom = total**2 / math.fsum(one**2 / estimate.freedom for one, estimate in zip(variances, estimates))
-        return total / len(models) ** 2, freedom
+            factor = self.factor(tuple(other for other in models if other.length == model.length))
+            parts.append((factor * estimate.variance, max(LEAST_FREEDOM, estimate.freedom / factor)))
+        total = math.fsum(variance for variance, _ in parts)
+        return total / len(models) ** 2, total**2 / math.fsum(variance**2 / freedom for variance, freedom in parts)
 
     def factor(self, models):
         """How much larger the variance of the mean of these models is than that of independent ones."""

@@ -158,7 +158,7 @@ pub const ALERT: &[ItemField] = &[
     maybe(
         "sharedBy",
         Integer,
-        "Number of other models with an alert that fell at about the same time. A changed grader or suite looks like that.",
+        "Number of other models with an alert that fell at about the same time. Many suggest a changed grader or suite.",
     ),
     field("message", Text, "Description in one sentence."),
 ];

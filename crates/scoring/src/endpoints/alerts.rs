@@ -43,9 +43,13 @@ pub(super) fn items<'a>(alerts: &[SureLoss<'a>]) -> Vec<Alert<'a>> {
 
 /// The number of other models that fell at about the same time.
 fn shared_by(loss: &SureLoss<'_>, alerts: &[SureLoss<'_>]) -> usize {
-    let hours = method::ALERT_TOGETHER_HOURS.max(loss.model_state.round_length.hours());
-    let since = |loss: &SureLoss<'_>| loss.levels.since.number();
-    alerts.iter().filter(|other| since(other).abs_diff(since(loss)) <= hours).count() - 1
+    let fell_together = |other: &&SureLoss<'_>| {
+        let lengths = [loss, *other].map(|loss| loss.model_state.round_length.hours());
+        let hours = lengths.into_iter().fold(method::ALERT_TOGETHER_HOURS, u64::max);
+        loss.levels.since.number().abs_diff(other.levels.since.number()) <= hours
+    };
+    let others = alerts.iter().filter(|other| other.model_state.id() != loss.model_state.id());
+    others.filter(fell_together).count()
 }
 
 fn item<'a>(loss: &SureLoss<'a>, alerts: &[SureLoss<'a>]) -> Alert<'a> {

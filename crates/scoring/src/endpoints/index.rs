@@ -107,8 +107,11 @@ fn mean(scores: &[(&ModelState, Estimate)]) -> Option<Estimate> {
         let residuals = of_length().filter_map(|(model_state, _)| model_state.residuals(Measure::Combined));
         let shared = ScoreResiduals::shared(&residuals.collect::<Vec<_>>());
         parts.extend(of_length().map(|(_, estimate)| {
-            let spread =
-                estimate.spread.map(|spread| Spread { variance: shared * spread.variance, ..spread });
+            // Shared noise adds no degrees of freedom.
+            let spread = estimate.spread.map(|spread| Spread {
+                variance: shared * spread.variance,
+                df: (spread.df / shared).max(method::NOISE_FREEDOM_LEAST),
+            });
             (share, Estimate { spread, ..*estimate })
         }));
     }

@@ -1,5 +1,5 @@
 //! The deviations of the rounds of a score from its levels and cycle, by time. Those of two models show the noise of the
-//! difference of their scores, from which noise that both share has vanished.
+//! difference of their scores, in which noise that both share cancels.
 
 use super::super::hour::{Hour, HourRange};
 use super::super::method;
@@ -30,6 +30,9 @@ pub(in super::super) struct PairedNoise<'r> {
     /// The number of rounds of both, and the sum of the squares of their differences.
     common: usize,
     squares: f64,
+    /// Number of levels and of fitted effects.
+    levels: usize,
+    fitted: usize,
     /// The variance of the difference in a round, and its correlation with the next.
     single: f64,
     correlation: f64,
@@ -90,52 +93,30 @@ impl<'r> PairedNoise<'r> {
         if one.length != other.length {
             return None;
         }
-        let block = one.block();
-        let (mut common, mut squares, mut blocks, mut block_squares) = (0, 0.0, 0, 0.0);
-        for (one, other) in one.rounds.chunks(block).zip(other.rounds.chunks(block)) {
-            let (mut rounds, mut sum, mut square) = (0, 0.0, 0.0);
-            for (one, other) in one.iter().zip(other) {
-                let difference = one - other;
-                let is_common = !difference.is_nan();
-                rounds += usize::from(is_common);
-                let difference = if is_common { difference } else { 0.0 };
-                sum += difference;
-                square += difference * difference;
-            }
-            common += rounds;
-            squares += square;
-            if rounds == block {
-                blocks += 1;
-                block_squares += sum * sum;
-            }
-        }
+        let pair = [one, other];
+        let (common, squares) = squares(pair, 1);
         let (levels, fitted) = (one.levels.max(other.levels), one.fitted.max(other.fitted));
         let free =
             common.checked_sub(levels + fitted).filter(|free| *free > 0 && common >= method::NOISE_LEAST)?;
-        // Deviations from fitted levels are smaller than those from the true ones.
-        let variance = |squares: f64, count: usize, block: usize| {
-            let lost = (block * levels + fitted).min(common - common.div_ceil(4));
-            squares * ratio(1, count.max(1)) * ratio(1, block * block) * ratio(common, common - lost)
-        };
-        let single = variance(squares, common, 1);
-        let share = if single > NEGLIGIBLE { variance(block_squares, blocks, block) / single } else { 0.0 };
-        let correlation = correlation(block, share);
-        Some(Self {
-            pair: [one, other],
-            common,
-            squares,
-            single,
-            correlation,
-            df: freedom(free, correlation),
-        })
+        let mut noise =
+            Self { pair, common, squares, levels, fitted, single: 0.0, correlation: 0.0, df: 0.0 };
+        noise.single = noise.measured(1)?;
+        let block = one.block();
+        let of_blocks = noise.measured(block)?;
+        let share = if noise.single > NEGLIGIBLE { of_blocks / noise.single } else { 0.0 };
+        noise.correlation = correlation(block, share);
+        noise.df = freedom(free, noise.correlation);
+        Some(noise)
     }
 
-    /// The variance of the mean of that many consecutive differences before an hour, as [`RoundNoise`] has it.
-    ///
-    /// [`RoundNoise`]: super::round_noise::RoundNoise
+    /// The variance of the mean of that many consecutive differences before an hour, as of the rounds of one model.
     pub(in super::super) fn of_mean_before(&self, end: Hour, rounds: usize) -> Spread {
-        let variance = self.single * share_of_mean(self.correlation, rounds.max(1));
-        let usual = Spread { variance, df: self.df };
+        let [residuals, _] = self.pair;
+        let rounds = rounds.max(1);
+        let block = rounds.min(method::NOISE_BLOCK).min(residuals.rounds.len() / method::NOISE_BLOCKS).max(1);
+        let measured = self.measured(block).unwrap_or_default() * ratio(block, rounds);
+        let modelled = self.single * share_of_mean(self.correlation, rounds);
+        let usual = Spread { variance: measured.max(modelled), df: self.df };
         let [one, other] = self.pair.map(|residuals| {
             let end = residuals.place(end).min(residuals.rounds.len());
             let from = end - rounds.max(method::NOISE_LATELY).min(end);
@@ -149,4 +130,27 @@ impl<'r> PairedNoise<'r> {
         }
         changed(usual, squares * ratio(self.common, count) / self.squares, count)
     }
+
+    /// The variance of the mean of a block; `None` if no block is complete. Deviations from fitted levels are smaller than those
+    /// from the true ones.
+    fn measured(&self, block: usize) -> Option<f64> {
+        let (count, squares) =
+            if block == 1 { (self.common, self.squares) } else { squares(self.pair, block) };
+        let lost = (block * self.levels + self.fitted).min(self.common - self.common.div_ceil(4));
+        let mean = squares * ratio(1, count.max(1)) * ratio(1, block * block);
+        (count > 0).then(|| mean * ratio(self.common, self.common - lost))
+    }
+}
+
+/// The number of blocks in which both scores have every round, and the sum of the squares of the sums of their differences.
+fn squares([one, other]: [&ScoreResiduals; 2], block: usize) -> (usize, f64) {
+    let (mut blocks, mut squares) = (0, 0.0);
+    for (one, other) in one.rounds.chunks_exact(block).zip(other.rounds.chunks_exact(block)) {
+        let sum: f64 = one.iter().zip(other).map(|(one, other)| one - other).sum();
+        if !sum.is_nan() {
+            blocks += 1;
+            squares += sum * sum;
+        }
+    }
+    (blocks, squares)
 }

@@ -43,9 +43,14 @@ impl<'a> ComparedScore<'a> {
         self.less(other).is_positive(quantiles)
     }
 
-    /// The same, also if only the noise of each score says so: most scores are so far apart that shared noise is not computed.
+    /// The same. Most scores are so far apart that it holds whatever the correlation of their noise is, which is not computed
+    /// then.
     pub(in super::super) fn is_far_above(self, other: Self, quantiles: &TailQuantiles) -> bool {
-        self.less_with(other, None).is_positive(quantiles) || self.is_above(other, quantiles)
+        let opposed = self.score.tested.spread.zip(other.score.tested.spread).map(|(a, b)| Spread {
+            variance: (a.variance.sqrt() + b.variance.sqrt()).powi(2),
+            df: a.df.min(b.df),
+        });
+        self.less_with(other, opposed).is_positive(quantiles) || self.is_above(other, quantiles)
     }
 
     /// The variance of the difference of as many rounds as both have.

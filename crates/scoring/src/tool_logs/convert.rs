@@ -298,7 +298,7 @@ fn known_word(word: &str) -> Option<f64> {
     }
 }
 
-/// The same in every import of the evaluation. lm-evaluation-harness has no ids, so a hash of what identifies it is used.
+/// The same in every import of the evaluation. Other tools than Inspect AI have no ids, so a hash of what identifies it is used.
 fn run_id(tool: EvaluationTool, evaluation: &Evaluation, part: usize) -> String {
     let task = &evaluation.task;
     let is_plain = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());

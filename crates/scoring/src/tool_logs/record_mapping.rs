@@ -12,18 +12,18 @@ use crate::RunFailure;
 pub(super) struct RecordMapping {
     pub(super) model: FieldSource,
     pub(super) task: FieldSource,
-    /// Else the name of the file ends with the time.
+    /// If absent, the time is read from the end of the file name.
     pub(super) time: Option<String>,
     pub(super) sample: Option<String>,
     pub(super) latency_ms: Option<String>,
     pub(super) cost: Option<String>,
     pub(super) error: Option<String>,
-    /// A member of records that describe those after them.
+    /// Records with this member are headers: they describe the records that follow.
     pub(super) header: Option<String>,
-    /// Values of records that are samples.
+    /// Only records with these values are samples.
     #[serde(default)]
     pub(super) only: BTreeMap<String, String>,
-    /// Failures by a part of the text of an error, in lower case.
+    /// Failures by a part of the text of an error, in lower or upper case.
     #[serde(default)]
     pub(super) failures: BTreeMap<String, RunFailure>,
 }

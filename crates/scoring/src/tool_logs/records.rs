@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
 use serde::Deserialize as _;
@@ -12,9 +13,16 @@ use scoregate_base::clock::Wall;
 
 use super::evaluation::{EvaluatedSample, Evaluation, LogProblem, MOST_SAMPLES, SampleOutcome, TokenUsage};
 use super::mapping::LogMapping;
-use super::python_json::json_values;
+use super::python_json::read_json;
 use super::record_mapping::{FieldSource, RecordMapping};
 use super::score::LoggedScore;
+
+/// Maximum length of a line of JSON, in bytes. A longer one is cut, and reported as invalid.
+const LONGEST_LINE: u64 = 16 << 20;
+/// Maximum size of a CSV file, in bytes.
+const LARGEST_CSV: u64 = 256 << 20;
+/// Characters of a text that are kept for messages, and in which a time is looked for.
+const SHOWN: usize = 64;
 
 /// The evaluations of a file.
 struct RecordReader<'m> {
@@ -26,6 +34,7 @@ struct RecordReader<'m> {
     /// By number of headers, task and model.
     found: BTreeMap<(usize, String, String), Evaluation>,
     headers: usize,
+    samples: usize,
 }
 
 /// Reads a file of records.
@@ -44,10 +53,22 @@ fn read_all(
     let file =
         File::open(path).map_err(|error| LogProblem::invalid("", format!("cannot be read: {error}")))?;
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let mut reader =
-        RecordReader { mapping, fields, name, header: Value::Null, found: BTreeMap::new(), headers: 0 };
+    let mut reader = RecordReader {
+        mapping,
+        fields,
+        name,
+        header: Value::Null,
+        found: BTreeMap::new(),
+        headers: 0,
+        samples: 0,
+    };
     let bad = |number: usize, problem: String| LogProblem::invalid(format!("record {number}"), problem);
     if is_csv {
+        // An unclosed quote makes one field of the rest of a file.
+        if file.metadata().is_ok_and(|file| file.len() > LARGEST_CSV) {
+            let problem = format!("is larger than {} MiB; divide it", LARGEST_CSV >> 20);
+            return Err(LogProblem::invalid("", problem));
+        }
         let rows = csv::Reader::from_reader(file).into_deserialize::<BTreeMap<String, String>>();
         for (row, number) in rows.zip(1..) {
             let row = row.map_err(|error| bad(number, error.to_string()))?;
@@ -55,9 +76,18 @@ fn read_all(
             reader.add(number, Value::Object(row)).map_err(|problem| bad(number, problem))?;
         }
     } else {
-        for (record, number) in json_values::<Value>(file, u64::MAX).zip(1..) {
-            let record = record.map_err(|error| bad(number, error.to_string()))?;
-            reader.add(number, record).map_err(|problem| bad(number, problem))?;
+        let mut lines = BufReader::new(file);
+        for number in 1.. {
+            let mut line = Vec::new();
+            let length = lines.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line);
+            if length.map_err(|error| bad(number, error.to_string()))? == 0 {
+                break;
+            }
+            if !line.trim_ascii().is_empty() {
+                let record =
+                    read_json(line.as_slice(), LONGEST_LINE).map_err(|problem| bad(number, problem))?;
+                reader.add(number, record).map_err(|problem| bad(number, problem))?;
+            }
         }
     }
     if reader.found.is_empty() {
@@ -69,12 +99,11 @@ fn read_all(
     Ok(reader.found.into_values().map(|evaluation| Ok(ordered(evaluation))).collect())
 }
 
-/// With its samples in one order, whatever that of the records was.
+/// With its samples in one order, regardless of that of the records. Its identity does not depend on the samples, so that a changed
+/// file is not imported beside the old one.
 fn ordered(mut evaluation: Evaluation) -> Evaluation {
     evaluation.samples.sort_by(|one, other| one.name.cmp(&other.name));
-    let names = evaluation.samples.iter().map(|sample| sample.name.clone());
     evaluation.identity.push(evaluation.started.rfc3339());
-    evaluation.identity.extend(names);
     evaluation
 }
 
@@ -90,8 +119,9 @@ impl RecordReader<'_> {
         if !self.fields.only.iter().all(has) {
             return Ok(());
         }
-        if number > MOST_SAMPLES {
-            return Err(format!("the file has more than {MOST_SAMPLES} records; divide it"));
+        self.samples += 1;
+        if self.samples > MOST_SAMPLES {
+            return Err(format!("the file has more than {MOST_SAMPLES} samples; divide it"));
         }
         let [model, task] =
             [(&self.fields.model, "model"), (&self.fields.task, "task")].map(|(source, name)| match source {
@@ -100,7 +130,7 @@ impl RecordReader<'_> {
             });
         let (model, task) = (model?, task?);
         let time = self.fields.time.as_ref().map(|path| self.required(&record, path, "time")).transpose()?;
-        let time = time.as_ref().unwrap_or(&self.name);
+        let time = last(time.as_ref().unwrap_or(&self.name));
         let started = instant(time).ok_or_else(|| {
             format!(
                 "{time:?} does not end with a time such as 2026-11-27T12:00:00Z; correct records.time, or the name of \
@@ -123,24 +153,30 @@ impl RecordReader<'_> {
     }
 
     fn sample(&self, number: usize, record: &Value, task: &str) -> Result<EvaluatedSample, String> {
-        let value = |path: &Option<String>| path.as_ref().and_then(|path| at(record, path));
-        let measured = |path: &Option<String>| value(path).and_then(text).and_then(|text| text.parse().ok());
+        let value = |path: &Option<String>| path.as_ref().and_then(|path| at(record, path)).and_then(text);
+        let measured = |path: &Option<String>| match value(path).filter(|text| !text.is_empty()) {
+            None => Ok(None),
+            Some(text) => match text.parse::<f64>() {
+                Ok(number) if number.is_finite() => Ok(Some(number)),
+                _ => Err(format!(
+                    "{} is {:?}, which is no number",
+                    path.as_deref().unwrap_or_default(),
+                    last(&text)
+                )),
+            },
+        };
         let name = match &self.fields.sample {
-            Some(path) => self.required(record, path, "sample")?,
+            Some(path) => last(&self.required(record, path, "sample")?).to_owned(),
             None => format!("record {number:07}"),
         };
-        let error = value(&self.fields.error).and_then(text).filter(|error| !error.is_empty());
-        let outcome = match error {
+        let no_errors = ["", "false", "0", "{}", "[]"];
+        let outcome = match value(&self.fields.error).filter(|error| !no_errors.contains(&error.as_str())) {
             Some(error) => SampleOutcome::Failed(self.failure(&error)),
             None => SampleOutcome::Scored(self.scores(record, task)?),
         };
-        let usage = measured(&self.fields.cost).map(|cost| TokenUsage {
-            input: 0,
-            output: 0,
-            cached: 0,
-            cost: Some(cost),
-        });
-        Ok(EvaluatedSample { name, outcome, latency_ms: measured(&self.fields.latency_ms), usage })
+        let cost = measured(&self.fields.cost)?;
+        let usage = cost.map(|cost| TokenUsage { input: 0, output: 0, cached: 0, cost: Some(cost) });
+        Ok(EvaluatedSample { name, outcome, latency_ms: measured(&self.fields.latency_ms)?, usage })
     }
 
     /// The scores that the mapping of the task names.
@@ -148,7 +184,7 @@ impl RecordReader<'_> {
         let sources = self.mapping.task(task).map(|task| task.axes.values()).into_iter().flatten();
         let mut scores = BTreeMap::new();
         for path in sources.filter_map(|source| source.score.as_ref()) {
-            let Some(value) = at(record, path) else { continue };
+            let Some(value) = at(record, path).filter(|value| value.as_str() != Some("")) else { continue };
             let score = LoggedScore::deserialize(value).map_err(|error| format!("{path}: {error}"))?;
             scores.insert(path.clone(), score);
         }
@@ -157,7 +193,7 @@ impl RecordReader<'_> {
 
     fn failure(&self, error: &str) -> RunFailure {
         let error = error.to_lowercase();
-        let known = self.fields.failures.iter().find(|(part, _)| error.contains(part.as_str()));
+        let known = self.fields.failures.iter().find(|(part, _)| error.contains(&part.to_lowercase()));
         known.map_or(RunFailure::Harness, |(_, failure)| *failure)
     }
 
@@ -183,6 +219,11 @@ fn at<'v>(record: &'v Value, path: &str) -> Option<&'v Value> {
 fn text(value: &Value) -> Option<String> {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     (!value.is_null()).then_some(text)
+}
+
+/// The end of a text.
+fn last(text: &str) -> &str {
+    text.char_indices().nth_back(SHOWN - 1).and_then(|(at, _)| text.get(at..)).unwrap_or(text)
 }
 
 /// The instant at the end of a text, such as the id of an evaluation; in UTC without a zone.

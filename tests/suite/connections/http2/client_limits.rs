@@ -189,10 +189,12 @@ fn at_most_open_files(connections: u32) -> u32 {
 /// `duration`, and returns how many connections were closed by then.
 async fn attack(target: &AttackTarget, connections: u32, opening: Vec<u8>, duration: Duration) -> usize {
     let closed = Arc::new(AtomicUsize::new(0));
-    let opened = target.open_all((0..connections).map(|number| number % 10), &opening).await;
-    let attackers: Vec<_> = opened
+    let numbers = (0..connections).map(|number| number % 10);
+    let attackers: Vec<_> = target
+        .open_all(numbers, &opening, |stream, _| stream)
+        .await
         .into_iter()
-        .map(|(mut stream, _)| {
+        .map(|mut stream| {
             let closed = Arc::clone(&closed);
             tokio::spawn(async move {
                 let mut chunk = [0; 4_096];

@@ -163,21 +163,23 @@ impl AttackTarget {
     }
 
     /// Opens a connection from each of these addresses, 32 of them concurrently, and sends `opening`: the gateway refuses the
-    /// handshakes of a network that has too many waiting. Returns each with the time of its opening.
-    pub async fn open_all(
+    /// handshakes of a network that has too many waiting. Returns the results of `opened`, which gets each with the time of its
+    /// opening.
+    pub async fn open_all<T>(
         &self,
         numbers: impl Iterator<Item = u32>,
         opening: &[u8],
-    ) -> Vec<(Box<dyn Stream>, Mono)> {
+        opened: impl Fn(Box<dyn Stream>, Mono) -> T,
+    ) -> Vec<T> {
         let clock = Clock::system();
-        let opened = numbers.map(async |number| {
+        let open = numbers.map(async |number| {
             let mut stream = self.open(number).await.unwrap();
             let opened_at = clock.mono();
             drop(stream.write_all(opening).await);
             drop(stream.flush().await);
-            (stream, opened_at)
+            opened(stream, opened_at)
         });
-        stream::iter(opened).buffer_unordered(32).collect().await
+        stream::iter(open).buffer_unordered(32).collect().await
     }
 
     /// The TLS connector for HTTP/1.1.
@@ -242,8 +244,7 @@ pub fn program(directory: &Path, slots: u32, is_secure: bool) -> (Program, Attac
 /// how long its connection lasted.
 async fn attack(attacked: &AttackTarget, connections: u32, bytes: u32) -> Vec<JoinHandle<Duration>> {
     let opening = [PREFACE, &frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]), &requests(100)].concat();
-    let opened = attacked.open_all(0..connections, &opening).await;
-    let stay = |(stream, opened_at): (Box<dyn Stream>, Mono)| {
+    let stay = |stream: Box<dyn Stream>, opened_at: Mono| {
         tokio::spawn(async move {
             let clock = Clock::system();
             let (mut read, mut write) = tokio::io::split(stream);
@@ -264,7 +265,7 @@ async fn attack(attacked: &AttackTarget, connections: u32, bytes: u32) -> Vec<Jo
             clock.mono().since(opened_at)
         })
     };
-    opened.into_iter().map(stay).collect()
+    attacked.open_all(0..connections, &opening, stay).await
 }
 
 /// The longest connection of an attack.

@@ -95,14 +95,35 @@ fn an_evaluation_keeps_its_ids_whatever_the_order_of_its_records_is() {
 }
 
 #[test]
+fn records_that_are_appended_or_whose_scores_change_keep_the_id_of_their_evaluation() {
+    let mapping = "model = { value = \"m\" }\ntask = { value = \"t\" }\ntime = \"at\"\nerror = \"failed\"\n";
+    let id = |records: &str| {
+        let runs = read_text(EvaluationTool::Jsonl, mapping, records).unwrap().runs;
+        (serde_json::from_str::<Value>(&runs[0]).unwrap()["id"].clone(), runs)
+    };
+    let record = |score: &str| {
+        format!("{{\"at\": \"2026-11-24T12:00:00Z\", \"failed\": false, \"score\": {score}}}\n")
+    };
+    let (one, runs) = id(&record("0.5"));
+    for records in [record("0.6"), record("0.5") + &record("0.7")] {
+        let (other, changed) = id(&records);
+        assert!(one == other && runs != changed, "an import reports that the content differs");
+    }
+}
+
+#[test]
 fn every_error_of_records_names_the_record_and_the_remedy() {
-    let fields = "model = { value = \"m\" }\ntask = { value = \"t\" }\ntime = \"at\"\n";
+    let fields = "model = { value = \"m\" }\ntask = { value = \"t\" }\ntime = \"at\"\ncost = \"usd\"\n";
     let rows = [
         ("{\"score\": 1}", "record 1: has no at, which records.time names; correct the mapping"),
         ("{\"at\": \"soon\"}", "record 1: \"soon\" does not end with a time such as"),
         ("{\"at\": \"2026-11-24T12:00:00Z\"}", "has no score \"score\" for axes.spec; it has none"),
         ("{\"at\": \"2026-11-24T12:00:00Z\", \"score\": [1]}", "score is not a number"),
         ("{\"at\": ", "record 1: EOF while parsing"),
+        (
+            "{\"at\": \"2026-11-24T12:00:00Z\", \"score\": 1, \"usd\": \"1,234\"}",
+            "usd is \"1,234\", which is no number",
+        ),
         ("", "has no record with the values of records.only; check the mapping"),
     ];
     for (text, problem) in rows {
