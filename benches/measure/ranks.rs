@@ -1,5 +1,5 @@
-//! Ranks of the scoring backend: how often the true rank is within the published bounds, and how many neighbours are told
-//! apart, compared with a paired t test of the published histories.
+//! Ranks of the scoring backend: the share of true ranks within their published bounds, and the share of neighbours that are
+//! separated, compared with a paired t test of the published histories.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,7 +61,7 @@ fn cases() -> Vec<LeaderboardCase> {
                 "shared AR 0.8, daily",
             ],
         };
-        // Some neighbours are told apart, and some are not.
+        // At these distances a part of the neighbours is separated.
         let further = if every == 1 { 1.0 } else { 4.0 };
         for (period, distance) in [(Period::Latest, 1.5), (Period::Day, 0.5), (Period::Week, 0.3)] {
             let distance = if period == Period::Latest { distance } else { further * distance };

@@ -12,7 +12,7 @@ use super::super::method;
 use super::super::statistics::Spread;
 
 /// The variance of values that are equal but for rounding errors.
-const NEGLIGIBLE: f64 = 1e-18;
+pub(super) const NEGLIGIBLE: f64 = 1e-18;
 
 /// They suffice for the full precision.
 const NEWTON_STEPS: usize = 10;
@@ -87,7 +87,7 @@ impl RoundNoise {
         let known = deviations.len();
         let free = known.checked_sub(levels + fitted).filter(|free| *free > 0)?;
         let [sums, squares] = sums_and_squares(deviations.iter().copied());
-        let short = method::NOISE_SHORT_BLOCK.min(known / method::NOISE_BLOCKS).max(1);
+        let short = block_length(method::NOISE_SHORT_BLOCK, known);
         let blocks = [const { OnceCell::new() }; method::NOISE_BLOCK];
         let mut noise =
             Self { sums, squares, levels, fitted, blocks, single: 0.0, correlation: 0.0, df: 0.0 };
@@ -104,7 +104,7 @@ impl RoundNoise {
     pub(in super::super) fn of_mean(&self, rounds: usize) -> Spread {
         let known = self.sums.len() - 1;
         let rounds = rounds.max(1);
-        let block = rounds.min(method::NOISE_BLOCK).min(known / method::NOISE_BLOCKS).max(1);
+        let block = block_length(rounds.min(method::NOISE_BLOCK), known);
         let measured = self.block_variance(block) * ratio(block, rounds);
         let modelled = self.single * share_of_mean(self.correlation, rounds);
         Spread { variance: measured.max(modelled), df: self.df }
@@ -127,14 +127,23 @@ impl RoundNoise {
         known.map_or_else(|| self.measure(block), |known| *known.get_or_init(|| self.measure(block)))
     }
 
-    /// Deviations from a fitted level are smaller than those from the true one, the more so in long blocks.
     fn measure(&self, block: usize) -> f64 {
         let known = self.sums.len() - 1;
         let ends = self.sums.iter().skip(block);
         let squares: f64 = self.sums.iter().zip(ends).map(|(from, to)| (to - from) * (to - from)).sum();
-        let lost = (block * self.levels + self.fitted).min(known - known.div_ceil(4));
-        squares * ratio(1, known + 1 - block) * ratio(1, block * block) * ratio(known, known - lost)
+        let mean = squares * ratio(1, known + 1 - block) * ratio(1, block * block);
+        mean * fit_correction(known, block * self.levels + self.fitted)
     }
+}
+
+/// The length of the blocks of so many rounds: at most `longest`, so that there are several.
+pub(super) fn block_length(longest: usize, rounds: usize) -> usize {
+    longest.min(rounds / method::NOISE_BLOCKS).max(1)
+}
+
+/// Deviations from fitted levels and effects are smaller than those from the true ones, the more so in long blocks.
+pub(super) fn fit_correction(known: usize, lost: usize) -> f64 {
+    ratio(known, known - lost.min(known - known.div_ceil(4)))
 }
 
 /// The spread of a mean whose newest rounds, so many, have this many times the usual variance.

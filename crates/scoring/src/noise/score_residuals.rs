@@ -5,10 +5,9 @@ use super::super::hour::{Hour, HourRange};
 use super::super::method;
 use super::super::statistics::Spread;
 use super::round_length::RoundLength;
-use super::round_noise::{changed, correlation, freedom, ratio, share_of_mean};
-
-/// The variance of values that are equal but for rounding errors.
-const NEGLIGIBLE: f64 = 1e-18;
+use super::round_noise::{
+    NEGLIGIBLE, block_length, changed, correlation, fit_correction, freedom, ratio, share_of_mean,
+};
 
 /// The deviations of a month.
 #[derive(Clone, Debug)]
@@ -78,7 +77,7 @@ impl ScoreResiduals {
 
     /// Rounds of a block.
     fn block(&self) -> usize {
-        method::NOISE_SHORT_BLOCK.min(self.rounds.len() / method::NOISE_BLOCKS).max(1)
+        block_length(method::NOISE_SHORT_BLOCK, self.rounds.len())
     }
 
     fn place(&self, hour: Hour) -> usize {
@@ -113,7 +112,7 @@ impl<'r> PairedNoise<'r> {
     pub(in super::super) fn of_mean_before(&self, end: Hour, rounds: usize) -> Spread {
         let [residuals, _] = self.pair;
         let rounds = rounds.max(1);
-        let block = rounds.min(method::NOISE_BLOCK).min(residuals.rounds.len() / method::NOISE_BLOCKS).max(1);
+        let block = block_length(rounds.min(method::NOISE_BLOCK), residuals.rounds.len());
         let measured = self.measured(block).unwrap_or_default() * ratio(block, rounds);
         let modelled = self.single * share_of_mean(self.correlation, rounds);
         let usual = Spread { variance: measured.max(modelled), df: self.df };
@@ -131,14 +130,13 @@ impl<'r> PairedNoise<'r> {
         changed(usual, squares * ratio(self.common, count) / self.squares, count)
     }
 
-    /// The variance of the mean of a block; `None` if no block is complete. Deviations from fitted levels are smaller than those
-    /// from the true ones.
+    /// The variance of the mean of a block; `None` if no block is complete.
     fn measured(&self, block: usize) -> Option<f64> {
         let (count, squares) =
             if block == 1 { (self.common, self.squares) } else { squares(self.pair, block) };
-        let lost = (block * self.levels + self.fitted).min(self.common - self.common.div_ceil(4));
+        let correction = fit_correction(self.common, block * self.levels + self.fitted);
         let mean = squares * ratio(1, count.max(1)) * ratio(1, block * block);
-        (count > 0).then(|| mean * ratio(self.common, self.common - lost))
+        (count > 0).then_some(mean * correction)
     }
 }
 

@@ -3,52 +3,94 @@
 use std::sync::Arc;
 
 use scoregate_base::clock::Wall;
-use scoregate_base::routes::{ModelId, Period, SortBy};
+use scoregate_base::routes::{DocumentKey, ModelId, Period, Route, SortBy};
+use serde_json::Value;
 
 use super::super::lab::simulated_noise::{NoiseGenerator, NoiseKind};
 use super::super::*;
-use super::fixtures::{HOUR, rankings};
+use super::fixtures::{HOUR, asked, rankings};
 
 const MODELS: u32 = 12;
 const HOURS: u32 = 35 * 24;
 
-/// The ranking over a day of models that are 0.4 points apart, with noise that all share, and noise of their own.
-fn ranked(shared: f64, own: f64) -> Vec<serde_json::Value> {
+/// A backend with models that are `distance` points apart, whose rounds have this noise: of a model in an hour.
+fn backend(models: u32, distance: f64, noise: impl Fn(u32, u32) -> f64) -> Scoring {
     let first = Wall::from_seconds(1_000_080_000);
-    let noise =
-        |deviation, seed: u32| NoiseGenerator::new(NoiseKind::White, deviation, u64::from(seed) << 32);
-    let mut shared = noise(shared, MODELS);
-    let shared: Vec<f64> = (0..HOURS).map(|_| shared.draw()).collect();
     let mut runs = Vec::new();
-    for index in 0..MODELS {
-        let mut own = noise(own, index);
+    for index in 0..models {
         let id = ModelId::new(&format!("m{index:02}")).unwrap();
         let model = Arc::new(TestedModel::new(id, "M", "p", None, None).unwrap());
-        for (hour, shared) in (0..HOURS).zip(&shared) {
-            let mark = (70.0 - 0.4 * f64::from(index) + shared + own.draw()) / 100.0;
+        for hour in 0..HOURS {
+            let mark = (70.0 - distance * f64::from(index) + noise(index, hour)) / 100.0;
             for suite in Suite::DEFAULT {
                 let outcome = RunOutcome::Scored(vec![Trial::new([mark; 7], 1_000.0, 0.01).unwrap()]);
                 runs.push(Run::new(Arc::clone(&model), suite, first.plus(HOUR * hour), outcome).unwrap());
             }
         }
     }
-    let scoring = Scoring::open(RunSource::Runs(runs.into()), first.plus(HOUR * HOURS)).unwrap();
-    rankings(&scoring, Period::Day, SortBy::Combined)
+    Scoring::open(RunSource::Runs(runs.into()), first.plus(HOUR * HOURS)).unwrap()
+}
+
+/// Independent noise with a standard deviation of one.
+fn white(seed: u32) -> Vec<f64> {
+    let mut noise = NoiseGenerator::new(NoiseKind::White, 1.0, u64::from(seed) << 32);
+    (0..HOURS).map(|_| noise.draw()).collect()
+}
+
+fn bounds(model: &Value) -> [u64; 2] {
+    ["rankLower", "rankUpper"].map(|field| model[field].as_u64().unwrap())
 }
 
 #[test]
 fn true_ranks_are_within_their_bounds_and_shared_noise_cancels() {
+    let noise: Vec<Vec<f64>> = (0..=MODELS).map(white).collect();
     let total = |shared: f64| -> u64 {
-        let ranked = ranked(shared, 0.5);
+        let scoring = backend(MODELS, 0.4, |model, hour| {
+            let [shared_noise, own] = [MODELS, model].map(|series| noise[series as usize][hour as usize]);
+            shared * shared_noise + 0.5 * own
+        });
+        let ranked = rankings(&scoring, Period::Day, SortBy::Combined);
         assert_eq!(ranked.len(), 12);
-        let bounds = ranked.iter().map(|model| {
-            let [lower, upper] = ["rankLower", "rankUpper"].map(|field| model[field].as_u64().unwrap());
+        let ranks = ranked.iter().map(|model| {
+            let [lower, upper] = bounds(model);
             let true_rank = model["id"].as_str().unwrap().trim_start_matches('m').parse::<u64>().unwrap() + 1;
             assert!((lower..=upper).contains(&true_rank), "{model}");
             upper - lower + 1
         });
-        bounds.sum()
+        ranks.sum()
     };
-    let (noisy, quiet) = (total(3.0), total(0.0));
-    assert!(noisy < quiet * 5 / 4 && quiet < 12 * 5, "{noisy} {quiet}");
+    let (shared, calm) = (total(3.0), total(0.0));
+    assert!(shared < calm * 5 / 4 && calm < 12 * 5, "{shared} {calm}");
+}
+
+#[test]
+fn opposed_noise_separates_no_ranks_of_tied_models() {
+    // The sum of both variances would separate the models at some of these distances, the variance of their difference would not.
+    let noise = white(3);
+    let mut tied = 0;
+    for step in 1..=20 {
+        let sign = |model: u32| if model == 0 { 1.0 } else { -1.0 };
+        let scoring =
+            backend(2, 0.2 * f64::from(step), |model, hour| 2.0 * sign(model) * noise[hour as usize]);
+        let ranked = rankings(&scoring, Period::Day, SortBy::Combined);
+        let is_tied = ranked[0]["tiedWithNext"] == true;
+        tied += u32::from(is_tied);
+        assert_eq!(bounds(&ranked[0]), if is_tied { [1, 2] } else { [1, 1] }, "{ranked:?}");
+    }
+    assert!((1..20).contains(&tied), "{tied}");
+}
+
+#[test]
+fn noise_that_is_slow_widens_the_bounds_of_a_difference() {
+    let noise: Vec<Vec<f64>> = (0..4).map(white).collect();
+    let of_days = |model: u32, hour: u32| {
+        let [days, hours] = [model, model + 2].map(|series| &noise[series as usize]);
+        days[hour as usize / 24] + hours[hour as usize]
+    };
+    let scoring = backend(2, 0.0, of_days);
+    let detail = &asked(&scoring, &DocumentKey::of_model(Route::Model, ModelId::new("m00").unwrap()))[0];
+    let [lower, upper] =
+        ["differenceLower", "differenceUpper"].map(|field| detail["comparisons"][0][field].as_f64().unwrap());
+    // Two means of a day with a variance of 1 + 1 / 24 each: an interval of 5.7 points.
+    assert!((4.5..8.0).contains(&(upper - lower)), "{detail}");
 }

@@ -17,7 +17,7 @@ use super::python_json::read_json;
 use super::record_mapping::{FieldSource, RecordMapping};
 use super::score::LoggedScore;
 
-/// Maximum length of a line of JSON, in bytes. A longer one is cut, and reported as invalid.
+/// Maximum length of a line of JSON, in bytes.
 const LONGEST_LINE: u64 = 16 << 20;
 /// Maximum size of a CSV file, in bytes.
 const LARGEST_CSV: u64 = 256 << 20;
@@ -82,6 +82,9 @@ fn read_all(
             let length = lines.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line);
             if length.map_err(|error| bad(number, error.to_string()))? == 0 {
                 break;
+            }
+            if line.len() as u64 == LONGEST_LINE {
+                return Err(bad(number, format!("is longer than {} MiB", LONGEST_LINE >> 20)));
             }
             if !line.trim_ascii().is_empty() {
                 let record =

@@ -130,6 +130,8 @@ fn every_error_of_records_names_the_record_and_the_remedy() {
         let found = read_text(EvaluationTool::Jsonl, fields, text).unwrap_err();
         assert!(found.contains(problem), "{text}: {found}");
     }
+    let long = read_text(EvaluationTool::Jsonl, fields, &" ".repeat(16 << 20)).unwrap_err();
+    assert_eq!(long, "record 1: is longer than 16 MiB");
     let unmapped = LogMapping::parse("").unwrap();
     let read = read_log(EvaluationTool::Csv, &golden_file("records/openai-evals.jsonl"), &unmapped);
     assert!(read[0].as_ref().unwrap_err().to_string().contains("the mapping has no [records]"), "{read:?}");
