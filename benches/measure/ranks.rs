@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::{DocumentKey, ModelId, Period, Query, Route};
-use scoregate_scoring::lab::coverage::{DAYS, MODELS, NoiseKind};
-use scoregate_scoring::lab::simulated_noise::NoiseGenerator;
+use scoregate_scoring::lab::simulated_noise::{NoiseGenerator, NoiseKind};
 use scoregate_scoring::{METHOD_VERSION, Run, RunOutcome, RunSource, Scoring, Suite, TestedModel, Trial};
 use serde_json::Value;
+
+use super::coverage::{DAYS, MODELS, items};
 
 const WHITE: NoiseKind = NoiseKind::White;
 const AR: NoiseKind = NoiseKind::Autoregressive(0.8);
@@ -98,10 +99,6 @@ fn measure(case: &LeaderboardCase, leaderboards: u32) -> RankCoverage {
         }
     }
     coverage
-}
-
-fn items(scoring: &Scoring, key: &DocumentKey) -> Vec<Value> {
-    serde_json::from_slice(&scoring.answer(key).unwrap().data).unwrap()
 }
 
 /// The paired t test of two published histories, at 5 %.

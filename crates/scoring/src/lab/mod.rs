@@ -1,6 +1,5 @@
-//! Simulations for benches and tests: how well the detectors and intervals keep what `method` promises.
+//! Simulations for benches and tests: how well the detectors keep what `method` promises.
 
-pub mod coverage;
 pub mod detection;
 pub(super) mod measured_runs;
 pub(super) mod simulated_load;

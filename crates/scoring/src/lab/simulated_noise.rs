@@ -51,7 +51,7 @@ pub struct NoiseGenerator {
 
 /// Splitmix64, as in the simulator.
 #[derive(Clone, Debug)]
-pub(in super::super) struct SeededNormal(u64);
+pub struct SeededNormal(u64);
 
 impl NoiseGenerator {
     /// A generator of hourly noise with this standard deviation.
@@ -120,7 +120,7 @@ impl NoiseGenerator {
 
 impl SeededNormal {
     /// A generator with this seed.
-    pub(in super::super) fn new(seed: u64) -> Self {
+    pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -132,12 +132,12 @@ impl SeededNormal {
     }
 
     /// Uniform from 0 to 1, 1 excluded.
-    pub(in super::super) fn uniform(&mut self) -> f64 {
+    pub fn uniform(&mut self) -> f64 {
         f64::from(u32::try_from(self.next() >> 32).unwrap_or_default()) / 4_294_967_296.0
     }
 
     /// Mean 0, standard deviation 1, never beyond 6: the sum of twelve uniform numbers, whose tails are close enough.
-    pub(in super::super) fn normal(&mut self) -> f64 {
+    pub fn normal(&mut self) -> f64 {
         let evenly =
             |bits: u64| [bits, bits >> 16, bits >> 32, bits >> 48].map(|bits| (bits & 0xFFFF) as u32);
         let sum: u32 = [self.next(), self.next(), self.next()].into_iter().flat_map(evenly).sum();

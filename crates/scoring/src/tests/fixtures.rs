@@ -1,13 +1,14 @@
 //! Documents of the simulated backend, and the fields that the items of each must have.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
 
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::shapes::{self, FieldShape, ItemField};
-use scoregate_base::routes::{DocumentKey, Limit, Period, Route, SortBy};
+use scoregate_base::routes::{DocumentKey, Limit, ModelId, Period, Route, SortBy};
 
 use super::super::hour::Hour;
 use super::super::*;
@@ -113,4 +114,25 @@ pub(super) fn instants() -> impl Iterator<Item = Wall> {
 pub(super) fn measured() -> Vec<Run> {
     let range = Hour::of(now()).last(240);
     simulate::models(7).iter().flat_map(|model| model.runs(range).collect::<Vec<_>>()).collect()
+}
+
+/// Hours of runs of [`leveled`].
+pub(super) const HOURS: u32 = 35 * 24;
+
+/// A backend with models that are `distance` points apart, whose rounds have this noise: of a model in an hour.
+pub(super) fn leveled(models: u32, distance: f64, noise: impl Fn(u32, u32) -> f64) -> Scoring {
+    let first = Wall::from_seconds(1_000_080_000);
+    let mut runs = Vec::new();
+    for index in 0..models {
+        let id = ModelId::new(&format!("m{index:02}")).unwrap();
+        let model = Arc::new(TestedModel::new(id, "M", "p", None, None).unwrap());
+        for hour in 0..HOURS {
+            let mark = (70.0 - distance * f64::from(index) + noise(index, hour)) / 100.0;
+            for suite in Suite::DEFAULT {
+                let outcome = RunOutcome::Scored(vec![Trial::new([mark; 7], 1_000.0, 0.01).unwrap()]);
+                runs.push(Run::new(Arc::clone(&model), suite, first.plus(HOUR * hour), outcome).unwrap());
+            }
+        }
+    }
+    Scoring::open(RunSource::Runs(runs.into()), first.plus(HOUR * HOURS)).unwrap()
 }

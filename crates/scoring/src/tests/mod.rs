@@ -2,6 +2,7 @@
 
 mod cadence;
 mod corrected;
+mod coverage;
 mod dump;
 mod failures;
 mod fixtures;

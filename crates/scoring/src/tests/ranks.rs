@@ -1,35 +1,12 @@
 //! Ranks of models with known levels and shared noise.
 
-use std::sync::Arc;
-
-use scoregate_base::clock::Wall;
 use scoregate_base::routes::{DocumentKey, ModelId, Period, Route, SortBy};
 use serde_json::Value;
 
 use super::super::lab::simulated_noise::{NoiseGenerator, NoiseKind};
-use super::super::*;
-use super::fixtures::{HOUR, asked, rankings};
+use super::fixtures::{HOURS, asked, leveled, rankings};
 
 const MODELS: u32 = 12;
-const HOURS: u32 = 35 * 24;
-
-/// A backend with models that are `distance` points apart, whose rounds have this noise: of a model in an hour.
-fn backend(models: u32, distance: f64, noise: impl Fn(u32, u32) -> f64) -> Scoring {
-    let first = Wall::from_seconds(1_000_080_000);
-    let mut runs = Vec::new();
-    for index in 0..models {
-        let id = ModelId::new(&format!("m{index:02}")).unwrap();
-        let model = Arc::new(TestedModel::new(id, "M", "p", None, None).unwrap());
-        for hour in 0..HOURS {
-            let mark = (70.0 - distance * f64::from(index) + noise(index, hour)) / 100.0;
-            for suite in Suite::DEFAULT {
-                let outcome = RunOutcome::Scored(vec![Trial::new([mark; 7], 1_000.0, 0.01).unwrap()]);
-                runs.push(Run::new(Arc::clone(&model), suite, first.plus(HOUR * hour), outcome).unwrap());
-            }
-        }
-    }
-    Scoring::open(RunSource::Runs(runs.into()), first.plus(HOUR * HOURS)).unwrap()
-}
 
 /// Independent noise with a standard deviation of one.
 fn white(seed: u32) -> Vec<f64> {
@@ -45,7 +22,7 @@ fn bounds(model: &Value) -> [u64; 2] {
 fn true_ranks_are_within_their_bounds_and_shared_noise_cancels() {
     let noise: Vec<Vec<f64>> = (0..=MODELS).map(white).collect();
     let total = |shared: f64| -> u64 {
-        let scoring = backend(MODELS, 0.4, |model, hour| {
+        let scoring = leveled(MODELS, 0.4, |model, hour| {
             let [shared_noise, own] = [MODELS, model].map(|series| noise[series as usize][hour as usize]);
             shared * shared_noise + 0.5 * own
         });
@@ -71,7 +48,7 @@ fn opposed_noise_separates_no_ranks_of_tied_models() {
     for step in 1..=20 {
         let sign = |model: u32| if model == 0 { 1.0 } else { -1.0 };
         let scoring =
-            backend(2, 0.2 * f64::from(step), |model, hour| 2.0 * sign(model) * noise[hour as usize]);
+            leveled(2, 0.2 * f64::from(step), |model, hour| 2.0 * sign(model) * noise[hour as usize]);
         let ranked = rankings(&scoring, Period::Day, SortBy::Combined);
         let is_tied = ranked[0]["tiedWithNext"] == true;
         tied += u32::from(is_tied);
@@ -87,7 +64,7 @@ fn noise_that_is_slow_widens_the_bounds_of_a_difference() {
         let [days, hours] = [model, model + 2].map(|series| &noise[series as usize]);
         days[hour as usize / 24] + hours[hour as usize]
     };
-    let scoring = backend(2, 0.0, of_days);
+    let scoring = leveled(2, 0.0, of_days);
     let detail = &asked(&scoring, &DocumentKey::of_model(Route::Model, ModelId::new("m00").unwrap()))[0];
     let [lower, upper] =
         ["differenceLower", "differenceUpper"].map(|field| detail["comparisons"][0][field].as_f64().unwrap());
