@@ -1,7 +1,8 @@
 # Functions for a running gateway on free loopback ports, for steps that test it from outside. To be sourced.
 #
 # gateway_start BINARY   starts `serve` with the built-in backend, runs to score, and limits that no tool reaches except
-#                        in the tier `limited` and the settings in gateway_tiers; sets gateway_address, gateway_side and
+#                        in the tier `limited` and the settings in gateway_tiers; or, with the backend in gateway_upstream,
+#                        without runs. Sets gateway_address, gateway_side and
 #                        gateway_dir. Waits for the log line "serving".
 # gateway_key TIER       prints the key of a new application.
 # gateway_stop           stops it and fails unless the exit code is 0.
@@ -12,7 +13,7 @@ gateway_start() {
     cat >"$gateway_dir/scoregate.toml" <<TOML
 listen = "127.0.0.1:0"
 data_dir = "$gateway_dir/state"
-upstream = "built-in"
+${gateway_upstream:-upstream = "built-in"}
 [admin]
 listen = "127.0.0.1:0"
 [log]
@@ -33,7 +34,9 @@ day = 100000000
 paid = true
 ${gateway_tiers:-}
 TOML
-    .ci/runs.py | "$gateway_binary" scoring import - --config "$gateway_dir/scoregate.toml" >&2
+    if [[ -z ${gateway_upstream:-} ]]; then
+        .ci/runs.py | "$gateway_binary" scoring import - --config "$gateway_dir/scoregate.toml" >&2
+    fi
     mkfifo "$gateway_dir/stderr"
     "$gateway_binary" serve --config "$gateway_dir/scoregate.toml" 2>"$gateway_dir/stderr" >"$gateway_dir/requests" &
     gateway_pid=$!
@@ -75,6 +78,9 @@ gateway_stop() {
 gateway_clean() {
     if [[ -n ${gateway_pid:-} ]]; then
         kill -KILL "$gateway_pid" 2>/dev/null || true
+    fi
+    if [[ -n ${gateway_backend:-} ]]; then
+        kill "$gateway_backend" 2>/dev/null || true
     fi
     rm -rf "$gateway_dir"
 }

@@ -23,6 +23,7 @@ type Code = ApiError["code"];
 // The compiler rejects a code that is missing here, and one that the description does not have.
 const CODES: Record<Code, number> = {
   bad_request: 400, invalid_model_id: 400, invalid_period: 400, invalid_sort_by: 400, invalid_limit: 400,
+  invalid_parameter: 400,
   api_key_required: 401, invalid_api_key: 401, latest_requires_plan: 403, plan_required: 403, not_found: 404, model_not_found: 404,
   method_not_allowed: 405, uri_too_long: 414, quota_exceeded: 429, rate_limit_exceeded: 429, too_many_refusals: 429,
   headers_too_large: 431, internal_error: 500, upstream_invalid: 502, upstream_unavailable: 503, overloaded: 503,

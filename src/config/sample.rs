@@ -108,7 +108,7 @@ const ENDPOINTS_SAMPLE: &str = "
 # [endpoints.prices]
 # path = \"/prices/:id\"          # below /api/v1; `:id` is the id of a model
 # summary = \"Prices of one model.\"
-# parameters = [\"period\"]        # of \"period\", \"sortBy\" and \"limit\"; by default none
+# parameters = [\"period\"]        # of \"period\", \"sortBy\", \"limit\", and tables with name, values, default, meaning
 # one = true                     # `data` always has exactly one item; by default any number
 # [[endpoints.prices.fields]]    # a table for each field of an item
 # name = \"input\"

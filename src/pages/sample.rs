@@ -146,6 +146,7 @@ pub(super) fn of_param(param: Param) -> &'static str {
         Param::Period => Period::Week.word(),
         Param::SortBy => SortBy::Coding.word(),
         Param::Limit => "20",
+        Param::Own(own) => own.default,
     }
 }
 

@@ -10,6 +10,7 @@ use scoregate_base::routes::{ConfiguredRoute, ENDPOINTS, Endpoint, EndpointTable
 use super::super::config_reader::ConfigReader;
 use super::super::tables::ENDPOINT_SETTINGS;
 use super::endpoint_fields;
+use super::own_params::{self, OwnDefinition};
 
 /// Maximum number of configured endpoints: each is a label value in the metrics.
 const MOST_ENDPOINTS: usize = 32;
@@ -58,7 +59,8 @@ impl<'w> EndpointDefinition<'_, 'w> {
         let summary = self.summary();
         let (takes, one, item) = (self.parameters(), self.one(), self.fields());
         let (name, segments, summary) = (is_named.then_some(self.name)?, segments?, summary?);
-        let (takes, one, item) = (takes?, one?, item?);
+        let ((mut takes, own), one, item) = (takes?, one?, item?);
+        takes.extend(own.into_iter().enumerate().map(|(position, own)| own.kept(position)));
         Some(ConfiguredRoute::define(self.index, text, |route| Endpoint {
             route,
             name: String::from(name).leak(),
@@ -123,23 +125,32 @@ impl<'w> EndpointDefinition<'_, 'w> {
         is_line.then(|| summary.to_owned())
     }
 
-    fn parameters(&mut self) -> Option<Vec<Param>> {
-        let Some(value) = self.value("parameters") else { return Some(Vec::new()) };
-        let parse = |word: &Value| PARAMETERS.into_iter().find(|param| Some(param.name()) == word.as_str());
-        let given: Option<Vec<Param>> = value.as_array().and_then(|all| all.iter().map(parse).collect());
-        // The first invalid parameter in this order is reported.
-        let ordered =
-            given.clone().map(|given| PARAMETERS.into_iter().filter(|param| given.contains(param)).collect());
-        let is_valid = given
-            .zip(ordered.clone())
-            .is_some_and(|(given, ordered): (Vec<_>, Vec<_>)| given.len() == ordered.len());
-        if !is_valid {
-            self.problem(
-                "parameters",
-                "write a list of \"period\", \"sortBy\" and \"limit\", each at most once",
-            );
+    /// Those of the specification, and those with values of their own.
+    fn parameters(&mut self) -> Option<(Vec<Param>, Vec<OwnDefinition>)> {
+        let Some(value) = self.value("parameters") else { return Some(Default::default()) };
+        let (mut given, mut own, mut problems) = (Vec::new(), Vec::new(), Vec::new());
+        match value.as_array() {
+            None => problems.push("write a list".to_owned()),
+            Some(all) => {
+                for one in all {
+                    match PARAMETERS.into_iter().find(|param| Some(param.name()) == one.as_str()) {
+                        Some(param) if given.contains(&param) => {
+                            problems.push(format!("write \"{}\" once", param.name()));
+                        }
+                        Some(param) => given.push(param),
+                        None => {
+                            own_params::read(one).map_or_else(|bad| problems.push(bad), |one| own.push(one))
+                        }
+                    }
+                }
+            }
         }
-        ordered.filter(|_| is_valid)
+        problems.extend(own_params::problems(&own));
+        let is_valid = problems.is_empty();
+        problems.into_iter().for_each(|problem| self.problem("parameters", problem));
+        // The first invalid parameter in this order is reported.
+        let ordered = PARAMETERS.into_iter().filter(|param| given.contains(param)).collect();
+        is_valid.then_some((ordered, own))
     }
 
     fn one(&mut self) -> Option<bool> {

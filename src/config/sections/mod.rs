@@ -10,6 +10,7 @@ pub(super) mod mail;
 pub(super) mod mapping;
 pub(super) mod mapping_fields;
 pub(super) mod overload;
+mod own_params;
 pub(super) mod proxies;
 pub(super) mod server;
 pub(super) mod sign_up;

@@ -1,9 +1,11 @@
 //! The operations as data for the script of the docs page, which builds a form for each.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 use crate::pages::{ACCOUNT_SIGN_IN, PagesConfig, sample};
-use scoregate_base::routes::{API_BASE, AllowedValues, Endpoint, Limit, Param, SortBy};
+use scoregate_base::routes::{API_BASE, AllowedValues, Endpoint, Param};
 
 use super::reference;
 
@@ -32,7 +34,7 @@ struct OperationParameter<'c> {
     r#in: &'static str,
     /// The value that the form begins with, or the one that applies if the parameter is left out.
     #[serde(skip_serializing_if = "Option::is_none")]
-    default: Option<&'c str>,
+    default: Option<Cow<'c, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     values: Option<Vec<&'static str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,8 +45,7 @@ struct OperationParameter<'c> {
 
 /// The data as JSON for an element `script`, which ends at the next `</script`.
 pub(super) fn data(config: &PagesConfig) -> String {
-    let default_limit = Limit::DEFAULT.get().to_string();
-    let operations = config.endpoints.iter().map(|row| operation(row, config, &default_limit)).collect();
+    let operations = config.endpoints.iter().map(|row| operation(row, config)).collect();
     let data = TryItData {
         base: API_BASE,
         address: config.base_url.is_some().then(|| config.base()),
@@ -54,21 +55,16 @@ pub(super) fn data(config: &PagesConfig) -> String {
     sample::text_of(&data).replace('<', "\\u003c").replace('&', "\\u0026")
 }
 
-fn operation<'c>(row: &Endpoint, config: &'c PagesConfig, default_limit: &'c str) -> Operation<'c> {
+fn operation<'c>(row: &Endpoint, config: &'c PagesConfig) -> Operation<'c> {
     let path = row.documented_path();
     let path = path.strip_prefix(API_BASE).unwrap_or(&path).to_owned();
-    let parameters = reference::taken(row).map(|param| parameter(param, config, default_limit)).collect();
+    let parameters = reference::taken(row).map(|param| parameter(param, config)).collect();
     Operation { name: row.name, path, parameters }
 }
 
-fn parameter<'c>(param: Param, config: &'c PagesConfig, default_limit: &'c str) -> OperationParameter<'c> {
-    let default = match param {
-        Param::Id => config.example_model.as_deref(),
-        // It depends on the tier.
-        Param::Period => None,
-        Param::SortBy => Some(SortBy::Combined.word()),
-        Param::Limit => Some(default_limit),
-    };
+fn parameter(param: Param, config: &PagesConfig) -> OperationParameter<'_> {
+    let example = || config.example_model.as_deref().filter(|_| param == Param::Id).map(Cow::from);
+    let default = param.default_value().or_else(example);
     let (values, range) = match param.allowed() {
         AllowedValues::Words(words) => (Some(words), None),
         AllowedValues::Range { minimum, maximum } => (None, Some((minimum, maximum))),

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::pages::sample;
 use scoregate_base::routes::headers::HEADERS;
-use scoregate_base::routes::{AllowedValues, Endpoint, Limit, Param, SortBy};
+use scoregate_base::routes::{AllowedValues, Endpoint, Param};
 
 use super::schemas::{insert, reference};
 
@@ -21,9 +21,13 @@ pub(super) fn all() -> Map<String, Value> {
 /// References to the parameters of an endpoint.
 pub(super) fn of(endpoint: &Endpoint) -> Vec<Value> {
     let id = endpoint.route.names_a_model().then_some(Param::Id);
-    let own = id.iter().chain(endpoint.takes).map(|param| param.name());
-    let conditional = endpoint.stored.then_some(IF_NONE_MATCH);
-    own.chain(conditional).map(|name| reference("parameters", name)).collect()
+    // Own parameters of two endpoints may have the same name.
+    let describe = |param: &Param| match param.own() {
+        Some(_) => parameter(*param),
+        None => reference("parameters", param.name()),
+    };
+    let conditional = endpoint.stored.then(|| reference("parameters", IF_NONE_MATCH));
+    id.iter().chain(endpoint.takes).map(describe).chain(conditional).collect()
 }
 
 fn parameter(param: Param) -> Value {
@@ -40,20 +44,17 @@ fn parameter(param: Param) -> Value {
                 .for_each(|(name, constraint)| insert(&mut schema, name, constraint));
         }
     }
-    match param {
-        // The default period depends on the tier, as the description states.
-        Param::Id | Param::Period => {}
-        Param::SortBy => insert(&mut schema, "default", SortBy::Combined.word().into()),
-        Param::Limit => insert(&mut schema, "default", Limit::DEFAULT.get().into()),
+    let value = |text: &str| if is_number { text.parse::<u8>().ok().into() } else { Value::from(text) };
+    if let Some(default) = param.default_value() {
+        insert(&mut schema, "default", value(&default));
     }
-    let example = sample::of_param(param);
     json!({
         "name": param.name(),
         "in": if param == Param::Id { "path" } else { "query" },
         "required": param == Param::Id,
         "description": param.meaning(),
         "schema": schema,
-        "example": if is_number { example.parse::<u8>().map_or(Value::Null, Value::from) } else { example.into() },
+        "example": value(sample::of_param(param)),
     })
 }
 

@@ -3,10 +3,12 @@
 //! Additional fields are allowed everywhere, and no field of an item is required: a foreign backend may send more or
 //! less. The envelope and errors, which the gateway writes itself, are exact.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use crate::pages::{PagesConfig, sample};
-use scoregate_base::routes::bodies::{ENVELOPE, ERROR, ERROR_SOMETIMES, LIMIT, PROBLEM};
+use scoregate_base::routes::bodies::{ENVELOPE, ERROR, ERROR_SOMETIMES, LIMIT, PARAM, PROBLEM};
 use scoregate_base::routes::codes::{CODES, CodeRow, ErrorCode};
 use scoregate_base::routes::shapes::{FieldShape, ItemField};
 use scoregate_base::routes::{Endpoint, Param, Period, PublishedField, PublishedKind, SortBy};
@@ -19,7 +21,7 @@ pub(super) fn all(config: &PagesConfig) -> Map<String, Value> {
         schemas.insert(answer_name(endpoint), answer(endpoint, config));
     }
     schemas.insert("Limit".into(), object(LIMIT, &names(LIMIT)));
-    schemas.insert("Error".into(), error());
+    schemas.insert("Error".into(), error(config));
     schemas.insert("Problem".into(), problem());
     schemas
 }
@@ -112,12 +114,15 @@ fn answer(endpoint: &Endpoint, config: &PagesConfig) -> Value {
     schema
 }
 
-fn error() -> Value {
+fn error(config: &PagesConfig) -> Value {
     let mut schema = object(ERROR, &names(ERROR));
     for field in ERROR_SOMETIMES {
         narrow(&mut schema, field.name, of_field(field));
     }
     let words: Vec<_> = CODES.iter().map(|row| row.word).collect();
+    let own = config.endpoints.configured().flat_map(|endpoint| endpoint.takes.iter().copied());
+    let params: BTreeSet<_> = Param::ALL.into_iter().chain(own).map(Param::name).collect();
+    narrow(&mut schema, PARAM, json!({ "enum": params }));
     narrow(&mut schema, "success", json!({ "const": false }));
     narrow(&mut schema, "version", json!({ "pattern": "^[0-9]+\\.[0-9]+\\.[0-9]+$" }));
     narrow(&mut schema, "code", json!({ "enum": words }));

@@ -113,11 +113,7 @@ impl TemplatePart {
     fn fill<'a>(&'a self, key: &'a DocumentKey) -> Option<Cow<'a, str>> {
         Some(match self {
             Self::Text(text) => text.into(),
-            // An id consists of ASCII letters, digits and `._:-`: nothing needs encoding.
-            Self::Value(Param::Id) => key.id.as_ref()?.as_str().into(),
-            Self::Value(Param::Period) => key.period?.word().into(),
-            Self::Value(Param::SortBy) => key.sort_by?.word().into(),
-            Self::Value(Param::Limit) => key.limit?.get().to_string().into(),
+            Self::Value(param) => key.value(*param)?,
         })
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use scoregate_base::clock::Wall;
 use tokio::runtime::Handle;
 
-use crate::backend::{Act, Backend, Received, respond};
+use crate::backend::{Act, Backend, Received, json, respond};
 use crate::load_clients::Reply;
 
 use super::*;
@@ -288,5 +288,58 @@ async fn an_owner_that_was_stopped_past_its_deadline_replaces_nothing() {
             assert!(seen.iter().all(|seen| *seen >= newer), "{seen:?} after {newer}");
         }
         assert!(backend.most_bodies() <= 2, "one more for an owner that was stopped");
+    });
+}
+
+/// The same endpoint, with a score for everyone or for paid callers only.
+fn definition(score_is_paid: bool) -> TempDir {
+    let (directory, paid) = (TempDir::new().unwrap(), if score_is_paid { ", paid = true" } else { "" });
+    let settings = format!(
+        "[endpoints.regions]\npath = \"/regions/:id\"\nsummary = \"A region.\"\none = true\n\
+         parameters = [{{ name = \"unit\", values = [\"hour\", \"day\"], default = \"day\", meaning = \"Unit.\" }}]\n\
+         fields = [{{ name = \"id\", type = \"string\", meaning = \"Region.\" }},\n\
+         {{ name = \"currentScore\", type = \"number\", meaning = \"Score.\"{paid} }}]"
+    );
+    std::fs::write(directory.path().join("scoregate.toml"), settings).unwrap();
+    directory
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn gateways_take_documents_of_configured_endpoints_from_each_other_only_with_the_same_definition() {
+    needs!("postgresql");
+    let backend = Backend::start(|_| json(r#"{"data":{"id":"atlas","currentScore":7}}"#)).await;
+    tokio::task::block_in_place(|| {
+        let site = Site::new();
+        let (_, key) = site.create_with(&["--tier", "free", "--minute", "1000000", "--day", "100000000"]);
+        let definitions = [false, true].map(definition);
+        let url = backend.url();
+        let gateway = |definition: &TempDir| {
+            let file = definition.path().join("scoregate.toml");
+            let more = [
+                ("SCOREGATE_CONFIG", file.to_str().unwrap()),
+                ("SCOREGATE_UPSTREAM_URL", &*url),
+                ("SCOREGATE_FRESHNESS_REFRESH_INTERVAL", "1h"),
+                // No polls: only requests fetch documents.
+                ("SCOREGATE_FRESHNESS_PROBE", "false"),
+            ];
+            site.gateway_before(&more)
+        };
+        let [before, same, after] = [0, 0, 1].map(|index: usize| gateway(&definitions[index]));
+        let data = |gateway: &SiteGateway, query: &str| {
+            let target = format!("/api/v1/regions/atlas{query}");
+            let reply = Wire::open(gateway.public).unwrap().get(&target, &key);
+            let Reply::Response { status: 200, body, .. } = reply else { panic!("{reply:?}") };
+            serde_json::from_str::<serde_json::Value>(&body).unwrap()["data"][0].clone()
+        };
+        let taken =
+            |gateway: &SiteGateway| counter(gateway, "scoregate_shared_fetches_total{result=\"taken\"}");
+        for (number, query) in (1..).zip(["", "?unit=hour"]) {
+            let fetched = data(&before, query);
+            assert_eq!(fetched, serde_json::json!({ "id": "atlas", "currentScore": 7 }), "{query}");
+            assert_eq!((data(&same, query), taken(&same)), (fetched, number), "{query}");
+            assert_eq!(data(&after, query), serde_json::json!({ "id": "atlas" }), "{query}");
+        }
+        assert_eq!((taken(&before), taken(&after)), (0, 0));
+        assert_eq!(backend.received().len(), 4, "two documents for each definition");
     });
 }

@@ -16,7 +16,10 @@ use crate::world::{Customer, World, good};
 const MODELS: &str = "/api/v1/models";
 /// The standard tiers that the test uses, one without a right that the other has.
 const TIERS: &str = "[tiers.free]\nminute = 1\nday = 10\npaid = false\nincidents = \"7d\"\n\
-                     [tiers.pro]\nminute = 60\nday = 10000\npaid = true\n";
+                     [tiers.pro]\nminute = 60\nday = 10000\npaid = true\n\
+                     [endpoints.regions]\npath = \"/regions\"\nsummary = \"Regions.\"\n\
+                     fields = [{ name = \"region\", type = \"string\", meaning = \"Region.\" }]\n\
+                     parameters = [{ name = \"unit\", values = [\"token\"], default = \"token\", meaning = \"Unit.\" }]\n";
 
 #[tokio::test]
 async fn every_outcome_costs_what_its_row_defines_by_get_and_by_head() {
@@ -109,6 +112,7 @@ async fn prepared_error(world: &World, code: ErrorCode, method: &str, customer: 
         ErrorCode::InvalidPeriod => request("/api/v1/models?period=7D"),
         ErrorCode::InvalidSortBy => request("/api/v1/models?sortBy=size"),
         ErrorCode::InvalidLimit => request("/api/v1/incidents?limit=0"),
+        ErrorCode::InvalidParameter => request("/api/v1/regions?unit=hour"),
         ErrorCode::ApiKeyRequired => world.request(method, MODELS),
         ErrorCode::InvalidApiKey => world.request(method, MODELS).key("sg_live_unknown"),
         ErrorCode::LatestRequiresPlan => request("/api/v1/models?period=latest"),

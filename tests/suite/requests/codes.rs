@@ -50,6 +50,17 @@ async fn case(code: ErrorCode) -> Option<Case> {
         ErrorCode::InvalidPeriod => caller("pro", "/api/v1/models?period=7D").await,
         ErrorCode::InvalidSortBy => caller("pro", "/api/v1/models?sortBy=name").await,
         ErrorCode::InvalidLimit => caller("pro", "/api/v1/incidents?limit=0").await,
+        ErrorCode::InvalidParameter => {
+            let parameter = r#"{ name = "unit", values = ["token"], default = "token", meaning = "Unit." }"#;
+            let settings = format!(
+                "[endpoints.regions]\npath = \"/regions\"\nsummary = \"Regions.\"\nparameters = [{parameter}]\n\
+                 fields = [{{ name = \"region\", type = \"string\", meaning = \"Region.\" }}]"
+            );
+            let world = World::with(&settings, good).await;
+            let Customer { key, .. } = world.customer("pro").await;
+            let request = world.get("/api/v1/regions?unit=hour").key(&key);
+            Case::new(world, request)
+        }
         ErrorCode::LatestRequiresPlan => caller("free", "/api/v1/models?period=latest").await,
         ErrorCode::PlanRequired => {
             let tier = |name: &str, rights: &str| {
@@ -130,6 +141,7 @@ fn param(code: ErrorCode) -> Option<&'static str> {
         ErrorCode::InvalidPeriod | ErrorCode::LatestRequiresPlan => Some("period"),
         ErrorCode::InvalidSortBy => Some("sortBy"),
         ErrorCode::InvalidLimit => Some("limit"),
+        ErrorCode::InvalidParameter => Some("unit"),
         ErrorCode::BadRequest
         | ErrorCode::ApiKeyRequired
         | ErrorCode::InvalidApiKey

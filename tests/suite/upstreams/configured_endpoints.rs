@@ -38,7 +38,7 @@ fields = [{ name = "from", type = "integer", meaning = "Number of tokens." }]
 [endpoints.regions]
 path = "/reference/regions"
 summary = "Regions in which models are served."
-parameters = ["limit"]
+parameters = [{ name = "unit", values = ["second", "token"], default = "token", meaning = "Unit of the prices." }, "limit"]
 [[endpoints.regions.fields]]
 name = "region"
 type = "words"
@@ -100,7 +100,7 @@ async fn a_configured_endpoint_is_mapped_cached_and_priced_like_a_compiled_one()
     assert_eq!((default.status, default.json()["period"].as_str()), (200, Some("latest")));
     let regions = world.get_as(&customer, "/api/v1/reference/regions").await;
     assert_eq!((&regions.json()["count"], &regions.json()["period"]), (&json!(1), &json!(null)));
-    assert!(world.backend.received()[2].target().ends_with("/reference/regions?limit=50"));
+    assert!(world.backend.received()[2].target().ends_with("/reference/regions?limit=50&unit=token"));
     let series = "scoregate_requests_total{endpoint=\"prices\",class=\"2xx\"}";
     assert_eq!(world.counted(series).await, 3);
 }
@@ -114,6 +114,9 @@ async fn a_configured_endpoint_refuses_what_a_compiled_one_refuses() {
         (&paid, "/prices/m-1?period=7d&period=7d", 400, "invalid_period"),
         (&paid, "/prices/m%00?period=7d", 400, "invalid_model_id"),
         (&paid, "/reference/regions?limit=0", 400, "invalid_limit"),
+        (&paid, "/reference/regions?unit=Token", 400, "invalid_parameter"),
+        (&paid, "/reference/regions?unit=token&unit=token", 400, "invalid_parameter"),
+        (&paid, "/reference/regions?unit=&limit=0", 400, "invalid_limit"),
         (&free, "/prices/m-1?period=latest", 403, "plan_required"),
         (&paid, "/prices/m-1/", 404, "not_found"),
         (&paid, "/reference", 404, "not_found"),
@@ -124,6 +127,41 @@ async fn a_configured_endpoint_refuses_what_a_compiled_one_refuses() {
     }
     assert_eq!(world.get("/api/v1/prices/m-1").send().await.code(), "api_key_required");
     assert_eq!(world.backend.received().len(), 1, "only an unknown model is asked about");
+}
+
+#[tokio::test]
+async fn values_of_an_own_parameter_are_different_documents_and_its_default_is_that_of_a_request_without_it()
+{
+    let world = world_with_a_token().await;
+    let customer = world.paid().await;
+    let get = async |query: &str| world.get_as(&customer, &format!("/api/v1/reference/regions{query}")).await;
+    for (query, sent) in [
+        ("", "limit=50&unit=token"),
+        ("?unit=second", "limit=50&unit=second"),
+        ("?unit=second&limit=7", "limit=7&unit=second"),
+    ] {
+        assert!(get(query).await.header("cache-status").contains("fwd=uri-miss"), "{query}");
+        let received = world.backend.received();
+        assert!(received.last().unwrap().target().ends_with(sent), "{query}");
+    }
+    for query in
+        ["?unit=token", "?unit=%74oken", "?limit=50&unit=token&x=y", "?unit=second", "?unit=second&limit=7"]
+    {
+        assert!(get(query).await.header("cache-status").contains("; hit"), "{query}");
+    }
+    let refused = get("?unit=hour").await;
+    let body = refused.json();
+    assert_eq!((body["param"].as_str(), &body["allowed"]), (Some("unit"), &json!(["second", "token"])));
+
+    let purge = r#"{"documents":"/api/v1/reference/regions?unit=second","hard":true}"#;
+    let purged = world.side("POST", "/v1/cache/purge", purge, &[TOKEN]).await;
+    assert_eq!((purged.status, &purged.json()["purged"]), (200, &json!(2)), "{purged:?}");
+    assert!(get("").await.header("cache-status").contains("; hit"));
+
+    let world = world.restarted().await;
+    let before = world.backend.received().len();
+    assert_eq!(world.get_as(&customer, "/api/v1/reference/regions").await.status, 200);
+    assert_eq!(world.backend.received().len(), before, "the document is found by its name on disk");
 }
 
 #[tokio::test]
@@ -188,8 +226,20 @@ async fn configured_endpoints_are_described_like_compiled_ones() {
     assert_eq!(item["properties"]["discounts"]["items"]["properties"]["from"]["type"], "integer");
     let regions = &description["components"]["schemas"]["RegionsItem"]["properties"]["region"];
     assert_eq!(regions["enum"], json!(["eu", "us"]));
+    let parameters = &description["paths"]["/reference/regions"]["get"]["parameters"];
+    let unit = parameters.as_array().unwrap().iter().find(|one| one["name"] == "unit").unwrap();
+    assert_eq!(unit["schema"], json!({ "type": "string", "enum": ["second", "token"], "default": "token" }));
+    assert_eq!(unit["description"], "Unit of the prices. Default: `token`.");
+    let params = &description["components"]["schemas"]["Error"]["properties"]["param"]["enum"];
+    assert_eq!(*params, json!(["id", "limit", "period", "sortBy", "unit"]));
     let docs = String::from_utf8(world.get("/docs").send().await.body).unwrap();
-    for part in ["id=\"endpoint-prices\"", "Prices of one model.", "US dollars per million tokens", "2.5</"] {
+    for part in [
+        "id=\"endpoint-prices\"",
+        "Prices of one model.",
+        "US dollars per million tokens",
+        "2.5</",
+        "unit=token",
+    ] {
         assert!(docs.contains(part), "{part}");
     }
 }
@@ -316,7 +366,12 @@ const MISTAKES: &str = r#"
         [endpoints.cheapest]
         path = "prices/../:id"
         summary = ""
-        parameters = ["period", "id"]
+        parameters = [
+            "period", "id", "period", { name = "a" },
+            { name = "limit", values = ["x y", "x y"], default = "z", meaning = "" },
+            { name = "n", values = ["1"], default = "1", meaning = "N." },
+            { name = "n", values = ["1"], default = "1", meaning = "N." },
+        ]
         one = "yes"
         colour = "red"
         fields = [
@@ -347,7 +402,14 @@ fn every_mistake_in_a_definition_is_reported_in_one_run() {
         ("endpoints.latest.path", "/api/v1/models/{id}"),
         ("endpoints.cheapest.path", "segments"),
         ("endpoints.cheapest.summary", "one line"),
-        ("endpoints.cheapest.parameters", "\"limit\""),
+        ("endpoints.cheapest.parameters", "\"limit\", or a table"),
+        ("endpoints.cheapest.parameters", "\"period\" once"),
+        ("endpoints.cheapest.parameters", "missing field `values`"),
+        ("endpoints.cheapest.parameters", "`limit`: choose another name"),
+        ("endpoints.cheapest.parameters", "`limit`: write 1 to 64 different values"),
+        ("endpoints.cheapest.parameters", "`limit`: the default is one of the values"),
+        ("endpoints.cheapest.parameters", "`limit`: write the meaning"),
+        ("endpoints.cheapest.parameters", "`n` is described twice"),
         ("endpoints.cheapest.one", "true or false"),
         ("endpoints.cheapest.colour", "no such setting"),
         ("endpoints.cheapest.fields[0].type", "\"number\""),

@@ -34,6 +34,7 @@ impl Endpoint {
             }
             ErrorCode::InvalidSortBy => self.takes.contains(&Param::SortBy),
             ErrorCode::InvalidLimit => self.takes.contains(&Param::Limit),
+            ErrorCode::InvalidParameter => self.takes.iter().any(|param| param.own().is_some()),
             // Responses that are not stored need no backend, cost no quota and are those of all tiers.
             ErrorCode::QuotaExceeded
             | ErrorCode::RateLimitExceeded

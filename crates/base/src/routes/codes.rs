@@ -14,6 +14,7 @@ pub enum ErrorCode {
     InvalidPeriod,
     InvalidSortBy,
     InvalidLimit,
+    InvalidParameter,
     ApiKeyRequired,
     InvalidApiKey,
     LatestRequiresPlan,
@@ -52,7 +53,7 @@ pub struct CodeRow {
 
 /// All codes, by status.
 #[rustfmt::skip]
-pub static CODES: [CodeRow; 22] = [
+pub static CODES: [CodeRow; 23] = [
     CodeRow { code: ErrorCode::BadRequest, status: StatusCode::BAD_REQUEST, word: "bad_request", title: "Malformed request",
         condition: "The request violates a rule of HTTP that this service enforces: one valid Host, an origin-form target, no body.",
         remedy: "Send a plain GET or HEAD without a body." },
@@ -68,6 +69,9 @@ pub static CODES: [CodeRow; 22] = [
     CodeRow { code: ErrorCode::InvalidLimit, status: StatusCode::BAD_REQUEST, word: "invalid_limit", title: "Invalid limit",
         condition: "The limit is not a plain decimal from 1 to 100, or is given twice.",
         remedy: "Use an integer from 1 to 100 without sign or leading zero, once. Pagination is not available." },
+    CodeRow { code: ErrorCode::InvalidParameter, status: StatusCode::BAD_REQUEST, word: "invalid_parameter", title: "Invalid parameter",
+        condition: "A parameter of the endpoint does not have one of its allowed values, or is given twice. The other codes for parameters are those of the four parameters that several endpoints have.",
+        remedy: "Use a value in `allowed`, once." },
     CodeRow { code: ErrorCode::ApiKeyRequired, status: StatusCode::UNAUTHORIZED, word: "api_key_required", title: "API key required",
         condition: "No key was sent.",
         remedy: "Send `Authorization: Bearer KEY` or `X-API-Key: KEY`." },

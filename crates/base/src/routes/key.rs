@@ -3,11 +3,13 @@
 //! Two requests share a key exactly if they must get the same document: same endpoint, same model, same resolved
 //! period, sort key and limit. The form of a document depends on the tier and is chosen when it is served.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use smallvec::SmallVec;
 
 use super::endpoint_table::EndpointTable;
+use super::own_param::OwnWords;
 use super::params::{BadParam, Limit, Param, Period, Query, SortBy, decode_query, decode_segment};
 use super::table::Route;
 
@@ -28,6 +30,8 @@ pub struct DocumentKey {
     pub sort_by: Option<SortBy>,
     /// The resolved limit, if the endpoint has one.
     pub limit: Option<Limit>,
+    /// The resolved values of the endpoint's own parameters.
+    pub own: OwnWords,
 }
 
 impl ModelId {
@@ -74,6 +78,7 @@ impl DocumentKey {
             period: takes.contains(&Param::Period).then(|| query.period.unwrap_or(default_period)),
             sort_by: takes.contains(&Param::SortBy).then(|| query.sort_by.unwrap_or(SortBy::Combined)),
             limit: takes.contains(&Param::Limit).then(|| query.limit.unwrap_or(Limit::DEFAULT)),
+            own: takes.iter().filter_map(|param| param.own()).fold(query.own, OwnWords::or_default),
         }
     }
 }
@@ -81,7 +86,7 @@ impl DocumentKey {
 impl DocumentKey {
     /// The key of an endpoint without parameters.
     pub fn plain(route: Route) -> Self {
-        Self { route, id: None, period: None, sort_by: None, limit: None }
+        Self { route, id: None, period: None, sort_by: None, limit: None, own: OwnWords::default() }
     }
 
     /// The key of an endpoint whose only parameter is the model.
@@ -103,20 +108,29 @@ impl DocumentKey {
     pub fn address(&self) -> String {
         let id = self.id.as_ref().map_or("", ModelId::as_str);
         let mut address = self.route.endpoint().documented_path().replace("{id}", id);
-        let limit = self.limit.map(|limit| limit.get().to_string());
-        let pairs = [
-            (Param::Period, self.period.map(Period::word)),
-            (Param::SortBy, self.sort_by.map(SortBy::word)),
-            (Param::Limit, limit.as_deref()),
-        ];
-        let mut separator = '?';
-        for (param, value) in pairs {
-            if let Some(value) = value {
-                address.extend([&separator.to_string(), param.name(), "=", value]);
-                separator = '&';
-            }
+        let mut separator = "?";
+        for (param, value) in self.values() {
+            address.extend([separator, param.name(), "=", &value]);
+            separator = "&";
         }
         address
+    }
+
+    /// The value of a parameter, if the document has one. Nothing in it needs encoding.
+    pub fn value(&self, param: Param) -> Option<Cow<'_, str>> {
+        Some(match param {
+            Param::Id => self.id.as_ref()?.as_str().into(),
+            Param::Period => self.period?.word().into(),
+            Param::SortBy => self.sort_by?.word().into(),
+            Param::Limit => self.limit?.get().to_string().into(),
+            Param::Own(own) => self.own.word(own)?.into(),
+        })
+    }
+
+    /// The values of the parameters in its query.
+    fn values(&self) -> impl Iterator<Item = (Param, Cow<'_, str>)> {
+        let takes = self.route.endpoint().takes.iter();
+        takes.filter_map(|param| Some((*param, self.value(*param)?)))
     }
 
     /// The key of a path and query of this table.
@@ -133,7 +147,7 @@ impl DocumentKey {
     /// The keys of all lists of models.
     pub fn lists_of_models() -> impl Iterator<Item = Self> {
         let of = |period, sort_by| {
-            let query = Query { period: Some(period), sort_by: Some(sort_by), limit: None };
+            let query = Query { period: Some(period), sort_by: Some(sort_by), ..Query::default() };
             Self::new(Route::Models, None, query, Period::Day)
         };
         Period::ALL
@@ -149,16 +163,7 @@ impl fmt::Display for DocumentKey {
         if let Some(id) = &self.id {
             write!(f, " {id}")?;
         }
-        if let Some(period) = self.period {
-            write!(f, " period={}", period.word())?;
-        }
-        if let Some(sort_by) = self.sort_by {
-            write!(f, " sortBy={}", sort_by.word())?;
-        }
-        if let Some(limit) = self.limit {
-            write!(f, " limit={}", limit.get())?;
-        }
-        Ok(())
+        self.values().try_for_each(|(param, value)| write!(f, " {}={value}", param.name()))
     }
 }
 
@@ -204,7 +209,12 @@ mod tests {
             prop::option::of(prop::sample::select(&SortBy::ALL[..])),
             prop::option::of((1u8..=100).prop_map(|n| Limit::parse(&n.to_string()).unwrap())),
         )
-            .prop_map(|(period, sort_by, limit)| Query { period, sort_by, limit })
+            .prop_map(|(period, sort_by, limit)| Query {
+                period,
+                sort_by,
+                limit,
+                ..Query::default()
+            })
     }
 
     fn resolved(route: Route, id: Option<&str>, query: Query, default: Period) -> String {
@@ -262,7 +272,8 @@ mod tests {
             for period in Period::ALL {
                 for sort_by in SortBy::ALL {
                     for id in ["a", "b"] {
-                        let query = Query { period: Some(period), sort_by: Some(sort_by), limit: None };
+                        let query =
+                            Query { period: Some(period), sort_by: Some(sort_by), ..Query::default() };
                         let key = DocumentKey::new(row.route, ModelId::new(id), query, Period::Day);
                         let named = resolved(row.route, Some(id), query, Period::Day);
                         assert_eq!(seen.entry(key).or_insert_with(|| named.clone()), &named);

@@ -9,17 +9,18 @@ use crate::words;
 
 use super::allowed::AllowedValues;
 use super::codes::ErrorCode;
+use super::own_param::{OwnParam, OwnWords};
 
-words! {
-    /// A query or path parameter.
-    #[derive(Hash)]
-    #[expect(missing_docs, reason = "named by `name`")]
-    pub enum Param: name {
-        Id = "id",
-        Period = "period",
-        SortBy = "sortBy",
-        Limit = "limit",
-    }
+/// A query or path parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "named by `name`")]
+pub enum Param {
+    Id,
+    Period,
+    SortBy,
+    Limit,
+    /// One that settings give to an endpoint of theirs.
+    Own(&'static OwnParam),
 }
 
 words! {
@@ -79,6 +80,7 @@ pub struct Query {
     pub period: Option<Period>,
     pub sort_by: Option<SortBy>,
     pub limit: Option<Limit>,
+    pub own: OwnWords,
 }
 
 impl Limit {
@@ -102,6 +104,35 @@ impl Limit {
 }
 
 impl Param {
+    /// The parameters of the specification.
+    pub const ALL: [Self; 4] = [Self::Id, Self::Period, Self::SortBy, Self::Limit];
+
+    /// Its name in a query.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Id => "id",
+            Self::Period => "period",
+            Self::SortBy => "sortBy",
+            Self::Limit => "limit",
+            Self::Own(own) => own.name,
+        }
+    }
+
+    /// Its definition, if settings define it.
+    pub const fn own(self) -> Option<&'static OwnParam> {
+        if let Self::Own(own) = self { Some(own) } else { None }
+    }
+
+    /// The value if it is left out, unless that depends on the caller.
+    pub fn default_value(self) -> Option<Cow<'static, str>> {
+        match self {
+            Self::Id | Self::Period => None,
+            Self::SortBy => Some(SortBy::Combined.word().into()),
+            Self::Limit => Some(Limit::DEFAULT.get().to_string().into()),
+            Self::Own(own) => Some(own.default.into()),
+        }
+    }
+
     /// The error code for a value that is not allowed.
     pub const fn code(self) -> ErrorCode {
         match self {
@@ -109,6 +140,7 @@ impl Param {
             Self::Period => ErrorCode::InvalidPeriod,
             Self::SortBy => ErrorCode::InvalidSortBy,
             Self::Limit => ErrorCode::InvalidLimit,
+            Self::Own(_) => ErrorCode::InvalidParameter,
         }
     }
 
@@ -121,6 +153,7 @@ impl Param {
             }
             Self::SortBy => "Order of the ranking. Default: `combined`.",
             Self::Limit => "Maximum number of items. Default: 50.",
+            Self::Own(own) => own.meaning,
         }
     }
 
@@ -134,6 +167,7 @@ impl Param {
             Self::Period => AllowedValues::Words(Period::ALL.map(Period::word).to_vec()),
             Self::SortBy => AllowedValues::Words(SortBy::ALL.map(SortBy::word).to_vec()),
             Self::Limit => AllowedValues::Range { minimum: 1, maximum: Limit::MAX },
+            Self::Own(own) => AllowedValues::Words(own.words.to_vec()),
         }
     }
 }
@@ -216,6 +250,7 @@ impl Query {
                 self.sort_by = Some(SortBy::parse(value).ok_or(bad)?);
             }
             Param::Limit => self.limit = Some(Limit::parse(value).ok_or(bad)?),
+            Param::Own(own) => self.own = self.own.with(own, value).ok_or(bad)?,
             Param::Id => {} // in the path; never in the query
         }
         Ok(())

@@ -49,7 +49,8 @@ pub static PRICES: [Price; 5] = [
             PricedEnding::Error(ErrorCode::UpstreamInvalid), PricedEnding::Error(ErrorCode::UpstreamUnavailable), PricedEnding::Error(ErrorCode::UpstreamTimeout)] },
     Price { outcome: "A refused request: 400, 401, 403, 404 `not_found`, 405, 414, 431", minute: 0, day: 0, guard: 1,
         endings: &[PricedEnding::Error(ErrorCode::BadRequest), PricedEnding::Error(ErrorCode::InvalidModelId), PricedEnding::Error(ErrorCode::InvalidPeriod),
-            PricedEnding::Error(ErrorCode::InvalidSortBy), PricedEnding::Error(ErrorCode::InvalidLimit), PricedEnding::Error(ErrorCode::ApiKeyRequired),
+            PricedEnding::Error(ErrorCode::InvalidSortBy), PricedEnding::Error(ErrorCode::InvalidLimit), PricedEnding::Error(ErrorCode::InvalidParameter),
+            PricedEnding::Error(ErrorCode::ApiKeyRequired),
             PricedEnding::Error(ErrorCode::InvalidApiKey), PricedEnding::Error(ErrorCode::LatestRequiresPlan), PricedEnding::Error(ErrorCode::PlanRequired), PricedEnding::Error(ErrorCode::NotFound),
             PricedEnding::Error(ErrorCode::MethodNotAllowed), PricedEnding::Error(ErrorCode::UriTooLong), PricedEnding::Error(ErrorCode::HeadersTooLarge)] },
     // A 429 of the guard finds an empty bucket, so nothing is left to take.

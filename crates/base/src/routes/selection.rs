@@ -61,6 +61,7 @@ impl Selection {
             && (query.period.is_none() || key.period == query.period)
             && (query.sort_by.is_none() || key.sort_by == query.sort_by)
             && (query.limit.is_none() || key.limit == query.limit)
+            && query.own.fits(key.own)
     }
 }
 

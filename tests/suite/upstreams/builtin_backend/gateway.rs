@@ -75,7 +75,7 @@ impl RecordedTraffic {
 /// A document with items that differs an hour after noon, or one that does not.
 fn document(changes: bool) -> DocumentKey {
     let (now, later) = (known_at_noon(), Scoring::demo(7, noon().plus(HOUR)));
-    let query = |period| Query { period: Some(period), sort_by: None, limit: Limit::parse("1") };
+    let query = |period| Query { period: Some(period), limit: Limit::parse("1"), ..Query::default() };
     let keys = now.model_ids().into_iter().flat_map(|id| {
         Period::ALL.into_iter().flat_map(move |period| {
             let id = id.clone();

@@ -57,7 +57,7 @@ pub static LABELS: &[LabelRow] = &[
     LabelRow { name: "class", most: 4, meaning: "status class: 2xx, 3xx, 4xx or 5xx" },
     LabelRow { name: "tier", most: 9, meaning: "the configured tiers (at most eight), and `none` without a known key" },
     LabelRow { name: "outcome", most: 6, meaning: "cache outcome; the same values are in `Cache-Status` and the access log" },
-    LabelRow { name: "code", most: 22, meaning: "error code of the API" },
+    LabelRow { name: "code", most: 23, meaning: "error code of the API" },
     LabelRow { name: "rule", most: 3, meaning: "minute, day or guard" },
     LabelRow { name: "address", most: 16, meaning: "host and port of a configured address of the backend; `built-in` for the built-in one" },
     LabelRow { name: "result", most: 8, meaning: "result of an upstream request (those with `circuit_open` and `queue_full` were not sent), of a reload, of the export of spans, of an attempt to send a mail, or of a step of signing in" },

@@ -1,0 +1,84 @@
+//! Parameters that settings give to an endpoint of theirs. Each has a list of words, one of which is the default.
+
+use std::hash::{Hash, Hasher};
+
+/// Maximum number for one endpoint.
+pub const MOST_OWN_PARAMS: usize = 4;
+
+/// A parameter of an endpoint of the settings.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct OwnParam {
+    /// Its name in a query.
+    pub name: &'static str,
+    /// Its description, and its default.
+    pub meaning: &'static str,
+    /// Its values, at most 255.
+    pub words: &'static [&'static str],
+    /// The value if it is left out.
+    pub default: &'static str,
+    /// Its position among those of its endpoint.
+    pub position: usize,
+}
+
+/// The words given for the own parameters of an endpoint, by position: 0 for none, `n` for the n-th word.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OwnWords([u8; MOST_OWN_PARAMS]);
+
+impl OwnWords {
+    /// With this word. `None` if the parameter does not have it.
+    #[must_use]
+    pub fn with(mut self, param: &OwnParam, word: &str) -> Option<Self> {
+        let number = param.words.iter().position(|known| *known == word)?;
+        *self.0.get_mut(param.position)? = u8::try_from(number + 1).ok()?;
+        Some(self)
+    }
+
+    /// With the default of a parameter that has no word.
+    #[must_use]
+    pub fn or_default(self, param: &OwnParam) -> Self {
+        if self.word(param).is_some() { self } else { self.with(param, param.default).unwrap_or(self) }
+    }
+
+    /// The word of a parameter.
+    pub fn word(self, param: &OwnParam) -> Option<&'static str> {
+        let number = usize::from(*self.0.get(param.position)?);
+        param.words.get(number.checked_sub(1)?).copied()
+    }
+
+    /// Whether all words given here are the same there.
+    pub fn fits(self, other: Self) -> bool {
+        self.0.iter().zip(other.0).all(|(given, there)| *given == 0 || *given == there)
+    }
+}
+
+impl Hash for OwnWords {
+    /// Most documents have none and hash nothing.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        if *self != Self::default() {
+            state.write_u32(u32::from_ne_bytes(self.0));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CURRENCY: OwnParam = OwnParam {
+        name: "currency",
+        meaning: "Currency. Default: `usd`.",
+        words: &["eur", "usd"],
+        default: "usd",
+        position: 1,
+    };
+
+    #[test]
+    fn a_parameter_has_the_given_word_or_its_default() {
+        let none = OwnWords::default();
+        assert_eq!((none.word(&CURRENCY), none.with(&CURRENCY, "gbp")), (None, None));
+        assert_eq!(none.or_default(&CURRENCY).word(&CURRENCY), Some("usd"));
+        let euros = none.with(&CURRENCY, "eur").unwrap();
+        assert_eq!(euros.or_default(&CURRENCY).word(&CURRENCY), Some("eur"));
+        assert!(none.fits(euros) && euros.fits(euros) && !euros.fits(none.or_default(&CURRENCY)));
+    }
+}
