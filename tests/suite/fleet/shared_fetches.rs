@@ -295,7 +295,7 @@ async fn an_owner_that_was_stopped_past_its_deadline_replaces_nothing() {
 fn definition(score_is_paid: bool) -> TempDir {
     let (directory, paid) = (TempDir::new().unwrap(), if score_is_paid { ", paid = true" } else { "" });
     let settings = format!(
-        "[endpoints.regions]\npath = \"/regions/:id\"\nsummary = \"A region.\"\none = true\n\
+        "[endpoints.regions]\npath = \"/regions\"\nsummary = \"Regions.\"\n\
          parameters = [{{ name = \"unit\", values = [\"hour\", \"day\"], default = \"day\", meaning = \"Unit.\" }}]\n\
          fields = [{{ name = \"id\", type = \"string\", meaning = \"Region.\" }},\n\
          {{ name = \"currentScore\", type = \"number\", meaning = \"Score.\"{paid} }}]"
@@ -307,7 +307,7 @@ fn definition(score_is_paid: bool) -> TempDir {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn gateways_take_documents_of_configured_endpoints_from_each_other_only_with_the_same_definition() {
     needs!("postgresql");
-    let backend = Backend::start(|_| json(r#"{"data":{"id":"atlas","currentScore":7}}"#)).await;
+    let backend = Backend::start(|_| json(r#"{"data":[{"id":"atlas","currentScore":7}]}"#)).await;
     tokio::task::block_in_place(|| {
         let site = Site::new();
         let (_, key) = site.create_with(&["--tier", "free", "--minute", "1000000", "--day", "100000000"]);
@@ -326,7 +326,7 @@ async fn gateways_take_documents_of_configured_endpoints_from_each_other_only_wi
         };
         let [before, same, after] = [0, 0, 1].map(|index: usize| gateway(&definitions[index]));
         let data = |gateway: &SiteGateway, query: &str| {
-            let target = format!("/api/v1/regions/atlas{query}");
+            let target = format!("/api/v1/regions{query}");
             let reply = Wire::open(gateway.public).unwrap().get(&target, &key);
             let Reply::Response { status: 200, body, .. } = reply else { panic!("{reply:?}") };
             serde_json::from_str::<serde_json::Value>(&body).unwrap()["data"][0].clone()
