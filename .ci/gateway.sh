@@ -10,10 +10,11 @@
 gateway_start() {
     gateway_binary=$1
     gateway_dir=$(mktemp -d)
+    local upstream=${gateway_upstream:-'upstream = "built-in"'}
     cat >"$gateway_dir/scoregate.toml" <<TOML
 listen = "127.0.0.1:0"
 data_dir = "$gateway_dir/state"
-${gateway_upstream:-upstream = "built-in"}
+$upstream
 [admin]
 listen = "127.0.0.1:0"
 [log]

@@ -68,12 +68,12 @@ rm -rf "$gateway_dir"
 exec 8< <(exec .ci/stub_backend.py)
 gateway_backend=$!
 read -r port <&8
-gateway_upstream="upstream.url = \"http://127.0.0.1:$port\""
+gateway_upstream="upstream.url = \"http://127.0.0.1:$port/api/v1\""
 gateway_tiers=$(cat .ci/stub_endpoints.toml)
 paths='^/(prices|reference)/'
 begin "$1"
-if [[ $operations -ne 6 ]]; then
-    echo "$operations operations of the settings are described, not 6" >&2
+if [[ $operations -ne 3 ]]; then
+    echo "$operations operations of the settings are described, not 3" >&2
     exit 1
 fi
 run bearer.bearer pro

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A backend with three endpoints that the gateway knows from its settings only: `stub_backend.py`.
+"""A backend with a list of models and three endpoints that the gateway knows from its settings only: `stub_backend.py`.
 
 It prints its port, and answers requests of loopback until it is killed. Every other request gets 404.
 """
@@ -11,7 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 PRICE = {"modelId": "{id}", "input": 2.5, "margin": 0.31, "internal": True,
          "discounts": [{"from": 1_000_000, "rebate": 0.1}]}
 ANSWERS = {
-    r"/api/v1/prices/(?P<id>m-[0-9]+)\?period=[a-z0-9]+&currency=(eur|usd)": [PRICE],
+    r"/api/v1/models\?.*": [{"id": "atlas-4-large", "name": "Atlas 4 Large", "provider": "north", "currentScore": 81.5}],
+    r"/api/v1/prices/(?P<id>atlas-4-large)\?period=[a-z0-9]+&currency=(eur|usd)": [PRICE],
     r"/api/v1/reference/regions\?limit=[0-9]+": [{"region": "eu", "since": "2026-11-21T12:00:00Z"}, {"region": "us"}],
     r"/api/v1/reference/licences": [{"name": "MIT", "permits": ["use", "change"], "score": "unavailable"}],
 }

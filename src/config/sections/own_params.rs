@@ -29,7 +29,7 @@ pub(super) fn read(value: &Value) -> Result<OwnDefinition, String> {
     })
 }
 
-/// What is wrong with the own parameters of an endpoint.
+/// The problems with the own parameters of an endpoint.
 pub(super) fn problems(all: &[OwnDefinition]) -> Vec<String> {
     let mut problems: Vec<String> = all.iter().flat_map(OwnDefinition::problems).collect();
     for (number, one) in all.iter().enumerate() {

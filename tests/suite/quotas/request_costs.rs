@@ -11,19 +11,16 @@ use scoregate_base::routes::prices::{PRICES, PricedEnding};
 use crate::backend::{Act, json, respond};
 use crate::balances::{own, wide};
 use crate::client::RequestBuilder;
-use crate::world::{Customer, World, good};
+use crate::world::{Customer, REGIONS, World, good};
 
 const MODELS: &str = "/api/v1/models";
 /// The standard tiers that the test uses, one without a right that the other has.
 const TIERS: &str = "[tiers.free]\nminute = 1\nday = 10\npaid = false\nincidents = \"7d\"\n\
-                     [tiers.pro]\nminute = 60\nday = 10000\npaid = true\n\
-                     [endpoints.regions]\npath = \"/regions\"\nsummary = \"Regions.\"\n\
-                     fields = [{ name = \"region\", type = \"string\", meaning = \"Region.\" }]\n\
-                     parameters = [{ name = \"unit\", values = [\"token\"], default = \"token\", meaning = \"Unit.\" }]\n";
+                     [tiers.pro]\nminute = 60\nday = 10000\npaid = true\n";
 
 #[tokio::test]
 async fn every_outcome_costs_what_its_row_defines_by_get_and_by_head() {
-    let world = World::with(TIERS, good).await;
+    let world = World::with(&[TIERS, REGIONS].concat(), good).await;
     for price in &PRICES {
         for &ending in price.endings {
             for method in ["GET", "HEAD"] {

@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 
 use crate::backend::{Act, json, respond};
 use crate::client::{RequestBuilder, Response};
-use crate::world::{Customer, World, good};
+use crate::world::{Customer, REGIONS, World, good};
 
 /// A gateway in a state in which a request is always refused with a certain code.
 struct Case {
@@ -50,27 +50,12 @@ async fn case(code: ErrorCode) -> Option<Case> {
         ErrorCode::InvalidPeriod => caller("pro", "/api/v1/models?period=7D").await,
         ErrorCode::InvalidSortBy => caller("pro", "/api/v1/models?sortBy=name").await,
         ErrorCode::InvalidLimit => caller("pro", "/api/v1/incidents?limit=0").await,
-        ErrorCode::InvalidParameter => {
-            let parameter = r#"{ name = "unit", values = ["token"], default = "token", meaning = "Unit." }"#;
-            let settings = format!(
-                "[endpoints.regions]\npath = \"/regions\"\nsummary = \"Regions.\"\nparameters = [{parameter}]\n\
-                 fields = [{{ name = \"region\", type = \"string\", meaning = \"Region.\" }}]"
-            );
-            let world = World::with(&settings, good).await;
-            let Customer { key, .. } = world.customer("pro").await;
-            let request = world.get("/api/v1/regions?unit=hour").key(&key);
-            Case::new(world, request)
-        }
+        ErrorCode::InvalidParameter => caller_of(REGIONS, "pro", "/api/v1/regions?unit=hour").await,
         ErrorCode::LatestRequiresPlan => caller("free", "/api/v1/models?period=latest").await,
         ErrorCode::PlanRequired => {
-            let tier = |name: &str, rights: &str| {
-                format!("[tiers.{name}]\nminute = 9\nday = 9\npaid = true\n{rights}\n")
-            };
-            let settings = tier("pro", "endpoints = [\"model\"]") + &tier("teams", "");
-            let world = World::with(&settings, good).await;
-            let Customer { key, .. } = world.customer("pro").await;
-            let request = world.get("/api/v1/models").key(&key);
-            Case::new(world, request)
+            let settings = "[tiers.pro]\nminute = 9\nday = 9\npaid = true\nendpoints = [\"model\"]\n\
+                            [tiers.teams]\nminute = 9\nday = 9\npaid = true\n";
+            caller_of(settings, "pro", "/api/v1/models").await
         }
         ErrorCode::NotFound => caller("pro", "/api/v1/nothing").await,
         ErrorCode::ModelNotFound => caller("pro", "/api/v1/models/nobody").await,
@@ -107,7 +92,11 @@ async fn unknown_caller(request: impl FnOnce(&World) -> RequestBuilder) -> Case 
 }
 
 async fn caller(tier: &str, target: &str) -> Case {
-    let world = World::new().await;
+    caller_of("", tier, target).await
+}
+
+async fn caller_of(settings: &str, tier: &str, target: &str) -> Case {
+    let world = World::with(settings, good).await;
     let Customer { key, .. } = world.customer(tier).await;
     let request = world.get(target).key(&key);
     Case::new(world, request)
