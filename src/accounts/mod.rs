@@ -32,8 +32,8 @@ mod unrecorded_requests;
 pub use account::Account;
 pub use changes::{
     Actor, AdoptError, BadField, ContactOutcome, ContactRequest, ContactSelection, DescriptionChange,
-    DirectoryKeeper, FieldChange, ImportedKey, IssuedKey, KeyChanges, KeyDetails, KeyRecord, LocalCopyWriter,
-    NewApplication, NoticeSettings, OwnerAdministration, OwnerMail, Registrar, RegistrarError, StoreMonitor,
+    DirectoryKeeper, FieldChange, ImportedKey, IssuedKey, KeyChanges, KeyDetails, KeyRecord, LeakAction,
+    LeakSettings, LeakedKey, LeakedKeys, LocalCopyWriter, NewApplication, NoticeSettings, OwnerAdministration, OwnerMail, Registrar, RegistrarError, StoreMonitor,
 };
 pub use key_directory::KeyDirectory;
 pub use key_freshness::{KeyFreshness, KeysOutdated};

@@ -16,6 +16,7 @@ use scoregate_observe::telemetry::metrics::{CounterMatrix, FixedLabel as _, Metr
 use super::backend_addresses::AddressMetrics;
 use super::background::{FetchEnd, SharedFetchEnd, StoreWork, UnitUse, UnreachableDecision};
 use super::labels::{PoolLabel, RequestSubject, StatusClass, TierLabel};
+use super::leaks::LeakOutcome;
 use super::mail::MailMetrics;
 use super::outcome::CacheOutcome;
 use super::shared_store::SharedStoreMetrics;
@@ -66,6 +67,7 @@ pub struct Instruments {
     pub(crate) lease_waits: Counter,
     unreadable_records: Gauge,
     keys: Gauge,
+    pub(crate) leaked_keys: MetricFamily<Counter, LeakOutcome>,
     pub(crate) mail: MailMetrics,
     pub(crate) shared_store: SharedStoreMetrics,
 }
@@ -142,6 +144,7 @@ impl Instruments {
             lease_waits: registry.counter("scoregate_lease_waits_total"),
             unreadable_records: registry.gauge("scoregate_store_unreadable_records"),
             keys: registry.gauge("scoregate_keys"),
+            leaked_keys: registry.counters("scoregate_leaked_keys_total"),
             mail: MailMetrics::new(registry),
             shared_store: SharedStoreMetrics::new(registry),
         }

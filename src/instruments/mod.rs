@@ -5,6 +5,7 @@ mod backend_addresses;
 mod background;
 mod handles;
 mod labels;
+mod leaks;
 mod mail;
 mod outcome;
 mod shared_store;
@@ -14,6 +15,7 @@ pub(crate) use background::{FetchEnd, SharedFetchEnd, StoreWork, UnitUse, Unreac
 pub use handles::Instruments;
 pub(crate) use handles::RequestObservation;
 pub(crate) use labels::{PoolLabel, RequestSubject};
+pub use leaks::LeakOutcome;
 pub(crate) use mail::MailResult;
 pub use outcome::CacheOutcome;
 pub use site::SiteInstruments;

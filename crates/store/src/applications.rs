@@ -5,7 +5,7 @@ use std::time::Duration;
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
 
-use super::{Description, OwnerRefusal};
+use super::{Description, NewMail, OwnerRefusal};
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -158,9 +158,28 @@ pub enum ChangeKind {
         /// The description.
         description: Description,
     },
+    /// Revokes a key that was found in public, or lets it expire. Refused if all its places were reported before.
+    ReportLeak(LeakReport),
     /// Closes it in the name of its owner: revokes all keys, removes owner and description, and replaces
     /// the name. The digest of the owner's mailbox is stored until the day ends.
     Close,
+}
+
+/// A key that was found in public.
+#[derive(Clone, Debug)]
+pub struct LeakReport {
+    /// The key.
+    pub digest: Digest,
+    /// Its first characters.
+    pub shown: String,
+    /// Where it was found.
+    pub places: Vec<String>,
+    /// Places that were recorded after this time are known.
+    pub since: Wall,
+    /// When it expires, unless it expires sooner; `None` revokes it.
+    pub expires_at: Option<Wall>,
+    /// The mail to the owner of the application, queued if the key is changed. Its recipient is set by the store.
+    pub mail: NewMail,
 }
 
 /// The owner of a new application.
@@ -213,6 +232,7 @@ impl ChangeKind {
             | Self::SetLimits { .. }
             | Self::SetExpiry { .. }
             | Self::Describe { .. }
+            | Self::ReportLeak(_)
             | Self::Close => None,
         }
     }
@@ -232,6 +252,8 @@ impl ChangeKind {
             Self::SetLimits { .. } => "set_limits",
             Self::SetExpiry { .. } => "set_expiry",
             Self::Describe { .. } => "describe",
+            Self::ReportLeak(LeakReport { expires_at: None, .. }) => "revoke_leaked_key",
+            Self::ReportLeak(LeakReport { expires_at: Some(_), .. }) => "expire_leaked_key",
             Self::Close => "close",
         }
     }

@@ -1,6 +1,6 @@
 //! Details of a change for the audit trail, the same for every engine. They never contain a secret.
 
-use super::{Description, OwnLimits, Ownership, StoredKey};
+use super::{Description, LeakReport, OwnLimits, Ownership, StoredKey};
 use scoregate_base::clock::Wall;
 
 pub(super) fn created(tier: &str, own: OwnLimits, key: &StoredKey, owner: Option<Ownership>) -> String {
@@ -40,6 +40,11 @@ pub(super) fn limits_set(own: OwnLimits) -> String {
 pub(super) fn expiry_set(shown: &[String], at: Option<Wall>) -> String {
     let expiry = at.map_or_else(|| "never expire".into(), |at| format!("expire at {}", at.rfc3339()));
     format!("keys {} {expiry}", shown.join(", "))
+}
+
+/// Equal for reports of one key at one place only.
+pub(super) fn leaked(leak: &LeakReport, place: &str) -> String {
+    format!("key {}, SHA-256 {}, found at {place}", leak.shown, leak.digest)
 }
 
 /// Names and descriptions can be personal data, which must not remain after an account is deleted.

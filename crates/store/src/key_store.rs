@@ -8,7 +8,7 @@ use super::{
     ApplicationPage, AuditQuery, AuditRecord, KeyUse, StoreChange, StoreError, StoreFuture, StoredApplication,
 };
 use scoregate_base::clock::Day;
-use scoregate_base::keys::ApplicationId;
+use scoregate_base::keys::{ApplicationId, Digest};
 
 /// Applications in a page of all, unless an engine has pages of its own.
 const ALL_PAGE: usize = 10_000;
@@ -37,6 +37,9 @@ pub trait KeyStore: Send + Sync + 'static {
 
     /// These applications, with the units granted for `day`, as in a page. Unknown ones are left out.
     fn applications(&self, ids: Vec<ApplicationId>, day: Day) -> StoreFuture<'_, ApplicationPage>;
+
+    /// Those of these keys that exist, each with its application. Revoked and expired ones are included.
+    fn find_keys(&self, digests: Vec<Digest>) -> StoreFuture<'_, Vec<(Digest, ApplicationId)>>;
 
     /// Makes a change and its audit record durable, both or neither, and returns the application as changed
     /// (`granted` for the day of the change). If its record is unreadable, a change that adds no key is made all the

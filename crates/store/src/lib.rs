@@ -43,8 +43,8 @@ mod usage;
 mod whole_store;
 
 pub use applications::{
-    ApplicationPage, AuditQuery, AuditRecord, ChangeKind, KeyAllowance, KeyUse, OwnLimits, Ownership,
-    StoreChange, StoredApplication, StoredKey,
+    ApplicationPage, AuditQuery, AuditRecord, ChangeKind, KeyAllowance, KeyUse, LeakReport, OwnLimits,
+    Ownership, StoreChange, StoredApplication, StoredKey,
 };
 pub use database_status::{DatabaseStatus, ExchangeCounts, HotTable, TableRows};
 pub use description::Description;

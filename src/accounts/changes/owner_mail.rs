@@ -179,7 +179,7 @@ impl OwnerMail {
 }
 
 /// A mail without its recipient.
-struct Letter {
+pub(super) struct Letter {
     subject: String,
     text: String,
     html: String,
@@ -190,7 +190,7 @@ struct Letter {
 }
 
 impl Letter {
-    fn new(
+    pub(super) fn new(
         subject: String,
         message: String,
         domain: &str,
@@ -208,7 +208,7 @@ impl Letter {
         })
     }
 
-    fn mail(&self, number: usize, recipient: &str) -> NewMail {
+    pub(super) fn mail(&self, number: usize, recipient: &str) -> NewMail {
         NewMail {
             kind: MailKind::Notice,
             recipient: recipient.to_owned(),

@@ -70,9 +70,21 @@ impl KeyForm {
 
     /// Whether a text contains a key of that form.
     pub fn is_within(&self, text: &str) -> bool {
-        let length = self.lead.len() + RANDOM + CHECK;
-        let part = |from: usize| text.get(from..from + length);
-        (0..=text.len().saturating_sub(length)).filter_map(part).any(|part| self.is_ours(part))
+        self.find_in(text.as_bytes()).next().is_some()
+    }
+
+    /// The keys of that form in a text of any encoding, each with its position.
+    pub fn find_in<'t>(&self, text: &'t [u8]) -> impl Iterator<Item = (usize, &'t str)> {
+        let parts = text.windows(self.length()).enumerate();
+        parts.filter(|(_, part)| part.starts_with(self.lead.as_bytes())).filter_map(|(at, part)| {
+            let key = str::from_utf8(part).ok()?;
+            self.is_ours(key).then_some((at, key))
+        })
+    }
+
+    /// The length of keys of that form in bytes.
+    pub const fn length(&self) -> usize {
+        self.lead.len() + RANDOM + CHECK
     }
 }
 

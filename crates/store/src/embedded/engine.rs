@@ -88,6 +88,10 @@ impl KeyStore for Embedded {
         self.reader.run("read applications", move |file| records::applications(file, &ids, day))
     }
 
+    fn find_keys(&self, digests: Vec<Digest>) -> StoreFuture<'_, Vec<(Digest, ApplicationId)>> {
+        self.reader.run("find keys", move |file| records::find_keys(file, &digests))
+    }
+
     fn change(&self, change: StoreChange) -> StoreFuture<'_, StoredApplication> {
         let closes = matches!(change.what, ChangeKind::Close);
         self.writer.run_erasing(closes, "apply a change", move |file| done(changes::make(file, &change)))

@@ -5,7 +5,7 @@
 //! exists is checked where tiers are known.
 
 use rusqlite::types::{FromSql, ValueRef};
-use rusqlite::{Connection, Row, Rows, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, Rows, params};
 
 use super::fault::StoreFault;
 use super::statements::{AnyText, one, readable};
@@ -164,6 +164,20 @@ pub(super) fn used(connection: &Connection, keys: &[KeyUse]) -> Result<(), Store
         update.execute(params![key.application.to_string(), key.digest.as_bytes(), millis(key.at)])?;
     }
     Ok(())
+}
+
+/// Those of these keys that exist, each with its application.
+pub(super) fn find_keys(
+    connection: &Connection,
+    digests: &[Digest],
+) -> Result<Vec<(Digest, ApplicationId)>, StoreFault> {
+    let mut find = connection.prepare_cached("SELECT application FROM keys WHERE digest = ?1")?;
+    let mut found = Vec::new();
+    for digest in digests {
+        let application = find.query_row([digest.as_bytes()], |row| row.get::<_, String>(0)).optional()?;
+        found.extend(application.and_then(|id| Some((*digest, id.parse().ok()?))));
+    }
+    Ok(found)
 }
 
 /// Whether the application exists, readable or not.

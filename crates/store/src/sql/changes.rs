@@ -6,7 +6,7 @@
 
 use super::tables::SqlField::{Digest as DigestOf, Limit, OptionalText, OptionalTime, Text, Time};
 use super::tables::{SqlField, SqlTables};
-use super::{closed_applications, owners};
+use super::{closed_applications, leaks, owners};
 use crate::{
     ChangeKind, Description, Ownership, StoreChange, StoreError, StoredApplication, StoredKey, audit_detail,
 };
@@ -111,6 +111,7 @@ impl<T: SqlTables> RunningChange<'_, T> {
                 self.describe(id, name, description).await?;
                 audit_detail::described(description)
             }
+            ChangeKind::ReportLeak(leak) => leaks::report(*tables, change, leak).await?,
             ChangeKind::Close => self.close(id).await?,
         })
     }

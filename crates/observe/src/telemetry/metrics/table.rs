@@ -140,6 +140,7 @@ pub static METRICS: &[MetricRow] = &[
     MetricRow { name: "scoregate_sign_in_links_total", kind: MetricKind::Counter, labels: &["result"], meaning: "Requests for a link by e-mail, by result." },
     MetricRow { name: "scoregate_sign_ins_total", kind: MetricKind::Counter, labels: &["result"], meaning: "Uses of links by e-mail, by result." },
     MetricRow { name: "scoregate_account_changes_total", kind: MetricKind::Counter, labels: &["change"], meaning: "Changes that owners made to their applications, keys and accounts." },
+    MetricRow { name: "scoregate_leaked_keys_total", kind: MetricKind::Counter, labels: &["outcome"], meaning: "Tokens reported as leaked keys, by outcome: the key was changed, its places are known, or it is none." },
     MetricRow { name: "scoregate_mails_total", kind: MetricKind::Counter, labels: &["kind", "result"], meaning: "Attempts to send a mail, by result: sent, refused by the server and removed, to be retried, or expired and removed." },
     MetricRow { name: "scoregate_mail_queue_length", kind: MetricKind::Gauge, labels: &[], meaning: "Mails in the queue of the store; 0 if mail is not configured." },
     MetricRow { name: "scoregate_mail_oldest_age_seconds", kind: MetricKind::Gauge, labels: &[], meaning: "Age of the oldest mail in the queue; 0 if it is empty or mail is not configured." },

@@ -52,6 +52,8 @@ LEFT JOIN {schema}.ledger_days l ON l.day = $2::text::date AND l.application = a
 WHERE a.id = ANY ($1)
 ORDER BY a.id, k.created_at, k.digest";
 
+const FIND_KEYS: &str = "SELECT digest, application FROM {schema}.keys WHERE digest = ANY ($1)";
+
 const USED: &str = "
 UPDATE {schema}.keys k SET last_used_at = u.at
 FROM (SELECT digest, max(at) AS at FROM unnest($1::bytea[], $2::int8[]) AS u (digest, at) GROUP BY digest) u
@@ -97,6 +99,18 @@ impl KeyStore for PostgresStore {
     fn applications(&self, ids: Vec<ApplicationId>, day: Day) -> StoreFuture<'_, ApplicationPage> {
         let work = async move |client: SchemaClient<'_>| Ok(page_of(&rows_of(client, &ids, day).await?));
         Box::pin(self.connection.run(READ, work))
+    }
+
+    fn find_keys(&self, digests: Vec<Digest>) -> StoreFuture<'_, Vec<(Digest, ApplicationId)>> {
+        Box::pin(self.connection.run("find keys", async move |client| {
+            let digests: Vec<&[u8]> = digests.iter().map(|digest| digest.as_bytes().as_slice()).collect();
+            let rows = client.query(FIND_KEYS, &[&digests]).await?;
+            let found = |row: &Row| {
+                let digest = Digest::from_bytes(row.try_get::<_, &[u8]>("digest").ok()?.try_into().ok()?);
+                Some((digest, row.try_get::<_, &str>("application").ok()?.parse().ok()?))
+            };
+            Ok(rows.iter().filter_map(found).collect())
+        }))
     }
 
     fn change(&self, change: StoreChange) -> StoreFuture<'_, StoredApplication> {
