@@ -20,6 +20,7 @@ pub mod status;
 
 pub mod gateway;
 
+pub mod leaks;
 pub mod site;
 
 pub mod admin;

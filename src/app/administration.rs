@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tokio_util::task::TaskTracker;
+
 use crate::accounts::{
     DirectoryKeeper, KeyChanges, LocalCopyWriter, OwnerAdministration, OwnerMail, Registrar, StoreMonitor,
     TermsByTier,
@@ -14,6 +16,7 @@ use scoregate_base::clock::Clock;
 use scoregate_base::keys::KeyForm;
 use scoregate_store::Store;
 
+use super::leaks::ServerLeaks;
 use super::notices::notice_settings;
 use super::store_engine::ServerStore;
 
@@ -24,6 +27,7 @@ pub struct ServerKeys {
     /// The writer of the local copy of a shared store.
     pub(super) copy: Option<Arc<LocalCopyWriter>>,
     pub(super) monitor: Arc<StoreMonitor>,
+    pub(super) leaks: Option<ServerLeaks>,
     /// The objects that commands use.
     pub administration: Arc<Administration>,
 }
@@ -35,6 +39,7 @@ impl ServerKeys {
         opened: &ServerStore,
         clock: &Clock,
         instruments: &Arc<Instruments>,
+        tasks: &TaskTracker,
     ) -> Self {
         let (store, directory) = (|| Arc::clone(&opened.store), || Arc::clone(&opened.key_directory));
         let (clock, metrics) = (|| clock.clone(), || Arc::clone(instruments));
@@ -49,7 +54,8 @@ impl ServerKeys {
         let administration = Arc::new(administration(config, &opened.store, &changes, &clock(), instruments));
         let keeper = DirectoryKeeper::new(changes, directory());
         let monitor = Arc::new(StoreMonitor::new(store(), clock(), metrics()));
-        Self { keeper: Arc::new(keeper), copy, monitor, administration }
+        let leaks = ServerLeaks::of(config, &administration.registrar, tasks);
+        Self { keeper: Arc::new(keeper), copy, monitor, leaks, administration }
     }
 }
 

@@ -111,7 +111,7 @@ pub async fn start_on(
     };
     let side_thread = tasks::side_thread(side_port, tcp, data_dir.socket()?, background.stop.clone())?;
     let supervisor = Supervisor::start(readiness.heartbeat())?;
-    let server = public_server(port, &gateway, built.site.as_ref(), &config, &clock, &registry);
+    let server = public_server(port, &gateway, (built.site.as_ref(), &keys), &config, &clock, &registry);
     let (live_config, stop_public) = (server.live_config(), CancellationToken::new());
     let serving = background.spawn(server.run(stop_public.clone()));
     tasks::spawn(&background, &gateway, &keys, updater, &config);
@@ -147,13 +147,14 @@ pub async fn start_on(
 fn public_server(
     port: PublicPort,
     gateway: &Arc<ArcSwap<Gateway>>,
-    site: Option<&Arc<Site>>,
+    (site, keys): (Option<&Arc<Site>>, &ServerKeys),
     config: &Config,
     clock: &Clock,
     registry: &MetricsRegistry,
 ) -> Server {
     let server = Server::new(port, Arc::clone(gateway), config.server.clone(), clock.clone(), registry);
-    server.with_site(site.cloned())
+    let leaks = keys.leaks.as_ref().map(|leaks| Arc::clone(&leaks.receiver));
+    server.with_site(site.cloned()).with_leaks(leaks)
 }
 
 /// Begins the metrics and the watch of secrets, loads the certificates, and applies them and the limit of open files to the

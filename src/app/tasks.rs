@@ -68,6 +68,9 @@ pub(super) fn spawn(
     if config.retention.probing {
         background.spawn(engine.refresher.run(background.stop.clone()));
     }
+    if let Some(leaks) = &keys.leaks {
+        leaks.start(background);
+    }
     if let Some(copy) = &keys.copy {
         let (freshness, clock) =
             (Arc::clone(&gateway.load().key_directory.freshness), background.clock.clone());

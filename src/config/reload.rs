@@ -17,6 +17,7 @@ pub(super) static AT_NEXT_START: &[&str] = &[
     "endpoints",
     "freshness",
     "keys",
+    "leaks",
     "listen",
     "log.format",
     "log.access",

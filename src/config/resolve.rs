@@ -10,8 +10,8 @@ use scoregate_observe::telemetry::log::{LEVELS, LogConfig, is_level};
 use super::config_reader::ConfigReader;
 use super::file::ConfigValues;
 use super::sections::{
-    admin, cors, deprecation, endpoints, freshness, mail, overload, proxies, server, sign_up, site, store,
-    tiers, tls, traces, upstream,
+    admin, cors, deprecation, endpoints, freshness, leaks, mail, overload, proxies, server, sign_up, site,
+    store, tiers, tls, traces, upstream,
 };
 use super::{Config, ConfigProblems};
 
@@ -66,6 +66,7 @@ pub fn resolve(written: &ConfigValues) -> Result<Config, ConfigProblems> {
         sampling: sampling(&mut reading),
         traces: traces::read(&mut reading),
         mail: mail::read(&mut reading),
+        leaks: leaks::read(&mut reading),
         written: written.clone(),
     };
     config.terms = sign_up::terms(&mut reading, &config.service);

@@ -9,6 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::documents::Retention;
 use crate::gateway::{ConcurrencyConfig, CorsPolicy, Deprecation, LogSampling};
+use crate::leaks::LeakConfig;
 use crate::mail::MailConfig;
 use crate::pages::SiteLinks;
 use crate::server::{CertificateFiles, ServerConfig};
@@ -105,6 +106,8 @@ pub struct Config {
     pub traces: Option<TraceConfig>,
     /// Mail; `None` if it is off.
     pub mail: Option<MailConfig>,
+    /// The receiver of leaked keys; `None` if it is off.
+    pub leaks: Option<LeakConfig>,
     /// The values as given.
     pub written: ConfigValues,
 }

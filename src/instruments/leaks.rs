@@ -4,7 +4,7 @@ use scoregate_observe::telemetry::metrics::metric_label;
 
 metric_label! {
     /// What became of a token that was reported as a leaked key.
-    pub enum LeakOutcome: "outcome" {
+    pub enum LeakOutcome: "result" {
         /// The key was revoked, or its expiry is set.
         Changed = "changed",
         /// All its places were reported before.

@@ -65,16 +65,16 @@ where
             limit.body_follows();
         }
         async move {
-            let site = context.site_for(&head, has_body);
-            let mut response = if let Some(site) = site {
-                Box::pin(site.handle(&head, body, peer)).await
+            let beside = context.beside_api(&head, has_body);
+            let mut response = if let Some(part) = &beside {
+                Box::pin(context.handle_beside(part, &head, body, peer)).await
             } else {
                 let gateway = context.gateway.load();
                 gateway.handle(&head, has_body, peer, activity.trust()).await
             };
             let is_the_last = activity.response_complete();
             // Only refusals and responses to forms close the connection.
-            let may_close = site.is_some() || response.status().as_u16() >= 400;
+            let may_close = beside.is_some() || response.status().as_u16() >= 400;
             if may_close && response.headers().contains_key(CONNECTION) {
                 closes.store(true, Ordering::Relaxed);
             } else if is_the_last {

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::gateway::{Gateway, Peer};
+use crate::leaks::LeakReceiver;
 use crate::site::Site;
 use scoregate_base::accept::{BACKLOG, accept_next};
 use scoregate_base::clock::Clock;
@@ -134,7 +135,7 @@ impl Server {
         let live_config = Arc::new(LiveServerConfig { config, slots, applications });
         let large_heads = Arc::new(Semaphore::new(LARGE_HEADS));
         let context =
-            ConnectionContext { gateway, site: None, clock, large_heads, tasks: TaskTracker::new() };
+            ConnectionContext { gateway, site: None, leaks: None, clock, large_heads, tasks: TaskTracker::new() };
         let shared = ServerShared {
             context,
             live_config,
@@ -150,6 +151,13 @@ impl Server {
     #[must_use]
     pub fn with_site(mut self, site: Option<Arc<Site>>) -> Self {
         self.shared.context.site = site;
+        self
+    }
+
+    /// Receives leaked keys through `leaks`.
+    #[must_use]
+    pub fn with_leaks(mut self, leaks: Option<Arc<LeakReceiver>>) -> Self {
+        self.shared.context.leaks = leaks;
         self
     }
 

@@ -15,6 +15,7 @@ mod http;
 mod http_config;
 mod mapping;
 mod protected;
+mod public_document;
 mod queue;
 mod shared_checks;
 mod tls;
@@ -32,6 +33,7 @@ pub use mapping::{
     ItemMapping, JsonPointer, MappedField, Mapping, NotFound, PathTemplate, is_value_of,
 };
 pub use protected::{ProtectedUpstream, ProtectionConfig, ProtectionStatus};
+pub use public_document::PublicDocument;
 pub use queue::{CurrentPriority, PriorityClass};
 pub use tls::{
     BackendClientFiles, BackendTls, BackendTlsFile, BackendTlsSettings, BadBackendTls, TlsVersion,

@@ -6,6 +6,7 @@ pub(super) mod deprecation;
 mod endpoint_fields;
 pub(super) mod endpoints;
 pub(super) mod freshness;
+pub(super) mod leaks;
 pub(super) mod mail;
 pub(super) mod mapping;
 pub(super) mod mapping_fields;

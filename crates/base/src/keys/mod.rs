@@ -12,4 +12,4 @@ pub use digest::Digest;
 pub use form::{KeyForm, SHOWN_CHARACTERS, shown_prefix};
 pub use ids::{ApplicationId, BadId, BadOwnerId, OwnerId};
 pub use printable_text::{BadText, TextFlaw, check_text, checked_message};
-pub use website::{BadWebsite, check_website};
+pub use website::{BadWebsite, check_web_address, check_website};

@@ -28,11 +28,13 @@ pub enum BadWebsite {
     UserName,
 }
 
-/// Checks that a text is an absolute address of a website.
+/// Checks that a text is an absolute address of a website that is short enough to be stored.
 pub fn check_website(text: &str) -> Result<(), BadWebsite> {
-    if text.len() > MAX_LENGTH {
-        return Err(BadWebsite::TooLong);
-    }
+    if text.len() > MAX_LENGTH { Err(BadWebsite::TooLong) } else { check_web_address(text) }
+}
+
+/// Checks that a text is an absolute address, of any length.
+pub fn check_web_address(text: &str) -> Result<(), BadWebsite> {
     let is_odd = |byte: u8| !byte.is_ascii_graphic() || b"<>\"'`{}|\\^".contains(&byte);
     if text.bytes().any(is_odd) {
         return Err(BadWebsite::Characters);

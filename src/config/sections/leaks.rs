@@ -1,0 +1,48 @@
+//! Reads `leaks.*`: the receiver of leaked keys.
+
+use std::path::PathBuf;
+
+use crate::accounts::LeakAction;
+use crate::leaks::{LeakConfig, SignerSource};
+
+use super::super::config_reader::ConfigReader;
+use super::site::url;
+
+const PUBLIC_KEYS: &str = "leaks.public_keys";
+
+/// `None` if the receiver is off.
+pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> Option<LeakConfig> {
+    let action = LeakAction::parse(&reading.word("leaks.action"));
+    reading.maybe(PUBLIC_KEYS)?;
+    let signers = if reading.text(PUBLIC_KEYS).contains("://") {
+        SignerSource::Address(url(reading, PUBLIC_KEYS)?.parse().ok()?)
+    } else {
+        SignerSource::File(PathBuf::from(reading.text(PUBLIC_KEYS)))
+    };
+    Some(LeakConfig { signers, action: action? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::{Config, ConfigProblems, read_text, resolve};
+    use super::*;
+
+    fn config(text: &str) -> Result<Config, ConfigProblems> {
+        resolve(&read_text(&format!("upstream = \"built-in\"\n{text}")).unwrap())
+    }
+
+    #[test]
+    fn the_receiver_is_on_with_the_keys_in_a_file_or_at_a_url() {
+        assert!(config("leaks.action = \"expire\"").unwrap().leaks.is_none());
+        let file = config("leaks.public_keys = \"keys.json\"").unwrap().leaks.unwrap();
+        assert_eq!((file.signers, file.action), (SignerSource::File("keys.json".into()), LeakAction::Revoke));
+        let text = "leaks.public_keys = \"https://api.example.org/keys\"\nleaks.action = \"expire\"";
+        let address = config(text).unwrap().leaks.unwrap();
+        assert_eq!(address.action, LeakAction::Expire);
+        assert!(matches!(address.signers, SignerSource::Address(uri) if uri.host() == Some("api.example.org")));
+        for bad in ["", "http://example.org/keys", "ftp://example.org/keys"] {
+            assert!(config(&format!("leaks.public_keys = \"{bad}\"")).is_err(), "{bad}");
+        }
+        assert!(config("leaks.action = \"delete\"").is_err());
+    }
+}

@@ -1,0 +1,208 @@
+//! Requests to the receiver of leaked keys, and their responses.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER,
+};
+use http::request::Parts;
+use http::{Method, Response, StatusCode, Version};
+use http_body::Body;
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use serde_json::json;
+use tokio::sync::Semaphore;
+use tokio_util::task::TaskTracker;
+
+use crate::accounts::{LeakedKey, LeakedKeys};
+use crate::gateway::{Gateway, Peer};
+use crate::instruments::LeakOutcome;
+use scoregate_base::keys::{Digest, KeyForm, shown_prefix};
+
+use super::published_keys::PublishedKeys;
+use super::scan_report::{ReportedToken, TokenLabel};
+
+const PATH: &str = "/secret-scanning";
+const IDENTIFIER: HeaderName = HeaderName::from_static("github-public-key-identifier");
+const SIGNATURE: HeaderName = HeaderName::from_static("github-public-key-signature");
+/// Maximum size of a report in bytes.
+const MAX_REPORT: usize = 1 << 20;
+/// Maximum number of reports that are received and processed concurrently: they are in memory.
+const AT_ONCE: usize = 16;
+/// Time for a report to arrive after its head.
+const BODY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Receives reports of leaked keys.
+pub struct LeakReceiver {
+    signers: Arc<PublishedKeys>,
+    leaked: LeakedKeys,
+    slots: Arc<Semaphore>,
+    /// The tasks of reports. A shutdown waits for them.
+    tasks: TaskTracker,
+}
+
+/// Why a request was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LeakRefusal {
+    Method,
+    /// No known key has signed the body.
+    NotSigned,
+    /// The body is not a report.
+    NotAReport,
+    TooLarge,
+    Slow,
+    TooManyRefusals,
+    Busy,
+    Failed,
+}
+
+impl LeakRefusal {
+    /// Its status, and what to do.
+    const fn row(self) -> (StatusCode, &'static str) {
+        match self {
+            Self::Method => (StatusCode::METHOD_NOT_ALLOWED, "Send a report with POST."),
+            Self::NotSigned => (StatusCode::UNAUTHORIZED, "Sign the body with a published key."),
+            Self::NotAReport => (StatusCode::BAD_REQUEST, "Send a JSON array of tokens."),
+            Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "Send at most 1 MiB."),
+            Self::Slow => (StatusCode::REQUEST_TIMEOUT, "Send the body within 5 s."),
+            Self::TooManyRefusals => (StatusCode::TOO_MANY_REQUESTS, "Wait a minute."),
+            Self::Busy => (StatusCode::SERVICE_UNAVAILABLE, "Too many reports arrive. Send it again."),
+            Self::Failed => (StatusCode::SERVICE_UNAVAILABLE, "The report could not be processed. Send it again."),
+        }
+    }
+}
+
+impl LeakReceiver {
+    /// Accepts reports signed by `signers`, and has `leaked` act on their keys.
+    pub fn new(signers: Arc<PublishedKeys>, leaked: LeakedKeys, tasks: TaskTracker) -> Self {
+        Self { signers, leaked, slots: Arc::new(Semaphore::new(AT_ONCE)), tasks }
+    }
+
+    /// Whether this path is its own.
+    pub fn serves(path: &str) -> bool {
+        path == PATH
+    }
+
+    /// Answers a request.
+    pub async fn handle<B>(
+        self: &Arc<Self>,
+        gateway: &Gateway,
+        head: &Parts,
+        body: B,
+        peer: Peer,
+    ) -> Response<Full<Bytes>>
+    where
+        B: Body<Data = Bytes>,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        // On HTTP/1.1 no request follows a body: a rest that was not read could be taken for one.
+        let closes = head.version < Version::HTTP_2 && !body.is_end_stream();
+        let mut answered = self.answer(gateway, head, body).await;
+        if let Err(refusal) = &mut answered {
+            let client = gateway.proxies.client(peer.address, &head.headers);
+            if refusal.row().0.is_client_error() && !gateway.guard.take(client, gateway.clock.now()) {
+                *refusal = LeakRefusal::TooManyRefusals;
+            }
+            tracing::debug!(reason = ?refusal, "report of leaked keys refused");
+        }
+        response(answered, head.method == Method::HEAD, closes)
+    }
+
+    /// Refuses a request whose body cannot be read now.
+    pub fn refuse_as_busy(head: &Parts) -> Response<Full<Bytes>> {
+        response(Err(LeakRefusal::Busy), head.method == Method::HEAD, false)
+    }
+
+    async fn answer<B>(self: &Arc<Self>, gateway: &Gateway, head: &Parts, body: B) -> Result<Bytes, LeakRefusal>
+    where
+        B: Body<Data = Bytes>,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        if head.method != Method::POST {
+            return Err(LeakRefusal::Method);
+        }
+        let field = |name| head.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+        let (identifier, signature) = field(IDENTIFIER).zip(field(SIGNATURE)).ok_or(LeakRefusal::NotSigned)?;
+        // Nothing is read for strangers.
+        if !self.signers.has(identifier) {
+            return Err(LeakRefusal::NotSigned);
+        }
+        if body.size_hint().lower() > MAX_REPORT as u64 {
+            return Err(LeakRefusal::TooLarge);
+        }
+        let slot = Arc::clone(&self.slots).try_acquire_owned().map_err(|_| LeakRefusal::Busy)?;
+        let body = match gateway.clock.within(BODY_TIMEOUT, Limited::new(body, MAX_REPORT).collect()).await {
+            Ok(Ok(body)) => body.to_bytes(),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(LeakRefusal::TooLarge),
+            Ok(Err(_)) => return Err(LeakRefusal::NotAReport),
+            Err(_) => return Err(LeakRefusal::Slow),
+        };
+        if !self.signers.verify(identifier, signature, &body) {
+            return Err(LeakRefusal::NotSigned);
+        }
+        let (receiver, form) = (Arc::clone(self), gateway.form.clone());
+        // A task that does not end with the connection: a change that is stored must take effect here too.
+        let task = self.tasks.spawn(async move {
+            let answer = receiver.process(&form, &body).await;
+            drop(slot);
+            answer
+        });
+        task.await.unwrap_or(Err(LeakRefusal::Failed))
+    }
+
+    /// Acts on the keys of a report. Tokens of another form are not looked up.
+    async fn process(&self, form: &KeyForm, body: &[u8]) -> Result<Bytes, LeakRefusal> {
+        let report: Vec<ReportedToken> =
+            serde_json::from_slice(body).map_err(|_| LeakRefusal::NotAReport)?;
+        let mut keys = BTreeMap::new();
+        for reported in &report {
+            if !form.fits(&reported.token) {
+                self.leaked.count(LeakOutcome::Foreign);
+                continue;
+            }
+            let digest = Digest::of(&reported.token);
+            let shown = || shown_prefix(&reported.token).to_owned();
+            let new = || LeakedKey { digest, shown: shown(), places: BTreeSet::new() };
+            keys.entry(digest).or_insert_with(new).places.insert(reported.place(form));
+        }
+        let keys: Vec<LeakedKey> = keys.into_values().collect();
+        let outcomes = self.leaked.act_on(&keys).await.map_err(|error| {
+            tracing::error!(%error, "leaked keys could not be looked up or changed");
+            LeakRefusal::Failed
+        })?;
+        let is_key = |digest| {
+            matches!(outcomes.get(&digest), Some(LeakOutcome::Changed | LeakOutcome::Repeated))
+        };
+        let label = |reported: &'_ ReportedToken| reported.label(is_key(Digest::of(&reported.token)));
+        let labels: Vec<TokenLabel<'_>> = report.iter().map(label).collect();
+        serde_json::to_vec(&labels).map(Bytes::from).map_err(|_| LeakRefusal::Failed)
+    }
+}
+
+fn response(answered: Result<Bytes, LeakRefusal>, is_head: bool, closes: bool) -> Response<Full<Bytes>> {
+    let (status, body) = match &answered {
+        Ok(labels) => (StatusCode::OK, labels.clone()),
+        Err(refusal) => {
+            let (status, remedy) = refusal.row();
+            (status, json!({"error": remedy}).to_string().into())
+        }
+    };
+    let mut response = Response::new(Full::new(if is_head { Bytes::new() } else { body.clone() }));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(CONTENT_LENGTH, body.len().into());
+    if answered == Err(LeakRefusal::Method) {
+        headers.insert(ALLOW, HeaderValue::from_static("POST"));
+    }
+    if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+        headers.insert(RETRY_AFTER, HeaderValue::from_static("60"));
+    }
+    if closes {
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}

@@ -1,0 +1,13 @@
+//! The receiver of leaked keys: a partner endpoint of GitHub's secret scanning.
+//!
+//! A report is a signed list of tokens. `LeakReceiver` answers it, `PublishedKeys` verify it, `scan_report` reads it. What
+//! happens to the keys is in `accounts::changes`.
+
+mod leak_config;
+mod leak_receiver;
+mod published_keys;
+mod scan_report;
+
+pub use leak_config::{LeakConfig, SignerSource};
+pub use leak_receiver::LeakReceiver;
+pub use published_keys::{BadPublishedKeys, PublishedKeys};

@@ -1,0 +1,141 @@
+//! The public keys that sign reports: a list in the form in which GitHub publishes its own.
+
+use std::collections::HashMap;
+
+use arc_swap::ArcSwap;
+use data_encoding::BASE64;
+use rustls::SignatureScheme;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{SignatureVerificationAlgorithm, SubjectPublicKeyInfoDer};
+use serde::Deserialize;
+use x509_parser::prelude::{FromDer as _, SubjectPublicKeyInfo};
+
+/// The first byte and the length of a point of P-256 that is not compressed.
+const POINT: (u8, usize) = (4, 65);
+
+/// The keys by their identifiers.
+#[derive(Debug, Default)]
+pub struct PublishedKeys(ArcSwap<HashMap<String, Vec<u8>>>);
+
+/// Why a list of keys cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadPublishedKeys {
+    /// It is no list.
+    #[error("expected JSON such as {{\"public_keys\": [{{\"key_identifier\": …, \"key\": …}}]}}: {0}")]
+    Invalid(String),
+    /// A key has another form.
+    #[error("key `{0}` is not a public key of P-256 in PEM")]
+    Key(String),
+    /// It is empty.
+    #[error("the list has no keys")]
+    Empty,
+}
+
+#[derive(Deserialize)]
+struct PublishedList {
+    public_keys: Vec<PublishedKey>,
+}
+
+#[derive(Deserialize)]
+struct PublishedKey {
+    key_identifier: String,
+    key: String,
+}
+
+impl PublishedKeys {
+    /// Uses the keys of a list from now on. If it is unusable, nothing changes.
+    pub fn replace(&self, list: &[u8]) -> Result<(), BadPublishedKeys> {
+        let list: PublishedList =
+            serde_json::from_slice(list).map_err(|error| BadPublishedKeys::Invalid(error.to_string()))?;
+        let read = |PublishedKey { key_identifier, key }| match point(&key) {
+            Some(point) => Ok((key_identifier, point)),
+            None => Err(BadPublishedKeys::Key(key_identifier)),
+        };
+        let keys = list.public_keys.into_iter().map(read).collect::<Result<HashMap<_, _>, _>>()?;
+        if keys.is_empty() {
+            return Err(BadPublishedKeys::Empty);
+        }
+        self.0.store(keys.into());
+        Ok(())
+    }
+
+    /// Whether there is a key with this identifier.
+    pub(super) fn has(&self, identifier: &str) -> bool {
+        self.0.load().contains_key(identifier)
+    }
+
+    /// Whether a text has this signature (ECDSA with SHA-256, DER in Base64) by the key with this identifier.
+    pub(super) fn verify(&self, identifier: &str, signature: &str, text: &[u8]) -> bool {
+        let (keys, signature) = (self.0.load(), BASE64.decode(signature.as_bytes()));
+        let (Some(point), Ok(signature), Some(algorithm)) = (keys.get(identifier), signature, algorithm())
+        else {
+            return false;
+        };
+        algorithm.verify_signature(point, text, &signature).is_ok()
+    }
+}
+
+/// ECDSA on P-256 with SHA-256, by ring.
+fn algorithm() -> Option<&'static dyn SignatureVerificationAlgorithm> {
+    let supported = ring::default_provider().signature_verification_algorithms;
+    let is_of_p256 = |row: &&(SignatureScheme, _)| row.0 == SignatureScheme::ECDSA_NISTP256_SHA256;
+    supported.mapping.iter().find(is_of_p256)?.1.first().copied()
+}
+
+/// The point of a public key in PEM.
+fn point(pem: &str) -> Option<Vec<u8>> {
+    let der = SubjectPublicKeyInfoDer::from_pem_slice(pem.as_bytes()).ok()?;
+    let (_, info) = SubjectPublicKeyInfo::from_der(&der).ok()?;
+    let point = info.subject_public_key.data.into_owned();
+    (point.first().copied().zip(Some(point.len())) == Some(POINT)).then_some(point)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The example of the documentation of the programme.
+    const BODY: &str =
+        r#"[{"source":"commit","token":"some_token","type":"some_type","url":"https://example.com/base-repo-url/"}]"#;
+
+    fn list(key: &str) -> Vec<u8> {
+        serde_json::json!({"public_keys": [{"key_identifier": "one", "key": key, "is_current": true}]})
+            .to_string()
+            .into_bytes()
+    }
+
+    #[test]
+    fn a_signature_is_valid_for_its_text_and_its_key_only() {
+        use rcgen::SigningKey as _;
+        let (pair, other) = (rcgen::KeyPair::generate().unwrap(), rcgen::KeyPair::generate().unwrap());
+        let keys = PublishedKeys::default();
+        keys.replace(&list(&pair.public_key_pem())).unwrap();
+        let signed = |pair: &rcgen::KeyPair| BASE64.encode(&pair.sign(BODY.as_bytes()).unwrap());
+        let signature = signed(&pair);
+        assert!(keys.has("one") && keys.verify("one", &signature, BODY.as_bytes()));
+        assert!(!keys.has("two") && !keys.verify("two", &signature, BODY.as_bytes()));
+        assert!(!keys.verify("one", &signed(&other), BODY.as_bytes()));
+        for (signature, text) in [
+            (signature.as_str(), &BODY[..BODY.len() - 1]),
+            (signature.as_str(), ""),
+            ("", BODY),
+            ("MEQ=", BODY),
+            ("?", BODY),
+        ] {
+            assert!(!keys.verify("one", signature, text.as_bytes()), "{signature} {text}");
+        }
+    }
+
+    #[test]
+    fn an_unusable_list_leaves_the_keys_as_they_are() {
+        let pair = rcgen::KeyPair::generate().unwrap();
+        let keys = PublishedKeys::default();
+        keys.replace(&list(&pair.public_key_pem())).unwrap();
+        let p384 = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P384_SHA384).unwrap();
+        for bad in [b"".to_vec(), b"[]".to_vec(), br#"{"public_keys": []}"#.to_vec(), list("x"), list(&p384.public_key_pem())] {
+            assert!(keys.replace(&bad).is_err(), "{}", String::from_utf8_lossy(&bad));
+        }
+        assert!(keys.has("one"));
+    }
+}
