@@ -41,7 +41,15 @@ impl ServerLeaks {
         Some(Self { receiver, signers, source: leaks.signers })
     }
 
-    /// Starts to read the keys that sign reports.
+    /// Reads the keys that sign reports from their file, which must be usable at a start.
+    pub(super) async fn open(&self, clock: &Clock) -> anyhow::Result<()> {
+        match self.source {
+            SignerSource::File(_) => self.read(clock).await.context("leaks.public_keys cannot be used"),
+            SignerSource::Address(_) => Ok(()),
+        }
+    }
+
+    /// Starts to read the keys that sign reports again.
     pub(super) fn start(&self, background: &Background) {
         background.until_stopped(self.clone().follow(background.clock.clone()));
     }

@@ -40,6 +40,9 @@ enum KeysAction {
     /// Export all keys in the format that `import` reads.
     #[command(after_help = super::export::AFTER_HELP)]
     Export(super::export::ExportArgs),
+    /// Find keys of this service in files.
+    #[command(after_help = super::scan::AFTER_HELP)]
+    Scan(super::scan::ScanArgs),
 }
 
 pub(in super::super) fn run(args: KeysArgs) -> CommandOutcome {
@@ -70,5 +73,6 @@ pub(in super::super) fn run(args: KeysArgs) -> CommandOutcome {
         }
         KeysAction::Import(args) => block_on(super::import::run(&config, args, json)),
         KeysAction::Export(args) => block_on(super::export::run(&config, args)),
+        KeysAction::Scan(args) => super::scan::run(&config, &args, json),
     }
 }

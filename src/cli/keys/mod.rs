@@ -6,6 +6,7 @@ mod export;
 mod import;
 mod keys_command;
 mod requests_command;
+mod scan;
 mod show;
 mod shown_usage;
 

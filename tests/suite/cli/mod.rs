@@ -12,6 +12,7 @@ mod cli_top;
 mod cli_websites;
 mod documented_commands;
 mod keys_import;
+mod keys_scan;
 mod private_files;
 mod sample_config;
 mod secret_files;

@@ -7,6 +7,7 @@ mod forms;
 mod injection;
 mod journey;
 mod keys;
+pub mod leaked_keys;
 mod second_quotas;
 mod sessions;
 mod signing_in;

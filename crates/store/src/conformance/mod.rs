@@ -8,6 +8,7 @@ mod closed_applications;
 mod days;
 mod feed;
 mod grace;
+mod leaks;
 mod mail;
 mod owner_changes;
 mod owner_sessions;
@@ -27,6 +28,7 @@ pub(super) use closed_applications::*;
 pub(super) use days::*;
 pub(super) use feed::*;
 pub(super) use grace::*;
+pub(super) use leaks::*;
 pub(super) use mail::*;
 pub(super) use owner_changes::*;
 pub(super) use owner_sessions::*;
@@ -102,6 +104,10 @@ macro_rules! run_with {
             closed_applications_are_deleted_on_the_next_day
             a_mail_is_claimed_as_it_was_queued_and_removed_once_sent
             a_notice_is_queued_with_one_audit_record_without_its_text
+            a_leaked_key_is_revoked_with_a_mail_to_its_owner_and_a_record_of_each_place
+            a_place_is_known_for_its_time_and_a_report_never_extends_a_key
+            of_concurrent_reports_of_a_place_one_changes_the_key
+            keys_are_found_with_their_applications
             each_mail_is_claimed_by_one_reader
             a_claim_expires_and_its_late_result_changes_nothing
             a_failed_mail_is_due_again_after_its_delay_and_behind_older_ones

@@ -1,0 +1,190 @@
+//! `scoregate keys scan`: finds keys of this service in files, for pre-commit hooks and other scanners. Only their form is
+//! checked: no server or store is needed.
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::json;
+
+use crate::config::Config;
+use scoregate_base::keys::{KeyForm, shown_prefix};
+
+use super::super::command_error::CommandOutcome;
+use super::super::exit::Exit;
+use super::super::{input_file, printer};
+
+pub(super) const AFTER_HELP: &str = "Examples:\n  scoregate keys scan src/main.py .env\n  \
+git diff --cached | scoregate keys scan -\n\n\
+Prints FILE:LINE:COLUMN and the first characters of each key. Columns are bytes, from 1. The exit code is 1 if there is\n\
+a key, 0 if there is none, and 2 if a file cannot be read. The prefix of keys is keys.prefix of --config FILE, or\n\
+SCOREGATE_KEYS_PREFIX.";
+
+/// Bytes read at a time.
+const BLOCK: u64 = 64 * 1024;
+
+#[derive(Debug, Args)]
+pub(super) struct ScanArgs {
+    /// Files to scan; `-` for standard input.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+}
+
+/// A key in a text, with its position from 1.
+#[derive(Debug, PartialEq, Eq)]
+struct SeenKey {
+    line: u64,
+    column: u64,
+    shown: String,
+}
+
+/// Finds keys in a text of any length, of which it holds a block at a time.
+struct KeyScanner<'f, R> {
+    form: &'f KeyForm,
+    reader: R,
+    block: Vec<u8>,
+    line: u64,
+    column: u64,
+}
+
+impl<'f, R: Read> KeyScanner<'f, R> {
+    fn new(form: &'f KeyForm, reader: R) -> Self {
+        Self { form, reader, block: Vec::new(), line: 1, column: 1 }
+    }
+
+    /// The keys in the next block; `None` after the last one.
+    fn next_keys(&mut self) -> io::Result<Option<Vec<SeenKey>>> {
+        if (&mut self.reader).take(BLOCK).read_to_end(&mut self.block)? == 0 {
+            return Ok(None);
+        }
+        let (block, mut passed) = (std::mem::take(&mut self.block), 0);
+        let mut seen = Vec::new();
+        for (at, key) in self.form.find_in(&block) {
+            self.pass(block.get(passed..at));
+            passed = at;
+            seen.push(SeenKey { line: self.line, column: self.column, shown: shown_prefix(key).to_owned() });
+        }
+        // What is left is shorter than a key, and may be the beginning of one.
+        let end = block.len().saturating_sub(self.form.length() - 1);
+        self.pass(block.get(passed..end));
+        self.block.extend_from_slice(block.get(passed.max(end)..).unwrap_or_default());
+        Ok(Some(seen))
+    }
+
+    /// Moves the position to the end of these bytes.
+    fn pass(&mut self, bytes: Option<&[u8]>) {
+        for byte in bytes.unwrap_or_default() {
+            (self.line, self.column) =
+                if *byte == b'\n' { (self.line + 1, 1) } else { (self.line, self.column + 1) };
+        }
+    }
+}
+
+/// Writes what is found, as it is found.
+struct ScanOutput {
+    is_json: bool,
+    found: u64,
+}
+
+impl ScanOutput {
+    fn begin(is_json: bool) -> io::Result<Self> {
+        if is_json {
+            printer::write("{\"keys\": [")?;
+        }
+        Ok(Self { is_json, found: 0 })
+    }
+
+    fn key(&mut self, file: &Path, SeenKey { line, column, shown }: &SeenKey) -> io::Result<()> {
+        let file = file.display();
+        self.found += 1;
+        if !self.is_json {
+            return printer::write(&format!("{file}:{line}:{column}: {shown}\n"));
+        }
+        let key = json!({"file": file.to_string(), "line": line, "column": column, "prefix": shown});
+        printer::write(&format!("{}\n  {key}", if self.found == 1 { "" } else { "," }))
+    }
+
+    fn end(&self) -> io::Result<()> {
+        if self.is_json { printer::write("\n]}\n") } else { Ok(()) }
+    }
+}
+
+pub(super) fn run(config: &Config, args: &ScanArgs, is_json: bool) -> CommandOutcome {
+    let form = KeyForm::new(&config.key_prefix, false);
+    match scan_all(&form, &args.files, is_json) {
+        Ok(exit) => Ok(exit),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Input),
+        Err(error) => Err(anyhow::Error::from(error).context("standard output cannot be written").into()),
+    }
+}
+
+/// Scans the files. Fails only if the output cannot be written.
+fn scan_all(form: &KeyForm, files: &[PathBuf], is_json: bool) -> io::Result<Exit> {
+    let mut output = ScanOutput::begin(is_json)?;
+    let mut unread = Exit::Done;
+    for path in files {
+        let reader: io::Result<Box<dyn Read>> = if path == Path::new("-") {
+            Ok(Box::new(io::stdin().lock()))
+        } else {
+            input_file::open(path).map(|file| Box::new(file) as Box<dyn Read>)
+        };
+        let mut scanner = reader.map(|reader| KeyScanner::new(form, reader));
+        loop {
+            let next = scanner.as_mut().map_err(|error| error.to_string());
+            match next.and_then(|scanner| scanner.next_keys().map_err(|error| error.to_string())) {
+                Ok(None) => break,
+                Ok(Some(keys)) => keys.iter().try_for_each(|key| output.key(path, key))?,
+                Err(reason) => {
+                    printer::message(&format!("error: {} cannot be read: {reason}", path.display()));
+                    unread = Exit::Fault;
+                    break;
+                }
+            }
+        }
+    }
+    output.end()?;
+    Ok(if unread == Exit::Done && output.found > 0 { Exit::Input } else { unread })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns one byte at a time, then all, as a pipe may.
+    struct SlowReader<'b>(&'b [u8], usize);
+
+    impl Read for SlowReader<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let step = self.1.min(buffer.len());
+            self.0.read(&mut buffer[..step])
+        }
+    }
+
+    fn scan(form: &KeyForm, text: &[u8], step: usize) -> Vec<(u64, u64)> {
+        let mut scanner = KeyScanner::new(form, SlowReader(text, step));
+        let mut found = Vec::new();
+        while let Some(keys) = scanner.next_keys().unwrap() {
+            assert!(scanner.block.len() < form.length() && keys.iter().all(|key| key.shown.len() == 12));
+            found.extend(keys.iter().map(|key| (key.line, key.column)));
+        }
+        found
+    }
+
+    #[test]
+    fn keys_are_found_once_with_line_and_column_wherever_blocks_end() {
+        let form = KeyForm::new("sg_live", false);
+        let (one, other) = (form.mint().unwrap(), form.mint().unwrap());
+        let (one, other) = (one.expose(), other.expose());
+        for filling in [0, 1, 65_480, 65_492, 65_500, 65_535, 65_536, 65_537, 200_000] {
+            let text = format!("{}{one}\n\n \u{e4}{other}{one}\r\n{other}", "x".repeat(filling));
+            let column = filling as u64 + 1;
+            let expected = [(1, column), (3, 4), (3, 48), (4, 1)];
+            for step in [7, 1 << 20] {
+                assert_eq!(scan(&form, text.as_bytes(), step), expected, "{filling} {step}");
+            }
+        }
+        let broken = one.replace("sg_live", "sg_life");
+        assert_eq!(scan(&form, broken.as_bytes(), 9), []);
+        assert_eq!(scan(&form, &[b"\xff\n".as_slice(), one.as_bytes()].concat(), 9), [(2, 1)]);
+    }
+}
