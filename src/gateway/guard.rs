@@ -47,6 +47,11 @@ impl AddressGuard {
         self.refusals.take("", address, now).is_ok()
     }
 
+    /// Gives back a token: there was no refusal.
+    pub fn give_back(&self, address: IpAddr) {
+        self.refusals.give_back("", address);
+    }
+
     /// Takes the bytes of a page. The error is the time until it can be sent. A page that is larger than the whole allowance
     /// needs all of it.
     pub fn take_page(&self, address: IpAddr, bytes: usize, now: Now) -> Result<(), Duration> {

@@ -99,12 +99,8 @@ impl LeakReceiver {
     {
         // On HTTP/1.1 no request follows a body: a rest that was not read could be taken for one.
         let closes = head.version < Version::HTTP_2 && !body.is_end_stream();
-        let mut answered = self.answer(gateway, head, body).await;
-        if let Err(refusal) = &mut answered {
-            let client = gateway.proxies.client(peer.address, &head.headers);
-            if refusal.row().0.is_client_error() && !gateway.guard.take(client, gateway.clock.now()) {
-                *refusal = LeakRefusal::TooManyRefusals;
-            }
+        let answered = self.guarded_answer(gateway, head, body, peer).await;
+        if let Err(refusal) = &answered {
             tracing::debug!(reason = ?refusal, "report of leaked keys refused");
         }
         response(answered, head.method == Method::HEAD, closes)
@@ -113,6 +109,29 @@ impl LeakReceiver {
     /// Refuses a request whose body cannot be read now.
     pub fn refuse_as_busy(head: &Parts) -> Response<Full<Bytes>> {
         response(Err(LeakRefusal::Busy), head.method == Method::HEAD, false)
+    }
+
+    /// Takes a token of the guard before anything is read, so that an address without tokens occupies no slot.
+    async fn guarded_answer<B>(
+        self: &Arc<Self>,
+        gateway: &Gateway,
+        head: &Parts,
+        body: B,
+        peer: Peer,
+    ) -> Result<Bytes, LeakRefusal>
+    where
+        B: Body<Data = Bytes>,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let client = gateway.proxies.client(peer.address, &head.headers);
+        if !gateway.guard.take(client, gateway.clock.now()) {
+            return Err(LeakRefusal::TooManyRefusals);
+        }
+        let answered = self.answer(gateway, head, body).await;
+        if !answered.as_ref().is_err_and(|refusal| refusal.row().0.is_client_error()) {
+            gateway.guard.give_back(client);
+        }
+        answered
     }
 
     async fn answer<B>(self: &Arc<Self>, gateway: &Gateway, head: &Parts, body: B) -> Result<Bytes, LeakRefusal>

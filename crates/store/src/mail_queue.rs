@@ -15,7 +15,7 @@ words! {
     pub enum MailKind: word {
         /// A link to sign in.
         SignIn = "sign_in",
-        /// A message of an operator.
+        /// A message of an operator, or about a leaked key.
         Notice = "notice",
     }
 }
