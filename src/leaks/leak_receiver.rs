@@ -27,8 +27,6 @@ use super::scan_report::{ReportedToken, TokenLabel};
 const PATH: &str = "/secret-scanning";
 const IDENTIFIER: HeaderName = HeaderName::from_static("github-public-key-identifier");
 const SIGNATURE: HeaderName = HeaderName::from_static("github-public-key-signature");
-/// Maximum size of a report in bytes.
-const MAX_REPORT: usize = 1 << 20;
 /// Maximum number of reports that are received and processed concurrently: they are in memory.
 const AT_ONCE: usize = 16;
 /// Time for a report to arrive after its head.
@@ -75,6 +73,9 @@ impl LeakRefusal {
 }
 
 impl LeakReceiver {
+    /// Maximum size of a report in bytes.
+    pub const MAX_BODY: usize = 1 << 20;
+
     /// Accepts reports signed by `signers`, and has `leaked` act on their keys.
     pub fn new(signers: Arc<PublishedKeys>, leaked: LeakedKeys, tasks: TaskTracker) -> Self {
         Self { signers, leaked, slots: Arc::new(Semaphore::new(AT_ONCE)), tasks }
@@ -142,17 +143,17 @@ impl LeakReceiver {
         if head.method != Method::POST {
             return Err(LeakRefusal::Method);
         }
-        let field = |name| head.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+        let field = |name: HeaderName| head.headers.get(name).and_then(|value| value.to_str().ok());
         let (identifier, signature) = field(IDENTIFIER).zip(field(SIGNATURE)).ok_or(LeakRefusal::NotSigned)?;
         // Nothing is read for strangers.
         if !self.signers.has(identifier) {
             return Err(LeakRefusal::NotSigned);
         }
-        if body.size_hint().lower() > MAX_REPORT as u64 {
+        if body.size_hint().lower() > Self::MAX_BODY as u64 {
             return Err(LeakRefusal::TooLarge);
         }
         let slot = Arc::clone(&self.slots).try_acquire_owned().map_err(|_| LeakRefusal::Busy)?;
-        let body = match gateway.clock.within(BODY_TIMEOUT, Limited::new(body, MAX_REPORT).collect()).await {
+        let body = match gateway.clock.within(BODY_TIMEOUT, Limited::new(body, Self::MAX_BODY).collect()).await {
             Ok(Ok(body)) => body.to_bytes(),
             Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(LeakRefusal::TooLarge),
             Ok(Err(_)) => return Err(LeakRefusal::NotAReport),
@@ -181,9 +182,8 @@ impl LeakReceiver {
                 self.leaked.count(LeakOutcome::Foreign);
                 continue;
             }
-            let digest = Digest::of(&reported.token);
-            let shown = || shown_prefix(&reported.token).to_owned();
-            let new = || LeakedKey { digest, shown: shown(), places: BTreeSet::new() };
+            let (digest, shown) = (Digest::of(&reported.token), shown_prefix(&reported.token));
+            let new = || LeakedKey { digest, shown: shown.to_owned(), places: BTreeSet::new() };
             keys.entry(digest).or_insert_with(new).places.insert(reported.place(form));
         }
         let keys: Vec<LeakedKey> = keys.into_values().collect();
@@ -191,11 +191,11 @@ impl LeakReceiver {
             tracing::error!(%error, "leaked keys could not be looked up or changed");
             LeakRefusal::Failed
         })?;
-        let is_key = |digest| {
-            matches!(outcomes.get(&digest), Some(LeakOutcome::Changed | LeakOutcome::Repeated))
-        };
-        let label = |reported: &'_ ReportedToken| reported.label(is_key(Digest::of(&reported.token)));
-        let labels: Vec<TokenLabel<'_>> = report.iter().map(label).collect();
+        let labels = report.iter().map(|reported| {
+            let outcome = outcomes.get(&Digest::of(&reported.token));
+            reported.label(matches!(outcome, Some(LeakOutcome::Changed | LeakOutcome::Repeated)))
+        });
+        let labels: Vec<TokenLabel<'_>> = labels.collect();
         serde_json::to_vec(&labels).map(Bytes::from).map_err(|_| LeakRefusal::Failed)
     }
 }

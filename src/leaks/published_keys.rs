@@ -79,14 +79,15 @@ impl PublishedKeys {
 /// ECDSA on P-256 with SHA-256, by ring.
 fn algorithm() -> Option<&'static dyn SignatureVerificationAlgorithm> {
     let supported = ring::default_provider().signature_verification_algorithms;
-    let is_of_p256 = |row: &&(SignatureScheme, _)| row.0 == SignatureScheme::ECDSA_NISTP256_SHA256;
-    supported.mapping.iter().find(is_of_p256)?.1.first().copied()
+    let (_, of_p256) =
+        supported.mapping.iter().find(|(scheme, _)| *scheme == SignatureScheme::ECDSA_NISTP256_SHA256)?;
+    of_p256.first().copied()
 }
 
 /// The point of a public key in PEM.
 fn point(pem: &str) -> Option<Vec<u8>> {
     let der = SubjectPublicKeyInfoDer::from_pem_slice(pem.as_bytes()).ok()?;
-    let (_, info) = SubjectPublicKeyInfo::from_der(&der).ok()?;
+    let (_, info) = SubjectPublicKeyInfo::from_der(der.as_ref()).ok()?;
     let point = info.subject_public_key.data.into_owned();
     (point.first().copied().zip(Some(point.len())) == Some(POINT)).then_some(point)
 }

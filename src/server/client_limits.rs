@@ -12,12 +12,12 @@ pub(super) const STREAMS: u32 = 100;
 pub(super) const LARGE_HEAD: usize = 24_576;
 
 /// Bytes that may arrive on HTTP/2 between the beginnings and ends of requests: twice a request head and a window of
-/// an unwanted body. Otherwise PING, SETTINGS and the like, which request nothing and are answered, could continue
+/// an unwanted body; and the bodies that are awaited. Otherwise PING, SETTINGS and the like, which request nothing and are answered, could continue
 /// for ever.
 pub(super) const UNSOLICITED_BYTES: usize = 128 * 1_024;
 /// One more byte may arrive for this many bytes sent: reading a large response requires `WINDOW_UPDATE` frames.
 pub(super) const SENT_PER_RECEIVED: usize = 4;
-/// Maximum number of forms that are read concurrently on an HTTP/2 connection.
+/// Maximum number of bodies that are read concurrently on an HTTP/2 connection.
 pub(super) const AWAITED_BODIES: usize = 4;
 
 /// The limits of one client. A pending response is complete and has bytes that its client has not taken.

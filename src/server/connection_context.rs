@@ -65,6 +65,14 @@ impl ConnectionContext {
 }
 
 impl BesideApi<'_> {
+    /// The maximum size of a body.
+    pub(super) const fn max_body(&self) -> usize {
+        match self {
+            Self::Site(_) => Site::MAX_BODY,
+            Self::Leaks(_) => LeakReceiver::MAX_BODY,
+        }
+    }
+
     /// Refuses a request whose body cannot be read now.
     pub(super) fn refuse_as_busy(&self, head: &Parts, peer: Peer) -> Response<Full<Bytes>> {
         match self {

@@ -115,7 +115,7 @@ async fn answer(
     let (head, body) = request.into_parts();
     let has_body = !body.is_end_stream();
     let mut response = match context.beside_api(&head, has_body) {
-        Some(part) if has_body && !stream.await_body() => part.refuse_as_busy(&head, peer),
+        Some(part) if has_body && !stream.await_body(part.max_body()) => part.refuse_as_busy(&head, peer),
         Some(part) => context.handle_beside(&part, &head, body, peer).await,
         None => {
             // A guard would occupy one of the few places of its thread while the request waits.

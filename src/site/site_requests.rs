@@ -49,6 +49,9 @@ pub struct Site {
 }
 
 impl Site {
+    /// Maximum size of a body in bytes.
+    pub const MAX_BODY: usize = MAX_FORM;
+
     /// A site with these settings.
     pub fn new(
         config: SiteConfig,

@@ -25,6 +25,8 @@ pub(super) struct ActivityState {
     pub(super) unanswered: usize,
     /// HTTP/2: those of them whose body is awaited.
     pub(super) awaited_bodies: usize,
+    /// HTTP/2: the maximum size of all of these bodies together.
+    pub(super) awaited_bytes: usize,
     /// HTTP/2: responses whose body is not sent completely.
     pub(super) unsent: usize,
     /// HTTP/2: responses without body since the socket stopped accepting bytes.
@@ -59,6 +61,7 @@ impl ActivityState {
             bodies: UnsentBytes::default(),
             unanswered: 0,
             awaited_bodies: 0,
+            awaited_bytes: 0,
             unsent: 0,
             unsent_heads: 0,
             refused: 0,
@@ -69,6 +72,14 @@ impl ActivityState {
             retiring: None,
             cut: false,
             unsolicited: 0,
+        }
+    }
+
+    /// A body of this size, if any, is read or given up.
+    pub(super) const fn no_longer_awaits(&mut self, body: Option<usize>) {
+        if let Some(bytes) = body {
+            self.awaited_bodies -= 1;
+            self.awaited_bytes -= bytes;
         }
     }
 

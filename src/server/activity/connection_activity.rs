@@ -92,7 +92,7 @@ impl ConnectionActivity {
         if state.phase == ConnectionPhase::Streams {
             state.unsolicited += bytes;
         }
-        state.unsolicited <= UNSOLICITED_BYTES
+        state.unsolicited <= UNSOLICITED_BYTES + state.awaited_bytes
     }
 
     /// HTTP/1.1: a request head is complete. Its time counts from its first byte, except for the first request.

@@ -12,7 +12,8 @@ pub(in crate::server) struct StreamGuard {
     activity: Arc<ConnectionActivity>,
     number: u32,
     is_answered: bool,
-    is_body_awaited: bool,
+    /// The size of a body that is awaited.
+    awaited_body: Option<usize>,
     unsent: Option<UnsentResponse>,
 }
 
@@ -42,7 +43,7 @@ impl ConnectionActivity {
             activity: Arc::clone(self),
             number,
             is_answered: false,
-            is_body_awaited: false,
+            awaited_body: None,
             unsent: None,
         })
     }
@@ -56,11 +57,11 @@ impl StreamGuard {
 
     /// The response is complete.
     pub(in crate::server) fn response_complete(&mut self, has_body: bool) {
-        let Self { activity, is_answered, is_body_awaited, unsent, .. } = self;
+        let Self { activity, is_answered, awaited_body, unsent, .. } = self;
         let mut state = activity.state();
         *is_answered = true;
         state.unanswered -= 1;
-        state.awaited_bodies -= usize::from(std::mem::take(is_body_awaited));
+        state.no_longer_awaits(awaited_body.take());
         activity.count_for_application(&mut state);
         if has_body {
             *unsent = Some(activity.all_unsent.count());
@@ -71,15 +72,17 @@ impl StreamGuard {
         }
     }
 
-    /// The body of the request is read before the response. Wakes the connection up to read it. Returns `false` if too many
-    /// are being read: then the response must not wait for the body, which may come after further heads.
-    pub(in crate::server) fn await_body(&mut self) -> bool {
+    /// The body of the request, of at most so many bytes, is read before the response. Wakes the connection up to read it.
+    /// Returns `false` if too many are being read: then the response must not wait for the body, which may come after further
+    /// heads.
+    pub(in crate::server) fn await_body(&mut self, max_bytes: usize) -> bool {
         let mut state = self.activity.state();
         if state.awaited_bodies >= AWAITED_BODIES {
             return false;
         }
         state.awaited_bodies += 1;
-        self.is_body_awaited = true;
+        state.awaited_bytes += max_bytes;
+        self.awaited_body = Some(max_bytes);
         drop(state);
         self.activity.changed.notify_one();
         true
@@ -101,7 +104,7 @@ impl Drop for StreamGuard {
         if !self.is_answered {
             state.unanswered -= 1;
         }
-        state.awaited_bodies -= usize::from(self.is_body_awaited);
+        state.no_longer_awaits(self.awaited_body);
         if self.unsent.is_some() {
             state.unsent -= 1;
             state.refused = 0;

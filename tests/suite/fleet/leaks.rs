@@ -18,7 +18,7 @@ async fn a_report_that_two_gateways_receive_at_once_is_acted_on_once() {
         let [one, other] = gateways.each_ref().map(|gateway| scanner.report(gateway.public, &tokens));
         let (one, other) = tokio::join!(one, other);
         for response in [one, other] {
-            assert_eq!((response.status, &response.json()[0]["label"]), (200, &"true_positive".into()));
+            assert_eq!((response.status, response.json()[0]["label"].as_str()), (200, Some("true_positive")));
         }
         let query = format!("SELECT count(*) FROM {}.audit WHERE what = 'revoke_leaked_key'", site.schema);
         assert_eq!(sql(&site, &query), (number + 1).to_string());

@@ -58,7 +58,7 @@ impl Scanner {
     pub async fn report(&self, address: SocketAddr, tokens: &[Value]) -> Response {
         let body = Value::from(tokens.to_vec()).to_string();
         let signature = self.signature(body.as_bytes());
-        post(address, body.as_bytes(), &[(IDENTIFIER, &self.identifier), (SIGNATURE, &signature)]).await
+        post(address, body.as_bytes(), &[(IDENTIFIER, self.identifier.as_str()), (SIGNATURE, signature.as_str())]).await
     }
 
     /// Sends a report, and returns the labels of its tokens.
@@ -188,20 +188,21 @@ async fn a_body_that_no_published_key_has_signed_changes_nothing_and_costs_a_gua
     let Customer { key, .. } = world.customer("pro").await;
     let body = Value::from(vec![token(&key, PLACE)]).to_string();
     let body = body.as_bytes();
-    let (signature, foreign) = (scanner.signature(body), Scanner::new("one").signature(body));
+    let (signed, foreign) = (scanner.signature(body), Scanner::new("one").signature(body));
     let address = world.address();
     let cut = &body[..body.len() - 1];
-    let listed = serde_json::to_vec_pretty(&vec![token(&key, PLACE)]).unwrap();
+    let (signed_cut, spaced) = (scanner.signature(cut), [body, b" "].concat());
+    let (signature, foreign) = (signed.as_str(), foreign.as_str());
     for (body, headers, status) in [
-        (body, vec![(IDENTIFIER, "two"), (SIGNATURE, &signature)], 401),
-        (body, vec![(IDENTIFIER, "one"), (SIGNATURE, &foreign)], 401),
+        (body, vec![(IDENTIFIER, "two"), (SIGNATURE, signature)], 401),
+        (body, vec![(IDENTIFIER, "one"), (SIGNATURE, foreign)], 401),
         (body, vec![(IDENTIFIER, "one"), (SIGNATURE, "?")], 401),
         (body, vec![(IDENTIFIER, "one")], 401),
-        (cut, vec![(IDENTIFIER, "one"), (SIGNATURE, &signature)], 401),
-        (&listed, vec![(IDENTIFIER, "one"), (SIGNATURE, &signature)], 401),
-        (cut, vec![(IDENTIFIER, "one"), (SIGNATURE, &scanner.signature(cut))], 400),
+        (cut, vec![(IDENTIFIER, "one"), (SIGNATURE, signature)], 401),
+        (&spaced[..], vec![(IDENTIFIER, "one"), (SIGNATURE, signature)], 401),
+        (cut, vec![(IDENTIFIER, "one"), (SIGNATURE, signed_cut.as_str())], 400),
         // The guard is empty.
-        (body, vec![(IDENTIFIER, "two"), (SIGNATURE, &signature)], 429),
+        (body, vec![(IDENTIFIER, "two"), (SIGNATURE, signature)], 429),
     ] {
         let response = post(address, body, &headers).await;
         assert_eq!(response.status, status, "{headers:?}");
@@ -220,12 +221,12 @@ async fn a_body_that_no_published_key_has_signed_changes_nothing_and_costs_a_gua
 async fn a_report_has_at_most_1_mib_and_arrives_within_5_seconds() {
     let (scanner, directory) = (Scanner::new("one"), tempfile::tempdir().unwrap());
     let world = scanner.gateway(directory.path(), "").await;
-    let largest = vec![b' '; 1 << 20];
-    for (body, status) in [(&largest[1..], 200), (&[&largest[..], b" "].concat(), 413)] {
-        let mut body = body.to_vec();
+    for (size, status) in [(1 << 20, 200), ((1 << 20) + 1, 413)] {
+        let mut body = vec![b' '; size];
         body.splice(..2, *b"[]");
         let signature = scanner.signature(&body);
-        let answered = post(world.address(), &body, &[(IDENTIFIER, "one"), (SIGNATURE, &signature)]).await;
+        let headers = [(IDENTIFIER, "one"), (SIGNATURE, signature.as_str())];
+        let answered = post(world.address(), &body, &headers).await;
         assert_eq!(answered.status, status);
     }
     let head = format!("POST {PATH} HTTP/1.1\r\nHost: x\r\n{IDENTIFIER}: one\r\n{SIGNATURE}: x\r\nContent-Length: 9\r\n\r\n[");
@@ -260,6 +261,23 @@ async fn other_methods_have_an_allow_header_of_their_own_and_without_the_setting
     assert_eq!(send(&off, "GET").await.status, 401, "as any path of the API");
     let response = post(off.address(), b"", &[]).await;
     assert_eq!((response.status, response.header("allow")), (405, "GET, HEAD, OPTIONS"));
+}
+
+#[tokio::test]
+async fn reports_of_any_size_are_received_over_http2() {
+    let (scanner, directory) = (Scanner::new("one"), tempfile::tempdir().unwrap());
+    let world = scanner.gateway(directory.path(), "").await;
+    let client = world.http2_client().await;
+    for size in [2, 100_000, 1 << 20, 1 << 20] {
+        let mut body = vec![b' '; size];
+        body.splice(..2, *b"[]");
+        let signature = scanner.signature(&body);
+        let headers = [(IDENTIFIER, "one"), (SIGNATURE, signature.as_str())];
+        let response = client.sends("POST", PATH, &headers, body.leak()).await.unwrap();
+        assert_eq!((response.status, response.body), (200, b"[]".to_vec()), "{size}");
+    }
+    let refused = client.sends("POST", PATH, &[(IDENTIFIER, "two")], vec![b' '; 1 << 20].leak()).await;
+    assert!(refused.is_none_or(|response| response.status == 401));
 }
 
 #[tokio::test]

@@ -76,7 +76,7 @@ impl KeyForm {
     /// The keys of that form in a text of any encoding, each with its position.
     pub fn find_in<'t>(&self, text: &'t [u8]) -> impl Iterator<Item = (usize, &'t str)> {
         let parts = text.windows(self.length()).enumerate();
-        parts.filter(|(_, part)| part.starts_with(self.lead.as_bytes())).filter_map(|(at, part)| {
+        parts.filter(move |(_, part)| part.starts_with(self.lead.as_bytes())).filter_map(move |(at, part)| {
             let key = str::from_utf8(part).ok()?;
             self.is_ours(key).then_some((at, key))
         })

@@ -26,8 +26,8 @@ pub(super) async fn report<T: SqlTables>(
     let mut details = Vec::new();
     for place in &leak.places {
         let detail = audit_detail::leaked(leak, place);
-        let known = tables.find(IS_KNOWN, &[Text(&id), Text(&detail), Time(leak.since)], |_| Ok(()));
-        if known.await?.is_none() {
+        let values = [Text(&id), Text(&detail), Time(leak.since)];
+        if tables.find(IS_KNOWN, &values, |_| Ok(())).await?.is_none() {
             details.push(detail);
         }
     }
