@@ -33,7 +33,8 @@ pub use account::Account;
 pub use changes::{
     Actor, AdoptError, BadField, ContactOutcome, ContactRequest, ContactSelection, DescriptionChange,
     DirectoryKeeper, FieldChange, ImportedKey, IssuedKey, KeyChanges, KeyDetails, KeyRecord, LeakAction,
-    LeakSettings, LeakedKey, LeakedKeys, LocalCopyWriter, NewApplication, NoticeSettings, OwnerAdministration, OwnerMail, Registrar, RegistrarError, StoreMonitor,
+    LeakSettings, LeakedKey, LeakedKeys, LocalCopyWriter, NewApplication, NoticeSettings,
+    OwnerAdministration, OwnerMail, Registrar, RegistrarError, StoreMonitor,
 };
 pub use key_directory::KeyDirectory;
 pub use key_freshness::{KeyFreshness, KeysOutdated};

@@ -65,7 +65,10 @@ impl ServerLeaks {
             };
             let now_failing = read.err().map(|error| format!("{error:#}")).unwrap_or_default();
             if !now_failing.is_empty() && now_failing != failure {
-                tracing::error!(error = now_failing, "leaks.public_keys cannot be read; the previous keys stay in use");
+                tracing::error!(
+                    error = now_failing,
+                    "leaks.public_keys cannot be read; the previous keys stay in use"
+                );
             }
             failure = now_failing;
             clock.sleep(pause).await;

@@ -32,6 +32,8 @@ const AT_ONCE: usize = 16;
 /// Time for a report to arrive after its head.
 const BODY_TIMEOUT: Duration = Duration::from_secs(5);
 
+type BodyError = Box<dyn std::error::Error + Send + Sync>;
+
 /// Receives reports of leaked keys.
 pub struct LeakReceiver {
     signers: Arc<PublishedKeys>,
@@ -67,7 +69,9 @@ impl LeakRefusal {
             Self::Slow => (StatusCode::REQUEST_TIMEOUT, "Send the body within 5 s."),
             Self::TooManyRefusals => (StatusCode::TOO_MANY_REQUESTS, "Wait a minute."),
             Self::Busy => (StatusCode::SERVICE_UNAVAILABLE, "Too many reports arrive. Send it again."),
-            Self::Failed => (StatusCode::SERVICE_UNAVAILABLE, "The report could not be processed. Send it again."),
+            Self::Failed => {
+                (StatusCode::SERVICE_UNAVAILABLE, "The report could not be processed. Send it again.")
+            }
         }
     }
 }
@@ -86,21 +90,27 @@ impl LeakReceiver {
         path == PATH
     }
 
-    /// Answers a request.
-    pub async fn handle<B>(
+    /// Answers a request. Takes a token of the guard before anything is read, so that an address without tokens occupies no
+    /// slot.
+    pub async fn handle(
         self: &Arc<Self>,
         gateway: &Gateway,
         head: &Parts,
-        body: B,
+        body: impl Body<Data = Bytes, Error: Into<BodyError>>,
         peer: Peer,
-    ) -> Response<Full<Bytes>>
-    where
-        B: Body<Data = Bytes>,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
+    ) -> Response<Full<Bytes>> {
         // On HTTP/1.1 no request follows a body: a rest that was not read could be taken for one.
         let closes = head.version < Version::HTTP_2 && !body.is_end_stream();
-        let answered = self.guarded_answer(gateway, head, body, peer).await;
+        let client = gateway.proxies.client(peer.address, &head.headers);
+        let answered = if gateway.guard.take(client, gateway.clock.now()) {
+            let answered = self.answer(gateway, head, body).await;
+            if !answered.as_ref().is_err_and(|refusal| refusal.row().0.is_client_error()) {
+                gateway.guard.give_back(client);
+            }
+            answered
+        } else {
+            Err(LeakRefusal::TooManyRefusals)
+        };
         if let Err(refusal) = &answered {
             tracing::debug!(reason = ?refusal, "report of leaked keys refused");
         }
@@ -112,39 +122,18 @@ impl LeakReceiver {
         response(Err(LeakRefusal::Busy), head.method == Method::HEAD, false)
     }
 
-    /// Takes a token of the guard before anything is read, so that an address without tokens occupies no slot.
-    async fn guarded_answer<B>(
+    async fn answer(
         self: &Arc<Self>,
         gateway: &Gateway,
         head: &Parts,
-        body: B,
-        peer: Peer,
-    ) -> Result<Bytes, LeakRefusal>
-    where
-        B: Body<Data = Bytes>,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
-        let client = gateway.proxies.client(peer.address, &head.headers);
-        if !gateway.guard.take(client, gateway.clock.now()) {
-            return Err(LeakRefusal::TooManyRefusals);
-        }
-        let answered = self.answer(gateway, head, body).await;
-        if !answered.as_ref().is_err_and(|refusal| refusal.row().0.is_client_error()) {
-            gateway.guard.give_back(client);
-        }
-        answered
-    }
-
-    async fn answer<B>(self: &Arc<Self>, gateway: &Gateway, head: &Parts, body: B) -> Result<Bytes, LeakRefusal>
-    where
-        B: Body<Data = Bytes>,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
+        body: impl Body<Data = Bytes, Error: Into<BodyError>>,
+    ) -> Result<Bytes, LeakRefusal> {
         if head.method != Method::POST {
             return Err(LeakRefusal::Method);
         }
         let field = |name: HeaderName| head.headers.get(name).and_then(|value| value.to_str().ok());
-        let (identifier, signature) = field(IDENTIFIER).zip(field(SIGNATURE)).ok_or(LeakRefusal::NotSigned)?;
+        let (identifier, signature) =
+            field(IDENTIFIER).zip(field(SIGNATURE)).ok_or(LeakRefusal::NotSigned)?;
         // Nothing is read for strangers.
         if !self.signers.has(identifier) {
             return Err(LeakRefusal::NotSigned);
@@ -153,12 +142,13 @@ impl LeakReceiver {
             return Err(LeakRefusal::TooLarge);
         }
         let slot = Arc::clone(&self.slots).try_acquire_owned().map_err(|_| LeakRefusal::Busy)?;
-        let body = match gateway.clock.within(BODY_TIMEOUT, Limited::new(body, Self::MAX_BODY).collect()).await {
-            Ok(Ok(body)) => body.to_bytes(),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(LeakRefusal::TooLarge),
-            Ok(Err(_)) => return Err(LeakRefusal::NotAReport),
-            Err(_) => return Err(LeakRefusal::Slow),
-        };
+        let body =
+            match gateway.clock.within(BODY_TIMEOUT, Limited::new(body, Self::MAX_BODY).collect()).await {
+                Ok(Ok(body)) => body.to_bytes(),
+                Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(LeakRefusal::TooLarge),
+                Ok(Err(_)) => return Err(LeakRefusal::NotAReport),
+                Err(_) => return Err(LeakRefusal::Slow),
+            };
         if !self.signers.verify(identifier, signature, &body) {
             return Err(LeakRefusal::NotSigned);
         }
@@ -174,8 +164,7 @@ impl LeakReceiver {
 
     /// Acts on the keys of a report. Tokens of another form are not looked up.
     async fn process(&self, form: &KeyForm, body: &[u8]) -> Result<Bytes, LeakRefusal> {
-        let report: Vec<ReportedToken> =
-            serde_json::from_slice(body).map_err(|_| LeakRefusal::NotAReport)?;
+        let report: Vec<ReportedToken> = serde_json::from_slice(body).map_err(|_| LeakRefusal::NotAReport)?;
         let mut keys = BTreeMap::new();
         for reported in &report {
             if !form.fits(&reported.token) {

@@ -97,8 +97,7 @@ mod tests {
     use super::*;
 
     /// The example of the documentation of the programme.
-    const BODY: &str =
-        r#"[{"source":"commit","token":"some_token","type":"some_type","url":"https://example.com/base-repo-url/"}]"#;
+    const BODY: &str = r#"[{"source":"commit","token":"some_token","type":"some_type","url":"https://example.com/base-repo-url/"}]"#;
 
     fn list(key: &str) -> Vec<u8> {
         serde_json::json!({"public_keys": [{"key_identifier": "one", "key": key, "is_current": true}]})
@@ -134,7 +133,13 @@ mod tests {
         let keys = PublishedKeys::default();
         keys.replace(&list(&pair.public_key_pem())).unwrap();
         let p384 = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P384_SHA384).unwrap();
-        for bad in [b"".to_vec(), b"[]".to_vec(), br#"{"public_keys": []}"#.to_vec(), list("x"), list(&p384.public_key_pem())] {
+        for bad in [
+            b"".to_vec(),
+            b"[]".to_vec(),
+            br#"{"public_keys": []}"#.to_vec(),
+            list("x"),
+            list(&p384.public_key_pem()),
+        ] {
             assert!(keys.replace(&bad).is_err(), "{}", String::from_utf8_lossy(&bad));
         }
         assert!(keys.has("one"));

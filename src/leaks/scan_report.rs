@@ -39,7 +39,8 @@ impl ReportedToken {
             return url.to_owned();
         }
         let is_word = |text: &&str| {
-            (1..=40).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+            (1..=40).contains(&text.len())
+                && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
         };
         let source = self.source.as_deref().map(str::to_ascii_lowercase);
         let source = source.as_deref().filter(is_word).unwrap_or("unknown");

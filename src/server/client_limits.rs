@@ -11,9 +11,9 @@ pub(super) const STREAMS: u32 = 100;
 /// heads.
 pub(super) const LARGE_HEAD: usize = 24_576;
 
-/// Bytes that may arrive on HTTP/2 between the beginnings and ends of requests: twice a request head and a window of
-/// an unwanted body; and the bodies that are awaited. Otherwise PING, SETTINGS and the like, which request nothing and are answered, could continue
-/// for ever.
+/// Bytes that may arrive on HTTP/2 between the beginnings and ends of requests, besides awaited bodies: twice a request head
+/// and a window of an unwanted body. Otherwise PING, SETTINGS and the like, which request nothing and are answered, could
+/// continue for ever.
 pub(super) const UNSOLICITED_BYTES: usize = 128 * 1_024;
 /// One more byte may arrive for this many bytes sent: reading a large response requires `WINDOW_UPDATE` frames.
 pub(super) const SENT_PER_RECEIVED: usize = 4;

@@ -43,9 +43,8 @@ impl ConnectionContext {
     pub(super) fn beside_api(&self, head: &Parts, has_body: bool) -> Option<BesideApi<'_>> {
         let path = head.uri.path();
         let site = self.site.as_ref().filter(|_| Site::serves(path)).map(BesideApi::Site);
-        let found = site.or_else(|| {
-            self.leaks.as_ref().filter(|_| LeakReceiver::serves(path)).map(BesideApi::Leaks)
-        });
+        let found =
+            site.or_else(|| self.leaks.as_ref().filter(|_| LeakReceiver::serves(path)).map(BesideApi::Leaks));
         found.filter(|_| Gateway::accepts_head(head, has_body))
     }
 

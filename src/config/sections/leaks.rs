@@ -39,7 +39,9 @@ mod tests {
         let text = "leaks.public_keys = \"https://api.example.org/keys\"\nleaks.action = \"expire\"";
         let address = config(text).unwrap().leaks.unwrap();
         assert_eq!(address.action, LeakAction::Expire);
-        assert!(matches!(address.signers, SignerSource::Address(uri) if uri.host() == Some("api.example.org")));
+        assert!(
+            matches!(address.signers, SignerSource::Address(uri) if uri.host() == Some("api.example.org"))
+        );
         for bad in ["", "http://example.org/keys", "ftp://example.org/keys"] {
             assert!(config(&format!("leaks.public_keys = \"{bad}\"")).is_err(), "{bad}");
         }

@@ -80,6 +80,7 @@ impl ActivityState {
         if let Some(bytes) = body {
             self.awaited_bodies -= 1;
             self.awaited_bytes -= bytes;
+            self.unsolicited = 0;
         }
     }
 

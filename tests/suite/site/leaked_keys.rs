@@ -38,7 +38,8 @@ impl Scanner {
 
     /// Its public key, as it is published.
     pub fn published(&self) -> String {
-        let key = json!({"key_identifier": self.identifier, "key": self.pair.public_key_pem(), "is_current": true});
+        let key =
+            json!({"key_identifier": self.identifier, "key": self.pair.public_key_pem(), "is_current": true});
         json!({"public_keys": [key]}).to_string()
     }
 
@@ -58,7 +59,12 @@ impl Scanner {
     pub async fn report(&self, address: SocketAddr, tokens: &[Value]) -> Response {
         let body = Value::from(tokens.to_vec()).to_string();
         let signature = self.signature(body.as_bytes());
-        post(address, body.as_bytes(), &[(IDENTIFIER, self.identifier.as_str()), (SIGNATURE, signature.as_str())]).await
+        post(
+            address,
+            body.as_bytes(),
+            &[(IDENTIFIER, self.identifier.as_str()), (SIGNATURE, signature.as_str())],
+        )
+        .await
     }
 
     /// Sends a report, and returns the labels of its tokens.
@@ -116,19 +122,20 @@ async fn a_leaked_key_is_revoked_and_its_owner_is_told_where_it_was_found() {
         .await;
     assert_eq!((response.status, response.header("content-type")), (200, "application/json"));
     let labels = response.json();
-    let expected = |text: &str, label: &str| {
-        json!({"token_hash": Digest::of(text).to_string(), "token_type": "scoregate_api_key", "label": label})
-    };
+    let expected = |text: &str, label: &str| json!({"token_hash": Digest::of(text).to_string(), "token_type": "scoregate_api_key", "label": label});
     assert_eq!(labels[0], expected(&key, "true_positive"));
     assert_eq!(labels[2], expected(unknown.expose(), "false_positive"));
-    let words: Vec<_> = labels.as_array().unwrap().iter().map(|label| label["label"].as_str().unwrap()).collect();
+    let words: Vec<_> =
+        labels.as_array().unwrap().iter().map(|label| label["label"].as_str().unwrap()).collect();
     let (yes, no) = ("true_positive", "false_positive");
     assert_eq!(words, [yes, no, no, no, yes]);
     assert!(!String::from_utf8_lossy(&response.body).contains(&key), "no token is repeated");
 
     assert_eq!((status_of(&world, &key).await, status_of(&world, &other).await), (401, 200));
-    let mails = world.rows("SELECT replace(subject || ' ' || text || ' ' || html, char(10), ' ') FROM mail_queue
-                            WHERE kind = 'notice' AND recipient = 'ann@example.org'");
+    let mails = world.rows(
+        "SELECT replace(subject || ' ' || text || ' ' || html, char(10), ' ') FROM mail_queue
+                            WHERE kind = 'notice' AND recipient = 'ann@example.org'",
+    );
     let [mail] = mails.as_slice() else { panic!("{mails:?}") };
     assert_eq!(mail.matches(PLACE).count(), 2, "{mail}");
     assert!(mail.contains(&key[..12]) && mail.contains("was revoked") && !mail.contains(&key), "{mail}");
@@ -139,7 +146,10 @@ async fn a_leaked_key_is_revoked_and_its_owner_is_told_where_it_was_found() {
     let trail = world.rows(&format!(
         "SELECT who || ' ' || what || ' ' || detail FROM audit WHERE application = '{id}' ORDER BY id DESC LIMIT 2"
     ));
-    assert!(trail.iter().all(|row| row.starts_with("secret scanning revoke_leaked_key key sg_live_")), "{trail:?}");
+    assert!(
+        trail.iter().all(|row| row.starts_with("secret scanning revoke_leaked_key key sg_live_")),
+        "{trail:?}"
+    );
     assert!(trail.iter().any(|row| row.ends_with(&format!(", found at {PLACE}"))), "{trail:?}");
     assert_eq!((counted(&world, "changed").await, counted(&world, "unknown").await), (1, 1));
     assert_eq!((counted(&world, "foreign").await, counted(&world, "repeated").await), (2, 0));
@@ -213,7 +223,11 @@ async fn a_body_that_no_published_key_has_signed_changes_nothing_and_costs_a_gua
     for _ in 0..20 {
         scanner.labels(&world, &[]).await;
     }
-    assert_eq!(scanner.labels(&world, &[token(&key, PLACE)]).await, ["true_positive"], "reports cost no token");
+    assert_eq!(
+        scanner.labels(&world, &[token(&key, PLACE)]).await,
+        ["true_positive"],
+        "reports cost no token"
+    );
     assert_eq!(world.rows("SELECT revoked_at IS NULL FROM keys"), ["0"]);
 }
 
@@ -229,7 +243,9 @@ async fn a_report_has_at_most_1_mib_and_arrives_within_5_seconds() {
         let answered = post(world.address(), &body, &headers).await;
         assert_eq!(answered.status, status);
     }
-    let head = format!("POST {PATH} HTTP/1.1\r\nHost: x\r\n{IDENTIFIER}: one\r\n{SIGNATURE}: x\r\nContent-Length: 9\r\n\r\n[");
+    let head = format!(
+        "POST {PATH} HTTP/1.1\r\nHost: x\r\n{IDENTIFIER}: one\r\n{SIGNATURE}: x\r\nContent-Length: 9\r\n\r\n["
+    );
     let mut slow = Connection::open(world.address()).await;
     slow.write(head.as_bytes()).await;
     let mut reading = Box::pin(slow.read(false));
@@ -290,7 +306,8 @@ async fn a_report_of_1000_keys_is_answered_while_other_requests_are() {
     for number in 0..1_000 {
         let secret = form.mint().unwrap();
         if number % 5 == 0 {
-            let issued = world.running.registrar.add_key("test", owner.id, KeyDetails::default()).await.unwrap();
+            let issued =
+                world.running.registrar.add_key("test", owner.id, KeyDetails::default()).await.unwrap();
             keys.push(issued.key.expose().to_owned());
         } else {
             keys.push(secret.expose().to_owned());
@@ -315,7 +332,8 @@ async fn the_public_keys_of_a_url_are_fetched_by_the_clock_and_never_because_of_
     };
     let settings = "leaks.public_keys = \"{backend}/keys\"\nguard.per_minute = 1000000\n";
     let world = World::with(settings, script).await;
-    let fetches = || world.backend.received().iter().filter(|received| received.target().ends_with("/keys")).count();
+    let fetches =
+        || world.backend.received().iter().filter(|received| received.target().ends_with("/keys")).count();
     let accepted = async |scanner: &Scanner| {
         while scanner.report(world.address(), &[]).await.status != 200 {
             tokio::task::yield_now().await;

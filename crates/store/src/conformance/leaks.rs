@@ -57,7 +57,8 @@ pub(crate) async fn a_leaked_key_is_revoked_with_a_mail_to_its_owner_and_a_recor
         |place: &str| format!("key {}, SHA-256 {}, found at https://{place}.example/", key.shown, key.digest);
     let details: Vec<_> = trail.iter().map(|record| record.detail.clone()).collect();
     assert_eq!(details, [detail("c"), detail("b"), detail("a")]);
-    let is_named = |record: &AuditRecord| record.who == "secret scanning" && record.what == "revoke_leaked_key";
+    let is_named =
+        |record: &AuditRecord| record.who == "secret scanning" && record.what == "revoke_leaked_key";
     assert!(trail.iter().all(is_named), "{trail:?}");
     assert!(!is_known(store, leak(created(store).await, &["x"], NOON, None)).await, "it has no owner");
 }
