@@ -105,6 +105,21 @@ mod tests {
             .into_bytes()
     }
 
+    /// A public key of GitHub, and its signature of that body in the documentation.
+    const KEY_OF_GITHUB: &str = "-----BEGIN PUBLIC KEY-----\n\
+        MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEYAGMWO8XgCamYKMJS6jc/qgvSlAd\n\
+        AjPuDPRcXU22YxgBrz+zoN19MzuRyW87qEt9/AmtoNP5GrobzUvQSyJFVw==\n-----END PUBLIC KEY-----\n";
+    const SIGNATURE_OF_GITHUB: &str = "MEQCIQDaMKqrGnE27S0kgMrEK0eYBmyG0LeZismAEz/BgZyt7AIfXt9fErtRS4XaeSt/\
+                                       AO1RtBY66YcAdjxji410VQV4xg==";
+
+    #[test]
+    fn the_documented_signature_of_github_is_valid() {
+        let keys = PublishedKeys::default();
+        keys.replace(&list(KEY_OF_GITHUB)).unwrap();
+        assert!(keys.verify("one", SIGNATURE_OF_GITHUB, BODY.as_bytes()));
+        assert!(!keys.verify("one", SIGNATURE_OF_GITHUB, format!("{BODY}\n").as_bytes()));
+    }
+
     #[test]
     fn a_signature_is_valid_for_its_text_and_its_key_only() {
         use rcgen::SigningKey as _;
