@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::header::{
     ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER,
@@ -94,16 +95,17 @@ impl LeakReceiver {
     /// slot.
     pub async fn handle(
         self: &Arc<Self>,
-        gateway: &Gateway,
+        gateway: &ArcSwap<Gateway>,
         head: &Parts,
         body: impl Body<Data = Bytes, Error: Into<BodyError>>,
         peer: Peer,
     ) -> Response<Full<Bytes>> {
+        let gateway = gateway.load_full();
         // On HTTP/1.1 no request follows a body: a rest that was not read could be taken for one.
         let closes = head.version < Version::HTTP_2 && !body.is_end_stream();
         let client = gateway.proxies.client(peer.address, &head.headers);
         let answered = if gateway.guard.take(client, gateway.clock.now()) {
-            let answered = self.answer(gateway, head, body).await;
+            let answered = self.answer(&gateway, head, body).await;
             if !answered.as_ref().is_err_and(|refusal| refusal.row().0.is_client_error()) {
                 gateway.guard.give_back(client);
             }

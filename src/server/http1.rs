@@ -22,7 +22,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use crate::gateway::Peer;
 
 use super::activity::ConnectionActivity;
-use super::connection_context::ConnectionContext;
+use super::connection_context::{BesideApi, ConnectionContext};
 use super::connection_end::ConnectionEnd;
 use super::deadline_timer::{ConnectionSignal, DeadlineTimer};
 use super::deadlines::MissedDeadline;
@@ -66,14 +66,18 @@ where
         }
         async move {
             let beside = context.beside_api(&head, has_body);
-            let mut response = if let Some(part) = &beside {
-                Box::pin(context.handle_beside(part, &head, body, peer)).await
-            } else {
-                let gateway = context.gateway.load();
-                gateway.handle(&head, has_body, peer, activity.trust()).await
+            let mut response = match beside {
+                Some(BesideApi::Site(site)) => Box::pin(site.handle(&head, body, peer)).await,
+                Some(BesideApi::Leaks(leaks)) => {
+                    Box::pin(leaks.handle(&context.gateway, &head, body, peer)).await
+                }
+                None => {
+                    let gateway = context.gateway.load();
+                    gateway.handle(&head, has_body, peer, activity.trust()).await
+                }
             };
             let is_the_last = activity.response_complete();
-            // Only refusals and responses to forms close the connection.
+            // Only refusals and responses to bodies close the connection.
             let may_close = beside.is_some() || response.status().as_u16() >= 400;
             if may_close && response.headers().contains_key(CONNECTION) {
                 closes.store(true, Ordering::Relaxed);

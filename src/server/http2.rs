@@ -18,10 +18,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::task::TaskTracker;
 
 use crate::gateway::Peer;
+use crate::leaks::LeakReceiver;
 
 use super::activity::{ConnectionActivity, StreamGuard};
 use super::client_limits::STREAMS;
-use super::connection_context::ConnectionContext;
+use super::connection_context::{BesideApi, ConnectionContext};
 use super::connection_end::ConnectionEnd;
 use super::deadline_timer::{ConnectionSignal, DeadlineTimer};
 use super::deadlines::MissedDeadline;
@@ -114,9 +115,13 @@ async fn answer(
 ) -> Response<Full<Bytes>> {
     let (head, body) = request.into_parts();
     let has_body = !body.is_end_stream();
-    let mut response = match context.beside_api(&head, has_body) {
-        Some(part) if has_body && !stream.await_body(part.max_body()) => part.refuse_as_busy(&head, peer),
-        Some(part) => context.handle_beside(&part, &head, body, peer).await,
+    let beside = context.beside_api(&head, has_body);
+    let is_busy = beside.is_some_and(|service| has_body && !stream.await_body(service.max_body()));
+    let mut response = match beside {
+        Some(BesideApi::Site(site)) if is_busy => site.refuse_as_busy(&head, peer),
+        Some(BesideApi::Site(site)) => site.handle(&head, body, peer).await,
+        Some(BesideApi::Leaks(_)) if is_busy => LeakReceiver::refuse_as_busy(&head),
+        Some(BesideApi::Leaks(leaks)) => leaks.handle(&context.gateway, &head, body, peer).await,
         None => {
             // A guard would occupy one of the few places of its thread while the request waits.
             let gateway = context.gateway.load_full();

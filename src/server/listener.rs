@@ -134,14 +134,8 @@ impl Server {
         let config = ArcSwap::from_pointee(config);
         let live_config = Arc::new(LiveServerConfig { config, slots, applications });
         let large_heads = Arc::new(Semaphore::new(LARGE_HEADS));
-        let context = ConnectionContext {
-            gateway,
-            site: None,
-            leaks: None,
-            clock,
-            large_heads,
-            tasks: TaskTracker::new(),
-        };
+        let (site, leaks, tasks) = (None, None, TaskTracker::new());
+        let context = ConnectionContext { gateway, site, leaks, clock, large_heads, tasks };
         let shared = ServerShared {
             context,
             live_config,
