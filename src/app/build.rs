@@ -85,7 +85,7 @@ pub(super) async fn build(
     let mail = MailTasks::open(config, &store, clock, &instruments)?;
     let keys = ServerKeys::new(config, &opened, clock, &instruments, ledger_calls);
     if let Some(leaks) = &keys.leaks {
-        leaks.open(clock).await?;
+        leaks.open()?;
     }
     let shared = shared_fetches(&store, config)?;
     let BuiltUpstream { upstream, scoring, backend } = upstream(config, shared.as_ref(), clock).await?;

@@ -4,11 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use tokio_util::task::TaskTracker;
 
 use crate::accounts::{LeakSettings, LeakedKeys, Registrar};
-use crate::config::Config;
+use crate::config::{Config, ConfigProblems, read_public_keys};
 use crate::leaks::{LeakReceiver, PublishedKeys, SignerSource};
 use crate::upstream::PublicDocument;
 use scoregate_base::clock::Clock;
@@ -41,12 +40,9 @@ impl ServerLeaks {
         Some(Self { receiver, signers, source: leaks.signers })
     }
 
-    /// Reads the keys that sign reports from their file, which must be usable at a start.
-    pub(super) async fn open(&self, clock: &Clock) -> anyhow::Result<()> {
-        match self.source {
-            SignerSource::File(_) => self.read(clock).await.context("leaks.public_keys cannot be used"),
-            SignerSource::Address(_) => Ok(()),
-        }
+    /// Reads the keys that sign reports, if they are in a file, which must be usable at a start.
+    pub(super) fn open(&self) -> Result<(), ConfigProblems> {
+        read_public_keys(&self.source, &self.signers)
     }
 
     /// Starts to read the keys that sign reports again.
@@ -76,15 +72,12 @@ impl ServerLeaks {
     }
 
     async fn read(&self, clock: &Clock) -> anyhow::Result<()> {
-        let list = match &self.source {
-            SignerSource::File(path) => {
-                tokio::fs::read(path).await.with_context(|| path.display().to_string())?
-            }
-            SignerSource::Address(address) => {
-                let read = PublicDocument::new(address.clone(), clock)?.read().await;
-                read.map_err(|reason| anyhow::anyhow!("{address}: {reason}"))?.to_vec()
-            }
+        let SignerSource::Address(address) = &self.source else {
+            let watched = self.clone();
+            // Files may be on a slow disk.
+            return Ok(tokio::task::spawn_blocking(move || watched.open()).await??);
         };
-        Ok(self.signers.replace(&list)?)
+        let list = PublicDocument::new(address.clone(), clock)?.read().await;
+        Ok(self.signers.replace(&list.map_err(|reason| anyhow::anyhow!("{address}: {reason}"))?)?)
     }
 }

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use crate::config::{
     certificate_files, check_database_files, open_mail_transport, read_backend_tls, read_certificates,
-    read_environment, read_file, read_secrets, resolve, sample,
+    read_environment, read_file, read_public_keys, read_secrets, resolve, sample,
 };
+use crate::leaks::PublishedKeys;
 use crate::mail::MailDelivery;
 use scoregate_base::clock::Clock;
 
@@ -40,8 +41,10 @@ pub(super) fn run(config: Option<&Path>, print_sample: bool) -> CommandOutcome {
             None
         }
     });
+    let leaks = resolved.as_ref().ok().and_then(|config| config.leaks.as_ref());
+    let leaks = leaks.and_then(|leaks| read_public_keys(&leaks.signers, &PublishedKeys::default()).err());
     let public = read_certificates(&certificate_files(&values), now).err();
-    let found = [resolved.err(), database, backend, mail, public];
+    let found = [resolved.err(), database, backend, mail, leaks, public];
     let problems: Vec<_> = found.into_iter().flatten().flat_map(|found| found.0).collect();
     for problem in &problems {
         printer::message(&problem.to_string());

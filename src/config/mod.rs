@@ -23,6 +23,7 @@ pub use file::{ConfigValues, read_environment, read_file, read_text};
 pub use resolve::resolve;
 pub use sample::sample;
 pub use secrets::{read_database_password, read_secrets};
+pub use sections::leaks::read_public_keys;
 pub use sections::mail::open_mail_transport;
 pub use sections::server::side_port;
 pub use sections::store::check_database_files;

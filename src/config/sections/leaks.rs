@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use crate::accounts::LeakAction;
-use crate::leaks::{LeakConfig, SignerSource};
+use crate::leaks::{LeakConfig, PublishedKeys, SignerSource};
 
 use super::super::config_reader::ConfigReader;
+use super::super::{ConfigProblem, ConfigProblems};
 use super::site::url;
 
 const PUBLIC_KEYS: &str = "leaks.public_keys";
@@ -22,9 +23,20 @@ pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> Option<LeakConfi
     Some(LeakConfig { signers, action: action? })
 }
 
+/// Reads the list into `keys`, if it is in a file. Blocks.
+pub fn read_public_keys(signers: &SignerSource, keys: &PublishedKeys) -> Result<(), ConfigProblems> {
+    let SignerSource::File(path) = signers else { return Ok(()) };
+    let read = std::fs::read(path).map_err(|error| error.to_string());
+    let replaced = read.and_then(|list| keys.replace(&list).map_err(|error| error.to_string()));
+    let found = || Some(path.display().to_string());
+    replaced.map_err(|remedy| {
+        ConfigProblems(vec![ConfigProblem { path: PUBLIC_KEYS.to_owned(), found: found(), remedy }])
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::super::{Config, ConfigProblems, read_text, resolve};
+    use super::super::super::{Config, read_text, resolve};
     use super::*;
 
     fn config(text: &str) -> Result<Config, ConfigProblems> {
@@ -46,5 +58,11 @@ mod tests {
             assert!(config(&format!("leaks.public_keys = \"{bad}\"")).is_err(), "{bad}");
         }
         assert!(config("leaks.action = \"delete\"").is_err());
+        let missing = SignerSource::File("/nowhere/keys.json".into());
+        let problem = read_public_keys(&missing, &PublishedKeys::default()).unwrap_err().to_string();
+        assert!(
+            problem.starts_with("leaks.public_keys: ") && problem.contains("/nowhere/keys.json"),
+            "{problem}"
+        );
     }
 }
