@@ -52,9 +52,14 @@ impl ServerLeaks {
 
     async fn follow(self, clock: Clock) {
         let mut failure = String::new();
+        let mut pause = match &self.source {
+            SignerSource::File(_) => CHECK_INTERVAL,
+            SignerSource::Address(_) => Duration::ZERO,
+        };
         loop {
+            clock.sleep(pause).await;
             let read = self.read(&clock).await;
-            let pause = match (&self.source, read.is_ok()) {
+            pause = match (&self.source, read.is_ok()) {
                 (SignerSource::File(_), _) => CHECK_INTERVAL,
                 (SignerSource::Address(_), true) => FETCH_INTERVAL,
                 (SignerSource::Address(_), false) => RETRY_INTERVAL,
@@ -67,7 +72,6 @@ impl ServerLeaks {
                 );
             }
             failure = now_failing;
-            clock.sleep(pause).await;
         }
     }
 
