@@ -24,8 +24,8 @@ async fn a_report_that_two_gateways_receive_at_once_is_acted_on_once() {
         assert_eq!(sql(&site, &query), (number + 1).to_string());
     }
     tokio::task::block_in_place(|| {
-        for key in &keys {
-            gateways.each_ref().map(|gateway| gateway.reaches(key, 401));
+        for (key, gateway) in keys.iter().flat_map(|key| gateways.iter().map(move |gateway| (key, gateway))) {
+            gateway.reaches(key, 401);
         }
     });
 }
