@@ -5,18 +5,18 @@ use std::sync::Arc;
 use tokio_util::task::TaskTracker;
 
 use crate::accounts::{
-    DirectoryKeeper, KeyChanges, LocalCopyWriter, OwnerAdministration, OwnerMail, Registrar, StoreMonitor,
-    TermsByTier,
+    DirectoryKeeper, KeyChanges, LeakSettings, LeakedKeys, LocalCopyWriter, OwnerAdministration, OwnerMail,
+    Registrar, StoreMonitor, TermsByTier,
 };
 use crate::admin::{Administration, FleetReports};
-use crate::config::Config;
+use crate::config::{Config, ConfigProblems, read_public_keys};
 use crate::instruments::Instruments;
+use crate::leaks::{LeakConfig, LeakReceiver};
 use crate::status::StatusMessages;
 use scoregate_base::clock::Clock;
 use scoregate_base::keys::KeyForm;
 use scoregate_store::Store;
 
-use super::leaks::ServerLeaks;
 use super::notices::notice_settings;
 use super::store_engine::ServerStore;
 
@@ -27,7 +27,7 @@ pub struct ServerKeys {
     /// The writer of the local copy of a shared store.
     pub(super) copy: Option<Arc<LocalCopyWriter>>,
     pub(super) monitor: Arc<StoreMonitor>,
-    pub(super) leaks: Option<ServerLeaks>,
+    pub(super) leaks: Option<Arc<LeakReceiver>>,
     /// The objects that commands use.
     pub administration: Arc<Administration>,
 }
@@ -40,7 +40,7 @@ impl ServerKeys {
         clock: &Clock,
         instruments: &Arc<Instruments>,
         tasks: &TaskTracker,
-    ) -> Self {
+    ) -> Result<Self, ConfigProblems> {
         let (store, directory) = (|| Arc::clone(&opened.store), || Arc::clone(&opened.key_directory));
         let (clock, metrics) = (|| clock.clone(), || Arc::clone(instruments));
         let copy = opened.fleet.as_ref().map(|fleet| {
@@ -54,9 +54,23 @@ impl ServerKeys {
         let administration = Arc::new(administration(config, &opened.store, &changes, &clock(), instruments));
         let keeper = DirectoryKeeper::new(changes, directory());
         let monitor = Arc::new(StoreMonitor::new(store(), clock(), metrics()));
-        let leaks = ServerLeaks::of(config, &administration.registrar, tasks);
-        Self { keeper: Arc::new(keeper), copy, monitor, leaks, administration }
+        let leaks = leaks(config, &administration.registrar, tasks)?;
+        Ok(Self { keeper: Arc::new(keeper), copy, monitor, leaks, administration })
     }
+}
+
+/// The receiver of leaked keys, if it is on.
+fn leaks(
+    config: &Config,
+    registrar: &Registrar,
+    tasks: &TaskTracker,
+) -> Result<Option<Arc<LeakReceiver>>, ConfigProblems> {
+    let Some(LeakConfig { signers, action }) = &config.leaks else { return Ok(None) };
+    let domain = notice_settings(config).domain;
+    let settings = LeakSettings { action: *action, service: config.service.clone(), domain };
+    let receiver = LeakReceiver::new(LeakedKeys::new(registrar, settings), tasks.clone());
+    read_public_keys(signers, &receiver.signers)?;
+    Ok(Some(Arc::new(receiver)))
 }
 
 /// The objects that commands use.

@@ -83,10 +83,7 @@ pub(super) async fn build(
     let opened = open_for_server(config, data_dir.path(), clock).await?;
     let store = Arc::clone(&opened.store);
     let mail = MailTasks::open(config, &store, clock, &instruments)?;
-    let keys = ServerKeys::new(config, &opened, clock, &instruments, ledger_calls);
-    if let Some(leaks) = &keys.leaks {
-        leaks.open()?;
-    }
+    let keys = ServerKeys::new(config, &opened, clock, &instruments, ledger_calls)?;
     let shared = shared_fetches(&store, config)?;
     let BuiltUpstream { upstream, scoring, backend } = upstream(config, shared.as_ref(), clock).await?;
     let engine = DocumentEngine::new(

@@ -9,7 +9,6 @@ mod build;
 mod certificates;
 mod clock_steps;
 mod data_dir;
-mod leaks;
 mod mail_delivery;
 mod node_report;
 mod notices;

@@ -153,8 +153,7 @@ fn public_server(
     registry: &MetricsRegistry,
 ) -> Server {
     let server = Server::new(port, Arc::clone(gateway), config.server.clone(), clock.clone(), registry);
-    let leaks = keys.leaks.as_ref().map(|leaks| Arc::clone(&leaks.receiver));
-    server.with_site(site.cloned()).with_leaks(leaks)
+    server.with_site(site.cloned()).with_leaks(keys.leaks.clone())
 }
 
 /// Begins the metrics and the watch of secrets, loads the certificates, and applies them and the limit of open files to the

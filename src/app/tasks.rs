@@ -68,8 +68,9 @@ pub(super) fn spawn(
     if config.retention.probing {
         background.spawn(engine.refresher.run(background.stop.clone()));
     }
-    if let Some(leaks) = &keys.leaks {
-        leaks.start(background);
+    if let (Some(receiver), Some(leaks)) = (&keys.leaks, &config.leaks) {
+        let (signers, clock) = (Arc::clone(&receiver.signers), background.clock.clone());
+        background.until_stopped(leaks.signers.clone().follow(signers, clock));
     }
     if let Some(copy) = &keys.copy {
         let (freshness, clock) =

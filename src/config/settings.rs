@@ -113,7 +113,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("keys.accept_imported", Flag, Some("false"), "Accept keys of other formats that were imported by their SHA-256."),
     setting("keys.max_age", Duration, None, "Maximum age of the last reading of keys from the database; above it all requests are refused with 503; default: unlimited."),
     setting("leaks.public_keys", Text, None, "File or URL of the public keys that sign reports of leaked keys, in the form of https://api.github.com/meta/public_keys/secret_scanning. A file is read again every 10 s, a URL every hour. With it reports are received at /secret-scanning; default: they are not."),
-    setting("leaks.action", Words(&["revoke", "expire"]), Some("\"revoke\""), "What happens to a leaked key: it is revoked, or it expires after an hour."),
+    setting("leaks.action", Words(&["revoke", "expire"]), Some("\"revoke\""), "Change to a leaked key: it is revoked, or it expires after an hour."),
     setting("guard.per_minute", Number(1, 100_000_000), Some("60"), "Refused requests allowed per minute, per application or client address."),
     setting("upstream.url", Text, None, "Base URL of the backend, such as http://127.0.0.1:4000/api/v1."),
     setting("upstream.urls", Texts, Some("[]"), "Base URLs of a backend with several addresses, instead of upstream.url; requests go to the healthy one with the fewest in flight. In the environment, separated by commas."),

@@ -3,7 +3,7 @@
 use scoregate_observe::telemetry::metrics::metric_label;
 
 metric_label! {
-    /// What became of a token that was reported as a leaked key.
+    /// The result of a report of a token as a leaked key.
     pub enum LeakOutcome: "result" {
         /// The key was revoked, or its expiry is set.
         Changed = "changed",

@@ -1,25 +1,78 @@
-//! Settings of the receiver of leaked keys.
+//! Settings of the receiver of leaked keys, and the reading of the keys that sign reports.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use http::Uri;
 
 use crate::accounts::LeakAction;
+use crate::upstream::PublicDocument;
+use scoregate_base::clock::Clock;
+
+use super::published_keys::PublishedKeys;
+
+/// Interval between readings of a file, and of a list at an address after a successful reading and after a failed one.
+const READ_INTERVAL: Duration = Duration::from_secs(10);
+const FETCH_INTERVAL: Duration = Duration::from_hours(1);
+const RETRY_INTERVAL: Duration = Duration::from_mins(5);
 
 /// Settings of the receiver.
 #[derive(Clone, Debug)]
 pub struct LeakConfig {
     /// The list of the keys that sign reports.
     pub signers: SignerSource,
-    /// What happens to the keys found.
+    /// The change to leaked keys.
     pub action: LeakAction,
 }
 
-/// Where the list of the keys that sign reports is.
+/// The location of the list of the keys that sign reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SignerSource {
     /// In a file.
     File(PathBuf),
     /// At an address.
     Address(Uri),
+}
+
+impl SignerSource {
+    /// Reads the list into `keys`, if it is in a file. Blocks.
+    pub fn read_file(&self, keys: &PublishedKeys) -> Result<(), String> {
+        let Self::File(path) = self else { return Ok(()) };
+        let list = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        keys.replace(&list).map_err(|error| format!("{}: {error}", path.display()))
+    }
+
+    /// Reads the list at intervals, and never because of a request.
+    pub async fn follow(self, keys: Arc<PublishedKeys>, clock: Clock) {
+        let mut failure = String::new();
+        // A file was read at the start.
+        let mut pause = if matches!(self, Self::File(_)) { READ_INTERVAL } else { Duration::ZERO };
+        loop {
+            clock.sleep(pause).await;
+            let read = self.read(&keys, &clock).await;
+            pause = match (&self, &read) {
+                (Self::File(_), _) => READ_INTERVAL,
+                (Self::Address(_), Ok(())) => FETCH_INTERVAL,
+                (Self::Address(_), Err(_)) => RETRY_INTERVAL,
+            };
+            let reason = read.err().unwrap_or_default();
+            if !reason.is_empty() && reason != failure {
+                tracing::error!(reason, "leaks.public_keys cannot be read; the previous keys stay in use");
+            }
+            failure = reason;
+        }
+    }
+
+    async fn read(&self, keys: &Arc<PublishedKeys>, clock: &Clock) -> Result<(), String> {
+        let Self::Address(address) = self else {
+            let (source, keys) = (self.clone(), Arc::clone(keys));
+            // Files may be on a slow disk.
+            let read = tokio::task::spawn_blocking(move || source.read_file(&keys)).await;
+            return read.unwrap_or_else(|panic| Err(panic.to_string()));
+        };
+        let document = PublicDocument::new(address.clone(), clock).map_err(|error| error.to_string())?;
+        let list = document.read().await.map_err(|reason| format!("{address}: {reason}"))?;
+        keys.replace(&list).map_err(|error| format!("{address}: {error}"))
+    }
 }

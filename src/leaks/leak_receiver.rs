@@ -37,7 +37,8 @@ type BodyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Receives reports of leaked keys.
 pub struct LeakReceiver {
-    signers: Arc<PublishedKeys>,
+    /// The keys that sign reports.
+    pub signers: Arc<PublishedKeys>,
     leaked: LeakedKeys,
     slots: Arc<Semaphore>,
     /// The tasks of reports. A shutdown waits for them.
@@ -81,9 +82,9 @@ impl LeakReceiver {
     /// Maximum size of a report in bytes.
     pub const MAX_BODY: usize = 1 << 20;
 
-    /// Accepts reports signed by `signers`, and has `leaked` act on their keys.
-    pub fn new(signers: Arc<PublishedKeys>, leaked: LeakedKeys, tasks: TaskTracker) -> Self {
-        Self { signers, leaked, slots: Arc::new(Semaphore::new(AT_ONCE)), tasks }
+    /// Has `leaked` act on the keys of reports. No key signs reports yet.
+    pub fn new(leaked: LeakedKeys, tasks: TaskTracker) -> Self {
+        Self { signers: Arc::default(), leaked, slots: Arc::new(Semaphore::new(AT_ONCE)), tasks }
     }
 
     /// Whether this path is its own.
@@ -116,12 +117,12 @@ impl LeakReceiver {
         if let Err(refusal) = &answered {
             tracing::debug!(reason = ?refusal, "report of leaked keys refused");
         }
-        response(answered, head.method == Method::HEAD, closes)
+        response(&answered, head.method == Method::HEAD, closes)
     }
 
     /// Refuses a request whose body cannot be read now.
     pub fn refuse_as_busy(head: &Parts) -> Response<Full<Bytes>> {
-        response(Err(LeakRefusal::Busy), head.method == Method::HEAD, false)
+        response(&Err(LeakRefusal::Busy), head.method == Method::HEAD, false)
     }
 
     async fn answer(
@@ -136,7 +137,7 @@ impl LeakReceiver {
         let field = |name: HeaderName| head.headers.get(name).and_then(|value| value.to_str().ok());
         let (identifier, signature) =
             field(IDENTIFIER).zip(field(SIGNATURE)).ok_or(LeakRefusal::NotSigned)?;
-        // Nothing is read for strangers.
+        // No body is read without a known identifier.
         if !self.signers.has(identifier) {
             return Err(LeakRefusal::NotSigned);
         }
@@ -191,8 +192,8 @@ impl LeakReceiver {
     }
 }
 
-fn response(answered: Result<Bytes, LeakRefusal>, is_head: bool, closes: bool) -> Response<Full<Bytes>> {
-    let (status, body) = match &answered {
+fn response(answered: &Result<Bytes, LeakRefusal>, is_head: bool, closes: bool) -> Response<Full<Bytes>> {
+    let (status, body) = match answered {
         Ok(labels) => (StatusCode::OK, labels.clone()),
         Err(refusal) => {
             let (status, remedy) = refusal.row();
@@ -205,7 +206,7 @@ fn response(answered: Result<Bytes, LeakRefusal>, is_head: bool, closes: bool) -
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(CONTENT_LENGTH, body.len().into());
-    if answered == Err(LeakRefusal::Method) {
+    if *answered == Err(LeakRefusal::Method) {
         headers.insert(ALLOW, HeaderValue::from_static("POST"));
     }
     if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ::http::header::{ACCEPT, HeaderValue, USER_AGENT};
 use ::http::{Request, Uri};
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Empty, Limited};
+use http_body_util::{BodyExt as _, Collected, Empty, Limited};
 
 use scoregate_base::clock::Clock;
 
@@ -57,6 +57,6 @@ impl PublicDocument {
             return Err(format!("status {}", response.status().as_u16()));
         }
         let body = Limited::new(response.into_body(), MAX_SIZE).collect().await;
-        body.map(|body| body.to_bytes()).map_err(|error| error.to_string())
+        body.map(Collected::to_bytes).map_err(|error| error.to_string())
     }
 }

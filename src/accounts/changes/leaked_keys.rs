@@ -1,4 +1,4 @@
-//! Keys that were found in public: they are revoked or expire, and the owners of their applications are told.
+//! Keys that were found in public are revoked or expire, and the owners of their applications get a mail.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ const BATCH: usize = 200;
 const SHOWN_PLACES: usize = 20;
 
 words! {
-    /// What happens to a key that was found in public.
+    /// The change to a key that was found in public.
     pub enum LeakAction: word {
         /// It is revoked.
         Revoke = "revoke",
@@ -49,7 +49,7 @@ pub struct LeakedKey {
 /// The settings for leaked keys.
 #[derive(Clone, Debug)]
 pub struct LeakSettings {
-    /// What happens to them.
+    /// The change to them.
     pub action: LeakAction,
     /// The name of the service.
     pub service: String,

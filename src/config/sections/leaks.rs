@@ -23,15 +23,10 @@ pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> Option<LeakConfi
     Some(LeakConfig { signers, action: action? })
 }
 
-/// Reads the list into `keys`, if it is in a file. Blocks.
+/// Reads the list of public keys into `keys`, if it is in a file. Blocks.
 pub fn read_public_keys(signers: &SignerSource, keys: &PublishedKeys) -> Result<(), ConfigProblems> {
-    let SignerSource::File(path) = signers else { return Ok(()) };
-    let read = std::fs::read(path).map_err(|error| error.to_string());
-    let replaced = read.and_then(|list| keys.replace(&list).map_err(|error| error.to_string()));
-    let found = || Some(path.display().to_string());
-    replaced.map_err(|remedy| {
-        ConfigProblems(vec![ConfigProblem { path: PUBLIC_KEYS.to_owned(), found: found(), remedy }])
-    })
+    let problem = |remedy| ConfigProblem { path: PUBLIC_KEYS.to_owned(), found: None, remedy };
+    signers.read_file(keys).map_err(|reason| ConfigProblems(vec![problem(reason)]))
 }
 
 #[cfg(test)]

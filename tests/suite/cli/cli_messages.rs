@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::program::{run, run_with};
 
-const COMMANDS: [&[&str]; 59] = [
+const COMMANDS: [&[&str]; 60] = [
     &["demo"],
     &["serve"],
     &["check"],
@@ -35,6 +35,7 @@ const COMMANDS: [&[&str]; 59] = [
     &["keys", "list"],
     &["keys", "show"],
     &["keys", "rotate"],
+    &["keys", "scan"],
     &["keys", "revoke"],
     &["keys", "set-tier"],
     &["keys", "set-limits"],

@@ -5,7 +5,6 @@ mod connections;
 mod database_state;
 mod faults;
 mod grace;
-mod leaks;
 mod load_balancer;
 mod mail;
 mod midnight;
