@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::Uri;
 
 use crate::accounts::LeakAction;
-use crate::upstream::PublicDocument;
+use crate::upstream::read_public_document;
 use scoregate_base::clock::Clock;
 
 use super::published_keys::PublishedKeys;
@@ -71,8 +71,8 @@ impl SignerSource {
             let read = tokio::task::spawn_blocking(move || source.read_file(&keys)).await;
             return read.unwrap_or_else(|panic| Err(panic.to_string()));
         };
-        let document = PublicDocument::new(address.clone(), clock).map_err(|error| error.to_string())?;
-        let list = document.read().await.map_err(|reason| format!("{address}: {reason}"))?;
+        let list =
+            read_public_document(address, clock).await.map_err(|reason| format!("{address}: {reason}"))?;
         keys.replace(&list).map_err(|error| format!("{address}: {error}"))
     }
 }

@@ -45,38 +45,16 @@ pub struct LeakReceiver {
     tasks: TaskTracker,
 }
 
-/// Why a request was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LeakRefusal {
-    Method,
-    /// No known key has signed the body.
-    NotSigned,
-    /// The body is not a report.
-    NotAReport,
-    TooLarge,
-    Slow,
-    TooManyRefusals,
-    Busy,
-    Failed,
-}
-
-impl LeakRefusal {
-    /// Its status, and what to do.
-    const fn row(self) -> (StatusCode, &'static str) {
-        match self {
-            Self::Method => (StatusCode::METHOD_NOT_ALLOWED, "Send a report with POST."),
-            Self::NotSigned => (StatusCode::UNAUTHORIZED, "Sign the body with a published key."),
-            Self::NotAReport => (StatusCode::BAD_REQUEST, "Send a JSON array of tokens."),
-            Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "Send at most 1 MiB."),
-            Self::Slow => (StatusCode::REQUEST_TIMEOUT, "Send the body within 5 s."),
-            Self::TooManyRefusals => (StatusCode::TOO_MANY_REQUESTS, "Wait a minute."),
-            Self::Busy => (StatusCode::SERVICE_UNAVAILABLE, "Too many reports arrive. Send it again."),
-            Self::Failed => {
-                (StatusCode::SERVICE_UNAVAILABLE, "The report could not be processed. Send it again.")
-            }
-        }
-    }
-}
+/// Why a request was refused: the status, and the remedy.
+type LeakRefusal = (StatusCode, &'static str);
+const METHOD: LeakRefusal = (StatusCode::METHOD_NOT_ALLOWED, "Send a report with POST.");
+const NOT_SIGNED: LeakRefusal = (StatusCode::UNAUTHORIZED, "Sign the body with a published key.");
+const NOT_A_REPORT: LeakRefusal = (StatusCode::BAD_REQUEST, "Send a JSON array of tokens.");
+const TOO_LARGE: LeakRefusal = (StatusCode::PAYLOAD_TOO_LARGE, "Send at most 1 MiB.");
+const SLOW: LeakRefusal = (StatusCode::REQUEST_TIMEOUT, "Send the body within 5 s.");
+const TOO_MANY_REFUSALS: LeakRefusal = (StatusCode::TOO_MANY_REQUESTS, "Wait a minute.");
+const BUSY: LeakRefusal = (StatusCode::SERVICE_UNAVAILABLE, "Too many reports arrive. Send it again.");
+const FAILED: LeakRefusal = (StatusCode::SERVICE_UNAVAILABLE, "The report was not processed. Send it again.");
 
 impl LeakReceiver {
     /// Maximum size of a report in bytes.
@@ -107,22 +85,22 @@ impl LeakReceiver {
         let client = gateway.proxies.client(peer.address, &head.headers);
         let answered = if gateway.guard.take(client, gateway.clock.now()) {
             let answered = self.answer(&gateway, head, body).await;
-            if !answered.as_ref().is_err_and(|refusal| refusal.row().0.is_client_error()) {
+            if !matches!(answered, Err((status, _)) if status.is_client_error()) {
                 gateway.guard.give_back(client);
             }
             answered
         } else {
-            Err(LeakRefusal::TooManyRefusals)
+            Err(TOO_MANY_REFUSALS)
         };
-        if let Err(refusal) = &answered {
-            tracing::debug!(reason = ?refusal, "report of leaked keys refused");
+        if let Err((status, remedy)) = answered {
+            tracing::debug!(%status, remedy, "report of leaked keys refused");
         }
         response(&answered, head.method == Method::HEAD, closes)
     }
 
     /// Refuses a request whose body cannot be read now.
     pub fn refuse_as_busy(head: &Parts) -> Response<Full<Bytes>> {
-        response(&Err(LeakRefusal::Busy), head.method == Method::HEAD, false)
+        response(&Err(BUSY), head.method == Method::HEAD, false)
     }
 
     async fn answer(
@@ -132,28 +110,27 @@ impl LeakReceiver {
         body: impl Body<Data = Bytes, Error: Into<BodyError>>,
     ) -> Result<Bytes, LeakRefusal> {
         if head.method != Method::POST {
-            return Err(LeakRefusal::Method);
+            return Err(METHOD);
         }
         let field = |name: HeaderName| head.headers.get(name).and_then(|value| value.to_str().ok());
-        let (identifier, signature) =
-            field(IDENTIFIER).zip(field(SIGNATURE)).ok_or(LeakRefusal::NotSigned)?;
+        let (identifier, signature) = field(IDENTIFIER).zip(field(SIGNATURE)).ok_or(NOT_SIGNED)?;
         // No body is read without a known identifier.
         if !self.signers.has(identifier) {
-            return Err(LeakRefusal::NotSigned);
+            return Err(NOT_SIGNED);
         }
         if body.size_hint().lower() > Self::MAX_BODY as u64 {
-            return Err(LeakRefusal::TooLarge);
+            return Err(TOO_LARGE);
         }
-        let slot = Arc::clone(&self.slots).try_acquire_owned().map_err(|_| LeakRefusal::Busy)?;
+        let slot = Arc::clone(&self.slots).try_acquire_owned().map_err(|_| BUSY)?;
         let body =
             match gateway.clock.within(BODY_TIMEOUT, Limited::new(body, Self::MAX_BODY).collect()).await {
                 Ok(Ok(body)) => body.to_bytes(),
-                Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(LeakRefusal::TooLarge),
-                Ok(Err(_)) => return Err(LeakRefusal::NotAReport),
-                Err(_) => return Err(LeakRefusal::Slow),
+                Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(TOO_LARGE),
+                Ok(Err(_)) => return Err(NOT_A_REPORT),
+                Err(_) => return Err(SLOW),
             };
         if !self.signers.verify(identifier, signature, &body) {
-            return Err(LeakRefusal::NotSigned);
+            return Err(NOT_SIGNED);
         }
         let (receiver, form) = (Arc::clone(self), gateway.form.clone());
         // A task that does not end with the connection: a change that is stored must take effect here too.
@@ -162,12 +139,12 @@ impl LeakReceiver {
             drop(slot);
             answer
         });
-        task.await.unwrap_or(Err(LeakRefusal::Failed))
+        task.await.unwrap_or(Err(FAILED))
     }
 
     /// Acts on the keys of a report. Tokens of another form are not looked up.
     async fn process(&self, form: &KeyForm, body: &[u8]) -> Result<Bytes, LeakRefusal> {
-        let report: Vec<ReportedToken> = serde_json::from_slice(body).map_err(|_| LeakRefusal::NotAReport)?;
+        let report: Vec<ReportedToken> = serde_json::from_slice(body).map_err(|_| NOT_A_REPORT)?;
         let mut keys = BTreeMap::new();
         for reported in &report {
             if !form.fits(&reported.token) {
@@ -181,24 +158,21 @@ impl LeakReceiver {
         let keys: Vec<LeakedKey> = keys.into_values().collect();
         let outcomes = self.leaked.act_on(&keys).await.map_err(|error| {
             tracing::error!(%error, "leaked keys could not be looked up or changed");
-            LeakRefusal::Failed
+            FAILED
         })?;
         let labels = report.iter().map(|reported| {
             let outcome = outcomes.get(&Digest::of(&reported.token));
             reported.label(matches!(outcome, Some(LeakOutcome::Changed | LeakOutcome::Repeated)))
         });
         let labels: Vec<TokenLabel<'_>> = labels.collect();
-        serde_json::to_vec(&labels).map(Bytes::from).map_err(|_| LeakRefusal::Failed)
+        serde_json::to_vec(&labels).map(Bytes::from).map_err(|_| FAILED)
     }
 }
 
 fn response(answered: &Result<Bytes, LeakRefusal>, is_head: bool, closes: bool) -> Response<Full<Bytes>> {
     let (status, body) = match answered {
         Ok(labels) => (StatusCode::OK, labels.clone()),
-        Err(refusal) => {
-            let (status, remedy) = refusal.row();
-            (status, json!({"error": remedy}).to_string().into())
-        }
+        Err((status, remedy)) => (*status, json!({"error": remedy}).to_string().into()),
     };
     let mut response = Response::new(Full::new(if is_head { Bytes::new() } else { body.clone() }));
     *response.status_mut() = status;
@@ -206,7 +180,7 @@ fn response(answered: &Result<Bytes, LeakRefusal>, is_head: bool, closes: bool) 
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(CONTENT_LENGTH, body.len().into());
-    if *answered == Err(LeakRefusal::Method) {
+    if status == StatusCode::METHOD_NOT_ALLOWED {
         headers.insert(ALLOW, HeaderValue::from_static("POST"));
     }
     if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {

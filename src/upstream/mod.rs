@@ -33,7 +33,7 @@ pub use mapping::{
     ItemMapping, JsonPointer, MappedField, Mapping, NotFound, PathTemplate, is_value_of,
 };
 pub use protected::{ProtectedUpstream, ProtectionConfig, ProtectionStatus};
-pub use public_document::PublicDocument;
+pub use public_document::read_public_document;
 pub use queue::{CurrentPriority, PriorityClass};
 pub use tls::{
     BackendClientFiles, BackendTls, BackendTlsFile, BackendTlsSettings, BadBackendTls, TlsVersion,

@@ -1,6 +1,5 @@
 //! One document that another service publishes, read as a whole.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use ::http::header::{ACCEPT, HeaderValue, USER_AGENT};
@@ -11,7 +10,7 @@ use http_body_util::{BodyExt as _, Collected, Empty, Limited};
 use scoregate_base::clock::Clock;
 
 use super::connections::Connections;
-use super::tls::{BackendTlsSettings, BadBackendTls};
+use super::tls::BackendTlsSettings;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -20,43 +19,26 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum size in bytes.
 const MAX_SIZE: usize = 1 << 20;
 
-/// A document at a public address.
-#[derive(Clone, Debug)]
-pub struct PublicDocument {
-    connections: Arc<Connections>,
-    address: Uri,
-    clock: Clock,
+/// Reads the document at an address.
+pub async fn read_public_document(address: &Uri, clock: &Clock) -> Result<Bytes, String> {
+    let tls = BackendTlsSettings::default().load(clock).map_err(|error| error.to_string())?;
+    let connections = Connections::new(CONNECT_TIMEOUT, IDLE_TIMEOUT, &tls);
+    let read = clock.within(TIMEOUT, fetch(&connections, address.clone())).await;
+    read.unwrap_or_else(|_| Err(format!("no response within {} s", TIMEOUT.as_secs())))
 }
 
-impl PublicDocument {
-    /// Does not connect.
-    pub fn new(address: Uri, clock: &Clock) -> Result<Self, BadBackendTls> {
-        let tls = BackendTlsSettings::default().load(clock)?;
-        let connections = Arc::new(Connections::new(CONNECT_TIMEOUT, IDLE_TIMEOUT, &tls));
-        Ok(Self { connections, address, clock: clock.clone() })
+async fn fetch(connections: &Connections, address: Uri) -> Result<Bytes, String> {
+    let mut request = Request::get(address).body(Empty::new()).map_err(|error| error.to_string())?;
+    let headers = request.headers_mut();
+    headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+    headers.insert(USER_AGENT, HeaderValue::from_static(concat!("scoregate/", env!("CARGO_PKG_VERSION"))));
+    let response = connections.send_unpooled(request).await.map_err(|error| {
+        let cause = std::error::Error::source(&error).map(ToString::to_string);
+        cause.unwrap_or_else(|| error.to_string())
+    })?;
+    if !response.status().is_success() {
+        return Err(format!("status {}", response.status().as_u16()));
     }
-
-    /// Reads it.
-    pub async fn read(&self) -> Result<Bytes, String> {
-        let reading = self.clock.within(TIMEOUT, self.fetch()).await;
-        reading.unwrap_or_else(|_| Err(format!("no response within {} s", TIMEOUT.as_secs())))
-    }
-
-    async fn fetch(&self) -> Result<Bytes, String> {
-        let mut request =
-            Request::get(self.address.clone()).body(Empty::new()).map_err(|error| error.to_string())?;
-        let headers = request.headers_mut();
-        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
-        headers
-            .insert(USER_AGENT, HeaderValue::from_static(concat!("scoregate/", env!("CARGO_PKG_VERSION"))));
-        let response = self.connections.send_unpooled(request).await.map_err(|error| {
-            let cause = std::error::Error::source(&error).map(ToString::to_string);
-            cause.unwrap_or_else(|| error.to_string())
-        })?;
-        if !response.status().is_success() {
-            return Err(format!("status {}", response.status().as_u16()));
-        }
-        let body = Limited::new(response.into_body(), MAX_SIZE).collect().await;
-        body.map(Collected::to_bytes).map_err(|error| error.to_string())
-    }
+    let body = Limited::new(response.into_body(), MAX_SIZE).collect().await;
+    body.map(Collected::to_bytes).map_err(|error| error.to_string())
 }

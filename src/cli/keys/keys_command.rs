@@ -73,6 +73,6 @@ pub(in super::super) fn run(args: KeysArgs) -> CommandOutcome {
         }
         KeysAction::Import(args) => block_on(super::import::run(&config, args, json)),
         KeysAction::Export(args) => block_on(super::export::run(&config, args)),
-        KeysAction::Scan(args) => super::scan::run(&config, &args, json),
+        KeysAction::Scan(args) => Ok(super::scan::run(&config, &args, json)),
     }
 }

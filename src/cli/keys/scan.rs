@@ -10,7 +10,6 @@ use serde_json::json;
 use crate::config::Config;
 use scoregate_base::keys::{KeyForm, shown_prefix};
 
-use super::super::command_error::CommandOutcome;
 use super::super::exit::Exit;
 use super::super::{input_file, printer};
 
@@ -52,6 +51,14 @@ impl<'f, R: Read> KeyScanner<'f, R> {
         Self { form, reader, block: Vec::new(), line: 1, column: 1 }
     }
 
+    /// Passes on each key.
+    fn each(mut self, mut show: impl FnMut(SeenKey)) -> io::Result<()> {
+        while let Some(keys) = self.next_keys()? {
+            keys.into_iter().for_each(&mut show);
+        }
+        Ok(())
+    }
+
     /// The keys in the next block; `None` after the last one.
     fn next_keys(&mut self) -> io::Result<Option<Vec<SeenKey>>> {
         if (&mut self.reader).take(BLOCK).read_to_end(&mut self.block)? == 0 {
@@ -80,70 +87,37 @@ impl<'f, R: Read> KeyScanner<'f, R> {
     }
 }
 
-/// Writes what is found, as it is found.
-struct ScanOutput {
-    is_json: bool,
-    found: u64,
-}
-
-impl ScanOutput {
-    fn begin(is_json: bool) -> io::Result<Self> {
-        if is_json {
-            printer::write("{\"keys\": [")?;
-        }
-        Ok(Self { is_json, found: 0 })
-    }
-
-    fn key(&mut self, file: &Path, SeenKey { line, column, shown }: &SeenKey) -> io::Result<()> {
-        let file = file.display();
-        self.found += 1;
-        if !self.is_json {
-            return printer::write(&format!("{file}:{line}:{column}: {shown}\n"));
-        }
-        let key = json!({"file": file.to_string(), "line": line, "column": column, "prefix": shown});
-        printer::write(&format!("{}\n  {key}", if self.found == 1 { "" } else { "," }))
-    }
-
-    fn end(&self) -> io::Result<()> {
-        if self.is_json { printer::write("\n]}\n") } else { Ok(()) }
-    }
-}
-
-pub(super) fn run(config: &Config, args: &ScanArgs, is_json: bool) -> CommandOutcome {
+pub(super) fn run(config: &Config, args: &ScanArgs, is_json: bool) -> Exit {
     let form = KeyForm::new(&config.key_prefix, false);
-    match scan_all(&form, &args.files, is_json) {
-        Ok(exit) => Ok(exit),
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Input),
-        Err(error) => Err(anyhow::Error::from(error).context("standard output cannot be written").into()),
-    }
-}
-
-/// Scans the files. Fails only if the output cannot be written.
-fn scan_all(form: &KeyForm, files: &[PathBuf], is_json: bool) -> io::Result<Exit> {
-    let mut output = ScanOutput::begin(is_json)?;
-    let mut unread = Exit::Done;
-    for path in files {
-        let reader: io::Result<Box<dyn Read>> = if path == Path::new("-") {
-            Ok(Box::new(io::stdin().lock()))
-        } else {
-            input_file::open(path).map(|file| Box::new(file) as Box<dyn Read>)
-        };
-        let mut scanner = reader.map(|reader| KeyScanner::new(form, reader));
-        loop {
-            let next = scanner.as_mut().map_err(|error| error.to_string());
-            match next.and_then(|scanner| scanner.next_keys().map_err(|error| error.to_string())) {
-                Ok(None) => break,
-                Ok(Some(keys)) => keys.iter().try_for_each(|key| output.key(path, key))?,
-                Err(reason) => {
-                    printer::message(&format!("error: {} cannot be read: {reason}", path.display()));
-                    unread = Exit::Fault;
-                    break;
-                }
+    let (mut listed, mut is_found, mut is_unread) = (Vec::new(), false, false);
+    for path in &args.files {
+        let file = path.display().to_string();
+        let show = |SeenKey { line, column, shown }| {
+            is_found = true;
+            if is_json {
+                listed.push(json!({"file": file, "line": line, "column": column, "prefix": shown}));
+            } else {
+                printer::data(&format!("{file}:{line}:{column}: {shown}\n"));
             }
+        };
+        let scanned = if path == Path::new("-") {
+            KeyScanner::new(&form, io::stdin().lock()).each(show)
+        } else {
+            input_file::open(path).and_then(|file| KeyScanner::new(&form, file).each(show))
+        };
+        if let Err(error) = scanned {
+            printer::message(&format!("error: {file} cannot be read: {error}"));
+            is_unread = true;
         }
     }
-    output.end()?;
-    Ok(if unread == Exit::Done && output.found > 0 { Exit::Input } else { unread })
+    if is_json {
+        printer::json(&json!({"keys": listed}));
+    }
+    match (is_unread, is_found) {
+        (true, _) => Exit::Fault,
+        (false, true) => Exit::Input,
+        (false, false) => Exit::Done,
+    }
 }
 
 #[cfg(test)]
