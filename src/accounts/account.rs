@@ -34,6 +34,29 @@ impl Account {
         }
     }
 
+    /// A copy, on which steps can be tried without an effect.
+    pub(crate) fn copied(&self) -> Self {
+        Self {
+            id: self.id,
+            terms: ArcSwap::new(self.terms.load_full()),
+            state: Mutex::new(self.state().clone()),
+        }
+    }
+
+    /// Applies a ledger call that grants what is requested next, if no other process took anything since the last one.
+    pub(crate) fn lease_in_full(&self, today: Day) {
+        let (limits, mut state) = (self.terms().limits, self.state());
+        let leased = state.open_day(today, &limits).leased_in_full(limits.day);
+        state.set_day(leased);
+    }
+
+    /// Applies a reservation of the units that may be owed.
+    pub(crate) fn reserve_in_full(&self, grace: u32) {
+        let mut state = self.state();
+        let day = state.day();
+        state.reserve(day.day(), day.to_reserve(grace).0);
+    }
+
     /// Its display name.
     pub(crate) fn name(&self) -> Box<str> {
         self.state().name()

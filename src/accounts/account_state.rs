@@ -16,7 +16,7 @@ use scoregate_store::RequestOutcome;
 use super::unrecorded_requests::{RequestKind, UnrecordedRequests};
 
 /// The state that requests change.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct AccountState {
     /// Its display name.
     name: Box<str>,
@@ -46,7 +46,7 @@ pub(crate) struct SettledRequest {
 }
 
 /// The state that an application in use has.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct LeaseState {
     /// The ledger call in flight.
     call: Option<LeaseCall>,

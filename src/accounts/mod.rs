@@ -30,6 +30,7 @@ mod tests_of_key_directory;
 mod unrecorded_requests;
 
 pub use account::Account;
+pub(crate) use account_state::SettledRequest;
 pub use changes::{
     Actor, AdoptError, BadField, ContactOutcome, ContactRequest, ContactSelection, DescriptionChange,
     DirectoryKeeper, FieldChange, ImportedKey, IssuedKey, KeyChanges, KeyDetails, KeyRecord, LeakAction,
@@ -37,6 +38,7 @@ pub use changes::{
     OwnerAdministration, OwnerMail, Registrar, RegistrarError, StoreMonitor,
 };
 pub use key_directory::KeyDirectory;
+pub(crate) use key_directory::KeyLookup;
 pub use key_freshness::{KeyFreshness, KeysOutdated};
 pub use leasing::{Leases, LedgerCalls, LedgerWork, ServingFacts, SpawnLedgerWork};
 pub use node_reporter::NodeReporter;

@@ -60,11 +60,10 @@ impl RequestCounter {
         }
     }
 
-    /// Decides on a request whose response is ready, settles it and counts it, under one lock of the account. `None` if it
-    /// has to wait.
+    /// Decides on a request whose response is ready, settles it and counts it in its account, under one lock. `None` if it has
+    /// to wait.
     pub(crate) fn admit_and_settle(
-        &self,
-        account: &Arc<Account>,
+        account: &Account,
         limits: &Limits,
         leases: &Leases,
         now: Now,
@@ -73,12 +72,14 @@ impl RequestCounter {
     ) -> Option<SettledRequest> {
         let request = RequestKind { day: now.wall.day(), endpoint: Some(endpoint), outcome };
         let is_unreachable = || leases.is_unreachable();
-        let settled =
-            account.state().admit_and_settle(limits, leases.gateways(), now, request, is_unreachable)?;
+        account.state().admit_and_settle(limits, leases.gateways(), now, request, is_unreachable)
+    }
+
+    /// Lists the account of a settled request for the next recording.
+    pub(crate) fn list_settled(&self, account: &Arc<Account>, settled: &SettledRequest) {
         if settled.is_first {
             self.list(account);
         }
-        Some(settled)
     }
 
     fn list(&self, account: &Arc<Account>) {

@@ -25,7 +25,7 @@ struct KindCount {
 }
 
 /// Requests since the last recording.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct UnrecordedRequests {
     counts: Vec<KindCount>,
 }

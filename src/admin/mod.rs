@@ -8,6 +8,7 @@ mod access;
 mod body;
 mod cache;
 mod command;
+mod explain;
 mod fleet;
 mod fleet_reports;
 mod heartbeat;
@@ -34,12 +35,13 @@ pub use command::{
     AdminCommand, Administration, CommandProblem, ExpiryBody, LimitsBody, MAX_BATCH, NOT_SEARCHABLE, NewKey,
     OwnerCommand, OwnerView, RevokeBody, RotateBody, StatusCommand, StatusMessageView, TierBody, perform,
 };
+pub use explain::ExplainBody;
 pub use fleet::{FleetApplicationView, FleetUsageView, NodeView, NodesView};
 pub use fleet_reports::FleetReports;
 pub use heartbeat::Heartbeat;
 pub use key_lines::{FIELDS, LineObject, REQUIRED, known_field, read_json};
 pub use operator::operator;
-pub use paths::{CACHE, NODES, PURGE, RELOAD, SCORING_REFRESH, USAGE};
+pub use paths::{CACHE, EXPLAIN, NODES, PURGE, RELOAD, SCORING_REFRESH, USAGE};
 pub use readiness::{Readiness, Unreadiness};
 pub use reload::{ReloadRequest, Reloaded, Reloads};
 pub use requests_view::{ApplicationRequestsView, DayRequestsView, EndpointRequestsView};

@@ -6,6 +6,8 @@
 pub const CACHE: &str = "/v1/cache";
 /// Purge of stored documents.
 pub const PURGE: &str = "/v1/cache/purge";
+/// Explanation of a request.
+pub const EXPLAIN: &str = "/v1/explain";
 /// The gateways on the store.
 pub const NODES: &str = "/v1/nodes";
 /// Accounts of owners.
@@ -26,7 +28,7 @@ pub(super) const METRICS: &str = "/metrics";
 pub(super) const ALIVE: &str = "/healthz";
 pub(super) const READY: &str = "/readyz";
 
-const PATHS: [&str; 15] = [
+const PATHS: [&str; 16] = [
     METRICS,
     ALIVE,
     READY,
@@ -36,6 +38,7 @@ const PATHS: [&str; 15] = [
     STATUS,
     ACCOUNTS,
     CACHE,
+    EXPLAIN,
     USAGE,
     UPSTREAM,
     SETTINGS,

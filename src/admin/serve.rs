@@ -29,14 +29,14 @@ use super::access::AdminAccess;
 use super::command::{AdminCommand, Administration, CommandProblem, CommandResult, perform};
 use super::operator::operator;
 use super::paths::{
-    ALIVE, CACHE, LOG, METRICS, PURGE, READY, RELOAD, SCORING_REFRESH, SETTINGS, UPSTREAM, is_usage,
+    ALIVE, CACHE, EXPLAIN, LOG, METRICS, PURGE, READY, RELOAD, SCORING_REFRESH, SETTINGS, UPSTREAM, is_usage,
 };
 use super::readiness::{Readiness, Unreadiness};
 use super::reload::{self, Reloads};
 use super::settings::SettingView;
 use super::side_connections::SideConnections;
 use super::timer::ClockTimer;
-use super::{body, cache, log_level, scoring, upstream, usage_view};
+use super::{body, cache, explain, log_level, scoring, upstream, usage_view};
 
 const MAX_OPERATOR_LENGTH: usize = 64;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -229,6 +229,7 @@ impl SidePort {
         let body = match (head.method.as_str(), path) {
             ("GET", CACHE) => cache::list(&gateway.engine),
             ("POST", PURGE) => cache::purge(&gateway.engine, &body, &actor).await?,
+            ("POST", EXPLAIN) => explain::explain(&gateway, &self.administration.registrar, &body).await?,
             ("GET", UPSTREAM) => upstream::view(gateway.engine.fetcher.status()),
             ("GET", path) if is_usage(path) => {
                 usage_view::read(&gateway, &self.administration, path, head.uri.query()).await?

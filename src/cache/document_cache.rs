@@ -44,6 +44,11 @@ impl Cache {
         self.documents.get(key)
     }
 
+    /// Returns a stored document without counting as a use for the eviction. Visits every document.
+    pub fn peek(&self, key: &DocumentKey) -> Option<Arc<StoredDocument>> {
+        self.documents.iter().find(|(stored_key, _)| **stored_key == *key).map(|(_, stored)| stored)
+    }
+
     /// Whether a document may be stored: it may use at most a quarter of the capacity.
     pub fn has_room_for(&self, document: &Document) -> bool {
         document.bytes() as u64 <= self.most_bytes / 4

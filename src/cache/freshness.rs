@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use scoregate_base::clock::{Mono, Wall};
+use scoregate_base::words;
 
 /// How long a document is usable after its refresh was due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,17 +17,18 @@ pub struct StaleWindows {
     pub if_error: Duration,
 }
 
-/// How a stored document may be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Freshness {
-    /// Serve it.
-    Fresh,
-    /// Serve it, marked stale, and refresh it in the background.
-    StaleWhileRevalidate,
-    /// Fetch first; serve it, marked stale, if that fails.
-    StaleIfError,
-    /// Too old to be served.
-    Expired,
+words! {
+    /// How a stored document may be used.
+    pub enum Freshness: as_str {
+        /// Serve it.
+        Fresh = "fresh",
+        /// Serve it, marked stale, and refresh it in the background.
+        StaleWhileRevalidate = "stale, served while it is refreshed",
+        /// Fetch first; serve it, marked stale, if that fails.
+        StaleIfError = "stale, served if the backend fails",
+        /// Too old to be served.
+        Expired = "expired",
+    }
 }
 
 /// The verdict on a document whose refresh is due at `due`.

@@ -82,6 +82,11 @@ impl<T: Clone, N: Clone> SingleFlight<T, N> {
         self.table.retain(|key, _| !fits(key));
     }
 
+    /// Whether a document has one.
+    pub fn has(&self, key: &DocumentKey) -> bool {
+        self.table.contains_key(key)
+    }
+
     /// Number of flights.
     pub fn len(&self) -> usize {
         self.table.len()

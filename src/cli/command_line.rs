@@ -8,8 +8,8 @@ use super::command_error::CommandError;
 use super::exit::Exit;
 use super::location_args::LocationArgs;
 use super::{
-    accounts, cache, check, demo, health, keys, nodes, printer, reload, scoring, serve, status, store, top,
-    version,
+    accounts, cache, check, demo, explain, health, keys, nodes, printer, reload, scoring, serve, status,
+    store, top, version,
 };
 
 const AFTER_HELP: &str = "Try it:\n  scoregate demo\n\nRun it:\n  echo 'upstream = \"built-in\"' > scoregate.toml\n  \
@@ -89,6 +89,9 @@ enum CliCommand {
     /// List and purge the cached documents of a running server.
     #[command(after_help = cache::AFTER_HELP)]
     Cache(cache::CacheArgs),
+    /// Explain how a request is decided: the state, each decision, and the answer with its cost.
+    #[command(after_help = explain::AFTER_HELP)]
+    Explain(explain::ExplainArgs),
     /// Reload the settings and certificates of a running server.
     #[command(after_help = reload::AFTER_HELP)]
     Reload(reload::ReloadArgs),
@@ -172,6 +175,7 @@ pub fn main() -> Exit {
         CliCommand::Store(args) => store::run(&args),
         CliCommand::Scoring(args) => scoring::run(args),
         CliCommand::Cache(args) => cache::run(args),
+        CliCommand::Explain(args) => explain::run(args),
         CliCommand::Reload(args) => reload::run(&args),
         CliCommand::Top(args) => top::run(&args),
         CliCommand::Health(args) => health::run(&args),

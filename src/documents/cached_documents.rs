@@ -113,6 +113,11 @@ impl Documents {
         Some(self.judge(key, stored, now))
     }
 
+    /// The same, without an effect on the eviction. Visits every document.
+    pub(crate) fn peek(&self, key: &DocumentKey, now: Mono) -> Option<FoundDocument> {
+        Some(self.judge(key, self.cache.peek(key)?, now))
+    }
+
     /// The verdict on a stored document at `now`.
     pub(crate) fn judge(&self, key: &DocumentKey, stored: Arc<StoredDocument>, now: Mono) -> FoundDocument {
         let retention = self.retention.load();

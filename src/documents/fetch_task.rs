@@ -40,7 +40,7 @@ pub(crate) enum FetchError {
     Backend(UpstreamFailure),
 }
 
-pub(super) type FetchResult = Result<Arc<StoredDocument>, FetchError>;
+pub(crate) type FetchResult = Result<Arc<StoredDocument>, FetchError>;
 
 /// The right to make one fetch, shared with the requests that wait for it.
 pub(super) type FetchLeader = FlightLeader<FetchResult, FetchContext>;

@@ -10,9 +10,8 @@ use tokio_util::task::TaskTracker;
 
 use crate::cache::{FlightCompletion, FlightRole, SingleFlight, StoredDocument};
 use crate::instruments::{CacheOutcome, Instruments};
-use crate::upstream::ProtectedUpstream;
+use crate::upstream::{ProtectedUpstream, UpstreamRequest};
 use scoregate_base::clock::{Clock, Mono};
-use scoregate_base::keys::ApplicationId;
 use scoregate_base::routes::{DocumentKey, Selection};
 
 use super::backend_status::BackendStatus;
@@ -40,8 +39,21 @@ struct JoinedFetch {
     outcome: CacheOutcome,
 }
 
+/// The knowledge about a fetch before it begins.
+#[derive(Clone, Debug)]
+pub(crate) enum FetchForesight {
+    /// Its result: it is not made.
+    Known(FetchResult),
+    /// It is in flight.
+    Joined,
+    /// The model is not listed, and such fetches are made one by one.
+    OneByOne,
+    /// It is made.
+    Open,
+}
+
 /// When a fetch is unnecessary.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Need {
     /// If the stored document is not due for a refresh: another fetch may have ended since the lookup.
     Current,
@@ -156,20 +168,13 @@ impl Fetcher {
             }
             FlightRole::First(leader, result) => (leader, result),
         };
-        if !self.worker.upstream().may_have(key) {
-            leader.complete(Err(FetchError::NoSuchModel));
-            return JoinedFetch { result, outcome: CacheOutcome::Shared };
-        }
         let now = self.clock.now().mono;
-        let is_enough = |stored: &StoredDocument| match need {
-            Need::Current => now < self.documents.due(key, stored),
-            Need::Confirmation => false,
+        let known = match self.foreknown(key, self.documents.get(key), need, KnownModels::newest, now) {
+            FetchForesight::Known(known) => Some(known),
+            FetchForesight::OneByOne if self.turns.take(priority.caller, now) => None,
+            FetchForesight::OneByOne => Some(Err(FetchError::Unlisted)),
+            FetchForesight::Joined | FetchForesight::Open => None,
         };
-        let failed = self.worker.negative().get(key, now).map(Err);
-        let known = failed.or_else(|| match self.documents.get(key) {
-            Some(stored) => is_enough(&stored).then_some(Ok(stored)),
-            None => self.refuse_unlisted(key, priority.caller, now).map(Err),
-        });
         if let Some(known) = known {
             leader.complete(known);
             return JoinedFetch { result, outcome: CacheOutcome::Shared };
@@ -179,25 +184,52 @@ impl Fetcher {
         JoinedFetch { result, outcome: CacheOutcome::Miss }
     }
 
-    /// Why a document that was never stored is not fetched, if its model is not listed.
-    fn refuse_unlisted(
+    /// The knowledge about a fetch of a document before it begins.
+    fn foreknown(
         &self,
         key: &DocumentKey,
-        caller: Option<ApplicationId>,
+        stored: Option<Arc<StoredDocument>>,
+        need: Need,
+        models: fn(&Documents) -> Option<KnownModels>,
         now: Mono,
-    ) -> Option<FetchError> {
-        let id = key.id.as_ref()?;
-        let list = KnownModels::newest(&self.documents);
+    ) -> FetchForesight {
+        if !self.worker.upstream().may_have(key) {
+            return FetchForesight::Known(Err(FetchError::NoSuchModel));
+        }
+        if let Some(failed) = self.worker.negative().get(key, now) {
+            return FetchForesight::Known(Err(failed));
+        }
+        if let Some(stored) = stored {
+            let is_enough = need == Need::Current && now < self.documents.due(key, &stored);
+            return if is_enough { FetchForesight::Known(Ok(stored)) } else { FetchForesight::Open };
+        }
+        let Some(id) = key.id.as_ref() else { return FetchForesight::Open };
+        let list = models(&self.documents);
         let is_listed = list.as_ref().and_then(|list| list.lists(id));
         let is_current =
             list.is_some_and(|list| !self.documents.may_revalidate(&list.key, &list.stored, now));
         match is_listed {
-            Some(true) => None,
+            Some(true) => FetchForesight::Open,
             Some(false) if is_current && self.worker.upstream().lists_all_models() => {
-                Some(FetchError::NoSuchModel)
+                FetchForesight::Known(Err(FetchError::NoSuchModel))
             }
-            Some(false) | None => (!self.turns.take(caller, now)).then_some(FetchError::Unlisted),
+            Some(false) | None => FetchForesight::OneByOne,
         }
+    }
+
+    /// The same for a request that would fetch this document now. Starts and counts nothing.
+    pub(crate) fn foresee(&self, key: &DocumentKey, stored: Option<&StoredDocument>) -> FetchForesight {
+        if self.flights.has(key) {
+            return FetchForesight::Joined;
+        }
+        let stored = stored.map(|stored| Arc::new(stored.clone()));
+        self.foreknown(key, stored, Need::Current, KnownModels::confirmed_last, self.clock.now().mono)
+    }
+
+    /// The request that the backend would get, without credentials.
+    pub(crate) fn question(&self, key: &DocumentKey, stored: Option<&StoredDocument>) -> Vec<String> {
+        let known = stored.map(|stored| stored.document.source());
+        self.worker.upstream().question(UpstreamRequest { key, known, trace: None })
     }
 
     /// Marks documents as overdue, or removes them with `hard`. Results of fetches in flight are not stored.

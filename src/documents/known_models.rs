@@ -27,7 +27,8 @@ impl KnownModels {
         Self::confirmed_last(documents).is_some_and(|known| known.stored.document.items() == 0)
     }
 
-    fn confirmed_last(documents: &Documents) -> Option<Self> {
+    /// The same, without counting as a use.
+    pub(super) fn confirmed_last(documents: &Documents) -> Option<Self> {
         let lists = DocumentKey::lists_of_models().filter_map(|key| Some((documents.get(&key)?, key)));
         let (stored, key) = lists.max_by_key(|(list, _)| list.confirmed)?;
         Some(Self { key, stored })

@@ -32,7 +32,7 @@ pub use document_engine::DocumentEngine;
 pub(crate) use fetch_priority::FetchPriority;
 pub(crate) use fetch_task::FetchError;
 pub use fetcher::Fetcher;
-pub(crate) use fetcher::WaitError;
+pub(crate) use fetcher::{FetchForesight, WaitError};
 pub use fleet_documents::SharedFetches;
 pub(crate) use found_document::FoundDocument;
 pub(crate) use probe_turns::PROBE_INTERVAL;

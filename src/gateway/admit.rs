@@ -3,6 +3,7 @@
 //! Dropping a hold returns it. Only a 200 keeps it; every other end, a disconnect included, gives it back. The guard,
 //! which limits refusals, is here too. How balances work is in `limits`.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use crate::accounts::{Account, Leases};
@@ -68,6 +69,71 @@ impl TakenToken<'_> {
     }
 }
 
+/// The next step after a verdict.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum AdmissionStep {
+    /// Admission ends.
+    End(AdmissionEnd),
+    /// More is leased, and the request decided again.
+    Lease,
+    /// Units of grace are reserved, and the request decided again.
+    Reserve,
+    /// The request is decided again with what may be used without the ledger.
+    WithoutLedger,
+}
+
+/// The end of admission.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum AdmissionEnd {
+    /// A unit of the day is held.
+    Hold(Day),
+    /// No unit can be had for this reason.
+    Revalidate(Refusal),
+    Refuse(Refusal),
+}
+
+impl AdmissionStep {
+    pub(super) fn of(
+        verdict: AdmissionVerdict,
+        ledger: LeaseAvailability,
+        is_unreachable: impl FnOnce() -> bool,
+    ) -> Self {
+        Self::End(match verdict {
+            AdmissionVerdict::Admitted { day, .. } | AdmissionVerdict::OnGrace { day } => {
+                AdmissionEnd::Hold(day)
+            }
+            AdmissionVerdict::RevalidateOnly => AdmissionEnd::Revalidate(Refusal::Limited(LimitRule::Day)),
+            AdmissionVerdict::RevalidateWithoutUnits => AdmissionEnd::Revalidate(NO_UNITS),
+            // The share of the minute may be used up and not the limit.
+            AdmissionVerdict::Refused(LimitRule::Minute)
+                if ledger == LeaseAvailability::Reachable && is_unreachable() =>
+            {
+                return Self::WithoutLedger;
+            }
+            AdmissionVerdict::Refused(rule) => AdmissionEnd::Refuse(Refusal::Limited(rule)),
+            AdmissionVerdict::NoToken { wait } => {
+                AdmissionEnd::Refuse(Refusal::LedgerUnavailable { token_in: Some(wait) })
+            }
+            AdmissionVerdict::NoUnits => AdmissionEnd::Refuse(NO_UNITS),
+            AdmissionVerdict::LeaseFirst => return Self::Lease,
+            AdmissionVerdict::ReserveFirst => return Self::Reserve,
+        })
+    }
+}
+
+impl AdmissionEnd {
+    /// The result for this account, in which the unit or the token is taken.
+    pub(super) fn result(self, account: &Account) -> Result<Admission<'_>, Refusal> {
+        match self {
+            Self::Hold(day) => Ok(Admission::ToFetch(HeldUnit { account, day, kept: false })),
+            Self::Revalidate(without_unit) => {
+                Ok(Admission::ToRevalidate(TakenToken { account, without_unit }))
+            }
+            Self::Refuse(refusal) => Err(refusal),
+        }
+    }
+}
+
 /// Admits a request or names the exhausted rule. Waits only if units must be leased first, and calls `before_waiting`.
 pub(super) async fn admit<'a>(
     leases: &Arc<Leases>,
@@ -76,63 +142,65 @@ pub(super) async fn admit<'a>(
     mut now: Now,
     mut before_waiting: impl FnMut(),
 ) -> Result<Admission<'a>, Refusal> {
-    let hold = |day| Ok(Admission::ToFetch(HeldUnit { account: &caller.account, day, kept: false }));
-    let revalidate =
-        |without_unit| Ok(Admission::ToRevalidate(TakenToken { account: &caller.account, without_unit }));
     let mut ledger = LeaseAvailability::Reachable;
     for _ in 0..MAX_LEASES {
-        match decide(leases, caller, conditional, now, ledger) {
-            AdmissionVerdict::Admitted { day, runs_low } => {
-                if runs_low {
+        let verdict = decide(leases.gateways(), caller, conditional, now, ledger);
+        match AdmissionStep::of(verdict, ledger, || leases.is_unreachable()) {
+            AdmissionStep::End(end) => {
+                if let AdmissionVerdict::Admitted { runs_low: true, .. } = verdict {
                     leases.lease_ahead(&caller.account);
                 }
-                return hold(day);
+                if let AdmissionVerdict::OnGrace { .. } = verdict {
+                    leases.delivers_on_grace();
+                }
+                if let AdmissionEnd::Refuse(Refusal::LedgerUnavailable { .. }) = end {
+                    leases.refused();
+                }
+                return end.result(&caller.account);
             }
-            AdmissionVerdict::OnGrace { day } => {
-                leases.delivers_on_grace();
-                return hold(day);
-            }
-            AdmissionVerdict::RevalidateOnly => return revalidate(Refusal::Limited(LimitRule::Day)),
-            AdmissionVerdict::RevalidateWithoutUnits => return revalidate(NO_UNITS),
-            // The share of the minute may be used up and not the limit.
-            AdmissionVerdict::Refused(LimitRule::Minute)
-                if ledger == LeaseAvailability::Reachable && leases.is_unreachable() =>
-            {
-                ledger = leases.without_ledger(&caller.account);
-            }
-            AdmissionVerdict::Refused(rule) => return Err(Refusal::Limited(rule)),
+            AdmissionStep::WithoutLedger => ledger = leases.without_ledger(&caller.account),
             // Every round trip brings units or tokens, which concurrent requests may take, or shows that there are none.
-            AdmissionVerdict::LeaseFirst => {
+            AdmissionStep::Lease => {
                 before_waiting();
                 match leases.lease(&caller.account).await {
                     Ok(answered) => now = answered,
                     Err(_) => ledger = leases.without_ledger(&caller.account),
                 }
             }
-            AdmissionVerdict::ReserveFirst => {
+            AdmissionStep::Reserve => {
                 before_waiting();
                 ledger = leases.reserve_grace(&caller.account).await;
             }
-            AdmissionVerdict::NoToken { wait } => {
-                leases.refused();
-                return Err(Refusal::LedgerUnavailable { token_in: Some(wait) });
-            }
-            AdmissionVerdict::NoUnits => break,
         }
     }
     leases.refused();
     Err(NO_UNITS)
 }
 
-fn decide(
-    leases: &Leases,
+/// Decides on a request of one of `gateways` and changes its account, and nothing else.
+pub(super) fn decide(
+    gateways: Option<NonZeroU32>,
     caller: &Caller,
     conditional: bool,
     now: Now,
     ledger: LeaseAvailability,
 ) -> AdmissionVerdict {
     let limits = caller.account.terms().limits;
-    caller.account.state().admit(&limits, leases.gateways(), now, conditional, ledger)
+    caller.account.state().admit(&limits, gateways, now, conditional, ledger)
+}
+
+/// Replaces a refusal by a 429 if the caller has had too many refusals.
+pub(super) fn guarded(
+    refusal: Refusal,
+    guard: &AddressGuard,
+    caller: Option<&Caller>,
+    peer: Peer,
+    now: Now,
+) -> Refusal {
+    if refusal.costs_guard_token() && !take_guard_token(guard, caller, peer, now) {
+        return Refusal::TooManyRefusals;
+    }
+    refusal
 }
 
 /// Takes the bytes of a page from the allowance of the address.

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::accounts::{Account, KeyDirectory};
+use crate::accounts::{Account, KeyDirectory, KeyLookup};
 use scoregate_base::clock::{Now, Wall};
 use scoregate_base::keys::{Digest, KeyForm};
 use scoregate_base::limits::Limits;
@@ -44,16 +44,32 @@ pub(super) fn authenticate(
         return Err(Refusal::KeyInvalid);
     }
     let digest = Digest::of(key);
-    let found = key_directory
-        .find(&digest)
-        .filter(|found| found.expires_at.is_none_or(|expires_at| expires_at > now.wall));
-    let found = found.ok_or(Refusal::KeyInvalid)?;
+    let found = find(&digest, key_directory, now)?;
     key_directory.mark_used(&digest, &found, now.wall);
-    let terms = found.account.terms();
-    let (rights, tier, limits) = (terms.rights, terms.tier, terms.limits);
-    drop(terms);
-    let (account, expires_at, spread) = (found.account, found.expires_at, digest.spread());
-    Ok(Caller { account, rights, tier, limits, expires_at, spread })
+    Ok(Caller::of(found, &digest))
+}
+
+/// Finds a key that has not expired. A revoked key has.
+pub(super) fn find(digest: &Digest, key_directory: &KeyDirectory, now: Now) -> Result<KeyLookup, Refusal> {
+    let found = key_directory
+        .find(digest)
+        .filter(|found| found.expires_at.is_none_or(|expires_at| expires_at > now.wall));
+    found.ok_or(Refusal::KeyInvalid)
+}
+
+impl Caller {
+    pub(super) fn of(found: KeyLookup, digest: &Digest) -> Self {
+        let terms = found.account.terms();
+        let (rights, tier, limits) = (terms.rights, terms.tier, terms.limits);
+        drop(terms);
+        let (account, expires_at, spread) = (found.account, found.expires_at, digest.spread());
+        Self { account, rights, tier, limits, expires_at, spread }
+    }
+
+    /// The same caller with a copy of the account, on which steps can be tried without an effect.
+    pub(super) fn on_a_copy(&self) -> Self {
+        Self { account: Arc::new(self.account.copied()), ..self.clone() }
+    }
 }
 
 /// Where a request without a key may have put it. Reads only the names of query parameters.

@@ -24,6 +24,7 @@ use super::refusal::{MisplacedKey, Refusal};
 use super::request_headers::RequestHeaders;
 use super::resolve::{ResolvedTarget, endpoint, resolve};
 use super::respond::{DocumentReply, Reply, respond};
+use super::response::response_context::ResponseContext;
 
 fn parsed(head: &Parts) -> Result<ParsedRequest<'_>, Refusal> {
     let headers = RequestHeaders::of(&head.headers);
@@ -129,8 +130,7 @@ impl<'r> CacheHit<'r> {
             DocumentReply::of(served, &self.target, &self.caller, self.request.headers.map(), self.now);
         let response = respond(
             &Ok(Reply::Document(delivery)),
-            &self.exchange,
-            &self.gateway.response_context(self.head, self.now),
+            &ResponseContext::of(self.gateway, self.head, &self.exchange, self.now),
         );
         response.status() == StatusCode::OK
     }

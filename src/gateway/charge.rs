@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::accounts::{Leases, RequestCounter};
+use crate::accounts::{Leases, RequestCounter, SettledRequest};
 use scoregate_base::clock::{Day, Now};
 use scoregate_base::limits::LimitStatus;
 use scoregate_base::routes::Route;
@@ -32,12 +32,29 @@ pub(super) fn charge(
     is_unchanged: bool,
     now: Now,
 ) -> Option<ChargedRequest> {
-    let outcome = if is_unchanged { RequestOutcome::NotModified } else { RequestOutcome::Ok };
-    let account = &caller.account;
-    let settled = counter.admit_and_settle(account, &caller.limits, leases, now, route, outcome)?;
+    let settled = decide(leases, caller, route, is_unchanged, now)?;
+    counter.list_settled(&caller.account, &settled);
     if settled.runs_low {
-        leases.lease_ahead(account);
+        leases.lease_ahead(&caller.account);
     }
-    let result = settled.refused.map_or(Ok(settled.charged), |rule| Err(Refusal::Limited(rule)));
-    Some(ChargedRequest { result, statuses: settled.statuses })
+    Some(ChargedRequest::of(&settled))
+}
+
+/// Decides on the request and changes its account, and nothing else.
+pub(super) fn decide(
+    leases: &Leases,
+    caller: &Caller,
+    route: Route,
+    is_unchanged: bool,
+    now: Now,
+) -> Option<SettledRequest> {
+    let outcome = if is_unchanged { RequestOutcome::NotModified } else { RequestOutcome::Ok };
+    RequestCounter::admit_and_settle(&caller.account, &caller.limits, leases, now, route, outcome)
+}
+
+impl ChargedRequest {
+    pub(super) fn of(settled: &SettledRequest) -> Self {
+        let result = settled.refused.map_or(Ok(settled.charged), |rule| Err(Refusal::Limited(rule)));
+        Self { result, statuses: settled.statuses }
+    }
 }

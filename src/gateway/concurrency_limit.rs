@@ -82,6 +82,12 @@ impl ConcurrencyLimit {
         })
     }
 
+    /// Whether a slot of one of the pools is free.
+    pub(super) fn has_free(&self, cached: bool) -> bool {
+        let slots = if cached { &self.cached } else { &self.waiting };
+        slots.permits.available_permits() > 0
+    }
+
     /// Moves a request that is about to wait for the ledger to the slots of waiting requests, if one is free.
     pub(super) fn move_to_waiting<'c>(&'c self, slot: &mut ConcurrencySlot<'c>) {
         if let Ok(permit) = self.waiting.permits.try_acquire() {

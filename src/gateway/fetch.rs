@@ -46,10 +46,56 @@ impl Served {
     }
 }
 
+/// Where a request gets its document.
+#[derive(Debug)]
+pub(super) enum DocumentSource {
+    /// It asks for nothing and is refused.
+    Nowhere(Refusal),
+    /// It serves the stored document, which is refreshed in the background if it is stale.
+    Store(Served),
+    /// It waits for a fetch. If that fails, it serves this one.
+    Fetch(Option<FoundDocument>),
+}
+
+/// The source for this target, if this document is stored.
+pub(super) fn source(target: &ResolvedTarget, found: Option<FoundDocument>) -> DocumentSource {
+    if target.names_a_key {
+        return DocumentSource::Nowhere(Refusal::ModelNotFound);
+    }
+    match found.map(|found| (found.verdict, found)) {
+        None | Some((Freshness::Expired, _)) => DocumentSource::Fetch(None),
+        Some((Freshness::Fresh, found)) => DocumentSource::Store(Served::hit(found)),
+        Some((Freshness::StaleWhileRevalidate, found)) => {
+            DocumentSource::Store(Served::found(found, CacheOutcome::Stale))
+        }
+        Some((Freshness::StaleIfError, found)) => DocumentSource::Fetch(Some(found)),
+    }
+}
+
+/// The document after a fetch that was made with this one stored.
+pub(super) fn fetched(
+    fallback: Option<FoundDocument>,
+    fetched: Result<(Arc<StoredDocument>, CacheOutcome), WaitError>,
+) -> Result<Served, Refusal> {
+    match (fetched, fallback) {
+        (Ok((stored, outcome)), fallback) => {
+            Ok(Served::fetched(stored, fetched_outcome(outcome, fallback.is_some())))
+        }
+        (Err(why), Some(found)) if why != WaitError::Fetch(FetchError::NoSuchModel) => {
+            Ok(Served::found(found, CacheOutcome::StaleOnError))
+        }
+        (Err(why), _) => Err(refusal(&why)),
+    }
+}
+
+/// The outcome of a request after a fetch with this one.
+pub(super) const fn fetched_outcome(outcome: CacheOutcome, was_stored: bool) -> CacheOutcome {
+    if was_stored { CacheOutcome::Refreshed } else { outcome }
+}
+
 /// The stored document, fresh or stale but not expired, without a fetch. For requests whose daily quota is used up.
 pub(super) fn stored_only(found: Option<FoundDocument>) -> Result<Served, Refusal> {
     let found = found.ok_or(Refusal::Limited(LimitRule::Day))?;
-    found.stored.used();
     let outcome = match found.verdict {
         Freshness::Fresh => CacheOutcome::Hit,
         Freshness::StaleWhileRevalidate | Freshness::StaleIfError => CacheOutcome::Stale,
@@ -66,35 +112,27 @@ pub(super) async fn fetch(
     priority: FetchPriority<'_>,
     now: Now,
 ) -> Result<Served, Refusal> {
-    if target.names_a_key {
-        return Err(Refusal::ModelNotFound);
-    }
     let key = &target.key;
     let found = match found {
-        Some(fresh) if fresh.verdict == Freshness::Fresh => Some(fresh),
+        Some(fresh) if fresh.is_fresh() => Some(fresh),
         // It may have been stored while the request was admitted.
-        Some(_) | None => {
-            engine.documents.find(key, now.mono).filter(|found| found.verdict != Freshness::Expired)
-        }
+        Some(_) | None => engine.documents.find(key, now.mono),
     };
-    let Some(found) = found else {
-        return match engine.fetcher.fetch(key, priority).await {
-            Ok((stored, outcome)) => Ok(Served::fetched(stored, outcome)),
-            Err(why) => Err(refusal(&why)),
-        };
-    };
-    found.stored.used();
-    match found.verdict {
-        Freshness::Fresh => Ok(Served::found(found, CacheOutcome::Hit)),
-        Freshness::StaleWhileRevalidate => {
-            engine.fetcher.refresh(key, &found.stored, priority, now.mono);
-            Ok(Served::found(found, CacheOutcome::Stale))
+    match source(target, found) {
+        DocumentSource::Nowhere(refusal) => Err(refusal),
+        DocumentSource::Store(served) => {
+            served.stored.used();
+            if served.outcome == CacheOutcome::Stale {
+                engine.fetcher.refresh(key, &served.stored, priority, now.mono);
+            }
+            Ok(served)
         }
-        Freshness::StaleIfError | Freshness::Expired => match engine.fetcher.fetch(key, priority).await {
-            Ok((stored, _)) => Ok(Served::fetched(stored, CacheOutcome::Refreshed)),
-            Err(WaitError::Fetch(FetchError::NoSuchModel)) => Err(Refusal::ModelNotFound),
-            Err(_) => Ok(Served::found(found, CacheOutcome::StaleOnError)),
-        },
+        DocumentSource::Fetch(fallback) => {
+            if let Some(found) = &fallback {
+                found.stored.used();
+            }
+            fetched(fallback, engine.fetcher.fetch(key, priority).await)
+        }
     }
 }
 

@@ -17,6 +17,7 @@ const PAGE_KIB_PER_REFUSAL: u32 = 256;
 const LEAST_REFUSALS: u32 = 60;
 
 /// Token buckets of refusals and of KiB of pages, by address.
+#[derive(Clone)]
 pub struct AddressGuard {
     refusals: NetworkLimit,
     pages: NetworkLimit,

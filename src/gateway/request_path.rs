@@ -20,20 +20,22 @@ use scoregate_base::routes::codes::ErrorCode;
 use scoregate_base::routes::{API_BASE, Route};
 use scoregate_observe::traces::{OpenSpan, RequestSpan, TracedSpanKind};
 
-use super::admit::{Admission, admit};
+use super::admit::{Admission, admit, guarded};
 use super::authenticate::{Caller, authenticate};
 use super::charge::{ChargedRequest, charge};
 use super::connection_trust::ConnectionTrust;
 use super::credentials::Credentials;
 use super::exchange::{Exchange, Peer};
 use super::fetch::{Served, fetch, stored_only};
+use super::guard::AddressGuard;
 use super::parse::{MethodKind, ParsedRequest, ReceivedRequest, is_well_formed, parse};
 use super::refusal::{Refusal, Responsibility};
 use super::request_headers::RequestHeaders;
 use super::request_services::Gateway;
 use super::resolve::{ResolvedTarget, resolve};
-use super::respond::{DocumentReply, Reply, ResponseContext, respond};
+use super::respond::{DocumentReply, Reply, respond};
 use super::response::page_reply::PageReply;
+use super::response::response_context::ResponseContext;
 use super::settle::settle;
 use super::{admit, me, resolve};
 
@@ -95,12 +97,14 @@ impl Gateway {
         head: &Parts,
         exchange: &mut Exchange<'_>,
     ) -> Response<Full<Bytes>> {
-        let answered = answered.map_err(|refusal| self.guarded(refusal, exchange));
+        let Exchange { ref caller, peer, started, .. } = *exchange;
+        let answered =
+            answered.map_err(|refusal| guarded(refusal, &self.guard, caller.as_ref(), peer, started));
         if let Err(refusal) = &answered {
             log_refusal(refusal, exchange);
         }
         let now = self.clock.later_than(exchange.started);
-        let response = respond(&answered, exchange, &self.response_context(head, now));
+        let response = respond(&answered, &ResponseContext::of(self, head, exchange, now));
         exchange.close(answered.err(), response.status(), now);
         response
     }
@@ -134,7 +138,8 @@ impl Gateway {
         let parsed = parse(request)?;
         if let Some((subject, reply)) = self.unauthenticated_reply(&parsed, x.started.wall) {
             x.subject = subject;
-            return self.within_page_bytes(reply, parsed.head, x).map(QuickAnswer::Ready);
+            let reply = within_page_bytes(reply, parsed.head, &self.guard, x.peer, x.started);
+            return reply.map(QuickAnswer::Ready);
         }
         if !self.key_directory.freshness.is_current(x.started) {
             return Ok(QuickAnswer::Waits(parsed));
@@ -169,7 +174,7 @@ impl Gateway {
             let (endpoint, raw_id) = resolve::endpoint(parsed, &self.endpoints)?;
             x.subject = RequestSubject::Endpoint(endpoint.route);
             if endpoint.route == Route::Me {
-                return self.me(parsed, caller, x.peer, x.started).map(Some);
+                return self.me(parsed.credentials.prefix(), caller, x.peer, x.started).map(Some);
             }
             x.target = Some(resolve(parsed, endpoint, raw_id, (rights, &self.notice.tiers), &self.form)?);
         }
@@ -190,8 +195,7 @@ impl Gateway {
         x: &mut Exchange<'_>,
     ) -> Result<Option<Reply>, Refusal> {
         let (Some(caller), Some(target)) = (&x.caller, &x.target) else { return Ok(None) };
-        let is_ready = |found: &mut FoundDocument| found.is_fresh() && !target.names_a_key;
-        let Some(found) = x.found.take_if(is_ready) else { return Ok(None) };
+        let Some(found) = x.found.take_if(|found| is_ready(found, target)) else { return Ok(None) };
         let FoundDocument { due, verdict, .. } = found;
         let served = Served::hit(found);
         let age = served.age(x.started);
@@ -242,7 +246,12 @@ impl Gateway {
                 let priority = FetchPriority::caller(id, is_paid, x.trace.as_ref(), x.span.as_ref());
                 fetch(&self.engine, target, found, priority, x.started).await
             }
-            Admission::ToRevalidate(_) => stored_only(found),
+            Admission::ToRevalidate(_) => {
+                if let Some(found) = &found {
+                    found.stored.used();
+                }
+                stored_only(found)
+            }
         };
         let now = self.clock.later_than(x.started);
         let delivery = served.and_then(|served| {
@@ -251,7 +260,8 @@ impl Gateway {
             (x.outcome, x.age) = source;
             Ok(reply)
         });
-        let settled = settle(admitted, delivery).inspect_err(|refusal| self.count_without_ledger(refusal));
+        let settled = settle(admitted, delivery, |reply| reply.not_modified)
+            .inspect_err(|refusal| self.count_without_ledger(refusal));
         let (reply, charged) = settled?;
         x.charged = charged;
         Ok(Reply::Document(reply))
@@ -304,21 +314,8 @@ impl Gateway {
         Ok(DocumentReply::of(served, target, &caller, parsed.headers.map(), now))
     }
 
-    /// Everything a response depends on besides the reply.
-    pub(super) fn response_context<'r>(&'r self, head: &'r Parts, now: Now) -> ResponseContext<'r> {
-        ResponseContext {
-            method: &head.method,
-            headers: &head.headers,
-            guard: &self.guard,
-            notice: &self.notice,
-            cors: self.cors.as_ref(),
-            deprecation: &self.deprecation,
-            now,
-        }
-    }
-
     /// Pages and redirects that need no key.
-    fn unauthenticated_reply(
+    pub(super) fn unauthenticated_reply(
         &self,
         parsed: &ParsedRequest<'_>,
         now: Wall,
@@ -337,20 +334,10 @@ impl Gateway {
         }
     }
 
-    /// Refuses a page if its address got too many bytes of pages.
-    fn within_page_bytes(&self, reply: Reply, head: &Parts, x: &Exchange<'_>) -> Result<Reply, Refusal> {
-        if let Reply::Page(page) = &reply
-            && head.method != Method::HEAD
-        {
-            admit::take_page(&self.guard, page.bytes(), x.peer, x.started)?;
-        }
-        Ok(reply)
-    }
-
     /// `/me`, the only endpoint that the gateway answers itself. It costs a token of the guard.
-    fn me(
+    pub(super) fn me(
         &self,
-        parsed: &ParsedRequest<'_>,
+        key_prefix: &str,
         caller: &Caller,
         peer: Peer,
         now: Now,
@@ -359,24 +346,34 @@ impl Gateway {
             return Err(Refusal::TooManyRefusals);
         }
         let known = me::MeContext {
-            key_prefix: parsed.credentials.prefix(),
+            key_prefix,
             license: &self.notice.license,
             next_refresh: self.engine.documents.next_refresh(now.wall),
             cadence_seconds: self.notice.cadence_seconds,
         };
         Ok(Reply::Me(me::describe(caller, &known, now)))
     }
+}
 
-    /// Replaces a refusal by a 429 if the caller has had too many refusals.
-    fn guarded(&self, refusal: Refusal, exchange: &Exchange<'_>) -> Refusal {
-        let Exchange { caller, peer, started, .. } = exchange;
-        if refusal.costs_guard_token()
-            && !admit::take_guard_token(&self.guard, caller.as_ref(), *peer, *started)
-        {
-            return Refusal::TooManyRefusals;
-        }
-        refusal
+/// Whether a request for this document does not have to wait.
+pub(super) fn is_ready(found: &FoundDocument, target: &ResolvedTarget) -> bool {
+    found.is_fresh() && !target.names_a_key
+}
+
+/// Refuses a page if its address got too many bytes of pages.
+pub(super) fn within_page_bytes(
+    reply: Reply,
+    head: &Parts,
+    guard: &AddressGuard,
+    peer: Peer,
+    now: Now,
+) -> Result<Reply, Refusal> {
+    if let Reply::Page(page) = &reply
+        && head.method != Method::HEAD
+    {
+        admit::take_page(guard, page.bytes(), peer, now)?;
     }
+    Ok(reply)
 }
 
 /// Logs refusals that are not the caller's fault.

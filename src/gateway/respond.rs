@@ -16,20 +16,16 @@ use scoregate_base::clock::Now;
 use scoregate_base::plans::Rights;
 
 use super::authenticate::Caller;
-use super::exchange::Exchange;
 use super::fetch::Served;
-use super::guard::AddressGuard;
 use super::refusal::{Refusal, whole_seconds};
 use super::resolve::ResolvedTarget;
-use super::response::cors::CorsPolicy;
-use super::response::deprecation::Deprecation;
 use super::response::error_body;
 use super::response::error_format::prefers_problem;
 use super::response::header_values::{HeaderValueWriter, NumberField};
 use super::response::limit_headers::{LIMITS, LimitHeaders};
 use super::response::page_reply::PageReply;
+use super::response::response_context::ResponseContext;
 use super::response::response_head::{HeadStart, HeadWriter, HeaderField, HeaderFieldSet};
-use super::service_notice::ServiceNotice;
 
 /// The content of a response.
 #[derive(Debug)]
@@ -57,7 +53,7 @@ pub(super) struct DocumentReply {
     pub(super) not_modified: bool,
     max_age: u64,
     ttl: i64,
-    outcome: CacheOutcome,
+    pub(super) outcome: CacheOutcome,
 }
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -130,18 +126,6 @@ impl DocumentReply {
     }
 }
 
-/// Everything a response depends on besides the reply.
-pub(super) struct ResponseContext<'r> {
-    pub(super) method: &'r Method,
-    pub(super) headers: &'r HeaderMap,
-    pub(super) guard: &'r AddressGuard,
-    pub(super) notice: &'r ServiceNotice,
-    pub(super) cors: Option<&'r CorsPolicy>,
-    pub(super) deprecation: &'r Deprecation,
-    /// The moment of sending.
-    pub(super) now: Now,
-}
-
 /// The fields of every response, after those of its content and the limits.
 const COMMON: HeaderFieldSet =
     HeaderFieldSet::of(&[HeaderField::Vary, HeaderField::ContentTypeOptions, HeaderField::RequestId]);
@@ -149,17 +133,13 @@ const COMMON: HeaderFieldSet =
 const BODY: HeaderFieldSet = HeaderFieldSet::of(&[HeaderField::ContentType, HeaderField::ContentLength]);
 const CACHE_CONTROL: HeaderFieldSet = HeaderFieldSet::of(&[HeaderField::CacheControl]);
 
-pub(super) fn respond(
-    answered: &Result<Reply, Refusal>,
-    exchange: &Exchange<'_>,
-    at: &ResponseContext<'_>,
-) -> Response<Full<Bytes>> {
+pub(super) fn respond(answered: &Result<Reply, Refusal>, at: &ResponseContext<'_>) -> Response<Full<Bytes>> {
     let values = &mut HeaderValueWriter::default();
-    let limits = LimitHeaders::of(exchange, answered.as_ref().err(), at.guard, at.now);
+    let limits = LimitHeaders::of(at, answered.as_ref().err());
     let is_page = matches!(answered, Ok(Reply::Page(_) | Reply::Moved(_) | Reply::Health));
     let is_shared = is_for_shared_caches(answered.as_ref().ok());
     let others = COMMON.and(if is_shared { HeaderFieldSet::default() } else { LIMITS });
-    let others = others.and_if(exchange.peer.is_encrypted, HeaderField::StrictTransportSecurity);
+    let others = others.and_if(at.peer.is_encrypted, HeaderField::StrictTransportSecurity);
     let mut response = Response::new(Full::default());
     let headers = response.headers_mut();
     let start = HeadStart::new(headers, others);
@@ -170,15 +150,15 @@ pub(super) fn respond(
         Ok(Reply::Moved(_)) => moved(start),
         Ok(Reply::Health) => health(start),
         Ok(Reply::Options) => options(start),
-        Err(refusal) => error(refusal, exchange, &limits, at, start),
+        Err(refusal) => error(refusal, &limits, at, start),
     };
     if !is_shared {
         limits.write(&mut head, values);
     }
     head.put(HeaderField::Vary, if is_shared { VARIES_FOR_ALL } else { VARIES });
     head.put(HeaderField::ContentTypeOptions, NOSNIFF);
-    head.put(HeaderField::RequestId, exchange.id.value());
-    if exchange.peer.is_encrypted {
+    head.put(HeaderField::RequestId, at.id.value());
+    if at.peer.is_encrypted {
         head.put(HeaderField::StrictTransportSecurity, NEVER_IN_THE_CLEAR);
     }
     head.finish();
@@ -310,13 +290,12 @@ fn options(start: HeadStart<'_>) -> Content<'_> {
 
 fn error<'m>(
     refusal: &Refusal,
-    exchange: &Exchange<'_>,
     limits: &LimitHeaders,
     at: &ResponseContext<'_>,
     start: HeadStart<'m>,
 ) -> Content<'m> {
     let as_problem = prefers_problem(at.headers);
-    let body = error_body::render(refusal, &limits.reported, exchange.id.as_str(), as_problem, at.notice);
+    let body = error_body::render(refusal, &limits.reported, at.id.as_str(), as_problem, at.notice);
     let status = refusal.code().row().status;
     let allow = (status == StatusCode::METHOD_NOT_ALLOWED).then_some(METHODS);
     let challenge = (status == StatusCode::UNAUTHORIZED).then(|| at.notice.challenge.clone());

@@ -7,17 +7,17 @@ use scoregate_base::clock::Day;
 
 use super::admit::Admission;
 use super::refusal::Refusal;
-use super::respond::DocumentReply;
 
 /// Charges or returns what was admitted, and names the charged day, if any. Without a unit of the day only a 304 is
 /// delivered.
-pub(super) fn settle(
+pub(super) fn settle<D>(
     admitted: Admission<'_>,
-    delivery: Result<DocumentReply, Refusal>,
-) -> Result<(DocumentReply, Option<Day>), Refusal> {
+    delivery: Result<D, Refusal>,
+    is_unchanged: impl Fn(&D) -> bool,
+) -> Result<(D, Option<Day>), Refusal> {
     match (admitted, delivery) {
         (Admission::ToFetch(hold), Ok(delivery)) => {
-            let charged = (!delivery.not_modified).then_some(hold.day);
+            let charged = (!is_unchanged(&delivery)).then_some(hold.day);
             if charged.is_some() {
                 hold.keep();
             }
@@ -29,7 +29,7 @@ pub(super) fn settle(
             }
             Err(refusal)
         }
-        (Admission::ToRevalidate(_), Ok(delivery)) if delivery.not_modified => Ok((delivery, None)),
+        (Admission::ToRevalidate(_), Ok(delivery)) if is_unchanged(&delivery) => Ok((delivery, None)),
         (Admission::ToRevalidate(token), _) => Err(token.give_back()),
     }
 }

@@ -10,7 +10,7 @@ use ::http::header::{
     ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderMap,
     IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, RETRY_AFTER, TRANSFER_ENCODING, USER_AGENT,
 };
-use ::http::{HeaderValue, Request, Response, StatusCode, Uri};
+use ::http::{HeaderName, HeaderValue, Request, Response, StatusCode, Uri};
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Incoming;
@@ -91,7 +91,7 @@ impl HttpUpstream {
         &self,
         request: UpstreamRequest<'_>,
     ) -> Result<UpstreamResponse, UpstreamFailure> {
-        let known = request.known.filter(|known| known.origin == self.origin);
+        let known = self.own_validators(request.known);
         let (key, request) = (request.key, UpstreamRequest { known, ..request });
         let started = self.clock.now().mono;
         let mapped = self.config.mapping.endpoints.get(&key.route);
@@ -152,26 +152,26 @@ impl HttpUpstream {
     ) -> Result<Request<Empty<Bytes>>, UpstreamFailure> {
         let no_request =
             |why: &str| UpstreamFailure::Invalid(format!("no request can be built for {key}: {why}"));
-        let target = mapped.target(key).ok_or_else(|| no_request("a parameter of the path has no value"))?;
-        let mut request = Request::get(format!("{}{target}", self.config.base))
-            .body(Empty::new())
-            .map_err(|error| no_request(&error.to_string()))?;
+        let url = self.url(key, mapped).ok_or_else(|| no_request("a parameter of the path has no value"))?;
+        let mut request =
+            Request::get(url).body(Empty::new()).map_err(|error| no_request(&error.to_string()))?;
         let headers = request.headers_mut();
         self.add_headers(headers);
-        match known {
-            Some(Validators { etag: Some(etag), .. }) => {
-                headers.insert(IF_NONE_MATCH, etag.clone());
-            }
-            Some(Validators { last_modified: Some(date), .. }) => {
-                headers.insert(IF_MODIFIED_SINCE, date.clone());
-            }
-            Some(Validators { etag: None, last_modified: None, .. }) | None => {}
-        }
+        headers.extend(condition(known));
         // Without `tracestate`, which is text from a client.
         if let Some(child) = trace.and_then(TraceContext::child) {
             headers.insert(TRACEPARENT, child);
         }
         Ok(request)
+    }
+
+    fn url(&self, key: &DocumentKey, mapped: &EndpointMapping) -> Option<String> {
+        Some(format!("{}{}", self.config.base, mapped.target(key)?))
+    }
+
+    /// The validators that this address gave.
+    fn own_validators<'k>(&self, known: Option<&'k Validators>) -> Option<&'k Validators> {
+        known.filter(|known| known.origin == self.origin)
     }
 
     /// The headers of every request.
@@ -280,6 +280,15 @@ impl Upstream for HttpUpstream {
         Box::pin(self.fetch_document(request))
     }
 
+    fn question(&self, UpstreamRequest { key, known, .. }: UpstreamRequest<'_>) -> Vec<String> {
+        let mapped = self.config.mapping.endpoints.get(&key.route);
+        let url = mapped.and_then(|mapped| self.url(key, mapped)).map(|url| format!("GET {url}"));
+        let condition = condition(self.own_validators(known));
+        let condition =
+            condition.map(|(name, value)| format!("{name}: {}", value.to_str().unwrap_or_default()));
+        url.into_iter().chain(condition).collect()
+    }
+
     fn lists_all_models(&self) -> bool {
         self.config.mapping.lists_all_models
     }
@@ -291,6 +300,13 @@ impl Upstream for HttpUpstream {
     fn retries(&self) -> u64 {
         self.connections.retries()
     }
+}
+
+/// The field that makes a request for a document with these validators conditional.
+fn condition(known: Option<&Validators>) -> Option<(HeaderName, HeaderValue)> {
+    let Validators { etag, last_modified, .. } = known?;
+    let by_tag = etag.clone().map(|etag| (IF_NONE_MATCH, etag));
+    by_tag.or_else(|| last_modified.clone().map(|date| (IF_MODIFIED_SINCE, date)))
 }
 
 /// Excludes a connection from reuse.

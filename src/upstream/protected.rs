@@ -131,6 +131,11 @@ impl ProtectedUpstream {
         all.join(" ")
     }
 
+    /// The request that its first address would get.
+    pub fn question(&self, request: UpstreamRequest<'_>) -> Vec<String> {
+        self.addresses.first().map(|address| address.question(request)).unwrap_or_default()
+    }
+
     /// Whether its list of models is complete.
     pub fn lists_all_models(&self) -> bool {
         self.addresses.first().is_some_and(|address| address.lists_all_models())

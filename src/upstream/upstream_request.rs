@@ -97,6 +97,11 @@ pub trait Upstream: Send + Sync + 'static {
         true
     }
 
+    /// The request that it would get, without its credential and the headers that all requests have: a line for each part.
+    fn question(&self, request: UpstreamRequest<'_>) -> Vec<String> {
+        vec![format!("{} of {}", request.key, self.address())]
+    }
+
     /// Number of requests retried because their connection was being closed.
     fn retries(&self) -> u64 {
         0

@@ -4,13 +4,11 @@ use std::time::Duration;
 
 use http::HeaderValue;
 
-use scoregate_base::clock::Now;
 use scoregate_base::limits::{LimitRule, LimitStatus};
 
-use super::super::exchange::Exchange;
-use super::super::guard::AddressGuard;
 use super::super::refusal::Refusal;
 use super::header_values::{HeaderValueWriter, NumberField};
+use super::response_context::ResponseContext;
 use super::response_head::{HeadWriter, HeaderField, HeaderFieldSet};
 
 /// The fields.
@@ -43,31 +41,25 @@ enum LimitScope {
 impl LimitHeaders {
     /// By the rule that refused the request, if any; else the day of a known application; else the guard of the
     /// address.
-    pub(in super::super) fn of(
-        exchange: &Exchange<'_>,
-        refusal: Option<&Refusal>,
-        guard: &AddressGuard,
-        now: Now,
-    ) -> Self {
-        let hit = refusal.and_then(Refusal::rule);
-        let Some(caller) = &exchange.caller else {
-            let limit_status = guard.limit_status(exchange.peer.address, now);
-            let reported =
-                if hit.is_some() { limit_status.as_hit(exchange.started, now) } else { limit_status };
+    pub(in super::super) fn of(at: &ResponseContext<'_>, refusal: Option<&Refusal>) -> Self {
+        let (hit, started, now) = (refusal.and_then(Refusal::rule), at.started, at.now);
+        let Some(caller) = at.caller else {
+            let limit_status = at.guard.limit_status(at.peer.address, now);
+            let reported = if hit.is_some() { limit_status.as_hit(started, now) } else { limit_status };
             return Self { reported, next_token: Duration::ZERO, scope: LimitScope::Address };
         };
         let rule = hit.unwrap_or(LimitRule::Day);
         let terms = caller.account.terms();
         // They describe the moment of sending, also at midnight.
-        let known = exchange.limit_statuses.filter(|_| now.wall.day() == exchange.started.wall.day());
+        let known = at.limit_statuses.filter(|_| now.wall.day() == started.wall.day());
         let statuses = match (known, rule) {
-            (Some([minute, day]), LimitRule::Minute) => [minute, day, minute],
-            (Some([minute, day]), LimitRule::Day) => [minute, day, day],
+            (Some([minute, day]), LimitRule::Minute) => [*minute, *day, *minute],
+            (Some([minute, day]), LimitRule::Day) => [*minute, *day, *day],
             (None, _) | (_, LimitRule::Guard) => caller.account.limit_statuses(rule, &terms.limits, now),
         };
         let policy = terms.policy.clone();
         let as_reported = |status: LimitStatus| {
-            if Some(status.rule) == hit { status.as_hit(exchange.started, now) } else { status }
+            if Some(status.rule) == hit { status.as_hit(started, now) } else { status }
         };
         let [minute, day, reported] = if hit.is_some() { statuses.map(as_reported) } else { statuses };
         Self { reported, next_token: minute.wait, scope: LimitScope::Application([minute, day], policy) }

@@ -16,7 +16,7 @@
 mod tests;
 
 use crate::clock::Day;
-use crate::limits::day_ledger::{NodeReport, NodeTotals};
+use crate::limits::day_ledger::{DayTotals, NodeReport, NodeTotals};
 use crate::limits::grace_share::grace_block;
 
 /// Units leased of a day before it begins, unless the largest lease is smaller.
@@ -197,6 +197,14 @@ impl DayBalance {
         // The reply may be older than a return of this process, which `total` then still contains.
         let elsewhere = total.saturating_sub(u64::from(node.held()));
         Self { elsewhere: u32::try_from(elsewhere).unwrap_or(u32::MAX), ..leased }
+    }
+
+    /// The balance after a ledger call, if the ledger has the totals that are known here and grants what is requested.
+    pub fn leased_in_full(self, quota: u32) -> Self {
+        let before = self.without_excess(quota);
+        let known = DayTotals { granted: u64::from(self.elsewhere) + u64::from(self.leased()) };
+        let (total, node) = known.apply(self.totals(), &before.report(quota));
+        before.apply(self.day, node, total.granted)
     }
 
     /// Takes out leased units neither spent nor held, and reports them. `None` if there are none.

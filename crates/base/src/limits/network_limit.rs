@@ -126,6 +126,19 @@ impl NetworkLimit {
     }
 }
 
+impl Clone for NetworkLimit {
+    /// A copy, from which taking has no effect here.
+    fn clone(&self) -> Self {
+        let copied = |bucket: &AtomicU64| AtomicU64::new(bucket.load(Ordering::Relaxed));
+        Self {
+            buckets: self.buckets.iter().map(copied).collect(),
+            hash_builder: self.hash_builder.clone(),
+            limit: AtomicU32::new(self.limit()),
+            ..*self
+        }
+    }
+}
+
 impl BlockBucket<'_> {
     fn bucket(&self) -> TokenBucket {
         TokenBucket::from_nanos(self.state.load(Ordering::Relaxed))

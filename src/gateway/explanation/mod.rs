@@ -1,0 +1,7 @@
+//! How a request would be decided now: the pure parts of the stages, in the order of `request_path`, on copies of the state.
+//!
+//! Nothing is taken, fetched, counted or recorded.
+
+mod dry_run;
+pub(super) mod explained;
+mod possible_admission;

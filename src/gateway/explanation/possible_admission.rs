@@ -1,0 +1,116 @@
+//! The ends that the admission of a request can have: one, unless it waits for the ledger.
+
+use crate::accounts::Leases;
+use scoregate_base::clock::Now;
+use scoregate_base::limits::{LeaseAvailability, LimitRule};
+
+use super::super::admit::{AdmissionEnd, AdmissionStep, decide};
+use super::super::authenticate::Caller;
+use super::super::refusal::Refusal;
+
+/// An end of admission.
+#[derive(Debug)]
+pub(super) struct PossibleAdmission {
+    /// The act of the ledger before it.
+    pub(super) condition: &'static str,
+    /// The caller, with a copy of the account after admission.
+    pub(super) caller: Caller,
+    pub(super) end: AdmissionEnd,
+}
+
+const GRANTED: &str = "the ledger grants units";
+const UNREACHABLE: &str = "the ledger does not answer";
+const RESERVED: &str = "the ledger does not answer, and units of grace are reserved";
+const SHARED: &str = "other gateways use the rest";
+
+impl PossibleAdmission {
+    /// All ends, the one with the ledger first. Takes nothing.
+    pub(super) fn all(leases: &Leases, caller: &Caller, conditional: bool, now: Now) -> Vec<Self> {
+        let (gateways, reachable) = (leases.gateways(), LeaseAvailability::Reachable);
+        let mut undecided = vec![("", gateways, caller.on_a_copy(), reachable)];
+        let (mut ends, mut refused) = (Vec::new(), Vec::new());
+        while let Some((condition, sharing, caller, ledger)) = undecided.pop() {
+            let verdict = decide(sharing, &caller, conditional, now, ledger);
+            let without_ledger = leases.without_ledger(&caller.account);
+            match AdmissionStep::of(verdict, ledger, || leases.is_unreachable()) {
+                AdmissionStep::End(end) => ends.push(Self { condition, caller, end }),
+                AdmissionStep::WithoutLedger => undecided.push((condition, sharing, caller, without_ledger)),
+                AdmissionStep::Lease if condition == GRANTED => {}
+                AdmissionStep::Lease => {
+                    if sharing.is_some() {
+                        refused.extend([LimitRule::Minute, LimitRule::Day].map(|rule| {
+                            let end = AdmissionEnd::Refuse(Refusal::Limited(rule));
+                            Self { condition: SHARED, caller: caller.on_a_copy(), end }
+                        }));
+                    }
+                    let granted = caller.on_a_copy();
+                    granted.account.lease_in_full(now.wall.day());
+                    undecided.push((UNREACHABLE, sharing, caller, without_ledger));
+                    // Only the ledger knows what other gateways leave of the minute: here, all.
+                    undecided.push((GRANTED, None, granted, reachable));
+                }
+                AdmissionStep::Reserve => {
+                    let LeaseAvailability::Unreachable { grace, since } = ledger else { continue };
+                    let reserved = caller.on_a_copy();
+                    reserved.account.reserve_in_full(grace);
+                    let none = LeaseAvailability::Unreachable { grace: 0, since };
+                    undecided.push((UNREACHABLE, sharing, caller, none));
+                    undecided.push((RESERVED, sharing, reserved, ledger));
+                }
+            }
+        }
+        ends.append(&mut refused);
+        ends
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::accounts::sample::stored;
+    use crate::accounts::{KeyDirectory, LedgerCalls, TermsByTier};
+    use crate::instruments::Instruments;
+    use scoregate_base::clock::{Clock, Wall};
+    use scoregate_base::keys::Digest;
+    use scoregate_base::plans::standard_tiers;
+    use scoregate_base::routes::EndpointTable;
+    use scoregate_observe::telemetry::metrics::MetricsRegistry;
+    use scoregate_store::Embedded;
+
+    #[test]
+    fn without_units_the_ledger_decides_and_with_several_gateways_it_may_refuse() {
+        let (directory, keys) = (TempDir::new().unwrap(), KeyDirectory::default());
+        let (clock, _) = Clock::manual(Wall::from_seconds(1_763_726_400));
+        let (now, digest) = (clock.now(), Digest::of("a key"));
+        let terms = TermsByTier::new(&standard_tiers(), 60);
+        assert!(keys.apply(&stored("pro", &["a key"]), &terms, now.wall.day()));
+        let caller = Caller::of(keys.find(&digest).unwrap(), &digest);
+        let instruments = Instruments::new(&MetricsRegistry::default(), &[], &EndpointTable::default());
+        let (instruments, ledger) =
+            (Arc::new(instruments), Arc::new(Embedded::open(directory.path()).unwrap()));
+        let calls =
+            || LedgerCalls::new(ledger.clone(), 1, Box::new(drop), clock.clone(), Arc::clone(&instruments));
+        let alone = Leases::of(calls());
+        let among_three = Leases::of(calls().shared(NonZeroU32::new(3).unwrap(), Duration::from_secs(1)));
+        let before = caller.account.state().day();
+        for (leases, number) in [(alone, 2), (among_three, 4)] {
+            let all = PossibleAdmission::all(&leases, &caller, false, now);
+            let ends: Vec<_> = all.iter().map(|one| (one.condition, one.end.clone())).collect();
+            let without_ledger = Refusal::LedgerUnavailable { token_in: None };
+            let expected = [
+                (GRANTED, AdmissionEnd::Hold(now.wall.day())),
+                (UNREACHABLE, AdmissionEnd::Refuse(without_ledger)),
+                (SHARED, AdmissionEnd::Refuse(Refusal::Limited(LimitRule::Minute))),
+                (SHARED, AdmissionEnd::Refuse(Refusal::Limited(LimitRule::Day))),
+            ];
+            assert_eq!(ends, expected[..number]);
+        }
+        assert_eq!(caller.account.state().day(), before);
+    }
+}
