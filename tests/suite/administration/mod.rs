@@ -1,6 +1,7 @@
 //! The side port, and settings that are reloaded.
 
 mod config_watch;
+mod explained_requests;
 mod reloading;
 mod side_port;
 mod side_port_connections;

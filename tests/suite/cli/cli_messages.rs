@@ -9,13 +9,14 @@ use tempfile::TempDir;
 
 use crate::program::{run, run_with};
 
-const COMMANDS: [&[&str]; 60] = [
+const COMMANDS: [&[&str]; 61] = [
     &["demo"],
     &["serve"],
     &["check"],
     &["completions"],
     &["man"],
     &["version"],
+    &["explain"],
     &["health"],
     &["reload"],
     &["accounts"],

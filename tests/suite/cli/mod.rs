@@ -4,6 +4,7 @@ mod audit_users;
 mod cli_accounts;
 mod cli_contact;
 mod cli_demo;
+mod cli_explain;
 mod cli_health;
 mod cli_keys;
 mod cli_messages;
