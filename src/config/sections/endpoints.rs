@@ -138,16 +138,19 @@ impl<'w> EndpointDefinition<'_, 'w> {
                             problems.push(format!("write \"{}\" once", param.name()));
                         }
                         Some(param) => given.push(param),
-                        None => {
-                            own_params::read(one).map_or_else(|bad| problems.push(bad), |one| own.push(one))
-                        }
+                        None => match own_params::read(one) {
+                            Ok(one) => own.push(one),
+                            Err(problem) => problems.push(problem),
+                        },
                     }
                 }
             }
         }
         problems.extend(own_params::problems(&own));
         let is_valid = problems.is_empty();
-        problems.into_iter().for_each(|problem| self.problem("parameters", problem));
+        for problem in problems {
+            self.problem("parameters", problem);
+        }
         // The first invalid parameter in this order is reported.
         let ordered = PARAMETERS.into_iter().filter(|param| given.contains(param)).collect();
         is_valid.then_some((ordered, own))
