@@ -249,7 +249,7 @@ fn measure(case: &CoverageCase, snapshots: u32) -> Coverage {
         let scoring = scored(case, number);
         for model in items(&scoring, &list) {
             let index = model["id"].as_str().unwrap().trim_start_matches('m').parse().unwrap();
-            if (case.young.is_some() && !is_young(index)) || model["score"].as_f64().is_none() {
+            if (case.young.is_some() && !is_young(index)) || model["currentScore"].as_f64().is_none() {
                 continue;
             }
             coverage.scores += 1;
@@ -260,6 +260,7 @@ fn measure(case: &CoverageCase, snapshots: u32) -> Coverage {
             widths += upper - lower;
         }
     }
+    assert!(coverage.intervals > 0, "{}: no interval is published", case.name);
     coverage.mean_width = widths / f64::from(coverage.intervals);
     coverage
 }
