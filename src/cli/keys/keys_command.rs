@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 
 use crate::admin::AdminCommand;
 
-use super::super::command_error::CommandOutcome;
+use super::super::command_error::{CommandError, CommandOutcome};
 use super::super::control::{CommandTarget, MissingStore, block_on};
 use super::super::exit::Exit;
 use super::super::printer;
@@ -47,7 +47,11 @@ enum KeysAction {
 
 pub(in super::super) fn run(args: KeysArgs) -> CommandOutcome {
     let KeysArgs { action, server, json } = args;
-    let config = server.settings()?;
+    let is_scan = matches!(action, KeysAction::Scan(_));
+    let config = server.settings().map_err(|problems| {
+        // The exit code of invalid input would say that a scan found a key.
+        if is_scan { CommandError::Fault(problems.into()) } else { problems.into() }
+    })?;
     match action {
         KeysAction::Command(subcommand) => {
             let usage_id = subcommand.usage_id();

@@ -16,8 +16,8 @@ use super::super::{input_file, printer};
 pub(super) const AFTER_HELP: &str = "Examples:\n  scoregate keys scan src/main.py .env\n  \
 git diff --cached | scoregate keys scan -\n\n\
 Prints FILE:LINE:COLUMN and the first characters of each key. Columns are bytes, from 1. The exit code is 1 if there is\n\
-a key, 0 if there is none, and 2 if a file cannot be read. The prefix of keys is keys.prefix of --config FILE, or\n\
-SCOREGATE_KEYS_PREFIX.";
+a key, 0 if there is none, and 2 if a file or the settings cannot be read. The prefix of keys is keys.prefix of\n\
+--config FILE, or SCOREGATE_KEYS_PREFIX.";
 
 /// Bytes read at a time.
 const BLOCK: u64 = 64 * 1024;

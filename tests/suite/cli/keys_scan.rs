@@ -43,4 +43,6 @@ fn keys_of_a_service_with_another_prefix_are_found_with_its_setting() {
     let arguments = ["keys", "scan", file.to_str().unwrap()];
     run(&arguments).with(0);
     run_with(&arguments, &[("SCOREGATE_KEYS_PREFIX", "acme")]).with(1);
+    let invalid = run_with(&arguments, &[("SCOREGATE_KEYS_PREFIX", "no prefix")]).with(2);
+    assert!(invalid.err.contains("keys.prefix"), "{}", invalid.err);
 }
