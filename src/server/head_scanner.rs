@@ -1,16 +1,18 @@
 //! Checks HTTP/1.1 requests for two rules that the codec does not enforce: a line ends with CR and LF,
 //! and a target has no fragment. Holds back what exceeds the usual codec's limits.
 //!
-//! Proxies disagree on both rules, and requests that two hops parse differently can be smuggled. For a violation the codec
-//! gets a head that ends there with a NUL, which it rejects anywhere. Bodies need no check: no request follows one. On HTTP/2
+//! A head whose method begins with a P may have a body. The bytes after it are held back until the codec reads on: by then its
+//! service has stated which of them are the body. Proxies disagree on both rules, and requests that two hops parse differently can be smuggled. For a violation the codec
+//! gets a head that ends there with a NUL, which it rejects anywhere. Bodies need no check. On HTTP/2
 //! the codec removes fragments itself.
 
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf as _, Bytes};
+use memchr::memmem;
 use tokio::io::{AsyncRead, ReadBuf};
 
 use super::client_limits::LARGE_HEAD;
@@ -26,6 +28,8 @@ const MAX_FIELDS: usize = 100;
 const MIN_SIZE_OF_MANY_FIELDS: usize = 4 * MAX_FIELDS;
 /// Bytes of a head that are compared together.
 const BLOCK: usize = 32;
+/// The end of a head.
+const END: &[u8] = b"\r\n\r\n";
 
 pub(super) struct HeadScanner<'l> {
     at: ScanState,
@@ -38,8 +42,10 @@ pub(super) struct HeadScanner<'l> {
     limit: Option<&'l HeadLimit>,
     /// The fault of the current head.
     stopped_by: Option<HeadFault>,
-    /// Received bytes from the fault on.
+    /// Received bytes that the codec has not read yet.
     held: Bytes,
+    /// Whether the method of the current head begins with a P.
+    may_have_body: bool,
 }
 
 /// The state of a connection that its codec and its scanner share.
@@ -47,9 +53,14 @@ pub(super) struct HeadScanner<'l> {
 pub(super) struct HeadLimit {
     /// The codec waits for the rest of a head that is too large for it.
     is_exceeded: AtomicBool,
-    /// A request with a body was received: what follows is not a head.
-    has_body: AtomicBool,
+    /// Bytes of the body that the codec reads next. [`ENDLESS`] if no request follows the body.
+    body: AtomicU64,
+    /// Everything that the codec has read ends with a head that may have a body.
+    ends_with_head: AtomicBool,
 }
+
+/// The size of a body that is the last of its connection.
+const ENDLESS: u64 = u64::MAX;
 
 /// Position of the next byte in a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +82,8 @@ enum ScanState {
 enum HeadFault {
     Invalid,
     TooLarge,
+    /// None: the head ends before this byte, and may have a body.
+    Ended,
 }
 
 impl HeadLimit {
@@ -78,8 +91,12 @@ impl HeadLimit {
         self.is_exceeded.load(Ordering::Relaxed)
     }
 
-    pub(super) fn body_follows(&self) {
-        self.has_body.store(true, Ordering::Relaxed);
+    /// A request with a body was received. Returns whether a request may follow the body, which then has this size: not if the
+    /// codec has read some of it already.
+    pub(super) fn body_follows(&self, size: Option<u64>) -> bool {
+        let size = size.filter(|_| self.ends_with_head.load(Ordering::Relaxed));
+        self.body.store(size.unwrap_or(ENDLESS), Ordering::Relaxed);
+        size.is_some()
     }
 }
 
@@ -92,7 +109,7 @@ impl<'l> HeadScanner<'l> {
     fn new(limit: Option<&'l HeadLimit>) -> Self {
         let held = Bytes::new();
         let (at, refused) = (ScanState::Start, REFUSED);
-        Self { at, last: 0, size: 0, fields: 0, refused, limit, stopped_by: None, held }
+        Self { at, last: 0, size: 0, fields: 0, refused, limit, stopped_by: None, held, may_have_body: false }
     }
 
     /// The bytes that were held back.
@@ -102,16 +119,22 @@ impl<'l> HeadScanner<'l> {
 
     /// The position of the first fault. Most input is a complete valid head, which is recognised without a look at each byte.
     fn fault(&mut self, bytes: &[u8]) -> Option<(usize, HeadFault)> {
-        let is_whole = self.at == ScanState::Start && bytes.ends_with(b"\r\n\r\n");
-        if !is_whole || bytes.len() > MAX_SIZE || may_be_broken(bytes) || may_have_many_fields(bytes) {
+        let is_start = self.at == ScanState::Start;
+        let may_have_body = is_start && self.limit.is_some() && bytes.starts_with(b"P");
+        let head = if may_have_body { first_head(bytes) } else { bytes };
+        let is_whole = is_start && head.ends_with(END);
+        if !is_whole || head.len() > MAX_SIZE || may_be_broken(head) || may_have_many_fields(head) {
             return bytes.iter().enumerate().find_map(|(at, byte)| Some((at, self.fault_at(*byte)?)));
         }
-        self.last = b'\n';
-        None
+        (self.last, self.may_have_body) = (b'\n', may_have_body);
+        (head.len() < bytes.len()).then_some((head.len(), HeadFault::Ended))
     }
 
     /// Whether the next byte is a fault.
     fn fault_at(&mut self, byte: u8) -> Option<HeadFault> {
+        if self.ends_with_head() {
+            return Some(HeadFault::Ended);
+        }
         let is_invalid = match byte {
             b'\n' => self.last != b'\r',
             b'#' => self.at == ScanState::Target,
@@ -138,7 +161,10 @@ impl<'l> HeadScanner<'l> {
                 ScanState::Line
             }
             (ScanState::Start | ScanState::Line, b'\r') => self.at,
-            (ScanState::Start, _) => ScanState::Method,
+            (ScanState::Start, _) => {
+                self.may_have_body = self.limit.is_some() && byte == b'P';
+                ScanState::Method
+            }
             (ScanState::Method, b' ') => ScanState::Target,
             (ScanState::Line, _) => ScanState::Field,
             (ScanState::Method | ScanState::Target | ScanState::Field, _) => self.at,
@@ -146,13 +172,58 @@ impl<'l> HeadScanner<'l> {
         None
     }
 
-    /// Reads what was held back, which is part of a body after all.
-    #[cold]
-    fn release(&mut self, buffer: &mut ReadBuf<'_>) {
+    /// Whether the last byte ended a head that may have a body.
+    fn ends_with_head(&self) -> bool {
+        self.may_have_body && self.at == ScanState::Start
+    }
+
+    /// Reads what was held back, or from the stream.
+    fn receive(
+        &mut self,
+        stream: Pin<&mut impl AsyncRead>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.held.is_empty() {
+            return stream.poll_read(cx, buffer);
+        }
         let length = self.held.len().min(buffer.remaining());
         buffer.put_slice(self.held.get(..length).unwrap_or_default());
         self.held.advance(length);
+        Poll::Ready(Ok(()))
     }
+
+    /// Holds back what a buffer has from here on.
+    fn hold(&mut self, buffer: &mut ReadBuf<'_>, from: usize) {
+        let rest = buffer.filled().get(from..).unwrap_or_default();
+        self.held = [rest, &self.held].concat().into();
+        buffer.set_filled(from);
+    }
+
+    /// Passes on a body, which ends after so many bytes.
+    fn read_body(
+        &mut self,
+        left: u64,
+        stream: Pin<&mut impl AsyncRead>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let begin = buffer.filled().len();
+        ready!(self.receive(stream, cx, buffer))?;
+        if let Some(limit) = self.limit.filter(|_| left < ENDLESS) {
+            let received = buffer.filled().len() - begin;
+            let passed = received.min(usize::try_from(left).unwrap_or(usize::MAX));
+            limit.body.store(left - passed as u64, Ordering::Relaxed);
+            self.hold(buffer, begin + passed);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// The bytes up to the end of the first head, or all.
+fn first_head(bytes: &[u8]) -> &[u8] {
+    let end = memmem::find(bytes, END).map(|at| at + END.len());
+    bytes.get(..end.unwrap_or(bytes.len())).unwrap_or(bytes)
 }
 
 /// Whether there is a `#`, or an LF without CR.
@@ -193,21 +264,24 @@ impl ReadFilter for HeadScanner<'_> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.limit.is_some_and(|limit| limit.has_body.load(Ordering::Relaxed)) {
-            if self.held.is_empty() {
-                return stream.poll_read(cx, buffer);
-            }
-            self.release(buffer);
-            return Poll::Ready(Ok(()));
+        let body = self.limit.map_or(0, |limit| limit.body.load(Ordering::Relaxed));
+        if body > 0 {
+            return self.read_body(body, stream, cx, buffer);
+        }
+        // The codec reads on, so it has taken the head before.
+        if self.ends_with_head() {
+            (self.may_have_body, self.stopped_by) = (false, None);
         }
         if self.stopped_by.is_none() {
             let begin = buffer.filled().len();
-            ready!(stream.poll_read(cx, buffer))?;
-            let received = buffer.filled().get(begin..).unwrap_or_default();
-            let Some((at, fault)) = self.fault(received) else { return Poll::Ready(Ok(())) };
+            ready!(self.receive(stream, cx, buffer))?;
+            let found = self.fault(buffer.filled().get(begin..).unwrap_or_default());
+            if let Some(limit) = self.limit {
+                limit.ends_with_head.store(self.ends_with_head(), Ordering::Relaxed);
+            }
+            let Some((at, fault)) = found else { return Poll::Ready(Ok(())) };
             self.stopped_by = Some(fault);
-            self.held = Bytes::copy_from_slice(received.get(at..).unwrap_or_default());
-            buffer.set_filled(begin + at);
+            self.hold(buffer, begin + at);
             if at > 0 {
                 return Poll::Ready(Ok(())); // the codec may find a head, and its body here
             }
@@ -324,10 +398,56 @@ mod tests {
             let mut read = vec![0; bytes.len()];
             let first = heads.read(&mut read).await.unwrap();
             assert!(first >= head.len());
-            limit.body_follows();
+            assert!(!limit.body_follows(None));
             heads.read_exact(&mut read[first..]).await.unwrap();
             assert_eq!(read.escape_ascii().to_string(), bytes.escape_ascii().to_string());
         }
+    }
+
+    /// Reads everything in parts of this size, as the codec does that finds a body of this size after each head.
+    async fn read_with_bodies(bytes: &[u8], part: usize, body: u64) -> (Vec<u8>, usize) {
+        use tokio::io::AsyncReadExt as _;
+        let (limit, mut read, mut heads) = (HeadLimit::default(), Vec::new(), 0);
+        let mut stream = HeadScanner::stream(tokio::io::BufReader::with_capacity(part, bytes), Some(&limit));
+        let (mut buffer, mut begin) = (vec![0; part], 0);
+        loop {
+            let length = stream.read(&mut buffer).await.unwrap();
+            read.extend_from_slice(&buffer[..length]);
+            if length == 0 || read.ends_with(REFUSED) {
+                return (read, heads);
+            }
+            if limit.body.load(Ordering::Relaxed) == 0 && read[begin..].ends_with(END) && read[begin] == b'P'
+            {
+                assert!(limit.body_follows(Some(body)));
+                heads += 1;
+                begin = read.len() + usize::try_from(body).unwrap();
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn heads_after_bodies_of_known_size_are_checked_however_the_bytes_arrive() {
+        let (head, body) = ("POST /mcp HTTP/1.1\r\nContent-Length: 9\r\n\r\n", "a\n#\r\n\r\nbc");
+        let good = [head, body, head, body].concat();
+        for part in 1..=good.len() {
+            let (read, heads) = read_with_bodies(good.as_bytes(), part, 9).await;
+            assert_eq!(
+                (read.escape_ascii().to_string(), heads),
+                (good.as_bytes().escape_ascii().to_string(), 2)
+            );
+            for smuggled in ["GET /#a HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\n\n"] {
+                let bad = [&good, smuggled].concat();
+                let (read, _) = read_with_bodies(bad.as_bytes(), part, 9).await;
+                assert!(read.starts_with(good.as_bytes()) && read.ends_with(REFUSED), "{part} {smuggled:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_body_that_the_codec_may_have_read_in_part_is_the_last_one() {
+        let limit = HeadLimit::default();
+        assert!(!limit.body_follows(Some(9)));
+        assert_eq!(limit.body.load(Ordering::Relaxed), ENDLESS);
     }
 
     #[test]
