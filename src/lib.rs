@@ -21,6 +21,7 @@ pub mod status;
 pub mod gateway;
 
 pub mod leaks;
+pub mod mcp;
 pub mod site;
 
 pub mod admin;

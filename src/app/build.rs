@@ -372,6 +372,7 @@ fn pages(config: &Config) -> Pages {
         },
         status_page: config.status_page,
         sign_up: config.site.is_some(),
+        mcp: config.mcp,
         links: config.links.clone(),
         terms: config.terms.clone(),
     })

@@ -13,6 +13,8 @@ use crate::accounts::{NodeReporter, Registrar};
 use crate::admin::{Readiness, ReloadRequest, Reloaded, SidePort};
 use crate::config::{Config, ConfigProblems};
 use crate::gateway::Gateway;
+use crate::instruments::McpInstruments;
+use crate::mcp::McpService;
 use crate::server::{PublicPort, Server};
 use crate::site::Site;
 use scoregate_base::clock::Clock;
@@ -153,7 +155,11 @@ fn public_server(
     registry: &MetricsRegistry,
 ) -> Server {
     let server = Server::new(port, Arc::clone(gateway), config.server.clone(), clock.clone(), registry);
-    server.with_site(site.cloned()).with_leaks(keys.leaks.clone())
+    let mcp = config.mcp.then(|| {
+        let instruments = McpInstruments::new(registry);
+        Arc::new(McpService::new(&gateway.load().endpoints, &config.service, instruments))
+    });
+    server.with_site(site.cloned()).with_leaks(keys.leaks.clone()).with_mcp(mcp)
 }
 
 /// Begins the metrics and the watch of secrets, loads the certificates, and applies them and the limit of open files to the

@@ -143,6 +143,7 @@ mod tests {
             summary,
             item: FIELDS,
             one: false,
+            brief: &[],
         };
         let seen = seen.iter().map(|path| (*path).to_owned()).collect();
         let kept = only_declared(&Bytes::from_static(data.as_bytes()), &endpoint, &seen)?;

@@ -36,6 +36,7 @@ pub(super) fn run(location: &LocationArgs, seed: u64) -> Exit {
         values.set("service.license", LICENSE);
         values.set("site.status_page", true);
         values.set("site.sign_up", true);
+        values.set("mcp.enabled", true);
         values.set("site.applications_per_account", 3);
         values.set("mail.server", "localhost:25");
         values.set("mail.from", "demo@localhost.localdomain");
@@ -122,7 +123,7 @@ async fn summary(running: &RunningServer, data_dir: &Path) -> anyhow::Result<Str
     writeln!(text, "\ncurl -H 'Authorization: Bearer {pro}' 'http://{public}/api/v1/models'")?;
     writeln!(
         text,
-        "\ndocs    http://{public}/docs\nsign up http://{public}/account/sign-in\nstatus  http://{public}/status\nmetrics http://{side}/metrics\nstate   {}",
+        "\ndocs    http://{public}/docs\nsign up http://{public}/account/sign-in\nstatus  http://{public}/status\nMCP     http://{public}/mcp\nmetrics http://{side}/metrics\nstate   {}",
         data_dir.display()
     )?;
     if cfg!(debug_assertions) {

@@ -23,6 +23,7 @@ pub(super) static AT_NEXT_START: &[&str] = &[
     "log.access",
     "mail",
     "mapping",
+    "mcp",
     "server.workers",
     "service.license",
     "site.sign_up",

@@ -67,6 +67,7 @@ pub fn resolve(written: &ConfigValues) -> Result<Config, ConfigProblems> {
         traces: traces::read(&mut reading),
         mail: mail::read(&mut reading),
         leaks: leaks::read(&mut reading),
+        mcp: reading.flag("mcp.enabled"),
         written: written.clone(),
     };
     config.terms = sign_up::terms(&mut reading, &config.service);

@@ -89,6 +89,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("service.sunset_at", Instant, None, "Instant at which the API is switched off; sent in every response (RFC 8594)."),
     setting("service.deprecation_link", Text, None, "URL of the deprecation notice."),
     setting("site.status_page", Flag, Some("false"), "Serve a status page at /status, with an Atom feed. The backend is then polled for refreshes without client requests too."),
+    setting("mcp.enabled", Flag, Some("false"), "Serve the endpoints as tools for language models at /mcp (Model Context Protocol). A call needs a key and costs as much as a request."),
     setting("site.contact_name", Text, None, "Name of the contact in the API description."),
     setting("site.contact_email", Text, None, "E-mail address of the contact, in the API description and on /docs."),
     setting("site.contact_url", Text, None, "URL of the contact, in the API description and on /docs."),

@@ -108,6 +108,8 @@ pub struct Config {
     pub mail: Option<MailConfig>,
     /// The receiver of leaked keys; `None` if it is off.
     pub leaks: Option<LeakConfig>,
+    /// Whether language models may call the endpoints as tools.
+    pub mcp: bool,
     /// The values as given.
     pub written: ConfigValues,
 }

@@ -47,7 +47,7 @@ pub use observation::usage::{
 };
 pub use refusal::{HttpViolation, MisplacedKey, Refusal, Responsibility};
 pub use request_services::Gateway;
-pub use response::cors::CorsPolicy;
+pub use response::cors::{CorsGrant, CorsPolicy};
 pub use response::deprecation::Deprecation;
 pub use response::remedy_links::RemedyLinks;
 pub use service_notice::ServiceNotice;

@@ -41,6 +41,8 @@ pub struct PagesConfig {
     pub status_page: bool,
     /// Whether callers can sign up.
     pub sign_up: bool,
+    /// Whether language models may call the endpoints as tools.
+    pub mcp: bool,
     /// The terms of use, one sentence each.
     pub terms: Vec<String>,
     /// Contacts and links of the operator.
@@ -64,6 +66,7 @@ impl Default for PagesConfig {
             source: SourceDescription::default(),
             status_page: false,
             sign_up: false,
+            mcp: false,
             terms: default_terms("scoregate"),
             links: SiteLinks::default(),
         }

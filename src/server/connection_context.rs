@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use http::Method;
 use http::request::Parts;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 use crate::gateway::Gateway;
 use crate::leaks::LeakReceiver;
+use crate::mcp::McpService;
 use crate::site::Site;
 use scoregate_base::clock::Clock;
 
@@ -21,6 +23,8 @@ pub(super) struct ConnectionContext {
     pub(super) site: Option<Arc<Site>>,
     /// The receiver of leaked keys, if it is on.
     pub(super) leaks: Option<Arc<LeakReceiver>>,
+    /// The service for language models, if it is on.
+    pub(super) mcp: Option<Arc<McpService>>,
     pub(super) clock: Clock,
     /// Permits to read heads that are larger than the gateway accepts: they bound the memory for all of them.
     pub(super) large_heads: Arc<Semaphore>,
@@ -33,15 +37,23 @@ pub(super) struct ConnectionContext {
 pub(super) enum BesideApi<'c> {
     Site(&'c Arc<Site>),
     Leaks(&'c Arc<LeakReceiver>),
+    Mcp(&'c McpService),
 }
 
 impl ConnectionContext {
+    /// The size of a body after which another request may follow on a connection of HTTP/1.1: that of a message of stated size.
+    pub(super) fn size_before_next(&self, head: &Parts, size: Option<u64>) -> Option<u64> {
+        let is_mcp = self.mcp.is_some() && head.method == Method::POST && McpService::serves(head.uri.path());
+        size.filter(|size| is_mcp && *size <= McpService::MAX_BODY as u64)
+    }
+
     /// The service beside the API that answers this request, if one does.
     pub(super) fn beside_api(&self, head: &Parts, has_body: bool) -> Option<BesideApi<'_>> {
         let path = head.uri.path();
         let site = self.site.as_ref().filter(|_| Site::serves(path)).map(BesideApi::Site);
         let leaks = || self.leaks.as_ref().filter(|_| LeakReceiver::serves(path)).map(BesideApi::Leaks);
-        site.or_else(leaks).filter(|_| Gateway::accepts_head(head, has_body))
+        let mcp = || self.mcp.as_deref().filter(|_| McpService::serves(path)).map(BesideApi::Mcp);
+        site.or_else(leaks).or_else(mcp).filter(|_| Gateway::accepts_head(head, has_body))
     }
 }
 
@@ -51,6 +63,7 @@ impl BesideApi<'_> {
         match self {
             Self::Site(_) => Site::MAX_BODY,
             Self::Leaks(_) => LeakReceiver::MAX_BODY,
+            Self::Mcp(_) => McpService::MAX_BODY,
         }
     }
 }

@@ -61,15 +61,18 @@ where
         activity.request_started();
         let (head, body) = request.into_parts();
         let (closes, has_body) = (&closes, !body.is_end_stream());
-        if has_body {
-            limit.body_follows();
-        }
+        let may_continue =
+            has_body && limit.body_follows(context.size_before_next(&head, body.size_hint().exact()));
         async move {
             let beside = context.beside_api(&head, has_body);
             let mut response = match beside {
                 Some(BesideApi::Site(site)) => Box::pin(site.handle(&head, body, peer)).await,
                 Some(BesideApi::Leaks(leaks)) => {
                     Box::pin(leaks.handle(&context.gateway, &head, body, peer)).await
+                }
+                Some(BesideApi::Mcp(mcp)) => {
+                    let connection = (activity.trust(), may_continue);
+                    Box::pin(mcp.handle(&context.gateway, head, body, peer, connection)).await
                 }
                 None => {
                     let gateway = context.gateway.load();

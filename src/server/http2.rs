@@ -19,6 +19,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::gateway::Peer;
 use crate::leaks::LeakReceiver;
+use crate::mcp::McpService;
 
 use super::activity::{ConnectionActivity, StreamGuard};
 use super::client_limits::STREAMS;
@@ -121,6 +122,11 @@ async fn answer(
         Some(BesideApi::Site(site)) if is_busy => site.refuse_as_busy(&head, peer),
         Some(BesideApi::Site(site)) => site.handle(&head, body, peer).await,
         Some(BesideApi::Leaks(_)) if is_busy => LeakReceiver::refuse_as_busy(&head),
+        Some(BesideApi::Mcp(_)) if is_busy => McpService::refuse_as_busy(),
+        Some(BesideApi::Mcp(mcp)) => {
+            let connection = (stream.activity().trust(), true);
+            mcp.handle(&context.gateway, head, body, peer, connection).await
+        }
         Some(BesideApi::Leaks(leaks)) => leaks.handle(&context.gateway, &head, body, peer).await,
         None => {
             // A guard would occupy one of the few places of its thread while the request waits.

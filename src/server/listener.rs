@@ -16,6 +16,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::gateway::{Gateway, Peer};
 use crate::leaks::LeakReceiver;
+use crate::mcp::McpService;
 use crate::site::Site;
 use scoregate_base::accept::{BACKLOG, accept_next};
 use scoregate_base::clock::Clock;
@@ -134,8 +135,8 @@ impl Server {
         let config = ArcSwap::from_pointee(config);
         let live_config = Arc::new(LiveServerConfig { config, slots, applications });
         let large_heads = Arc::new(Semaphore::new(LARGE_HEADS));
-        let (site, leaks, tasks) = (None, None, TaskTracker::new());
-        let context = ConnectionContext { gateway, site, leaks, clock, large_heads, tasks };
+        let (site, leaks, mcp, tasks) = (None, None, None, TaskTracker::new());
+        let context = ConnectionContext { gateway, site, leaks, mcp, clock, large_heads, tasks };
         let shared = ServerShared {
             context,
             live_config,
@@ -151,6 +152,13 @@ impl Server {
     #[must_use]
     pub fn with_site(mut self, site: Option<Arc<Site>>) -> Self {
         self.shared.context.site = site;
+        self
+    }
+
+    /// Answers language models through `mcp`.
+    #[must_use]
+    pub fn with_mcp(mut self, mcp: Option<Arc<McpService>>) -> Self {
+        self.shared.context.mcp = mcp;
         self
     }
 

@@ -16,7 +16,7 @@ const LAYERS: [&[&str]; 15] = [
     &["instruments"],
     &["accounts", "documents", "mail", "status"],
     &["gateway"],
-    &["leaks", "site"],
+    &["leaks", "mcp", "site"],
     &["server", "admin", "backend"],
     &["config"],
     &["app"],

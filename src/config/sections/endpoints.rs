@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use toml::Value;
 
+use scoregate_base::routes::shapes::ItemField;
 use scoregate_base::routes::{ConfiguredRoute, ENDPOINTS, Endpoint, EndpointTable, Param};
 
 use super::super::config_reader::ConfigReader;
@@ -40,6 +41,15 @@ pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> EndpointTable {
     EndpointTable::with(configured)
 }
 
+/// Number of fields in a short text of a configured endpoint.
+const BRIEF_FIELDS: usize = 5;
+
+/// The first fields without parts that all callers see.
+fn brief(item: &'static [ItemField]) -> Vec<&'static str> {
+    let is_plain = |field: &&ItemField| field.shape.fields().is_empty() && !field.paid_only;
+    item.iter().filter(is_plain).map(|field| field.name).take(BRIEF_FIELDS).collect()
+}
+
 /// One table.
 struct EndpointDefinition<'r, 'w> {
     reading: &'r mut ConfigReader<'w>,
@@ -60,6 +70,7 @@ impl<'w> EndpointDefinition<'_, 'w> {
         let (takes, one, item) = (self.parameters(), self.one(), self.fields());
         let (name, segments, summary) = (is_named.then_some(self.name)?, segments?, summary?);
         let ((mut takes, own), one, item) = (takes?, one?, item?);
+        let item = endpoint_fields::kept(item);
         takes.extend(own.into_iter().enumerate().map(|(position, own)| own.kept(position)));
         Some(ConfiguredRoute::define(self.index, text, |route| Endpoint {
             route,
@@ -68,7 +79,8 @@ impl<'w> EndpointDefinition<'_, 'w> {
             takes: takes.leak(),
             stored: true,
             summary: summary.leak(),
-            item: endpoint_fields::kept(item),
+            brief: brief(item).leak(),
+            item,
             one,
         }))
     }

@@ -16,12 +16,23 @@ use scoregate_base::routes::headers::for_scripts;
 use super::super::refusal::whole_seconds;
 
 const ANY: HeaderValue = HeaderValue::from_static("*");
-const READING: HeaderValue = HeaderValue::from_static("GET, HEAD");
-const ASKED_WITH: HeaderValue =
-    HeaderValue::from_static("Authorization, X-API-Key, If-None-Match, X-Request-Id");
+/// Methods and request headers of the API.
+const READING: CorsGrant = CorsGrant {
+    methods: HeaderValue::from_static("GET, HEAD"),
+    fields: HeaderValue::from_static("Authorization, X-API-Key, If-None-Match, X-Request-Id"),
+};
 /// `Vary` of responses that do not depend on a key.
 const VARIES_FOR_ALL: HeaderValue = HeaderValue::from_static("Accept-Encoding, Origin");
 const VARIES: HeaderValue = HeaderValue::from_static("Accept-Encoding, Authorization, X-API-Key, Origin");
+
+/// What pages of allowed origins may send.
+#[derive(Debug)]
+pub struct CorsGrant {
+    /// The methods.
+    pub methods: HeaderValue,
+    /// The headers beside those that every page may send.
+    pub fields: HeaderValue,
+}
 
 /// CORS policy.
 #[derive(Clone, Debug)]
@@ -62,6 +73,17 @@ impl CorsPolicy {
         options: bool,
         headers: &mut HeaderMap,
     ) {
+        self.write_with(request_headers, &READING, options, headers);
+    }
+
+    /// The same for a service beside the API, whose pages may send other requests.
+    pub fn write_with(
+        &self,
+        request_headers: &HeaderMap,
+        grant: &CorsGrant,
+        options: bool,
+        headers: &mut HeaderMap,
+    ) {
         if let AllowedOrigins::Listed(_) = self.allowed {
             // Even without an origin in this request: caches must not reuse the response for a request with one.
             let is_for_all = headers.get(VARY).is_some_and(|by| *by == "Accept-Encoding");
@@ -75,15 +97,15 @@ impl CorsPolicy {
             && request_headers.contains_key(ORIGIN)
             && request_headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
         {
-            headers.insert(ACCESS_CONTROL_ALLOW_METHODS, READING);
-            headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, ASKED_WITH);
+            headers.insert(ACCESS_CONTROL_ALLOW_METHODS, grant.methods.clone());
+            headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, grant.fields.clone());
             headers.insert(ACCESS_CONTROL_MAX_AGE, self.max_age.clone());
         }
     }
 
     /// The value of `Access-Control-Allow-Origin`. Two origins in a request count as none; browsers never send two.
     /// If all origins are allowed the value does not depend on the request, so caches can reuse the response.
-    fn allows(&self, request_headers: &HeaderMap) -> Option<HeaderValue> {
+    pub fn allows(&self, request_headers: &HeaderMap) -> Option<HeaderValue> {
         let mut origins = request_headers.get_all(ORIGIN).iter();
         let (origin, None) = (origins.next(), origins.next()) else { return None };
         match &self.allowed {

@@ -63,37 +63,52 @@ pub struct Endpoint {
     pub item: &'static [ItemField],
     /// Whether `data` always has exactly one item.
     pub one: bool,
+    /// The fields that a short text for a language model has.
+    pub brief: &'static [&'static str],
 }
 
 /// The 13 endpoints, in the order of the specification.
 #[rustfmt::skip]
 pub static ENDPOINTS: [Endpoint; 13] = [
     Endpoint { route: Route::Models, name: "models", segments: &["models"], takes: &[Param::Period, Param::SortBy], stored: true, one: false,
-        summary: "Current rankings with scores, trends and confidence intervals.", item: shapes::RANKING },
+        summary: "Current rankings with scores, trends and confidence intervals.", item: shapes::RANKING,
+        brief: &["id", "provider", "currentScore", "trend", "status"] },
     Endpoint { route: Route::Model, name: "model", segments: &["models", ":id"], takes: &[], stored: true, one: true,
-        summary: "Detail of one model with its per-axis breakdown.", item: shapes::MODEL },
+        summary: "Detail of one model with its per-axis breakdown.", item: shapes::MODEL,
+        brief: &["id", "provider", "currentScore", "trend", "status", "latencyMs", "priceInput", "priceOutput"] },
     Endpoint { route: Route::History, name: "history", segments: &["models", ":id", "history"], takes: &[Param::Period], stored: true, one: false,
-        summary: "Score time-series of one model.", item: shapes::HISTORY },
+        summary: "Score time-series of one model.", item: shapes::HISTORY,
+        brief: &["timestamp", "score"] },
     Endpoint { route: Route::Index, name: "index", segments: &["index"], takes: &[], stored: true, one: true,
-        summary: "Global intelligence index: the aggregate score across all tracked models, with its history.", item: shapes::INDEX },
+        summary: "Global intelligence index: the aggregate score across all tracked models, with its history.", item: shapes::INDEX,
+        brief: &["value", "trend", "models", "bestModel"] },
     Endpoint { route: Route::Alerts, name: "alerts", segments: &["alerts"], takes: &[], stored: true, one: false,
-        summary: "Active alerts for models that score below their own baseline.", item: shapes::ALERT },
+        summary: "Active alerts for models that score below their own baseline.", item: shapes::ALERT,
+        brief: &["modelId", "severity", "currentScore", "drop", "since"] },
     Endpoint { route: Route::Incidents, name: "incidents", segments: &["incidents"], takes: &[Param::Period, Param::Limit], stored: true, one: false,
-        summary: "Recorded degradation incidents, newest first.", item: shapes::INCIDENT },
+        summary: "Recorded degradation incidents, newest first.", item: shapes::INCIDENT,
+        brief: &["modelId", "kind", "severity", "openedAt", "resolvedAt"] },
     Endpoint { route: Route::Providers, name: "providers", segments: &["providers"], takes: &[], stored: true, one: false,
-        summary: "Availability and status of each provider.", item: shapes::PROVIDER },
+        summary: "Availability and status of each provider.", item: shapes::PROVIDER,
+        brief: &["provider", "status", "availability", "averageScore"] },
     Endpoint { route: Route::Degradations, name: "degradations", segments: &["analytics", "degradations"], takes: &[Param::Period], stored: true, one: false,
-        summary: "Models that are degrading now, with magnitude and direction.", item: shapes::DEGRADATION },
+        summary: "Models that are degrading now, with magnitude and direction.", item: shapes::DEGRADATION,
+        brief: &["modelId", "direction", "magnitude", "currentScore"] },
     Endpoint { route: Route::Recommendations, name: "recommendations", segments: &["analytics", "recommendations"], takes: &[Param::Period], stored: true, one: false,
-        summary: "Which model to use now, by task type.", item: shapes::RECOMMENDATION },
+        summary: "Which model to use now, by task type.", item: shapes::RECOMMENDATION,
+        brief: &["task", "modelId", "score", "alternatives"] },
     Endpoint { route: Route::ProviderReliability, name: "provider_reliability", segments: &["analytics", "provider-reliability"], takes: &[Param::Period], stored: true, one: false,
-        summary: "Reliability scoring of each provider.", item: shapes::RELIABILITY },
+        summary: "Reliability scoring of each provider.", item: shapes::RELIABILITY,
+        brief: &["provider", "reliability", "incidents"] },
     Endpoint { route: Route::Transparency, name: "transparency", segments: &["analytics", "transparency"], takes: &[Param::Period], stored: true, one: false,
-        summary: "How each score came to be: weights, samples, freshness, method version.", item: shapes::TRANSPARENCY },
+        summary: "How each score came to be: weights, samples, freshness, method version.", item: shapes::TRANSPARENCY,
+        brief: &["modelId", "currentScore", "standardError", "freshnessSeconds"] },
     Endpoint { route: Route::Drift, name: "drift", segments: &["drift", ":id"], takes: &[], stored: true, one: true,
-        summary: "Drift signature of one model: Page-Hinkley statistic, regime, per-axis trends.", item: shapes::DRIFT },
+        summary: "Drift signature of one model: Page-Hinkley statistic, regime, per-axis trends.", item: shapes::DRIFT,
+        brief: &["modelId", "regime", "currentScore", "baselineScore"] },
     Endpoint { route: Route::Me, name: "me", segments: &["me"], takes: &[], stored: false, one: true,
-        summary: "The caller's key, its tier and its current quota.", item: shapes::ME },
+        summary: "The caller's key, its tier and its current quota.", item: shapes::ME,
+        brief: &["tier", "limits", "next_refresh_at", "suggested_poll_seconds"] },
 ];
 
 impl Route {
@@ -243,6 +258,14 @@ mod tests {
         for row in &ENDPOINTS {
             assert_eq!(ENDPOINTS.iter().filter(|other| other.route == row.route).count(), 1);
             assert_eq!(ENDPOINTS[row.route.index()].route, row.route);
+        }
+    }
+
+    #[test]
+    fn a_short_text_has_fields_of_the_item() {
+        for row in &ENDPOINTS {
+            let is_field = |name: &&str| row.item.iter().any(|field| field.name == *name && !field.paid_only);
+            assert!(!row.brief.is_empty() && row.brief.iter().all(|name| is_field(name)), "{}", row.name);
         }
     }
 

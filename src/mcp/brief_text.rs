@@ -1,0 +1,73 @@
+//! The text of a response for language models: a table of the fields that matter most, in a fraction of the tokens.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use scoregate_base::routes::Endpoint;
+
+/// The members of a response that the text has.
+#[derive(Deserialize)]
+struct BriefBody {
+    generated_at: Option<String>,
+    period: Option<String>,
+    data: Vec<Map<String, Value>>,
+}
+
+/// The table of a response of this endpoint: a line on the data, the names of the fields, and a row for each item. `None` if
+/// it is not a response of the API.
+pub(super) fn brief_text(endpoint: &Endpoint, body: &[u8]) -> Option<String> {
+    let BriefBody { generated_at, period, data } = serde_json::from_slice(body).ok()?;
+    let period = period.map(|period| format!(", period {period}")).unwrap_or_default();
+    let generated_at = generated_at.map(|at| format!(", data of {at}")).unwrap_or_default();
+    let mut text = format!("{} items{period}{generated_at}\n{}", data.len(), endpoint.brief.join("|"));
+    for item in &data {
+        let cells = endpoint.brief.iter().map(|name| item.get(*name).map(cell).unwrap_or_default());
+        text.push('\n');
+        text.push_str(&cells.collect::<Vec<_>>().join("|"));
+    }
+    Some(text)
+}
+
+/// A value in a cell. Members of an object are separated by blanks, elements of an array by semicolons.
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::Bool(flag) => flag.to_string(),
+        Value::Number(number) => number.to_string(),
+        Value::String(text) => text.replace(['|', '\n', '\r'], " "),
+        Value::Array(elements) => elements.iter().map(cell).collect::<Vec<_>>().join(";"),
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| format!("{name}={}", cell(value)))
+            .collect::<Vec<_>>()
+            .join(" "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use scoregate_base::routes::Route;
+
+    #[test]
+    fn a_list_becomes_a_table() {
+        let body = br#"{"success":true,"generated_at":"2026-11-21T13:00:00Z","period":"24h","count":2,"data":[
+            {"id":"a","name":"A","provider":"x|y","currentScore":82.1,"trend":"up","status":"good","other":[1]},
+            {"id":"b","trend":"down","status":"un\nknown"}]}"#;
+        let text = brief_text(Route::Models.endpoint(), body).unwrap();
+        assert_eq!(
+            text,
+            "2 items, period 24h, data of 2026-11-21T13:00:00Z\nid|provider|currentScore|trend|status\na|x y|82.1|up|good\n\
+             b|||down|un known"
+        );
+    }
+
+    #[test]
+    fn nested_values_are_in_one_cell() {
+        let body = br#"{"data":[{"tier":"pro","limits":[{"name":"day","remaining":7},{"name":"minute","remaining":1}]}]}"#;
+        let text = brief_text(Route::Me.endpoint(), body).unwrap();
+        let row = text.lines().last().unwrap();
+        assert_eq!(row, "pro|name=day remaining=7;name=minute remaining=1||");
+        assert_eq!(brief_text(Route::Me.endpoint(), b"[]"), None);
+    }
+}

@@ -1,0 +1,333 @@
+//! Requests to `/mcp`, and their responses.
+
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use http::header::{
+    ACCEPT, ACCEPT_ENCODING, ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, IF_NONE_MATCH, ORIGIN,
+    RETRY_AFTER,
+};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Version};
+use http_body::Body;
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use serde_json::{Value, json};
+
+use crate::gateway::{ConnectionTrust, CorsGrant, Gateway, Peer};
+use crate::instruments::{McpInstruments, McpOutcome};
+use scoregate_base::routes::EndpointTable;
+
+use super::brief_texts::BriefTexts;
+use super::mcp_tool::McpTool;
+use super::protocol::{self, PROTOCOLS, ProtocolEra};
+use super::rpc_message::{BadMessage, RpcError, RpcMessage};
+use super::rpc_reply;
+use super::tool_result::{describe, translated};
+
+const PATH: &str = "/mcp";
+const METHODS: HeaderValue = HeaderValue::from_static("POST, OPTIONS");
+/// What pages of other origins may send.
+const MCP_READING: CorsGrant = CorsGrant {
+    methods: HeaderValue::from_static("POST"),
+    fields: HeaderValue::from_static(
+        "Authorization, Content-Type, MCP-Protocol-Version, Mcp-Method, Mcp-Name, X-API-Key, X-Request-Id",
+    ),
+};
+const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+/// Time for a message to arrive after its head.
+const BODY_TIMEOUT: Duration = Duration::from_secs(5);
+
+type BodyError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Answers language models.
+pub struct McpService {
+    tools: Vec<McpTool>,
+    /// The members of a list of tools, as JSON.
+    list: String,
+    /// Name and version, as JSON.
+    server: String,
+    /// What the tools are for, as JSON.
+    instructions: String,
+    texts: BriefTexts,
+    instruments: McpInstruments,
+}
+
+/// A request without a response of JSON-RPC: its status and what to do.
+type HttpRefusal = (StatusCode, &'static str);
+const METHOD: HttpRefusal = (StatusCode::METHOD_NOT_ALLOWED, "Send messages with POST.");
+const FOREIGN_ORIGIN: HttpRefusal = (StatusCode::FORBIDDEN, "Use a page whose origin may read this API.");
+const NOT_JSON: HttpRefusal = (StatusCode::UNSUPPORTED_MEDIA_TYPE, "Send a body of type application/json.");
+const NO_BODY: HttpRefusal = (StatusCode::BAD_REQUEST, "Send a complete body, without trailers.");
+const TOO_LARGE: HttpRefusal = (StatusCode::PAYLOAD_TOO_LARGE, "Send at most 64 KiB.");
+const SLOW: HttpRefusal = (StatusCode::REQUEST_TIMEOUT, "Send the body within 5 s.");
+const TOO_MANY: HttpRefusal =
+    (StatusCode::TOO_MANY_REQUESTS, "Wait a minute, then send fewer requests without a key.");
+const BUSY: HttpRefusal =
+    (StatusCode::SERVICE_UNAVAILABLE, "Wait until other messages of this connection are received.");
+
+/// A response, and how it is counted.
+type McpReply = (Response<Full<Bytes>>, McpOutcome);
+
+impl McpService {
+    /// Maximum size of a message in bytes.
+    pub const MAX_BODY: usize = 64 << 10;
+
+    /// A tool for each endpoint.
+    pub fn new(endpoints: &EndpointTable, service: &str, instruments: McpInstruments) -> Self {
+        let tools: Vec<McpTool> = endpoints.iter().map(McpTool::new).collect();
+        let list: Vec<Value> = tools.iter().map(McpTool::description).collect();
+        let server = json!({ "name": "scoregate", "title": service, "version": env!("CARGO_PKG_VERSION") });
+        let instructions = format!(
+            "{service}: benchmark data on AI models, read-only. Call get_models first; it lists the identifiers of models. A call \
+             needs an API key in the header Authorization or X-API-Key, and costs as much as a request to the API."
+        );
+        Self {
+            tools,
+            list: json!(list).to_string(),
+            server: server.to_string(),
+            instructions: json!(instructions).to_string(),
+            texts: BriefTexts::new(),
+            instruments,
+        }
+    }
+
+    /// Whether this path is its own.
+    pub fn serves(path: &str) -> bool {
+        path == PATH
+    }
+
+    /// Answers a request. `may_continue` says whether another request may follow its body on a connection of HTTP/1.1.
+    pub async fn handle(
+        &self,
+        gateway: &ArcSwap<Gateway>,
+        head: Parts,
+        body: impl Body<Data = Bytes, Error: Into<BodyError>>,
+        peer: Peer,
+        (trust, may_continue): (&ConnectionTrust, bool),
+    ) -> Response<Full<Bytes>> {
+        let gateway = gateway.load_full();
+        let is_http1 = head.version < Version::HTTP_2;
+        let (is_head, is_options) = (head.method == Method::HEAD, head.method == Method::OPTIONS);
+        let has_body = !body.is_end_stream();
+        let fields = head.headers.get(ORIGIN).is_some().then(|| head.headers.clone());
+        let received = self.receive(&gateway, &head, body, peer).await;
+        let is_read = matches!(received, Received::Message(_));
+        let (mut response, outcome) = match received {
+            Received::Message(message) => self.answer(&gateway, head, &message, peer, trust).await,
+            Received::Preflight => preflight(),
+            Received::Refused(refusal) => (refused(refusal, is_head), McpOutcome::Rejected),
+        };
+        self.instruments.answered(outcome);
+        if let Some((cors, fields)) = gateway.cors.as_ref().zip(fields) {
+            cors.write_with(&fields, &MCP_READING, is_options, response.headers_mut());
+        }
+        if is_http1 && has_body && !(is_read && may_continue) {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+
+    /// Refuses a request whose body cannot be read now.
+    pub fn refuse_as_busy() -> Response<Full<Bytes>> {
+        refused(BUSY, false)
+    }
+
+    /// Reads the message of a request. One that does not arrive with its head takes a token of the guard until it has arrived.
+    async fn receive(
+        &self,
+        gateway: &Gateway,
+        head: &Parts,
+        body: impl Body<Data = Bytes, Error: Into<BodyError>>,
+        peer: Peer,
+    ) -> Received {
+        let client = gateway.proxies.client(peer.address, &head.headers);
+        let take = || gateway.guard.take(client, gateway.clock.now());
+        let refusal = match head.method {
+            _ if !is_origin_allowed(gateway, head) => Some(FOREIGN_ORIGIN),
+            Method::OPTIONS => None,
+            Method::POST if !is_json(&head.headers) => Some(NOT_JSON),
+            Method::POST if body.size_hint().lower() > Self::MAX_BODY as u64 => Some(TOO_LARGE),
+            Method::POST => None,
+            _ => Some(METHOD),
+        };
+        if let Some(refusal) = refusal {
+            return Received::Refused(if take() { refusal } else { TOO_MANY });
+        }
+        if head.method == Method::OPTIONS {
+            return if take() { Received::Preflight } else { Received::Refused(TOO_MANY) };
+        }
+        let mut reading = std::pin::pin!(Limited::new(body, Self::MAX_BODY).collect());
+        let read = match reading.as_mut().now_or_never() {
+            Some(read) => Ok(read),
+            None if !take() => return Received::Refused(TOO_MANY),
+            None => {
+                gateway.clock.within(BODY_TIMEOUT, reading).await.inspect(|_| gateway.guard.give_back(client))
+            }
+        };
+        match read {
+            Ok(Ok(body)) if body.trailers().is_none() => Received::Message(body.to_bytes()),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => Received::Refused(TOO_LARGE),
+            Ok(_) => Received::Refused(NO_BODY),
+            Err(_) => Received::Refused(SLOW),
+        }
+    }
+
+    /// Answers a message. All but calls take a token of the guard; a call is limited by the gateway.
+    async fn answer(
+        &self,
+        gateway: &Gateway,
+        head: Parts,
+        bytes: &[u8],
+        peer: Peer,
+        trust: &ConnectionTrust,
+    ) -> McpReply {
+        let client = gateway.proxies.client(peer.address, &head.headers);
+        let read = RpcMessage::read(bytes).and_then(|message| {
+            let era = ProtocolEra::of(&message, &head.headers)?;
+            Ok((era, message))
+        });
+        let reply = match read {
+            Err(BadMessage { id, error }) => failed(id, &error, StatusCode::BAD_REQUEST),
+            Ok((era, message)) => match (message.id, &*message.method) {
+                (None, _) => accepted(),
+                (Some(id), "tools/call") => match self.call(&message) {
+                    Ok((tool, target)) => {
+                        let request = request(head, &target);
+                        let response = gateway.handle(&request, false, peer, trust).await;
+                        return translated(id, tool.endpoint, &self.texts, response).await;
+                    }
+                    Err(error) => failed(Some(id), &error, StatusCode::OK),
+                },
+                (Some(id), _) => self.described(gateway, id, era, &message),
+            },
+        };
+        let is_allowed = gateway.guard.take(client, gateway.clock.now());
+        if is_allowed { reply } else { (refused(TOO_MANY, false), McpOutcome::Rejected) }
+    }
+
+    /// Answers a method that states something about this server.
+    fn described(&self, gateway: &Gateway, id: &str, era: ProtocolEra, message: &RpcMessage<'_>) -> McpReply {
+        let Self { list, server, instructions, .. } = self;
+        let (ttl, versions) = (ttl_millis(gateway), json!(PROTOCOLS));
+        let cached = format!("\"resultType\":\"complete\",\"cacheScope\":\"private\",\"ttlMs\":{ttl}");
+        let tools = "\"capabilities\":{\"tools\":{}},\"instructions\":";
+        let result = match (&*message.method, era) {
+            ("tools/list", _) => format!("{{\"tools\":{list},{cached}}}"),
+            ("server/discover", ProtocolEra::Stateless) => format!(
+                "{{\"supportedVersions\":{versions},{tools}{instructions},\"_meta\":{{\"{SERVER_INFO}\":{server}}},{cached}}}"
+            ),
+            ("initialize", ProtocolEra::Handshake) => {
+                let version = protocol::agreed(message.params.protocol_version.as_deref());
+                format!("{{\"protocolVersion\":\"{version}\",{tools}{instructions},\"serverInfo\":{server}}}")
+            }
+            ("ping", ProtocolEra::Handshake) => "{}".to_owned(),
+            (_, era) => {
+                let error = RpcError::new(RpcError::METHOD_NOT_FOUND, "This server has only tools.");
+                let is_stateless = era == ProtocolEra::Stateless;
+                let status = if is_stateless { StatusCode::NOT_FOUND } else { StatusCode::OK };
+                return failed(Some(id), &error, status);
+            }
+        };
+        (json_response(rpc_reply::result(id, &[&result])), McpOutcome::Listed)
+    }
+
+    /// The tool of a call, and the target of the request that it stands for.
+    fn call(&self, message: &RpcMessage<'_>) -> Result<(&McpTool, String), RpcError> {
+        let name = message.params.name.as_deref().unwrap_or_default();
+        let invalid = |message: String| RpcError::new(RpcError::INVALID_PARAMS, message);
+        let tool = self.tools.iter().find(|tool| tool.name == name);
+        let tool = tool.ok_or_else(|| invalid("Call a tool of tools/list.".to_owned()))?;
+        let none = std::collections::BTreeMap::new();
+        let target = tool.target(message.params.arguments.as_ref().unwrap_or(&none)).map_err(invalid)?;
+        Ok((tool, target))
+    }
+}
+
+/// A request after its body.
+enum Received {
+    Message(Bytes),
+    Preflight,
+    Refused(HttpRefusal),
+}
+
+/// How long lists may be cached: until data of a new refresh is expected, since nothing else states when a restart may change
+/// them.
+fn ttl_millis(gateway: &Gateway) -> u128 {
+    let now = gateway.clock.now().wall;
+    gateway.engine.documents.next_refresh(now).map_or(0, |at| at.since(now).as_millis())
+}
+
+/// The head of the request that a call stands for. Its response is neither encoded nor a 304.
+fn request(mut head: Parts, target: &str) -> Parts {
+    let mut uri = head.uri.into_parts();
+    // Of the documented path and escaped values.
+    uri.path_and_query = target.parse().ok();
+    (head.uri, head.method) = (uri.try_into().unwrap_or_default(), Method::GET);
+    for field in [CONTENT_LENGTH, ACCEPT, ACCEPT_ENCODING, IF_NONE_MATCH] {
+        head.headers.remove(field);
+    }
+    head
+}
+
+/// Whether a page may send this request: one of this host, or one whose origin may read the API. Other programs send no origin.
+fn is_origin_allowed(gateway: &Gateway, head: &Parts) -> bool {
+    let mut origins = head.headers.get_all(ORIGIN).iter();
+    let (origin, other) = (origins.next(), origins.next());
+    let Some(origin) = origin else { return true };
+    let host = head.headers.get(HOST).and_then(|host| host.to_str().ok());
+    let host = host.or_else(|| head.uri.authority().map(http::uri::Authority::as_str));
+    let of_origin = origin.to_str().ok().and_then(|origin| origin.split_once("://")).map(|(_, host)| host);
+    let is_own = of_origin.zip(host).is_some_and(|(one, other)| one.eq_ignore_ascii_case(other));
+    let is_listed = || gateway.cors.as_ref().is_some_and(|cors| cors.allows(&head.headers).is_some());
+    other.is_none() && (is_own || is_listed())
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    value.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+}
+
+fn json_response(body: Bytes) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::default());
+    describe(response.headers_mut(), &body);
+    *response.body_mut() = Full::new(body);
+    response
+}
+
+fn failed(id: Option<&str>, error: &RpcError, status: StatusCode) -> McpReply {
+    let mut response = json_response(rpc_reply::error(id, error));
+    *response.status_mut() = status;
+    (response, McpOutcome::Rejected)
+}
+
+/// The response to a notification.
+fn accepted() -> McpReply {
+    let mut response = Response::new(Full::default());
+    *response.status_mut() = StatusCode::ACCEPTED;
+    (response, McpOutcome::Listed)
+}
+
+fn preflight() -> McpReply {
+    let mut response = Response::new(Full::default());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    response.headers_mut().insert(ALLOW, METHODS);
+    (response, McpOutcome::Listed)
+}
+
+fn refused((status, remedy): HttpRefusal, is_head: bool) -> Response<Full<Bytes>> {
+    let mut response =
+        json_response(rpc_reply::error(None, &RpcError::new(RpcError::INVALID_REQUEST, remedy)));
+    *response.status_mut() = status;
+    if status == StatusCode::METHOD_NOT_ALLOWED {
+        response.headers_mut().insert(ALLOW, METHODS);
+    }
+    if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("60"));
+    }
+    if is_head {
+        *response.body_mut() = Full::default();
+    }
+    response
+}

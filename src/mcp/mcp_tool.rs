@@ -1,0 +1,156 @@
+//! A tool: an endpoint, as a language model calls it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value, json};
+
+use scoregate_base::routes::{AllowedValues, Endpoint, Param};
+
+/// The name of the tool of an endpoint.
+pub fn tool_name(endpoint: &Endpoint) -> String {
+    format!("get_{}", endpoint.name)
+}
+
+/// A tool.
+#[derive(Debug)]
+pub(super) struct McpTool {
+    pub(super) endpoint: &'static Endpoint,
+    pub(super) name: String,
+}
+
+impl McpTool {
+    pub(super) fn new(endpoint: &'static Endpoint) -> Self {
+        Self { endpoint, name: tool_name(endpoint) }
+    }
+
+    fn params(&self) -> impl Iterator<Item = Param> {
+        let id = self.endpoint.route.names_a_model().then_some(Param::Id);
+        id.into_iter().chain(self.endpoint.takes.iter().copied())
+    }
+
+    /// Its entry in the list of tools.
+    pub(super) fn description(&self) -> Value {
+        let properties: Map<String, Value> =
+            self.params().map(|param| (param.name().to_owned(), schema(param))).collect();
+        let required: Vec<&str> =
+            self.params().filter(|param| *param == Param::Id).map(Param::name).collect();
+        json!({
+            "name": self.name,
+            "description": self.endpoint.summary,
+            "inputSchema": {
+                "type": "object",
+                "properties": properties,
+                "required": required,
+                "additionalProperties": false,
+            },
+            "annotations": { "readOnlyHint": true, "openWorldHint": false },
+        })
+    }
+
+    /// Path and query of the request that a call stands for. Values are checked by the gateway; what is wrong with the form of
+    /// the arguments is an error.
+    pub(super) fn target(&self, arguments: &BTreeMap<String, Value>) -> Result<String, String> {
+        let texts: BTreeMap<&str, String> = arguments
+            .iter()
+            .map(|(name, value)| match value {
+                Value::String(text) => Ok((name.as_str(), text.clone())),
+                Value::Number(number) => Ok((name.as_str(), number.to_string())),
+                _ => Err(format!("Send `{name}` as a text or a number.")),
+            })
+            .collect::<Result<_, _>>()?;
+        if let Some(unknown) = texts.keys().find(|name| self.params().all(|param| param.name() != **name)) {
+            let names: Vec<&str> = self.params().map(Param::name).collect();
+            let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            return Err(format!("Remove `{unknown}`. Arguments of this tool: {names}."));
+        }
+        let mut target = self.endpoint.documented_path();
+        if self.endpoint.route.names_a_model() {
+            let id = texts.get(Param::Id.name()).filter(|id| !matches!(id.as_str(), "" | "." | ".."));
+            target = target.replace("{id}", &escaped(id.ok_or("Send `id`, the identifier of a model.")?));
+        }
+        let mut separator = '?';
+        for param in self.endpoint.takes {
+            if let Some(value) = texts.get(param.name()) {
+                let written = write!(target, "{separator}{}={}", param.name(), escaped(value));
+                written.expect("a text can be extended");
+                separator = '&';
+            }
+        }
+        Ok(target)
+    }
+}
+
+/// The schema of an argument.
+fn schema(param: Param) -> Value {
+    let allowed = param.allowed();
+    let is_number = matches!(allowed, AllowedValues::Range { .. });
+    let mut schema =
+        json!({ "type": if is_number { "integer" } else { "string" }, "description": param.meaning() });
+    if let AllowedValues::Words(words) = &allowed {
+        schema["enum"] = json!(words);
+    } else if let Some(members) = schema.as_object_mut() {
+        members.extend(allowed.members().into_iter().map(|(name, value)| (name.to_owned(), value)));
+    }
+    schema
+}
+
+/// A text in a path or a query: escapes all but unreserved characters (RFC 3986, 2.3).
+fn escaped(text: &str) -> String {
+    text.bytes().fold(String::with_capacity(text.len()), |mut escaped, byte| {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            escaped.push(char::from(byte));
+        } else {
+            write!(escaped, "%{byte:02X}").expect("a text can be extended");
+        }
+        escaped
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use scoregate_base::routes::Route;
+
+    fn target(route: Route, arguments: Value) -> Result<String, String> {
+        let arguments = serde_json::from_value(arguments).unwrap();
+        McpTool::new(route.endpoint()).target(&arguments)
+    }
+
+    #[test]
+    fn a_call_stands_for_a_request() {
+        for (route, arguments, expected) in [
+            (Route::Models, json!({}), "/api/v1/models"),
+            (
+                Route::Models,
+                json!({"sortBy": "price", "period": "7d"}),
+                "/api/v1/models?period=7d&sortBy=price",
+            ),
+            (Route::Incidents, json!({"limit": 5}), "/api/v1/incidents?limit=5"),
+            (
+                Route::History,
+                json!({"id": "a:1", "period": "24h"}),
+                "/api/v1/models/a%3A1/history?period=24h",
+            ),
+            (Route::Model, json!({"id": "../me?x#y z"}), "/api/v1/models/..%2Fme%3Fx%23y%20z"),
+            (Route::Models, json!({"period": "7d&sortBy=é"}), "/api/v1/models?period=7d%26sortBy%3D%C3%A9"),
+            (Route::Me, json!({}), "/api/v1/me"),
+        ] {
+            assert_eq!(target(route, arguments).as_deref(), Ok(expected));
+        }
+    }
+
+    #[test]
+    fn arguments_of_another_form_are_refused() {
+        for (route, arguments) in [
+            (Route::Models, json!({"id": "a"})),
+            (Route::Models, json!({"period": null})),
+            (Route::Models, json!({"period": ["7d"]})),
+            (Route::Model, json!({})),
+            (Route::Model, json!({"id": ""})),
+            (Route::Model, json!({"id": ".."})),
+        ] {
+            assert!(target(route, arguments.clone()).is_err(), "{arguments}");
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! The API for language models: the Model Context Protocol (MCP) at `POST /mcp`.
+//!
+//! A second reader of requests. Each endpoint is a tool; a call of a tool becomes the GET that it stands for, which the gateway
+//! answers like any other, with the same key check, limits, price, logs and metrics. Only its response is translated.
+
+mod brief_text;
+mod brief_texts;
+mod mcp_service;
+mod mcp_tool;
+mod protocol;
+mod rpc_message;
+mod rpc_reply;
+mod tool_result;
+
+pub use mcp_service::McpService;
+pub use mcp_tool::tool_name;
+pub use protocol::PROTOCOLS;
+#[doc(hidden)]
+pub use rpc_message::RpcMessage;

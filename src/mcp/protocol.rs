@@ -1,0 +1,151 @@
+//! Revisions of the protocol. The newest states its version in each request, the others in a handshake.
+
+use http::HeaderMap;
+
+use super::rpc_message::{BadMessage, RpcError, RpcMessage};
+
+/// The supported revisions, newest first. Only the first one has no handshake.
+pub const PROTOCOLS: [&str; 3] = ["2026-07-28", "2025-11-25", "2025-06-18"];
+const STATELESS: &str = PROTOCOLS[0];
+
+pub(super) const VERSION_FIELD: &str = "mcp-protocol-version";
+const METHOD_FIELD: &str = "mcp-method";
+const NAME_FIELD: &str = "mcp-name";
+
+/// The kind of revision that a request follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ProtocolEra {
+    /// Each request states its version.
+    Stateless,
+    /// A handshake agrees on the version. Nothing is remembered of it.
+    Handshake,
+}
+
+impl ProtocolEra {
+    /// The kind of revision of a request, whose headers must agree with its body.
+    pub(super) fn of<'m>(message: &RpcMessage<'m>, headers: &HeaderMap) -> Result<Self, BadMessage<'m>> {
+        Self::agreed(message, headers).map_err(|error| BadMessage { id: message.id, error })
+    }
+
+    fn agreed(message: &RpcMessage<'_>, headers: &HeaderMap) -> Result<Self, RpcError> {
+        let header = sole(headers, VERSION_FIELD)?;
+        let meta = message.params.meta.as_ref();
+        let Some(version) = meta.and_then(|meta| meta.version.as_deref()) else {
+            return match header {
+                Some(STATELESS) => Err(RpcError::new(
+                    RpcError::INVALID_PARAMS,
+                    "Send `io.modelcontextprotocol/protocolVersion` in `_meta`.",
+                )),
+                Some(other) if !PROTOCOLS.contains(&other) => Err(unsupported(other)),
+                _ => Ok(Self::Handshake),
+            };
+        };
+        if header != Some(version) {
+            return Err(mismatch("MCP-Protocol-Version"));
+        }
+        if version != STATELESS {
+            return Err(unsupported(version));
+        }
+        if sole(headers, METHOD_FIELD)? != Some(&*message.method) {
+            return Err(mismatch("Mcp-Method"));
+        }
+        // Names of tools are plain ASCII, so that an encoded one is of none of them.
+        if message.method == "tools/call" && sole(headers, NAME_FIELD)? != message.params.name.as_deref() {
+            return Err(mismatch("Mcp-Name"));
+        }
+        if meta.is_none_or(|meta| meta.client_info.is_none() || meta.client_capabilities.is_none()) {
+            return Err(RpcError::new(
+                RpcError::INVALID_PARAMS,
+                "Send `io.modelcontextprotocol/clientInfo` and `…/clientCapabilities` in `_meta`.",
+            ));
+        }
+        Ok(Self::Stateless)
+    }
+}
+
+/// The revision that a handshake agrees on. The stateless one has no handshake, so it is never offered here.
+pub(super) fn agreed(requested: Option<&str>) -> &'static str {
+    let [_, newest, oldest] = PROTOCOLS;
+    if requested == Some(oldest) { oldest } else { newest }
+}
+
+/// The only value of a header field.
+fn sole<'h>(headers: &'h HeaderMap, name: &'static str) -> Result<Option<&'h str>, RpcError> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (None, _) => Ok(None),
+        (Some(value), None) => value.to_str().map(Some).map_err(|_| mismatch(name)),
+        (Some(_), Some(_)) => Err(mismatch(name)),
+    }
+}
+
+fn mismatch(field: &'static str) -> RpcError {
+    let message = format!("Send {field} once, with the value in the body.");
+    RpcError::new(RpcError::HEADER_MISMATCH, message)
+}
+
+fn unsupported(version: &str) -> RpcError {
+    let data = serde_json::json!({ "supported": PROTOCOLS, "requested": version });
+    let message = format!("Use one of the protocol versions {}.", PROTOCOLS.join(", "));
+    RpcError { data: Some(data.to_string()), ..RpcError::new(RpcError::UNSUPPORTED_VERSION, message) }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderName, HeaderValue};
+
+    use super::*;
+
+    fn era(body: &str, fields: &[(&'static str, &'static str)]) -> Result<ProtocolEra, i32> {
+        let message = RpcMessage::read(body.as_bytes()).unwrap();
+        let mut headers = HeaderMap::new();
+        for (name, value) in fields {
+            headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        ProtocolEra::of(&message, &headers).map_err(|bad| bad.error.code)
+    }
+
+    const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_models","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{},"io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+    const FIELDS: [(&str, &str); 3] =
+        [(VERSION_FIELD, "2026-07-28"), (METHOD_FIELD, "tools/call"), (NAME_FIELD, "get_models")];
+
+    #[test]
+    fn a_stateless_request_agrees_with_its_headers() {
+        assert_eq!(era(CALL, &FIELDS), Ok(ProtocolEra::Stateless));
+        for missing in 0..FIELDS.len() {
+            let mut fields = FIELDS.to_vec();
+            let (name, _) = fields.remove(missing);
+            assert_eq!(era(CALL, &fields), Err(RpcError::HEADER_MISMATCH), "{name}");
+            fields.push((name, "ping"));
+            assert_eq!(era(CALL, &fields), Err(RpcError::HEADER_MISMATCH), "{name}");
+            let twice = [FIELDS.as_slice(), &[FIELDS[missing]]].concat();
+            assert_eq!(era(CALL, &twice), Err(RpcError::HEADER_MISMATCH), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_version_is_refused_and_a_missing_one_is_a_handshake() {
+        let other = CALL.replace("2026-07-28", "2027-01-01");
+        let fields = [(VERSION_FIELD, "2027-01-01"), FIELDS[1], FIELDS[2]];
+        assert_eq!(era(&other, &fields), Err(RpcError::UNSUPPORTED_VERSION));
+        let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+        assert_eq!(era(ping, &[]), Ok(ProtocolEra::Handshake));
+        assert_eq!(era(ping, &[(VERSION_FIELD, "2025-06-18")]), Ok(ProtocolEra::Handshake));
+        assert_eq!(era(ping, &[(VERSION_FIELD, "2024-01-01")]), Err(RpcError::UNSUPPORTED_VERSION));
+        assert_eq!(era(ping, &[(VERSION_FIELD, "2026-07-28")]), Err(RpcError::INVALID_PARAMS));
+        assert_eq!(era(&CALL.replace("clientInfo", "client"), &FIELDS), Err(RpcError::INVALID_PARAMS));
+    }
+
+    #[test]
+    fn a_handshake_never_agrees_on_the_stateless_revision() {
+        for (requested, expected) in [
+            (Some("2025-06-18"), "2025-06-18"),
+            (Some("2025-11-25"), "2025-11-25"),
+            (Some("2026-07-28"), "2025-11-25"),
+            (Some("2024-11-05"), "2025-11-25"),
+            (None, "2025-11-25"),
+        ] {
+            assert_eq!(agreed(requested), expected);
+        }
+    }
+}

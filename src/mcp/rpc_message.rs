@@ -1,0 +1,225 @@
+//! Messages of JSON-RPC 2.0, as clients send them: one request or notification. Batches and responses are invalid.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// Maximum depth of arrays and objects. Calls of tools need five.
+const MAX_DEPTH: usize = 16;
+/// Maximum size of an id, which the response repeats.
+const MAX_ID: usize = 256;
+
+/// A request, or a notification if it has no id.
+#[derive(Debug)]
+pub struct RpcMessage<'m> {
+    /// The id as it was sent.
+    pub(super) id: Option<&'m str>,
+    pub(super) method: Cow<'m, str>,
+    pub(super) params: RpcParams<'m>,
+}
+
+/// The parameters that some method of the protocol has.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RpcParams<'m> {
+    #[serde(borrow)]
+    pub(super) name: Option<Cow<'m, str>>,
+    pub(super) arguments: Option<BTreeMap<String, Value>>,
+    #[serde(borrow)]
+    pub(super) protocol_version: Option<Cow<'m, str>>,
+    #[serde(rename = "_meta", borrow)]
+    pub(super) meta: Option<RequestMeta<'m>>,
+}
+
+/// What a request of a protocol without handshake says about itself.
+#[derive(Debug, Deserialize)]
+pub(super) struct RequestMeta<'m> {
+    #[serde(rename = "io.modelcontextprotocol/protocolVersion", borrow)]
+    pub(super) version: Option<Cow<'m, str>>,
+    #[serde(rename = "io.modelcontextprotocol/clientInfo")]
+    pub(super) client_info: Option<IgnoredAny>,
+    #[serde(rename = "io.modelcontextprotocol/clientCapabilities")]
+    pub(super) client_capabilities: Option<IgnoredAny>,
+}
+
+/// A message without a method to call. It is answered by an error.
+#[derive(Debug, PartialEq, Eq)]
+pub struct BadMessage<'m> {
+    /// The id, where it could be read.
+    pub(super) id: Option<&'m str>,
+    pub(super) error: RpcError,
+}
+
+/// An error of JSON-RPC.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct RpcError {
+    pub(super) code: i32,
+    pub(super) message: Cow<'static, str>,
+    /// JSON.
+    pub(super) data: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct RpcEnvelope<'m> {
+    #[serde(borrow)]
+    jsonrpc: Option<Cow<'m, str>>,
+    #[serde(borrow)]
+    id: Option<&'m RawValue>,
+    #[serde(borrow)]
+    method: Option<Cow<'m, str>>,
+    #[serde(borrow)]
+    params: Option<&'m RawValue>,
+}
+
+impl RpcError {
+    pub(super) const PARSE: i32 = -32_700;
+    pub(super) const INVALID_REQUEST: i32 = -32_600;
+    pub(super) const METHOD_NOT_FOUND: i32 = -32_601;
+    pub(super) const INVALID_PARAMS: i32 = -32_602;
+    pub(super) const HEADER_MISMATCH: i32 = -32_020;
+    pub(super) const UNSUPPORTED_VERSION: i32 = -32_022;
+
+    pub(super) fn new(code: i32, message: impl Into<Cow<'static, str>>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+}
+
+impl<'m> RpcMessage<'m> {
+    /// Reads a message.
+    pub fn read(bytes: &'m [u8]) -> Result<Self, BadMessage<'m>> {
+        let bad = |id, code, message: &'static str| BadMessage { id, error: RpcError::new(code, message) };
+        if depth(bytes) > MAX_DEPTH {
+            return Err(bad(None, RpcError::INVALID_REQUEST, "Send JSON with at most 16 levels of nesting."));
+        }
+        let not_json = || bad(None, RpcError::PARSE, "Send one JSON-RPC message as JSON in UTF-8.");
+        let json: &RawValue = serde_json::from_slice(bytes).map_err(|_| not_json())?;
+        let invalid = |id| {
+            bad(
+                id,
+                RpcError::INVALID_REQUEST,
+                "Send one JSON-RPC 2.0 request, with a text or a number as id.",
+            )
+        };
+        let envelope: RpcEnvelope<'_> = serde_json::from_str(json.get()).map_err(|_| invalid(None))?;
+        let id = envelope.id.map(RawValue::get);
+        if !id.is_none_or(is_id) {
+            return Err(invalid(None));
+        }
+        let (Some("2.0"), Some(method)) = (envelope.jsonrpc.as_deref(), envelope.method) else {
+            return Err(invalid(id));
+        };
+        let params = envelope.params.map(|params| serde_json::from_str(params.get())).transpose();
+        let bad_params =
+            |_| bad(id, RpcError::INVALID_PARAMS, "Send the parameters as an object, each of its type.");
+        Ok(Self { id, method, params: params.map_err(bad_params)?.unwrap_or_default() })
+    }
+}
+
+/// Whether JSON is a text or a number. `null` is not an id in this protocol.
+fn is_id(json: &str) -> bool {
+    json.len() <= MAX_ID && json.starts_with(|first: char| matches!(first, '"' | '-' | '0'..='9'))
+}
+
+/// The depth of nesting. Of bytes that are not JSON, some number.
+fn depth(bytes: &[u8]) -> usize {
+    let (mut depth, mut deepest, mut is_text, mut is_escaped) = (0_usize, 0, false, false);
+    for byte in bytes {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = is_text,
+            b'"' => is_text = !is_text,
+            b'{' | b'[' if !is_text => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' if !is_text => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn code(text: &str) -> (Option<&str>, i32) {
+        let bad = RpcMessage::read(text.as_bytes()).unwrap_err();
+        (bad.id, bad.error.code)
+    }
+
+    #[test]
+    fn a_request_has_an_id_and_a_notification_has_none() {
+        let text = r#"{"jsonrpc":"2.0","id":"a-1","method":"tools\/call","params":{"name":"get_models","arguments":{"period":"7d"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"},"other":[]}}"#;
+        let message = RpcMessage::read(text.as_bytes()).unwrap();
+        assert_eq!((message.id, &*message.method), (Some("\"a-1\""), "tools/call"));
+        assert_eq!(message.params.arguments.unwrap()["period"], "7d");
+        assert_eq!(message.params.meta.unwrap().version.as_deref(), Some("2026-07-28"));
+        let text = r#" {"jsonrpc":"2.0","method":"notifications/initialized"} "#;
+        assert_eq!(RpcMessage::read(text.as_bytes()).unwrap().id, None);
+    }
+
+    #[test]
+    fn malformed_messages_have_the_codes_of_json_rpc() {
+        for (text, expected) in [
+            ("", (None, RpcError::PARSE)),
+            ("{", (None, RpcError::PARSE)),
+            ("{} {}", (None, RpcError::PARSE)),
+            ("\u{feff}{}", (None, RpcError::PARSE)),
+            ("[]", (None, RpcError::INVALID_REQUEST)),
+            (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, (None, RpcError::INVALID_REQUEST)),
+            (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, (None, RpcError::INVALID_REQUEST)),
+            (r#"{"jsonrpc":"2.0","id":[1],"method":"ping"}"#, (None, RpcError::INVALID_REQUEST)),
+            (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#, (None, RpcError::INVALID_REQUEST)),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"ping","method":"x"}"#, (None, RpcError::INVALID_REQUEST)),
+            (r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#, (Some("1"), RpcError::INVALID_REQUEST)),
+            (r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, (Some("1"), RpcError::INVALID_REQUEST)),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[1]}"#,
+                (Some("1"), RpcError::INVALID_PARAMS),
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"name":1}}"#,
+                (Some("1"), RpcError::INVALID_PARAMS),
+            ),
+        ] {
+            assert_eq!(code(text), expected, "{text}");
+        }
+        let long = format!(r#"{{"jsonrpc":"2.0","id":"{}","method":"ping"}}"#, "x".repeat(MAX_ID));
+        assert_eq!(code(&long), (None, RpcError::INVALID_REQUEST));
+        assert_eq!(code(&"[".repeat(60_000)), (None, RpcError::INVALID_REQUEST));
+        assert!(RpcMessage::read(b"{\"jsonrpc\":\"2.0\",\"method\":\"\xff\"}").is_err());
+    }
+
+    #[test]
+    fn brackets_in_texts_are_not_nesting() {
+        assert_eq!(depth(br#"{"a":"[[[\"{{","b":[{}]}"#), 3);
+        assert_eq!(depth(br#"["\\",[]]"#), 2);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic_and_a_deep_message_is_refused(text in r#"[\[\]{}",:\\a0 ]{0,80}"#) {
+            let read = RpcMessage::read(text.as_bytes());
+            if let Ok(value) = serde_json::from_str::<Value>(&text) {
+                prop_assert_eq!(nesting(&value), depth(text.as_bytes()));
+            } else {
+                prop_assert!(read.is_err());
+            }
+        }
+    }
+
+    fn nesting(value: &Value) -> usize {
+        match value {
+            Value::Array(items) => 1 + items.iter().map(nesting).max().unwrap_or_default(),
+            Value::Object(members) => 1 + members.values().map(nesting).max().unwrap_or_default(),
+            _ => 0,
+        }
+    }
+}
