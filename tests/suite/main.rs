@@ -30,6 +30,7 @@ mod connections;
 mod documents;
 mod fleet;
 mod mail;
+mod mcp;
 mod processes;
 mod quotas;
 mod requests;
