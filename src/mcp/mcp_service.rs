@@ -15,11 +15,11 @@ use http_body::Body;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use serde_json::{Value, json};
 
+use crate::cache::DerivedTexts;
 use crate::gateway::{ConnectionTrust, CorsGrant, Gateway, Peer};
 use crate::instruments::{McpInstruments, McpOutcome};
 use scoregate_base::routes::EndpointTable;
 
-use super::brief_texts::BriefTexts;
 use super::mcp_tool::McpTool;
 use super::protocol::{self, PROTOCOLS, ProtocolEra};
 use super::rpc_message::{BadMessage, RpcError, RpcMessage};
@@ -28,7 +28,7 @@ use super::tool_result::{describe, translated};
 
 const PATH: &str = "/mcp";
 const METHODS: HeaderValue = HeaderValue::from_static("POST, OPTIONS");
-/// What pages of other origins may send.
+/// Methods and headers of pages of other origins.
 const MCP_READING: CorsGrant = CorsGrant {
     methods: HeaderValue::from_static("POST"),
     fields: HeaderValue::from_static(
@@ -36,10 +36,12 @@ const MCP_READING: CorsGrant = CorsGrant {
     ),
 };
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+/// Maximum size of the texts that are kept.
+const MAX_TEXTS: u64 = 8 << 20;
 /// Time for a message to arrive after its head.
 const BODY_TIMEOUT: Duration = Duration::from_secs(5);
 
-type BodyError = Box<dyn std::error::Error + Send + Sync>;
+type ReceiveError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Answers language models.
 pub struct McpService {
@@ -48,9 +50,9 @@ pub struct McpService {
     list: String,
     /// Name and version, as JSON.
     server: String,
-    /// What the tools are for, as JSON.
+    /// The purpose of the tools, as JSON.
     instructions: String,
-    texts: BriefTexts,
+    texts: DerivedTexts,
     instruments: McpInstruments,
 }
 
@@ -88,7 +90,7 @@ impl McpService {
             list: json!(list).to_string(),
             server: server.to_string(),
             instructions: json!(instructions).to_string(),
-            texts: BriefTexts::new(),
+            texts: DerivedTexts::new(MAX_TEXTS),
             instruments,
         }
     }
@@ -103,7 +105,7 @@ impl McpService {
         &self,
         gateway: &ArcSwap<Gateway>,
         head: Parts,
-        body: impl Body<Data = Bytes, Error: Into<BodyError>>,
+        body: impl Body<Data = Bytes, Error: Into<ReceiveError>>,
         peer: Peer,
         (trust, may_continue): (&ConnectionTrust, bool),
     ) -> Response<Full<Bytes>> {
@@ -139,7 +141,7 @@ impl McpService {
         &self,
         gateway: &Gateway,
         head: &Parts,
-        body: impl Body<Data = Bytes, Error: Into<BodyError>>,
+        body: impl Body<Data = Bytes, Error: Into<ReceiveError>>,
         peer: Peer,
     ) -> Received {
         let client = gateway.proxies.client(peer.address, &head.headers);

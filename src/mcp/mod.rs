@@ -4,7 +4,6 @@
 //! answers like any other, with the same key check, limits, price, logs and metrics. Only its response is translated.
 
 mod brief_text;
-mod brief_texts;
 mod mcp_service;
 mod mcp_tool;
 mod protocol;

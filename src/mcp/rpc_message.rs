@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -35,7 +35,7 @@ pub(super) struct RpcParams<'m> {
     pub(super) meta: Option<RequestMeta<'m>>,
 }
 
-/// What a request of a protocol without handshake says about itself.
+/// The facts that each request of a protocol without handshake states.
 #[derive(Debug, Deserialize)]
 pub(super) struct RequestMeta<'m> {
     #[serde(rename = "io.modelcontextprotocol/protocolVersion", borrow)]
@@ -67,7 +67,7 @@ pub(super) struct RpcError {
 struct RpcEnvelope<'m> {
     #[serde(borrow)]
     jsonrpc: Option<Cow<'m, str>>,
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "present")]
     id: Option<&'m RawValue>,
     #[serde(borrow)]
     method: Option<Cow<'m, str>>,
@@ -117,6 +117,11 @@ impl<'m> RpcMessage<'m> {
             |_| bad(id, RpcError::INVALID_PARAMS, "Send the parameters as an object, each of its type.");
         Ok(Self { id, method, params: params.map_err(bad_params)?.unwrap_or_default() })
     }
+}
+
+/// Reads a member that is present, `null` included.
+fn present<'m, D: Deserializer<'m>>(deserializer: D) -> Result<Option<&'m RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 /// Whether JSON is a text or a number. `null` is not an id in this protocol.

@@ -6,10 +6,11 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use serde::Deserialize;
 
+use crate::cache::DerivedTexts;
 use crate::instruments::McpOutcome;
 use scoregate_base::routes::{Endpoint, append_string};
 
-use super::brief_texts::BriefTexts;
+use super::brief_text::brief_text;
 use super::rpc_reply;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -27,7 +28,7 @@ struct RefusalBody {
 pub(super) async fn translated(
     id: &str,
     endpoint: &Endpoint,
-    texts: &BriefTexts,
+    texts: &DerivedTexts,
     response: Response<Full<Bytes>>,
 ) -> (Response<Full<Bytes>>, McpOutcome) {
     // Clients ask their user for a key.
@@ -39,7 +40,12 @@ pub(super) async fn translated(
     let tag = head.headers.remove(ETAG);
     head.headers.remove(LAST_MODIFIED);
     let (text, end) = if head.status == StatusCode::OK {
-        (texts.of(endpoint, tag, &body), McpOutcome::Answered)
+        let write = || text_of(endpoint, &body);
+        let text = match tag {
+            Some(tag) => texts.get(endpoint.route.index(), tag, write),
+            None => write(),
+        };
+        (text, McpOutcome::Answered)
     } else {
         (Bytes::from(refusal_text(&body)), McpOutcome::ToolError)
     };
@@ -61,6 +67,14 @@ pub(super) async fn translated(
     (Response::from_parts(head, Full::new(body)), end)
 }
 
+/// The text of a response as JSON. Of another body than the API's it is that body.
+fn text_of(endpoint: &Endpoint, body: &[u8]) -> Bytes {
+    let text = brief_text(endpoint, body).unwrap_or_else(|| String::from_utf8_lossy(body).into_owned());
+    let mut json = Vec::with_capacity(text.len() + 2);
+    append_string(&mut json, &text);
+    json.into()
+}
+
 /// Sets the headers that every response with JSON has.
 pub(super) fn describe(headers: &mut HeaderMap, body: &Bytes) {
     headers.insert(CONTENT_TYPE, JSON);
@@ -69,7 +83,7 @@ pub(super) fn describe(headers: &mut HeaderMap, body: &Bytes) {
     headers.remove(VARY);
 }
 
-/// What happened, what to do, and where, as a JSON text.
+/// The message of an error and an address, as a JSON text.
 fn refusal_text(body: &[u8]) -> Vec<u8> {
     let mut text = Vec::new();
     match serde_json::from_slice::<RefusalBody>(body) {

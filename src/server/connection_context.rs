@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use http::Method;
 use http::request::Parts;
+use http_body::Body;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
@@ -42,9 +43,9 @@ pub(super) enum BesideApi<'c> {
 
 impl ConnectionContext {
     /// The size of a body after which another request may follow on a connection of HTTP/1.1: that of a message of stated size.
-    pub(super) fn size_before_next(&self, head: &Parts, size: Option<u64>) -> Option<u64> {
+    pub(super) fn size_before_next(&self, head: &Parts, body: &impl Body) -> Option<u64> {
         let is_mcp = self.mcp.is_some() && head.method == Method::POST && McpService::serves(head.uri.path());
-        size.filter(|size| is_mcp && *size <= McpService::MAX_BODY as u64)
+        body.size_hint().exact().filter(|size| is_mcp && *size <= McpService::MAX_BODY as u64)
     }
 
     /// The service beside the API that answers this request, if one does.

@@ -61,8 +61,7 @@ where
         activity.request_started();
         let (head, body) = request.into_parts();
         let (closes, has_body) = (&closes, !body.is_end_stream());
-        let may_continue =
-            has_body && limit.body_follows(context.size_before_next(&head, body.size_hint().exact()));
+        let may_continue = has_body && limit.body_follows(context.size_before_next(&head, &body));
         async move {
             let beside = context.beside_api(&head, has_body);
             let mut response = match beside {

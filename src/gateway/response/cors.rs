@@ -25,7 +25,7 @@ const READING: CorsGrant = CorsGrant {
 const VARIES_FOR_ALL: HeaderValue = HeaderValue::from_static("Accept-Encoding, Origin");
 const VARIES: HeaderValue = HeaderValue::from_static("Accept-Encoding, Authorization, X-API-Key, Origin");
 
-/// What pages of allowed origins may send.
+/// Methods and headers that pages of allowed origins may use.
 #[derive(Debug)]
 pub struct CorsGrant {
     /// The methods.

@@ -1,0 +1,7 @@
+//! Checks the heads of HTTP/1.1 requests before the codec reads them.
+
+mod scanner;
+#[cfg(test)]
+mod tests;
+
+pub(super) use scanner::{HeadLimit, HeadScanner};
