@@ -171,6 +171,7 @@ impl Site {
             expires_at: visit.now.wall.plus(HOUR * u32::try_from(SESSION_HOURS).unwrap_or(1)),
             new_owner: OwnerId::mint().map_err(no_randomness)?,
             accepted_terms: accepts.then(|| terms.clone()),
+            notice: None,
         };
         let outcome = self.counted_sign_in(visit, &link, sign_in).await?;
         let (end, refusal) = match outcome {

@@ -76,7 +76,14 @@ fn creating(number: usize) -> StoreChange {
     let at = Wall::from_seconds(1_795_219_200);
     let key = StoredKey { created_at: at, ..sample::key(&number.to_string()) };
     let what = sample::creation("pro", key);
-    StoreChange { at, who: "bench".into(), owner: None, application: ApplicationId::mint().unwrap(), what }
+    StoreChange {
+        at,
+        who: "bench".into(),
+        owner: None,
+        application: ApplicationId::mint().unwrap(),
+        what,
+        notice: None,
+    }
 }
 
 /// Creates applications and returns their ids.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
 
-use super::{Description, NewMail, OwnerRefusal};
+use super::{Description, NewMail, OwnerNotice, OwnerRefusal};
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -90,6 +90,8 @@ pub struct StoreChange {
     pub application: ApplicationId,
     /// The change.
     pub what: ChangeKind,
+    /// The notice about it.
+    pub notice: Option<OwnerNotice>,
 }
 
 /// An atomic change.

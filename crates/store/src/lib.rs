@@ -26,6 +26,7 @@ mod ledger;
 mod local_copy;
 mod mail_queue;
 mod nodes;
+mod notices;
 mod owed;
 mod owner_refusal;
 mod owners;
@@ -65,6 +66,10 @@ pub use mail_queue::{
     ClaimedMail, MailAttempt, MailBacklog, MailClaim, MailKind, MailOutcome, MailQueue, NewMail, NewNotice,
 };
 pub use nodes::{NodeList, NodeRegistry, NodeStatus};
+pub use notices::{
+    DueNotice, NOTICES, NoticeQuery, NoticeRow, NoticeStore, NoticeSubject, NoticeTier, OwnerNotice,
+    notice_kinds, notice_words,
+};
 pub use owed::{OwedFile, OwedLog, OwedRecords};
 pub use owner_refusal::OwnerRefusal;
 pub use owners::{

@@ -6,7 +6,7 @@
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
 
-use super::{NewMail, OwnerRefusal, StoreError, StoreFuture};
+use super::{MailKind, NewMail, OwnerRefusal, StoreError, StoreFuture, notice_words};
 
 /// An owner of applications.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub struct StoredOwner {
     pub tier: Option<String>,
     /// When an operator suspended the account, if so.
     pub suspended_at: Option<Wall>,
+    /// The kinds of notices that the owner chose; `None` for those of the tiers.
+    pub notices: Option<Vec<MailKind>>,
     /// The applications, ordered by id.
     pub applications: Vec<ApplicationId>,
 }
@@ -115,6 +117,8 @@ pub struct SignIn {
     pub new_owner: OwnerId,
     /// The version of the terms that were accepted with it, if they were.
     pub accepted_terms: Option<String>,
+    /// The notice about it, queued if the owner wants it. Its recipient is set by the store.
+    pub notice: Option<NewMail>,
 }
 
 /// The outcome of a use of a link.
@@ -168,6 +172,8 @@ pub enum OwnerChangeKind {
     Resume,
     /// Sets the tier of new applications; `None` for the default.
     SetTier(Option<String>),
+    /// Chooses the kinds of notices.
+    SetNotices(Vec<MailKind>),
     /// Deletes the account, its sessions, links and queued mail. Refused while it has applications.
     Delete {
         /// Whether the owner deletes it, who must not be suspended: a new account would end the suspension.
@@ -182,6 +188,7 @@ impl OwnerChangeKind {
             Self::Suspend => "suspend_account",
             Self::Resume => "resume_account",
             Self::SetTier(_) => "set_account_tier",
+            Self::SetNotices(_) => "set_notices",
             Self::Delete { .. } => "delete_account",
         }
     }
@@ -191,6 +198,8 @@ impl OwnerChangeKind {
         match self {
             Self::Suspend | Self::Resume | Self::Delete { .. } => owner.to_string(),
             Self::SetTier(tier) => format!("{owner}, tier {}", tier.as_deref().unwrap_or("by default")),
+            Self::SetNotices(kinds) if kinds.is_empty() => format!("{owner}, notices none"),
+            Self::SetNotices(kinds) => format!("{owner}, notices {}", notice_words(kinds)),
         }
     }
 }

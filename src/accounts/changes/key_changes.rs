@@ -123,7 +123,7 @@ impl ChangeTurn<'_> {
         let at = self.now();
         // The owner of an application that does not exist yet is checked with its creation.
         let owner = who.owner().filter(|_| !matches!(what, ChangeKind::Create { .. }));
-        let change = StoreChange { at, who: who.name(), owner, application: id, what };
+        let change = StoreChange { at, who: who.name(), owner, application: id, what, notice: None };
         let application = self.changes.measured(store.change(change)).await?;
         if let Some(key_directory) = key_directory {
             key_directory.apply(&application, &terms.load(), at.day());

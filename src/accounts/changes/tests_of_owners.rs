@@ -49,6 +49,7 @@ async fn signed_up(gateway: &ChangingGateway, email: &str) -> OwnerId {
         expires_at,
         new_owner,
         accepted_terms: Some("1".into()),
+        notice: None,
     };
     gateway.store.sign_in(sign_in).await.unwrap();
     new_owner

@@ -24,6 +24,7 @@ fn creating(number: usize) -> StoreChange {
         owner: None,
         application: ApplicationId::mint().unwrap(),
         what,
+        notice: None,
     }
 }
 

@@ -32,7 +32,7 @@ impl Accounts<'_> {
 /// Two accounts as they are after signing up; the first one owns these applications.
 pub fn plant(directory: &Path, applications: &[&str]) {
     for (id, email) in [(ANN, "Ann+x@example.org"), (BOB, "bob@example.com")] {
-        let row = format!("'{id}', '{email}', '{email}', 1763726400000, '1', 1763726400000, NULL, NULL");
+        let row = format!("'{id}', '{email}', '{email}', 1763726400000, '1', 1763726400000, NULL, NULL, NULL");
         sql(directory, &format!("INSERT INTO owners VALUES ({row})"));
     }
     for application in applications {

@@ -73,7 +73,7 @@ fn tables_of_an_older_release_are_upgraded_with_their_content_by_one_of_several_
             let commands = [(); 3].map(|()| scope.spawn(upgrade));
             commands.into_iter().map(|command| command.join().unwrap()).collect()
         });
-        let changed = upgrades.iter().filter(|message| message.contains("format 1")).count();
+        let changed = upgrades.iter().filter(|message| message.contains("from format 1 to")).count();
         assert_eq!(changed, 1, "{upgrades:?}");
         let gateway = site.gateway();
         assert_eq!(use_up(gateway.public, key.expose()), 30, "20 of 50 units were granted before");

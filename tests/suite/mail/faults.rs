@@ -247,6 +247,32 @@ async fn a_result_that_could_not_be_recorded_is_recorded_later_and_repeats_no_ma
 }
 
 #[tokio::test]
+async fn a_notice_of_a_worker_that_crashed_is_repeated_with_its_id_and_not_queued_again() {
+    needs!("smtp");
+    let mut server = server_that("hold").await;
+    let mut station = MailStation::plain(&server);
+    let notice =
+        NewMail { expires_at: Wall::from_seconds(u64::MAX / 1_000), ..station.mail("quota_80.app.day") };
+    let queue = async || station.store.queue_once(vec![notice.clone()]).await.unwrap();
+    queue().await;
+    let mut other = station.another_worker();
+    let stop = CancellationToken::new();
+    let first = tokio::select! {
+        _ = other.send_due(&stop) => panic!("the server holds the reply"),
+        mail = server.event("mail") => mail,
+    };
+    drop(other);
+    queue().await;
+    assert_eq!(station.backlog().await.mails, 1);
+    station.manual_clock.advance(CLAIM);
+    station.worker.send_due(&stop).await;
+    let second = server.event("mail").await;
+    assert_eq!(header(&first, "Message-ID"), header(&second, "Message-ID"));
+    station.store.queue_once(vec![notice]).await.unwrap();
+    assert_eq!(station.backlog().await.mails, 0, "it was sent");
+}
+
+#[tokio::test]
 async fn expired_mail_is_never_sent() {
     needs!("smtp");
     let mut server = server_that("").await;

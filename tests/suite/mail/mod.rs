@@ -19,7 +19,7 @@ use scoregate_base::clock::{Clock, ManualClock, Wall};
 use scoregate_base::routes::EndpointTable;
 use scoregate_base::secret::{Secret, SecretSetting};
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
-use scoregate_store::{Embedded, MailBacklog, MailKind, MailQueue as _, NewMail, Store};
+use scoregate_store::{Embedded, MailBacklog, MailKind, MailQueue as _, NewMail, NoticeStore as _, Store};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 

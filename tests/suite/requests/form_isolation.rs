@@ -71,7 +71,10 @@ async fn prepared() -> TempDir {
             *own = wide();
         }
         let application = id.parse().unwrap();
-        store.change(StoreChange { at, who: "test".into(), owner: None, application, what }).await.unwrap();
+        store
+            .change(StoreChange { at, who: "test".into(), owner: None, application, what, notice: None })
+            .await
+            .unwrap();
     }
     directory
 }

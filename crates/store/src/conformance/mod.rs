@@ -10,6 +10,7 @@ mod feed;
 mod grace;
 mod leaks;
 mod mail;
+mod notices;
 mod owner_changes;
 mod owner_sessions;
 mod reports;
@@ -30,6 +31,7 @@ pub(super) use feed::*;
 pub(super) use grace::*;
 pub(super) use leaks::*;
 pub(super) use mail::*;
+pub(super) use notices::*;
 pub(super) use owner_changes::*;
 pub(super) use owner_sessions::*;
 pub(super) use reports::*;
@@ -104,6 +106,15 @@ macro_rules! run_with {
             closed_applications_are_deleted_on_the_next_day
             a_mail_is_claimed_as_it_was_queued_and_removed_once_sent
             a_notice_is_queued_with_one_audit_record_without_its_text
+            of_concurrent_notices_with_one_id_one_is_queued_and_none_after_it_was_sent
+            ids_of_notices_are_known_for_40_days
+            a_notice_is_queued_with_its_change_if_the_owner_wants_it
+            owners_who_chose_it_get_a_notice_of_a_new_sign_in
+            a_choice_of_notices_is_stored_and_audited
+            units_that_a_live_gateway_holds_are_not_used_and_those_of_others_are
+            a_quota_is_used_up_with_the_first_refusal_and_later_notices_about_a_part_are_not_due
+            a_quota_is_that_of_the_application_or_of_its_tier
+            keys_that_expire_soon_are_due_until_they_have_expired_or_are_revoked
             a_leaked_key_is_revoked_with_a_mail_to_its_owner_and_a_record_of_each_place
             a_place_is_known_for_its_time_and_a_report_never_extends_a_key
             of_concurrent_reports_of_a_place_one_changes_the_key
@@ -146,7 +157,7 @@ pub(super) fn an_id() -> ApplicationId {
 }
 
 pub(super) fn changing(application: ApplicationId, what: ChangeKind) -> StoreChange {
-    StoreChange { at: NOON, who: "a test".into(), owner: None, application, what }
+    StoreChange { at: NOON, who: "a test".into(), owner: None, application, what, notice: None }
 }
 
 pub(super) fn creating(application: ApplicationId) -> StoreChange {

@@ -30,7 +30,7 @@ pub(super) fn a_mail(message_id: &str, recipient: &str) -> NewMail {
     }
 }
 
-fn using(token: &str, session: &str) -> SignIn {
+pub(super) fn using(token: &str, session: &str) -> SignIn {
     SignIn {
         at: NOON,
         link: Digest::of(token),
@@ -38,6 +38,7 @@ fn using(token: &str, session: &str) -> SignIn {
         expires_at: NOON.plus(HOUR),
         new_owner: OwnerId::mint().unwrap(),
         accepted_terms: Some("2026-01".into()),
+        notice: None,
     }
 }
 
@@ -90,6 +91,7 @@ pub(crate) async fn a_link_signs_up_its_address_once_and_only_with_the_terms(sto
         terms_accepted_at: NOON,
         tier: None,
         suspended_at: None,
+        notices: None,
         applications: Vec::new(),
     };
     let signed_in = store.sign_in(sign_in).await.unwrap();

@@ -147,6 +147,9 @@ pub(crate) struct OwnerLine {
     pub(crate) terms_accepted_at: String,
     pub(crate) tier: Option<String>,
     pub(crate) suspended_at: Option<String>,
+    /// Left out without a choice, so that the previous release reads such an export.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) notices: Option<String>,
     pub(crate) applications: Vec<String>,
 }
 

@@ -12,8 +12,9 @@ pub(crate) struct ExportedTable {
     pub(crate) later: Option<&'static str>,
 }
 
-/// Columns of keys that a file of an older format lacks.
-pub(crate) const LATER_COLUMNS: [&str; 2] = ["last_used_at", "name"];
+/// Columns that a file of an older format lacks, by table.
+pub(crate) const LATER_COLUMNS: [(&str, &[&str]); 2] =
+    [("keys", &["last_used_at", "name"]), ("owners", &["notices"])];
 
 /// Columns and table. Usage and requests are the sums of all gateway processes. Availability has successive minutes with one
 /// state: their number minus their rank is the same; `AND true`, because a file may contain other numbers than 0 and 1. Owners
@@ -21,7 +22,7 @@ pub(crate) const LATER_COLUMNS: [&str; 2] = ["last_used_at", "name"];
 const APPLICATIONS: &str =
     "id, name, tier, own_minute, own_day, created_at, {description} FROM {schema}.applications";
 const KEYS: &str =
-    "application, {digest}, shown, created_at, expires_at, revoked_at, {later} FROM {schema}.keys k";
+    "application, {digest}, shown, created_at, expires_at, revoked_at, {later keys} FROM {schema}.keys k";
 const LEDGER: &str = "day, application, {granted}, 0 AS grace FROM {schema}.{ledger}";
 const USAGE: &str = "day, application, sum(units) AS units
     FROM (SELECT * FROM {schema}.usage_days UNION ALL SELECT day, application, units FROM {schema}.usage_nodes) u
@@ -38,7 +39,7 @@ const AVAILABILITY: &str = "min(minute) * 60000 AS first, count(*) AS minutes, i
           FROM {schema}.status_minutes) m
     GROUP BY is_ready, is_fresh, period";
 const MESSAGES: &str = "id, incident, at, state, title, message FROM {schema}.status_messages";
-const OWNERS: &str = "id, mailbox, email, created_at, terms_version, terms_accepted_at, tier, suspended_at,
+const OWNERS: &str = "id, mailbox, email, created_at, terms_version, terms_accepted_at, tier, suspended_at, {later owners},
         (SELECT coalesce({array}(application ORDER BY application), '[]') FROM {schema}.owned_applications WHERE owner = o.id)
             AS applications
     FROM {schema}.owners o";

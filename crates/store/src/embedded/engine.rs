@@ -16,15 +16,16 @@ use super::{
 };
 use crate::daily_totals::{REQUESTS, USAGE};
 use crate::sql::tables::SqlTables as _;
-use crate::sql::{changes, mail_queue as queued_mail, owners, sign_in, status};
+use crate::sql::{changes, mail_queue as queued_mail, notices, owners, sign_in, status};
 use crate::{
     ApplicationPage, AuditQuery, AuditRecord, ChangeFeed, ChangeKind, ChangedApplications, ClaimedMail,
-    DocumentSharing, FeedPosition, HeldGraceShare, KeyStore, KeyUse, Ledger, LedgerExchange,
+    DocumentSharing, DueNotice, FeedPosition, HeldGraceShare, KeyStore, KeyUse, Ledger, LedgerExchange,
     LedgerExchangeReply, MailAttempt, MailBacklog, MailClaim, MailQueue, NewMail, NewNotice, NewSignInLink,
-    NewStatusMessage, NodeList, NodeRegistry, NodeStatus, OwnerChange, OwnerChangeKind, OwnerQuery,
-    OwnerSession, OwnerStore, RequestList, RequestQuery, RequestStore, RequestTotal, SignIn, SignInOutcome,
-    StatusHistory, StatusMessage, StatusMinute, StatusStore, StoreChange, StoreError, StoreFuture,
-    StoreHealth, StoredApplication, StoredOwner, UsableLink, UsageList, UsageQuery, UsageStore, UsageTotal,
+    NewStatusMessage, NodeList, NodeRegistry, NodeStatus, NoticeQuery, NoticeStore, OwnerChange,
+    OwnerChangeKind, OwnerQuery, OwnerSession, OwnerStore, RequestList, RequestQuery, RequestStore,
+    RequestTotal, SignIn, SignInOutcome, StatusHistory, StatusMessage, StatusMinute, StatusStore,
+    StoreChange, StoreError, StoreFuture, StoreHealth, StoredApplication, StoredOwner, UsableLink, UsageList,
+    UsageQuery, UsageStore, UsageTotal,
 };
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
@@ -244,6 +245,16 @@ impl MailQueue for Embedded {
 
     fn mail_backlog(&self) -> StoreFuture<'_, MailBacklog> {
         self.reader.run("read the state of the mail queue", |file| done(queued_mail::backlog(file)))
+    }
+}
+
+impl NoticeStore for Embedded {
+    fn queue_once(&self, mails: Vec<NewMail>) -> StoreFuture<'_, ()> {
+        self.writer.run("queue notices", move |file| done(notices::queue_once(file, &mails)))
+    }
+
+    fn due_notices(&self, query: NoticeQuery) -> StoreFuture<'_, Vec<DueNotice>> {
+        self.reader.run("read notices that are due", move |file| done(notices::due(file, &query)))
     }
 }
 

@@ -11,7 +11,7 @@
 
 /// The steps; a file's format is the number of applied steps.
 pub(super) const STEPS: &[&str] =
-    &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH];
+    &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH];
 
 /// The format of the files that this program writes.
 pub(crate) const FORMAT: usize = STEPS.len();
@@ -238,4 +238,15 @@ CREATE TABLE grace_shares (
 ) STRICT, WITHOUT ROWID;
 INSERT INTO grace_shares SELECT DISTINCT day, 0, 1, 0, 0, 0 FROM ledger WHERE grace > 0;
 ALTER TABLE keys ADD COLUMN name TEXT; -- given by its owner
+";
+
+/// Notices that owners chose, and those that were queued: a mail is queued once although its record in the queue is gone once
+/// it was sent.
+const ELEVENTH: &str = "
+ALTER TABLE owners ADD COLUMN notices TEXT; -- chosen kinds of mail, such as quota_80,key_changed; NULL: those of the tier
+CREATE TABLE notices (
+    id TEXT    NOT NULL PRIMARY KEY, -- the message id of the mail, without its domain
+    at INTEGER NOT NULL              -- when it was queued
+) STRICT, WITHOUT ROWID;
+CREATE INDEX notices_by_time ON notices (at);
 ";

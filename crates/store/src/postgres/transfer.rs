@@ -30,7 +30,7 @@ LOCK TABLE {schema}.site, {schema}.applications, {schema}.keys, {schema}.audit, 
     {schema}.ledger_nodes, {schema}.minute_pools, {schema}.minute_shares, {schema}.nodes, {schema}.usage_nodes,
     {schema}.usage_days, {schema}.documents, {schema}.document_contents, {schema}.backend_refreshes,
     {schema}.request_nodes, {schema}.request_days, {schema}.status_minutes, {schema}.status_messages, {schema}.owners, {schema}.owned_applications, {schema}.sign_in_links,
-    {schema}.owner_sessions, {schema}.mail_queue, {schema}.closed_applications, {schema}.grace_shares IN ACCESS EXCLUSIVE MODE";
+    {schema}.owner_sessions, {schema}.mail_queue, {schema}.closed_applications, {schema}.grace_shares, {schema}.notices IN ACCESS EXCLUSIVE MODE";
 
 /// Exports everything in one snapshot. `keep` makes the output durable. With `closes` the tables get another schema before
 /// the commit, so that no gateway uses them any more.
@@ -92,8 +92,10 @@ async fn write_all(
 
 /// The columns and the table, as the server has them.
 fn columns(table: &ExportedTable) -> String {
-    let columns = table.select.replace("{description}", &Description::NAMES.join(", "));
-    let columns = columns.replace("{later}", &LATER_COLUMNS.join(", "));
+    let mut columns = table.select.replace("{description}", &Description::NAMES.join(", "));
+    for (table, names) in LATER_COLUMNS {
+        columns = columns.replace(&format!("{{later {table}}}"), &names.join(", "));
+    }
     let columns = columns.replace("{digest}", "encode(digest, 'hex') AS digest");
     let columns = columns.replace("{granted}", "least(granted, 4294967295) AS granted");
     columns.replace("{ledger}", "ledger_days").replace("{array}", "json_agg")

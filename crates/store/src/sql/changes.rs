@@ -6,7 +6,7 @@
 
 use super::tables::SqlField::{Digest as DigestOf, Limit, OptionalText, OptionalTime, Text, Time};
 use super::tables::{SqlField, SqlTables};
-use super::{closed_applications, leaks, owners};
+use super::{closed_applications, leaks, notices, owners};
 use crate::{
     ChangeKind, Description, Ownership, StoreChange, StoreError, StoredApplication, StoredKey, audit_detail,
 };
@@ -47,6 +47,7 @@ pub(crate) async fn make<T: SqlTables>(
     tables.lock().await?;
     let detail = running.apply(&id).await?;
     tables.audit(change.at, [&change.who, change.what.word(), &id, &detail]).await?;
+    running.tell(&id).await?;
     tables.changed(change).await?.ok_or_else(|| running.unknown())
 }
 
@@ -134,6 +135,14 @@ impl<T: SqlTables> RunningChange<'_, T> {
         Ok(checked.map_err(StoreError::from)?)
     }
 
+    /// Queues the notice about the change, if the application has an owner who wants it.
+    async fn tell(&self, id: &str) -> Result<(), T::Fault> {
+        match &self.change.notice {
+            Some(notice) => notices::tell(self.tables, id, notice).await,
+            None => Ok(()),
+        }
+    }
+
     /// Creates an application with its first key and its owner.
     async fn create(
         &self,
@@ -164,6 +173,7 @@ impl<T: SqlTables> RunningChange<'_, T> {
         self.describe(id, ChangeKind::CLOSED, &Description::default()).await?;
         self.tables.run(REMOVE_NAMES, &[Text(id)]).await?;
         closed_applications::add(self.tables, id, self.change.at.day()).await?;
+        self.tell(id).await?;
         self.tables.run(DISOWN, &[Text(id)]).await?;
         Ok(audit_detail::all_revoked(revoked))
     }

@@ -7,6 +7,7 @@ pub(crate) mod changes;
 mod closed_applications;
 mod leaks;
 pub(crate) mod mail_queue;
+pub(crate) mod notices;
 pub(crate) mod owners;
 pub(crate) mod sign_in;
 pub(crate) mod status;

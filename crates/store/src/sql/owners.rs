@@ -3,15 +3,17 @@
 use super::closed_applications;
 use super::tables::SqlField::{Digest as DigestOf, Number, OptionalText, Text, Time};
 use super::tables::{SqlRow, SqlTables};
+use crate::notices::parse_notices;
 use crate::stored::stored;
 use crate::{
     OwnerChange, OwnerChangeKind, OwnerQuery, OwnerRefusal, OwnerSession, Ownership, StoreError, StoredOwner,
+    notice_words,
 };
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{Digest, OwnerId};
 
 const COLUMNS: &str = "
-       o.id, o.email, o.created_at, o.terms_version, o.terms_accepted_at, o.tier, o.suspended_at,
+       o.id, o.email, o.created_at, o.terms_version, o.terms_accepted_at, o.tier, o.suspended_at, o.notices,
        (SELECT string_agg(application, ',' ORDER BY application) FROM {schema}.owned_applications WHERE owner = o.id)
            AS applications";
 const OWNER: &str = "
@@ -33,6 +35,7 @@ const END_SESSIONS: &str = "DELETE FROM {schema}.owner_sessions WHERE owner = $1
 const SUSPEND: &str = "UPDATE {schema}.owners SET suspended_at = coalesce(suspended_at, $2) WHERE id = $1";
 const RESUME: &str = "UPDATE {schema}.owners SET suspended_at = NULL WHERE id = $1";
 const SET_TIER: &str = "UPDATE {schema}.owners SET tier = $2 WHERE id = $1";
+const SET_NOTICES: &str = "UPDATE {schema}.owners SET notices = $2 WHERE id = $1";
 const DELETE_MAIL: &str = "
 DELETE FROM {schema}.mail_queue WHERE recipient = $2 OR recipient IN (
     SELECT l.email FROM {schema}.sign_in_links l JOIN {schema}.owners o ON o.mailbox = l.mailbox WHERE o.id = $1)";
@@ -75,6 +78,7 @@ fn described<F>(row: &dyn SqlRow<F>) -> Result<Option<StoredOwner>, F> {
         terms_accepted_at: row.time("terms_accepted_at")?,
         tier: row.optional_text("tier")?,
         suspended_at: row.optional_time("suspended_at")?,
+        notices: row.optional_text("notices")?.as_deref().map(parse_notices),
         applications: applications.split(',').filter_map(|id| id.parse().ok()).collect(),
     }))
 }
@@ -114,6 +118,9 @@ pub(crate) async fn change<T: SqlTables>(tables: T, change: &OwnerChange) -> Res
         OwnerChangeKind::Resume => drop(tables.run(RESUME, &[Text(&id)]).await?),
         OwnerChangeKind::SetTier(tier) => {
             tables.run(SET_TIER, &[Text(&id), OptionalText(tier.as_deref())]).await?;
+        }
+        OwnerChangeKind::SetNotices(kinds) => {
+            tables.run(SET_NOTICES, &[Text(&id), Text(&notice_words(kinds))]).await?;
         }
         OwnerChangeKind::Delete { in_own_name } => {
             before.check_deletion(*in_own_name)?;

@@ -1,9 +1,10 @@
 //! Links by e-mail, and their use to sign up and to sign in.
 
+use super::notices;
 use super::owners::owner;
 use super::tables::SqlField::{Digest as DigestOf, Flag, Text, Time};
 use super::tables::{SqlRow, SqlTables};
-use crate::{NewMail, NewSignInLink, SignIn, SignInOutcome, UsableLink};
+use crate::{MailKind, NewMail, NewSignInLink, SignIn, SignInOutcome, StoredOwner, UsableLink};
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::{Digest, OwnerId};
 
@@ -87,11 +88,17 @@ pub(crate) async fn sign_in<T: SqlTables>(tables: T, sign_in: &SignIn) -> Result
     }
     let at = Time(sign_in.at);
     tables.run(USE_LINK, &[DigestOf(&sign_in.link), at]).await?;
-    if known.is_some_and(|owner| owner.suspended_at.is_some()) {
+    if known.as_ref().is_some_and(|owner| owner.suspended_at.is_some()) {
         return Ok(SignInOutcome::Suspended);
     }
     let (session, expires_at) = (DigestOf(&sign_in.session), Time(sign_in.expires_at));
     tables.run(ADD_SESSION, &[session, Text(&id.to_string()), at, expires_at]).await?;
+    let wants = |owner: &StoredOwner| {
+        owner.notices.as_ref().is_some_and(|kinds| kinds.contains(&MailKind::NewSignIn))
+    };
+    if let (Some(owner), Some(mail)) = (known.filter(wants), &sign_in.notice) {
+        notices::queue_once(tables, &[NewMail { recipient: owner.email, ..mail.clone() }]).await?;
+    }
     let owner = owner(tables, id).await?;
     Ok(owner.map_or(SignInOutcome::InvalidLink, |owner| SignInOutcome::SignedIn { owner, is_new }))
 }

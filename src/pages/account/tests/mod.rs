@@ -110,6 +110,7 @@ impl Shown {
             terms_accepted_at: ago(30 * 86_400),
             tier: None,
             suspended_at: None,
+            notices: None,
             applications: vec![id],
         };
         let entered = ApplicationFields {

@@ -72,7 +72,7 @@ pub static LABELS: &[LabelRow] = &[
     LabelRow { name: "table", most: 8, meaning: "tables of the shared store whose rows change in normal operation: ledger_days, ledger_nodes, minute_pools, minute_shares, keys, usage_nodes, documents, document_contents" },
     LabelRow { name: "version", most: 1, meaning: "version of the program" },
     LabelRow { name: "direction", most: 2, meaning: "forward or backward" },
-    LabelRow { name: "kind", most: 2, meaning: "purpose of a mail: a link to sign in, or a message of the operator" },
+    LabelRow { name: "kind", most: 7, meaning: "purpose of a mail: a link to sign in, a message of the operator, or a notice of a kind that the owner chose" },
     LabelRow { name: "pool", most: 2, meaning: "requests served from the cache, and requests that wait for the backend or the ledger" },
 ];
 

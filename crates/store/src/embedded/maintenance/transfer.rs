@@ -143,10 +143,12 @@ fn keep_message(new: &Connection, message: &StatusMessageLine, line: &DumpLine) 
     if is_missing { rows::insert(line, new) } else { Ok(()) }
 }
 
-/// Keeps suspensions and tiers. Other owners and changes since the backup stay in the replaced store.
+/// Keeps suspensions, tiers and the choice of notices. Other owners and changes since the backup stay in the replaced store.
 fn keep_owner(new: &Connection, line: &OwnerLine) -> Result<(), StoreFault> {
-    let keep = "UPDATE owners SET suspended_at = coalesce(suspended_at, ?2), tier = ?3 WHERE id = ?1";
-    run(new, keep, params![line.id, millis(line.suspended_at.as_ref()), line.tier]).map(drop)
+    let keep = "UPDATE owners SET suspended_at = coalesce(suspended_at, ?2), tier = ?3, notices = ?4
+        WHERE id = ?1";
+    let OwnerLine { id, tier, notices, suspended_at, .. } = line;
+    run(new, keep, params![id, millis(suspended_at.as_ref()), tier, notices]).map(drop)
 }
 
 /// Keeps the tier and the limits of its own.

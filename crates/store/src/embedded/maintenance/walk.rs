@@ -18,8 +18,11 @@ fn columns(table: &ExportedTable, store: &Connection) -> Option<String> {
         let null = |name: &&str| if has(name, table) { "" } else { "NULL AS " };
         names.iter().map(|name| format!("{}{name}", null(name))).collect::<Vec<_>>().join(", ")
     };
-    let columns = table.select.replace("{description}", &list(&Description::NAMES, "applications"));
-    let columns = columns.replace("{later}", &list(&LATER_COLUMNS, "keys")).replace("{digest}", "digest");
+    let mut columns = table.select.replace("{description}", &list(&Description::NAMES, "applications"));
+    for (table, names) in LATER_COLUMNS {
+        columns = columns.replace(&format!("{{later {table}}}"), &list(names, table));
+    }
+    let columns = columns.replace("{digest}", "digest");
     let columns = columns.replace("{granted}", "granted").replace("{ledger}", "ledger");
     Some(columns.replace("{array}", "json_group_array").replace("{schema}.", ""))
 }

@@ -4,7 +4,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::embedded::maintenance;
-use crate::{OwnerChangeKind, OwnerQuery, OwnerStore as _, StoredOwner};
+use crate::{MailKind, OwnerChangeKind, OwnerQuery, OwnerStore as _, StoredOwner};
 
 fn owners(directory: &TempDir) -> Vec<StoredOwner> {
     let store = Embedded::open(directory.path()).unwrap();
@@ -12,7 +12,7 @@ fn owners(directory: &TempDir) -> Vec<StoredOwner> {
 }
 
 #[test]
-fn owners_of_a_backup_keep_their_applications_and_later_suspensions() {
+fn owners_of_a_backup_keep_their_applications_and_later_suspensions_and_choices() {
     let (directory, store) = fresh();
     let owner = wait(conformance::signed_up(&store, "Ann@example.org")).id;
     wait(store.change(conformance::owned(owner, 1))).unwrap();
@@ -20,6 +20,7 @@ fn owners_of_a_backup_keep_their_applications_and_later_suspensions() {
     let backup = directory.path().join("older.db");
     maintenance::back_up(directory.path(), &backup, false).unwrap();
     wait(conformance::changed(&store, owner, OwnerChangeKind::Suspend));
+    wait(conformance::changed(&store, owner, OwnerChangeKind::SetNotices(vec![MailKind::Quota80])));
     drop(store);
     let before = owners(&directory);
     maintenance::import(directory.path(), &backup, &RESTORE, NOW).unwrap();

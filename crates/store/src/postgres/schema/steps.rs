@@ -20,6 +20,7 @@ pub(crate) const STEPS: &[&str] = &[
     WEBSITES,
     CLOSED_APPLICATIONS,
     GRACE_SHARES_AND_KEY_NAMES,
+    NOTICES,
 ];
 
 const FIRST: &str = r#"
@@ -369,3 +370,19 @@ COMMENT ON COLUMN {schema}.keys.name IS 'given by its owner';
 
 UPDATE {schema}.site SET format = 9;
 ";
+
+const NOTICES: &str = r#"
+ALTER TABLE {schema}.owners ADD COLUMN notices text;
+COMMENT ON COLUMN {schema}.owners.notices IS 'chosen kinds of mail, such as quota_80,key_changed; NULL: those of the tier';
+
+CREATE TABLE {schema}.notices (
+    id text COLLATE "C" PRIMARY KEY,
+    at bigint NOT NULL
+);
+CREATE INDEX notices_by_time ON {schema}.notices (at);
+COMMENT ON TABLE {schema}.notices IS 'notices to owners that were queued, so that each is queued once';
+COMMENT ON COLUMN {schema}.notices.id IS 'the message id of the mail, without its domain';
+COMMENT ON COLUMN {schema}.mail_queue.kind IS 'sign_in, notice or a kind of owners.notices';
+
+UPDATE {schema}.site SET format = 10;
+"#;

@@ -14,7 +14,8 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.applications, {schema}.keys, {s
     {schema}.minute_pools, {schema}.minute_shares, {schema}.nodes, {schema}.usage_nodes, {schema}.usage_days,
     {schema}.documents, {schema}.document_contents, {schema}.backend_refreshes, {schema}.request_nodes,
     {schema}.request_days, {schema}.status_minutes, {schema}.owners, {schema}.owned_applications, {schema}.sign_in_links,
-    {schema}.owner_sessions, {schema}.mail_queue, {schema}.closed_applications, {schema}.grace_shares TO {role};
+    {schema}.owner_sessions, {schema}.mail_queue, {schema}.closed_applications, {schema}.grace_shares,
+    {schema}.notices TO {role};
 GRANT SELECT, UPDATE ON {schema}.calendar, {schema}.site TO {role};
 GRANT SELECT, INSERT ON {schema}.audit, {schema}.status_messages TO {role}";
 

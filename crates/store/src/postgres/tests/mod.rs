@@ -86,7 +86,7 @@ fn creation() -> StoreChange {
     let application = ApplicationId::mint().unwrap();
     let key = StoredKey { created_at: NOON, ..sample::key(&application.to_string()) };
     let what = sample::creation("pro", key);
-    StoreChange { at: NOON, who: "a test".into(), owner: None, application, what }
+    StoreChange { at: NOON, who: "a test".into(), owner: None, application, what, notice: None }
 }
 
 async fn created(store: &PostgresStore) -> ApplicationId {

@@ -36,7 +36,14 @@ async fn a_report_with_outdated_terms_is_granted_nothing_and_returns_units() {
         exchanged(&store, request(id, Some(terms("pro", None)), NodeTotals::default())).await;
     assert_eq!((granted.granted, capacity, is_outdated), (5, 20, false));
 
-    let change = |what| StoreChange { at: NOON, who: "a test".into(), owner: None, application: id, what };
+    let change = |what| StoreChange {
+        at: NOON,
+        who: "a test".into(),
+        owner: None,
+        application: id,
+        what,
+        notice: None,
+    };
     store.change(change(ChangeKind::SetTier { tier: "free".into() })).await.unwrap();
     let returned = NodeTotals { returned: 2, ..granted };
     let (left, capacity, is_outdated) =

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::*;
 use crate::{
-    Description, Embedded, MessageSubject, NewStatusMessage, OwnerChange, OwnerChangeKind, OwnerQuery,
-    OwnerStore as _, RecordCounts, RequestOutcome, RequestQuery, RequestStore as _, RequestTotal,
+    Description, Embedded, MailKind, MessageSubject, NewStatusMessage, OwnerChange, OwnerChangeKind,
+    OwnerQuery, OwnerStore as _, RecordCounts, RequestOutcome, RequestQuery, RequestStore as _, RequestTotal,
     StatusMinute, StatusStore as _, TransferError, UsageQuery, UsageStore as _, UsageTotal, conformance,
     maintenance, minute_of,
 };
@@ -25,8 +25,14 @@ async fn file_store() -> tempfile::TempDir {
             });
         }
         let id = store.change(creating).await.unwrap().id;
-        let change =
-            |what| StoreChange { at: NOON, who: "a test".into(), owner: None, application: id, what };
+        let change = |what| StoreChange {
+            at: NOON,
+            who: "a test".into(),
+            owner: None,
+            application: id,
+            what,
+            notice: None,
+        };
         store.change(change(ChangeKind::SetTier { tier: "free".into() })).await.unwrap();
         if number == 0 {
             store.change(change(ChangeKind::RevokeAll)).await.unwrap();
@@ -47,6 +53,8 @@ async fn file_store() -> tempfile::TempDir {
     }
     let change = |what| OwnerChange { at: NOON, who: "a test".into(), owner, what };
     store.change_owner(change(OwnerChangeKind::SetTier(Some("pro".into())))).await.unwrap();
+    let chosen = vec![MailKind::Quota80, MailKind::KeyExpires];
+    store.change_owner(change(OwnerChangeKind::SetNotices(chosen))).await.unwrap();
     store.change_owner(change(OwnerChangeKind::Suspend)).await.unwrap();
     conformance::signed_up(&store, "bob@example.org").await;
     directory

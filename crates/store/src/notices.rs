@@ -1,0 +1,127 @@
+//! Notices to owners: mails about their applications and sign-ins, of the kinds that they chose.
+//!
+//! The message id of a notice is derived from its subject. The part before the domain is stored for 40 days, so each
+//! notice is queued once, by whichever gateway finds it due, although the queue forgets a mail once it was sent.
+
+use std::sync::Arc;
+
+use scoregate_base::clock::Wall;
+use scoregate_base::keys::ApplicationId;
+
+use super::{MailKind, NewMail, StoreFuture};
+
+/// Days for which the ids of queued notices are stored.
+pub(crate) const NOTICE_DAYS: u32 = 40;
+
+/// A kind of notice.
+#[derive(Clone, Copy, Debug)]
+pub struct NoticeRow {
+    /// The kind.
+    pub kind: MailKind,
+    /// Whether owners who chose nothing get it about applications in paid tiers.
+    pub by_default: bool,
+    /// Its subject, for owners.
+    pub label: &'static str,
+}
+
+const fn row(kind: MailKind, by_default: bool, label: &'static str) -> NoticeRow {
+    NoticeRow { kind, by_default, label }
+}
+
+/// The kinds that owners choose.
+pub const NOTICES: [NoticeRow; 5] = [
+    row(MailKind::Quota80, true, "80 % of a day's requests are used"),
+    row(MailKind::Quota100, true, "All of a day's requests are used"),
+    row(MailKind::KeyExpires, true, "A key expires in 7 days, and in 1 day"),
+    row(MailKind::KeyChanged, true, "A key was created, replaced or revoked"),
+    row(MailKind::NewSignIn, false, "Somebody signed in to the account"),
+];
+
+/// The kinds that fulfil a condition, as a set.
+pub fn notice_kinds(is_chosen: impl Fn(&NoticeRow) -> bool) -> Vec<MailKind> {
+    NOTICES.iter().filter(|row| is_chosen(row)).map(|row| row.kind).collect()
+}
+
+/// The words of a set of kinds.
+pub fn notice_words(kinds: &[MailKind]) -> String {
+    kinds.iter().map(|kind| kind.word()).collect::<Vec<_>>().join(",")
+}
+
+/// The set with these words. Other words are of a newer release.
+pub(crate) fn parse_notices(words: &str) -> Vec<MailKind> {
+    notice_kinds(|row| words.split(',').any(|word| word == row.kind.word()))
+}
+
+/// A tier, as notices depend on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoticeTier {
+    /// Its name.
+    pub name: Arc<str>,
+    /// The quota of a day.
+    pub quota: u32,
+    /// The kinds for owners who chose nothing.
+    pub defaults: Vec<MailKind>,
+}
+
+/// A notice about an application, queued if its owner wants it.
+#[derive(Clone, Debug)]
+pub struct OwnerNotice {
+    /// The mail. Its recipient is set by the store.
+    pub mail: NewMail,
+    /// The tiers.
+    pub tiers: Vec<NoticeTier>,
+}
+
+/// A query of notices of a kind that are due and wanted.
+#[derive(Clone, Debug)]
+pub struct NoticeQuery {
+    /// The kind: about a quota or the expiry of a key.
+    pub kind: MailKind,
+    /// The current time.
+    pub now: Wall,
+    /// The keys that expire until then.
+    pub until: Wall,
+    /// The live gateways, whose leased units are not lost.
+    pub live: Vec<u64>,
+    /// The tiers.
+    pub tiers: Vec<NoticeTier>,
+}
+
+/// A notice that is due.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DueNotice {
+    /// The application.
+    pub application: ApplicationId,
+    /// The address of its owner.
+    pub recipient: String,
+    /// Its subject.
+    pub subject: NoticeSubject,
+}
+
+/// The subject of a notice that is due.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoticeSubject {
+    /// The use of a quota.
+    Quota {
+        /// Units of the day that were used, or lost with a gateway.
+        used: u64,
+        /// The quota.
+        quota: u64,
+    },
+    /// A key that expires.
+    Key {
+        /// Its first characters.
+        shown: String,
+        /// When.
+        expires_at: Wall,
+    },
+}
+
+/// Notices to owners. The rules are in `notices`.
+pub trait NoticeStore: Send + Sync + 'static {
+    /// Queues all mails, except those whose message ids were queued before.
+    fn queue_once(&self, mails: Vec<NewMail>) -> StoreFuture<'_, ()>;
+
+    /// Notices that are due and wanted; of those about a quota the ones that were not queued.
+    fn due_notices(&self, query: NoticeQuery) -> StoreFuture<'_, Vec<DueNotice>>;
+}
