@@ -7,7 +7,7 @@ use http::HeaderValue;
 
 use scoregate_base::limits::{LimitRule, Limits};
 use scoregate_base::plans::{Rights, Tier, TierIndex};
-use scoregate_store::{AssumedTerms, OwnLimits};
+use scoregate_store::{AssumedTerms, NoticeTier, OwnLimits, notice_kinds};
 
 /// The terms of an application, shared by all applications of a tier without limits of their own.
 #[derive(Debug)]
@@ -62,6 +62,16 @@ impl TermsByTier {
             grace: grace(common.rights, day),
         };
         Some(Arc::new(Terms::new(common.tier, Arc::clone(&common.tier_name), own, common.rights, limits)))
+    }
+
+    /// The tiers, as notices to owners depend on them: by default those of paid tiers have some.
+    pub(super) fn notice_tiers(&self) -> Vec<NoticeTier> {
+        let tier = |terms: &Arc<Terms>| NoticeTier {
+            name: Arc::clone(&terms.tier_name),
+            quota: terms.limits.day,
+            defaults: notice_kinds(|row| row.by_default && terms.rights.is_paid()),
+        };
+        self.each.iter().map(tier).collect()
     }
 
     /// The names of the tiers.

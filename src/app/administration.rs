@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tokio_util::task::TaskTracker;
 
 use crate::accounts::{
-    DirectoryKeeper, KeyChanges, LeakSettings, LeakedKeys, LocalCopyWriter, OwnerAdministration, OwnerMail,
-    Registrar, StoreMonitor, TermsByTier,
+    DirectoryKeeper, KeyChanges, LeakSettings, LeakedKeys, LocalCopyWriter, NoticeSweep, OwnerAdministration,
+    OwnerMail, Registrar, StoreMonitor, TermsByTier,
 };
 use crate::admin::{Administration, FleetReports};
 use crate::config::{Config, ConfigProblems, read_public_keys};
@@ -17,7 +17,7 @@ use scoregate_base::clock::Clock;
 use scoregate_base::keys::KeyForm;
 use scoregate_store::Store;
 
-use super::notices::notice_settings;
+use super::notices::{notice_settings, notice_texts};
 use super::store_engine::ServerStore;
 
 /// The keys of a server.
@@ -28,6 +28,7 @@ pub struct ServerKeys {
     pub(super) copy: Option<Arc<LocalCopyWriter>>,
     pub(super) monitor: Arc<StoreMonitor>,
     pub(super) leaks: Option<Arc<LeakReceiver>>,
+    pub(super) notices: Option<Arc<NoticeSweep>>,
     /// The objects that commands use.
     pub administration: Arc<Administration>,
 }
@@ -50,12 +51,13 @@ impl ServerKeys {
         });
         let terms = TermsByTier::new(&config.tiers, config.guard_per_minute);
         let changes = KeyChanges::new(store(), Some(directory()), copy.clone(), terms, clock(), metrics());
-        let changes = Arc::new(changes);
+        let changes = Arc::new(changes.telling(notice_texts(config)));
+        let notices = NoticeSweep::new(&changes).map(Arc::new);
         let administration = Arc::new(administration(config, &opened.store, &changes, &clock(), instruments));
         let keeper = DirectoryKeeper::new(changes, directory());
         let monitor = Arc::new(StoreMonitor::new(store(), clock(), metrics()));
         let leaks = leaks(config, &administration.registrar, tasks)?;
-        Ok(Self { keeper: Arc::new(keeper), copy, monitor, leaks, administration })
+        Ok(Self { keeper: Arc::new(keeper), copy, monitor, leaks, notices, administration })
     }
 }
 

@@ -1,8 +1,8 @@
-//! The settings of mail from operators to owners.
+//! The settings of mail to owners.
 
 use http::Uri;
 
-use crate::accounts::NoticeSettings;
+use crate::accounts::{NoticeSettings, NoticeTexts};
 use crate::config::Config;
 
 /// The domain of message ids without an address of the service and without a sender.
@@ -12,6 +12,13 @@ const NO_DOMAIN: &str = "localhost";
 pub(super) fn notice_settings(config: &Config) -> NoticeSettings {
     let sender = config.mail.as_ref().map(|mail| mail.from.domain());
     NoticeSettings { domain: domain(config.base_url.as_deref(), sender), is_sent: sender.is_some() }
+}
+
+/// The texts of notices to owners, if there are pages of accounts and mail is sent.
+pub fn notice_texts(config: &Config) -> Option<NoticeTexts> {
+    let root = config.site.as_ref().map(|site| site.root.clone()).filter(|root| !root.is_empty())?;
+    let NoticeSettings { domain, is_sent } = notice_settings(config);
+    is_sent.then(|| NoticeTexts { service: config.service.clone(), root, domain })
 }
 
 fn domain(base_url: Option<&str>, sender: Option<&str>) -> String {

@@ -49,6 +49,10 @@ const MEASURE_STORE_EVERY: Duration = Duration::from_secs(15);
 const KEEP_COPY_EVERY: Duration = Duration::from_secs(1);
 /// Interval between attempts to connect to a shared store, until units were leased.
 const CHECK_ACCESS_EVERY: Duration = Duration::from_secs(1);
+/// Interval between sweeps for quotas that are nearly used.
+const SWEEP_QUOTAS_EVERY: Duration = Duration::from_mins(1);
+/// Interval between sweeps for keys that expire soon.
+const SWEEP_KEYS_EVERY: Duration = Duration::from_hours(1);
 /// Interval between checks that the store file is in place.
 const WATCH_EVERY: Duration = Duration::from_secs(2);
 
@@ -71,6 +75,16 @@ pub(super) fn spawn(
     if let (Some(receiver), Some(leaks)) = (&keys.leaks, &config.leaks) {
         let (signers, clock) = (Arc::clone(&receiver.signers), background.clock.clone());
         background.until_stopped(leaks.signers.clone().follow(signers, clock));
+    }
+    if let Some(notices) = &keys.notices {
+        background.repeat(SWEEP_QUOTAS_EVERY, notices, |notices| async move { notices.quotas().await });
+        let (notices, clock) = (Arc::clone(notices), background.clock.clone());
+        background.until_stopped(async move {
+            loop {
+                notices.keys().await;
+                clock.sleep(SWEEP_KEYS_EVERY).await;
+            }
+        });
     }
     if let Some(copy) = &keys.copy {
         let (freshness, clock) =

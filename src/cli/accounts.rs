@@ -225,9 +225,14 @@ fn table(accounts: &[OwnerView], are_deleted: bool) -> Exit {
             (false, None) => "active",
         };
         let tier = view.tier.clone().unwrap_or_else(|| "default".into());
-        let applications = view.applications.join(" ");
-        vec![view.id.clone(), view.email.clone(), state.into(), tier, view.created_at.clone(), applications]
+        let notices = match &view.notices {
+            None => "default".into(),
+            Some(kinds) if kinds.is_empty() => "none".into(),
+            Some(kinds) => kinds.join(" "),
+        };
+        let (created, applications) = (view.created_at.clone(), view.applications.join(" "));
+        vec![view.id.clone(), view.email.clone(), state.into(), tier, notices, created, applications]
     };
-    let header = ["id", "email", "state", "tier", "created", "applications"];
+    let header = ["id", "email", "state", "tier", "notices", "created", "applications"];
     printer::table(&header, accounts.iter().map(row))
 }

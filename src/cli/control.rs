@@ -18,7 +18,7 @@ use tokio::net::UnixStream;
 
 use crate::accounts::{KeyChanges, TermsByTier};
 use crate::admin::{self, AdminCommand, Administration, CommandProblem, perform};
-use crate::app::{DataDir, DataDirInUse, SOCKET, administration, open_store};
+use crate::app::{DataDir, DataDirInUse, SOCKET, administration, notice_texts, open_store};
 use crate::config::Config;
 use crate::instruments::Instruments;
 use scoregate_base::clock::Clock;
@@ -216,6 +216,7 @@ async fn open_target(config: &Config, lock: Option<DataDir>) -> CommandOutcome<C
     let instruments = Arc::new(Instruments::new(&MetricsRegistry::default(), &names, &config.endpoints));
     let (keys, terms) = (Arc::clone(&store), TermsByTier::new(&config.tiers, config.guard_per_minute));
     let changes = KeyChanges::new(keys, None, None, terms, clock.clone(), Arc::clone(&instruments));
+    let changes = changes.telling(notice_texts(config));
     let administration = administration(config, &store, &Arc::new(changes), &clock, &instruments);
     Ok(CommandTarget::Store { administration: Box::new(administration), _lock: lock })
 }

@@ -64,6 +64,8 @@ metric_label! {
         KeepKey = "keep_key",
         /// Revoked a key.
         Revoke = "revoke",
+        /// Chose notices.
+        ChooseNotices = "choose_notices",
         /// Closed an application.
         Close = "close",
         /// Deleted the account.

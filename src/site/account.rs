@@ -6,7 +6,7 @@ use crate::pages::account::{
     AccountView, ApplicationFields, EXISTING, FormProblem, IssuedKeyView, ListedApplication, SignedIn,
     is_entered_by_owners,
 };
-use scoregate_store::{Description, StoredApplication};
+use scoregate_store::{Description, StoredApplication, notice_kinds};
 
 use super::cookies::SiteCookie;
 use super::site_reply::{SiteReply, SiteResult};
@@ -18,6 +18,7 @@ impl Site {
     pub(super) async fn account_page(&self, visit: &Visit) -> SiteResult {
         let live = visit.signed_in(&*self.store).await?;
         let notice = match visit.finished_step() {
+            "notices" => Some("The choice of notices is saved."),
             "closed" => Some("The application is closed. Its keys no longer work."),
             _ => None,
         };
@@ -41,6 +42,7 @@ impl Site {
         Ok(visit.config.pages.account(&AccountView {
             signed_in: signed_in(live, visit),
             applications: &applications,
+            notices: &self.registrar.notices_of(&live.session.owner, &stored),
             entered,
             problem,
             notice,
@@ -75,6 +77,16 @@ impl Site {
                 Ok(SiteReply::problem(html))
             }
         }
+    }
+
+    /// Chooses the notices that the owner gets.
+    pub(super) async fn choose_notices(&self, visit: &Visit) -> SiteResult {
+        let live = visit.signed_in_by_form(&*self.store).await?;
+        let chosen = notice_kinds(|row| visit.form.is_set(row.kind.word()));
+        let saved = self.owners.set_notices(live.owner(), chosen).await;
+        saved.map_err(|error| change_failed(&error))?;
+        self.instruments.changes.count(AccountStep::ChooseNotices);
+        Ok(SiteReply::redirect("/account?done=notices"))
     }
 
     /// Deletes the account.

@@ -164,14 +164,15 @@ impl Site {
             return self.link_form(visit, &token, Some(problem)).await;
         }
         let session = new_token().map_err(no_randomness)?;
+        let digest = Digest::of(session.expose());
         let sign_in = SignIn {
             at: visit.now.wall,
             link: Digest::of(token.expose()),
-            session: Digest::of(session.expose()),
+            session: digest,
             expires_at: visit.now.wall.plus(HOUR * u32::try_from(SESSION_HOURS).unwrap_or(1)),
             new_owner: OwnerId::mint().map_err(no_randomness)?,
             accepted_terms: accepts.then(|| terms.clone()),
-            notice: None,
+            notice: self.registrar.sign_in_notice(&digest, visit.now.wall),
         };
         let outcome = self.counted_sign_in(visit, &link, sign_in).await?;
         let (end, refusal) = match outcome {

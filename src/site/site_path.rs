@@ -20,6 +20,8 @@ pub(super) enum SitePath {
     Confirm,
     /// `/account/sign-out`
     SignOut,
+    /// `/account/notices`
+    Notices,
     /// `/account/delete`
     Delete,
     /// `/account/applications`
@@ -66,6 +68,7 @@ impl SitePath {
             "/sign-in" => Some(Self::SignIn),
             "/confirm" => Some(Self::Confirm),
             "/sign-out" => Some(Self::SignOut),
+            "/notices" => Some(Self::Notices),
             "/delete" => Some(Self::Delete),
             "/applications" => Some(Self::Applications),
             _ => None,
@@ -76,7 +79,8 @@ impl SitePath {
     pub(super) const fn changes_an_account(self) -> bool {
         match self {
             Self::Account | Self::AccountSlash | Self::SignIn | Self::Confirm | Self::SignOut => false,
-            Self::Delete
+            Self::Notices
+            | Self::Delete
             | Self::Applications
             | Self::Application(_)
             | Self::Keys(_)
@@ -93,6 +97,7 @@ impl SitePath {
             Self::Account | Self::AccountSlash => "GET, HEAD",
             Self::SignIn | Self::Confirm | Self::Application(_) => "GET, HEAD, POST",
             Self::SignOut
+            | Self::Notices
             | Self::Delete
             | Self::Applications
             | Self::Keys(_)

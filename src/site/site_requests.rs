@@ -219,6 +219,7 @@ impl Site {
             (SitePath::Confirm, false) => self.link_page(visit).await,
             (SitePath::Confirm, true) => self.use_link(visit).await,
             (SitePath::SignOut, _) => self.sign_out(visit).await,
+            (SitePath::Notices, _) => self.choose_notices(visit).await,
             (SitePath::Delete, _) => self.delete_account(visit).await,
             (SitePath::Applications, _) => self.create_application(visit).await,
             (SitePath::Application(id), false) => self.application_page(visit, id).await,

@@ -13,11 +13,13 @@ use crate::instruments::{Instruments, StoreWork};
 use scoregate_base::clock::{Clock, Day, Now, Wall};
 use scoregate_base::keys::ApplicationId;
 use scoregate_store::{
-    ApplicationPage, ChangeKind, OwnLimits, Store, StoreChange, StoreError, StoreFuture, StoredApplication,
+    ApplicationPage, ChangeKind, NoticeTier, OwnLimits, OwnerNotice, Store, StoreChange, StoreError,
+    StoreFuture, StoredApplication,
 };
 
 use super::actor::Actor;
 use super::local_copy_writer::LocalCopyWriter;
+use super::notice_texts::NoticeTexts;
 use super::registrar_error::RegistrarError;
 
 /// The tiers and keys in force in this process. On a running server these are a key directory and its local copy.
@@ -28,6 +30,8 @@ pub struct KeyChanges {
     pub(super) copy: Option<Arc<LocalCopyWriter>>,
     terms: ArcSwap<TermsByTier>,
     turn: tokio::sync::Mutex<()>,
+    /// The texts of notices to owners, if they get any.
+    pub(super) notices: Option<NoticeTexts>,
     pub(super) clock: Clock,
     pub(super) instruments: Arc<Instruments>,
 }
@@ -49,7 +53,17 @@ impl KeyChanges {
         instruments: Arc<Instruments>,
     ) -> Self {
         let (terms, turn) = (ArcSwap::from_pointee(terms), tokio::sync::Mutex::default());
-        Self { store, key_directory, copy, terms, turn, clock, instruments }
+        Self { store, key_directory, copy, terms, turn, notices: None, clock, instruments }
+    }
+
+    /// Tells owners about changes.
+    #[must_use]
+    pub fn telling(self, notices: Option<NoticeTexts>) -> Self {
+        Self { notices, ..self }
+    }
+
+    pub(super) fn notice_tiers(&self) -> Vec<NoticeTier> {
+        self.terms.load().notice_tiers()
     }
 
     pub(super) async fn turn(&self) -> ChangeTurn<'_> {
@@ -123,7 +137,10 @@ impl ChangeTurn<'_> {
         let at = self.now();
         // The owner of an application that does not exist yet is checked with its creation.
         let owner = who.owner().filter(|_| !matches!(what, ChangeKind::Create { .. }));
-        let change = StoreChange { at, who: who.name(), owner, application: id, what, notice: None };
+        let texts = self.changes.notices.as_ref();
+        let notice = texts.and_then(|texts| texts.of_change(who, id, &what, at));
+        let notice = notice.map(|mail| OwnerNotice { mail, tiers: self.changes.notice_tiers() });
+        let change = StoreChange { at, who: who.name(), owner, application: id, what, notice };
         let application = self.changes.measured(store.change(change)).await?;
         if let Some(key_directory) = key_directory {
             key_directory.apply(&application, &terms.load(), at.day());

@@ -11,7 +11,7 @@ use scoregate_base::words;
 use scoregate_store::{ChangeKind, LeakReport, NewMail, StoreError};
 
 use super::key_changes::KeyChanges;
-use super::owner_mail::Letter;
+use super::letter::Letter;
 use super::registrar::Registrar;
 use super::registrar_error::RegistrarError;
 

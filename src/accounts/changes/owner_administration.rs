@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use scoregate_base::keys::OwnerId;
 use scoregate_store::{
-    ChangeKind, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerRefusal, StoreError, StoredOwner,
+    ChangeKind, MailKind, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerRefusal, StoreError, StoredOwner,
 };
 
 use super::actor::Actor;
@@ -79,6 +79,15 @@ impl OwnerAdministration {
             }
         }
         Ok(owner)
+    }
+
+    /// Chooses the kinds of notices that an owner gets, in the owner's name.
+    pub async fn set_notices(
+        &self,
+        id: OwnerId,
+        kinds: Vec<MailKind>,
+    ) -> Result<StoredOwner, RegistrarError> {
+        self.change(id, id, OwnerChangeKind::SetNotices(kinds)).await
     }
 
     /// Closes all applications of an owner and deletes the account. After a failure it can be repeated. Owners may delete their

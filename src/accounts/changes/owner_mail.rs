@@ -5,20 +5,17 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::pages::escape;
-use scoregate_base::clock::Wall;
 use scoregate_base::keys::{ApplicationId, OwnerId, check_text, checked_message};
-use scoregate_store::{MailKind, NewMail, NewNotice, OwnerQuery, StoredOwner};
+use scoregate_store::{NewNotice, OwnerQuery, StoredOwner};
 
 use super::key_changes::KeyChanges;
+use super::letter::Letter;
 use super::owner_administration::OwnerAdministration;
 use super::registrar::Registrar;
 use super::registrar_error::RegistrarError;
 
 /// Owners read, and mails stored, at a time: leases must not wait behind more.
 const BATCH: usize = 500;
-/// Mails that were not sent until then are of no use any more.
-const LIFETIME: std::time::Duration = std::time::Duration::from_hours(72);
 
 /// The settings of mail to owners.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -175,78 +172,5 @@ impl OwnerMail {
         let ids = owners.iter().flat_map(|owner| owner.applications.iter().copied()).collect();
         let found = self.registrar.find(ids, self.changes.now().wall.day()).await?;
         Ok(found.iter().filter(|found| found.tier == tier).map(|found| found.id).collect())
-    }
-}
-
-/// A mail without its recipient.
-pub(super) struct Letter {
-    subject: String,
-    text: String,
-    html: String,
-    /// The part of message ids that is unique to this letter.
-    id: String,
-    domain: String,
-    created_at: Wall,
-}
-
-impl Letter {
-    pub(super) fn new(
-        subject: String,
-        message: String,
-        domain: &str,
-        created_at: Wall,
-    ) -> Result<Self, getrandom::Error> {
-        let mut id = [0; 16];
-        getrandom::fill(&mut id)?;
-        Ok(Self {
-            html: html(&subject, &message),
-            subject,
-            text: message + "\n",
-            id: data_encoding::HEXLOWER.encode(&id),
-            domain: domain.to_owned(),
-            created_at,
-        })
-    }
-
-    pub(super) fn mail(&self, number: usize, recipient: &str) -> NewMail {
-        NewMail {
-            kind: MailKind::Notice,
-            recipient: recipient.to_owned(),
-            subject: self.subject.clone(),
-            text: self.text.clone(),
-            html: self.html.clone(),
-            message_id: format!("{}.{number}@{}", self.id, self.domain),
-            created_at: self.created_at,
-            expires_at: self.created_at.plus(LIFETIME),
-        }
-    }
-}
-
-/// The message with a paragraph for each of its own.
-fn html(subject: &str, message: &str) -> String {
-    let paragraphs = message.split("\n\n").filter(|text| !text.trim().is_empty());
-    let mut html = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>{}</title></head>\n<body>\n",
-        escape(subject)
-    );
-    for text in paragraphs {
-        html.push_str("<p>");
-        html.push_str(&escape(text.trim_matches('\n')).replace('\n', "<br>\n"));
-        html.push_str("</p>\n");
-    }
-    html.push_str("</body>\n</html>\n");
-    html
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_message_becomes_escaped_paragraphs() {
-        let page = html("A & B", "Hello <you>,\nand \"all\".\n\n\n\nBye");
-        assert!(page.contains("<title>A &amp; B</title>"), "{page}");
-        let body = "<p>Hello &lt;you&gt;,<br>\nand &quot;all&quot;.</p>\n<p>Bye</p>\n</body>";
-        assert!(page.contains(body), "{page}");
     }
 }

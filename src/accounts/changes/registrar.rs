@@ -12,8 +12,8 @@ use scoregate_base::keys::{ApplicationId, Digest, KeyForm, OwnerId, check_text, 
 use scoregate_base::limits::LimitRule;
 use scoregate_base::secret::Secret;
 use scoregate_store::{
-    ApplicationPage, AuditQuery, AuditRecord, ChangeKind, OwnLimits, Ownership, StoreError,
-    StoredApplication, StoredKey,
+    ApplicationPage, AuditQuery, AuditRecord, ChangeKind, MailKind, NewMail, OwnLimits, Ownership,
+    StoreError, StoredApplication, StoredKey, StoredOwner, notice_kinds,
 };
 
 use super::actor::Actor;
@@ -111,6 +111,20 @@ impl Registrar {
         let (revoked_at, last_used_at) = (None, None);
         let key = StoredKey { digest, shown, name, created_at: now, expires_at, revoked_at, last_used_at };
         Ok((secret, key))
+    }
+
+    /// The notice of a new session, if owners get notices.
+    pub fn sign_in_notice(&self, session: &Digest, at: Wall) -> Option<NewMail> {
+        self.changes.notices.as_ref().map(|texts| texts.of_sign_in(session, at))
+    }
+
+    /// The kinds of notices that an owner gets who has these applications: the chosen ones, or those of the tiers.
+    pub fn notices_of(&self, owner: &StoredOwner, applications: &[StoredApplication]) -> Vec<MailKind> {
+        owner.notices.clone().unwrap_or_else(|| {
+            let mut tiers = self.changes.notice_tiers();
+            tiers.retain(|tier| applications.iter().any(|application| *tier.name == application.tier));
+            notice_kinds(|row| tiers.iter().any(|tier| tier.defaults.contains(&row.kind)))
+        })
     }
 
     /// Revokes all keys of an application, or the one that begins with `prefix`.

@@ -48,6 +48,7 @@ pub struct OwnerView {
     pub terms_accepted_at: String,
     pub tier: Option<String>,
     pub suspended_at: Option<String>,
+    pub notices: Option<Vec<String>>,
     pub applications: Vec<String>,
 }
 
@@ -205,6 +206,10 @@ impl From<&StoredOwner> for OwnerView {
             terms_accepted_at: owner.terms_accepted_at.rfc3339(),
             tier: owner.tier.clone(),
             suspended_at: owner.suspended_at.map(Wall::rfc3339),
+            notices: owner
+                .notices
+                .as_ref()
+                .map(|kinds| kinds.iter().map(|kind| kind.word().to_owned()).collect()),
             applications: owner.applications.iter().map(ToString::to_string).collect(),
         }
     }

@@ -83,10 +83,14 @@ impl TextField<'_> {
 
 /// A box that must be checked. The label is HTML.
 pub(super) fn checkbox(name: &str, label: &str, problem: Option<FormProblem<'_>>) -> String {
+    optional_box(name, label, &format!(" required{}", described(name, false, problem)))
+}
+
+/// A box with more attributes. The label is HTML.
+pub(super) fn optional_box(name: &str, label: &str, attributes: &str) -> String {
     format!(
-        "<p class=\"check\"><input type=\"checkbox\" id=\"field-{name}\" name=\"{name}\" value=\"yes\" required{}>\n\
-         <label for=\"field-{name}\">{label}</label></p>\n",
-        described(name, false, problem)
+        "<p class=\"check\"><input type=\"checkbox\" id=\"field-{name}\" name=\"{name}\" value=\"yes\"{attributes}>\n\
+         <label for=\"field-{name}\">{label}</label></p>\n"
     )
 }
 

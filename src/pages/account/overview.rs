@@ -1,13 +1,15 @@
 //! The page of an account: applications, a form for a new one, the account itself, and its deletion.
 
 use super::fields::{
-    APPLICATION_FIELDS, CONFIRMATION, FinalStep, alert, application_fields, existing, open_form, problem_of,
+    APPLICATION_FIELDS, CONFIRMATION, FinalStep, alert, application_fields, existing, open_form,
+    optional_box, problem_of,
 };
 use super::frame::{Frame, bdi, link, mail_link, notice, section};
 use super::keys::active_keys;
 use super::quota::{current, tier};
 use super::{AccountSite, AccountView, FormProblem, ListedApplication};
 use crate::pages::html::date;
+use scoregate_store::{NOTICES, NoticeRow};
 
 impl AccountSite {
     /// The page of an account.
@@ -19,10 +21,11 @@ impl AccountSite {
         let elsewhere = view.problem.filter(|_| at_creation.is_none() && at_deletion.is_none());
         let creation = if may_add { new_application(view, at_creation) } else { limit_reached(self) };
         let body = format!(
-            "<h1>Your account</h1>\n{}{}{}{creation}{}{}",
+            "<h1>Your account</h1>\n{}{}{}{creation}{}{}{}",
             notice(view.notice),
             alert(elsewhere),
             section("applications", "Applications", &format!("{}{}", applications(view), upgrade(self))),
+            notices(view),
             account(view),
             deletion(view, at_deletion)
         );
@@ -86,6 +89,26 @@ fn limit_reached(site: &AccountSite) -> String {
         "<p class=\"note\">An account may have {allowed}. To create another, close one first. If that one has used part of today's \
          quota, you can create another tomorrow, from 00:00 UTC.</p>\n"
     )
+}
+
+fn notices(view: &AccountView<'_>) -> String {
+    let checkbox = |row: &NoticeRow| {
+        let checked = if view.notices.contains(&row.kind) { " checked" } else { "" };
+        optional_box(row.kind.word(), row.label, checked)
+    };
+    let default = match view.signed_in.owner.notices {
+        Some(_) => "",
+        None => {
+            "<p class=\"hint\">Until you save a choice, only applications in paid tiers have notices.</p>\n"
+        }
+    };
+    let form = format!(
+        "<p>We send these to your e-mail address.</p>\n{}{}{default}\
+         <p><button class=\"button\">Save the choice</button></p>\n</form>\n",
+        open_form("/account/notices", view.signed_in.csrf),
+        NOTICES.iter().map(checkbox).collect::<String>()
+    );
+    section("notices", "Notices by e-mail", &form)
 }
 
 fn account(view: &AccountView<'_>) -> String {

@@ -1,7 +1,7 @@
 //! Contents of the pages of an account: collected in `site`, rendered by the other files of this module. Data only.
 
 use scoregate_base::clock::Wall;
-use scoregate_store::{Description, RequestList, RequestQuery, StoredApplication, StoredOwner};
+use scoregate_store::{Description, MailKind, RequestList, RequestQuery, StoredApplication, StoredOwner};
 
 /// A problem with a form, shown above it and at its field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +105,8 @@ pub struct AccountView<'a> {
     pub signed_in: SignedIn<'a>,
     /// Its applications.
     pub applications: &'a [ListedApplication<'a>],
+    /// The kinds of notices that the owner gets.
+    pub notices: &'a [MailKind],
     /// The entered fields of a new application.
     pub entered: &'a ApplicationFields,
     /// The problem with them.

@@ -32,7 +32,8 @@ impl Accounts<'_> {
 /// Two accounts as they are after signing up; the first one owns these applications.
 pub fn plant(directory: &Path, applications: &[&str]) {
     for (id, email) in [(ANN, "Ann+x@example.org"), (BOB, "bob@example.com")] {
-        let row = format!("'{id}', '{email}', '{email}', 1763726400000, '1', 1763726400000, NULL, NULL, NULL");
+        let row =
+            format!("'{id}', '{email}', '{email}', 1763726400000, '1', 1763726400000, NULL, NULL, NULL");
         sql(directory, &format!("INSERT INTO owners VALUES ({row})"));
     }
     for application in applications {
@@ -96,6 +97,9 @@ fn accounts_are_found_exported_and_deleted_on_a_stopped_server() {
     assert!(page.out.contains("Ann+x@example.org") && !page.out.contains("bob@"), "{}", page.out);
     assert!(page.err.contains(&format!("--after {ANN}")), "{}", page.err);
 
+    sql(directory.path(), &format!("UPDATE owners SET notices = 'quota_80,new_sign_in' WHERE id = '{ANN}'"));
+    let shown = accounts.run(&["show", ANN]).with(0).out;
+    assert!(shown.contains("quota_80 new_sign_in"), "{shown}");
     let day = "date('now'), ?, 'models', 'ok', 7".replace('?', &format!("'{id}'"));
     sql(directory.path(), &format!("INSERT INTO request_days VALUES ({day})"));
     let exported = accounts.run(&["export", ANN]).with(0).json();
@@ -108,6 +112,7 @@ fn accounts_are_found_exported_and_deleted_on_a_stopped_server() {
     }
     assert_eq!(requests[0]["requests"], 7);
     assert_eq!(exported["account"]["email"], "Ann+x@example.org");
+    assert_eq!(exported["account"]["notices"], json!(["quota_80", "new_sign_in"]));
     assert_eq!(exported["account"]["applications"], json!([id]));
     assert_eq!(exported["applications"][0]["contact"], "ann@example.org");
     let actions = exported["audit"].as_array().unwrap().iter().map(|record| record["action"].clone());

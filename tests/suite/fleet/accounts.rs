@@ -26,7 +26,7 @@ impl Site {
     /// The token of the newest link.
     fn link(&self) -> String {
         let text =
-            self.rows("SELECT replace(text, chr(10), ' ') FROM mail_queue ORDER BY created_at DESC LIMIT 1");
+            self.rows("SELECT replace(text, chr(10), ' ') FROM mail_queue WHERE kind = 'sign_in' ORDER BY created_at DESC LIMIT 1");
         let (_, rest) = text[0].split_once("/account/confirm?token=").unwrap();
         rest.split(' ').next().unwrap().to_owned()
     }

@@ -1,4 +1,16 @@
-//! Several gateways on one mail queue.
+//! Several gateways on one mail queue, and notices to owners that all of them find.
+
+use std::sync::Arc;
+
+use scoregate::accounts::{KeyChanges, NoticeSweep, NoticeTexts, TermsByTier};
+use scoregate::app::open_store;
+use scoregate::config::{read_text, resolve};
+use scoregate::instruments::Instruments;
+use scoregate_base::clock::Wall;
+use scoregate_base::plans::standard_tiers;
+use scoregate_base::routes::EndpointTable;
+use scoregate_observe::telemetry::metrics::MetricsRegistry;
+use tokio::sync::Barrier;
 
 use super::*;
 use crate::mail::message_ids;
@@ -42,4 +54,115 @@ async fn two_gateways_on_one_database_deliver_each_mail_once() {
     received.extend(server.events_so_far());
     is_each_once(message_ids(&received));
     assert_eq!(sql(&site, &format!("SELECT count(*) FROM {}.mail_queue", site.schema)), "0");
+}
+
+/// An owner of an application in the tier `pro`, whose key expires in three days.
+fn plant(site: &Site, now: Wall) -> String {
+    let (id, _) = site.create("100");
+    let (schema, expires_at) = (&site.schema, now.seconds() * 1_000 + 3 * 86_400_000);
+    sql(
+        site,
+        &format!(
+            "INSERT INTO {schema}.owners VALUES ('own_0000000000A', 'a', 'ann@example.org', 0, '1', 0);
+             INSERT INTO {schema}.owned_applications VALUES ('{id}', 'own_0000000000A');
+             UPDATE {schema}.keys SET expires_at = {expires_at}"
+        ),
+    );
+    id
+}
+
+/// The sweep of a gateway with a connection of its own.
+async fn sweep(site: &Site, clock: &Clock) -> NoticeSweep {
+    let directory = TempDir::new().unwrap();
+    let text = format!(
+        "data_dir = \"{}\"\nupstream = \"built-in\"\nstore.url = \"{}\"\nstore.schema = \"{}\"\n",
+        directory.path().display(),
+        site.url,
+        site.schema
+    );
+    let config = resolve(&read_text(&text).unwrap()).unwrap_or_else(|problems| panic!("{problems}"));
+    let store = open_store(&config, directory.path(), clock).await.unwrap();
+    let instruments = Instruments::new(&MetricsRegistry::default(), &[], &EndpointTable::default());
+    let terms = TermsByTier::new(&standard_tiers(), 60);
+    let texts = NoticeTexts {
+        service: "Example API".into(),
+        root: "https://api.example.org".into(),
+        domain: "api.example.org".into(),
+    };
+    let changes = KeyChanges::new(store, None, None, terms, clock.clone(), Arc::new(instruments));
+    NoticeSweep::new(&Arc::new(changes.telling(Some(texts)))).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_three_gateways_that_sweep_concurrently_one_queues_each_notice() {
+    needs!("postgresql");
+    let (site, now) = (Site::new(), Wall::parse_rfc3339("2026-11-21T12:00:00Z").unwrap());
+    let (clock, _) = Clock::manual(now);
+    let id = plant(&site, now);
+    let schema = &site.schema;
+    // A gateway that no longer runs had all units of the day.
+    let lost = format!("INSERT INTO {schema}.ledger_days VALUES ('2026-11-21', '{id}', 85)");
+    sql(&site, &lost);
+    let barrier = Arc::new(Barrier::new(3));
+    let mut gateways = Vec::new();
+    for _ in 0..3 {
+        gateways.push(Arc::new(sweep(&site, &clock).await));
+    }
+    let all_sweep = async || {
+        let tasks = gateways.iter().map(|gateway| {
+            let (gateway, barrier) = (Arc::clone(gateway), Arc::clone(&barrier));
+            tokio::spawn(async move {
+                barrier.wait().await;
+                tokio::join!(gateway.quotas(), gateway.keys());
+            })
+        });
+        for task in tasks.collect::<Vec<_>>() {
+            task.await.unwrap();
+        }
+    };
+    let queued = || {
+        sql(
+            &site,
+            &format!(
+                "SELECT string_agg(split_part(message_id, '.', 1) || ' ' || recipient, ', ' ORDER BY message_id) FROM {schema}.mail_queue"
+            ),
+        )
+    };
+    all_sweep().await;
+    assert_eq!(queued(), "key_expires ann@example.org, quota_80 ann@example.org");
+    sql(&site, &format!("DELETE FROM {schema}.mail_queue"));
+    all_sweep().await;
+    assert_eq!(queued(), "", "they were sent");
+    sql(&site, &format!("UPDATE {schema}.ledger_days SET granted = 100 WHERE application = '{id}'"));
+    all_sweep().await;
+    assert_eq!(queued(), "quota_100 ann@example.org");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_notice_of_a_fleet_arrives_once_although_a_gateway_is_killed_and_another_starts() {
+    needs!("postgresql", "smtp");
+    let mut server = SmtpTestServer::start(SmtpOptions::default()).await;
+    let site = Site::new();
+    plant(&site, Clock::system().now().wall);
+    let address = format!("127.0.0.1:{}", server.port);
+    let on = [
+        ("SCOREGATE_SITE_SIGN_UP", "true"),
+        ("SCOREGATE_SERVICE_BASE_URL", "http://127.0.0.1:8080"),
+        ("SCOREGATE_MAIL_SERVER", address.as_str()),
+        ("SCOREGATE_MAIL_TLS", "none"),
+        ("SCOREGATE_MAIL_FROM", "noreply@example.org"),
+    ];
+    let [killed, second, third] = [(); 3].map(|()| site.gateway_with(&on));
+    let received = server.event("mail").await;
+    killed.program.signal("KILL");
+    let fourth = site.gateway_with(&on);
+    for gateway in [second, third, fourth] {
+        assert_eq!(gateway.program.stop().code, Some(0));
+    }
+    let mut all = vec![received];
+    all.extend(server.events_so_far());
+    let mut ids = message_ids(&all);
+    ids.dedup();
+    assert!(matches!(ids.as_slice(), [id] if id.starts_with("<key_expires.7.app_")), "{ids:?}");
+    assert_eq!(sql(&site, &format!("SELECT count(*) FROM {}.notices", site.schema)), "1");
 }

@@ -27,7 +27,8 @@ impl World {
     /// The tokens of all links sent to an address, oldest first.
     pub(super) fn links(&self, email: &str) -> Vec<String> {
         let query = format!(
-            "SELECT replace(text, char(10), ' ') FROM mail_queue WHERE recipient = '{email}' ORDER BY created_at"
+            "SELECT replace(text, char(10), ' ') FROM mail_queue WHERE recipient = '{email}' AND kind = 'sign_in'
+             ORDER BY created_at"
         );
         let token = |text: &String| {
             let (_, rest) = text.split_once("/account/confirm?token=").unwrap();

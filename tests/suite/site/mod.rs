@@ -8,6 +8,7 @@ mod injection;
 mod journey;
 mod keys;
 pub mod leaked_keys;
+mod notices;
 mod second_quotas;
 mod sessions;
 mod signing_in;

@@ -114,6 +114,7 @@ fn forms_are_sent_to_this_service_with_their_csrf_token() {
         "/account/confirm csrf token terms_version accept_terms".into(),
         "/account/applications csrf existing name url contact".into(),
         "/account/sign-out csrf everywhere".into(),
+        "/account/notices csrf quota_80 quota_100 key_expires key_changed new_sign_in".into(),
         "/account/delete csrf confirm".into(),
         format!("{app} csrf name url contact"),
         format!("{app}/keys csrf existing key_name"),

@@ -8,8 +8,8 @@ use super::*;
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{ApplicationId, OwnerId};
 use scoregate_store::{
-    Description, RequestList, RequestOutcome, RequestQuery, RequestTotal, StoredApplication, StoredKey,
-    StoredOwner, sample,
+    Description, MailKind, RequestList, RequestOutcome, RequestQuery, RequestTotal, StoredApplication,
+    StoredKey, StoredOwner, sample,
 };
 
 const NOON: Wall = Wall::from_seconds(20_782 * 86_400 + 43_200); // 2026-11-25T12:00:00Z
@@ -196,6 +196,7 @@ impl Shown {
         };
         let applications: Vec<_> = usages.iter().map(list).collect();
         self.site.account(&AccountView {
+            notices: &[MailKind::Quota80],
             signed_in: self.signed_in(),
             applications: &applications,
             entered: &self.entered,
