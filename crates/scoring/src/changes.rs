@@ -1,72 +1,24 @@
 //! Significant changes, determined once for a whole snapshot: every test is Holm-corrected for all models.
 //!
-//! A list and a detail look up the same result here, so they agree. Losses are in `losses`, incidents, whose
-//! significance level is fixed so that recorded ones never change, in `incidents`.
-
-use std::collections::HashMap;
+//! Losses are in `losses`, incidents, whose significance level is fixed so that recorded ones never change, in
+//! `incidents`.
 
 use scoregate_base::routes::Period;
 
 use super::figures::{Trend, chance};
-use super::hour::of_period;
 use super::measure::Measure;
 use super::method;
-use super::model_state::ModelState;
+use super::model_state::{ModelChange, ModelState};
 use super::statistics::{Estimate, FittedLine, chance_of_change, holm};
 
-/// The changes of every model.
-#[derive(Debug)]
-pub(super) struct ModelChanges<'a> {
-    models: HashMap<&'a str, ModelChange>,
-}
-
-/// The changes of one model.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ModelChange {
-    /// Per measure, in the order of `Measure::ALL`.
-    trends: [[Trend; 4]; 5],
-    /// Trend of each axis, in the order of `Axis::ALL`.
-    pub axes: [Trend; 7],
-    /// The corrected p-value of the drift signal, as published; absent without a signal.
-    pub drift: Option<f64>,
-}
-
-impl<'a> ModelChanges<'a> {
-    /// The changes among all models.
-    pub(super) fn among(model_states: &'a [ModelState]) -> Self {
-        let trends =
-            Measure::ALL.map(|measure| Period::ALL.map(|period| trends(model_states, period, measure)));
-        let (axes, drifts) = (axes(model_states), drifts(model_states));
-        let models = model_states.iter().enumerate().map(|(index, model_state)| {
-            let trend_at = |trends: &Vec<Trend>| trends.get(index).copied().unwrap_or(Trend::Unavailable);
-            let change = ModelChange {
-                trends: trends.each_ref().map(|periods| periods.each_ref().map(trend_at)),
-                axes: axes.get(index).copied().unwrap_or([Trend::Unavailable; 7]),
-                drift: drifts.get(index).copied().flatten(),
-            };
-            (model_state.id(), change)
-        });
-        Self { models: models.collect() }
-    }
-
-    /// The changes of one of them.
-    pub(super) fn of(&self, model_state: &ModelState) -> ModelChange {
-        *self
-            .models
-            .get(model_state.id())
-            .expect("the changes are those of the snapshot that the model_state is in")
-    }
-}
-
-impl ModelChange {
-    /// Trend of a score over a period against the period before.
-    pub(super) fn trend(&self, period: Period, measure: Measure) -> Trend {
-        *of_period(period, measure.of(&self.trends))
-    }
-
-    /// Whether the drift signal is significant.
-    pub(super) fn has_drifted(&self) -> bool {
-        self.drift.is_some_and(|chance| chance < method::DRIFT_ALPHA)
+/// Determines the changes of every model among all of them.
+pub(super) fn determine(model_states: &mut [ModelState]) {
+    let trends = Measure::ALL.map(|measure| Period::ALL.map(|period| trends(model_states, period, measure)));
+    let (axes, drifts) = (axes(model_states), drifts(model_states));
+    for (index, ((model_state, axes), drift)) in model_states.iter_mut().zip(axes).zip(drifts).enumerate() {
+        let trend_at = |trends: &Vec<Trend>| trends.get(index).copied().unwrap_or_default();
+        let trends = trends.each_ref().map(|periods| periods.each_ref().map(trend_at));
+        model_state.change = ModelChange { trends, axes, drift };
     }
 }
 

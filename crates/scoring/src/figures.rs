@@ -24,7 +24,7 @@ pub(super) struct Score {
 }
 
 /// Direction of movement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Trend {
     /// Higher than before.
@@ -34,6 +34,7 @@ pub(super) enum Trend {
     /// No significant change.
     Stable,
     /// Nothing to compare with.
+    #[default]
     Unavailable,
 }
 
@@ -79,16 +80,6 @@ impl Score {
             score: within(points(mean)),
             bounds: bounds.map(|(lower, upper)| (within(lower), within(upper))),
         }
-    }
-
-    /// Its lower bound.
-    pub(super) fn lower(&self) -> Option<f64> {
-        self.bounds.map(|(lower, _)| lower)
-    }
-
-    /// Its upper bound.
-    pub(super) fn upper(&self) -> Option<f64> {
-        self.bounds.map(|(_, upper)| upper)
     }
 }
 

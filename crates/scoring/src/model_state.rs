@@ -1,7 +1,7 @@
 //! Everything known about one model at one instant.
 //!
-//! Computed once per refresh from the model's series, which is then dropped. Its scores are published when the noise of
-//! its peers is known. Comparisons between models are in `changes`, `losses` and the endpoints.
+//! Computed once per refresh from the model's series, which is then dropped. The uncertainty of its scores is added when the
+//! noise of its peers is known. Comparisons between models are in `changes`, `losses` and the endpoints.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use scoregate_base::routes::Period;
 
 use super::count::Attempts;
 use super::drift::{self, DriftResult};
-use super::figures::{Score, dollars, points};
+use super::figures::{Score, Trend, dollars, points};
 use super::hour::{Hour, HourRange, hours_of, of_period};
 use super::incident_scan::incident::Incident;
 use super::levels::{LevelComparison, ScoreLevels};
@@ -18,7 +18,7 @@ use super::measure::Measure;
 use super::method;
 use super::noise::peer_noise::{ModelNoise, PeerNoise};
 use super::noise::round_length::RoundLength;
-use super::noise::score_noise::{MeasuredScore, ScoreNoise, UncertainScore};
+use super::noise::score_noise::{ScoreNoise, UncertainScore};
 use super::noise::score_residuals::ScoreResiduals;
 use super::period_scores::{PeriodScores, ScorePart, ScoreRound};
 use super::run::{Axis, TestedModel};
@@ -58,15 +58,23 @@ pub(super) struct ModelState {
     pub drift: DriftResult,
     /// The lines fitted to its axes: points a day.
     pub slopes: [Option<FittedLine>; 7],
+    /// Its changes among all models, once they are determined.
+    pub change: ModelChange,
+    /// The noise that its peers are judged by.
+    noise: ModelNoise,
     /// The deviations of its rounds, in the order of [`Measure::ALL`].
-    residuals: Vec<ScoreResiduals>,
+    residuals: [ScoreResiduals; 5],
 }
 
-/// A model whose scores are not published yet: their uncertainty depends on its peers.
-#[derive(Debug)]
-pub(super) struct MeasuredModel {
-    state: ModelState,
-    noise: ModelNoise,
+/// The significant changes of a model.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ModelChange {
+    /// Per measure, in the order of [`Measure::ALL`].
+    pub trends: [[Trend; 4]; 5],
+    /// Trend of each axis, in the order of [`Axis::ALL`].
+    pub axes: [Trend; 7],
+    /// The corrected p-value of the drift signal, as published; absent without a signal.
+    pub drift: Option<f64>,
 }
 
 /// An estimated score, and that of the period before.
@@ -82,17 +90,9 @@ pub(super) struct PeriodSummary {
     /// Trials in the period, for availability.
     pub attempts: Attempts,
     /// The scores that models are ranked by, and those of the period before, in the order of [`Measure::ALL`].
-    measured: [[Option<MeasuredScore>; 2]; 5],
+    scores: [[Option<UncertainScore>; 2]; 5],
     /// The axes over a day; none for other periods.
-    measured_axes: [Option<MeasuredScore>; 7],
-    /// The score as published.
-    pub score: Option<Score>,
-    /// The scores that models are ranked by, as published, in the order of [`Measure::ALL`].
-    published: [Option<Score>; 5],
-    /// The same with their uncertainty, and those of the period before.
-    uncertain: [[Option<UncertainScore>; 2]; 5],
-    /// The axes over a day, as published; none for other periods.
-    pub axes: [Option<Score>; 7],
+    pub axes: [Option<UncertainScore>; 7],
     /// The median latency of a trial, in milliseconds.
     pub latency: Option<f64>,
     /// The standard deviation between rounds, in points.
@@ -104,15 +104,14 @@ pub(super) struct PeriodSummary {
 pub(super) struct ScorePoint {
     /// Its start.
     pub start: Wall,
-    measured: Option<MeasuredScore>,
-    /// Its score as published.
-    pub score: Option<Score>,
+    /// Its score.
+    pub score: Option<UncertainScore>,
     /// Number of runs.
     pub runs: u32,
 }
 
-impl MeasuredModel {
-    /// Computes the state of a model with these incidents at the beginning of `hour`.
+impl ModelState {
+    /// The state of a model with these incidents at the beginning of `hour`, without what depends on its peers.
     pub(super) fn compute(
         model: Arc<TestedModel>,
         series: &ScoreSeries,
@@ -131,7 +130,7 @@ impl MeasuredModel {
         let usual = series.over(current.from.last(method::BASELINE_HOURS));
         let watched = series.rounds(hour.last(method::DRIFT_HOURS));
         let round_length = series.round_length();
-        let state = ModelState {
+        Self {
             model,
             summaries: Period::ALL.map(|period| PeriodSummary::of(series, &noise, period, hour)),
             level_runs: lately
@@ -150,35 +149,22 @@ impl MeasuredModel {
             latencies: series.latencies_of(current).to_vec(),
             drift: drift::watch(levels, watched, round_length),
             slopes: slopes(series, &noise, hour),
-            residuals: Vec::new(),
-        };
-        let typical = noise.typical();
-        Self { state: ModelState { residuals: noise.residuals(), ..state }, noise: typical }
-    }
-
-    /// The id of the model.
-    pub(super) fn id(&self) -> &str {
-        self.state.id()
-    }
-
-    /// The state, with scores as published among these peers.
-    fn published(self, peers: &PeerNoise) -> ModelState {
-        let mut state = self.state;
-        for summary in &mut state.summaries {
-            summary.publish(peers);
+            change: ModelChange::default(),
+            noise: noise.typical(),
+            residuals: noise.residuals(),
         }
-        for point in state.history.iter_mut().flatten() {
-            point.score = point.measured.map(|score| Score::of(&score.among(peers)));
-        }
-        state
     }
-}
 
-impl ModelState {
-    /// The models of a snapshot, with scores as published.
-    pub(super) fn published(models: Vec<MeasuredModel>) -> Vec<Self> {
+    /// Adds the uncertainty of the scores among these models.
+    pub(super) fn compare(models: &mut [Self]) {
         let peers = PeerNoise::among(models.iter().map(|model| model.noise));
-        models.into_iter().map(|model| model.published(&peers)).collect()
+        for model in models {
+            let summaries = model.summaries.iter_mut();
+            let of_periods = summaries
+                .flat_map(|summary| summary.scores.as_flattened_mut().iter_mut().chain(&mut summary.axes));
+            let of_points = model.history.iter_mut().flatten().map(|point| &mut point.score);
+            of_periods.chain(of_points).flatten().for_each(|score| score.compare_with(&peers));
+        }
     }
 
     pub(super) fn id(&self) -> &str {
@@ -191,8 +177,8 @@ impl ModelState {
     }
 
     /// The deviations of the rounds of a measure.
-    pub(super) fn residuals(&self, measure: Measure) -> Option<&ScoreResiduals> {
-        Measure::ALL.into_iter().zip(&self.residuals).find_map(|(of, one)| (of == measure).then_some(one))
+    pub(super) fn residuals(&self, measure: Measure) -> &ScoreResiduals {
+        measure.of(&self.residuals)
     }
 
     /// The summary of a period.
@@ -201,8 +187,20 @@ impl ModelState {
     }
 }
 
+impl ModelChange {
+    /// Trend of a score over a period against the period before.
+    pub(super) fn trend(&self, period: Period, measure: Measure) -> Trend {
+        *of_period(period, measure.of(&self.trends))
+    }
+
+    /// Whether the drift signal is significant.
+    pub(super) fn has_drifted(&self) -> bool {
+        self.drift.is_some_and(|chance| chance < method::DRIFT_ALPHA)
+    }
+}
+
 impl PeriodSummary {
-    fn of(series: &ScoreSeries, noise: &ScoreNoise, period: Period, hour: Hour) -> Self {
+    fn of(series: &ScoreSeries, noise: &ScoreNoise<'_>, period: Period, hour: Hour) -> Self {
         let clock = hour.last(hours_of(period).max(series.round_length().hours()));
         let (now, before) = match period {
             Period::Latest => newest_rounds(series, hour),
@@ -210,7 +208,7 @@ impl PeriodSummary {
         };
         let reading = series.over(now);
         let before = before.map(|range| (series.over(range), range));
-        let measured = Measure::ALL.map(|of| {
+        let scores = Measure::ALL.map(|of| {
             let before = before.as_ref().and_then(|(before, range)| noise.measured(of, before, *range));
             [noise.measured(of, &reading, now), before]
         });
@@ -223,36 +221,24 @@ impl PeriodSummary {
         Self {
             runs: in_period.runs(),
             attempts: in_period.attempts(),
-            measured,
+            scores,
             // Only the detail of a model shows them, over a day.
-            measured_axes: if period == Period::Day { noise.axes(&reading, now) } else { [None; 7] },
-            score: None,
-            published: [None; 5],
-            axes: [None; 7],
+            axes: if period == Period::Day { noise.axes(&reading, now) } else { [None; 7] },
             latency: statistics::median(series.latencies_of(now)),
             deviation: deviation.map(f64::sqrt),
-            uncertain: [[None; 2]; 5],
             reading,
         }
     }
 
-    fn publish(&mut self, peers: &PeerNoise) {
-        let among = |score: &Option<MeasuredScore>| score.as_ref().map(|score| score.among(peers));
-        self.uncertain = self.measured.each_ref().map(|pair| pair.each_ref().map(among));
-        self.published = self.uncertain.each_ref().map(|[now, _]| now.as_ref().map(Score::of));
-        [self.score, ..] = self.published;
-        self.axes = self.measured_axes.each_ref().map(|axis| among(axis).as_ref().map(Score::of));
-    }
-
     /// An estimated score without its cycle, and that of the period before.
     pub(super) fn estimates(&self, measure: Measure) -> Estimates {
-        let [now, before] = measure.of(&self.uncertain).map(|score| score.map(|score| score.tested));
+        let [now, before] = measure.of(&self.scores).map(|score| score.map(|score| score.tested));
         (now, before)
     }
 
     /// A score with its uncertainty, if that is known.
     pub(super) fn uncertain(&self, measure: Measure) -> Option<&UncertainScore> {
-        let [now, _] = measure.of(&self.uncertain);
+        let [now, _] = measure.of(&self.scores);
         now.as_ref().filter(|score| score.estimate.spread.is_some())
     }
 
@@ -271,7 +257,13 @@ impl PeriodSummary {
 
     /// A score as published.
     pub(super) fn published(&self, measure: Measure) -> Option<Score> {
-        *measure.of(&self.published)
+        let [now, _] = measure.of(&self.scores);
+        now.as_ref().map(Score::of)
+    }
+
+    /// The combined score as published.
+    pub(super) fn score(&self) -> Option<Score> {
+        self.published(Measure::Combined)
     }
 
     /// The median latency of a trial, as published: whole milliseconds.
@@ -300,21 +292,21 @@ fn newest_rounds(series: &ScoreSeries, hour: Hour) -> (HourRange, Option<HourRan
     }
 }
 
-fn history(series: &ScoreSeries, noise: &ScoreNoise, period: Period, hour: Hour) -> Vec<ScorePoint> {
+fn history(series: &ScoreSeries, noise: &ScoreNoise<'_>, period: Period, hour: Hour) -> Vec<ScorePoint> {
     let (hours, grain) = *of_period(period, &method::HISTORY);
     // A shorter point would not have a whole round.
     let length = series.round_length().hours();
     let grain = (grain..=hours).find(|hours| hours.is_multiple_of(grain) && hours.is_multiple_of(length));
     let point = |part: HourRange| {
         let reading = series.over(part);
-        let measured = noise.measured(Measure::Combined, &reading, part);
-        ScorePoint { start: part.from.start(), measured, score: None, runs: reading.scored() }
+        let score = noise.measured(Measure::Combined, &reading, part);
+        ScorePoint { start: part.from.start(), score, runs: reading.scored() }
     };
     hour.last(hours).calendar_parts(grain.unwrap_or(hours)).map(point).collect()
 }
 
 /// The lines through the axes of the newest rounds, which have at least the variance of the noise: points a day.
-fn slopes(series: &ScoreSeries, noise: &ScoreNoise, hour: Hour) -> [Option<FittedLine>; 7] {
+fn slopes(series: &ScoreSeries, noise: &ScoreNoise<'_>, hour: Hour) -> [Option<FittedLine>; 7] {
     let range = hour.last(method::SLOPE_HOURS);
     let rounds = series.axis_rounds(range);
     let least = series.round_length().rounds(method::SLOPE_LEAST);

@@ -58,11 +58,6 @@ impl PeriodScores {
         Self { table: Arc::clone(table), suites, rounds }
     }
 
-    /// The suites.
-    pub(super) fn table(&self) -> &SuiteTable {
-        &self.table
-    }
-
     /// The suites of the table with their counts.
     pub(super) fn suites(&self) -> impl Iterator<Item = (&SuiteEntry, &RunCounts)> {
         self.table.suites().iter().zip(&self.suites)

@@ -9,12 +9,13 @@ use std::time::Duration;
 use scoregate_base::clock::Wall;
 
 use super::archive::{Archive, ArchiveError, ArchivedModel, IncidentScanRecord, NewestRuns};
+use super::changes;
 use super::hour::{Hour, HourRange};
 use super::incident_scan::incident::{IncidentHistory, ScannedIncidents};
 use super::incident_scan::incidents;
 use super::levels::ScoreLevels;
 use super::method;
-use super::model_state::{MeasuredModel, ModelState};
+use super::model_state::ModelState;
 use super::run::{SuiteTable, TestedModel};
 use super::series::ScoreSeries;
 use super::simulate;
@@ -63,7 +64,7 @@ impl RunSource {
     pub(super) fn snapshot(&self, now: Wall) -> Result<Snapshot, ArchiveError> {
         let (none, synthetic) = (NewestRuns::default(), matches!(self, Self::Simulated { .. }));
         let default = Arc::<SuiteTable>::default;
-        let (suites, mut models, newest) = match self {
+        let (suites, mut model_states, newest) = match self {
             Self::Simulated { seed } => (default(), simulated(*seed, window(now, none)), none),
             #[cfg(any(test, feature = "lab"))]
             Self::Runs(runs) => {
@@ -73,8 +74,9 @@ impl RunSource {
             }
             Self::Archive(archive) => archived(archive, now)?,
         };
-        models.sort_by(|a, b| a.id().cmp(b.id()));
-        let model_states = ModelState::published(models);
+        model_states.sort_by(|a, b| a.id().cmp(b.id()));
+        ModelState::compare(&mut model_states);
+        changes::determine(&mut model_states);
         let (hour, at) = end(now, newest);
         let method_version = suites.method_version();
         let (made_in, imported) = (Hour::of(now), newest.import);
@@ -126,7 +128,7 @@ fn end(now: Wall, newest: NewestRuns) -> (Hour, Wall) {
 fn archived(
     archive: &Archive,
     now: Wall,
-) -> Result<(Arc<SuiteTable>, Vec<MeasuredModel>, NewestRuns), ArchiveError> {
+) -> Result<(Arc<SuiteTable>, Vec<ModelState>, NewestRuns), ArchiveError> {
     let (mut models, mut scans) = (Vec::new(), Vec::new());
     let (suites, newest) = archive.each_series(&|newest| window(now, newest), &mut |archived| {
         let ArchivedModel { model, series, window, incidents, last_run } = archived;
@@ -140,7 +142,7 @@ fn archived(
             revised,
             last_run,
         }));
-        models.push(MeasuredModel::compute(model, series, window.to, &levels, published));
+        models.push(ModelState::compute(model, series, window.to, &levels, published));
     })?;
     let (_, at) = end(now, newest);
     if let Err(error) = archive.record_incidents(&scans, at) {
@@ -150,14 +152,14 @@ fn archived(
 }
 
 /// A model without records: its incidents are searched in the whole window.
-fn unrecorded(model: Arc<TestedModel>, series: &ScoreSeries, window: HourRange) -> MeasuredModel {
+fn unrecorded(model: Arc<TestedModel>, series: &ScoreSeries, window: HourRange) -> ModelState {
     let levels = ScoreLevels::of(series.rounds(window), series.round_length());
     let scanned = incidents::scan(series, window, &levels, &IncidentHistory::default());
-    MeasuredModel::compute(model, series, window.to, &levels, scanned.published)
+    ModelState::compute(model, series, window.to, &levels, scanned.published)
 }
 
 /// One model after another, so that only one series is in memory.
-fn simulated(seed: u64, window: HourRange) -> Vec<MeasuredModel> {
+fn simulated(seed: u64, window: HourRange) -> Vec<ModelState> {
     let draw = |simulated: simulate::Simulated| {
         let mut series = ScoreSeries::new(Arc::default(), window);
         simulated.runs(window).for_each(|run| series.add(&run));

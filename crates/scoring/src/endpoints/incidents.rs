@@ -3,41 +3,18 @@
 
 use std::cmp::Reverse;
 
-use serde::Serialize;
-
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::Period;
 
-use super::super::figures::{Severity, points};
+use super::super::figures::points;
 use super::super::hour::hours_of;
 use super::super::incident_scan::incident::{Incident as Found, IncidentKind};
 use super::super::model_state::ModelState;
 use super::super::snapshot::Snapshot;
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct IncidentItem<'a> {
-    id: String,
-    model_id: &'a str,
-    model_name: &'a str,
-    provider: &'a str,
-    kind: &'static str,
-    severity: Severity,
-    #[serde(serialize_with = "super::instant")]
-    opened_at: Wall,
-    #[serde(serialize_with = "super::maybe_instant", skip_serializing_if = "Option::is_none")]
-    resolved_at: Option<Wall>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lowest_score: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    baseline_score: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    method_version: Option<&'a str>,
-    message: String,
-}
+use super::Item;
 
 /// All incidents that overlap the period, newest first.
-pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<IncidentItem<'_>> {
+pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Item> {
     let range = snapshot.hour.last(hours_of(period));
     let counts = |found: &&Found| match period {
         Period::Latest => found.resolved.is_none(),
@@ -45,28 +22,26 @@ pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<IncidentItem<'_>
     };
     let of_model = |model_state| {
         let model_state: &ModelState = model_state;
-        model_state.incidents.iter().filter(counts).map(move |found| item(model_state, found))
+        let counted = model_state.incidents.iter().filter(counts);
+        counted.map(move |found| (Reverse(found.opened), found.id(model_state.id()), model_state, found))
     };
-    let mut items: Vec<IncidentItem<'_>> = snapshot.model_states.iter().flat_map(of_model).collect();
-    items.sort_by(|a, b| (Reverse(a.opened_at), &a.id).cmp(&(Reverse(b.opened_at), &b.id)));
-    items
+    let mut all: Vec<_> = snapshot.model_states.iter().flat_map(of_model).collect();
+    all.sort_by(|(opened, id, ..), (other_opened, other_id, ..)| (opened, id).cmp(&(other_opened, other_id)));
+    all.into_iter().map(|(_, id, model_state, found)| item(id, model_state, found)).collect()
 }
 
-fn item<'a>(model_state: &'a ModelState, found: &'a Found) -> IncidentItem<'a> {
-    IncidentItem {
-        id: found.id(model_state.id()),
-        model_id: model_state.id(),
-        model_name: model_state.model.name(),
-        provider: model_state.model.provider(),
-        kind: found.kind.word(),
-        severity: found.severity,
-        opened_at: found.opened,
-        resolved_at: found.resolved,
-        lowest_score: found.lowest.map(points),
-        baseline_score: found.baseline.map(points),
-        method_version: found.method.as_deref(),
-        message: message(model_state.model.name(), found),
-    }
+fn item(id: String, model_state: &ModelState, found: &Found) -> Item {
+    Item::default()
+        .with("id", id)
+        .model(model_state)
+        .with("kind", found.kind.word())
+        .with("severity", found.severity)
+        .with("openedAt", found.opened.rfc3339())
+        .maybe("resolvedAt", found.resolved.map(Wall::rfc3339))
+        .maybe("lowestScore", found.lowest.map(points))
+        .maybe("baselineScore", found.baseline.map(points))
+        .maybe("methodVersion", found.method.as_deref())
+        .with("message", message(model_state.model.name(), found))
 }
 
 fn message(name: &str, found: &Found) -> String {

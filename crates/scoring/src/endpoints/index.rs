@@ -2,8 +2,6 @@
 //!
 //! A model without a score is counted and not averaged.
 
-use serde::Serialize;
-
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::Period;
 
@@ -18,61 +16,31 @@ use super::super::noise::score_residuals::ScoreResiduals;
 use super::super::snapshot::Snapshot;
 use super::super::statistics::{Estimate, SampleSums, Spread, chance_of_change};
 use super::super::student::TailQuantiles;
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct BenchmarkIndex<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    value: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    confidence_lower: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    confidence_upper: Option<f64>,
-    trend: Trend,
-    models: u32,
-    unavailable: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    best_model: Option<&'a str>,
-    history: Vec<IndexPoint>,
-    #[serde(serialize_with = "super::maybe_instant", skip_serializing_if = "Option::is_none")]
-    last_updated: Option<Wall>,
-}
-
-#[derive(Serialize)]
-struct IndexPoint {
-    #[serde(serialize_with = "super::instant")]
-    timestamp: Wall,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    value: Option<f64>,
-    models: u32,
-}
+use super::Item;
 
 /// The index, with the best model.
-pub(super) fn item<'a>(snapshot: &'a Snapshot, best_model: Option<&'a str>) -> BenchmarkIndex<'a> {
+pub(super) fn item(snapshot: &Snapshot, best_model: Option<&str>) -> Item {
     let days = || snapshot.model_states.iter().map(|model_state| model_state.over(Period::Day));
-    let scores: SampleSums = days().filter_map(|day| Some(day.score?.score)).collect();
-    let bounds = scores.mean().and_then(|index| bounds(snapshot, index));
+    let scored = || days().filter(|day| day.score().is_some());
+    let scores: SampleSums = days().filter_map(|day| Some(day.score()?.score)).collect();
+    let index = scores.mean();
     let hours = snapshot.hour.last(method::CURRENT_HOURS).hours();
-    BenchmarkIndex {
-        value: scores.mean().map(points),
-        confidence_lower: bounds.map(|(lower, _)| lower),
-        confidence_upper: bounds.map(|(_, upper)| upper),
-        trend: trend(snapshot),
-        models: scores.count,
-        unavailable: days().map(|day| u32::from(day.score.is_none())).sum(),
-        best_model,
-        history: hours.map(|hour| point(snapshot, hour)).collect(),
-        last_updated: days()
-            .filter(|day| day.score.is_some())
-            .filter_map(|day| day.reading.last_scored())
-            .max(),
-    }
+    let last_updated = scored().filter_map(|day| day.reading.last_scored()).max();
+    Item::default()
+        .maybe("value", index.map(points))
+        .bounds("confidence", index.and_then(|index| bounds(snapshot, index)))
+        .with("trend", trend(snapshot))
+        .with("models", scores.count)
+        .with("unavailable", days().filter(|day| day.score().is_none()).count())
+        .maybe("bestModel", best_model)
+        .objects("history", hours.map(|hour| point(snapshot, hour)))
+        .maybe("lastUpdated", last_updated.map(Wall::rfc3339))
 }
 
 /// The bounds of this index, if the uncertainty of every score is known.
 fn bounds(snapshot: &Snapshot, index: f64) -> Option<(f64, f64)> {
     let days = snapshot.model_states.iter().map(|model_state| (model_state, model_state.over(Period::Day)));
-    let scored = days.filter(|(_, day)| day.score.is_some());
+    let scored = days.filter(|(_, day)| day.score().is_some());
     let uncertain = scored.map(|(model_state, day)| Some((model_state, day.uncertain(Measure::Combined)?)));
     let uncertain: Vec<(&ModelState, &UncertainScore)> = uncertain.collect::<Option<_>>()?;
     let tested: Vec<_> = uncertain.iter().map(|(model_state, score)| (*model_state, score.tested)).collect();
@@ -104,7 +72,7 @@ fn mean(scores: &[(&ModelState, Estimate)]) -> Option<Estimate> {
     let mut parts: Vec<(f64, Estimate)> = Vec::new();
     for length in method::ROUND_HOURS.map(RoundLength::of) {
         let of_length = || scores.iter().filter(move |(model_state, _)| model_state.round_length == length);
-        let residuals = of_length().filter_map(|(model_state, _)| model_state.residuals(Measure::Combined));
+        let residuals = of_length().map(|(model_state, _)| model_state.residuals(Measure::Combined));
         let shared = ScoreResiduals::shared(&residuals.collect::<Vec<_>>());
         parts.extend(of_length().map(|(_, estimate)| {
             // Shared noise adds no degrees of freedom.
@@ -118,11 +86,14 @@ fn mean(scores: &[(&ModelState, Estimate)]) -> Option<Estimate> {
     Some(Estimate::weighted(&parts))
 }
 
-fn point(snapshot: &Snapshot, hour: Hour) -> IndexPoint {
+fn point(snapshot: &Snapshot, hour: Hour) -> Item {
     let round = |model_state: &ModelState| {
         let begins = model_state.round_length.round_of(hour).from;
         model_state.rounds.iter().rev().find(|round| round.hour == begins).map(|round| round.score)
     };
     let scores: SampleSums = snapshot.model_states.iter().filter_map(round).collect();
-    IndexPoint { timestamp: hour.start(), value: scores.mean().map(points), models: scores.count }
+    Item::default()
+        .with("timestamp", hour.start().rfc3339())
+        .maybe("value", scores.mean().map(points))
+        .with("models", scores.count)
 }

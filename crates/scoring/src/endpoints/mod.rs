@@ -1,5 +1,4 @@
-//! The endpoints' data, one file each: a snapshot becomes items with exactly the fields of `routes::shapes`. A field
-//! without a value is omitted: a client reads `null` as zero.
+//! The endpoints' data, one file each: a snapshot becomes items with exactly the fields of `routes::shapes`.
 //!
 //! Rendered when a snapshot is made, never per query; only the list of incidents is cut to its limit per query.
 
@@ -9,7 +8,7 @@ mod drift;
 mod history;
 mod incidents;
 mod index;
-mod instants;
+mod item;
 mod model;
 mod models;
 mod providers;
@@ -18,5 +17,5 @@ mod reliability;
 mod snapshot_answers;
 mod transparency;
 
-use instants::{instant, maybe_instant};
+use item::Item;
 pub(super) use snapshot_answers::SnapshotAnswers;

@@ -2,66 +2,32 @@
 
 use std::cmp::Ordering;
 
-use serde::Serialize;
-
-use scoregate_base::clock::Wall;
 use scoregate_base::routes::{Period, SortBy};
 
-use super::super::changes::{ModelChange, ModelChanges};
-use super::super::figures::{Score, Status, Trend};
+use super::super::figures::Status;
 use super::super::measure::Measure;
 use super::super::model_state::{ModelState, PeriodSummary};
 use super::super::ranks::rank_bounds::{RankBounds, rank_bounds};
 use super::super::snapshot::Snapshot;
-
-/// A model in the list.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Ranking<'a> {
-    id: &'a str,
-    name: &'a str,
-    provider: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    current_score: Option<f64>,
-    trend: Trend,
-    status: Status,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    confidence_lower: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    confidence_upper: Option<f64>,
-    #[serde(serialize_with = "super::instant")]
-    last_updated: Wall,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    latency_ms: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cost_usd: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rank_lower: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rank_upper: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tied_with_next: Option<bool>,
-}
+use super::Item;
 
 /// All models, ranked: those without a score last, ties by id.
-pub(super) fn items<'a>(
-    snapshot: &'a Snapshot,
-    changes: &ModelChanges<'_>,
-    period: Period,
-    sort_by: SortBy,
-) -> Vec<Ranking<'a>> {
+pub(super) fn items(snapshot: &Snapshot, period: Period, sort_by: SortBy) -> Vec<Item> {
     let ranked = ranked(snapshot, period, |summary| rank(summary, sort_by));
     let is_by_score = !matches!(sort_by, SortBy::Speed | SortBy::Price);
     let bounds = if is_by_score { rank_bounds(&ranked, period, shown(sort_by)) } else { Vec::new() };
     let bounds = bounds.into_iter().chain(std::iter::repeat(None));
-    let item = |(model_state, bounds)| item(model_state, changes.of(model_state), bounds, (period, sort_by));
-    ranked.into_iter().zip(bounds).map(item).collect()
+    ranked
+        .into_iter()
+        .zip(bounds)
+        .map(|(model_state, bounds)| item(model_state, bounds, (period, sort_by)))
+        .collect()
 }
 
 /// All models with a score over the last 24 hours, best first.
 pub(super) fn of_day(snapshot: &Snapshot) -> Vec<&ModelState> {
-    let mut ranked = ranked(snapshot, Period::Day, |day| Some(day.score?.score));
-    ranked.retain(|model_state| model_state.over(Period::Day).score.is_some());
+    let mut ranked = ranked(snapshot, Period::Day, |day| Some(day.score()?.score));
+    ranked.retain(|model_state| model_state.over(Period::Day).score().is_some());
     ranked
 }
 
@@ -108,28 +74,23 @@ fn rank(summary: &PeriodSummary, sort_by: SortBy) -> Option<f64> {
     }
 }
 
-fn item(
-    model_state: &ModelState,
-    change: ModelChange,
-    bounds: Option<RankBounds>,
-    (period, sort_by): (Period, SortBy),
-) -> Ranking<'_> {
+fn item(model_state: &ModelState, bounds: Option<RankBounds>, (period, sort_by): (Period, SortBy)) -> Item {
     let (summary, measure) = (model_state.over(period), shown(sort_by));
     let score = summary.published(measure);
-    Ranking {
-        id: model_state.id(),
-        name: model_state.model.name(),
-        provider: model_state.model.provider(),
-        current_score: score.map(|score| score.score),
-        trend: change.trend(period, measure),
-        status: Status::of(score),
-        confidence_lower: score.as_ref().and_then(Score::lower),
-        confidence_upper: score.as_ref().and_then(Score::upper),
-        last_updated: model_state.last_updated(period),
-        latency_ms: score.filter(|_| sort_by == SortBy::Speed).and_then(|_| summary.latency_ms()),
-        cost_usd: score.filter(|_| sort_by == SortBy::Price).and_then(|_| summary.cost_usd()),
-        rank_lower: bounds.map(|bounds| bounds.lower),
-        rank_upper: bounds.map(|bounds| bounds.upper),
-        tied_with_next: bounds.and_then(|bounds| bounds.tied_with_next),
-    }
+    let latency = score.filter(|_| sort_by == SortBy::Speed).and_then(|_| summary.latency_ms());
+    let cost = score.filter(|_| sort_by == SortBy::Price).and_then(|_| summary.cost_usd());
+    Item::default()
+        .with("id", model_state.id())
+        .with("name", model_state.model.name())
+        .with("provider", model_state.model.provider())
+        .maybe("currentScore", score.map(|score| score.score))
+        .with("trend", model_state.change.trend(period, measure))
+        .with("status", Status::of(score))
+        .bounds("confidence", score.and_then(|score| score.bounds))
+        .with("lastUpdated", model_state.last_updated(period).rfc3339())
+        .maybe("latencyMs", latency)
+        .maybe("costUsd", cost)
+        .maybe("rankLower", bounds.map(|bounds| bounds.lower))
+        .maybe("rankUpper", bounds.map(|bounds| bounds.upper))
+        .maybe("tiedWithNext", bounds.and_then(|bounds| bounds.tied_with_next))
 }

@@ -2,9 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
-
-use scoregate_base::clock::Wall;
 use scoregate_base::routes::Period;
 
 use super::super::count::Attempts;
@@ -13,28 +10,10 @@ use super::super::method;
 use super::super::model_state::ModelState;
 use super::super::snapshot::Snapshot;
 use super::super::statistics::{SampleSums, median};
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct ProviderRank<'a> {
-    provider: &'a str,
-    status: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    availability: Option<f64>,
-    models: usize,
-    models_available: u32,
-    runs: u32,
-    failed_runs: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    average_score: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    latency_ms: Option<f64>,
-    #[serde(serialize_with = "super::instant")]
-    last_updated: Wall,
-}
+use super::Item;
 
 /// All providers, by name.
-pub(super) fn items(snapshot: &Snapshot) -> Vec<ProviderRank<'_>> {
+pub(super) fn items(snapshot: &Snapshot) -> Vec<Item> {
     by_provider(snapshot).into_iter().map(|(provider, models)| item(provider, &models)).collect()
 }
 
@@ -56,22 +35,22 @@ pub(super) fn runs(models: &[&ModelState], period: Period) -> (u32, u32, Option<
     (runs, failed, attempts.availability())
 }
 
-fn item<'a>(provider: &'a str, models: &[&ModelState]) -> ProviderRank<'a> {
+fn item(provider: &str, models: &[&ModelState]) -> Item {
     let (runs, failed_runs, availability) = runs(models, Period::Day);
-    let scores: SampleSums = models.iter().filter_map(|m| Some(m.over(Period::Day).score?.score)).collect();
+    let scores: SampleSums = models.iter().filter_map(|m| Some(m.over(Period::Day).score()?.score)).collect();
     let latencies: Vec<f64> = models.iter().flat_map(|model| model.latencies.iter().copied()).collect();
-    ProviderRank {
-        provider,
-        status: status(availability),
-        availability: availability.map(share),
-        models: models.len(),
-        models_available: scores.count,
-        runs,
-        failed_runs,
-        average_score: scores.mean().map(points),
-        latency_ms: median(&latencies).map(f64::round),
-        last_updated: models.iter().map(|model| model.last_updated(Period::Day)).max().unwrap_or_default(),
-    }
+    let last_updated = models.iter().map(|model| model.last_updated(Period::Day)).max().unwrap_or_default();
+    Item::default()
+        .with("provider", provider)
+        .with("status", status(availability))
+        .maybe("availability", availability.map(share))
+        .with("models", models.len())
+        .with("modelsAvailable", scores.count)
+        .with("runs", runs)
+        .with("failedRuns", failed_runs)
+        .maybe("averageScore", scores.mean().map(points))
+        .maybe("latencyMs", median(&latencies).map(f64::round))
+        .with("lastUpdated", last_updated.rfc3339())
 }
 
 fn status(availability: Option<f64>) -> &'static str {

@@ -1,7 +1,5 @@
 //! `/analytics/recommendations`: which model to use now, by type of task.
 
-use serde::Serialize;
-
 use scoregate_base::routes::Period;
 use scoregate_base::words;
 
@@ -12,21 +10,8 @@ use super::super::model_state::{ModelState, PeriodSummary};
 use super::super::ranks::differences::ComparedScore;
 use super::super::snapshot::Snapshot;
 use super::super::student::TailQuantiles;
+use super::Item;
 use super::models::ranked;
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Recommendation<'a> {
-    task: &'static str,
-    model_id: &'a str,
-    model_name: &'a str,
-    provider: &'a str,
-    score: f64,
-    reason: String,
-    alternatives: Vec<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tied: Option<Vec<&'a str>>,
-}
 
 words! {
     enum Task: word {
@@ -39,27 +24,26 @@ words! {
 }
 
 /// One for each task that a model can be recommended for.
-pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Recommendation<'_>> {
+pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Item> {
     Task::ALL.into_iter().filter_map(|task| item(snapshot, period, task)).collect()
 }
 
-fn item(snapshot: &Snapshot, period: Period, task: Task) -> Option<Recommendation<'_>> {
+fn item(snapshot: &Snapshot, period: Period, task: Task) -> Option<Item> {
     let fit = |model_state: &&ModelState| task.fits(model_state.over(period));
     let mut best = ranked(snapshot, period, |summary| task.rank(summary)).into_iter().filter(fit);
     let first = best.next()?;
     let summary = first.over(period);
     let alternatives: Vec<&ModelState> = best.take(method::ALTERNATIVES).collect();
     let tied = task.measure().map(|measure| tied(first, &alternatives, period, measure));
-    Some(Recommendation {
-        task: task.word(),
-        model_id: first.id(),
-        model_name: first.model.name(),
-        provider: first.model.provider(),
-        score: task.score(summary)?,
-        reason: task.reason(summary),
-        alternatives: alternatives.into_iter().map(ModelState::id).collect(),
-        tied,
-    })
+    Some(
+        Item::default()
+            .with("task", task.word())
+            .model(first)
+            .with("score", task.score(summary)?)
+            .with("reason", task.reason(summary))
+            .with("alternatives", alternatives.into_iter().map(ModelState::id).collect::<Vec<_>>())
+            .maybe("tied", tied),
+    )
 }
 
 /// The alternatives that may be as good.
@@ -76,7 +60,7 @@ fn tied<'a>(first: &ModelState, others: &[&'a ModelState], period: Period, measu
 impl Task {
     /// The rank of a model: higher is better. `None` without a combined score, for any task.
     fn rank(self, summary: &PeriodSummary) -> Option<f64> {
-        let score = summary.score?.score;
+        let score = summary.score()?.score;
         match self {
             Self::Coding | Self::Reasoning | Self::Tooling => {
                 self.measure().and_then(|measure| Some(summary.published(measure)?.score))
@@ -100,7 +84,7 @@ impl Task {
     }
 
     fn fits(self, summary: &PeriodSummary) -> bool {
-        let good = summary.score.is_some_and(|score| score.score >= method::RECOMMENDED_FROM);
+        let good = summary.score().is_some_and(|score| score.score >= method::RECOMMENDED_FROM);
         let known = self.rank(summary).is_some();
         match self {
             Self::Coding | Self::Reasoning | Self::Tooling => known,
@@ -112,7 +96,7 @@ impl Task {
     fn score(self, summary: &PeriodSummary) -> Option<f64> {
         match self {
             Self::Coding | Self::Reasoning | Self::Tooling => self.rank(summary),
-            Self::Budget | Self::Fast => summary.score.map(|score| score.score),
+            Self::Budget | Self::Fast => summary.score().map(|score| score.score),
         }
     }
 

@@ -1,8 +1,6 @@
 //! `/analytics/provider-reliability`: the reliability of each provider in a period. Current availability is in
 //! `providers`.
 
-use serde::Serialize;
-
 use scoregate_base::routes::Period;
 
 use super::super::figures::{points, share};
@@ -11,56 +9,40 @@ use super::super::method;
 use super::super::model_state::ModelState;
 use super::super::snapshot::Snapshot;
 use super::super::statistics::SampleSums;
+use super::Item;
 use super::providers::{by_provider, runs};
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct ProviderReliability<'a> {
-    provider: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reliability: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    availability: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    score_deviation: Option<f64>,
-    incidents: u32,
-    runs: u32,
-    failed_runs: u32,
-}
-
 /// All providers, most reliable first, those without runs last; ties by name.
-pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<ProviderReliability<'_>> {
+pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Item> {
     let providers = by_provider(snapshot).into_iter();
     let mut items: Vec<_> = providers.map(|(name, models)| item(snapshot, name, &models, period)).collect();
     // Absent values sort last; the sort is stable, so ties stay sorted by name.
-    let merit = |item: &ProviderReliability<'_>| item.reliability.unwrap_or(f64::NEG_INFINITY);
-    items.sort_by(|a, b| merit(b).total_cmp(&merit(a)));
-    items
+    let merit = |reliability: Option<f64>| reliability.unwrap_or(f64::NEG_INFINITY);
+    items.sort_by(|(a, _), (b, _)| merit(*b).total_cmp(&merit(*a)));
+    items.into_iter().map(|(_, item)| item).collect()
 }
 
-fn item<'a>(
-    snapshot: &Snapshot,
-    provider: &'a str,
-    models: &[&ModelState],
-    period: Period,
-) -> ProviderReliability<'a> {
+/// The reliability of a provider, and its item.
+fn item(snapshot: &Snapshot, provider: &str, models: &[&ModelState], period: Period) -> (Option<f64>, Item) {
     let range = snapshot.hour.last(hours_of(period));
     let (runs, failed_runs, availability) = runs(models, period);
     let deviation = models.iter().filter_map(|m| m.over(period).deviation).collect::<SampleSums>().mean();
     let opened = |model: &&ModelState| -> u32 {
         model.incidents.iter().map(|incident| u32::from(incident.opened_in(range))).sum()
     };
-    let incidents = models.iter().map(opened).sum();
+    let incidents: u32 = models.iter().map(opened).sum();
     let counted: f64 = models.iter().map(|_| 1.0).sum();
-    ProviderReliability {
-        provider,
-        reliability: availability.map(|a| points(weighed(a, deviation, f64::from(incidents) / counted))),
-        availability: availability.map(share),
-        score_deviation: deviation.map(points),
-        incidents,
-        runs,
-        failed_runs,
-    }
+    let reliability =
+        availability.map(|share| points(weighed(share, deviation, f64::from(incidents) / counted)));
+    let item = Item::default()
+        .with("provider", provider)
+        .maybe("reliability", reliability)
+        .maybe("availability", availability.map(share))
+        .maybe("scoreDeviation", deviation.map(points))
+        .with("incidents", incidents)
+        .with("runs", runs)
+        .with("failedRuns", failed_runs);
+    (reliability, item)
 }
 
 /// From 0 to 100. An unknown part, such as the deviation within one hour, leaves its weight to the others.

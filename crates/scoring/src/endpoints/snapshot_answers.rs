@@ -1,22 +1,19 @@
 //! All answers of one snapshot, rendered.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use data_encoding::HEXLOWER;
-use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::{DocumentKey, ModelId, Period, Route, SortBy};
 
 use super::super::answer::Answer;
-use super::super::changes::ModelChanges;
 use super::super::hour::{Hour, of_period};
 use super::super::snapshot::Snapshot;
 use super::{
-    alerts, degradations, drift, history, incidents, index, model, models, providers, recommendations,
+    Item, alerts, degradations, drift, history, incidents, index, model, models, providers, recommendations,
     reliability, transparency,
 };
 
@@ -27,64 +24,48 @@ pub(in super::super) struct SnapshotAnswers {
     at: Wall,
     imported: Option<Wall>,
     models: Vec<ModelId>,
-    rendered: HashMap<DocumentKey, RenderedAnswer>,
-    /// All incidents of each period, newest first, each rendered.
-    incidents: [Vec<String>; 4],
-}
-
-#[derive(Debug)]
-struct RenderedAnswer {
-    data: Bytes,
-    count: usize,
-    etag: Arc<str>,
+    documents: HashMap<DocumentKey, Answer>,
+    /// All incidents of each period, newest first.
+    incidents: [Vec<Item>; 4],
 }
 
 impl SnapshotAnswers {
     /// Renders all data of a snapshot.
     pub(in super::super) fn render(snapshot: &Snapshot) -> Self {
-        let mut rendered = HashMap::new();
-        let mut put = |key, answer| rendered.insert(key, answer);
-        let alerts = alerts::find(snapshot);
-        let changes = ModelChanges::among(&snapshot.model_states);
-        for period in Period::ALL {
-            for sort_by in SortBy::ALL {
-                let key = DocumentKey { sort_by: Some(sort_by), ..DocumentKey::over(Route::Models, period) };
-                put(key, array(&models::items(snapshot, &changes, period, sort_by)));
-            }
-            let over = |route| DocumentKey::over(route, period);
-            put(over(Route::Degradations), array(&degradations::items(snapshot, &changes, period)));
-            put(over(Route::Recommendations), array(&recommendations::items(snapshot, period)));
-            put(over(Route::ProviderReliability), array(&reliability::items(snapshot, period)));
-            put(over(Route::Transparency), array(&transparency::items(snapshot, period)));
-        }
-        let ranked = models::of_day(snapshot);
-        for model_state in &snapshot.model_states {
-            let of = |route| DocumentKey::of_model(route, model_state.model.id().clone());
-            put(of(Route::Model), array(&[model::item(model_state, changes.of(model_state), &ranked)]));
-            put(
-                of(Route::Drift),
-                array(&[drift::item(model_state, changes.of(model_state), &alerts, snapshot.hour)]),
-            );
-            for period in Period::ALL {
-                let key = DocumentKey { period: Some(period), ..of(Route::History) };
-                put(key, array(&history::items(model_state, period)));
-            }
-        }
-        put(
-            DocumentKey::plain(Route::Index),
-            array(&[index::item(snapshot, ranked.first().map(|best| best.id()))]),
-        );
-        put(DocumentKey::plain(Route::Alerts), array(&alerts::items(&alerts)));
-        put(DocumentKey::plain(Route::Providers), array(&providers::items(snapshot)));
-        Self {
+        let mut answers = Self {
             made_in: snapshot.made_in,
             at: snapshot.at,
             imported: snapshot.imported,
             models: snapshot.model_states.iter().map(|model_state| model_state.model.id().clone()).collect(),
-            rendered,
-            incidents: Period::ALL
-                .map(|period| incidents::items(snapshot, period).iter().map(json).collect()),
+            documents: HashMap::new(),
+            incidents: Period::ALL.map(|period| incidents::items(snapshot, period)),
+        };
+        for period in Period::ALL {
+            for sort_by in SortBy::ALL {
+                let key = DocumentKey { sort_by: Some(sort_by), ..DocumentKey::over(Route::Models, period) };
+                answers.put(key, &models::items(snapshot, period, sort_by));
+            }
+            let mut put = |route, items: &[Item]| answers.put(DocumentKey::over(route, period), items);
+            put(Route::Degradations, &degradations::items(snapshot, period));
+            put(Route::Recommendations, &recommendations::items(snapshot, period));
+            put(Route::ProviderReliability, &reliability::items(snapshot, period));
+            put(Route::Transparency, &transparency::items(snapshot, period));
         }
+        let (ranked, alerts) = (models::of_day(snapshot), alerts::find(snapshot));
+        for model_state in &snapshot.model_states {
+            let of = |route| DocumentKey::of_model(route, model_state.model.id().clone());
+            answers.put(of(Route::Model), &[model::item(model_state, &ranked)]);
+            answers.put(of(Route::Drift), &[drift::item(model_state, &alerts, snapshot.hour)]);
+            for period in Period::ALL {
+                let key = DocumentKey { period: Some(period), ..of(Route::History) };
+                answers.put(key, &history::items(model_state, period));
+            }
+        }
+        let best = ranked.first().map(|best| best.id());
+        answers.put(DocumentKey::plain(Route::Index), &[index::item(snapshot, best)]);
+        answers.put(DocumentKey::plain(Route::Alerts), &alerts::items(&alerts));
+        answers.put(DocumentKey::plain(Route::Providers), &providers::items(snapshot));
+        answers
     }
 
     /// The hour they were made in.
@@ -106,35 +87,24 @@ impl SnapshotAnswers {
     pub(in super::super) fn answer(&self, key: &DocumentKey) -> Option<Answer> {
         if let DocumentKey { route: Route::Incidents, period: Some(period), limit: Some(limit), .. } = key {
             let all = of_period(*period, &self.incidents);
-            let newest: Vec<&str> = all.iter().take(limit.get().into()).map(String::as_str).collect();
-            return Some(self.stamped(&RenderedAnswer::new(format!("[{}]", newest.join(",")), newest.len())));
+            return Some(self.rendered(all.get(..limit.get().into()).unwrap_or(all)));
         }
-        self.rendered.get(key).map(|rendered| self.stamped(rendered))
+        self.documents.get(key).cloned()
     }
 
-    fn stamped(&self, RenderedAnswer { data, count, etag }: &RenderedAnswer) -> Answer {
+    fn put(&mut self, key: DocumentKey, items: &[Item]) {
+        self.documents.insert(key, self.rendered(items));
+    }
+
+    fn rendered(&self, items: &[Item]) -> Answer {
+        let data = Item::list(items);
+        let digest = Sha256::digest(&data);
         Answer {
-            data: data.clone(),
-            count: *count,
+            data: Bytes::from(data),
+            count: items.len(),
             generated_at: self.at,
             next_refresh: self.made_in.plus(1).start(),
-            etag: Arc::clone(etag),
+            etag: format!("\"{}\"", HEXLOWER.encode(digest.get(..16).unwrap_or_default())).into(),
         }
     }
-}
-
-impl RenderedAnswer {
-    fn new(data: String, count: usize) -> Self {
-        let digest = Sha256::digest(data.as_bytes());
-        let etag = format!("\"{}\"", HEXLOWER.encode(digest.get(..16).unwrap_or_default()));
-        Self { data: Bytes::from(data), count, etag: etag.into() }
-    }
-}
-
-fn array<T: Serialize>(items: &[T]) -> RenderedAnswer {
-    RenderedAnswer::new(json(items), items.len())
-}
-
-fn json<T: Serialize + ?Sized>(item: &T) -> String {
-    serde_json::to_string(item).expect("items are plain structs of text and numbers")
 }

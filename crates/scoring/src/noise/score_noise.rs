@@ -19,27 +19,32 @@ use super::score_residuals::ScoreResiduals;
 
 /// The noise of every score of a model.
 #[derive(Debug)]
-pub(in super::super) struct ScoreNoise {
+pub(in super::super) struct ScoreNoise<'t> {
+    /// The month that shows it.
+    range: HourRange,
     length: RoundLength,
-    /// The measures, then the axes.
-    parts: Vec<PartNoise>,
+    measures: [PartNoise<'t>; 5],
+    axes: [PartNoise<'t>; 7],
 }
 
 /// The noise of one score.
 #[derive(Debug)]
-struct PartNoise {
+struct PartNoise<'t> {
     /// Its index among all scores.
     index: usize,
+    part: ScorePart<'t>,
     noise: Option<RoundNoise>,
     /// The effects of hour and weekday.
     cycle: Cycle,
     /// The beginnings of its rounds.
     hours: Vec<Hour>,
+    /// The deviations of its rounds, and the number of levels that they are from.
+    deviations: Vec<f64>,
+    levels: usize,
     /// The least variance of a round.
     least: f64,
     /// The suites of which every mark was 0 or 1.
     binary: Vec<BinarySuite>,
-    residuals: Option<ScoreResiduals>,
 }
 
 /// A suite of which every mark was 0 or 1.
@@ -50,17 +55,6 @@ struct BinarySuite {
     weight: f64,
     /// The share of marks of 1.
     share: f64,
-}
-
-/// A score with the noise of its own model.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(in super::super) struct MeasuredScore {
-    mean: f64,
-    basis: ScoreBasis,
-    /// Its index among all scores.
-    part: usize,
-    own: Option<Spread>,
-    edge: EdgeReach,
 }
 
 /// The rounds that a score is the mean of.
@@ -78,9 +72,13 @@ pub(in super::super) struct ScoreBasis {
     pub least: f64,
 }
 
-/// A score with its uncertainty.
+/// A score with its uncertainty, which is known once the score was compared with its peers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in super::super) struct UncertainScore {
+    /// Its index among all scores.
+    part: usize,
+    /// The noise of its own model.
+    own: Option<Spread>,
     /// Its rounds.
     pub basis: ScoreBasis,
     /// The score as measured. Its variance includes the effect of hours and weekdays.
@@ -108,21 +106,19 @@ impl EdgeReach {
     }
 }
 
-impl ScoreNoise {
+impl<'t> ScoreNoise<'t> {
     /// The noise in the last month before an hour.
-    pub(in super::super) fn of(series: &ScoreSeries, hour: Hour, levels: &ScoreLevels) -> Self {
+    pub(in super::super) fn of(series: &'t ScoreSeries, hour: Hour, levels: &ScoreLevels) -> Self {
         let range = hour.last(method::NOISE_HOURS);
-        let (month, table) = (series.over(range), series.table());
+        let (month, table, length) = (series.over(range), series.table(), series.round_length());
         let measures = Measure::ALL.map(|measure| ScorePart::measure(table, measure));
-        let axes = (0..7).map(|index| ScorePart::axis(table, index));
-        let parts: Vec<ScorePart<'_>> = measures.into_iter().chain(axes).collect();
-        let length = series.round_length();
-        let values = series.part_values(range, &parts);
-        let rounds_of = parts.into_iter().zip(values).enumerate();
-        let of = |(index, (part, rounds)): (usize, (_, Vec<ScoreRound>))| {
-            PartNoise::of(index, (&rounds, range), &month, part, (levels, length))
+        let axes: [_; 7] = std::array::from_fn(|index| ScorePart::axis(table, index));
+        let mut values = (0..).zip(series.part_values(range, &[&measures[..], &axes[..]].concat()));
+        let mut noise = |part| {
+            let (index, rounds) = values.next().unwrap_or_default();
+            PartNoise::of((index, part), &rounds, &month, levels, length)
         };
-        Self { length, parts: rounds_of.map(of).collect() }
+        Self { range, length, measures: measures.map(&mut noise), axes: axes.map(noise) }
     }
 
     /// A score that models can be ranked by, over a range with these sums.
@@ -131,25 +127,23 @@ impl ScoreNoise {
         measure: Measure,
         sums: &PeriodScores,
         range: HourRange,
-    ) -> Option<MeasuredScore> {
-        let part = ScorePart::measure(sums.table(), measure);
-        let (noise, _) = self.parts.iter().zip(Measure::ALL).find(|(_, of)| *of == measure)?;
-        noise.score(self.length, sums, part, range)
+    ) -> Option<UncertainScore> {
+        measure.of(&self.measures).score(self.length, sums, range)
     }
 
     /// The axes over a range with these sums.
-    pub(in super::super) fn axes(&self, sums: &PeriodScores, range: HourRange) -> [Option<MeasuredScore>; 7] {
-        let mut axes = self.of_axes().zip(0..);
-        [(); 7].map(|()| {
-            let (noise, index) = axes.next()?;
-            noise.score(self.length, sums, ScorePart::axis(sums.table(), index), range)
-        })
+    pub(in super::super) fn axes(
+        &self,
+        sums: &PeriodScores,
+        range: HourRange,
+    ) -> [Option<UncertainScore>; 7] {
+        self.axes.each_ref().map(|axis| axis.score(self.length, sums, range))
     }
 
     /// The noise that peers are judged by.
     pub(in super::super) fn typical(&self) -> ModelNoise {
         let mut parts = [None; PARTS];
-        for (typical, part) in parts.iter_mut().zip(&self.parts) {
+        for (typical, part) in parts.iter_mut().zip(self.measures.iter().chain(&self.axes)) {
             *typical = part.typical();
         }
         ModelNoise { length: self.length, parts }
@@ -157,63 +151,51 @@ impl ScoreNoise {
 
     /// The variance of a round of each axis in the long run.
     pub(in super::super) fn of_axis_rounds(&self) -> [Option<f64>; 7] {
-        let mut axes = self.of_axes();
-        [(); 7].map(|()| axes.next()?.typical().map(|typical| typical.long_run))
+        self.axes.each_ref().map(|axis| Some(axis.typical()?.long_run))
     }
 
     /// The deviations of the rounds of each measure.
-    pub(in super::super) fn residuals(self) -> Vec<ScoreResiduals> {
-        self.parts.into_iter().filter_map(|part| part.residuals).collect()
-    }
-
-    fn of_axes(&self) -> impl Iterator<Item = &PartNoise> {
-        self.parts.iter().skip(Measure::ALL.len())
+    pub(in super::super) fn residuals(&self) -> [ScoreResiduals; 5] {
+        self.measures.each_ref().map(|part| {
+            let rounds = part.hours.iter().copied().zip(part.deviations.iter().copied());
+            ScoreResiduals::of(self.range, self.length, rounds, (part.levels, part.cycle.fitted))
+        })
     }
 }
 
-impl PartNoise {
+impl<'t> PartNoise<'t> {
     fn of(
-        index: usize,
-        (rounds, range): (&[ScoreRound], HourRange),
+        (index, part): (usize, ScorePart<'t>),
+        rounds: &[ScoreRound],
         month: &PeriodScores,
-        part: ScorePart<'_>,
-        (levels, length): (&ScoreLevels, RoundLength),
+        levels: &ScoreLevels,
+        length: RoundLength,
     ) -> Self {
-        let suites = || month.counts().iter().zip(part.weights).enumerate();
-        let fed = || suites().filter(|(_, (_, weight))| **weight > 0.0);
-        let binary =
-            fed().filter(|(_, (count, _))| count.has_binary_marks()).map(|(index, (count, weight))| {
-                BinarySuite {
-                    index,
-                    weight: *weight,
-                    share: f64::from(count.perfect) / f64::from(count.trials_in_score()),
-                }
-            });
-        let binary: Vec<BinarySuite> = binary.collect();
+        let suites = month.counts().iter().zip(part.weights).enumerate();
+        let fed = suites.filter(|(_, (_, weight))| **weight > 0.0);
+        let binary = fed.clone().filter(|(_, (count, _))| count.has_binary_marks());
+        let binary = binary.map(|(index, (count, weight))| BinarySuite {
+            index,
+            weight: *weight,
+            share: f64::from(count.perfect) / f64::from(count.trials_in_score()),
+        });
         let cycle = Cycle::fit(rounds, length, levels.shape);
         let sums = LevelSums::of(rounds.iter().map(|round| round.score - cycle.at(round.hour)));
-        let place = |hour: Hour| rounds.partition_point(|round| round.hour < hour);
-        let starts = levels
-            .changes
-            .iter()
-            .map(|change| place(change.began))
-            .filter(|place| (1..rounds.len()).contains(place));
-        let mut starts: Vec<usize> = starts.collect();
+        let began = levels.changes.iter().map(|change| change.began);
+        let places = began.map(|began| rounds.partition_point(|round| round.hour < began));
+        let mut starts: Vec<usize> = places.filter(|place| (1..rounds.len()).contains(place)).collect();
         starts.dedup();
-        let residuals = sums.residuals(rounds.len(), starts.iter().copied());
-        let hours: Vec<Hour> = rounds.iter().map(|round| round.hour).collect();
-        let by_hour = hours.iter().copied().zip(residuals.iter().copied());
-        let about = (starts.len() + 1, cycle.fitted);
+        let deviations = sums.residuals(rounds.len(), starts.iter().copied());
         Self {
             index,
-            // Only models are compared, not axes.
-            residuals: (index < Measure::ALL.len())
-                .then(|| ScoreResiduals::of(range, length, by_hour, about)),
-            hours,
-            noise: RoundNoise::of(&residuals, about.0, about.1),
+            part,
+            noise: RoundNoise::of(&deviations, starts.len() + 1, cycle.fitted),
             cycle,
-            least: fed().map(|(_, (_, weight))| (weight * method::RESOLUTION).powi(2)).sum(),
-            binary,
+            hours: rounds.iter().map(|round| round.hour).collect(),
+            deviations,
+            levels: starts.len() + 1,
+            binary: binary.collect(),
+            least: fed.map(|(_, (_, weight))| (weight * method::RESOLUTION).powi(2)).sum(),
         }
     }
 
@@ -222,15 +204,9 @@ impl PartNoise {
         Some(TypicalNoise::of(noise, self.least))
     }
 
-    fn score(
-        &self,
-        length: RoundLength,
-        sums: &PeriodScores,
-        part: ScorePart<'_>,
-        range: HourRange,
-    ) -> Option<MeasuredScore> {
-        let mean = sums.mean(part)?;
-        let rounds = sums.rounds(part);
+    fn score(&self, length: RoundLength, sums: &PeriodScores, range: HourRange) -> Option<UncertainScore> {
+        let mean = sums.mean(self.part)?;
+        let rounds = sums.rounds(self.part);
         let (mut edge, mut marked) = (EdgeReach::default(), 0.0);
         for suite in &self.binary {
             let Some(count) = sums.counts().get(suite.index) else { continue };
@@ -249,23 +225,23 @@ impl PartNoise {
         let end = self.hours.partition_point(|hour| *hour < range.to);
         let own = self.noise.as_ref().map(|noise| noise.of_mean_before(end, rounds));
         let basis = ScoreBasis { range, length, rounds, cycle: self.cycle.mean(range), least };
-        Some(MeasuredScore { mean, basis, part: self.index, own, edge })
+        let [estimate, tested] = [mean, mean - basis.cycle].map(|mean| Estimate { mean, spread: None });
+        Some(UncertainScore { part: self.index, own, basis, estimate, tested, reach: None, edge })
     }
 }
 
-impl MeasuredScore {
-    /// The score with its uncertainty among its peers, which is unknown if neither they nor the model have a noise.
-    pub(in super::super) fn among(&self, peers: &PeerNoise) -> UncertainScore {
-        let Self { mean, basis, part, own, edge } = *self;
-        let ScoreBasis { length, rounds, cycle, least, .. } = basis;
-        let usual = peers.of(length, part);
-        let spread = usual.map(|usual| usual.combined(own, rounds, least)).or(own);
+impl UncertainScore {
+    /// Adds the uncertainty among its peers, which is unknown if neither they nor the model have a noise.
+    pub(in super::super) fn compare_with(&mut self, peers: &PeerNoise) {
+        let ScoreBasis { length, rounds, cycle, least, .. } = self.basis;
+        let usual = peers.of(length, self.part);
+        let spread = usual.map(|usual| usual.combined(self.own, rounds, least)).or(self.own);
         let spread = spread.map(|spread| Spread { variance: spread.variance.max(least), ..spread });
-        let tested = Estimate { mean: mean - cycle, spread };
+        self.tested.spread = spread;
         // The interval is for the level, from which the hours and weekdays of the score differ by their effect.
-        let spread = spread.map(|spread| Spread { variance: spread.variance + cycle * cycle, ..spread });
-        let estimate = Estimate { mean, spread };
-        UncertainScore { basis, estimate, tested, reach: estimate.reach(&peers.quantiles), edge }
+        let with_cycle = |spread: Spread| Spread { variance: spread.variance + cycle * cycle, ..spread };
+        self.estimate.spread = spread.map(with_cycle);
+        self.reach = self.estimate.reach(&peers.quantiles);
     }
 }
 

@@ -30,7 +30,7 @@ impl<'a> ComparedScore<'a> {
     /// The score of a model; `None` if its uncertainty is unknown.
     pub(in super::super) fn of(model: &'a ModelState, period: Period, measure: Measure) -> Option<Self> {
         let score = model.over(period).uncertain(measure)?;
-        Some(Self { score, residuals: model.residuals(measure)? })
+        Some(Self { score, residuals: model.residuals(measure) })
     }
 
     /// This score less another.

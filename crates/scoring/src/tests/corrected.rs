@@ -5,7 +5,6 @@ use std::sync::Arc;
 use crate::hour::Hour;
 use scoregate_base::routes::{DocumentKey, ModelId, Period, Route};
 
-use super::super::changes::ModelChanges;
 use super::super::figures::Trend;
 use super::super::measure::Measure;
 use super::super::statistics::chance_of_change;
@@ -41,7 +40,6 @@ fn history(number: u32, gain: f64) -> Vec<Run> {
 fn correction_suppresses_trends_among_many_quiet_models() {
     let runs: Vec<_> = (0..180).flat_map(|number| history(number, 0.0)).collect();
     let snapshot = RunSource::Runs(runs.into()).snapshot(now()).unwrap();
-    let changes = ModelChanges::among(&snapshot.model_states);
     let mut alone = 0;
     for model_state in &snapshot.model_states {
         for period in [Period::Day, Period::Week] {
@@ -49,14 +47,14 @@ fn correction_suppresses_trends_among_many_quiet_models() {
             let (now, before) = (now.unwrap(), before.unwrap());
             alone += u32::from(chance_of_change(before, now) < 0.05);
             assert_eq!(
-                changes.of(model_state).trend(period, Measure::Combined),
+                model_state.change.trend(period, Measure::Combined),
                 Trend::Stable,
                 "{}",
                 model_state.id()
             );
         }
-        assert_eq!(changes.of(model_state).axes, [Trend::Stable; 7]);
-        assert!(!changes.of(model_state).has_drifted());
+        assert_eq!(model_state.change.axes, [Trend::Stable; 7]);
+        assert!(!model_state.change.has_drifted());
     }
     assert!(alone > 0, "nothing needed a correction");
 }
