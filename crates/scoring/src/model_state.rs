@@ -24,6 +24,7 @@ use super::period_scores::{PeriodScores, ScorePart, ScoreRound};
 use super::run::{Axis, TestedModel};
 use super::series::ScoreSeries;
 use super::statistics::{self, Estimate, FittedLine, SampleSums};
+use super::student::TailQuantiles;
 
 /// One model at one instant.
 #[derive(Clone, Debug)]
@@ -60,6 +61,8 @@ pub(super) struct ModelState {
     pub slopes: [Option<FittedLine>; 7],
     /// Its changes among all models, once they are determined.
     pub change: ModelChange,
+    /// The ranks that it may have, once they are determined, in the order of [`Measure::ALL`] and of [`Period::ALL`].
+    pub ranks: [[Option<RankBounds>; 4]; 5],
     /// The noise that its peers are judged by.
     noise: ModelNoise,
     /// The deviations of its rounds, in the order of [`Measure::ALL`].
@@ -75,6 +78,15 @@ pub(super) struct ModelChange {
     pub axes: [Trend; 7],
     /// The corrected p-value of the drift signal, as published; absent without a signal.
     pub drift: Option<f64>,
+}
+
+/// The ranks that a model may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RankBounds {
+    /// The best one.
+    pub lower: usize,
+    /// The worst one.
+    pub upper: usize,
 }
 
 /// An estimated score, and that of the period before.
@@ -150,20 +162,21 @@ impl ModelState {
             drift: drift::watch(levels, watched, round_length),
             slopes: slopes(series, &noise, hour),
             change: ModelChange::default(),
+            ranks: Default::default(),
             noise: noise.typical(),
             residuals: noise.residuals(),
         }
     }
 
     /// Adds the uncertainty of the scores among these models.
-    pub(super) fn compare(models: &mut [Self]) {
+    pub(super) fn compare(models: &mut [Self], quantiles: &TailQuantiles) {
         let peers = PeerNoise::among(models.iter().map(|model| model.noise));
         for model in models {
             let summaries = model.summaries.iter_mut();
             let of_periods = summaries
                 .flat_map(|summary| summary.scores.as_flattened_mut().iter_mut().chain(&mut summary.axes));
             let of_points = model.history.iter_mut().flatten().map(|point| &mut point.score);
-            of_periods.chain(of_points).flatten().for_each(|score| score.compare_with(&peers));
+            of_periods.chain(of_points).flatten().for_each(|score| score.compare_with(&peers, quantiles));
         }
     }
 

@@ -16,9 +16,11 @@ use super::incident_scan::incidents;
 use super::levels::ScoreLevels;
 use super::method;
 use super::model_state::ModelState;
+use super::ranks::rank_bounds;
 use super::run::{SuiteTable, TestedModel};
 use super::series::ScoreSeries;
 use super::simulate;
+use super::student::TailQuantiles;
 
 /// The source of runs.
 #[derive(Debug)]
@@ -55,6 +57,8 @@ pub(super) struct Snapshot {
     pub method_version: String,
     /// The models, sorted by id.
     pub model_states: Vec<ModelState>,
+    /// Of the bounds of intervals.
+    pub quantiles: TailQuantiles,
     /// Whether the runs were simulated.
     pub synthetic: bool,
 }
@@ -75,12 +79,24 @@ impl RunSource {
             Self::Archive(archive) => archived(archive, now)?,
         };
         model_states.sort_by(|a, b| a.id().cmp(b.id()));
-        ModelState::compare(&mut model_states);
+        let quantiles = TailQuantiles::of(method::INTERVAL_TAIL);
+        ModelState::compare(&mut model_states, &quantiles);
         changes::determine(&mut model_states);
+        rank_bounds::determine(&mut model_states);
         let (hour, at) = end(now, newest);
         let method_version = suites.method_version();
         let (made_in, imported) = (Hour::of(now), newest.import);
-        Ok(Snapshot { hour, made_in, at, imported, suites, method_version, model_states, synthetic })
+        Ok(Snapshot {
+            hour,
+            made_in,
+            at,
+            imported,
+            suites,
+            method_version,
+            model_states,
+            quantiles,
+            synthetic,
+        })
     }
 
     /// Makes the runs of killed imports count. If that fails, the previous scores stay.

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::f64::consts::PI;
 
 /// Quantiles are kept in a table of this many bits.
-const HASH_BITS: u32 = 7;
+const HASH_BITS: u32 = 10;
 
 /// The probability that a t variable is above `t`.
 pub(super) fn upper_tail(t: f64, df: f64) -> f64 {

@@ -27,10 +27,12 @@ enum Regime {
 /// The signature of a model, given the alerts of all.
 pub(super) fn item(model_state: &ModelState, alerts: &[SureLoss<'_>], hour: Hour) -> Item {
     let baseline = model_state.lately.map(|levels| levels.before.mean);
-    let axes = Axis::ALL.into_iter().zip(model_state.change.axes).zip(model_state.slopes);
-    let axes = axes.map(|((axis, trend), line)| {
-        let axis = Item::default().with("axis", axis.word()).with("trend", trend);
-        axis.maybe("slopePerDay", line.map(|line| points(line.slope)))
+    let trends = Axis::ALL.into_iter().zip(model_state.change.axes).zip(model_state.slopes);
+    let axes = trends.map(|((axis, trend), line)| {
+        Item::default()
+            .with("axis", axis.word())
+            .with("trend", trend)
+            .maybe("slopePerDay", line.map(|line| points(line.slope)))
     });
     Item::default()
         .model(model_state)

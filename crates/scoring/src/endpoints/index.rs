@@ -15,17 +15,15 @@ use super::super::noise::score_noise::{EdgeReach, UncertainScore};
 use super::super::noise::score_residuals::ScoreResiduals;
 use super::super::snapshot::Snapshot;
 use super::super::statistics::{Estimate, SampleSums, Spread, chance_of_change};
-use super::super::student::TailQuantiles;
 use super::Item;
 
 /// The index, with the best model.
 pub(super) fn item(snapshot: &Snapshot, best_model: Option<&str>) -> Item {
     let days = || snapshot.model_states.iter().map(|model_state| model_state.over(Period::Day));
-    let scored = || days().filter(|day| day.score().is_some());
     let scores: SampleSums = days().filter_map(|day| Some(day.score()?.score)).collect();
     let index = scores.mean();
     let hours = snapshot.hour.last(method::CURRENT_HOURS).hours();
-    let last_updated = scored().filter_map(|day| day.reading.last_scored()).max();
+    let last_updated = days().filter_map(|day| day.score().and(day.reading.last_scored())).max();
     Item::default()
         .maybe("value", index.map(points))
         .bounds("confidence", index.and_then(|index| bounds(snapshot, index)))
@@ -47,7 +45,7 @@ fn bounds(snapshot: &Snapshot, index: f64) -> Option<(f64, f64)> {
     let cycle = uncertain.iter().map(|(_, score)| score.basis.cycle).collect::<SampleSums>().mean()?;
     let Estimate { spread: Some(spread), .. } = mean(&tested)? else { return None };
     let spread = Some(Spread { variance: spread.variance + cycle * cycle, ..spread });
-    let reach = Estimate { mean: index, spread }.reach(&TailQuantiles::of(method::INTERVAL_TAIL));
+    let reach = Estimate { mean: index, spread }.reach(&snapshot.quantiles);
     Score::with(index, reach, EdgeReach::default()).bounds
 }
 

@@ -8,7 +8,6 @@ use scoregate_base::routes::Period;
 use super::super::count::RunCounts;
 use super::super::figures::{Score, Status, outwards, points, share};
 use super::super::measure::Measure;
-use super::super::method::INTERVAL_TAIL;
 use super::super::model_state::{ModelState, PeriodSummary};
 use super::super::ranks::differences::ComparedScore;
 use super::super::run::{Axis, SuiteEntry};
@@ -16,7 +15,7 @@ use super::super::student::TailQuantiles;
 use super::Item;
 
 /// The detail, with the models of the ranking over 24 hours.
-pub(super) fn item(model_state: &ModelState, ranked: &[&ModelState]) -> Item {
+pub(super) fn item(model_state: &ModelState, ranked: &[&ModelState], quantiles: &TailQuantiles) -> Item {
     let day = model_state.over(Period::Day);
     let (runs, failed_runs) = day.runs;
     let latest = model_state.over(Period::Latest).score();
@@ -29,7 +28,7 @@ pub(super) fn item(model_state: &ModelState, ranked: &[&ModelState]) -> Item {
         .with("trend", model_state.change.trend(Period::Day, Measure::Combined))
         .with("status", Status::of(day.score()))
         .bounds("confidence", day.score().and_then(|score| score.bounds))
-        .objects("comparisons", comparisons(model_state, ranked))
+        .objects("comparisons", comparisons(model_state, ranked, quantiles))
         .objects("axes", axes(day))
         .objects("suites", day.reading.suites().map(|(suite, count)| suite_score(suite, count)))
         .maybe("priceInput", model_state.model.price_input())
@@ -41,21 +40,21 @@ pub(super) fn item(model_state: &ModelState, ranked: &[&ModelState]) -> Item {
 }
 
 /// The differences from the next better model and the next worse one.
-fn comparisons(model_state: &ModelState, ranked: &[&ModelState]) -> Vec<Item> {
+fn comparisons(model_state: &ModelState, ranked: &[&ModelState], quantiles: &TailQuantiles) -> Vec<Item> {
     let Some(place) = ranked.iter().position(|ranked| ranked.id() == model_state.id()) else {
         return Vec::new();
     };
     let neighbours = [place.checked_sub(1), Some(place + 1)].into_iter().flatten();
     let neighbours = neighbours.filter_map(|place| ranked.get(place).copied());
-    neighbours.filter_map(|neighbour| comparison(model_state, neighbour)).collect()
+    neighbours.filter_map(|neighbour| comparison(model_state, neighbour, quantiles)).collect()
 }
 
-fn comparison(model_state: &ModelState, neighbour: &ModelState) -> Option<Item> {
+fn comparison(model_state: &ModelState, neighbour: &ModelState, quantiles: &TailQuantiles) -> Option<Item> {
     let [score, other] = [model_state, neighbour].map(|model| model.over(Period::Day).score());
     let [compared, with] =
         [model_state, neighbour].map(|model| ComparedScore::of(model, Period::Day, Measure::Combined));
-    let difference = compared.zip(with).map(|(compared, with)| compared.less(with));
-    let bounds = difference.and_then(|difference| difference.bounds(&TailQuantiles::of(INTERVAL_TAIL)));
+    let difference = compared.zip(with).map(|(compared, with)| compared.less(&with));
+    let bounds = difference.and_then(|difference| difference.bounds(quantiles));
     let probability = difference.and_then(|difference| difference.probability());
     Some(
         Item::default()

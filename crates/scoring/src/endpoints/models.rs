@@ -5,23 +5,19 @@ use std::cmp::Ordering;
 use scoregate_base::routes::{Period, SortBy};
 
 use super::super::figures::Status;
+use super::super::hour::of_period;
 use super::super::measure::Measure;
 use super::super::model_state::{ModelState, PeriodSummary};
-use super::super::ranks::rank_bounds::{RankBounds, rank_bounds};
+use super::super::ranks::differences::is_above;
 use super::super::snapshot::Snapshot;
 use super::Item;
 
 /// All models, ranked: those without a score last, ties by id.
 pub(super) fn items(snapshot: &Snapshot, period: Period, sort_by: SortBy) -> Vec<Item> {
     let ranked = ranked(snapshot, period, |summary| rank(summary, sort_by));
-    let is_by_score = !matches!(sort_by, SortBy::Speed | SortBy::Price);
-    let bounds = if is_by_score { rank_bounds(&ranked, period, shown(sort_by)) } else { Vec::new() };
-    let bounds = bounds.into_iter().chain(std::iter::repeat(None));
-    ranked
-        .into_iter()
-        .zip(bounds)
-        .map(|(model_state, bounds)| item(model_state, bounds, (period, sort_by)))
-        .collect()
+    let nexts = ranked.iter().copied().skip(1).map(Some).chain([None]);
+    let pairs = ranked.iter().zip(nexts);
+    pairs.map(|(model_state, next)| item(snapshot, (model_state, next), period, sort_by)).collect()
 }
 
 /// All models with a score over the last 24 hours, best first.
@@ -51,15 +47,10 @@ fn better(a: Option<f64>, b: Option<f64>) -> Ordering {
     }
 }
 
-/// The score that an item shows.
+/// The score that an item shows: for price and speed, the combined one.
 fn shown(sort_by: SortBy) -> Measure {
-    match sort_by {
-        SortBy::Combined | SortBy::Speed | SortBy::Price => Measure::Combined,
-        SortBy::Coding => Measure::Coding,
-        SortBy::Reasoning => Measure::Reasoning,
-        SortBy::Tooling => Measure::Tooling,
-        SortBy::SevenAxis => Measure::SevenAxis,
-    }
+    let of_key = Measure::ALL.into_iter().find(|measure| measure.sort_by() == sort_by);
+    of_key.unwrap_or(Measure::Combined)
 }
 
 /// The rank of a model by a sort key, from published numbers: higher is better. `None` without the shown score.
@@ -74,11 +65,21 @@ fn rank(summary: &PeriodSummary, sort_by: SortBy) -> Option<f64> {
     }
 }
 
-fn item(model_state: &ModelState, bounds: Option<RankBounds>, (period, sort_by): (Period, SortBy)) -> Item {
+fn item(
+    snapshot: &Snapshot,
+    (model_state, next): (&ModelState, Option<&ModelState>),
+    period: Period,
+    sort_by: SortBy,
+) -> Item {
     let (summary, measure) = (model_state.over(period), shown(sort_by));
     let score = summary.published(measure);
-    let latency = score.filter(|_| sort_by == SortBy::Speed).and_then(|_| summary.latency_ms());
-    let cost = score.filter(|_| sort_by == SortBy::Price).and_then(|_| summary.cost_usd());
+    let [latency, cost] = [(SortBy::Speed, summary.latency_ms()), (SortBy::Price, summary.cost_usd())]
+        .map(|(shown, number)| number.filter(|_| shown == sort_by && score.is_some()));
+    let bounds = *of_period(period, measure.of(&model_state.ranks));
+    let bounds = bounds.filter(|_| !matches!(sort_by, SortBy::Speed | SortBy::Price));
+    let next = next.filter(|next| next.over(period).published(measure).is_some());
+    let tied =
+        bounds.and(next).map(|next| !is_above(model_state, next, (period, measure), &snapshot.quantiles));
     Item::default()
         .with("id", model_state.id())
         .with("name", model_state.model.name())
@@ -92,5 +93,5 @@ fn item(model_state: &ModelState, bounds: Option<RankBounds>, (period, sort_by):
         .maybe("costUsd", cost)
         .maybe("rankLower", bounds.map(|bounds| bounds.lower))
         .maybe("rankUpper", bounds.map(|bounds| bounds.upper))
-        .maybe("tiedWithNext", bounds.and_then(|bounds| bounds.tied_with_next))
+        .maybe("tiedWithNext", tied)
 }

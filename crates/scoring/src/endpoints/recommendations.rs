@@ -7,9 +7,8 @@ use super::super::figures::points;
 use super::super::measure::Measure;
 use super::super::method;
 use super::super::model_state::{ModelState, PeriodSummary};
-use super::super::ranks::differences::ComparedScore;
+use super::super::ranks::differences::is_above;
 use super::super::snapshot::Snapshot;
-use super::super::student::TailQuantiles;
 use super::Item;
 use super::models::ranked;
 
@@ -34,27 +33,20 @@ fn item(snapshot: &Snapshot, period: Period, task: Task) -> Option<Item> {
     let first = best.next()?;
     let summary = first.over(period);
     let alternatives: Vec<&ModelState> = best.take(method::ALTERNATIVES).collect();
-    let tied = task.measure().map(|measure| tied(first, &alternatives, period, measure));
+    let tied = |measure| {
+        // They may be as good.
+        let is_tied = |other: &&&ModelState| !is_above(first, other, (period, measure), &snapshot.quantiles);
+        alternatives.iter().filter(is_tied).map(|other| other.id()).collect::<Vec<_>>()
+    };
     Some(
         Item::default()
             .with("task", task.word())
             .model(first)
             .with("score", task.score(summary)?)
             .with("reason", task.reason(summary))
-            .with("alternatives", alternatives.into_iter().map(ModelState::id).collect::<Vec<_>>())
-            .maybe("tied", tied),
+            .with("alternatives", alternatives.iter().map(|other| other.id()).collect::<Vec<_>>())
+            .maybe("tied", task.measure().map(tied)),
     )
-}
-
-/// The alternatives that may be as good.
-fn tied<'a>(first: &ModelState, others: &[&'a ModelState], period: Period, measure: Measure) -> Vec<&'a str> {
-    let quantiles = TailQuantiles::of(method::INTERVAL_TAIL);
-    let first = ComparedScore::of(first, period, measure);
-    let is_above = |other: &ModelState| {
-        let other = ComparedScore::of(other, period, measure);
-        first.zip(other).is_some_and(|(first, other)| first.is_above(other, &quantiles))
-    };
-    others.iter().filter(|other| !is_above(other)).map(|other| other.id()).collect()
 }
 
 impl Task {
@@ -62,9 +54,7 @@ impl Task {
     fn rank(self, summary: &PeriodSummary) -> Option<f64> {
         let score = summary.score()?.score;
         match self {
-            Self::Coding | Self::Reasoning | Self::Tooling => {
-                self.measure().and_then(|measure| Some(summary.published(measure)?.score))
-            }
+            Self::Coding | Self::Reasoning | Self::Tooling => self.score(summary),
             // Free models come first.
             Self::Budget => {
                 summary.reading.cost().map(|cost| if cost > 0.0 { score / cost } else { f64::INFINITY })
@@ -84,20 +74,13 @@ impl Task {
     }
 
     fn fits(self, summary: &PeriodSummary) -> bool {
-        let good = summary.score().is_some_and(|score| score.score >= method::RECOMMENDED_FROM);
-        let known = self.rank(summary).is_some();
-        match self {
-            Self::Coding | Self::Reasoning | Self::Tooling => known,
-            Self::Budget | Self::Fast => known && good,
-        }
+        let is_good = summary.score().is_some_and(|score| score.score >= method::RECOMMENDED_FROM);
+        self.rank(summary).is_some() && (is_good || self.measure().is_some())
     }
 
     /// The suite's score; for price and speed, the combined one.
     fn score(self, summary: &PeriodSummary) -> Option<f64> {
-        match self {
-            Self::Coding | Self::Reasoning | Self::Tooling => self.rank(summary),
-            Self::Budget | Self::Fast => summary.score().map(|score| score.score),
-        }
+        Some(summary.published(self.measure().unwrap_or(Measure::Combined))?.score)
     }
 
     fn reason(self, summary: &PeriodSummary) -> String {

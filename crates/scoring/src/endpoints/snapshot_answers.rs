@@ -54,7 +54,7 @@ impl SnapshotAnswers {
         let (ranked, alerts) = (models::of_day(snapshot), alerts::find(snapshot));
         for model_state in &snapshot.model_states {
             let of = |route| DocumentKey::of_model(route, model_state.model.id().clone());
-            answers.put(of(Route::Model), &[model::item(model_state, &ranked)]);
+            answers.put(of(Route::Model), &[model::item(model_state, &ranked, &snapshot.quantiles)]);
             answers.put(of(Route::Drift), &[drift::item(model_state, &alerts, snapshot.hour)]);
             for period in Period::ALL {
                 let key = DocumentKey { period: Some(period), ..of(Route::History) };

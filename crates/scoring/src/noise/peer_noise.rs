@@ -6,7 +6,6 @@
 
 use super::super::method;
 use super::super::statistics::{Spread, median};
-use super::super::student::TailQuantiles;
 use super::round_length::RoundLength;
 use super::round_noise::{RoundNoise, ratio, share_of_mean};
 
@@ -34,9 +33,7 @@ pub(in super::super) struct ModelNoise {
 /// The usual noise of the peers, by the length of a round.
 #[derive(Clone, Debug)]
 pub(in super::super) struct PeerNoise {
-    usual: Vec<ModelNoise>,
-    /// Of the bounds of intervals.
-    pub quantiles: TailQuantiles,
+    usual: [ModelNoise; 8],
 }
 
 impl TypicalNoise {
@@ -83,7 +80,7 @@ impl PeerNoise {
             }
             usual
         });
-        Self { usual: usual.into(), quantiles: TailQuantiles::of(method::INTERVAL_TAIL) }
+        Self { usual }
     }
 
     /// The usual noise of a score with rounds of this length; `None` with too few peers.

@@ -26,8 +26,16 @@ pub(in super::super) struct RoundNoise {
     /// Number of levels, and of fitted effects.
     levels: usize,
     fitted: usize,
-    /// The variances of the means of blocks of 1, 2, … rounds, computed on first use.
-    blocks: [OnceCell<f64>; method::NOISE_BLOCK],
+    means: MeanNoise,
+}
+
+/// The noise of the means of rounds.
+#[derive(Clone, Debug)]
+pub(super) struct MeanNoise {
+    /// Number of rounds that show it.
+    rounds: usize,
+    /// The variances of the means of blocks of 1, 2, … rounds, computed on first use; `None` without a block.
+    blocks: [OnceCell<Option<f64>>; method::NOISE_BLOCK],
     /// The variance of a round.
     single: f64,
     /// The correlation of neighbours.
@@ -87,27 +95,16 @@ impl RoundNoise {
         let known = deviations.len();
         let free = known.checked_sub(levels + fitted).filter(|free| *free > 0)?;
         let [sums, squares] = sums_and_squares(deviations.iter().copied());
-        let short = block_length(method::NOISE_SHORT_BLOCK, known);
-        let blocks = [const { OnceCell::new() }; method::NOISE_BLOCK];
-        let mut noise =
-            Self { sums, squares, levels, fitted, blocks, single: 0.0, correlation: 0.0, df: 0.0 };
-        noise.single = noise.block_variance(1);
-        // Deviations by rounding errors have no correlation.
-        let share = if noise.single > NEGLIGIBLE { noise.block_variance(short) / noise.single } else { 0.0 };
-        noise.correlation = correlation(short, share);
-        noise.df = freedom(free, noise.correlation);
-        Some(noise)
+        let means =
+            MeanNoise::of(known, free, |block| Some(block_variance(&sums, block, block * levels + fitted)))?;
+        Some(Self { sums, squares, levels, fitted, means })
     }
 
     /// The variance of the mean of that many consecutive rounds, with its degrees of freedom: as measured, and at
     /// least that of an autoregression.
     pub(in super::super) fn of_mean(&self, rounds: usize) -> Spread {
-        let known = self.sums.len() - 1;
-        let rounds = rounds.max(1);
-        let block = block_length(rounds.min(method::NOISE_BLOCK), known);
-        let measured = self.block_variance(block) * ratio(block, rounds);
-        let modelled = self.single * share_of_mean(self.correlation, rounds);
-        Spread { variance: measured.max(modelled), df: self.df }
+        let measure = |block| Some(block_variance(&self.sums, block, block * self.levels + self.fitted));
+        self.means.of_mean(rounds, measure)
     }
 
     /// The same before a place. If the rounds before it, or those of the day before it, vary more than all, they count
@@ -120,20 +117,48 @@ impl RoundNoise {
         let quotient = (sum(end) - sum(end - count)) * ratio(known, count) / sum(known);
         changed(usual, quotient, count)
     }
+}
 
-    /// The variance of the mean of a block.
-    fn block_variance(&self, block: usize) -> f64 {
-        let known = self.blocks.get(block - 1);
-        known.map_or_else(|| self.measure(block), |known| *known.get_or_init(|| self.measure(block)))
+impl MeanNoise {
+    /// The noise that so many rounds show, of which these are free; `measure` returns the variance of the mean of a block.
+    pub(super) fn of(rounds: usize, free: usize, measure: impl Fn(usize) -> Option<f64>) -> Option<Self> {
+        let blocks = [const { OnceCell::new() }; method::NOISE_BLOCK];
+        let mut noise = Self { rounds, blocks, single: 0.0, correlation: 0.0, df: 0.0 };
+        let short = noise.block_length(method::NOISE_SHORT_BLOCK);
+        let of_blocks = noise.of_block(short, &measure)?;
+        noise.single = noise.of_block(1, measure)?;
+        // Deviations by rounding errors have no correlation.
+        let share = if noise.single > NEGLIGIBLE { of_blocks / noise.single } else { 0.0 };
+        noise.correlation = correlation(short, share);
+        noise.df = freedom(free, noise.correlation);
+        Some(noise)
     }
 
-    fn measure(&self, block: usize) -> f64 {
-        let known = self.sums.len() - 1;
-        let ends = self.sums.iter().skip(block);
-        let squares: f64 = self.sums.iter().zip(ends).map(|(from, to)| (to - from) * (to - from)).sum();
-        let mean = squares * ratio(1, known + 1 - block) * ratio(1, block * block);
-        mean * fit_correction(known, block * self.levels + self.fitted)
+    /// The variance of the mean of that many consecutive rounds: as measured, and at least that of an autoregression.
+    pub(super) fn of_mean(&self, rounds: usize, measure: impl Fn(usize) -> Option<f64>) -> Spread {
+        let rounds = rounds.max(1);
+        let block = self.block_length(rounds.min(method::NOISE_BLOCK));
+        let measured = self.of_block(block, measure).unwrap_or_default() * ratio(block, rounds);
+        let modelled = self.single * share_of_mean(self.correlation, rounds);
+        Spread { variance: measured.max(modelled), df: self.df }
     }
+
+    fn block_length(&self, longest: usize) -> usize {
+        block_length(longest, self.rounds)
+    }
+
+    fn of_block(&self, block: usize, measure: impl Fn(usize) -> Option<f64>) -> Option<f64> {
+        *self.blocks.get(block - 1)?.get_or_init(|| measure(block))
+    }
+}
+
+/// The variance of the mean of a block, given the sums of the first deviations; so many values are lost to fits.
+fn block_variance(sums: &[f64], block: usize, lost: usize) -> f64 {
+    let known = sums.len() - 1;
+    let ends = sums.iter().skip(block);
+    let squares: f64 = sums.iter().zip(ends).map(|(from, to)| (to - from) * (to - from)).sum();
+    let mean = squares * ratio(1, known + 1 - block) * ratio(1, block * block);
+    mean * fit_correction(known, lost)
 }
 
 /// The length of the blocks of so many rounds: at most `longest`, so that there are several.
@@ -159,7 +184,7 @@ pub(super) fn changed(usual: Spread, quotient: f64, count: usize) -> Spread {
 }
 
 /// Degrees of freedom of the noise of so many free values with this correlation of neighbours.
-pub(super) fn freedom(free: usize, correlation: f64) -> f64 {
+fn freedom(free: usize, correlation: f64) -> f64 {
     let independent = ratio(free, 1) * (1.0 - correlation) / (1.0 + correlation);
     independent.clamp(method::NOISE_FREEDOM_LEAST, method::NOISE_FREEDOM_MOST)
 }
@@ -189,7 +214,7 @@ pub(in super::super) fn share_of_mean(correlation: f64, rounds: usize) -> f64 {
 
 /// The correlation of neighbours for which the mean of `block` rounds has this share of the variance of one: by Newton's
 /// method, which approaches the root of a convex function from above.
-pub(super) fn correlation(block: usize, share: f64) -> f64 {
+fn correlation(block: usize, share: f64) -> f64 {
     let count = ratio(block, 1);
     if block < 2 {
         return 0.0;
@@ -203,7 +228,11 @@ pub(super) fn correlation(block: usize, share: f64) -> f64 {
             value = value * correlation + pairs;
         }
         let step = (value / (count * count) - share) / (slope / (count * count));
-        correlation = (correlation - step).clamp(0.0, method::NOISE_CORRELATION_MOST);
+        let next = (correlation - step).clamp(0.0, method::NOISE_CORRELATION_MOST);
+        if next.to_bits() == correlation.to_bits() {
+            break;
+        }
+        correlation = next;
     }
     correlation
 }

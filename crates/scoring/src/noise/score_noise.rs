@@ -10,7 +10,7 @@ use super::super::method;
 use super::super::period_scores::{PeriodScores, ScorePart, ScoreRound};
 use super::super::series::ScoreSeries;
 use super::super::statistics::{Estimate, Spread};
-use super::super::student;
+use super::super::student::{self, TailQuantiles};
 use super::cycle::Cycle;
 use super::peer_noise::{ModelNoise, PARTS, PeerNoise, TypicalNoise};
 use super::round_length::RoundLength;
@@ -232,7 +232,7 @@ impl<'t> PartNoise<'t> {
 
 impl UncertainScore {
     /// Adds the uncertainty among its peers, which is unknown if neither they nor the model have a noise.
-    pub(in super::super) fn compare_with(&mut self, peers: &PeerNoise) {
+    pub(in super::super) fn compare_with(&mut self, peers: &PeerNoise, quantiles: &TailQuantiles) {
         let ScoreBasis { length, rounds, cycle, least, .. } = self.basis;
         let usual = peers.of(length, self.part);
         let spread = usual.map(|usual| usual.combined(self.own, rounds, least)).or(self.own);
@@ -241,7 +241,7 @@ impl UncertainScore {
         // The interval is for the level, from which the hours and weekdays of the score differ by their effect.
         let with_cycle = |spread: Spread| Spread { variance: spread.variance + cycle * cycle, ..spread };
         self.estimate.spread = spread.map(with_cycle);
-        self.reach = self.estimate.reach(&peers.quantiles);
+        self.reach = self.estimate.reach(quantiles);
     }
 }
 

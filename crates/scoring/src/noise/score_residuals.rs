@@ -1,13 +1,16 @@
 //! The deviations of the rounds of a score from its levels and cycle, by time. Those of two models show the noise of the
 //! difference of their scores, in which noise that both share cancels.
 
+use std::cell::OnceCell;
+
 use super::super::hour::{Hour, HourRange};
 use super::super::method;
 use super::super::statistics::Spread;
 use super::round_length::RoundLength;
-use super::round_noise::{
-    NEGLIGIBLE, block_length, changed, correlation, fit_correction, freedom, ratio, share_of_mean,
-};
+use super::round_noise::{MeanNoise, NEGLIGIBLE, block_length, changed, fit_correction, ratio};
+
+/// Sums of squares that are computed at the same time.
+const LANES: usize = 4;
 
 /// The deviations of a month.
 #[derive(Clone, Debug)]
@@ -17,25 +20,23 @@ pub(in super::super) struct ScoreResiduals {
     first: Hour,
     /// By time; not a number for a missing round.
     rounds: Vec<f64>,
+    /// The sums of blocks of 1, 2, … rounds, computed on first use; not a number if a round is missing.
+    blocks: [OnceCell<Vec<f64>>; method::NOISE_BLOCK],
     /// Number of levels and of fitted effects.
     levels: usize,
     fitted: usize,
 }
 
 /// The noise of the difference of two scores.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(in super::super) struct PairedNoise<'r> {
     pair: [&'r ScoreResiduals; 2],
     /// The number of rounds of both, and the sum of the squares of their differences.
-    common: usize,
-    squares: f64,
+    common: (usize, f64),
     /// Number of levels and of fitted effects.
     levels: usize,
     fitted: usize,
-    /// The variance of the difference in a round, and its correlation with the next.
-    single: f64,
-    correlation: f64,
-    df: f64,
+    means: MeanNoise,
 }
 
 impl ScoreResiduals {
@@ -48,7 +49,8 @@ impl ScoreResiduals {
     ) -> Self {
         let all = length.rounds_in(month);
         let (first, none) = (length.round_of(month.from).from, vec![f64::NAN; all]);
-        let mut residuals = Self { length, first, rounds: none, levels, fitted };
+        let blocks = [const { OnceCell::new() }; method::NOISE_BLOCK];
+        let mut residuals = Self { length, first, rounds: none, blocks, levels, fitted };
         for (hour, deviation) in rounds {
             let place = residuals.place(hour);
             residuals.rounds.get_mut(place).into_iter().for_each(|round| *round = deviation);
@@ -58,10 +60,11 @@ impl ScoreResiduals {
 
     /// The variance of the mean of these scores as a multiple of that of independent ones: more than one if they share noise.
     pub(in super::super) fn shared(all: &[&Self]) -> f64 {
-        let quotient = |blocks: fn(&Self) -> usize| {
+        let quotient = |longest: usize| {
             let (mut sums, mut squares) = (Vec::new(), 0.0);
             for residuals in all {
-                let blocks = residuals.rounds.chunks(blocks(residuals));
+                let rounds = &residuals.rounds;
+                let blocks = rounds.chunks(block_length(longest, rounds.len()));
                 sums.resize(blocks.len(), 0.0);
                 for (sum, block) in sums.iter_mut().zip(blocks) {
                     let own: f64 = block.iter().filter(|round| !round.is_nan()).sum();
@@ -72,12 +75,12 @@ impl ScoreResiduals {
             let shared: f64 = sums.iter().map(|sum| sum * sum).sum();
             if squares > NEGLIGIBLE { shared / squares } else { 1.0 }
         };
-        quotient(|_| 1).max(quotient(Self::block)).max(1.0)
+        quotient(1).max(quotient(method::NOISE_SHORT_BLOCK)).max(1.0)
     }
 
-    /// Rounds of a block.
-    fn block(&self) -> usize {
-        block_length(method::NOISE_SHORT_BLOCK, self.rounds.len())
+    fn sums(&self, block: usize) -> &[f64] {
+        let sums = || self.rounds.chunks_exact(block).map(|rounds| rounds.iter().sum()).collect();
+        self.blocks.get(block - 1).map_or(&[], |known| known.get_or_init(sums))
     }
 
     fn place(&self, hour: Hour) -> usize {
@@ -92,63 +95,64 @@ impl<'r> PairedNoise<'r> {
         if one.length != other.length {
             return None;
         }
-        let pair = [one, other];
-        let (common, squares) = squares(pair, 1);
+        let (pair, common) = ([one, other], squared_differences(&one.rounds, &other.rounds));
         let (levels, fitted) = (one.levels.max(other.levels), one.fitted.max(other.fitted));
-        let free =
-            common.checked_sub(levels + fitted).filter(|free| *free > 0 && common >= method::NOISE_LEAST)?;
-        let mut noise =
-            Self { pair, common, squares, levels, fitted, single: 0.0, correlation: 0.0, df: 0.0 };
-        noise.single = noise.measured(1)?;
-        let block = one.block();
-        let of_blocks = noise.measured(block)?;
-        let share = if noise.single > NEGLIGIBLE { of_blocks / noise.single } else { 0.0 };
-        noise.correlation = correlation(block, share);
-        noise.df = freedom(free, noise.correlation);
-        Some(noise)
+        let free = common
+            .0
+            .checked_sub(levels + fitted)
+            .filter(|free| *free > 0 && common.0 >= method::NOISE_LEAST)?;
+        let measure = |block| block_variance(pair, common, block, block * levels + fitted);
+        let means = MeanNoise::of(one.rounds.len(), free, measure)?;
+        Some(Self { pair, common, levels, fitted, means })
     }
 
     /// The variance of the mean of that many consecutive differences before an hour, as of the rounds of one model.
     pub(in super::super) fn of_mean_before(&self, end: Hour, rounds: usize) -> Spread {
-        let [residuals, _] = self.pair;
-        let rounds = rounds.max(1);
-        let block = block_length(rounds.min(method::NOISE_BLOCK), residuals.rounds.len());
-        let measured = self.measured(block).unwrap_or_default() * ratio(block, rounds);
-        let modelled = self.single * share_of_mean(self.correlation, rounds);
-        let usual = Spread { variance: measured.max(modelled), df: self.df };
+        let measure =
+            |block| block_variance(self.pair, self.common, block, block * self.levels + self.fitted);
+        let usual = self.means.of_mean(rounds, measure);
         let [one, other] = self.pair.map(|residuals| {
             let end = residuals.place(end).min(residuals.rounds.len());
             let from = end - rounds.max(method::NOISE_LATELY).min(end);
             residuals.rounds.get(from..end).unwrap_or_default()
         });
-        let differences = one.iter().zip(other).map(|(one, other)| one - other);
-        let (mut count, mut squares) = (0, 0.0);
-        for difference in differences.filter(|difference| !difference.is_nan()) {
-            count += 1;
-            squares += difference * difference;
-        }
-        changed(usual, squares * ratio(self.common, count) / self.squares, count)
-    }
-
-    /// The variance of the mean of a block; `None` if no block is complete.
-    fn measured(&self, block: usize) -> Option<f64> {
-        let (count, squares) =
-            if block == 1 { (self.common, self.squares) } else { squares(self.pair, block) };
-        let correction = fit_correction(self.common, block * self.levels + self.fitted);
-        let mean = squares * ratio(1, count.max(1)) * ratio(1, block * block);
-        (count > 0).then_some(mean * correction)
+        let (count, squares) = squared_differences(one, other);
+        let (rounds, of_all) = self.common;
+        changed(usual, squares * ratio(rounds, count) / of_all, count)
     }
 }
 
-/// The number of blocks in which both scores have every round, and the sum of the squares of the sums of their differences.
-fn squares([one, other]: [&ScoreResiduals; 2], block: usize) -> (usize, f64) {
-    let (mut blocks, mut squares) = (0, 0.0);
-    for (one, other) in one.rounds.chunks_exact(block).zip(other.rounds.chunks_exact(block)) {
-        let sum: f64 = one.iter().zip(other).map(|(one, other)| one - other).sum();
-        if !sum.is_nan() {
-            blocks += 1;
-            squares += sum * sum;
+/// The variance of the mean of a block of differences; `None` if no block is complete. So many values are lost to fits.
+fn block_variance(
+    pair: [&ScoreResiduals; 2],
+    common: (usize, f64),
+    block: usize,
+    lost: usize,
+) -> Option<f64> {
+    let [one, other] = pair;
+    let of_blocks = || squared_differences(one.sums(block), other.sums(block));
+    let (count, squares) = if block == 1 { common } else { of_blocks() };
+    let mean = squares * ratio(1, count.max(1)) * ratio(1, block * block);
+    (count > 0).then_some(mean * fit_correction(common.0, lost))
+}
+
+/// The number of differences, and the sum of their squares. Several sums at a time do not wait for each other, and there is no
+/// branch: a refresh comes here for most pairs of models.
+fn squared_differences(one: &[f64], other: &[f64]) -> (usize, f64) {
+    let (mut counts, mut sums) = ([0_u64; LANES], [0.0; LANES]);
+    let padded = |rest: &[f64]| {
+        let mut rest = rest.iter();
+        [(); LANES].map(|()| rest.next().copied().unwrap_or(f64::NAN))
+    };
+    let ((ones, one), (others, other)) = (one.as_chunks(), other.as_chunks());
+    let rest = (&padded(one), &padded(other));
+    ones.iter().zip(others).chain([rest]).for_each(|(one, other): (&[f64; LANES], &[f64; LANES])| {
+        for (((count, sum), one), other) in counts.iter_mut().zip(&mut sums).zip(one).zip(other) {
+            let difference = one - other;
+            let known = if difference.is_nan() { 0 } else { u64::MAX };
+            *sum += f64::from_bits((difference * difference).to_bits() & known);
+            *count += known & 1;
         }
-    }
-    (blocks, squares)
+    });
+    (usize::try_from(counts.iter().sum::<u64>()).unwrap_or(usize::MAX), sums.iter().sum())
 }

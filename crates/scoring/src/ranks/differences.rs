@@ -3,6 +3,8 @@
 //! Noise that both models share, such as that of a grader, cancels in their difference, so the difference is known better
 //! than each score.
 
+use std::cell::OnceCell;
+
 use scoregate_base::routes::Period;
 
 use super::super::measure::Measure;
@@ -15,9 +17,12 @@ use super::super::student::{self, TailQuantiles};
 /// A score that can be compared with those of other models.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct ComparedScore<'a> {
-    score: &'a UncertainScore,
+    score: UncertainScore,
     residuals: &'a ScoreResiduals,
 }
+
+/// The noise of the difference of two models, computed on first use. It is the same over every period.
+pub(in super::super) type NoiseOfPair<'a> = OnceCell<Option<PairedNoise<'a>>>;
 
 /// The score of one model less that of another.
 #[derive(Clone, Copy, Debug)]
@@ -29,39 +34,40 @@ pub(in super::super) struct ScoreDifference {
 impl<'a> ComparedScore<'a> {
     /// The score of a model; `None` if its uncertainty is unknown.
     pub(in super::super) fn of(model: &'a ModelState, period: Period, measure: Measure) -> Option<Self> {
-        let score = model.over(period).uncertain(measure)?;
+        let score = *model.over(period).uncertain(measure)?;
         Some(Self { score, residuals: model.residuals(measure) })
     }
 
     /// This score less another.
-    pub(in super::super) fn less(self, other: Self) -> ScoreDifference {
-        self.less_with(other, self.paired(other))
+    pub(in super::super) fn less(&self, other: &Self) -> ScoreDifference {
+        self.less_with(other, self.paired(other, &OnceCell::new()))
     }
 
-    /// Whether this score is above another, beyond the bound with these quantiles.
-    pub(in super::super) fn is_above(self, other: Self, quantiles: &TailQuantiles) -> bool {
-        self.less(other).is_positive(quantiles)
-    }
-
-    /// The same. Most scores are so far apart that it holds whatever the correlation of their noise is, which is not computed
-    /// then.
-    pub(in super::super) fn is_far_above(self, other: Self, quantiles: &TailQuantiles) -> bool {
+    /// Whether this score is above another, beyond the bound with these quantiles. Most scores are so far apart that it holds
+    /// whatever the correlation of their noise is, which is not computed then.
+    pub(in super::super) fn is_far_above(
+        &self,
+        other: &Self,
+        quantiles: &TailQuantiles,
+        noise: &NoiseOfPair<'a>,
+    ) -> bool {
         let opposed = self.score.tested.spread.zip(other.score.tested.spread).map(|(a, b)| Spread {
             variance: (a.variance.sqrt() + b.variance.sqrt()).powi(2),
             df: a.df.min(b.df),
         });
-        self.less_with(other, opposed).is_positive(quantiles) || self.is_above(other, quantiles)
+        self.less_with(other, opposed).is_positive(quantiles)
+            || self.less_with(other, self.paired(other, noise)).is_positive(quantiles)
     }
 
     /// The variance of the difference of as many rounds as both have.
-    fn paired(self, other: Self) -> Option<Spread> {
+    fn paired(&self, other: &Self, noise: &NoiseOfPair<'a>) -> Option<Spread> {
         let rounds = self.score.basis.rounds.min(other.score.basis.rounds);
-        let noise = PairedNoise::of(self.residuals, other.residuals)?;
+        let noise = noise.get_or_init(|| PairedNoise::of(self.residuals, other.residuals)).as_ref()?;
         Some(noise.of_mean_before(self.score.basis.range.to, rounds))
     }
 
-    fn less_with(self, other: Self, paired: Option<Spread>) -> ScoreDifference {
-        let (one, other) = (self.score, other.score);
+    fn less_with(&self, other: &Self, paired: Option<Spread>) -> ScoreDifference {
+        let (one, other) = (&self.score, &other.score);
         let common = common(&one.basis, &other.basis);
         let spread = one.tested.spread.zip(other.tested.spread).map(|(a, b)| {
             let alone = Spread { variance: a.variance + b.variance, df: a.df.min(b.df) };
@@ -88,8 +94,15 @@ impl ScoreDifference {
         Some(self.edge.interval(self.estimate.mean, self.estimate.reach(quantiles)?))
     }
 
+    /// Whether its lower bound is above zero. The bound rises with the degrees of freedom, so whole ones next to them, of which
+    /// the quantiles are known, decide nearly always.
     fn is_positive(&self, quantiles: &TailQuantiles) -> bool {
-        self.bounds(quantiles).is_some_and(|(lower, _)| lower > 0.0)
+        let Some(spread) = self.estimate.spread else { return false };
+        let is_with = |df: f64| {
+            let estimate = Estimate { spread: Some(Spread { df, ..spread }), ..self.estimate };
+            Self { estimate, ..*self }.bounds(quantiles).is_some_and(|(lower, _)| lower > 0.0)
+        };
+        is_with(spread.df.floor()) || (is_with(spread.df.ceil()) && is_with(spread.df))
     }
 
     /// The probability that the first score is above the second.
@@ -97,6 +110,17 @@ impl ScoreDifference {
         let spread = self.estimate.spread?;
         Some(student::upper_tail(-self.estimate.mean / spread.variance.sqrt(), spread.df))
     }
+}
+
+/// Whether the score of one model is above that of another, beyond the bound with these quantiles.
+pub(in super::super) fn is_above(
+    one: &ModelState,
+    other: &ModelState,
+    (period, measure): (Period, Measure),
+    quantiles: &TailQuantiles,
+) -> bool {
+    let [one, other] = [one, other].map(|model| ComparedScore::of(model, period, measure));
+    one.zip(other).is_some_and(|(one, other)| one.less(&other).is_positive(quantiles))
 }
 
 /// The least share of the rounds that both scores have.

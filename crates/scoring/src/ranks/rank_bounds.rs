@@ -1,55 +1,80 @@
-//! How sure the ranks of models are: from the differences between their scores.
+//! How sure the ranks of models are, determined once for a whole snapshot from the differences between their scores.
 
 use scoregate_base::routes::Period;
 
+use super::super::hour::of_period;
 use super::super::measure::Measure;
 use super::super::method;
-use super::super::model_state::ModelState;
+use super::super::model_state::{ModelState, RankBounds};
 use super::super::student::TailQuantiles;
-use super::differences::ComparedScore;
+use super::differences::{ComparedScore, NoiseOfPair};
 
-/// The ranks that a model may have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct RankBounds {
-    /// The best one.
-    pub lower: usize,
-    /// The worst one.
-    pub upper: usize,
-    /// Whether the next model may be as good; absent for the last one.
-    pub tied_with_next: Option<bool>,
+/// A score in a ranking, and the numbers of scores that are surely above and below it.
+struct RankedScore<'a> {
+    published: f64,
+    score: ComparedScore<'a>,
+    /// Number of scores in the ranking.
+    listed: usize,
+    above: usize,
+    below: usize,
 }
 
-/// The bounds for models in the order of their published scores; `None` if the uncertainty of the score is unknown. All
-/// comparisons of a model have a share of the error of its bounds.
-pub(in super::super) fn rank_bounds(
-    ranked: &[&ModelState],
-    period: Period,
-    measure: Measure,
-) -> Vec<Option<RankBounds>> {
-    let listed = ranked.iter().filter(|model| model.over(period).published(measure).is_some());
-    let scores: Vec<Option<ComparedScore<'_>>> =
-        listed.map(|model| ComparedScore::of(model, period, measure)).collect();
-    let comparisons = u32::try_from(scores.len()).unwrap_or(u32::MAX).saturating_sub(1).max(1);
-    let shared = TailQuantiles::of(method::INTERVAL_TAIL / f64::from(comparisons));
-    let own = TailQuantiles::of(method::INTERVAL_TAIL);
-    let mut better = vec![0; scores.len()];
-    let mut bounds = Vec::with_capacity(scores.len());
-    for (place, score) in scores.iter().enumerate() {
-        let Some(score) = score else {
-            bounds.push(None);
-            continue;
-        };
-        let below = || scores.iter().skip(place + 1);
-        let mut worse = 0;
-        for (other, better) in below().zip(better.iter_mut().skip(place + 1)) {
-            if other.is_some_and(|other| score.is_far_above(other, &shared)) {
-                worse += 1;
-                *better += 1;
+/// Determines the ranks that every model may have.
+pub(in super::super) fn determine(model_states: &mut [ModelState]) {
+    let ranks = Measure::ALL.map(|measure| rank_bounds(model_states, measure));
+    for (index, model_state) in model_states.iter_mut().enumerate() {
+        model_state.ranks = ranks.each_ref().map(|ranks| ranks.get(index).copied().unwrap_or_default());
+    }
+}
+
+/// The bounds of each model over each period; `None` if the uncertainty of the score is unknown. All comparisons of a model
+/// have a share of the error of its bounds.
+fn rank_bounds(models: &[ModelState], measure: Measure) -> Vec<[Option<RankBounds>; 4]> {
+    let is_listed = |model: &&ModelState, period| model.over(period).published(measure).is_some();
+    let listed = Period::ALL.map(|period| models.iter().filter(|model| is_listed(model, period)).count());
+    let shared = listed.map(|listed| {
+        let comparisons = u32::try_from(listed).unwrap_or(u32::MAX).saturating_sub(1).max(1);
+        TailQuantiles::of(method::INTERVAL_TAIL / f64::from(comparisons))
+    });
+    let ranked = |model| {
+        Period::ALL.map(|period| RankedScore::of(model, (period, measure), *of_period(period, &listed)))
+    };
+    let mut ranked: Vec<[Option<RankedScore<'_>>; 4]> = models.iter().map(ranked).collect();
+    let mut rest = ranked.as_mut_slice();
+    while let Some((one, others)) = std::mem::take(&mut rest).split_first_mut() {
+        for other in &mut *others {
+            let noise = NoiseOfPair::new();
+            for ((one, other), quantiles) in one.iter_mut().zip(other).zip(&shared) {
+                if let Some((one, other)) = one.as_mut().zip(other.as_mut()) {
+                    one.compare(other, quantiles, &noise);
+                }
             }
         }
-        let tied_with_next = below().next().map(|next| !next.is_some_and(|next| score.is_above(next, &own)));
-        let lower = better.get(place).map_or(1, |better| better + 1);
-        bounds.push(Some(RankBounds { lower, upper: scores.len() - worse, tied_with_next }));
+        rest = others;
     }
-    bounds
+    let bounds = |scores: &[Option<RankedScore<'_>>; 4]| {
+        scores.each_ref().map(|score| score.as_ref().map(RankedScore::bounds))
+    };
+    ranked.iter().map(bounds).collect()
+}
+
+impl<'a> RankedScore<'a> {
+    fn of(model: &'a ModelState, (period, measure): (Period, Measure), listed: usize) -> Option<Self> {
+        let score = ComparedScore::of(model, period, measure)?;
+        let published = model.over(period).published(measure)?.score;
+        Some(Self { published, score, listed, above: 0, below: 0 })
+    }
+
+    fn bounds(&self) -> RankBounds {
+        RankBounds { lower: self.above + 1, upper: self.listed - self.below }
+    }
+
+    /// Counts the other score, which is that of a later model, if it is surely another rank.
+    fn compare(&mut self, other: &mut Self, quantiles: &TailQuantiles, noise: &NoiseOfPair<'a>) {
+        let (better, worse) = if self.published >= other.published { (self, other) } else { (other, self) };
+        if better.score.is_far_above(&worse.score, quantiles, noise) {
+            better.below += 1;
+            worse.above += 1;
+        }
+    }
 }
