@@ -109,18 +109,20 @@ impl RunCounts {
     /// Adds the counts of another.
     pub(super) fn merge(&mut self, other: &Self) {
         self.marks.iter_mut().zip(&other.marks).for_each(|(mine, theirs)| *mine += theirs);
-        self.runs += other.runs;
-        self.failed += other.failed;
-        self.scored += other.scored;
-        self.unlisted += other.unlisted;
-        self.trials += other.trials;
-        self.failed_trials += other.failed_trials;
-        self.zeroed += other.zeroed;
-        self.perfect += other.perfect;
-        self.zero += other.zero;
-        self.costed += other.costed;
+        self.numbers_mut()
+            .into_iter()
+            .zip({ *other }.numbers_mut())
+            .for_each(|(mine, theirs)| *mine += *theirs);
         self.cost += other.cost;
         self.last_scored = self.last_scored.max(other.last_scored);
+    }
+
+    /// The numbers of runs and trials, in the order in which the archive stores them.
+    pub(super) fn numbers_mut(&mut self) -> [&mut u32; 10] {
+        let Self {
+            runs, failed, scored, unlisted, trials, failed_trials, zeroed, perfect, zero, costed, ..
+        } = self;
+        [runs, failed, scored, unlisted, trials, failed_trials, zeroed, perfect, zero, costed]
     }
 
     /// Trials in the score, with failed ones that count as zero.

@@ -1,87 +1,79 @@
 //! Why an archive cannot be used.
 
-use std::path::{Path, PathBuf};
+use std::fmt;
+use std::path::PathBuf;
+
+use super::file::FORMAT;
 
 /// Why an archive cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum ArchiveError {
-    /// The file cannot be read or written.
-    #[error("the archive {} cannot be used: {error}{}", .path.display(), remedy(.error))]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        error: rusqlite::Error,
-    },
-    /// The file is not an archive.
-    #[error("{} is not an archive of runs; use another file", .path.display())]
-    Foreign {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The file was created by a newer version.
-    #[error("the archive {} has format {found}, but this version supports {known}; use a newer version", .path.display())]
-    Newer {
-        /// The file.
-        path: PathBuf,
-        /// Its format.
-        found: i32,
-        /// The newest known format.
-        known: i32,
-    },
-    /// The path cannot be used.
-    #[error("the archive {} is on a file system without shared memory; move it to a local disk", .path.display())]
-    Place {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The file is damaged.
-    #[error("the archive {} is damaged ({what}); restore a copy, or import its runs into a new archive", .path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// The finding.
-        what: String,
-    },
-    /// The lock of imports cannot be used.
-    #[error("the lock of imports {} cannot be used: {error}; check that the file is readable", .path.display())]
-    Lock {
-        /// The locked file.
-        path: PathBuf,
-        /// The cause.
-        error: std::io::Error,
-    },
-    /// Another version has aggregated the days.
-    #[error("the archive {} was aggregated by another version; restart this program", .path.display())]
-    OtherMethod {
-        /// The file.
-        path: PathBuf,
-    },
+#[derive(Debug)]
+pub struct ArchiveError {
+    /// The file.
+    pub(super) path: PathBuf,
+    pub(super) trouble: Trouble,
 }
 
-/// An error before the path is known.
+/// What is wrong with a file.
 #[derive(Debug)]
 pub(super) enum Trouble {
+    /// It cannot be read or written.
     File(rusqlite::Error),
-    /// Stored data cannot be decoded.
+    /// It is not an archive.
+    Foreign,
+    /// It has the format of a newer version.
+    Newer(i32),
+    /// It is where it cannot be shared.
+    Place,
+    /// Its data cannot be decoded.
     Damage(String),
+    /// As the lock of imports, it cannot be used.
+    Lock(std::io::Error),
+    /// Another version has aggregated the days.
     OtherMethod,
 }
 
-impl ArchiveError {
-    pub(super) fn of(path: &Path, error: rusqlite::Error) -> Self {
-        let path = path.to_owned();
-        match error.sqlite_error_code() {
-            Some(rusqlite::ErrorCode::NotADatabase) => Self::Foreign { path },
-            Some(rusqlite::ErrorCode::DatabaseCorrupt) => Self::Damaged { path, what: error.to_string() },
-            Some(_) | None => Self::File { path, error },
+impl fmt::Display for ArchiveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.display();
+        match &self.trouble {
+            Trouble::File(error) => write!(f, "the archive {path} cannot be used: {error}{}", remedy(error)),
+            Trouble::Foreign => write!(f, "{path} is not an archive of runs; use another file"),
+            Trouble::Newer(found) => write!(
+                f,
+                "the archive {path} has format {found}, but this version supports {FORMAT}; use a newer version"
+            ),
+            Trouble::Place => {
+                write!(
+                    f,
+                    "the archive {path} is on a file system without shared memory; move it to a local disk"
+                )
+            }
+            Trouble::Damage(what) => write!(
+                f,
+                "the archive {path} is damaged ({what}); restore a copy, or import its runs into a new archive"
+            ),
+            Trouble::Lock(error) => {
+                write!(
+                    f,
+                    "the lock of imports {path} cannot be used: {error}; check that the file is readable"
+                )
+            }
+            Trouble::OtherMethod => {
+                write!(f, "the archive {path} was aggregated by another version; restart this program")
+            }
         }
     }
 }
 
+impl std::error::Error for ArchiveError {}
+
 impl From<rusqlite::Error> for Trouble {
     fn from(error: rusqlite::Error) -> Self {
-        Self::File(error)
+        match error.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::NotADatabase) => Self::Foreign,
+            Some(rusqlite::ErrorCode::DatabaseCorrupt) => Self::Damage(error.to_string()),
+            Some(_) | None => Self::File(error),
+        }
     }
 }
 

@@ -1,21 +1,12 @@
 //! The audit trail of withdrawn and corrected runs. It only grows: the file's triggers reject changes of it.
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
 
 use scoregate_base::clock::Wall;
 use scoregate_base::words;
 
-use super::super::run::{ChangeReason, IdentifiedRun, RunId};
+use super::super::run::{ChangeAuthor, IdentifiedRun, RunId};
 use super::{Archive, ArchiveError, Trouble, rows};
-
-/// The user who changes runs, and why.
-#[derive(Clone, Debug)]
-pub struct ChangeAuthor {
-    /// The user.
-    pub actor: String,
-    /// The reason.
-    pub reason: ChangeReason,
-}
 
 words! {
     /// The kind of a change.
@@ -56,7 +47,12 @@ impl Archive {
         before: Option<u64>,
         limit: usize,
     ) -> Result<Vec<RunChange>, ArchiveError> {
-        self.with(|inside| changes(&inside.connection, run, before, limit))
+        let before = before.and_then(|number| i64::try_from(number).ok()).unwrap_or(i64::MAX);
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let of = params![before, run.map(RunId::as_str), limit];
+        let sql = "SELECT number, at_ms, actor, action, run, reason, before FROM audit
+            WHERE number < ?1 AND (?2 IS NULL OR run = ?2) ORDER BY number DESC LIMIT ?3";
+        self.with(|inside| rows::all(&inside.connection, sql, of, change))
     }
 }
 
@@ -77,36 +73,19 @@ pub(super) fn record(
     Ok(())
 }
 
-fn changes(
-    file: &Connection,
-    run: Option<&RunId>,
-    before: Option<u64>,
-    limit: usize,
-) -> Result<Vec<RunChange>, Trouble> {
-    let before = before.and_then(|number| i64::try_from(number).ok()).unwrap_or(i64::MAX);
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let mut records = file.prepare(
-        "SELECT number, at_ms, actor, action, run, reason, before FROM audit
-         WHERE number < ?1 AND (?2 IS NULL OR run = ?2) ORDER BY number DESC LIMIT ?3",
-    )?;
-    let mut found = records.query(params![before, run.map(RunId::as_str), limit])?;
-    let mut changes = Vec::new();
-    while let Some(row) = found.next()? {
-        let (action, run): (String, String) = (row.get(3)?, row.get(4)?);
-        let kind = RunChangeKind::parse(&action);
-        let (Some(kind), Some(run)) = (kind, RunId::new(&run)) else {
-            return Err(Trouble::Damage("a record of the audit trail cannot be decoded".into()));
-        };
-        let (number, at): (i64, i64) = (row.get(0)?, row.get(1)?);
-        changes.push(RunChange {
-            number: number.unsigned_abs(),
-            at: Wall::from_millis(at.unsigned_abs()),
-            actor: row.get(2)?,
-            kind,
-            run,
-            reason: row.get(5)?,
-            before: row.get(6)?,
-        });
-    }
-    Ok(changes)
+fn change(row: &Row<'_>) -> Result<RunChange, Trouble> {
+    let (action, run): (String, String) = (row.get(3)?, row.get(4)?);
+    let (Some(kind), Some(run)) = (RunChangeKind::parse(&action), RunId::new(&run)) else {
+        return Err(Trouble::Damage("a record of the audit trail cannot be decoded".into()));
+    };
+    let (number, at): (i64, i64) = (row.get(0)?, row.get(1)?);
+    Ok(RunChange {
+        number: number.unsigned_abs(),
+        at: Wall::from_millis(at.unsigned_abs()),
+        actor: row.get(2)?,
+        kind,
+        run,
+        reason: row.get(5)?,
+        before: row.get(6)?,
+    })
 }

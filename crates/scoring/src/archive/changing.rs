@@ -10,13 +10,12 @@ use rusqlite::{Connection, Row, params};
 use scoregate_base::clock::Wall;
 
 use super::super::hour::Hour;
-use super::super::run::{ChangeReason, IdentifiedRun, RunId, Withdrawal};
-use super::audit::{self, ChangeAuthor, RunChangeKind};
+use super::super::run::{ChangeAuthor, ChangeReason, IdentifiedRun, RunId, Withdrawal};
+use super::audit::{self, RunChangeKind};
 use super::description_ids::DescriptionIds;
-use super::opened::Inside;
 use super::rows::{self, StoredRun};
 use super::suites::StoredSuites;
-use super::writing::{begin, mark, take_one};
+use super::writing::{mark, take_one};
 use super::{Archive, ArchiveError, RunInsertion, Trouble};
 
 /// Why runs were not changed.
@@ -109,7 +108,7 @@ impl Archive {
         actor: &str,
         now: Wall,
     ) -> Result<Vec<RunInsertion>, ArchiveError> {
-        self.transact(|file| {
+        self.transact(|file, _| {
             let suites = StoredSuites::load(file)?;
             withdrawals.iter().map(|one| take_withdrawal(file, &suites, one, actor, now)).collect()
         })
@@ -126,10 +125,10 @@ impl Archive {
             };
             Ok(each(Withdrawal { id, at, actor: row.get(2)?, reason }))
         };
-        self.with(|inside| rows::each(&inside.connection, sql, withdrawal))
+        self.with(|inside| rows::each(&inside.connection, sql, [], withdrawal))
     }
 
-    /// Changes runs in one transaction, which is committed if there is no obstacle to any change.
+    /// Changes runs in one transaction, if there is no obstacle to any change.
     fn change<'i, I, T>(
         &self,
         items: impl Iterator<Item = (&'i RunId, I)>,
@@ -141,60 +140,42 @@ impl Archive {
             I,
         ) -> Result<T, Trouble>,
     ) -> Result<Vec<T>, RunChangeError> {
-        let change_all = |inside: &mut Inside| {
-            let transaction = begin(&mut inside.connection)?;
-            let mut suites = StoredSuites::load(&transaction)?;
-            let (mut seen, mut changed, mut refused) = (HashSet::new(), Vec::new(), Vec::new());
+        self.transact(|file, described| {
+            let mut suites = StoredSuites::load(file)?;
+            let (mut seen, mut known, mut refused) = (HashSet::new(), Vec::new(), Vec::new());
             for (index, (id, item)) in items.enumerate() {
-                let why = match find(&transaction, &suites, id)? {
+                let why = match find(file, &suites, id)? {
                     _ if !seen.insert(id) => RunChangeObstacle::Repeated,
-                    None => obstacle(&transaction, id)?,
+                    None if is_withdrawn(file, id)? => RunChangeObstacle::Withdrawn,
+                    None => RunChangeObstacle::Unknown,
                     Some(found) => {
-                        changed.push(change(&transaction, &mut inside.described, &mut suites, found, item)?);
+                        known.push((found, item));
                         continue;
                     }
                 };
                 refused.push(RefusedRunChange { index, id: id.clone(), why });
             }
-            if refused.is_empty() {
-                transaction.commit()?;
+            if !refused.is_empty() {
+                return Ok(Err(RunChangeError::Refused(refused)));
             }
-            Ok((changed, refused))
-        };
-        let (changed, refused) = self.with(|inside| {
-            let outcome = change_all(inside);
-            // It may contain ids that were rolled back.
-            inside.described = DescriptionIds::default();
-            outcome
-        })?;
-        if refused.is_empty() { Ok(changed) } else { Err(RunChangeError::Refused(refused)) }
+            let mut change_one = |(found, item)| change(file, described, &mut suites, found, item);
+            known.into_iter().map(&mut change_one).collect::<Result<_, _>>().map(Ok)
+        })?
     }
 }
 
 fn find(file: &Connection, suites: &StoredSuites, id: &RunId) -> Result<Option<FoundRun>, Trouble> {
-    let columns = StoredRun::COLUMNS;
-    let mut found = file.prepare_cached(&format!(
-        "SELECT run.model, model.id, name, provider, price_input, price_output, {columns}
-         FROM run JOIN model ON model.number = run.model JOIN description ON description.number = run.description
-         WHERE run.id = ?1"
-    ))?;
-    let mut rows = found.query([id.as_str()])?;
-    let Some(row) = rows.next()? else { return Ok(None) };
-    let model_id: String = row.get(1)?;
-    let (model, stored) = (rows::model(&model_id, row, 2)?, StoredRun::read(row, 6)?);
-    let record = stored.record(id.as_str(), &model, suites)?;
-    Ok(Some(FoundRun { model: row.get(0)?, stored, record }))
-}
-
-/// Why a run that was not found cannot be changed.
-fn obstacle(file: &Connection, id: &RunId) -> rusqlite::Result<RunChangeObstacle> {
-    let is_withdrawn = is_withdrawn(file, id)?;
-    Ok(if is_withdrawn { RunChangeObstacle::Withdrawn } else { RunChangeObstacle::Unknown })
+    let sql = format!("{} WHERE run.id = ?1", StoredRun::with_model());
+    let found = rows::all(file, &sql, [id.as_str()], |row| {
+        let (model, stored) = (rows::model(row, 2)?, StoredRun::read(row, 7)?);
+        let record = stored.record(id.as_str(), &model, suites)?;
+        Ok(FoundRun { model: row.get(1)?, stored, record })
+    })?;
+    Ok(found.into_iter().next())
 }
 
 fn is_withdrawn(file: &Connection, id: &RunId) -> rusqlite::Result<bool> {
-    let mut known = file.prepare_cached("SELECT EXISTS (SELECT 1 FROM withdrawn WHERE id = ?1)")?;
-    known.query_row([id.as_str()], |row| row.get(0))
+    file.prepare_cached("SELECT 1 FROM withdrawn WHERE id = ?1")?.exists([id.as_str()])
 }
 
 fn remove(file: &Connection, id: &RunId, found: &FoundRun) -> rusqlite::Result<()> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
-use super::{ArchiveError, suites};
+use super::{Trouble, suites};
 
 /// The application id in the file's header: "sgRn".
 const APPLICATION_ID: i32 = 0x7367_526E;
@@ -112,35 +112,34 @@ const ADDED: &str = "
 ";
 
 /// Opens the file; creates it if it is missing. A foreign or newer file is left as it was.
-pub(super) fn open(path: &Path, summed_by: &str) -> Result<Connection, ArchiveError> {
-    let to_error = |error| ArchiveError::of(path, error);
+pub(super) fn open(path: &Path, summed_by: &str) -> Result<Connection, Trouble> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut connection = Connection::open_with_flags(path, flags).map_err(to_error)?;
-    connection.busy_timeout(PATIENCE).map_err(to_error)?;
+    let mut connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(PATIENCE)?;
     connection.set_prepared_statement_cache_capacity(32);
-    if is_empty(&connection).map_err(to_error)? {
-        make(&mut connection, summed_by).map_err(to_error)?;
+    if is_empty(&connection)? {
+        make(&mut connection, summed_by)?;
     }
-    check(&connection, path)?;
-    let mode: String = connection
-        .pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))
-        .map_err(to_error)?;
+    let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
+    let format = number("user_version")?;
+    if number("application_id")? != APPLICATION_ID {
+        return Err(Trouble::Foreign);
+    }
+    if format > FORMAT {
+        return Err(Trouble::Newer(format));
+    }
+    let mode: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     if mode != "wal" {
-        return Err(ArchiveError::Place { path: path.to_owned() });
+        return Err(Trouble::Place);
     }
-    let is_older =
-        format(&connection).map_err(to_error)? < FORMAT || !has_method(&connection).map_err(to_error)?;
-    if is_older {
-        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate);
-        transaction.and_then(upgrade).map_err(to_error)?;
+    if format < FORMAT || !has_method(&connection)? {
+        upgrade(connection.transaction_with_behavior(TransactionBehavior::Immediate)?)?;
     }
     // An acknowledged batch is synced.
-    connection.pragma_update(None, "synchronous", "FULL").map_err(to_error)?;
-    connection.pragma_update(None, "cache_size", -CACHE_KIB).map_err(to_error)?;
-    connection
-        .pragma_update_and_check(None, "journal_size_limit", LOG_BYTES, |_| Ok(()))
-        .map_err(to_error)?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
+    connection.pragma_update_and_check(None, "journal_size_limit", LOG_BYTES, |_| Ok(()))?;
     Ok(connection)
 }
 
@@ -181,22 +180,4 @@ fn upgrade(transaction: Transaction<'_>) -> rusqlite::Result<()> {
 fn has_method(connection: &Connection) -> rusqlite::Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM pragma_table_info('incident_record') WHERE name = 'method')";
     connection.query_row(sql, [], |row| row.get(0))
-}
-
-fn format(connection: &Connection) -> rusqlite::Result<i32> {
-    connection.pragma_query_value(None, "user_version", |row| row.get(0))
-}
-
-fn check(connection: &Connection, path: &Path) -> Result<(), ArchiveError> {
-    let to_error = |error| ArchiveError::of(path, error);
-    let id: i32 =
-        connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(to_error)?;
-    if id != APPLICATION_ID {
-        return Err(ArchiveError::Foreign { path: path.to_owned() });
-    }
-    let found = format(connection).map_err(to_error)?;
-    if found > FORMAT {
-        return Err(ArchiveError::Newer { path: path.to_owned(), found, known: FORMAT });
-    }
-    Ok(())
 }

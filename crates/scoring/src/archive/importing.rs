@@ -18,7 +18,7 @@ use scoregate_base::clock::Wall;
 
 use super::file::PATIENCE;
 use super::writing::{self, begin};
-use super::{Archive, ArchiveError};
+use super::{Archive, ArchiveError, Trouble};
 
 /// Appended to the archive's path, like `-wal`.
 const SUFFIX: &str = "-import";
@@ -49,7 +49,7 @@ impl Archive {
         let lock = {
             let inside = &mut *self.inside();
             // Imports that end at the same time do this one after another, so that the last one gets the lock.
-            let _turn = begin(&mut inside.connection).map_err(|error| self.to_error(error.into()))?;
+            let _turn = begin(&mut inside.connection).map_err(|error| self.to_error(error))?;
             drop(import);
             self.exclusive()?
         };
@@ -62,21 +62,20 @@ impl Archive {
     /// no refresh at `now` or later reads are left to the next import. Cheap if there are none.
     pub(in super::super) fn complete_imports(&self, now: Wall) -> Result<usize, ArchiveError> {
         let connection = &mut self.inside().connection;
-        let to_error = |trouble| self.to_error(trouble);
-        if !writing::has_unsummed(connection, now).map_err(|error| to_error(error.into()))? {
+        if !writing::has_unsummed(connection, now).map_err(|error| self.to_error(error))? {
             return Ok(0);
         }
         let is_free = |connection: &mut Connection| match begin(connection) {
             Ok(_turn) => self.exclusive(),
             // An import is storing a batch.
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => Ok(None),
-            Err(error) => Err(to_error(error.into())),
+            Err(error) => Err(self.to_error(error)),
         };
-        connection.busy_timeout(Duration::ZERO).map_err(|error| to_error(error.into()))?;
+        connection.busy_timeout(Duration::ZERO).map_err(|error| self.to_error(error))?;
         let lock = is_free(connection);
-        connection.busy_timeout(PATIENCE).map_err(|error| to_error(error.into()))?;
+        connection.busy_timeout(PATIENCE).map_err(|error| self.to_error(error))?;
         let Some(_lock) = lock? else { return Ok(0) };
-        writing::sum_window(connection, now).map_err(to_error)
+        writing::sum_window(connection, now).map_err(|trouble| self.to_error(trouble))
     }
 
     fn exclusive(&self) -> Result<Option<File>, ArchiveError> {
@@ -89,7 +88,7 @@ impl Archive {
 
     fn locking<T>(&self, lock: impl FnOnce(File) -> io::Result<T>) -> Result<T, ArchiveError> {
         let path = lock_path(&self.path);
-        lock_file(&path).and_then(lock).map_err(|error| ArchiveError::Lock { path, error })
+        lock_file(&path).and_then(lock).map_err(|error| ArchiveError { path, trouble: Trouble::Lock(error) })
     }
 }
 

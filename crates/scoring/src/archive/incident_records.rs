@@ -1,7 +1,7 @@
 //! The records of incidents, and the position of the scan of each model. Records only grow: the file's triggers reject
 //! changes of them.
 
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, OptionalExtension as _, Params, Row, params};
 
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::ModelId;
@@ -9,11 +9,9 @@ use scoregate_base::routes::ModelId;
 use super::super::figures::Severity;
 use super::super::hour::Hour;
 use super::super::incident_scan::incident::{
-    Incident, IncidentHistory, IncidentKind, IncidentRecord, IncidentRetraction, KnownIncident,
-    RevisedIncident, ScanPosition,
+    Incident, IncidentHistory, IncidentKind, IncidentRecord, KnownIncident, RevisedIncident, ScanPosition,
 };
-use super::super::run::{ChangeReason, RunId};
-use super::audit::ChangeAuthor;
+use super::super::run::{ChangeAuthor, ChangeReason, RunId};
 use super::writing::record_import;
 use super::{Archive, ArchiveError, RunInsertion, Trouble, rows};
 
@@ -61,7 +59,7 @@ impl Archive {
         if scans.is_empty() {
             return Ok(());
         }
-        self.transact(|file| scans.into_iter().try_for_each(|scan| record_scan(file, scan, at)))
+        self.transact(|file, _| scans.into_iter().try_for_each(|scan| record_scan(file, scan, at)))
     }
 
     /// Retracts an incident, which is then not published.
@@ -71,7 +69,7 @@ impl Archive {
         author: &ChangeAuthor,
         now: Wall,
     ) -> Result<(), IncidentRetractionError> {
-        self.transact(|file| retract(file, id, author, now))?
+        self.transact(|file, _| retract(file, id, author, now))?
     }
 
     /// Stores records of another archive, all or, on an error, none. New ones count as an import.
@@ -80,7 +78,7 @@ impl Archive {
         records: &[IncidentRecord],
         now: Wall,
     ) -> Result<Vec<RunInsertion>, ArchiveError> {
-        self.transact(|file| {
+        self.transact(|file, _| {
             let taken: Result<Vec<_>, _> = records.iter().map(|record| take_record(file, record)).collect();
             let taken = taken?;
             if taken.contains(&RunInsertion::New) {
@@ -95,7 +93,7 @@ impl Archive {
         &self,
         positions: &[(ModelId, ScanPosition)],
     ) -> Result<Vec<RunInsertion>, ArchiveError> {
-        self.transact(|file| {
+        self.transact(|file, _| {
             positions.iter().map(|(model, position)| advance(file, model, *position)).collect()
         })
     }
@@ -106,7 +104,7 @@ impl Archive {
         each: &mut dyn FnMut(IncidentRecord) -> bool,
     ) -> Result<(), ArchiveError> {
         let sql = format!("SELECT {COLUMNS} FROM incident_record ORDER BY opened_ms, incident, revision");
-        self.with(|inside| rows::each(&inside.connection, &sql, |row| Ok(each(record(row)?))))
+        self.with(|inside| rows::each(&inside.connection, &sql, [], |row| Ok(each(record(row)?))))
     }
 
     /// Passes the scan position of every model, by id, until the callback returns false.
@@ -121,19 +119,15 @@ impl Archive {
             let position = stored_position(row.get(1)?, row.get(2)?)?;
             Ok(each(&ModelId::new(&model).ok_or_else(damage)?, position))
         };
-        self.with(|inside| rows::each(&inside.connection, sql, position))
+        self.with(|inside| rows::each(&inside.connection, sql, [], position))
     }
 }
 
 /// The records and the position of a model.
 pub(super) fn history(file: &Connection, model: &str) -> Result<IncidentHistory, Trouble> {
-    let mut records = file.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM incident_record WHERE model = ?1 ORDER BY opened_ms, kind, revision"
-    ))?;
-    let mut found = records.query([model])?;
     let mut incidents: Vec<KnownIncident> = Vec::new();
-    while let Some(row) = found.next()? {
-        let IncidentRecord { revision, incident, recorded, retraction, .. } = record(row)?;
+    for record in records(file, "WHERE model = ?1 ORDER BY opened_ms, kind, revision", [model])? {
+        let IncidentRecord { revision, incident, recorded, retraction, .. } = record;
         let is_same = |known: &&mut KnownIncident| {
             (known.incident.kind, known.incident.opened) == (incident.kind, incident.opened)
         };
@@ -188,23 +182,15 @@ fn retract(
     author: &ChangeAuthor,
     now: Wall,
 ) -> Result<Result<(), IncidentRetractionError>, Trouble> {
-    let mut newest = None;
-    let mut known = file
-        .prepare(&format!("SELECT {COLUMNS} FROM incident_record WHERE incident = ?1 ORDER BY revision"))?;
-    let mut found = known.query([id])?;
-    while let Some(row) = found.next()? {
-        let record = record(row)?;
-        if record.retraction.is_some() {
-            return Ok(Err(IncidentRetractionError::Retracted(id.to_owned())));
-        }
-        newest = Some(record);
+    let mut known = records(file, "WHERE incident = ?1 ORDER BY revision", [id])?;
+    if known.iter().any(|record| record.retraction.is_some()) {
+        return Ok(Err(IncidentRetractionError::Retracted(id.to_owned())));
     }
-    let Some(newest) = newest else { return Ok(Err(IncidentRetractionError::Unknown(id.to_owned()))) };
-    let ChangeAuthor { actor, reason } = author.clone();
+    let Some(newest) = known.pop() else { return Ok(Err(IncidentRetractionError::Unknown(id.to_owned()))) };
     let retraction = IncidentRecord {
         revision: newest.revision + 1,
         recorded: Wall::from_millis(now.millis()),
-        retraction: Some(IncidentRetraction { actor, reason }),
+        retraction: Some(author.clone()),
         ..newest
     };
     insert(file, &retraction)?;
@@ -247,11 +233,8 @@ fn take_record(file: &Connection, new: &IncidentRecord) -> Result<RunInsertion, 
     if insert(file, new)? {
         return Ok(RunInsertion::New);
     }
-    let mut known = file.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM incident_record WHERE incident = ?1 AND revision = ?2"
-    ))?;
-    let known = known.query_row(params![new.id(), new.revision], |row| Ok(record(row)))??;
-    Ok(if known == *new { RunInsertion::AlreadyThere } else { RunInsertion::OtherContent })
+    let known = records(file, "WHERE incident = ?1 AND revision = ?2", params![new.id(), new.revision])?;
+    Ok(if known.contains(new) { RunInsertion::AlreadyThere } else { RunInsertion::OtherContent })
 }
 
 /// Moves the position of a model forwards.
@@ -273,6 +256,11 @@ fn instant(at: i64) -> Result<Wall, Trouble> {
     rows::instant(at).ok_or_else(|| Trouble::Damage("an instant cannot be decoded".into()))
 }
 
+/// The records that a clause selects.
+fn records(file: &Connection, clause: &str, of: impl Params) -> Result<Vec<IncidentRecord>, Trouble> {
+    rows::all(file, &format!("SELECT {COLUMNS} FROM incident_record {clause}"), of, record)
+}
+
 /// Decodes the columns.
 fn record(row: &Row<'_>) -> Result<IncidentRecord, Trouble> {
     let (model, kind, severity): (String, String, String) = (row.get(0)?, row.get(2)?, row.get(3)?);
@@ -283,7 +271,7 @@ fn record(row: &Row<'_>) -> Result<IncidentRecord, Trouble> {
     let retraction = match (row.get(12)?, row.get::<_, Option<String>>(13)?) {
         (Some(actor), Some(reason)) => {
             let reason = ChangeReason::new(&reason).map_err(|_| damage())?;
-            Some(IncidentRetraction { actor, reason })
+            Some(ChangeAuthor { actor, reason })
         }
         (None, None) => None,
         (Some(_), None) | (None, Some(_)) => return Err(damage()),

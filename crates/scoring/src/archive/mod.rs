@@ -37,7 +37,7 @@ use archive_error::Trouble;
 use day_number::{DAYS, HOURS_OF_A_DAY, day_number, summed_by};
 
 pub use archive_error::ArchiveError;
-pub use audit::{ChangeAuthor, RunChange, RunChangeKind};
+pub use audit::{RunChange, RunChangeKind};
 pub use changing::{RefusedRunChange, RunChangeError, RunChangeObstacle};
 pub use file::FORMAT as ARCHIVE_FORMAT;
 pub use importing::{ImportEnd, RunningImport};

@@ -32,11 +32,10 @@ impl Archive {
     /// If another version has aggregated it, the days needed for `now` are aggregated again: that takes seconds for a
     /// large one.
     pub fn open(path: &Path, now: Wall) -> Result<Self, ArchiveError> {
-        let connection = file::open(path, &summed_by(&SuiteTable::default()))?;
-        let archive = Self {
-            path: path.to_owned(),
-            inside: Mutex::new(Inside { connection, described: DescriptionIds::default() }),
-        };
+        let connection = file::open(path, &summed_by(&SuiteTable::default()))
+            .map_err(|trouble| ArchiveError { path: path.to_owned(), trouble })?;
+        let inside = Mutex::new(Inside { connection, described: DescriptionIds::default() });
+        let archive = Self { path: path.to_owned(), inside };
         archive.adopt(now)?;
         Ok(archive)
     }
@@ -65,12 +64,7 @@ impl Archive {
         work(&mut self.inside()).map_err(|trouble| self.to_error(trouble))
     }
 
-    pub(super) fn to_error(&self, hint: Trouble) -> ArchiveError {
-        let path = self.path.clone();
-        match hint {
-            Trouble::File(error) => ArchiveError::of(&path, error),
-            Trouble::Damage(what) => ArchiveError::Damaged { path, what },
-            Trouble::OtherMethod => ArchiveError::OtherMethod { path },
-        }
+    pub(super) fn to_error(&self, trouble: impl Into<Trouble>) -> ArchiveError {
+        ArchiveError { path: self.path.clone(), trouble: trouble.into() }
     }
 }

@@ -47,7 +47,50 @@ impl Archive {
         window: &dyn Fn(NewestRuns) -> HourRange,
         each: &mut dyn FnMut(ArchivedModel<'_>),
     ) -> Result<(Arc<SuiteTable>, NewestRuns), ArchiveError> {
-        self.with(|inside| each_series(&mut inside.connection, window, each))
+        self.with(|inside| {
+            // A consistent view: an import that ends meanwhile is seen by the next refresh.
+            let view = inside.connection.transaction()?;
+            let newest = NewestRuns { import: last_import(&view)?, run: newest_run(&view)? };
+            let window = window(newest);
+            let by: String = view.query_row("SELECT method FROM summed_by", [], |row| row.get(0))?;
+            let suites = StoredSuites::load(&view)?;
+            if by != summed_by(&suites.table) {
+                return Err(Trouble::OtherMethod);
+            }
+            let sql = "SELECT number, id FROM model ORDER BY id";
+            let models: Vec<(i64, String)> = rows::all(&view, sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let sql = "SELECT sum FROM day WHERE number >= ?1 AND number <= ?2 ORDER BY number";
+            let mut first_run = view.prepare_cached("SELECT min(at_ms) FROM run WHERE model = ?1")?;
+            let mut series = ScoreSeries::new(Arc::clone(&suites.table), window);
+            for (number, id) in models {
+                let days = [window.from, window.to].map(|hour| day_number(number, hour));
+                let mut described = None;
+                rows::each(&view, sql, days, |row| {
+                    let sum = row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?;
+                    sums::read(sum, &mut |summed| {
+                        if window.has(summed.hour) {
+                            // Names and prices change; the newest run is authoritative. Hours are read in order.
+                            described = Some(summed.description);
+                            if let Some(suite) = suites.index(summed.suite)? {
+                                series.put(summed.hour, suite, &summed.count, &summed.latencies);
+                            }
+                        }
+                        Ok(())
+                    })?;
+                    Ok(true)
+                })?;
+                if let Some(description) = described {
+                    let model = rows::described_model(&view, "description.number = ?1", description)?;
+                    let first: Option<i64> = first_run.query_row([number], |row| row.get(0))?;
+                    first.and_then(rows::instant).iter().for_each(|at| series.record_time(*at));
+                    let incidents = incident_records::history(&view, &id)?;
+                    let last_run = last_run(&view, number, window)?;
+                    each(ArchivedModel { model, series: &series, window, incidents, last_run });
+                    series.clear();
+                }
+            }
+            Ok((suites.table, newest))
+        })
     }
 
     /// The time of the last import. Cheap: one row is read.
@@ -57,7 +100,14 @@ impl Archive {
 
     /// Passes every run, by model and time, until the callback returns false.
     pub fn each_run(&self, each: &mut dyn FnMut(IdentifiedRun) -> bool) -> Result<(), ArchiveError> {
-        self.with(|inside| each_run(&inside.connection, each))
+        let sql = StoredRun::with_model() + " ORDER BY run.model, at_ms, run.id";
+        self.with(|inside| {
+            let suites = StoredSuites::load(&inside.connection)?;
+            rows::each(&inside.connection, &sql, [], |row| {
+                let (id, model): (String, _) = (row.get(0)?, rows::model(row, 2)?);
+                Ok(each(StoredRun::read(row, 7)?.record(&id, &model, &suites)?))
+            })
+        })
     }
 }
 
@@ -73,59 +123,6 @@ fn newest_run(file: &Connection) -> rusqlite::Result<Option<Wall>> {
     Ok(at.and_then(rows::instant))
 }
 
-fn each_series(
-    connection: &mut Connection,
-    window: &dyn Fn(NewestRuns) -> HourRange,
-    each: &mut dyn FnMut(ArchivedModel<'_>),
-) -> Result<(Arc<SuiteTable>, NewestRuns), Trouble> {
-    // A consistent view: an import that ends meanwhile is seen by the next refresh.
-    let view = connection.transaction()?;
-    let newest = NewestRuns { import: last_import(&view)?, run: newest_run(&view)? };
-    let window = window(newest);
-    let by: String = view.query_row("SELECT method FROM summed_by", [], |row| row.get(0))?;
-    let suites = StoredSuites::load(&view)?;
-    if by != summed_by(&suites.table) {
-        return Err(Trouble::OtherMethod);
-    }
-    let mut models = view.prepare("SELECT number, id FROM model ORDER BY id")?;
-    let models: rusqlite::Result<Vec<(i64, String)>> =
-        models.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect();
-    let mut days =
-        view.prepare_cached("SELECT sum FROM day WHERE number >= ?1 AND number <= ?2 ORDER BY number")?;
-    let mut description = view.prepare_cached(
-        "SELECT name, provider, price_input, price_output FROM description WHERE number = ?1",
-    )?;
-    let mut first_run = view.prepare_cached("SELECT min(at_ms) FROM run WHERE model = ?1")?;
-    let mut series = ScoreSeries::new(Arc::clone(&suites.table), window);
-    for (number, id) in models? {
-        let mut found = days.query([day_number(number, window.from), day_number(number, window.to)])?;
-        let mut described = None;
-        while let Some(row) = found.next()? {
-            sums::read(row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?, &mut |summed| {
-                if window.has(summed.hour) {
-                    // Names and prices change; the newest run is authoritative. Hours are read in order.
-                    described = Some(summed.description);
-                    if let Some(suite) = suites.index(summed.suite)? {
-                        series.put(summed.hour, suite, &summed.count, &summed.latencies);
-                    }
-                }
-                Ok(())
-            })?;
-        }
-        if let Some(number_of_description) = described {
-            let model =
-                description.query_row([number_of_description], |row| Ok(rows::model(&id, row, 0)))??;
-            let first: Option<i64> = first_run.query_row([number], |row| row.get(0))?;
-            first.and_then(rows::instant).iter().for_each(|at| series.record_time(*at));
-            let incidents = incident_records::history(&view, &id)?;
-            let last_run = last_run(&view, number, window)?;
-            each(ArchivedModel { model, series: &series, window, incidents, last_run });
-            series.clear();
-        }
-    }
-    Ok((suites.table, newest))
-}
-
 fn last_run(file: &Connection, model: i64, window: HourRange) -> rusqlite::Result<Option<(RunId, Wall)>> {
     let mut newest = file.prepare_cached(
         "SELECT id, at_ms FROM run WHERE model = ?1 AND at_ms < ?2 ORDER BY at_ms DESC, id DESC LIMIT 1",
@@ -134,18 +131,4 @@ fn last_run(file: &Connection, model: i64, window: HourRange) -> rusqlite::Resul
     let run: Option<(String, i64)> =
         newest.query_row(params![model, end], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
     Ok(run.and_then(|(id, at)| RunId::new(&id).zip(rows::instant(at))))
-}
-
-fn each_run(file: &Connection, each: &mut dyn FnMut(IdentifiedRun) -> bool) -> Result<(), Trouble> {
-    let (columns, suites) = (StoredRun::COLUMNS, StoredSuites::load(file)?);
-    let sql = format!(
-        "SELECT run.id, model.id, name, provider, price_input, price_output, {columns}
-         FROM run JOIN model ON model.number = run.model JOIN description ON description.number = run.description
-         ORDER BY run.model, at_ms, run.id"
-    );
-    rows::each(file, &sql, |row| {
-        let (id, model): (String, String) = (row.get(0)?, row.get(1)?);
-        let model = rows::model(&model, row, 2)?;
-        Ok(each(StoredRun::read(row, 6)?.record(&id, &model, &suites)?))
-    })
 }

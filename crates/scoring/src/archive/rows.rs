@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use rusqlite::{Connection, Row};
+use rusqlite::{Connection, Params, Row};
 
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::ModelId;
@@ -34,6 +34,15 @@ pub(super) struct StoredRun {
 impl StoredRun {
     /// The columns that [`StoredRun::read`] reads.
     pub(super) const COLUMNS: &str = "at_ms, suite, trials, failed_trials, failure, detail";
+
+    /// The query of the id and the number of the model of runs, the columns that [`model`] reads, and these columns.
+    pub(super) fn with_model() -> String {
+        format!(
+            "SELECT run.id, run.model, model.id, name, provider, price_input, price_output, {}
+             FROM run JOIN model ON model.number = run.model JOIN description ON description.number = run.description",
+            Self::COLUMNS
+        )
+    }
 
     /// Encodes a run of the suite with this number.
     pub(super) fn of(record: &IdentifiedRun, suite: i64) -> Self {
@@ -105,13 +114,26 @@ impl StoredRun {
     }
 }
 
-/// Reads a model from its id and the columns `name, provider, price_input, price_output`.
-pub(super) fn model(id: &str, row: &Row<'_>, first: usize) -> Result<Arc<TestedModel>, Trouble> {
-    let (name, provider): (String, String) = (row.get(first)?, row.get(first + 1)?);
-    let (input, output) = (row.get(first + 2)?, row.get(first + 3)?);
+/// Reads a model from the columns `model.id, name, provider, price_input, price_output`.
+pub(super) fn model(row: &Row<'_>, first: usize) -> Result<Arc<TestedModel>, Trouble> {
+    let [id, name, provider]: [String; 3] = [row.get(first)?, row.get(first + 1)?, row.get(first + 2)?];
+    let (input, output) = (row.get(first + 3)?, row.get(first + 4)?);
     let model =
-        ModelId::new(id).and_then(|id| TestedModel::from_archive(id, &name, &provider, input, output).ok());
+        ModelId::new(&id).and_then(|id| TestedModel::from_archive(id, &name, &provider, input, output).ok());
     model.map(Arc::new).ok_or_else(|| Trouble::Damage(format!("the stored model {id:?} cannot be decoded")))
+}
+
+/// The model of the description, or of one of the descriptions, that a condition on one number selects.
+pub(super) fn described_model(
+    file: &Connection,
+    condition: &str,
+    number: i64,
+) -> Result<Arc<TestedModel>, Trouble> {
+    let mut one = file.prepare_cached(&format!(
+        "SELECT id, name, provider, price_input, price_output
+         FROM model JOIN description ON description.model = model.number WHERE {condition} LIMIT 1"
+    ))?;
+    one.query_row([number], |row| Ok(model(row, 0)))?
 }
 
 /// A time as stored.
@@ -128,14 +150,30 @@ pub(super) fn instant(at: i64) -> Option<Wall> {
 pub(super) fn each(
     file: &Connection,
     sql: &str,
+    params: impl Params,
     mut each: impl FnMut(&Row<'_>) -> Result<bool, Trouble>,
 ) -> Result<(), Trouble> {
-    let mut query = file.prepare(sql)?;
-    let mut found = query.query([])?;
+    let mut query = file.prepare_cached(sql)?;
+    let mut found = query.query(params)?;
     while let Some(row) = found.next()?
         && each(row)?
     {}
     Ok(())
+}
+
+/// The results for all rows of a query.
+pub(super) fn all<T>(
+    file: &Connection,
+    sql: &str,
+    params: impl Params,
+    mut read: impl FnMut(&Row<'_>) -> Result<T, Trouble>,
+) -> Result<Vec<T>, Trouble> {
+    let mut found = Vec::new();
+    each(file, sql, params, |row| {
+        found.push(read(row)?);
+        Ok(true)
+    })?;
+    Ok(found)
 }
 
 fn number(failure: RunFailure) -> u8 {

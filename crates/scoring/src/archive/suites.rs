@@ -10,7 +10,7 @@ use rusqlite::{Connection, params};
 use scoregate_base::routes::SortBy;
 
 use super::super::run::{Axis, AxisSet, Suite, SuiteEntry, SuiteIndex, SuiteTable};
-use super::Trouble;
+use super::{Trouble, rows};
 
 /// `place` is the position in the table; it is missing for suites that are not in it. Older archives lack the table.
 const LAYOUT: &str = "
@@ -32,27 +32,19 @@ pub(super) struct StoredSuites {
 
 impl StoredSuites {
     pub(super) fn load(file: &Connection) -> Result<Self, Trouble> {
-        let mut rows = file.prepare_cached(
-            "SELECT number, name, weight, axes, feeds, place FROM suite ORDER BY place, number",
-        )?;
-        let mut rows = rows.query([])?;
         let (mut names, mut entries) = (Vec::new(), Vec::new());
-        while let Some(row) = rows.next()? {
+        let sql = "SELECT number, name, weight, axes, feeds, place FROM suite ORDER BY place, number";
+        rows::each(file, sql, [], |row| {
             let name: String = row.get(1)?;
             let name = Suite::new(&name).ok_or_else(|| damage("a suite has an invalid name"))?;
             names.push((row.get(0)?, name));
             if row.get::<_, Option<i64>>(5)?.is_some() {
                 let (axes, feeds): (String, String) = (row.get(3)?, row.get(4)?);
-                let axes = words(&axes, &Axis::ALL, Axis::word)?;
-                let feeds = words(&feeds, &SortBy::ALL, SortBy::word)?;
-                entries.push(SuiteEntry::new(
-                    name,
-                    row.get(2)?,
-                    axes.into_iter().collect::<AxisSet>(),
-                    &feeds,
-                ));
+                let axes = words(&axes, Axis::parse)?.into_iter().collect::<AxisSet>();
+                entries.push(SuiteEntry::new(name, row.get(2)?, axes, &words(&feeds, SortBy::parse)?));
             }
-        }
+            Ok(true)
+        })?;
         let table = SuiteTable::new(entries).map_err(|_| damage("the suite table cannot be decoded"))?;
         Ok(Self { table: Arc::new(table), names })
     }
@@ -102,7 +94,7 @@ impl StoredSuites {
 /// Adds the default table to an archive without one. Its suites have the numbers 0, 1 and 2, which older archives use.
 pub(super) fn add(file: &Connection) -> rusqlite::Result<()> {
     file.execute_batch(LAYOUT)?;
-    if file.query_row("SELECT EXISTS (SELECT 1 FROM suite)", [], |row| row.get(0))? {
+    if file.prepare("SELECT 1 FROM suite")?.exists([])? {
         return Ok(());
     }
     for (number, name) in (0_i64..).zip(Suite::DEFAULT) {
@@ -112,9 +104,8 @@ pub(super) fn add(file: &Connection) -> rusqlite::Result<()> {
     StoredSuites { table: Arc::default(), names }.replace(file, &SuiteTable::default())
 }
 
-fn words<T: Copy>(text: &str, known: &[T], word: fn(T) -> &'static str) -> Result<Vec<T>, Trouble> {
-    let find = |found: &str| known.iter().copied().find(|one| word(*one) == found);
-    let all: Option<Vec<T>> = text.split_whitespace().map(find).collect();
+fn words<T>(text: &str, parse: fn(&str) -> Option<T>) -> Result<Vec<T>, Trouble> {
+    let all: Option<Vec<T>> = text.split_whitespace().map(parse).collect();
     all.ok_or_else(|| damage("the suite table has an unknown word"))
 }
 

@@ -77,9 +77,7 @@ fn write(summed: &HourSums, to: &mut Vec<u8>) {
     to.extend(summed.hour.number().to_le_bytes());
     to.extend(summed.suite.to_le_bytes());
     to.extend(summed.description.to_le_bytes());
-    let runs = [count.runs, count.failed, count.scored, count.unlisted];
-    let trials = [count.trials, count.failed_trials, count.zeroed, count.perfect, count.zero];
-    for number in runs.into_iter().chain(trials).chain([count.costed, latencies]) {
+    for number in { *count }.numbers_mut().into_iter().map(|number| *number).chain([latencies]) {
         to.extend(number.to_le_bytes());
     }
     // Zero stands for none: no run dates from the beginning of 1970.
@@ -119,12 +117,11 @@ fn next(bytes: &mut &[u8], summed: &mut HourSums) -> Option<()> {
     summed.hour = Hour::numbered(u64::from_le_bytes(*hour));
     summed.suite = i64::from_le_bytes(*suite);
     summed.description = i64::from_le_bytes(*description);
-    let (count, smalls) = (&mut summed.count, smalls.as_chunks().0.as_array::<11>()?);
-    let [runs, failed, scored, unlisted, rest_of_counts @ .., costed, latencies] =
-        smalls.map(u32::from_le_bytes);
-    [count.runs, count.failed, count.scored, count.unlisted, count.costed] =
-        [runs, failed, scored, unlisted, costed];
-    [count.trials, count.failed_trials, count.zeroed, count.perfect, count.zero] = rest_of_counts;
+    let (count, smalls) = (&mut summed.count, smalls.as_chunks().0);
+    let (latencies, numbers) = smalls.split_last()?;
+    for (number, bytes) in count.numbers_mut().into_iter().zip(numbers) {
+        *number = u32::from_le_bytes(*bytes);
+    }
     let [last_scored, cost, marks @ ..] = rest.as_chunks().0 else { return None };
     let last_scored = Some(u64::from_le_bytes(*last_scored)).filter(|at| *at > 0);
     count.last_scored = last_scored.map(Wall::from_millis);
@@ -132,7 +129,7 @@ fn next(bytes: &mut &[u8], summed: &mut HourSums) -> Option<()> {
     for (sum, bytes) in count.marks.iter_mut().zip(marks) {
         *sum = f64::from_le_bytes(*bytes);
     }
-    let latencies = usize::try_from(latencies).ok()?;
+    let latencies = usize::try_from(u32::from_le_bytes(*latencies)).ok()?;
     let latencies = bytes.split_off(..latencies.checked_mul(8)?)?;
     summed.latencies.clear();
     summed.latencies.extend(latencies.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)));

@@ -250,7 +250,10 @@ fn sums_of_another_method_are_recomputed_at_opening() {
         file.execute_batch("UPDATE summed_by SET method = 'older'; UPDATE day SET sum = x'00'").unwrap();
     }
     let window = HourRange { from: Hour::of(now()), to: Hour::of(now()).plus(1) };
-    assert!(matches!(archive.each_series(&|_| window, &mut |_| {}), Err(ArchiveError::OtherMethod { .. })));
+    assert!(matches!(
+        archive.each_series(&|_| window, &mut |_| {}),
+        Err(ArchiveError { trouble: Trouble::OtherMethod, .. })
+    ));
     drop(archive);
     assert_eq!(models(in_(&place), now()), expected);
 }

@@ -114,6 +114,6 @@ fn an_import_creates_no_file_through_a_planted_link() {
     let target = elsewhere.path().join("target");
     std::os::unix::fs::symlink(&target, place.path().join("runs.db-import")).unwrap();
     let refused = archive.begin_import().unwrap_err();
-    assert!(matches!(refused, ArchiveError::Lock { .. }), "{refused}");
+    assert!(matches!(refused, ArchiveError { trouble: Trouble::Lock(_), .. }), "{refused}");
     assert!(!target.exists());
 }

@@ -12,7 +12,7 @@ use scoregate_base::routes::{DocumentKey, Limit, ModelId, Period, Route};
 
 use super::super::incident_scan::incident::{IncidentRecord, ScanPosition};
 use super::super::run::{
-    ChangeReason, IdentifiedRun, Run, RunFailure, RunOutcome, Suite, TestedModel, Trial,
+    ChangeAuthor, ChangeReason, IdentifiedRun, Run, RunFailure, RunOutcome, Suite, TestedModel, Trial,
 };
 use super::super::{ExportLine, RunSource, Scoring};
 use super::tests::{in_, now, record};

@@ -6,7 +6,7 @@ use scoregate_base::clock::Wall;
 
 use super::super::hour::Hour;
 use super::super::method;
-use super::super::run::{IdentifiedRun, SuiteTable, TestedModel};
+use super::super::run::{IdentifiedRun, SuiteTable};
 use super::description_ids::DescriptionIds;
 use super::rows::{self, StoredRun};
 use super::suites::StoredSuites;
@@ -38,30 +38,36 @@ impl Archive {
     /// Stores runs, all or, on an error, none. They are synced when this returns, and count from the next
     /// [`Archive::sum_up`] on.
     pub fn take(&self, records: &[IdentifiedRun]) -> Result<Vec<RunInsertion>, ArchiveError> {
-        self.with(|inside| {
-            let taken = take(&mut inside.connection, &mut inside.described, records);
-            // It may contain ids that were rolled back.
-            taken.inspect_err(|_| inside.described = DescriptionIds::default())
+        self.transact(|file, described| {
+            let mut suites = StoredSuites::load(file)?;
+            records.iter().map(|record| take_one(file, described, &mut suites, record)).collect()
         })
     }
 
     /// Aggregates every day with new runs, and records that as an import. What a refresh at `now` reads changes in
     /// one step.
     pub fn sum_up(&self, now: Wall) -> Result<(), ArchiveError> {
-        self.with(|inside| sum_up(&mut inside.connection, now))
+        // Days that no refresh reads come first and in parts: a large import must not fill the log.
+        while self.transact(|file, _| {
+            let mut days = unsummed(file, |day| day < window_of(now))?;
+            days.truncate(DAYS_AT_ONCE);
+            sum_days(file, &days)?;
+            Ok(!days.is_empty())
+        })? {}
+        self.with(|inside| sum_window(&mut inside.connection, now).map(|_| ()))
     }
 
     /// Replaces the suite table, and aggregates the runs again. Counts as an import, in one step. Returns false if the
     /// archive has this table already.
     pub fn set_suites(&self, table: &SuiteTable, now: Wall) -> Result<bool, ArchiveError> {
-        self.transact(|file| replace_suites(file, table, now))
+        self.transact(|file, _| replace_suites(file, table, now))
     }
 
     /// Stores the table of an export, unless the archive has runs or a table of its own. Returns whether it has this table.
     pub fn take_suites(&self, table: &SuiteTable, now: Wall) -> Result<bool, ArchiveError> {
-        self.transact(|file| {
+        self.transact(|file, _| {
             let known = StoredSuites::load(file)?.table;
-            let has_runs: bool = file.query_row("SELECT EXISTS (SELECT 1 FROM run)", [], |row| row.get(0))?;
+            let has_runs = file.prepare_cached("SELECT 1 FROM run")?.exists([])?;
             let is_unset = *known == SuiteTable::default() && !has_runs;
             Ok(*known == *table || (is_unset && replace_suites(file, table, now)?))
         })
@@ -69,19 +75,25 @@ impl Archive {
 
     /// Ensures that the aggregates are of this version.
     pub(super) fn adopt(&self, now: Wall) -> Result<(), ArchiveError> {
-        self.with(|inside| adopt(&mut inside.connection, window_of(now)))
+        let is_adopted = self.with(|inside| {
+            let by: String =
+                inside.connection.query_row("SELECT method FROM summed_by", [], |row| row.get(0))?;
+            Ok(by == summed_by(&StoredSuites::load(&inside.connection)?.table))
+        })?;
+        if is_adopted { Ok(()) } else { self.transact(|file, _| sum_again(file, window_of(now))) }
     }
 
     /// Runs `work` in a transaction, which is committed if there is no error.
     pub(super) fn transact<T>(
         &self,
-        work: impl FnOnce(&Connection) -> Result<T, Trouble>,
+        work: impl FnOnce(&Connection, &mut DescriptionIds) -> Result<T, Trouble>,
     ) -> Result<T, ArchiveError> {
         self.with(|inside| {
             let transaction = begin(&mut inside.connection)?;
-            let done = work(&transaction)?;
-            transaction.commit()?;
-            Ok(done)
+            let done = work(&transaction, &mut inside.described);
+            let committed = done.and_then(|done| Ok(transaction.commit().map(|()| done)?));
+            // It may contain ids that were rolled back.
+            committed.inspect_err(|_| inside.described = DescriptionIds::default())
         })
     }
 }
@@ -93,20 +105,6 @@ fn window_of(now: Wall) -> i64 {
 
 pub(super) fn begin(connection: &mut Connection) -> rusqlite::Result<Transaction<'_>> {
     connection.transaction_with_behavior(TransactionBehavior::Immediate)
-}
-
-fn take(
-    connection: &mut Connection,
-    described: &mut DescriptionIds,
-    records: &[IdentifiedRun],
-) -> Result<Vec<RunInsertion>, Trouble> {
-    let transaction = begin(connection)?;
-    let mut suites = StoredSuites::load(&transaction)?;
-    let taken: Result<Vec<RunInsertion>, Trouble> =
-        records.iter().map(|record| take_one(&transaction, described, &mut suites, record)).collect();
-    let taken = taken?;
-    transaction.commit()?;
-    Ok(taken)
 }
 
 pub(super) fn take_one(
@@ -151,28 +149,10 @@ pub(super) fn mark(file: &Connection, model: i64, hour: Hour) -> rusqlite::Resul
     Ok(())
 }
 
-fn sum_up(connection: &mut Connection, now: Wall) -> Result<(), Trouble> {
-    let window = window_of(now);
-    // Days that no refresh reads come first and in parts: a large import must not fill the log.
-    loop {
-        let transaction = begin(connection)?;
-        let mut days = unsummed(&transaction)?;
-        days.retain(|number| number % DAYS < window);
-        if days.is_empty() {
-            break;
-        }
-        days.truncate(DAYS_AT_ONCE);
-        sum_days(&transaction, &days)?;
-        transaction.commit()?;
-    }
-    sum_window(connection, now).map(|_| ())
-}
-
 /// Aggregates the days of the window in one step; returns their number.
 pub(super) fn sum_window(connection: &mut Connection, now: Wall) -> Result<usize, Trouble> {
-    let (window, transaction) = (window_of(now), begin(connection)?);
-    let mut days = unsummed(&transaction)?;
-    days.retain(|number| number % DAYS >= window);
+    let transaction = begin(connection)?;
+    let days = unsummed(&transaction, |day| day >= window_of(now))?;
     sum_days(&transaction, &days)?;
     if !days.is_empty() {
         record_import(&transaction, now)?;
@@ -183,8 +163,7 @@ pub(super) fn sum_window(connection: &mut Connection, now: Wall) -> Result<usize
 
 /// Whether days of the window wait for their aggregate.
 pub(super) fn has_unsummed(file: &Connection, now: Wall) -> rusqlite::Result<bool> {
-    let mut found = file.prepare_cached("SELECT EXISTS (SELECT 1 FROM unsummed WHERE number % ?1 >= ?2)")?;
-    found.query_row([DAYS, window_of(now)], |row| row.get(0))
+    file.prepare_cached("SELECT 1 FROM unsummed WHERE number % ?1 >= ?2")?.exists([DAYS, window_of(now)])
 }
 
 /// Imports are dated in whole seconds, as responses are, and each is later than the one before.
@@ -196,16 +175,6 @@ pub(super) fn record_import(file: &Connection, now: Wall) -> rusqlite::Result<()
         [at],
     )?;
     Ok(())
-}
-
-fn adopt(connection: &mut Connection, window: i64) -> Result<(), Trouble> {
-    let by: String = connection.query_row("SELECT method FROM summed_by", [], |row| row.get(0))?;
-    if by == summed_by(&StoredSuites::load(connection)?.table) {
-        return Ok(());
-    }
-    let transaction = begin(connection)?;
-    sum_again(&transaction, window)?;
-    Ok(transaction.commit()?)
 }
 
 /// Stores the table and aggregates the days that a refresh reads; in one transaction, so that every reader sees both or
@@ -225,43 +194,41 @@ fn replace_suites(file: &Connection, table: &SuiteTable, now: Wall) -> Result<bo
 fn sum_again(transaction: &Connection, window: i64) -> Result<(), Trouble> {
     // Old days wait for the next import; until then their outdated aggregates are not read.
     transaction.execute("INSERT OR IGNORE INTO unsummed (number) SELECT number FROM day", [])?;
-    let mut days = unsummed(transaction)?;
-    days.retain(|number| number % DAYS >= window);
-    sum_days(transaction, &days)?;
+    sum_days(transaction, &unsummed(transaction, |day| day >= window)?)?;
     let by = summed_by(&StoredSuites::load(transaction)?.table);
     transaction.execute("UPDATE summed_by SET method = ?1", [by])?;
     Ok(())
 }
 
-fn unsummed(file: &Connection) -> rusqlite::Result<Vec<i64>> {
-    let mut marks = file.prepare_cached("SELECT number FROM unsummed ORDER BY number")?;
-    marks.query_map([], |row| row.get(0))?.collect()
+/// The numbers of these days whose aggregates are outdated.
+fn unsummed(file: &Connection, is_wanted: impl Fn(i64) -> bool) -> Result<Vec<i64>, Trouble> {
+    let sql = "SELECT number FROM unsummed ORDER BY number";
+    let mut days: Vec<i64> = rows::all(file, sql, [], |row| Ok(row.get(0)?))?;
+    days.retain(|number| is_wanted(number % DAYS));
+    Ok(days)
 }
 
 fn sum_days(file: &Connection, days: &[i64]) -> Result<(), Trouble> {
     let (columns, suites) = (StoredRun::COLUMNS, StoredSuites::load(file)?);
-    let mut runs = file.prepare_cached(&format!(
+    let sql = format!(
         "SELECT description, {columns} FROM run WHERE model = ?1 AND at_ms >= ?2 AND at_ms < ?3 ORDER BY at_ms, id"
-    ))?;
+    );
     let mut put = file.prepare_cached("INSERT OR REPLACE INTO day (number, sum) VALUES (?1, ?2)")?;
     let mut delete = file.prepare_cached("DELETE FROM day WHERE number = ?1")?;
     let mut unmark = file.prepare_cached("DELETE FROM unsummed WHERE number = ?1")?;
     for number in days {
         let (model_number, day) = (number / DAYS, number % DAYS);
         // Aggregates contain ids of descriptions, so any description of the model can be used to read its runs.
-        let model = any_description(file, model_number)?;
+        let model = rows::described_model(file, "model.number = ?1", model_number)?;
         let from = Hour::numbered(u64::try_from(day).unwrap_or_default() * HOURS_OF_A_DAY);
-        let to = from.plus(HOURS_OF_A_DAY);
-        let bounds = [from, to].map(|hour| rows::milliseconds(hour.start()));
-        let [from, to] = bounds;
-        let mut found = runs.query([model_number, from, to])?;
+        let [from, to] = [from, from.plus(HOURS_OF_A_DAY)].map(|hour| rows::milliseconds(hour.start()));
         let mut summing = DaySummation::default();
-        while let Some(row) = found.next()? {
-            let description = row.get(0)?;
+        rows::each(file, &sql, [model_number, from, to], |row| {
             let stored = StoredRun::read(row, 1)?;
             let run = stored.run(&model, &suites)?;
-            summing.add(&run, (stored.suite, suites.table.entry(run.suite())), description);
-        }
+            summing.add(&run, (stored.suite, suites.table.entry(run.suite())), row.get(0)?);
+            Ok(true)
+        })?;
         let sum = summing.stored();
         // All its runs may have been withdrawn or moved.
         if sum.is_empty() {
@@ -272,15 +239,4 @@ fn sum_days(file: &Connection, days: &[i64]) -> Result<(), Trouble> {
         unmark.execute([number])?;
     }
     Ok(())
-}
-
-fn any_description(file: &Connection, model: i64) -> Result<std::sync::Arc<TestedModel>, Trouble> {
-    let mut one = file.prepare_cached(
-        "SELECT id, name, provider, price_input, price_output
-         FROM model JOIN description ON description.model = model.number WHERE model.number = ?1 LIMIT 1",
-    )?;
-    one.query_row([model], |row| {
-        let id: String = row.get(0)?;
-        Ok(rows::model(&id, row, 1))
-    })?
 }

@@ -42,7 +42,11 @@ impl<'l> DegradationScan<'l> {
     ) -> Self {
         let (retracted, standing): (Vec<_>, Vec<_>) =
             history.of(IncidentKind::Degradation).cloned().partition(|known| known.retracted.is_some());
-        let known = standing.into_iter().map(|known| known.incident).map(recorded).collect();
+        let recorded = |KnownIncident { incident, .. }| ScannedDegradation {
+            is_final: incident.resolved.is_some(),
+            incident,
+        };
+        let known = standing.into_iter().map(recorded).collect();
         Self { length, levels, known, retracted, rounds, scanned }
     }
 
@@ -89,16 +93,7 @@ impl<'l> DegradationScan<'l> {
             lately.contains(&deep_with).then_some((change.began, baseline))
         });
         let (opened, baseline) = falls.find(|(began, _)| self.is_new(*began))?;
-        let incident = Incident {
-            kind: IncidentKind::Degradation,
-            severity: Severity::Warning,
-            opened: opened.start(),
-            resolved: None,
-            lowest: None,
-            mean: None,
-            baseline: Some(baseline),
-            method: Some(method::METHOD_VERSION.into()),
-        };
+        let incident = Incident::begun(IncidentKind::Degradation, opened, Some(baseline));
         Some(ScannedDegradation { incident, is_final: false })
     }
 
@@ -150,18 +145,10 @@ impl ScannedDegradation {
     }
 }
 
-fn recorded(incident: Incident) -> ScannedDegradation {
-    ScannedDegradation { is_final: incident.resolved.is_some(), incident }
-}
-
-/// Half of the way to opening an incident.
-fn is_low(round: &ScoreRound, baseline: f64) -> bool {
-    baseline - round.score > method::INCIDENT_RESOLVES
-}
-
 /// The hour of the first round after the last low one; if the newest is low, its hour.
 fn recovered(recent: &[ScoreRound], baseline: f64, newest: Hour) -> Hour {
-    let high = recent.iter().rev().take_while(|round| !is_low(round, baseline));
+    // Low is half of the way to opening an incident.
+    let high = recent.iter().rev().take_while(|round| baseline - round.score <= method::INCIDENT_RESOLVES);
     high.last().map_or(newest, |round| round.hour)
 }
 

@@ -8,7 +8,8 @@ use scoregate_base::words;
 
 use super::super::figures::{Severity, points};
 use super::super::hour::{Hour, HourRange};
-use super::super::run::{ChangeReason, RunId};
+use super::super::method::METHOD_VERSION;
+use super::super::run::{ChangeAuthor, RunId};
 
 words! {
     pub(in super::super) enum IncidentKind: word {
@@ -48,16 +49,7 @@ pub struct IncidentRecord {
     pub(in super::super) recorded: Wall,
     /// The newest run of the model in the snapshot.
     pub(in super::super) last_run: (RunId, Wall),
-    pub(in super::super) retraction: Option<IncidentRetraction>,
-}
-
-/// A retraction: the user, and the reason.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IncidentRetraction {
-    /// The user.
-    pub actor: String,
-    /// The reason.
-    pub reason: ChangeReason,
+    pub(in super::super) retraction: Option<ChangeAuthor>,
 }
 
 /// The newest round and hour of a model that were scanned.
@@ -104,6 +96,21 @@ pub(in super::super) struct RevisedIncident {
 }
 
 impl Incident {
+    /// An incident that begins, as found by this version of the method.
+    pub(in super::super) fn begun(kind: IncidentKind, opened: Hour, baseline: Option<f64>) -> Self {
+        let (severity, method) = (Severity::Warning, Some(METHOD_VERSION.into()));
+        Self {
+            kind,
+            severity,
+            opened: opened.start(),
+            resolved: None,
+            lowest: None,
+            mean: None,
+            baseline,
+            method,
+        }
+    }
+
     /// Its id, which never changes.
     pub(in super::super) fn id(&self, model: &str) -> String {
         format!("{}-{model}-{}", self.kind.word(), self.opened.seconds())
@@ -209,7 +216,7 @@ impl IncidentRecord {
     }
 
     /// The retraction, if this revision is one.
-    pub fn retraction(&self) -> Option<&IncidentRetraction> {
+    pub fn retraction(&self) -> Option<&ChangeAuthor> {
         self.retraction.as_ref()
     }
 }

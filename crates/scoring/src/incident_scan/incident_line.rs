@@ -1,16 +1,14 @@
 //! Records of incidents and scan positions as lines of an export: parsing, with the path of every error, and writing.
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use scoregate_base::clock::Wall;
-use scoregate_base::json;
 use scoregate_base::routes::ModelId;
 
 use super::super::figures::Severity;
 use super::super::hour::Hour;
-use super::super::run::{BadRun, ChangeReason, RunId, actor, instant};
-use super::incident::{Incident, IncidentKind, IncidentRecord, IncidentRetraction, ScanPosition};
+use super::super::run::{BadRun, ChangeAuthor, ChangeReason, RunId, actor, instant, word};
+use super::incident::{Incident, IncidentKind, IncidentRecord, ScanPosition};
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -64,7 +62,7 @@ struct WrittenPosition {
 impl IncidentRecord {
     /// Parses a line; `now` limits its times.
     pub(in super::super) fn read(line: &str, now: Wall) -> Result<Self, BadRun> {
-        let IncidentLine { incident } = parse(line)?;
+        let IncidentLine { incident } = BadRun::parse(line)?;
         incident.read(now).map_err(|bad| bad.within("incident"))
     }
 
@@ -104,7 +102,7 @@ impl WrittenIncident {
         if resolved.is_some_and(|resolved| resolved < opened) {
             return Err(BadRun::new("resolvedAt", "is before openedAt; write the end of the incident"));
         }
-        let kind = one_of("kind", &self.kind, IncidentKind::ALL, IncidentKind::word)?;
+        let kind = *word("kind", &self.kind, &IncidentKind::ALL, |kind| kind.word())?;
         let [baseline, mean, lowest] =
             [("baseline", self.baseline), ("mean", self.mean), ("lowest", self.lowest)];
         let (baseline, mean, lowest) = match kind {
@@ -117,7 +115,7 @@ impl WrittenIncident {
                 (score(baseline)?, None, None)
             }
         };
-        let severity = one_of("severity", &self.severity, Severity::ALL, Severity::word)?;
+        let severity = *word("severity", &self.severity, &Severity::ALL, |severity| severity.word())?;
         let method = self.method;
         if method.as_ref().is_some_and(|method| !is_version(method)) {
             return Err(BadRun::new("method", "write the version of a method, such as 4.0"));
@@ -144,7 +142,7 @@ impl ScanPosition {
     /// Parses a line of an export; `now` limits its times.
     pub(in super::super) fn read(line: &str, now: Wall) -> Result<(ModelId, Self), BadRun> {
         let ScanPositionLine { incident_scan: WrittenPosition { model, round_at, hour_at: hour } } =
-            parse(line)?;
+            BadRun::parse(line)?;
         let read = || {
             let model = model_id(&model)?;
             let round = round_at.as_deref().map(|round| hour_at("roundAt", round, now)).transpose()?;
@@ -163,11 +161,6 @@ impl ScanPosition {
         };
         serde_json::to_string(&ScanPositionLine { incident_scan }).expect("it is text")
     }
-}
-
-fn parse<T: DeserializeOwned>(line: &str) -> Result<T, BadRun> {
-    json::read(line.as_bytes())
-        .map_err(|bad| BadRun::new(bad.field.as_deref().unwrap_or("line"), bad.problem))
 }
 
 fn is_version(text: &str) -> bool {
@@ -196,16 +189,6 @@ fn hour_at(field: &str, text: &str, now: Wall) -> Result<Hour, BadRun> {
     Ok(hour)
 }
 
-fn one_of<T: Copy, const N: usize>(
-    field: &str,
-    text: &str,
-    all: [T; N],
-    word: fn(T) -> &'static str,
-) -> Result<T, BadRun> {
-    let found = all.into_iter().find(|one| word(*one) == text);
-    found.ok_or_else(|| BadRun::new(field, format!("write one of {}", all.map(word).join(", "))))
-}
-
 fn score((field, score): (&str, Option<f64>)) -> Result<Option<f64>, BadRun> {
     match score {
         Some(number) if !(0.0..=100.0).contains(&number) => {
@@ -226,13 +209,12 @@ fn absent((field, score): (&str, Option<f64>)) -> Result<(), BadRun> {
     Ok(())
 }
 
-fn retraction(by: Option<&str>, reason: Option<&str>) -> Result<Option<IncidentRetraction>, BadRun> {
+fn retraction(by: Option<&str>, reason: Option<&str>) -> Result<Option<ChangeAuthor>, BadRun> {
     match (by, reason) {
         (None, None) => Ok(None),
-        (Some(by), Some(reason)) => Ok(Some(IncidentRetraction {
-            actor: actor("retractedBy", by)?,
-            reason: ChangeReason::new(reason)?,
-        })),
+        (Some(by), Some(reason)) => {
+            Ok(Some(ChangeAuthor { actor: actor("retractedBy", by)?, reason: ChangeReason::new(reason)? }))
+        }
         (Some(_), None) => Err(BadRun::new("reason", "is missing; write why the incident is retracted")),
         (None, Some(_)) => Err(BadRun::new("retractedBy", "is missing; write the user who retracted it")),
     }

@@ -8,7 +8,8 @@ use super::incident::{Incident, IncidentHistory, IncidentKind, KnownIncident};
 
 /// A scan of one model, hour by hour.
 pub(in super::super) struct OutageScan {
-    open: Vec<OpenOutage>,
+    /// With their hours.
+    open: Vec<(Incident, u64)>,
     /// Outages that this scan resolved.
     resolved: Vec<Incident>,
     retracted: Vec<KnownIncident>,
@@ -18,11 +19,6 @@ pub(in super::super) struct OutageScan {
     sequence: Option<(Hour, u64)>,
 }
 
-struct OpenOutage {
-    incident: Incident,
-    hours: u64,
-}
-
 impl OutageScan {
     /// A scan that continues after the records.
     pub(in super::super) fn after(history: &IncidentHistory) -> Self {
@@ -30,7 +26,7 @@ impl OutageScan {
         let open = known().filter(|known| known.is_open());
         let ends = known().filter(|known| known.retracted.is_none()).filter_map(|one| one.incident.resolved);
         Self {
-            open: open.map(|one| OpenOutage { incident: one.incident.clone(), hours: 0 }).collect(),
+            open: open.map(|one| (one.incident.clone(), 0)).collect(),
             resolved: Vec::new(),
             retracted: known().filter(|known| known.retracted.is_some()).cloned().collect(),
             ended: ends.max().map_or(Hour::numbered(0), Hour::of),
@@ -56,34 +52,26 @@ impl OutageScan {
     ) {
         self.recall_hour(hour, (runs, failed));
         if runs > failed {
-            self.resolved.extend(self.open.drain(..).map(|open| {
-                let resolved = Some(hour.start().max(open.incident.opened));
-                Incident { resolved, ..open.incident }
+            self.resolved.extend(self.open.drain(..).map(|(incident, _)| {
+                let resolved = Some(hour.start().max(incident.opened));
+                Incident { resolved, ..incident }
             }));
         } else if let Some((since, hours)) = self
             .sequence
             .take_if(|(_, hours)| runs > 0 && self.open.is_empty() && *hours >= method::OUTAGE_HOURS)
         {
-            let incident = Incident {
-                kind: IncidentKind::Outage,
-                severity: Severity::Warning,
-                opened: since.start(),
-                resolved: None,
-                lowest: None,
-                mean: None,
-                baseline: baseline(since),
-                method: Some(method::METHOD_VERSION.into()),
-            };
-            self.open.push(OpenOutage { incident, hours });
+            let incident = Incident::begun(IncidentKind::Outage, since, baseline(since));
+            self.open.push((incident, hours));
         }
-        for open in self.open.iter_mut().filter(|open| open.hours >= method::OUTAGE_CRITICAL_HOURS) {
-            open.incident.severity = Severity::Critical;
+        for (incident, _) in self.open.iter_mut().filter(|(_, hours)| *hours >= method::OUTAGE_CRITICAL_HOURS)
+        {
+            incident.severity = Severity::Critical;
         }
     }
 
     /// The outages that were open or were found, in their newest state.
     pub(in super::super) fn found(&self) -> impl Iterator<Item = Incident> {
-        self.resolved.iter().chain(self.open.iter().map(|open| &open.incident)).cloned()
+        self.resolved.iter().chain(self.open.iter().map(|(incident, _)| incident)).cloned()
     }
 
     /// Counts an hour in which every run failed.
@@ -91,8 +79,8 @@ impl OutageScan {
         if hour < self.ended || self.retracted.iter().any(|known| known.is_retracted_at(hour)) {
             return;
         }
-        for open in self.open.iter_mut().filter(|open| Hour::of(open.incident.opened) <= hour) {
-            open.hours += 1;
+        for (_, hours) in self.open.iter_mut().filter(|(incident, _)| Hour::of(incident.opened) <= hour) {
+            *hours += 1;
         }
         if self.open.is_empty() {
             self.sequence.get_or_insert((hour, 0)).1 += 1;

@@ -1,5 +1,9 @@
 //! Why a line or a table was rejected.
 
+use serde::Deserialize;
+
+use scoregate_base::json;
+
 /// Why a run, another line of an export or a suite table was rejected: the field, and what is expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {problem}")]
@@ -13,6 +17,12 @@ pub struct BadRun {
 impl BadRun {
     pub(in super::super) fn new(field: impl Into<String>, problem: impl Into<String>) -> Self {
         Self { field: field.into(), problem: problem.into() }
+    }
+
+    /// Parses a line of JSON; the error names its field.
+    pub(in super::super) fn parse<'l, T: Deserialize<'l>>(line: &'l str) -> Result<T, Self> {
+        json::read(line.as_bytes())
+            .map_err(|bad| Self::new(bad.field.as_deref().unwrap_or("line"), bad.problem))
     }
 
     /// The same problem in a nested field.

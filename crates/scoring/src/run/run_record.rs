@@ -46,23 +46,22 @@ impl Run {
         outcome: RunOutcome,
         failed_trials: Vec<RunFailure>,
     ) -> Result<Self, BadRun> {
-        let bad = |problem: String| Err(BadRun::new("trials", problem));
-        match &outcome {
+        let problem = match &outcome {
             RunOutcome::Scored(trials) if trials.is_empty() && failed_trials.is_empty() => {
-                bad("a run needs at least one trial; a run that failed as a whole has `failure` instead"
-                    .into())
+                "a run needs at least one trial; a run that failed as a whole has `failure` instead"
+                    .to_owned()
             }
             RunOutcome::Failed(_) if !failed_trials.is_empty() => {
-                bad("a run that failed as a whole has no trials".into())
+                "a run that failed as a whole has no trials".to_owned()
             }
             RunOutcome::Scored(trials) if trials.len() + failed_trials.len() > MAX_TRIALS => {
-                let found = trials.len() + failed_trials.len();
-                bad(format!("{found} trials; the maximum is {MAX_TRIALS}"))
+                format!("{} trials; the maximum is {MAX_TRIALS}", trials.len() + failed_trials.len())
             }
             RunOutcome::Scored(_) | RunOutcome::Failed(_) => {
-                Ok(Self { model, suite, at, outcome, failed_trials })
+                return Ok(Self { model, suite, at, outcome, failed_trials });
             }
-        }
+        };
+        Err(BadRun::new("trials", problem))
     }
 
     /// The model.

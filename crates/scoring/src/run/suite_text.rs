@@ -4,7 +4,6 @@ use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use scoregate_base::json;
 use scoregate_base::routes::SortBy;
 
 use super::super::method;
@@ -50,9 +49,7 @@ impl SuiteTable {
 
     /// Parses a line of an export.
     pub(in super::super) fn read_line(line: &str) -> Result<Self, BadRun> {
-        let SuiteTableLine { suites } = json::read(line.as_bytes())
-            .map_err(|bad| BadRun::new(bad.field.unwrap_or_else(|| "line".into()), bad.problem))?;
-        Self::of(suites)
+        Self::of(BadRun::parse::<SuiteTableLine>(line)?.suites)
     }
 
     /// Writes it as a line of an export.

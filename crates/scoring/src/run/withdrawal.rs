@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use scoregate_base::clock::Wall;
-use scoregate_base::json;
 
 use super::written::instant;
 use super::{BadRun, RunId};
@@ -16,6 +15,15 @@ const LONGEST_ACTOR: usize = 128;
 /// Why something was withdrawn, corrected or retracted: one line of text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeReason(String);
+
+/// The user who changes something, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangeAuthor {
+    /// The user.
+    pub actor: String,
+    /// The reason.
+    pub reason: ChangeReason,
+}
 
 /// A withdrawn run. It counts nowhere, and its id is not used again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,9 +77,7 @@ impl ChangeReason {
 impl Withdrawal {
     /// Parses a line of an export; `now` limits its time.
     pub(in super::super) fn read(line: &str, now: Wall) -> Result<Self, BadRun> {
-        let WithdrawalLine { withdrawn } = json::read(line.as_bytes())
-            .map_err(|bad| BadRun::new(bad.field.as_deref().unwrap_or("line"), bad.problem))?;
-        let WrittenWithdrawal { id, at, by, reason } = withdrawn;
+        let WrittenWithdrawal { id, at, by, reason } = BadRun::parse::<WithdrawalLine>(line)?.withdrawn;
         let withdrawal = || {
             let id = RunId::new(&id).ok_or_else(|| BadRun::new("id", "write the id of a run"))?;
             let at = instant(&at, now).map_err(|bad| BadRun { field: "at".into(), ..bad })?;

@@ -14,7 +14,8 @@ use scoregate_base::json;
 use scoregate_base::routes::ModelId;
 
 use super::written_trial::{
-    WrittenFailure, WrittenTrial, read_trials, word, written_failed_trial, written_failure, written_trial,
+    WrittenFailure, WrittenScores, WrittenTrial, read_trials, word, written_failed_trial, written_failure,
+    written_trial,
 };
 use super::{BadRun, Run, RunOutcome, SuiteEntry, SuiteTable, TestedModel};
 
@@ -39,21 +40,22 @@ pub struct IdentifiedRun {
     pub detail: Option<String>,
 }
 
+/// A run with scores of some form.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenRun<'a> {
+pub(in super::super) struct WrittenRun<'a, S = WrittenScores> {
     #[serde(borrow)]
-    id: Cow<'a, str>,
+    pub id: Cow<'a, str>,
     #[serde(borrow)]
-    model: WrittenModel<'a>,
+    pub model: WrittenModel<'a>,
     #[serde(borrow)]
-    suite: Cow<'a, str>,
+    pub suite: Cow<'a, str>,
     #[serde(borrow)]
-    time: Cow<'a, str>,
+    pub time: Cow<'a, str>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub trials: Option<Vec<WrittenTrial<'a, S>>>,
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    trials: Option<Vec<WrittenTrial<'a>>>,
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    failure: Option<WrittenFailure<'a>>,
+    pub failure: Option<WrittenFailure<'a>>,
 }
 
 #[derive(Deserialize, Serialize)]

@@ -11,20 +11,20 @@ const LONGEST_DETAIL: usize = 500;
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(super) struct WrittenTrial<'a> {
+pub(in super::super) struct WrittenTrial<'a, S = WrittenScores> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scores: Option<S>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    scores: Option<WrittenScores>,
+    pub latency_ms: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    latency_ms: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    cost: Option<f64>,
+    pub cost: Option<f64>,
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    failure: Option<WrittenFailure<'a>>,
+    pub failure: Option<WrittenFailure<'a>>,
 }
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct WrittenScores {
+pub(in super::super) struct WrittenScores {
     #[serde(skip_serializing_if = "Option::is_none")]
     correctness: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,7 +43,7 @@ struct WrittenScores {
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct WrittenFailure<'a> {
+pub(in super::super) struct WrittenFailure<'a> {
     #[serde(borrow)]
     reason: Cow<'a, str>,
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
@@ -124,7 +124,8 @@ pub(super) fn read_trials(
     Ok((trials, failed))
 }
 
-pub(super) fn word<'k, T>(
+/// The value with this word.
+pub(in super::super) fn word<'k, T>(
     field: &str,
     found: &str,
     known: &'k [T],
@@ -155,7 +156,8 @@ pub(super) fn written_trial(trial: &Trial) -> WrittenTrial<'static> {
     }
 }
 
-pub(super) fn written_failed_trial(failure: RunFailure) -> WrittenTrial<'static> {
+/// A failed trial.
+pub(in super::super) fn written_failed_trial<'a, S>(failure: RunFailure) -> WrittenTrial<'a, S> {
     let failure = Some(written_failure(failure, None));
     WrittenTrial { scores: None, latency_ms: None, cost: None, failure }
 }

@@ -6,10 +6,9 @@
 use std::collections::BTreeMap;
 
 use data_encoding::HEXLOWER;
-use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use crate::run::WrittenModel;
+use crate::run::{WrittenModel, WrittenRun, WrittenTrial, written_failed_trial};
 use crate::{MAX_TRIALS, RunFailure, TestedModel};
 
 use super::EvaluationTool;
@@ -50,32 +49,8 @@ pub struct MappedRuns {
     pub absent: Vec<&'static str>,
 }
 
-#[derive(Serialize)]
-struct RunLine<'a> {
-    id: String,
-    model: WrittenModel<'a>,
-    suite: &'a str,
-    time: &'a str,
-    trials: &'a [TrialLine<'a>],
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct TrialLine<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    scores: Option<BTreeMap<&'a str, f64>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    latency_ms: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cost: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    failure: Option<FailureLine>,
-}
-
-#[derive(Serialize)]
-struct FailureLine {
-    reason: &'static str,
-}
+/// A trial with scores by axis, which the reader of runs checks.
+type TrialLine<'a> = WrittenTrial<'a, BTreeMap<&'a str, f64>>;
 
 /// Converts an evaluation.
 pub(super) fn convert(
@@ -98,17 +73,18 @@ pub(super) fn convert(
         absent: Vec::new(),
     };
     let trials = converted.trials(evaluation, task, model)?;
-    let parts = trials.len().div_ceil(MAX_TRIALS).max(1);
+    let (all, parts) = (trials.len(), trials.len().div_ceil(MAX_TRIALS).max(1));
+    let mut trials = trials.into_iter();
     for part in 0..parts {
         // Parts differ by one trial at most, so that no trial weighs more than another.
-        let bounds = trials.len() * part / parts..trials.len() * (part + 1) / parts;
-        let trials = trials.get(bounds).unwrap_or_default();
-        let line = RunLine {
-            id: run_id(tool, evaluation, part + 1),
+        let length = all * (part + 1) / parts - all * part / parts;
+        let line = WrittenRun {
+            id: run_id(tool, evaluation, part + 1).into(),
             model: WrittenModel::of(model),
-            suite: &task.suite,
-            time: &converted.time,
-            trials,
+            suite: task.suite.as_str().into(),
+            time: converted.time.as_str().into(),
+            trials: Some(trials.by_ref().take(length).collect()),
+            failure: None,
         };
         converted.runs.push(serde_json::to_string(&line).expect("it is text and finite numbers"));
     }
@@ -139,8 +115,7 @@ impl MappedRuns {
                 }
                 Ok(Err(failure)) => {
                     *self.failed.entry(failure).or_default() += 1;
-                    let failure = Some(FailureLine { reason: failure.word() });
-                    trials.push(TrialLine { scores: None, latency_ms: None, cost: None, failure });
+                    trials.push(written_failed_trial(failure));
                 }
                 Err(problem) => problems.push(format!("{}: {problem}", sample.name)),
             }

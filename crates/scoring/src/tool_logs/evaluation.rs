@@ -94,6 +94,20 @@ impl LogProblem {
     }
 }
 
+/// Both, or the problem; if the first is missing in the mapping, the problem of the second is named too.
+pub(super) fn both<A, B>(
+    one: Result<A, LogProblem>,
+    other: Result<B, LogProblem>,
+) -> Result<(A, B), LogProblem> {
+    match (one, other) {
+        (Ok(one), Ok(other)) => Ok((one, other)),
+        (Err(one), Err(other)) if one.verdict == LogVerdict::Missing => {
+            Err(LogProblem::missing(format!("{one}; {other}")))
+        }
+        (Err(problem), _) | (_, Err(problem)) => Err(problem),
+    }
+}
+
 impl fmt::Display for LogProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.place.is_empty() {

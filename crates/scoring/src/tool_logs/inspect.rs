@@ -265,31 +265,28 @@ fn failure<'de, D: Deserializer<'de>>(from: D) -> Result<Option<RunFailure>, D::
 
 impl<'de> Deserialize<'de> for InspectSamples {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(InspectSamplesVisitor)
+        from.deserialize_any(Self::default())
     }
 }
 
-struct InspectSamplesVisitor;
-
-impl<'de> Visitor<'de> for InspectSamplesVisitor {
-    type Value = InspectSamples;
+impl<'de> Visitor<'de> for InspectSamples {
+    type Value = Self;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list of samples")
     }
 
-    fn visit_unit<E>(self) -> Result<InspectSamples, E> {
-        Ok(InspectSamples::default())
+    fn visit_unit<E>(self) -> Result<Self, E> {
+        Ok(self)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<InspectSamples, A::Error> {
-        let mut samples = Vec::new();
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<Self, A::Error> {
         while let Some(sample) = list.next_element()? {
-            if samples.len() >= MOST_SAMPLES {
+            if self.0.len() >= MOST_SAMPLES {
                 return Err(serde::de::Error::custom(format!("more than {MOST_SAMPLES} samples")));
             }
-            samples.push(sample);
+            self.0.push(sample);
         }
-        Ok(InspectSamples(samples))
+        Ok(self)
     }
 }

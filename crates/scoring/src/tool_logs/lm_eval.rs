@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use scoregate_base::clock::Wall;
 
-use super::evaluation::{EvaluatedSample, Evaluation, LogProblem, LogVerdict, MOST_SAMPLES, SampleOutcome};
+use super::evaluation::{EvaluatedSample, Evaluation, LogProblem, MOST_SAMPLES, SampleOutcome, both};
 use super::mapping::{LogMapping, TaskMapping};
 use super::python_json::{LimitedMap, json_values, read_json};
 use super::score::LoggedScore;
@@ -70,19 +70,11 @@ pub(super) fn read(path: &Path, mapping: &LogMapping) -> Vec<Result<Evaluation, 
         Ok(log) => log,
         Err(problem) => return vec![Err(problem)],
     };
-    let tasks = log.results.configs.0.keys();
-    tasks
-        .map(|task| {
-            let (entries, samples) = (mapping.entries(task, &log.model), log.samples_path(task));
-            match (entries, samples) {
-                (Ok((mapped, _)), Ok(samples)) => log.evaluation(task, mapped, &samples),
-                (Err(entries), Err(samples)) if entries.verdict == LogVerdict::Missing => {
-                    Err(LogProblem::missing(format!("{entries}; {samples}")))
-                }
-                (Err(problem), _) | (_, Err(problem)) => Err(problem),
-            }
-        })
-        .collect()
+    let evaluation = |task: &String| {
+        let ((mapped, _), samples) = both(mapping.entries(task, &log.model), log.samples_path(task))?;
+        log.evaluation(task, mapped, &samples)
+    };
+    log.results.configs.0.keys().map(evaluation).collect()
 }
 
 impl<'a> LmLog<'a> {

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::TestedModel;
 use scoregate_base::routes::ModelId;
 
-use super::evaluation::{LogProblem, LogVerdict};
+use super::evaluation::{LogProblem, both};
 use super::record_mapping::RecordMapping;
 
 /// A parsed mapping file.
@@ -45,19 +45,15 @@ pub(super) struct ScoreSource {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, deny_unknown_fields)]
 enum WrittenSource {
     Name(String),
-    Table(SourceTable),
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SourceTable {
-    score: Option<String>,
-    scale: Option<[f64; 2]>,
-    #[serde(default)]
-    values: BTreeMap<String, f64>,
+    Table {
+        score: Option<String>,
+        scale: Option<[f64; 2]>,
+        #[serde(default)]
+        values: BTreeMap<String, f64>,
+    },
 }
 
 #[derive(Default, Deserialize)]
@@ -83,7 +79,7 @@ impl From<WrittenSource> for ScoreSource {
     fn from(written: WrittenSource) -> Self {
         match written {
             WrittenSource::Name(name) => Self { score: Some(name), scale: None, values: BTreeMap::new() },
-            WrittenSource::Table(SourceTable { score, scale, values }) => Self { score, scale, values },
+            WrittenSource::Table { score, scale, values } => Self { score, scale, values },
         }
     }
 }
@@ -119,13 +115,7 @@ impl LogMapping {
         task: &str,
         model: &str,
     ) -> Result<(&TaskMapping, &TestedModel), LogProblem> {
-        match (self.task(task), self.model(model)) {
-            (Ok(task), Ok(model)) => Ok((task, model)),
-            (Err(of_task), Err(of_model)) if of_task.verdict == LogVerdict::Missing => {
-                Err(LogProblem::missing(format!("{of_task}; {of_model}")))
-            }
-            (Err(problem), _) | (_, Err(problem)) => Err(problem),
-        }
+        both(self.task(task), self.model(model))
     }
 
     /// The entry of a task, unless the task is ignored or has none.

@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, BufReader, Read};
-use std::marker::PhantomData;
 
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, MapAccess, Visitor};
@@ -56,30 +55,27 @@ impl<T> Default for LimitedMap<T> {
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for LimitedMap<T> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_map(LimitedMapVisitor(PhantomData))
+        from.deserialize_map(Self::default())
     }
 }
 
-struct LimitedMapVisitor<T>(PhantomData<T>);
-
-impl<'de, T: Deserialize<'de>> Visitor<'de> for LimitedMapVisitor<T> {
-    type Value = LimitedMap<T>;
+impl<'de, T: Deserialize<'de>> Visitor<'de> for LimitedMap<T> {
+    type Value = Self;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
-        let mut map = BTreeMap::new();
+    fn visit_map<A: MapAccess<'de>>(mut self, mut entries: A) -> Result<Self, A::Error> {
         while let Some((key, value)) = entries.next_entry::<String, T>()? {
-            if key.len() > LONGEST_KEY || map.len() >= MOST_ENTRIES {
+            if key.len() > LONGEST_KEY || self.0.len() >= MOST_ENTRIES {
                 return Err(A::Error::custom(format!(
                     "an object has more than {MOST_ENTRIES} entries, or a key longer than {LONGEST_KEY} bytes"
                 )));
             }
-            map.insert(key, value);
+            self.0.insert(key, value);
         }
-        Ok(LimitedMap(map))
+        Ok(self)
     }
 }
 

@@ -94,7 +94,6 @@ impl<'de> Visitor<'de> for LoggedScoreVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<LoggedScore, A::Error> {
-        let values = LimitedMap::deserialize(serde::de::value::MapAccessDeserializer::new(map))?;
-        Ok(LoggedScore::Several(values.0))
+        Ok(LoggedScore::Several(LimitedMap::default().visit_map(map)?.0))
     }
 }
