@@ -93,7 +93,7 @@ pub(super) fn watch(levels: &ScoreLevels, rounds: &[ScoreRound], length: RoundLe
     };
     let statistic = (!rounds.is_empty()).then(|| test.larger());
     let noise = noise.map(|_| unit);
-    DriftResult { state, statistic, samples: test.samples(), minimum, noise, signal }
+    DriftResult { state, statistic, samples: test.samples, minimum, noise, signal }
 }
 
 #[cfg(test)]

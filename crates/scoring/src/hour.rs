@@ -80,6 +80,11 @@ impl HourRange {
         self.has(Hour::of(at))
     }
 
+    /// The number of its hours before an hour.
+    pub(super) fn hours_before(self, hour: Hour) -> usize {
+        usize::try_from(hour.clamp(self.from, self.to).0 - self.from.0).unwrap_or(usize::MAX)
+    }
+
     /// Its hours, oldest first.
     pub(super) fn hours(self) -> impl DoubleEndedIterator<Item = Hour> {
         (self.from.0..self.to.0).map(Hour)

@@ -18,9 +18,11 @@ pub(super) struct PageHinkleyParameters {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct PageHinkley {
     rule: PageHinkleyParameters,
-    samples: u32,
+    /// Samples since the last restart.
+    pub samples: u32,
     mean: f64,
-    statistics: [f64; 2],
+    /// The sum for a rise above its minimum, and the sum for a fall below its maximum.
+    pub statistics: [f64; 2],
     has_signalled: bool,
 }
 
@@ -44,25 +46,15 @@ impl PageHinkley {
         self.has_signalled
     }
 
-    /// The sum for a rise above its minimum, and the sum for a fall below its maximum.
-    pub(super) fn statistics(&self) -> [f64; 2] {
-        self.statistics
-    }
-
     /// The larger statistic.
     pub(super) fn larger(&self) -> f64 {
-        let [rise, fall] = self.statistics();
+        let [rise, fall] = self.statistics;
         rise.max(fall)
     }
 
     /// The running mean that the next sample is compared with; `None` before the first.
     pub(super) fn mean(&self) -> Option<f64> {
         (self.samples > 0 && !self.has_signalled).then_some(self.mean)
-    }
-
-    /// Samples since the last restart.
-    pub(super) fn samples(&self) -> u32 {
-        self.samples
     }
 }
 
@@ -91,7 +83,7 @@ mod tests {
     fn statistic_matches_a_manual_computation() {
         // Running means 10, 9, 8; deviations 0, -1, -2. The sum for a fall goes 0.5, 0, -1.5 and its maximum is 0.5.
         let (test, _) = fed([10.0, 8.0, 6.0]);
-        assert_eq!((test.statistics(), test.samples()), ([0.0, 2.0], 3));
+        assert_eq!((test.statistics, test.samples), ([0.0, 2.0], 3));
     }
 
     #[test]
@@ -100,9 +92,9 @@ mod tests {
             let steady = || std::iter::repeat_n(70.0, 100);
             let (test, signals) = fed(steady().chain(std::iter::repeat_n(level, 4)));
             assert_eq!(signals, [103]);
-            assert_eq!(test.samples(), 104);
+            assert_eq!(test.samples, 104);
             let (later, signals) = fed(steady().chain(std::iter::repeat_n(level, 60)));
-            assert_eq!((later.samples(), signals.len()), (56, 1));
+            assert_eq!((later.samples, signals.len()), (56, 1));
         }
     }
 }

@@ -91,12 +91,9 @@ impl SuitePresence {
 
     /// The suites of each round that a range touches, in its hours alone.
     fn by_round(&self, range: HourRange, length: RoundLength) -> impl Iterator<Item = SuiteSet> {
-        let index = |hour: Hour| {
-            let hours = hour.clamp(self.window.from, self.window.to).number() - self.window.from.number();
-            usize::try_from(hours).unwrap_or_default()
-        };
         let first = range.from.max(self.window.from);
-        let hours = self.hours.get(index(range.from)..index(range.to)).unwrap_or_default();
+        let [from, to] = [range.from, range.to].map(|hour| self.window.hours_before(hour));
+        let hours = self.hours.get(from..to).unwrap_or_default();
         // The first round may have begun before the range.
         let whole = usize::try_from(length.hours()).unwrap_or(usize::MAX);
         let rest = usize::try_from(length.round_of(first).to.number() - first.number()).unwrap_or(whole);

@@ -200,10 +200,7 @@ impl ScoreSeries {
 
     /// The counts of the hours of a range within the window.
     fn between(&self, range: HourRange) -> &[RunCounts] {
-        let index = |hour: Hour| {
-            let hours = hour.clamp(self.window.from, self.window.to).number() - self.window.from.number();
-            usize::try_from(hours).unwrap_or_default() * self.width()
-        };
+        let index = |hour: Hour| self.window.hours_before(hour) * self.width();
         self.hours.get(index(range.from)..index(range.to)).unwrap_or_default()
     }
 
@@ -266,12 +263,11 @@ impl ScoreSeries {
     }
 
     fn trials_before(&self, hour: Hour) -> usize {
-        let hours = hour.number().saturating_sub(self.window.from.number());
-        let Some(last) = usize::try_from(hours).unwrap_or(usize::MAX).checked_sub(1) else { return 0 };
+        let Some(last) = self.window.hours_before(hour).checked_sub(1) else { return 0 };
         self.latency_ends.get(last).copied().unwrap_or(self.latencies.len())
     }
 
     fn index(&self, hour: Hour) -> Option<usize> {
-        self.window.has(hour).then(|| usize::try_from(hour.number() - self.window.from.number()).ok())?
+        self.window.has(hour).then(|| self.window.hours_before(hour))
     }
 }

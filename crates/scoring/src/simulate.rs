@@ -131,25 +131,20 @@ impl Simulated {
         let phase_of = |cycle: u64, phase: u64| (hour.number() + self.shift + phase) % cycle;
         let up = |loss| SimulatedState::Up { loss };
         match self.entry.habit {
-            SimulatedHabit::Steady => up(0.0),
             SimulatedHabit::Drifts { cycle, phase, loss } => up(loss * share(phase_of(cycle, phase), cycle)),
-            SimulatedHabit::Breaks { cycle, phase, hours, loss } => {
-                up(if phase_of(cycle, phase) < hours { loss } else { 0.0 })
+            SimulatedHabit::Breaks { cycle, phase, hours, loss } if phase_of(cycle, phase) < hours => {
+                up(loss)
             }
-            SimulatedHabit::Fails { cycle, phase, hours } => {
-                if phase_of(cycle, phase) < hours {
-                    SimulatedState::Failing
-                } else {
-                    up(0.0)
-                }
+            SimulatedHabit::Fails { cycle, phase, hours } if phase_of(cycle, phase) < hours => {
+                SimulatedState::Failing
             }
-            SimulatedHabit::Visits { cycle, phase, hours } => {
-                if phase_of(cycle, phase) < hours {
-                    up(0.0)
-                } else {
-                    SimulatedState::Gone
-                }
+            SimulatedHabit::Visits { cycle, phase, hours } if phase_of(cycle, phase) >= hours => {
+                SimulatedState::Gone
             }
+            SimulatedHabit::Steady
+            | SimulatedHabit::Breaks { .. }
+            | SimulatedHabit::Fails { .. }
+            | SimulatedHabit::Visits { .. } => up(0.0),
         }
     }
 }
@@ -174,7 +169,7 @@ fn share(part: u64, whole: u64) -> f64 {
 
 /// Splitmix64: small, fast, and the same on every machine for ever, which no library promises.
 #[derive(Clone, Debug)]
-struct SplitMix64(u64);
+pub(super) struct SplitMix64(pub u64);
 
 impl SplitMix64 {
     /// A generator seeded by these numbers.
@@ -185,7 +180,8 @@ impl SplitMix64 {
         })
     }
 
-    fn next(&mut self) -> u64 {
+    /// The next number.
+    pub(super) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

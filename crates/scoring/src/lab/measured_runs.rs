@@ -6,8 +6,9 @@ use std::sync::Arc;
 use scoregate_base::routes::ModelId;
 
 use super::super::hour::HourRange;
-use super::super::run::{Run, RunOutcome, TestedModel, Trial};
+use super::super::run::{Run, TestedModel};
 use super::super::series::ScoreSeries;
+use super::super::simulate::identified;
 
 /// Runs, sorted so that sums do not depend on their original order.
 #[derive(Debug)]
@@ -17,7 +18,8 @@ impl From<Vec<Run>> for MeasuredRuns {
     fn from(mut runs: Vec<Run>) -> Self {
         runs.sort_by(|a, b| {
             let when = |run: &Run| (run.at(), run.suite(), run.model().id().clone());
-            when(a).cmp(&when(b)).then_with(|| content(a).cmp(&content(b)))
+            let line = |run: &Run| identified(run.clone()).write();
+            when(a).cmp(&when(b)).then_with(|| line(a).cmp(&line(b)))
         });
         Self(runs)
     }
@@ -41,24 +43,4 @@ impl MeasuredRuns {
         };
         by_model.into_values().filter_map(draw).collect()
     }
-}
-
-/// Distinguishes runs of one model, suite and time.
-fn content(run: &Run) -> Vec<u64> {
-    let model = run.model();
-    let text = |text: &str| text.bytes().map(u64::from).collect::<Vec<_>>();
-    let prices =
-        [model.price_input(), model.price_output()].map(|price| price.map_or(u64::MAX, f64::to_bits));
-    let outcome = match run.outcome() {
-        RunOutcome::Failed(failure) => vec![*failure as u64],
-        RunOutcome::Scored(trials) => trials.iter().flat_map(trial_content).collect(),
-    };
-    let failed_trials = run.failed_trials().iter().map(|failure| *failure as u64).collect();
-    [text(model.name()), text(model.provider()), prices.to_vec(), outcome, failed_trials].concat()
-}
-
-fn trial_content(trial: &Trial) -> impl Iterator<Item = u64> {
-    let rest = [trial.latency_ms(), trial.cost()].map(|number| number.map_or(u64::MAX, f64::to_bits));
-    let scores = trial.scores().map(|score| score.map_or(u64::MAX, f64::to_bits));
-    scores.into_iter().chain(rest)
 }

@@ -3,6 +3,8 @@
 
 use std::f64::consts::TAU;
 
+use super::super::simulate::SplitMix64;
+
 /// The kind of noise of a series of rounds. The standard deviation is the caller's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum NoiseKind {
@@ -49,9 +51,9 @@ pub struct NoiseGenerator {
     today: (f64, f64),
 }
 
-/// Splitmix64, as in the simulator.
+/// Normal values from the generator of the simulator.
 #[derive(Clone, Debug)]
-pub struct SeededNormal(u64);
+pub struct SeededNormal(SplitMix64);
 
 impl NoiseGenerator {
     /// A generator of hourly noise with this standard deviation.
@@ -121,26 +123,19 @@ impl NoiseGenerator {
 impl SeededNormal {
     /// A generator with this seed.
     pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
+        Self(SplitMix64(seed))
     }
 
     /// Uniform from 0 to 1, 1 excluded.
     pub fn uniform(&mut self) -> f64 {
-        f64::from(u32::try_from(self.next() >> 32).unwrap_or_default()) / 4_294_967_296.0
+        f64::from(u32::try_from(self.0.next() >> 32).unwrap_or_default()) / 4_294_967_296.0
     }
 
     /// Mean 0, standard deviation 1, never beyond 6: the sum of twelve uniform numbers, whose tails are close enough.
     pub fn normal(&mut self) -> f64 {
         let evenly =
             |bits: u64| [bits, bits >> 16, bits >> 32, bits >> 48].map(|bits| (bits & 0xFFFF) as u32);
-        let sum: u32 = [self.next(), self.next(), self.next()].into_iter().flat_map(evenly).sum();
+        let sum: u32 = [self.0.next(), self.0.next(), self.0.next()].into_iter().flat_map(evenly).sum();
         (f64::from(sum) + 6.0) / 65_536.0 - 6.0
     }
 }

@@ -173,7 +173,7 @@ fn page_hinkley_matches_river_for_every_sample() {
         let mut signals = Vec::new();
         for (place, sample) in case.samples.iter().enumerate() {
             signals.extend(test.feed(*sample).then_some(place));
-            let [rise, fall] = test.statistics();
+            let [rise, fall] = test.statistics;
             agrees_or_nearly(rise, case.rises[place], &format!("{rule:?} at {place}, a rise"));
             agrees_or_nearly(fall, case.falls[place], &format!("{rule:?} at {place}, a fall"));
         }
