@@ -32,24 +32,22 @@ fn trends(model_states: &[ModelState], period: Period, measure: Measure) -> Vec<
             .map(|(a, b)| (known(a), known(b)))
     };
     let chances = corrected(estimates().map(|(now, before)| Some(chance_of_change(before?, now?))));
-    let trend = |((now, before), chance): ((Option<_>, Option<_>), Option<f64>)| match (now, before, chance) {
-        (Some(now), Some(before), Some(chance)) => Trend::between(before, now, chance),
-        // Nothing was compared, so it cannot be called stable.
-        (Some(_) | None, ..) => Trend::Unavailable,
+    let trend = |((now, before), chance): ((Option<_>, Option<_>), Option<f64>)| {
+        Some(Trend::between(before?, now?, chance?))
     };
-    estimates().zip(chances).map(trend).collect()
+    // If nothing was compared, it cannot be called stable.
+    estimates().zip(chances).map(|compared| trend(compared).unwrap_or(Trend::Unavailable)).collect()
 }
 
 /// Trends of the lines of the axes: reported if significant among all of them, and steep enough.
 fn axes(model_states: &[ModelState]) -> Vec<[Trend; 7]> {
     let lines = || model_states.iter().flat_map(|model_state| model_state.slopes);
     let chances = corrected(lines().map(|line| Some(line?.p)));
-    let trend = |(line, chance): (Option<FittedLine>, Option<f64>)| match line.zip(chance) {
-        None => Trend::Unavailable,
-        Some((line, chance)) => {
+    let trend = |(line, chance): (Option<FittedLine>, Option<f64>)| {
+        line.zip(chance).map_or(Trend::Unavailable, |(line, chance)| {
             let is_steep = line.slope.abs() >= method::SLOPE_MINIMUM;
             Trend::of(line.slope, is_steep && chance < method::TREND_ALPHA)
-        }
+        })
     };
     lines().zip(chances).map(trend).collect::<Vec<Trend>>().as_chunks().0.to_vec()
 }

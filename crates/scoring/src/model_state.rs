@@ -216,7 +216,10 @@ impl PeriodSummary {
     fn of(series: &ScoreSeries, noise: &ScoreNoise<'_>, period: Period, hour: Hour) -> Self {
         let clock = hour.last(hours_of(period).max(series.round_length().hours()));
         let (now, before) = match period {
-            Period::Latest => newest_rounds(series, hour),
+            // Without any complete round, no hour.
+            Period::Latest => series
+                .newest_round(hour)
+                .map_or((hour.last(0), None), |round| (round, series.newest_round(round.from))),
             Period::Day | Period::Week | Period::Month => (clock, Some(clock.before())),
         };
         let reading = series.over(now);
@@ -295,14 +298,6 @@ fn worst_axis([before, now]: &[PeriodScores; 2]) -> Option<(Axis, f64)> {
     let losses = before.axes().into_iter().zip(now.axes()).zip(Axis::ALL);
     let losses = losses.filter_map(|((before, now), axis)| Some((axis, points(before? - now?))));
     losses.filter(|(_, lost)| *lost > 0.0).max_by(|a, b| a.1.total_cmp(&b.1))
-}
-
-/// The newest complete round, and the one before it. Without any, no hour.
-fn newest_rounds(series: &ScoreSeries, hour: Hour) -> (HourRange, Option<HourRange>) {
-    match series.newest_round(hour) {
-        Some(round) => (round, series.newest_round(round.from)),
-        None => (hour.last(0), None),
-    }
 }
 
 fn history(series: &ScoreSeries, noise: &ScoreNoise<'_>, period: Period, hour: Hour) -> Vec<ScorePoint> {

@@ -6,7 +6,7 @@
 use super::hour::{Hour, HourRange};
 use super::method;
 use super::noise::round_length::RoundLength;
-use super::run::{MAX_SUITES, SuiteIndex};
+use super::run::MAX_SUITES;
 
 /// The suites with a score in each hour of a window.
 #[derive(Clone, Debug)]
@@ -32,10 +32,10 @@ impl SuitePresence {
         self.hours.fill(0);
     }
 
-    /// Adds a suite to the hour with this index.
-    pub(super) fn add(&mut self, index: usize, suite: SuiteIndex) {
+    /// Adds the suite at this position of the table to the hour with this index.
+    pub(super) fn add(&mut self, index: usize, suite: usize) {
         if let Some(suites) = self.hours.get_mut(index) {
-            *suites |= 1 << suite.get();
+            *suites |= 1 << suite;
         }
     }
 

@@ -18,7 +18,7 @@ use super::method;
 use super::noise::round_length::RoundLength;
 use super::period_scores::{PeriodScores, ScorePart, ScoreRound, axes, last_scored, mean, runs};
 use super::presence::SuitePresence;
-use super::run::{Run, SuiteIndex, SuiteTable, Trial};
+use super::run::{Run, SuiteTable, Trial};
 
 const DAY: u64 = 24;
 
@@ -99,17 +99,16 @@ impl ScoreSeries {
         self.put(Hour::of(run.at()), index, &count, &latencies);
     }
 
-    /// Adds counted runs of one hour and suite, with the latencies of their trials.
-    pub(super) fn put(&mut self, hour: Hour, suite: SuiteIndex, count: &RunCounts, latencies: &[f64]) {
+    /// Adds counted runs of one hour and of the suite at this position of the table, with the latencies of their trials.
+    pub(super) fn put(&mut self, hour: Hour, suite: usize, count: &RunCounts, latencies: &[f64]) {
         let (Some(index), width) = (self.index(hour), self.width()) else { return };
-        let Some(counted) = self.hours.get_mut(index * width + suite.get()) else { return };
+        let Some(counted) = self.hours.get_mut(index * width + suite) else { return };
         counted.merge(count);
         if count.scored > 0 {
             self.presence.add(index, suite);
         }
         self.clear_derived();
-        let feeds_speed =
-            self.table.weights(SortBy::Speed).get(suite.get()).is_some_and(|weight| *weight > 0.0);
+        let feeds_speed = self.table.weights(SortBy::Speed).get(suite).is_some_and(|weight| *weight > 0.0);
         let latencies = if feeds_speed { latencies } else { &[] };
         if self.latency_ends.len() <= index {
             self.latency_ends.resize(index + 1, self.latencies.len());

@@ -5,7 +5,6 @@
 //! it is killed. Days are aggregated under the exclusive lock: by the last import that ends, and after a killed one by
 //! a server. SQLite's own locks end with each transaction.
 
-use std::ffi::OsString;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
@@ -87,15 +86,11 @@ impl Archive {
     }
 
     fn locking<T>(&self, lock: impl FnOnce(File) -> io::Result<T>) -> Result<T, ArchiveError> {
-        let path = lock_path(&self.path);
+        let mut path = self.path.clone().into_os_string();
+        path.push(SUFFIX);
+        let path = PathBuf::from(path);
         lock_file(&path).and_then(lock).map_err(|error| ArchiveError { path, trouble: Trouble::Lock(error) })
     }
-}
-
-fn lock_path(archive: &Path) -> PathBuf {
-    let mut path = OsString::from(archive);
-    path.push(SUFFIX);
-    path.into()
 }
 
 /// Opens the file to lock. An existing one may belong to another user, so it is only read. It is never deleted: a

@@ -69,7 +69,25 @@ impl Archive {
         author: &ChangeAuthor,
         now: Wall,
     ) -> Result<(), IncidentRetractionError> {
-        self.transact(|file, _| retract(file, id, author, now))?
+        self.transact(|file, _| {
+            let mut known = records(file, "WHERE incident = ?1 ORDER BY revision", [id])?;
+            if known.iter().any(|record| record.retraction.is_some()) {
+                return Ok(Err(IncidentRetractionError::Retracted(id.to_owned())));
+            }
+            let Some(newest) = known.pop() else {
+                return Ok(Err(IncidentRetractionError::Unknown(id.to_owned())));
+            };
+            let retraction = IncidentRecord {
+                revision: newest.revision + 1,
+                recorded: Wall::from_millis(now.millis()),
+                retraction: Some(author.clone()),
+                ..newest
+            };
+            insert(file, &retraction)?;
+            // Servers make a new snapshot, as after an import.
+            record_import(file, now)?;
+            Ok(Ok(()))
+        })?
     }
 
     /// Stores records of another archive, all or, on an error, none. New ones count as an import.
@@ -174,29 +192,6 @@ fn record_scan(file: &Connection, scan: &IncidentScanRecord, at: Wall) -> Result
     }
     advance(file, &scan.model, scan.after)?;
     Ok(())
-}
-
-fn retract(
-    file: &Connection,
-    id: &str,
-    author: &ChangeAuthor,
-    now: Wall,
-) -> Result<Result<(), IncidentRetractionError>, Trouble> {
-    let mut known = records(file, "WHERE incident = ?1 ORDER BY revision", [id])?;
-    if known.iter().any(|record| record.retraction.is_some()) {
-        return Ok(Err(IncidentRetractionError::Retracted(id.to_owned())));
-    }
-    let Some(newest) = known.pop() else { return Ok(Err(IncidentRetractionError::Unknown(id.to_owned()))) };
-    let retraction = IncidentRecord {
-        revision: newest.revision + 1,
-        recorded: Wall::from_millis(now.millis()),
-        retraction: Some(author.clone()),
-        ..newest
-    };
-    insert(file, &retraction)?;
-    // Servers make a new snapshot, as after an import.
-    record_import(file, now)?;
-    Ok(Ok(()))
 }
 
 /// Inserts a record; returns false if the revision exists.

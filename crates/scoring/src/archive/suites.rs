@@ -9,7 +9,7 @@ use rusqlite::{Connection, params};
 
 use scoregate_base::routes::SortBy;
 
-use super::super::run::{Axis, AxisSet, Suite, SuiteEntry, SuiteIndex, SuiteTable};
+use super::super::run::{Axis, AxisSet, Suite, SuiteEntry, SuiteTable};
 use super::{Trouble, rows};
 
 /// `place` is the position in the table; it is missing for suites that are not in it. Older archives lack the table.
@@ -70,7 +70,7 @@ impl StoredSuites {
     }
 
     /// The position in the table of the suite with a number; `None` if it is not in the table.
-    pub(super) fn index(&self, number: i64) -> Result<Option<SuiteIndex>, Trouble> {
+    pub(super) fn index(&self, number: i64) -> Result<Option<usize>, Trouble> {
         Ok(self.table.index(self.suite(number)?))
     }
 

@@ -21,7 +21,6 @@ pub use model::TestedModel;
 pub use run_failure::RunFailure;
 pub use run_record::{MAX_TRIALS, Run, RunOutcome};
 pub use suite::Suite;
-pub(super) use suite_table::SuiteIndex;
 pub use suite_table::{AxisSet, MAX_SUITES, SuiteEntry, SuiteTable};
 pub use trial::{Axis, Trial};
 pub(super) use withdrawal::actor;

@@ -28,10 +28,6 @@ pub struct SuiteEntry {
     axis_weights: [f64; 7],
 }
 
-/// The position of a suite in a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct SuiteIndex(usize);
-
 /// A valid table of 1 to 8 suites, whose weights add up to 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SuiteTable {
@@ -52,11 +48,6 @@ impl AxisSet {
     /// Whether each axis is in it, in the order of [`Axis::ALL`].
     pub const fn flags(self) -> [bool; 7] {
         self.0
-    }
-
-    /// Whether it has no axis.
-    pub fn is_empty(self) -> bool {
-        self == Self::default()
     }
 }
 
@@ -116,7 +107,7 @@ impl SuiteEntry {
         let bad = |field: &str, problem: &str| Err(BadRun::new(format!("suite[{index}].{field}"), problem));
         if !(self.weight.is_finite() && self.weight > 0.0) {
             bad("weight", "write a number above 0")
-        } else if self.axes.is_empty() {
+        } else if self.axes == AxisSet::default() {
             bad("axes", "a suite needs at least one axis")
         } else if self.feeds.is_empty() {
             bad("feeds", "a suite needs at least one `sortBy` value")
@@ -163,8 +154,8 @@ impl SuiteTable {
     }
 
     /// The position of a suite; `None` if it is not in the table.
-    pub(in super::super) fn index(&self, name: Suite) -> Option<SuiteIndex> {
-        self.suites.iter().position(|suite| suite.name == name).map(SuiteIndex)
+    pub(in super::super) fn index(&self, name: Suite) -> Option<usize> {
+        self.suites.iter().position(|suite| suite.name == name)
     }
 
     /// The suite with this name.
@@ -195,13 +186,6 @@ impl Default for SuiteTable {
             .zip(own)
             .map(|((name, weight), own)| SuiteEntry::new(name, weight, AxisSet::ALL, &feeds(own)));
         Self::new(suites.collect()).expect("the default table is valid: a test walks it")
-    }
-}
-
-impl SuiteIndex {
-    /// The position, from 0.
-    pub(in super::super) const fn get(self) -> usize {
-        self.0
     }
 }
 

@@ -74,11 +74,8 @@ impl SuiteTable {
             return method::METHOD_VERSION.to_owned();
         }
         let digest = Sha256::digest(self.write());
-        format!(
-            "{}+{}",
-            method::METHOD_VERSION,
-            HEXLOWER.encode(digest.get(..DIGEST_BYTES).unwrap_or_default())
-        )
+        let digest = HEXLOWER.encode(digest.get(..DIGEST_BYTES).unwrap_or_default());
+        format!("{}+{digest}", method::METHOD_VERSION)
     }
 }
 

@@ -46,11 +46,8 @@ impl Trial {
         for (axis, score) in Axis::ALL.into_iter().zip(scores) {
             // `contains` is false for NaN, which must be rejected too.
             if let Some(score) = score.filter(|score| !(0.0..=1.0).contains(score)) {
-                let field = format!("scores.{}", axis.word());
-                return Err(BadRun::new(
-                    &field,
-                    format!("{score} is not a score; write a number from 0 to 1"),
-                ));
+                let problem = format!("{score} is not a score; write a number from 0 to 1");
+                return Err(BadRun::new(format!("scores.{}", axis.word()), problem));
             }
         }
         latency_ms.map_or(Ok(()), |latency| amount("latencyMs", latency))?;

@@ -10,7 +10,6 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use scoregate_base::clock::Wall;
-use scoregate_base::json;
 use scoregate_base::routes::ModelId;
 
 use super::written_trial::{
@@ -95,12 +94,10 @@ impl fmt::Display for RunId {
 impl IdentifiedRun {
     /// Parses a run; `now` limits its time, and the table its suite and axes.
     pub fn read(line: &str, now: Wall, suites: &SuiteTable) -> Result<Self, BadRun> {
-        let written: WrittenRun<'_> = serde_json::from_str(line).map_err(|_| not_written_so(line))?;
+        let written: WrittenRun<'_> = BadRun::parse(line)?;
         if arrays(line) != usize::from(written.trials.is_some()) {
-            return Err(BadRun::new(
-                "line",
-                "an object is written as an array; write its fields with their names",
-            ));
+            let problem = "an object is written as an array; write its fields with their names";
+            return Err(BadRun::new("line", problem));
         }
         let id = RunId::new(&written.id)
             .ok_or_else(|| BadRun::new("id", "write 1 to 128 visible ASCII characters"))?;
@@ -189,12 +186,6 @@ fn arrays(line: &str) -> usize {
         }
     }
     count
-}
-
-/// The error for a line that cannot be parsed.
-fn not_written_so(line: &str) -> BadRun {
-    let bad = json::explain::<WrittenRun<'_>>(line.as_bytes());
-    BadRun::new(bad.field.as_deref().unwrap_or("line"), bad.problem)
 }
 
 #[cfg(test)]

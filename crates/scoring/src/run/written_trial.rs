@@ -101,10 +101,8 @@ fn declared(scores: &[Option<f64>; 7], suite: &SuiteEntry) -> Result<(), BadRun>
             return Err(BadRun::new(axis.word(), problem));
         }
         if !is_declared && score.is_some() {
-            return Err(BadRun::new(
-                axis.word(),
-                format!("the suite {name} does not have this axis; remove it"),
-            ));
+            let problem = format!("the suite {name} does not have this axis; remove it");
+            return Err(BadRun::new(axis.word(), problem));
         }
     }
     Ok(())

@@ -93,20 +93,16 @@ fn directory(
     while let Some(entry) = entries.next_entry().map_err(|error| damaged(&error))? {
         let name = String::from_utf8_lossy(entry.file_path().as_ref()).into_owned();
         if name.starts_with('/') || name.split(['/', '\\']).any(|part| part == "..") {
-            return Err(LogProblem::invalid(
-                name,
-                "is not a name that Inspect AI gives; the file is not imported",
-            ));
+            let problem = "is not a name that Inspect AI gives; the file is not imported";
+            return Err(LogProblem::invalid(name, problem));
         }
         if entry.flags().is_encrypted() {
             return Err(LogProblem::invalid(name, "is encrypted; Inspect AI encrypts nothing"));
         }
         length = length.saturating_add(name.len());
         if members.len() >= MOST_MEMBERS || length > LONGEST_NAMES {
-            return Err(LogProblem::invalid(
-                "",
-                format!("has more than {MOST_MEMBERS} members; import it in parts"),
-            ));
+            let problem = format!("has more than {MOST_MEMBERS} members; import it in parts");
+            return Err(LogProblem::invalid("", problem));
         }
         let member = ArchiveMember {
             place: entry.wayfinder(),
@@ -114,10 +110,8 @@ fn directory(
             compressed: entry.compressed_size_hint(),
         };
         if members.insert(name.clone(), member).is_some() {
-            return Err(LogProblem::invalid(
-                name,
-                "is in the file twice; write the log again with Inspect AI",
-            ));
+            let problem = "is in the file twice; write the log again with Inspect AI";
+            return Err(LogProblem::invalid(name, problem));
         }
     }
     if members.len() as u64 != archive.entries_hint() {

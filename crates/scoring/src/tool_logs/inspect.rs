@@ -171,18 +171,15 @@ fn evaluation(log: InspectLog) -> Result<Evaluation, LogProblem> {
     })?;
     let expected = results.map_or(1, |results| results.completed_samples.max(1));
     if samples.len() < expected {
-        return Err(LogProblem::invalid(
-            "samples",
-            format!("has {} of {expected} samples; evaluate again without `--no-log-samples`", samples.len()),
-        ));
+        let problem =
+            format!("has {} of {expected} samples; evaluate again without `--no-log-samples`", samples.len());
+        return Err(LogProblem::invalid("samples", problem));
     }
     samples.sort_by(|one, other| (one.epoch, &one.id).cmp(&(other.epoch, &other.id)));
     let is_twice = |pair: &&[InspectSample]| matches!(pair, [one, other] if one.epoch == other.epoch && one.id == other.id);
     if let Some([twice, _]) = samples.windows(2).find(is_twice) {
-        return Err(LogProblem::invalid(
-            twice.name(),
-            "is in the log twice; write the log again with Inspect AI",
-        ));
+        let problem = "is in the log twice; write the log again with Inspect AI";
+        return Err(LogProblem::invalid(twice.name(), problem));
     }
     let identity = if eval.eval_id.is_empty() {
         vec![eval.run_id, eval.task_id, eval.created]

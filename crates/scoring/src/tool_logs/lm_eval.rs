@@ -127,10 +127,8 @@ impl<'a> LmLog<'a> {
         let expected = self.results.n_samples.0.get(task).map_or(samples.len(), |count| count.effective);
         if samples.len() != expected {
             let found = samples.len();
-            return Err(LogProblem::invalid(
-                name,
-                format!("has {found} of {expected} samples; copy the file again"),
-            ));
+            let problem = format!("has {found} of {expected} samples; copy the file again");
+            return Err(LogProblem::invalid(name, problem));
         }
         let mut identity = vec![self.model.clone(), task.to_owned(), self.date.clone(), filter];
         identity.extend(samples.keys().map(u64::to_string));

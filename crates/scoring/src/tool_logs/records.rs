@@ -94,10 +94,8 @@ fn read_all(
         }
     }
     if reader.found.is_empty() {
-        return Err(LogProblem::invalid(
-            "",
-            "has no record with the values of records.only; check the mapping",
-        ));
+        let problem = "has no record with the values of records.only; check the mapping";
+        return Err(LogProblem::invalid("", problem));
     }
     Ok(reader.found.into_values().map(|evaluation| Ok(ordered(evaluation))).collect())
 }
