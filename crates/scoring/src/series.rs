@@ -16,7 +16,7 @@ use super::count::RunCounts;
 use super::hour::{Hour, HourRange};
 use super::method;
 use super::noise::round_length::RoundLength;
-use super::period_scores::{PeriodScores, ScorePart, ScoreRound, axes, last_scored, mean, runs};
+use super::period_scores::{PeriodScores, ScorePart, ScoreRound, axes, last_scored, mean};
 use super::presence::SuitePresence;
 use super::run::{Run, SuiteTable, Trial};
 
@@ -217,11 +217,6 @@ impl ScoreSeries {
     /// The counts of one hour, in the order of the table; `None` outside the window.
     pub(super) fn at(&self, hour: Hour) -> Option<&[RunCounts]> {
         Some(self.between(HourRange::one(hour))).filter(|counts| !counts.is_empty())
-    }
-
-    /// Runs of one hour, and failed ones; `None` outside the window.
-    pub(super) fn runs_at(&self, hour: Hour) -> Option<(u32, u32)> {
-        self.at(hour).map(runs)
     }
 
     /// The complete rounds that begin in a range, oldest first: every suite of the combined score has a score in them.

@@ -84,15 +84,13 @@ impl RunSource {
         changes::determine(&mut model_states);
         rank_bounds::determine(&mut model_states);
         let (hour, at) = end(now, newest);
-        let method_version = suites.method_version();
-        let (made_in, imported) = (Hour::of(now), newest.import);
         Ok(Snapshot {
             hour,
-            made_in,
+            made_in: Hour::of(now),
             at,
-            imported,
+            imported: newest.import,
+            method_version: suites.method_version(),
             suites,
-            method_version,
             model_states,
             quantiles,
             synthetic,
@@ -114,12 +112,8 @@ impl RunSource {
 
     /// The time of the last import. Runs that are not in an archive never change.
     pub(super) fn last_import(&self) -> Result<Option<Wall>, ArchiveError> {
-        match self {
-            #[cfg(any(test, feature = "lab"))]
-            Self::Runs(_) => Ok(None),
-            Self::Simulated { .. } => Ok(None),
-            Self::Archive(archive) => archive.last_import(),
-        }
+        let Self::Archive(archive) = self else { return Ok(None) };
+        archive.last_import()
     }
 }
 

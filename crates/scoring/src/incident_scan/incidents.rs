@@ -4,6 +4,7 @@
 
 use super::super::hour::{Hour, HourRange};
 use super::super::levels::ScoreLevels;
+use super::super::period_scores::runs;
 use super::super::series::ScoreSeries;
 use super::degradation_scan::DegradationScan;
 use super::incident::{IncidentHistory, ScanPosition, ScannedIncidents};
@@ -26,7 +27,7 @@ pub(in super::super) fn scan(
     let mut degradations = DegradationScan::after(history, length, levels, (rounds, old));
     let mut newest_hour = None;
     for hour in window.hours() {
-        let runs = series.runs_at(hour).unwrap_or_default();
+        let runs = series.at(hour).map(runs).unwrap_or_default();
         if hour < first_hour {
             outages.recall_hour(hour, runs);
             continue;
