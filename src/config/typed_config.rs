@@ -27,6 +27,7 @@ use super::file::ConfigValues;
 
 /// The complete, validated configuration.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 pub struct Config {
     /// Address of the public port.
     pub listen: SocketAddr,

@@ -115,7 +115,7 @@ impl McpService {
         let has_body = !body.is_end_stream();
         let fields = head.headers.get(ORIGIN).is_some().then(|| head.headers.clone());
         let received = self.receive(&gateway, &head, body, peer).await;
-        let is_read = matches!(received, Received::Message(_));
+        let has_arrived = matches!(received, Received::Message(_));
         let (mut response, outcome) = match received {
             Received::Message(message) => self.answer(&gateway, head, &message, peer, trust).await,
             Received::Preflight => preflight(),
@@ -125,7 +125,7 @@ impl McpService {
         if let Some((cors, fields)) = gateway.cors.as_ref().zip(fields) {
             cors.write_with(&fields, &MCP_READING, is_options, response.headers_mut());
         }
-        if is_http1 && has_body && !(is_read && may_continue) {
+        if is_http1 && has_body && !(has_arrived && may_continue) {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         response
@@ -148,10 +148,9 @@ impl McpService {
         let take = || gateway.guard.take(client, gateway.clock.now());
         let refusal = match head.method {
             _ if !is_origin_allowed(gateway, head) => Some(FOREIGN_ORIGIN),
-            Method::OPTIONS => None,
             Method::POST if !is_json(&head.headers) => Some(NOT_JSON),
             Method::POST if body.size_hint().lower() > Self::MAX_BODY as u64 => Some(TOO_LARGE),
-            Method::POST => None,
+            Method::POST | Method::OPTIONS => None,
             _ => Some(METHOD),
         };
         if let Some(refusal) = refusal {

@@ -56,7 +56,9 @@ impl McpTool {
             .map(|(name, value)| match value {
                 Value::String(text) => Ok((name.as_str(), text.clone())),
                 Value::Number(number) => Ok((name.as_str(), number.to_string())),
-                _ => Err(format!("Send `{name}` as a text or a number.")),
+                Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => {
+                    Err(format!("Send `{name}` as a text or a number."))
+                }
             })
             .collect::<Result<_, _>>()?;
         if let Some(unknown) = texts.keys().find(|name| self.params().all(|param| param.name() != **name)) {
@@ -85,14 +87,15 @@ impl McpTool {
 fn schema(param: Param) -> Value {
     let allowed = param.allowed();
     let is_number = matches!(allowed, AllowedValues::Range { .. });
-    let mut schema =
-        json!({ "type": if is_number { "integer" } else { "string" }, "description": param.meaning() });
+    let kind = if is_number { "integer" } else { "string" };
+    let mut schema = Map::from_iter([("type".to_owned(), kind.into())]);
+    schema.insert("description".to_owned(), param.meaning().into());
     if let AllowedValues::Words(words) = &allowed {
-        schema["enum"] = json!(words);
-    } else if let Some(members) = schema.as_object_mut() {
-        members.extend(allowed.members().into_iter().map(|(name, value)| (name.to_owned(), value)));
+        schema.insert("enum".to_owned(), json!(words));
+    } else {
+        schema.extend(allowed.members().into_iter().map(|(name, value)| (name.to_owned(), value)));
     }
-    schema
+    schema.into()
 }
 
 /// A text in a path or a query: escapes all but unreserved characters (RFC 3986, 2.3).

@@ -112,13 +112,12 @@ mod tests {
     #[test]
     fn a_stateless_request_agrees_with_its_headers() {
         assert_eq!(era(CALL, &FIELDS), Ok(ProtocolEra::Stateless));
-        for missing in 0..FIELDS.len() {
-            let mut fields = FIELDS.to_vec();
-            let (name, _) = fields.remove(missing);
+        for (name, value) in FIELDS {
+            let mut fields: Vec<_> = FIELDS.into_iter().filter(|(other, _)| *other != name).collect();
             assert_eq!(era(CALL, &fields), Err(RpcError::HEADER_MISMATCH), "{name}");
             fields.push((name, "ping"));
             assert_eq!(era(CALL, &fields), Err(RpcError::HEADER_MISMATCH), "{name}");
-            let twice = [FIELDS.as_slice(), &[FIELDS[missing]]].concat();
+            let twice = [FIELDS.as_slice(), &[(name, value)]].concat();
             assert_eq!(era(CALL, &twice), Err(RpcError::HEADER_MISMATCH), "{name}");
         }
     }

@@ -224,7 +224,7 @@ mod tests {
         match value {
             Value::Array(items) => 1 + items.iter().map(nesting).max().unwrap_or_default(),
             Value::Object(members) => 1 + members.values().map(nesting).max().unwrap_or_default(),
-            _ => 0,
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
         }
     }
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, LAST_MODIFIED, VARY};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::{BodyExt as _, Collected, Full};
 use serde::Deserialize;
 
 use crate::cache::DerivedTexts;
@@ -36,7 +36,7 @@ pub(super) async fn translated(
         return (response, McpOutcome::Unauthenticated);
     }
     let (mut head, body) = response.into_parts();
-    let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+    let body = body.collect().await.map(Collected::to_bytes).unwrap_or_default();
     let tag = head.headers.remove(ETAG);
     head.headers.remove(LAST_MODIFIED);
     let (text, end) = if head.status == StatusCode::OK {

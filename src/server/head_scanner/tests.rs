@@ -1,5 +1,7 @@
 //! Tests of the scanner: heads in parts, bodies between them.
 
+use std::sync::atomic::Ordering;
+
 use proptest::prelude::*;
 
 use super::scanner::*;

@@ -14,7 +14,7 @@ fn arguments(route: Route) -> Value {
 #[tokio::test]
 async fn every_tool_answers_with_the_document_of_its_endpoint_for_the_same_price() {
     let world = gateway("").await;
-    let (caller, reader) = (world.paid().await, world.paid().await);
+    let (agent, reader) = (world.paid().await, world.paid().await);
     for row in &ENDPOINTS {
         let tool = format!("get_{}", row.name);
         let path = row.documented_path().replace("{id}", "atlas");
@@ -22,7 +22,7 @@ async fn every_tool_answers_with_the_document_of_its_endpoint_for_the_same_price
         let called = send(
             &world,
             &call(&tool, &arguments(row.route)),
-            &[("X-API-Key", &caller.key), ("Accept-Encoding", "gzip")],
+            &[("X-API-Key", &agent.key), ("Accept-Encoding", "gzip")],
         )
         .await;
         let result = called.json()["result"].clone();

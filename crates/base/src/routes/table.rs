@@ -265,7 +265,7 @@ mod tests {
     fn a_short_text_has_fields_of_the_item() {
         for row in &ENDPOINTS {
             let is_field = |name: &&str| row.item.iter().any(|field| field.name == *name && !field.paid_only);
-            assert!(!row.brief.is_empty() && row.brief.iter().all(|name| is_field(name)), "{}", row.name);
+            assert!(!row.brief.is_empty() && row.brief.iter().all(is_field), "{}", row.name);
         }
     }
 
