@@ -155,10 +155,9 @@ fn public_server(
     registry: &MetricsRegistry,
 ) -> Server {
     let server = Server::new(port, Arc::clone(gateway), config.server.clone(), clock.clone(), registry);
-    let mcp = config.mcp.then(|| {
-        let instruments = McpInstruments::new(registry);
-        Arc::new(McpService::new(&gateway.load().endpoints, &config.service, instruments))
-    });
+    let instruments = McpInstruments::new(registry);
+    let mcp = McpService::new(&gateway.load().endpoints, &config.service, instruments);
+    let mcp = config.mcp.then(|| Arc::new(mcp));
     server.with_site(site.cloned()).with_leaks(keys.leaks.clone()).with_mcp(mcp)
 }
 
