@@ -120,7 +120,7 @@ async fn the_notice_of_80_percent_is_queued_before_83_percent_are_used_at_a_requ
     assert!((8_000..8_300).contains(&used), "{used}");
     let mail = newest(&world, "quota_80");
     assert!(
-        mail.contains("has used 80 % of today's requests: 80") && mail.contains(" of 10000 on "),
+        mail.contains("has used 80 % of today's requests: 8") && mail.contains(" of 10000 on "),
         "{mail}"
     );
 }
