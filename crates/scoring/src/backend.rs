@@ -59,10 +59,10 @@ impl Scoring {
     /// blocking is allowed.
     pub fn refresh(&self, now: Wall) -> Result<bool, ArchiveError> {
         let hour = Hour::of(now);
-        if hour <= self.answers.load().hour() {
+        if hour <= self.answers.load().made_in {
             return Ok(false);
         }
-        self.renew(now, |answers| Ok(hour > answers.hour()))
+        self.renew(now, |answers| Ok(hour > answers.made_in))
     }
 
     /// Like [`Scoring::refresh`], and makes a new snapshot after an import too, also after one that was killed. Checks
@@ -73,8 +73,8 @@ impl Scoring {
             return Ok(Change::ByTheHour);
         }
         // If the clock went back, the snapshot does not.
-        let now = now.max(self.answers.load().hour().start());
-        let is_new = self.renew(now, |answers| Ok(self.source.last_import()? != answers.imported()))?;
+        let now = now.max(self.answers.load().made_in.start());
+        let is_new = self.renew(now, |answers| Ok(self.source.last_import()? != answers.imported))?;
         Ok(if is_new { Change::ByAnImport } else { Change::Nothing })
     }
 
@@ -106,11 +106,11 @@ impl Scoring {
 
     /// The ids of all models, sorted. A model exists while it has runs in the last 60 days.
     pub fn model_ids(&self) -> Vec<ModelId> {
-        self.answers.load().model_ids().to_vec()
+        self.answers.load().models.clone()
     }
 
     /// When the next snapshot is due.
     pub fn next_refresh(&self) -> Wall {
-        self.answers.load().hour().plus(1).start()
+        self.answers.load().made_in.plus(1).start()
     }
 }

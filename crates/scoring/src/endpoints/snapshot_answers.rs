@@ -20,10 +20,13 @@ use super::{
 /// The rendered data of one snapshot.
 #[derive(Debug)]
 pub(in super::super) struct SnapshotAnswers {
-    made_in: Hour,
+    /// The hour they were made in.
+    pub made_in: Hour,
     at: Wall,
-    imported: Option<Wall>,
-    models: Vec<ModelId>,
+    /// The last import included.
+    pub imported: Option<Wall>,
+    /// The ids of all models, sorted.
+    pub models: Vec<ModelId>,
     documents: HashMap<DocumentKey, Answer>,
     /// All incidents of each period, newest first.
     incidents: [Vec<Item>; 4],
@@ -66,21 +69,6 @@ impl SnapshotAnswers {
         answers.put(DocumentKey::plain(Route::Alerts), &alerts::items(&alerts));
         answers.put(DocumentKey::plain(Route::Providers), &providers::items(snapshot));
         answers
-    }
-
-    /// The hour they were made in.
-    pub(in super::super) fn hour(&self) -> Hour {
-        self.made_in
-    }
-
-    /// The last import included.
-    pub(in super::super) fn imported(&self) -> Option<Wall> {
-        self.imported
-    }
-
-    /// The ids of all models, sorted.
-    pub(in super::super) fn model_ids(&self) -> &[ModelId] {
-        &self.models
     }
 
     /// The data of a document; `None` if its model does not exist.

@@ -103,18 +103,10 @@ impl WrittenIncident {
             return Err(BadRun::new("resolvedAt", "is before openedAt; write the end of the incident"));
         }
         let kind = *word("kind", &self.kind, &IncidentKind::ALL, |kind| kind.word())?;
-        let [baseline, mean, lowest] =
-            [("baseline", self.baseline), ("mean", self.mean), ("lowest", self.lowest)];
-        let (baseline, mean, lowest) = match kind {
-            IncidentKind::Degradation => {
-                (Some(required(baseline)?), Some(required(mean)?), Some(required(lowest)?))
-            }
-            IncidentKind::Outage => {
-                absent(mean)?;
-                absent(lowest)?;
-                (score(baseline)?, None, None)
-            }
-        };
+        let Self { baseline, mean, lowest, .. } = self;
+        for (field, score) in [("baseline", baseline), ("mean", mean), ("lowest", lowest)] {
+            check_score(kind, field, score)?;
+        }
         let severity = *word("severity", &self.severity, &Severity::ALL, |severity| severity.word())?;
         let method = self.method;
         if method.as_ref().is_some_and(|method| !is_version(method)) {
@@ -189,24 +181,18 @@ fn hour_at(field: &str, text: &str, now: Wall) -> Result<Hour, BadRun> {
     Ok(hour)
 }
 
-fn score((field, score): (&str, Option<f64>)) -> Result<Option<f64>, BadRun> {
-    match score {
-        Some(number) if !(0.0..=100.0).contains(&number) => {
-            Err(BadRun::new(field, format!("{number} is not a score; write a number from 0 to 100")))
+fn check_score(kind: IncidentKind, field: &str, score: Option<f64>) -> Result<(), BadRun> {
+    let problem = match (kind, score) {
+        (IncidentKind::Degradation, None) => "is missing; a degradation has one".to_owned(),
+        (IncidentKind::Outage, Some(_)) if field != "baseline" => {
+            "an outage does not have it; remove it".to_owned()
         }
-        score => Ok(score),
-    }
-}
-
-fn required(field: (&str, Option<f64>)) -> Result<f64, BadRun> {
-    score(field)?.ok_or_else(|| BadRun::new(field.0, "is missing; a degradation has one"))
-}
-
-fn absent((field, score): (&str, Option<f64>)) -> Result<(), BadRun> {
-    if score.is_some() {
-        return Err(BadRun::new(field, "an outage does not have it; remove it"));
-    }
-    Ok(())
+        (_, Some(number)) if !(0.0..=100.0).contains(&number) => {
+            format!("{number} is not a score; write a number from 0 to 100")
+        }
+        (_, Some(_) | None) => return Ok(()),
+    };
+    Err(BadRun::new(field, problem))
 }
 
 fn retraction(by: Option<&str>, reason: Option<&str>) -> Result<Option<ChangeAuthor>, BadRun> {

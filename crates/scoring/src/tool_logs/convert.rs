@@ -12,7 +12,7 @@ use crate::run::{WrittenModel, WrittenRun, WrittenTrial, written_failed_trial};
 use crate::{MAX_TRIALS, RunFailure, TestedModel};
 
 use super::EvaluationTool;
-use super::evaluation::{EvaluatedSample, Evaluation, LogProblem, SampleOutcome, TokenUsage};
+use super::evaluation::{Evaluation, LogProblem, SampleOutcome, TokenUsage};
 use super::mapping::{LogMapping, ScoreSource, TaskMapping};
 use super::score::LoggedScore;
 
@@ -111,7 +111,9 @@ impl MappedRuns {
             match scores {
                 Ok(Ok(scores)) => {
                     self.scored += 1;
-                    trials.push(scored(scores, sample, model));
+                    let (scores, latency_ms) = (Some(scores), sample.latency_ms);
+                    let cost = sample.usage.and_then(|usage| cost(usage, model));
+                    trials.push(TrialLine { scores, latency_ms, cost, failure: None });
                 }
                 Ok(Err(failure)) => {
                     *self.failed.entry(failure).or_default() += 1;
@@ -148,19 +150,6 @@ impl MappedRuns {
             self.absent.push("cost");
         }
         Ok(trials)
-    }
-}
-
-fn scored<'a>(
-    scores: BTreeMap<&'a str, f64>,
-    sample: &EvaluatedSample,
-    model: &TestedModel,
-) -> TrialLine<'a> {
-    TrialLine {
-        scores: Some(scores),
-        latency_ms: sample.latency_ms,
-        cost: sample.usage.and_then(|usage| cost(usage, model)),
-        failure: None,
     }
 }
 

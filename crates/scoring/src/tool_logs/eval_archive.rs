@@ -72,7 +72,7 @@ impl EvalArchive {
         let decompressed: Box<dyn Read + '_> = match member.method {
             CompressionMethod::STORE => Box::new(raw),
             CompressionMethod::DEFLATE => Box::new(DeflateDecoder::new(raw)),
-            CompressionMethod::ZSTD => Box::new(ZstdFrames::new(raw)),
+            CompressionMethod::ZSTD => Box::new(ZstdFrames::Between(BufReader::new(raw))),
             other => {
                 return Err(bad(format!("its compression method {} is not supported", other.as_u16())));
             }
@@ -148,21 +148,11 @@ impl Read for DecompressedBytes<'_> {
 }
 
 /// Decompresses Zstandard frames that follow each other: Inspect AI starts a new one every 200 MiB.
-struct ZstdFrames<R: Read> {
-    state: ZstdState<R>,
-}
-
-enum ZstdState<R: Read> {
+enum ZstdFrames<R: Read> {
     Between(BufReader<R>),
     Frame(Box<StreamingDecoder<BufReader<R>, FrameDecoder>>),
     /// After an error.
     Failed,
-}
-
-impl<R: Read> ZstdFrames<R> {
-    fn new(from: R) -> Self {
-        Self { state: ZstdState::Between(BufReader::new(from)) }
-    }
 }
 
 impl<R: Read> Read for ZstdFrames<R> {
@@ -171,26 +161,26 @@ impl<R: Read> Read for ZstdFrames<R> {
             return Ok(0);
         }
         loop {
-            self.state = match std::mem::replace(&mut self.state, ZstdState::Failed) {
-                ZstdState::Between(mut from) => {
+            *self = match std::mem::replace(self, Self::Failed) {
+                Self::Between(mut from) => {
                     if from.fill_buf()?.is_empty() {
-                        self.state = ZstdState::Between(from);
+                        *self = Self::Between(from);
                         return Ok(0);
                     }
                     let frame = StreamingDecoder::new_with_max_window_size(from, LARGEST_WINDOW);
-                    ZstdState::Frame(Box::new(
+                    Self::Frame(Box::new(
                         frame.map_err(|error| invalid(format!("is not Zstandard data: {error}")))?,
                     ))
                 }
-                ZstdState::Frame(mut frame) => {
+                Self::Frame(mut frame) => {
                     let read = frame.read(into)?;
                     if read > 0 {
-                        self.state = ZstdState::Frame(frame);
+                        *self = Self::Frame(frame);
                         return Ok(read);
                     }
-                    ZstdState::Between(frame.into_inner())
+                    Self::Between(frame.into_inner())
                 }
-                ZstdState::Failed => return Err(invalid("is damaged".into())),
+                Self::Failed => return Err(invalid("is damaged".into())),
             };
         }
     }
