@@ -3,8 +3,6 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::file::FORMAT;
-
 /// Why an archive cannot be used.
 #[derive(Debug)]
 pub struct ArchiveError {
@@ -13,7 +11,7 @@ pub struct ArchiveError {
     pub(super) trouble: Trouble,
 }
 
-/// What is wrong with a file.
+/// The problem with a file.
 #[derive(Debug)]
 pub(super) enum Trouble {
     /// It cannot be read or written.
@@ -21,7 +19,7 @@ pub(super) enum Trouble {
     /// It is not an archive.
     Foreign,
     /// It has the format of a newer version.
-    Newer(i32),
+    Newer { found: i32, known: i32 },
     /// It is where it cannot be shared.
     Place,
     /// Its data cannot be decoded.
@@ -38,9 +36,9 @@ impl fmt::Display for ArchiveError {
         match &self.trouble {
             Trouble::File(error) => write!(f, "the archive {path} cannot be used: {error}{}", remedy(error)),
             Trouble::Foreign => write!(f, "{path} is not an archive of runs; use another file"),
-            Trouble::Newer(found) => write!(
+            Trouble::Newer { found, known } => write!(
                 f,
-                "the archive {path} has format {found}, but this version supports {FORMAT}; use a newer version"
+                "the archive {path} has format {found}, but this version supports {known}; use a newer version"
             ),
             Trouble::Place => {
                 write!(

@@ -6,7 +6,7 @@ use scoregate_base::clock::Wall;
 use scoregate_base::words;
 
 use super::super::run::{ChangeAuthor, IdentifiedRun, RunId};
-use super::{Archive, ArchiveError, Trouble, rows};
+use super::{Archive, ArchiveError, Trouble, query, rows};
 
 words! {
     /// The kind of a change.
@@ -52,7 +52,7 @@ impl Archive {
         let of = params![before, run.map(RunId::as_str), limit];
         let sql = "SELECT number, at_ms, actor, action, run, reason, before FROM audit
             WHERE number < ?1 AND (?2 IS NULL OR run = ?2) ORDER BY number DESC LIMIT ?3";
-        self.with(|inside| rows::all(&inside.connection, sql, of, change))
+        self.with(|inside| query::all(&inside.connection, sql, of, change))
     }
 }
 

@@ -16,7 +16,7 @@ use super::description_ids::DescriptionIds;
 use super::rows::{self, StoredRun};
 use super::suites::StoredSuites;
 use super::writing::{mark, take_one};
-use super::{Archive, ArchiveError, RunInsertion, Trouble};
+use super::{Archive, ArchiveError, RunInsertion, Trouble, query};
 
 /// Why runs were not changed.
 #[derive(Debug, thiserror::Error)]
@@ -125,7 +125,7 @@ impl Archive {
             };
             Ok(each(Withdrawal { id, at, actor: row.get(2)?, reason }))
         };
-        self.with(|inside| rows::each(&inside.connection, sql, [], withdrawal))
+        self.with(|inside| query::each(&inside.connection, sql, [], withdrawal))
     }
 
     /// Changes runs in one transaction, if there is no obstacle to any change.
@@ -166,7 +166,7 @@ impl Archive {
 
 fn find(file: &Connection, suites: &StoredSuites, id: &RunId) -> Result<Option<FoundRun>, Trouble> {
     let sql = format!("{} WHERE run.id = ?1", StoredRun::with_model());
-    let found = rows::all(file, &sql, [id.as_str()], |row| {
+    let found = query::all(file, &sql, [id.as_str()], |row| {
         let (model, stored) = (rows::model(row, 2)?, StoredRun::read(row, 7)?);
         let record = stored.record(id.as_str(), &model, suites)?;
         Ok(FoundRun { model: row.get(1)?, stored, record })

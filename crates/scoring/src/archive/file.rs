@@ -127,7 +127,7 @@ pub(super) fn open(path: &Path, summed_by: &str) -> Result<Connection, Trouble> 
         return Err(Trouble::Foreign);
     }
     if format > FORMAT {
-        return Err(Trouble::Newer(format));
+        return Err(Trouble::Newer { found: format, known: FORMAT });
     }
     let mode: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     if mode != "wal" {

@@ -13,7 +13,7 @@ use super::super::incident_scan::incident::{
 };
 use super::super::run::{ChangeAuthor, ChangeReason, RunId};
 use super::writing::record_import;
-use super::{Archive, ArchiveError, RunInsertion, Trouble, rows};
+use super::{Archive, ArchiveError, RunInsertion, Trouble, query, rows};
 
 const COLUMNS: &str =
     "model, revision, kind, severity, opened_ms, resolved_ms, baseline, mean, lowest, recorded_ms,
@@ -122,7 +122,7 @@ impl Archive {
         each: &mut dyn FnMut(IncidentRecord) -> bool,
     ) -> Result<(), ArchiveError> {
         let sql = format!("SELECT {COLUMNS} FROM incident_record ORDER BY opened_ms, incident, revision");
-        self.with(|inside| rows::each(&inside.connection, &sql, [], |row| Ok(each(record(row)?))))
+        self.with(|inside| query::each(&inside.connection, &sql, [], |row| Ok(each(record(row)?))))
     }
 
     /// Passes the scan position of every model, by id, until the callback returns false.
@@ -137,7 +137,7 @@ impl Archive {
             let position = stored_position(row.get(1)?, row.get(2)?)?;
             Ok(each(&ModelId::new(&model).ok_or_else(damage)?, position))
         };
-        self.with(|inside| rows::each(&inside.connection, sql, [], position))
+        self.with(|inside| query::each(&inside.connection, sql, [], position))
     }
 }
 
@@ -253,7 +253,7 @@ fn instant(at: i64) -> Result<Wall, Trouble> {
 
 /// The records that a clause selects.
 fn records(file: &Connection, clause: &str, of: impl Params) -> Result<Vec<IncidentRecord>, Trouble> {
-    rows::all(file, &format!("SELECT {COLUMNS} FROM incident_record {clause}"), of, record)
+    query::all(file, &format!("SELECT {COLUMNS} FROM incident_record {clause}"), of, record)
 }
 
 /// Decodes the columns.

@@ -15,6 +15,7 @@ mod file;
 mod importing;
 mod incident_records;
 mod opened;
+mod query;
 mod reading;
 mod rows;
 mod suites;

@@ -12,7 +12,7 @@ use super::super::run::{IdentifiedRun, RunId, SuiteTable, TestedModel};
 use super::super::series::ScoreSeries;
 use super::rows::{self, StoredRun};
 use super::suites::StoredSuites;
-use super::{Archive, ArchiveError, Trouble, day_number, incident_records, summed_by, sums};
+use super::{Archive, ArchiveError, Trouble, day_number, incident_records, query, summed_by, sums};
 
 /// The newest entries of an archive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,14 +58,15 @@ impl Archive {
                 return Err(Trouble::OtherMethod);
             }
             let sql = "SELECT number, id FROM model ORDER BY id";
-            let models: Vec<(i64, String)> = rows::all(&view, sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let models: Vec<(i64, String)> =
+                query::all(&view, sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
             let sql = "SELECT sum FROM day WHERE number >= ?1 AND number <= ?2 ORDER BY number";
             let mut first_run = view.prepare_cached("SELECT min(at_ms) FROM run WHERE model = ?1")?;
             let mut series = ScoreSeries::new(Arc::clone(&suites.table), window);
             for (number, id) in models {
                 let days = [window.from, window.to].map(|hour| day_number(number, hour));
                 let mut described = None;
-                rows::each(&view, sql, days, |row| {
+                query::each(&view, sql, days, |row| {
                     let sum = row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?;
                     sums::read(sum, &mut |summed| {
                         if window.has(summed.hour) {
@@ -103,7 +104,7 @@ impl Archive {
         let sql = StoredRun::with_model() + " ORDER BY run.model, at_ms, run.id";
         self.with(|inside| {
             let suites = StoredSuites::load(&inside.connection)?;
-            rows::each(&inside.connection, &sql, [], |row| {
+            query::each(&inside.connection, &sql, [], |row| {
                 let (id, model): (String, _) = (row.get(0)?, rows::model(row, 2)?);
                 Ok(each(StoredRun::read(row, 7)?.record(&id, &model, &suites)?))
             })

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use rusqlite::{Connection, Params, Row};
+use rusqlite::{Connection, Row};
 
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::ModelId;
@@ -144,36 +144,6 @@ pub(super) fn milliseconds(at: Wall) -> i64 {
 /// A stored time.
 pub(super) fn instant(at: i64) -> Option<Wall> {
     u64::try_from(at).map(Wall::from_millis).ok()
-}
-
-/// Passes each row of a query until the callback returns false.
-pub(super) fn each(
-    file: &Connection,
-    sql: &str,
-    params: impl Params,
-    mut each: impl FnMut(&Row<'_>) -> Result<bool, Trouble>,
-) -> Result<(), Trouble> {
-    let mut query = file.prepare_cached(sql)?;
-    let mut found = query.query(params)?;
-    while let Some(row) = found.next()?
-        && each(row)?
-    {}
-    Ok(())
-}
-
-/// The results for all rows of a query.
-pub(super) fn all<T>(
-    file: &Connection,
-    sql: &str,
-    params: impl Params,
-    mut read: impl FnMut(&Row<'_>) -> Result<T, Trouble>,
-) -> Result<Vec<T>, Trouble> {
-    let mut found = Vec::new();
-    each(file, sql, params, |row| {
-        found.push(read(row)?);
-        Ok(true)
-    })?;
-    Ok(found)
 }
 
 fn number(failure: RunFailure) -> u8 {

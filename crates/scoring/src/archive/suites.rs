@@ -10,7 +10,7 @@ use rusqlite::{Connection, params};
 use scoregate_base::routes::SortBy;
 
 use super::super::run::{Axis, AxisSet, Suite, SuiteEntry, SuiteTable};
-use super::{Trouble, rows};
+use super::{Trouble, query};
 
 /// `place` is the position in the table; it is missing for suites that are not in it. Older archives lack the table.
 const LAYOUT: &str = "
@@ -34,7 +34,7 @@ impl StoredSuites {
     pub(super) fn load(file: &Connection) -> Result<Self, Trouble> {
         let (mut names, mut entries) = (Vec::new(), Vec::new());
         let sql = "SELECT number, name, weight, axes, feeds, place FROM suite ORDER BY place, number";
-        rows::each(file, sql, [], |row| {
+        query::each(file, sql, [], |row| {
             let name: String = row.get(1)?;
             let name = Suite::new(&name).ok_or_else(|| damage("a suite has an invalid name"))?;
             names.push((row.get(0)?, name));

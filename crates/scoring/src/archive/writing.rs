@@ -11,7 +11,7 @@ use super::description_ids::DescriptionIds;
 use super::rows::{self, StoredRun};
 use super::suites::StoredSuites;
 use super::sums::DaySummation;
-use super::{Archive, ArchiveError, DAYS, HOURS_OF_A_DAY, Trouble, day_number, file, summed_by};
+use super::{Archive, ArchiveError, DAYS, HOURS_OF_A_DAY, Trouble, day_number, file, query, summed_by};
 
 /// Days aggregated per transaction, outside the window.
 const DAYS_AT_ONCE: usize = 2_000;
@@ -203,7 +203,7 @@ fn sum_again(transaction: &Connection, window: i64) -> Result<(), Trouble> {
 /// The numbers of these days whose aggregates are outdated.
 fn unsummed(file: &Connection, is_wanted: impl Fn(i64) -> bool) -> Result<Vec<i64>, Trouble> {
     let sql = "SELECT number FROM unsummed ORDER BY number";
-    let mut days: Vec<i64> = rows::all(file, sql, [], |row| Ok(row.get(0)?))?;
+    let mut days: Vec<i64> = query::all(file, sql, [], |row| Ok(row.get(0)?))?;
     days.retain(|number| is_wanted(number % DAYS));
     Ok(days)
 }
@@ -223,7 +223,7 @@ fn sum_days(file: &Connection, days: &[i64]) -> Result<(), Trouble> {
         let from = Hour::numbered(u64::try_from(day).unwrap_or_default() * HOURS_OF_A_DAY);
         let [from, to] = [from, from.plus(HOURS_OF_A_DAY)].map(|hour| rows::milliseconds(hour.start()));
         let mut summing = DaySummation::default();
-        rows::each(file, &sql, [model_number, from, to], |row| {
+        query::each(file, &sql, [model_number, from, to], |row| {
             let stored = StoredRun::read(row, 1)?;
             let run = stored.run(&model, &suites)?;
             summing.add(&run, (stored.suite, suites.table.entry(run.suite())), row.get(0)?);
