@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use crate::cache::DerivedTexts;
 use crate::gateway::{ConnectionTrust, CorsGrant, Gateway, Peer};
 use crate::instruments::{McpInstruments, McpOutcome};
+use crate::pages::MCP;
 use scoregate_base::routes::EndpointTable;
 
 use super::mcp_tool::McpTool;
@@ -26,7 +27,6 @@ use super::rpc_message::{BadMessage, RpcError, RpcMessage};
 use super::rpc_reply;
 use super::tool_result::{describe, translated};
 
-const PATH: &str = "/mcp";
 const METHODS: HeaderValue = HeaderValue::from_static("POST, OPTIONS");
 /// Methods and headers of pages of other origins.
 const MCP_READING: CorsGrant = CorsGrant {
@@ -97,7 +97,7 @@ impl McpService {
 
     /// Whether this path is its own.
     pub fn serves(path: &str) -> bool {
-        path == PATH
+        path == MCP
     }
 
     /// Answers a request. `may_continue` says whether another request may follow its body on a connection of HTTP/1.1.

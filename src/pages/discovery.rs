@@ -1,5 +1,6 @@
 //! Files for programs that look for the API: `robots.txt`, `llms.txt`, `/.well-known/api-catalog` (RFC 9727) and
-//! `/.well-known/security.txt` (RFC 9116). The API description is in `openapi`.
+//! `/.well-known/security.txt` (RFC 9116), and descriptions of the service for language models: `server.json` for registries, and
+//! a server card, which is an experimental extension of the protocol. The API description is in `openapi`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,14 +11,19 @@ use crate::cache::EncodedBodies;
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::API_BASE;
 
-use super::page::{Page, REVALIDATED, TEXT};
+use super::page::{JSON, Page, REVALIDATED, TEXT};
 use super::pages_config::PagesConfig;
-use super::paths::{ACCOUNT, DOCS, DOCS_MARKDOWN, OPENAPI, STATUS};
+use super::paths::{ACCOUNT, DOCS, DOCS_MARKDOWN, MCP, OPENAPI, STATUS};
 use super::sample;
 use super::site_links::TERMS;
 
 pub(super) const SECURITY_TXT: &str = "/.well-known/security.txt";
 pub(super) const API_CATALOG: &str = "/.well-known/api-catalog";
+
+pub(super) const SERVER_JSON: &str = "/server.json";
+pub(super) const SERVER_CARD: &str = "/.well-known/mcp/server-card.json";
+const SERVER_SCHEMA: &str = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json";
+const CARD_SCHEMA: &str = "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json";
 
 /// The API in a sentence.
 pub(super) const SUMMARY: &str = "Benchmark data on AI models, read-only.";
@@ -43,10 +49,12 @@ pub(super) fn llms(config: &PagesConfig) -> String {
         let path = row.segments.join("/");
         format!("- [/{path}]({root}{DOCS}#endpoint-{}): {}\n", row.name, row.summary)
     });
+    let mcp =
+        if config.mcp { format!("- [Tools]({root}{MCP}): the same data by MCP\n") } else { String::new() };
     format!(
         "# {}\n\n> {SUMMARY} Each request below {} needs a key: `Authorization: Bearer KEY`.\n\n## Documentation\n\n\
          - [Documentation]({root}{DOCS_MARKDOWN}): endpoints, fields, parameters, errors, limits, and how to cache\n\
-         - [API description]({root}{OPENAPI}): OpenAPI 3.1\n\n## Endpoints\n\n{}",
+         - [API description]({root}{OPENAPI}): OpenAPI 3.1\n{mcp}\n## Endpoints\n\n{}",
         config.service,
         config.base(),
         endpoints.collect::<String>()
@@ -75,6 +83,27 @@ pub(super) fn api_catalog(config: &PagesConfig) -> Option<Page> {
     let text = sample::text_of(&json!({ "linkset": [catalog, api] }));
     let page = Page::new(LINKSET, REVALIDATED, text.as_bytes());
     Some(Page { link: Some(CATALOG_LINK), ..page })
+}
+
+/// Description and card of the service for language models, at a public address only.
+pub(super) fn mcp_documents(config: &PagesConfig) -> Option<[Page; 2]> {
+    let root = config.root().filter(|root| config.mcp && root.starts_with("https://"))?;
+    let host = root.trim_start_matches("https://").split(':').next().unwrap_or_default();
+    let reversed: Vec<&str> = host.rsplit('.').collect();
+    let key =
+        json!({ "name": "Authorization", "description": "Bearer KEY", "isRequired": true, "isSecret": true });
+    let document = |schema: &str| {
+        json!({
+            "$schema": schema,
+            "name": format!("{}/mcp", reversed.join(".")),
+            "title": config.service,
+            "description": SUMMARY,
+            "version": env!("CARGO_PKG_VERSION"),
+            "remotes": [{ "type": "streamable-http", "url": format!("{root}{MCP}"), "headers": [key] }],
+        })
+    };
+    let page = |schema| Page::new(JSON, REVALIDATED, sample::text_of(&document(schema)).as_bytes());
+    Some([SERVER_SCHEMA, CARD_SCHEMA].map(page))
 }
 
 /// The lines of `security.txt`, except for `Expires`.
@@ -223,6 +252,23 @@ mod tests {
             assert!(text.contains(&link), "{link}");
         }
         assert!(llms(&PagesConfig::default()).contains("](/docs.md): "));
+    }
+
+    #[test]
+    fn registries_find_the_service_for_language_models_at_a_public_address() {
+        let config = |url: &str, mcp| {
+            let base_url = Some(url.into());
+            PagesConfig { service: "Scores".into(), base_url, mcp, ..PagesConfig::default() }
+        };
+        let [server, card] = mcp_documents(&config("https://api.example.org:8443/api/v1", true)).unwrap();
+        let [server, card] = [server, card].map(|page| serde_json::from_slice::<Value>(page.body()).unwrap());
+        assert_eq!(server["name"], "org.example.api/mcp");
+        assert_eq!(server["remotes"][0]["url"], "https://api.example.org:8443/mcp");
+        assert_eq!((&card["remotes"], &card["$schema"]), (&server["remotes"], &json!(CARD_SCHEMA)));
+        assert!(mcp_documents(&config("https://x.example", false)).is_none());
+        assert!(mcp_documents(&config("http://127.0.0.1:8080", true)).is_none());
+        assert!(llms(&config("https://x.example", true)).contains("](https://x.example/mcp): "));
+        assert!(!llms(&config("https://x.example", false)).contains("/mcp"));
     }
 
     #[test]

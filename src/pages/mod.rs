@@ -24,7 +24,7 @@ mod terms;
 pub(crate) use escape::escape;
 pub use page::Page;
 pub use pages_config::PagesConfig;
-pub use paths::ACCOUNT_SIGN_IN;
+pub use paths::{ACCOUNT_SIGN_IN, MCP};
 use paths::{DOCS, OPENAPI, STATUS};
 pub use sample::EXAMPLE_MODEL;
 pub use site_links::SiteLinks;

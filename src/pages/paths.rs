@@ -11,3 +11,5 @@ pub(super) const STATUS: &str = "/status";
 pub(super) const ACCOUNT: &str = "/account";
 /// The page where people sign up and sign in.
 pub const ACCOUNT_SIGN_IN: &str = "/account/sign-in";
+/// The service for language models.
+pub const MCP: &str = "/mcp";

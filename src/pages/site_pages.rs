@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use scoregate_base::clock::Wall;
 
-use super::discovery::{API_CATALOG, SECURITY_TXT, SecurityTxt};
+use super::discovery::{API_CATALOG, SECURITY_TXT, SERVER_CARD, SERVER_JSON, SecurityTxt};
 use super::page::{ICON, JSON, MARKDOWN, Page, REUSED, REVALIDATED, TEXT};
 use super::pages_config::PagesConfig;
 use super::paths::{DOCS, DOCS_MARKDOWN, LLMS_TXT, OPENAPI};
@@ -22,6 +22,8 @@ pub struct Pages {
     icon: Arc<Page>,
     api_catalog: Option<Arc<Page>>,
     security_txt: Option<SecurityTxt>,
+    /// Description and card of the service for language models.
+    mcp: Option<[Arc<Page>; 2]>,
 }
 
 impl Pages {
@@ -38,6 +40,7 @@ impl Pages {
             icon: Arc::new(Page::new(ICON, REUSED, include_bytes!("favicon.ico"))),
             api_catalog: discovery::api_catalog(config).map(Arc::new),
             security_txt: SecurityTxt::of(config),
+            mcp: discovery::mcp_documents(config).map(|documents| documents.map(Arc::new)),
         }
     }
 
@@ -52,6 +55,8 @@ impl Pages {
             "/robots.txt" => Some(&self.robots),
             "/favicon.ico" => Some(&self.icon),
             API_CATALOG => self.api_catalog.as_ref(),
+            SERVER_JSON => self.mcp.as_ref().map(|[server, _]| server),
+            SERVER_CARD => self.mcp.as_ref().map(|[_, card]| card),
             SECURITY_TXT => return self.security_txt.as_ref().map(|file| Arc::new(file.page(now))),
             _ => None,
         }
