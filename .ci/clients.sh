@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Clients of other projects: linters accept the description, generated clients get a typed error for every code, and the
-# caching libraries do what the recipes of the docs page promise. Loopback only; the packages are installed below target/.
+# Clients of other projects: linters accept the description, generated clients get a typed error for every code, the caching
+# libraries do what the recipes of the docs page promise, and MCP clients call every tool. Loopback only; the packages are
+# installed below target/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . .ci/gateway.sh
@@ -25,6 +26,8 @@ paid = false
 minute = 30
 day = 1000
 paid = true
+[mcp]
+enabled = true
 [service]
 base_url = "https://api.example.org"
 [site]
@@ -39,6 +42,18 @@ for name in {,FETCH_,HEY_}{MINUTE,DAY}; do
 done
 
 "$tools/bin/python" .ci/clients/recipes.py "$base" "$gateway_side" "$tools/node_modules"
+
+# mcp_clients BINARY: the official clients of the Model Context Protocol.
+mcp_clients() {
+    local address=http://$gateway_address/mcp modules=$tools/node_modules folder=$gateway_dir/mcp
+    "$tools/bin/python" .ci/clients/mcp_session.py "$address" "$1" "$gateway_dir/scoregate.toml"
+    mkdir "$folder"
+    cp .ci/clients/mcp_session.mjs "$folder"
+    ln -s "$modules" "$folder/node_modules"
+    # The inspector writes to the home directory.
+    HOME=$folder node "$folder/mcp_session.mjs" "$address" "$modules/.bin/mcp-inspector"
+}
+mcp_clients "$1"
 
 description=$gateway_dir/openapi.json
 curl -fsS "http://$gateway_address/openapi.json" -o "$description"
