@@ -82,6 +82,8 @@ impl RpcError {
     pub(super) const INVALID_PARAMS: i32 = -32_602;
     pub(super) const HEADER_MISMATCH: i32 = -32_020;
     pub(super) const UNSUPPORTED_VERSION: i32 = -32_022;
+    /// Outside of the codes that JSON-RPC and the protocol reserve.
+    pub(super) const UNAUTHENTICATED: i32 = 401;
 
     pub(super) fn new(code: i32, message: impl Into<Cow<'static, str>>) -> Self {
         Self { code, message: message.into(), data: None }

@@ -11,6 +11,7 @@ use crate::instruments::McpOutcome;
 use scoregate_base::routes::{Endpoint, append_string};
 
 use super::brief_text::brief_text;
+use super::rpc_message::RpcError;
 use super::rpc_reply;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -31,14 +32,15 @@ pub(super) async fn translated(
     texts: &DerivedTexts,
     response: Response<Full<Bytes>>,
 ) -> (Response<Full<Bytes>>, McpOutcome) {
-    // Clients ask their user for a key.
-    if response.status() == StatusCode::UNAUTHORIZED {
-        return (response, McpOutcome::Unauthenticated);
-    }
     let (mut head, body) = response.into_parts();
     let body = body.collect().await.map(Collected::to_bytes).unwrap_or_default();
     let tag = head.headers.remove(ETAG);
     head.headers.remove(LAST_MODIFIED);
+    if head.status == StatusCode::UNAUTHORIZED {
+        let body = rpc_reply::error(Some(id), &unauthenticated(&body));
+        describe(&mut head.headers, &body);
+        return (Response::from_parts(head, Full::new(body)), McpOutcome::Unauthenticated);
+    }
     let (text, end) = if head.status == StatusCode::OK {
         let write = || text_of(endpoint, &body);
         let text = match tag {
@@ -47,7 +49,7 @@ pub(super) async fn translated(
         };
         (text, McpOutcome::Answered)
     } else {
-        (Bytes::from(refusal_text(&body)), McpOutcome::ToolError)
+        (json_string(&refusal_text(&body)), McpOutcome::ToolError)
     };
     let is_error = if end == McpOutcome::Answered { "false" } else { "true" };
     // Both are JSON, which is UTF-8.
@@ -70,9 +72,7 @@ pub(super) async fn translated(
 /// The text of a response as JSON. Of another body than the API's it is that body.
 fn text_of(endpoint: &Endpoint, body: &[u8]) -> Bytes {
     let text = brief_text(endpoint, body).unwrap_or_else(|| String::from_utf8_lossy(body).into_owned());
-    let mut json = Vec::with_capacity(text.len() + 2);
-    append_string(&mut json, &text);
-    json.into()
+    json_string(&text)
 }
 
 /// Sets the headers that every response with JSON has.
@@ -83,17 +83,25 @@ pub(super) fn describe(headers: &mut HeaderMap, body: &Bytes) {
     headers.remove(VARY);
 }
 
-/// The message of an error and an address, as a JSON text.
-fn refusal_text(body: &[u8]) -> Vec<u8> {
-    let mut text = Vec::new();
-    match serde_json::from_slice::<RefusalBody>(body) {
-        Ok(RefusalBody { message, sign_up, upgrade }) => {
-            let address = sign_up.or(upgrade).map(|address| format!(" See {address}")).unwrap_or_default();
-            append_string(&mut text, &format!("{message}{address}"));
-        }
-        Err(_) => append_string(&mut text, "The request failed."),
-    }
-    text
+/// The error of a call without a valid key. Clients show the message of an error of JSON-RPC only.
+fn unauthenticated(body: &[u8]) -> RpcError {
+    let data = std::str::from_utf8(body).ok().map(str::to_owned);
+    RpcError { data, ..RpcError::new(RpcError::UNAUTHENTICATED, refusal_text(body)) }
+}
+
+/// The message of an error and an address.
+fn refusal_text(body: &[u8]) -> String {
+    let Ok(RefusalBody { message, sign_up, upgrade }) = serde_json::from_slice(body) else {
+        return "The request failed.".to_owned();
+    };
+    let address = sign_up.or(upgrade).map(|address| format!(" See {address}")).unwrap_or_default();
+    message + &address
+}
+
+fn json_string(text: &str) -> Bytes {
+    let mut json = Vec::with_capacity(text.len() + 2);
+    append_string(&mut json, text);
+    json.into()
 }
 
 #[cfg(test)]
@@ -102,10 +110,10 @@ mod tests {
 
     #[test]
     fn a_refusal_states_where_to_go() {
-        let text = |body: &str| String::from_utf8(refusal_text(body.as_bytes())).unwrap();
-        assert_eq!(text(r#"{"message":"Wait 3 s."}"#), r#""Wait 3 s.""#);
+        let text = |body: &str| refusal_text(body.as_bytes());
+        assert_eq!(text(r#"{"message":"Wait 3 s."}"#), "Wait 3 s.");
         let upgrade = r#"{"message":"Wait.","upgrade":"https://example.org/plans","code":"x"}"#;
-        assert_eq!(text(upgrade), r#""Wait. See https://example.org/plans""#);
-        assert_eq!(text("no JSON"), r#""The request failed.""#);
+        assert_eq!(text(upgrade), "Wait. See https://example.org/plans");
+        assert_eq!(text("no JSON"), "The request failed.");
     }
 }

@@ -84,12 +84,12 @@ async fn refusals_are_results_that_state_what_to_do_and_a_missing_key_is_a_401()
     assert_eq!(latest["structuredContent"]["code"], "latest_requires_plan");
     for headers in [vec![], vec![("X-API-Key", "sg_live_wrong")]] {
         let response = send(&world, &call("get_index", &json!({})), &headers).await;
-        assert_eq!(response.status, 401);
+        assert_eq!((response.status, &response.json()["error"]["code"]), (401, &json!(401)));
         assert!(!response.header("www-authenticate").is_empty() && !response.closes());
     }
     world.running.registrar.revoke("test", spent.id, None).await.unwrap();
     let revoked = send(&world, &call("get_index", &json!({})), &[("X-API-Key", &spent.key)]).await;
-    assert_eq!((revoked.status, revoked.code().as_str()), (401, "invalid_api_key"));
+    assert_eq!((revoked.status, &revoked.json()["error"]["data"]["code"]), (401, &json!("invalid_api_key")));
     for (result, number) in [("tool_error", 2), ("unauthenticated", 3)] {
         let counted = world.counted(&format!("scoregate_mcp_requests_total{{result=\"{result}\"}}")).await;
         assert_eq!(counted, number, "{result}");
