@@ -19,7 +19,7 @@ impl Installation {
     pub(crate) fn of(program: PathBuf) -> Self {
         let directory = TempDir::new().unwrap();
         let settings = format!(
-            "listen = \"127.0.0.1:0\"\nadmin.listen = \"127.0.0.1:0\"\ndata_dir = \"{}\"\nupstream = \"built-in\"\n\
+            "listen = \"127.0.0.1:0\"\nadmin.listen = \"127.0.0.1:0\"\ndata_dir = \"{}\"\nupstream = \"built-in\"\nmcp.enabled = true\n\
              guard.per_minute = 100000000\nfreshness.probe = false\nserver.workers = 1\n\
              [tiers.load]\nminute = 1000000000\nday = 1000000000\npaid = true\n\
              [tiers.one]\nminute = 1\nday = 1000\npaid = true\n",

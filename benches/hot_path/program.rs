@@ -27,10 +27,13 @@ pub(crate) enum Kind {
     NoKey,
     Limited,
     Me,
+    /// A call of a tool, for the document of a hit.
+    Call,
 }
 
 /// All kinds. The hit is first: others are reported as multiples of it.
-pub(crate) const KINDS: [Kind; 5] = [Kind::Hit, Kind::NotModified, Kind::NoKey, Kind::Limited, Kind::Me];
+pub(crate) const KINDS: [Kind; 6] =
+    [Kind::Hit, Kind::NotModified, Kind::NoKey, Kind::Limited, Kind::Me, Kind::Call];
 
 impl Kind {
     /// Its name.
@@ -41,12 +44,13 @@ impl Kind {
             Self::NoKey => "401",
             Self::Limited => "429",
             Self::Me => "me",
+            Self::Call => "mcp",
         }
     }
 
     fn status(self) -> &'static str {
         match self {
-            Self::Hit | Self::Me => "200",
+            Self::Hit | Self::Me | Self::Call => "200",
             Self::NotModified | Self::NoKey | Self::Limited => self.word(),
         }
     }
@@ -91,6 +95,7 @@ impl RunningProgram {
             Kind::NotModified => request(&installation.key, &condition, kind),
             Kind::NoKey => request(&wrong, "", kind),
             Kind::Limited => request(&installation.spent, "", kind),
+            Kind::Call => call(&installation.key),
         };
         RepeatedRequest { stream, request, buffer, status: kind.status() }
     }
@@ -121,6 +126,15 @@ impl RepeatedRequest {
 fn request(key: &str, fields: &str, kind: Kind) -> Vec<u8> {
     let target = if kind == Kind::Me { "/api/v1/me" } else { "/api/v1/models?period=24h" };
     format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n{fields}\r\n").into_bytes()
+}
+
+/// A call of the tool of [`request`]'s document.
+fn call(key: &str) -> Vec<u8> {
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_models","arguments":{"period":"24h"}}}"#;
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\nContent-Type: application/json\r\n"
+    );
+    format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }
 
 /// Sends the request, reads the response, and returns its entity tag.
