@@ -61,7 +61,13 @@ impl LimitHeaders {
         let as_reported = |status: LimitStatus| {
             if Some(status.rule) == hit { status.as_hit(started, now) } else { status }
         };
-        let [minute, day, reported] = if hit.is_some() { statuses.map(as_reported) } else { statuses };
+        let [minute, day, other] = statuses;
+        let (minute, day) = (as_reported(minute), as_reported(day));
+        let reported = match rule {
+            LimitRule::Minute => minute,
+            LimitRule::Day => day,
+            LimitRule::Guard => as_reported(other),
+        };
         Self { reported, next_token: minute.wait, scope: LimitScope::Application([minute, day], policy) }
     }
 

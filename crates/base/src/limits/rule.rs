@@ -53,13 +53,14 @@ impl LimitStatus {
     /// was `decided`. The reset of the minute is the time of the next token. That of the day is a midnight; if it has passed
     /// since, the request may be repeated without a wait.
     pub fn as_hit(self, decided: Now, now: Now) -> Self {
-        let soon = now.wall.plus(Duration::from_secs(1)).rounded_up();
-        let decided_end = decided.wall.day().end();
+        let soon = || now.wall.plus(Duration::from_secs(1)).rounded_up();
         let reset = match self.rule {
-            LimitRule::Day if now.wall >= decided_end => decided_end,
-            LimitRule::Day => self.reset,
-            LimitRule::Minute => now.wall.plus(self.wait).rounded_up().max(soon),
-            LimitRule::Guard => self.reset.max(soon),
+            LimitRule::Day => {
+                let decided_end = decided.wall.day().end();
+                if now.wall >= decided_end { decided_end } else { self.reset }
+            }
+            LimitRule::Minute => now.wall.plus(self.wait).rounded_up().max(soon()),
+            LimitRule::Guard => self.reset.max(soon()),
         };
         let wait = if self.rule == LimitRule::Day { reset.since(now.wall) } else { self.wait };
         Self { remaining: 0, reset, full_in: reset.since(now.wall), wait, ..self }
