@@ -53,9 +53,9 @@ function inspect(era, ...parameters) {
 const client = await connect({ authorization });
 const tokens = await callEveryTool(client);
 await client.close();
-const stranger = await connect({});
-await assert.rejects(stranger.callTool({ name: "get_index", arguments: {} }), { code: 401 });
-await stranger.close();
+const anonymous = await connect({});
+await assert.rejects(anonymous.callTool({ name: "get_index", arguments: {} }), { code: 401 });
+await anonymous.close();
 const names = Object.keys(tokens);
 for (const era of ["legacy", "modern"]) {
   const { tools } = inspect(era, "--method", "tools/list", "--strict");
