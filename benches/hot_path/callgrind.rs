@@ -14,10 +14,6 @@ use super::program::{Kind, RunningProgram, program};
 /// Warm-up responses: afterwards everything that is created once exists.
 const BEFORE: usize = 100;
 
-/// Parts of a count, of which the cheapest is taken. On a busy machine responses take longer, and timers and other work of the
-/// runtime add up to 1 %.
-const PARTS: usize = 4;
-
 /// Bytes of a cache line of x86-64 and most arm64 processors.
 const CACHE_LINE: u64 = 64;
 
@@ -49,15 +45,11 @@ pub(crate) fn cost(kind: Kind, times: usize) -> Cost {
     let serving = RunningProgram::start(command);
     let mut repeated_request = serving.repeated_request(&installation, kind);
     repeated_request.run(BEFORE);
-    let times = times / PARTS;
-    for _ in 0..PARTS {
-        control("--zero", &serving);
-        repeated_request.run(times);
-        control("--dump", &serving);
-    }
+    control("--zero", &serving);
+    repeated_request.run(times);
+    control("--dump", &serving);
     serving.stop();
-    let parts = (1..=PARTS).map(|part| Counts::read(&file.with_extension(format!("out.{part}"))));
-    let counts = parts.min_by_key(|part| part.instructions).unwrap();
+    let counts = Counts::read(&file.with_extension("out.1"));
     let lines: HashSet<u64> = counts
         .executed
         .iter()
