@@ -234,7 +234,7 @@ impl McpService {
         (json_response(rpc_reply::result(id, &[&result])), McpOutcome::Listed)
     }
 
-    /// The tool of a call, and the target of the request that it stands for.
+    /// The tool of a call, and the target of the corresponding request.
     fn call(&self, message: &RpcMessage<'_>) -> Result<(&McpTool, String), RpcError> {
         let name = message.params.name.as_deref().unwrap_or_default();
         let invalid = |message: String| RpcError::new(RpcError::INVALID_PARAMS, message);
@@ -253,14 +253,13 @@ enum Received {
     Refused(HttpRefusal),
 }
 
-/// How long lists may be cached: until data of a new refresh is expected, since nothing else states when a restart may change
-/// them.
+/// How long lists may be cached: until the next expected refresh of the data. A restart may change them earlier.
 fn ttl_millis(gateway: &Gateway) -> u128 {
     let now = gateway.clock.now().wall;
     gateway.engine.documents.next_refresh(now).map_or(0, |at| at.since(now).as_millis())
 }
 
-/// The head of the request that a call stands for. Its response is neither encoded nor a 304.
+/// The head of the request that corresponds to a call. Its response is neither encoded nor a 304.
 fn request(mut head: Parts, target: &str) -> Parts {
     let mut uri = head.uri.into_parts();
     // Of the documented path and escaped values.

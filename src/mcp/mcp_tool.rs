@@ -48,8 +48,8 @@ impl McpTool {
         })
     }
 
-    /// Path and query of the request that a call stands for. Values are checked by the gateway; what is wrong with the form of
-    /// the arguments is an error.
+    /// Path and query of the request that corresponds to a call. The gateway checks the values; here only arguments of an
+    /// unknown name or type are refused.
     pub(super) fn target(&self, arguments: &BTreeMap<String, Value>) -> Result<String, String> {
         let texts: BTreeMap<&str, String> = arguments
             .iter()

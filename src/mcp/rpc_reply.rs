@@ -6,7 +6,7 @@ use scoregate_base::routes::{append, append_string};
 
 use super::rpc_message::RpcError;
 
-/// The response with a result, which is JSON in parts. Without an id it belongs to no request.
+/// The response with a result, which is JSON in parts.
 pub(super) fn result(id: &str, parts: &[&str]) -> Bytes {
     let size: usize = parts.iter().map(|part| part.len()).sum();
     let mut body = Vec::with_capacity(size + id.len() + 40);
@@ -16,7 +16,7 @@ pub(super) fn result(id: &str, parts: &[&str]) -> Bytes {
     body.into()
 }
 
-/// The response with an error.
+/// The response with an error. Without an id it belongs to no request.
 pub(super) fn error(id: Option<&str>, error: &RpcError) -> Bytes {
     let mut body = Vec::new();
     append(&mut body, &["{\"jsonrpc\":\"2.0\""]);

@@ -25,7 +25,7 @@ struct RefusalBody {
     upgrade: Option<String>,
 }
 
-/// The response to a call with this id, from the response to the request that it stands for.
+/// The response to a call with this id, from the response to its request.
 pub(super) async fn translated(
     id: &str,
     endpoint: &Endpoint,

@@ -11,12 +11,12 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf as _, Bytes};
+use bytes::Bytes;
 use memchr::memmem;
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::server::client_limits::LARGE_HEAD;
-use crate::server::stream::{FilteredIo, ReadFilter};
+use crate::server::stream::{FilteredIo, ReadFilter, pass_on};
 
 /// The codec rejects this anywhere in a head.
 pub(super) const REFUSED: &[u8] = b"\0\r\n\r\n";
@@ -187,9 +187,7 @@ impl<'l> HeadScanner<'l> {
         if self.held.is_empty() {
             return stream.poll_read(cx, buffer);
         }
-        let length = self.held.len().min(buffer.remaining());
-        buffer.put_slice(self.held.get(..length).unwrap_or_default());
-        self.held.advance(length);
+        pass_on(&mut self.held, buffer);
         Poll::Ready(Ok(()))
     }
 

@@ -6,5 +6,5 @@ mod read_ahead;
 mod timed_io;
 
 pub(super) use filtered_io::{FilteredIo, ReadFilter};
-pub(super) use read_ahead::ReadAhead;
+pub(super) use read_ahead::{ReadAhead, pass_on};
 pub(super) use timed_io::TimedIo;

@@ -16,16 +16,16 @@ impl ReadAhead {
     pub(in crate::server) fn put_back<S>(bytes: Bytes, stream: S) -> FilteredIo<S, Self> {
         FilteredIo::new(stream, Self(bytes))
     }
+}
 
-    /// Runs once per connection, so it is kept apart from each read.
-    #[cold]
-    fn fill(&mut self, buffer: &mut ReadBuf<'_>) {
-        let length = self.0.len().min(buffer.remaining());
-        buffer.put_slice(self.0.get(..length).unwrap_or_default());
-        self.0.advance(length);
-        if self.0.is_empty() {
-            self.0 = Bytes::new(); // an empty slice would keep all of it in memory
-        }
+/// Moves bytes into a buffer, as many as it has room for.
+#[cold]
+pub(in crate::server) fn pass_on(bytes: &mut Bytes, buffer: &mut ReadBuf<'_>) {
+    let length = bytes.len().min(buffer.remaining());
+    buffer.put_slice(bytes.get(..length).unwrap_or_default());
+    bytes.advance(length);
+    if bytes.is_empty() {
+        *bytes = Bytes::new(); // an empty slice would keep all of it in memory
     }
 }
 
@@ -40,7 +40,7 @@ impl ReadFilter for ReadAhead {
         if self.0.is_empty() {
             return stream.poll_read(cx, buffer);
         }
-        self.fill(buffer);
+        pass_on(&mut self.0, buffer);
         Poll::Ready(Ok(()))
     }
 }

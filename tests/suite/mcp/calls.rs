@@ -1,4 +1,4 @@
-//! Calls of tools: the same data, limits and prices as the requests that they stand for.
+//! Calls of tools: the same data, limits and prices as the corresponding requests.
 
 use scoregate_base::routes::{ENDPOINTS, Route};
 use scoregate_store::OwnLimits;

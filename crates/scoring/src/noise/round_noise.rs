@@ -120,7 +120,8 @@ impl RoundNoise {
 }
 
 impl MeanNoise {
-    /// The noise that so many rounds show, of which these are free; `measure` returns the variance of the mean of a block.
+    /// The noise of this number of rounds, with this number of degrees of freedom. `measure` returns the variance of the mean of a
+    /// block of rounds.
     pub(super) fn of(rounds: usize, free: usize, measure: impl Fn(usize) -> Option<f64>) -> Option<Self> {
         let blocks = [const { OnceCell::new() }; method::NOISE_BLOCK];
         let mut noise = Self { rounds, blocks, single: 0.0, correlation: 0.0, df: 0.0 };
