@@ -8,7 +8,7 @@ use crate::{File, found, none, tree};
 const LAYERS: [&[&str]; 15] = [
     &["clock", "json", "secret", "words"],
     &["accept", "address", "keys", "limits", "routes"],
-    &["plans"],
+    &["evidence", "plans"],
     &["telemetry"],
     &["traces"],
     &["store", "cache", "scoring"],

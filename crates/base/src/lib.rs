@@ -1,14 +1,16 @@
 //! Values and rules that every part of scoregate shares.
 //!
 //! Contents: time ([`clock`]), keys ([`keys`]), limits ([`limits`]), the endpoints of the API ([`routes`]), tiers ([`plans`]),
-//! addresses ([`address`]), secrets ([`secret`]), JSON with the path of an error ([`json`]), the `Accept` header
-//! ([`accept`]), and enums with a word for each variant ([`words!`]). Nothing here waits for a network or a disk, except that [`clock`] sleeps and [`secret`] reads its file.
+//! evidence of use ([`evidence`]), addresses ([`address`]), secrets ([`secret`]), JSON with the path of an error ([`json`]), the
+//! `Accept` header ([`accept`]), and enums with a word for each variant ([`words!`]). Nothing here waits for a network or a disk,
+//! except that [`clock`] sleeps and [`secret`] reads its file.
 //!
 //! This crate knows no store, no HTTP server and no metric.
 
 pub mod accept;
 pub mod address;
 pub mod clock;
+pub mod evidence;
 pub mod json;
 pub mod keys;
 pub mod limits;

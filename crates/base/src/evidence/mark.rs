@@ -1,0 +1,65 @@
+//! The positions of documents in the bit sets of evidence: the same in every gateway and in every release.
+
+use std::hash::BuildHasher as _;
+
+use foldhash::fast::FixedState;
+
+use super::bit_set::BitSet;
+use crate::routes::{DocumentKey, ModelId};
+
+/// The positions of a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DocumentMark {
+    /// Of its model, if it is about one.
+    pub model: Option<u16>,
+    /// Of itself.
+    pub document: u16,
+}
+
+impl DocumentMark {
+    /// The positions of this document.
+    pub fn of(key: &DocumentKey) -> Self {
+        let document = top_bits(FixedState::default().hash_one(key));
+        Self { model: key.id.as_ref().map(model_position), document }
+    }
+}
+
+/// The position of a model. Stored records depend on it.
+pub fn model_position(id: &ModelId) -> u16 {
+    let hash = crc32fast::hash(id.as_str().as_bytes());
+    u16::try_from(hash % 2_048).unwrap_or_default()
+}
+
+/// The set of the positions of models.
+pub fn catalogue<'i>(models: impl IntoIterator<Item = &'i ModelId>) -> BitSet<32> {
+    let mut set = BitSet::EMPTY;
+    for id in models {
+        set.insert(model_position(id));
+    }
+    set
+}
+
+fn top_bits(hash: u64) -> u16 {
+    u16::try_from(hash >> 48).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::routes::Route;
+
+    #[test]
+    fn the_position_of_a_model_does_not_change() {
+        let position = |id| model_position(&ModelId::new(id).unwrap());
+        assert_eq!([position("gpt-5"), position("a")], [668, 1_603]);
+    }
+
+    #[test]
+    fn documents_of_one_model_share_its_position_and_lists_have_none() {
+        let mark = |route| DocumentMark::of(&DocumentKey::of_model(route, ModelId::new("gpt-5").unwrap()));
+        let (model, drift) = (mark(Route::Model), mark(Route::Drift));
+        assert_eq!(model.model, drift.model);
+        assert_ne!(model.document, drift.document);
+        assert_eq!(DocumentMark::of(&DocumentKey::list_of_models()).model, None);
+    }
+}

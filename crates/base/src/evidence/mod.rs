@@ -1,0 +1,20 @@
+//! Evidence of how an application uses the service: what each gateway saw in an hour, and the record of a day that is merged
+//! from it.
+//!
+//! Pure, and bounded in memory. No address is kept: networks and user agents are positions of a keyed hash in small bit sets,
+//! whose key changes every day. Merging is idempotent for sets, so the order in which gateways report does not matter.
+
+mod bit_set;
+mod codec;
+mod day;
+mod hour;
+mod mark;
+
+pub use bit_set::BitSet;
+pub use codec::BadEvidence;
+pub use day::{DayEvidence, HourSummary};
+pub use hour::{HourCounts, HourEvidence, Origin};
+pub use mark::{DocumentMark, catalogue, model_position};
+
+/// Days for which evidence is kept.
+pub const EVIDENCE_DAYS_KEPT: u32 = 40;
