@@ -178,7 +178,7 @@ impl AccountState {
             | AdmissionVerdict::NoToken { .. } => return None,
         };
         let outcome = refused.map_or(request.outcome, RequestOutcome::of_limit);
-        let is_first = self.count_request(RequestKind { outcome, ..request });
+        let is_first = self.count_request(RequestKind { outcome, ..request }, false, now.mono);
         let statuses = [LimitRule::Minute, LimitRule::Day].map(|rule| self.limit_status(rule, limits, now));
         Some(SettledRequest { refused, charged, runs_low, statuses, is_first })
     }
@@ -279,10 +279,10 @@ impl AccountState {
     }
 
     /// Counts a request. Returns whether it is the first one since the last recording.
-    pub(super) fn count_request(&mut self, kind: RequestKind) -> bool {
+    pub(super) fn count_request(&mut self, kind: RequestKind, waited: bool, at: Mono) -> bool {
         let requests = &mut self.lease.get_or_insert_default().requests;
         let is_first = requests.is_empty();
-        requests.count(kind);
+        requests.count(kind, waited, at);
         is_first
     }
 

@@ -4,6 +4,7 @@
 
 mod account;
 mod account_state;
+mod application_usage;
 mod changes;
 mod delivered_units;
 mod grace_book;
@@ -28,9 +29,11 @@ mod tests_of_grace;
 #[cfg(test)]
 mod tests_of_key_directory;
 mod unrecorded_requests;
+mod usage_counts;
 
 pub use account::Account;
 pub(crate) use account_state::SettledRequest;
+pub use application_usage::ApplicationUse;
 pub use changes::{
     Actor, AdoptError, BadField, ContactOutcome, ContactRequest, ContactSelection, DescriptionChange,
     DirectoryKeeper, FieldChange, ImportedKey, IssuedKey, KeyChanges, KeyDetails, KeyRecord, LeakAction,
@@ -44,3 +47,5 @@ pub use leasing::{Leases, LedgerCalls, LedgerWork, ServingFacts, SpawnLedgerWork
 pub use node_reporter::NodeReporter;
 pub use request_counter::RequestCounter;
 pub use terms::{Terms, TermsByTier};
+pub use usage_counts::{CountedRequests, RequestCounts};
+pub(crate) use usage_counts::{UsageCounts, minute_of};

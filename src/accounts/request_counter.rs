@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use scoregate_base::clock::{Day, Now};
+use scoregate_base::clock::{Day, Mono, Now};
 use scoregate_base::keys::ApplicationId;
 use scoregate_base::limits::Limits;
 use scoregate_base::routes::Route;
@@ -16,6 +16,7 @@ use scoregate_store::{RequestOutcome, RequestStore, RequestTotal, StoreError};
 
 use super::account::Account;
 use super::account_state::SettledRequest;
+use super::application_usage::{ApplicationUsage, ApplicationUse};
 use super::delivered_units::is_open;
 use super::leasing::Leases;
 use super::unrecorded_requests::RequestKind;
@@ -30,7 +31,8 @@ const NO_ENDPOINT: &str = "none";
 pub struct RequestCounter {
     /// Accounts with requests since the last recording, each once.
     accounts: Mutex<Vec<Arc<Account>>>,
-    totals: tokio::sync::Mutex<RequestTotals>,
+    totals: Mutex<RequestTotals>,
+    usage: ApplicationUsage,
 }
 
 /// Totals of this process.
@@ -46,15 +48,17 @@ struct RequestTotals {
 type TotalKey = (ApplicationId, RequestKind);
 
 impl RequestCounter {
-    /// Counts a request that began on `day`. Costs one lock of the account.
+    /// Counts a request that began on `day`, ended at `at`, and may have `waited` for a document. Costs one lock of the
+    /// account.
     pub(crate) fn count(
         &self,
         account: &Arc<Account>,
         day: Day,
-        endpoint: Option<Route>,
-        outcome: RequestOutcome,
+        (endpoint, outcome): (Option<Route>, RequestOutcome),
+        waited: bool,
+        at: Mono,
     ) {
-        let is_first = account.state().count_request(RequestKind { day, endpoint, outcome });
+        let is_first = account.state().count_request(RequestKind { day, endpoint, outcome }, waited, at);
         if is_first {
             self.list(account);
         }
@@ -86,30 +90,53 @@ impl RequestCounter {
         self.accounts.lock().push(Arc::clone(account));
     }
 
-    /// Records totals that grew since the last call. What could not be recorded is recorded by the next call.
+    /// Adds the requests that accounts counted since the last call to the totals.
+    fn take_counted(&self) {
+        let (mut totals, mut counted) = (self.totals.lock(), Vec::new());
+        // Only this method frees the numbers of an account, so one that is counted from now on is listed for the next call.
+        for account in std::mem::take(&mut *self.accounts.lock()) {
+            let requests = account.state().take_requests();
+            counted.extend(requests.into_counts().map(|count| (Arc::clone(&account), count)));
+        }
+        counted.sort_by_key(|(_, count)| count.day());
+        for (account, count) in &counted {
+            totals.add((account.id, count.kind()), count.requests());
+            self.usage.count(account, count);
+        }
+    }
+
+    /// The applications with the most requests of the day.
+    pub fn applications(&self, most: usize, now: Now) -> Vec<ApplicationUse> {
+        self.take_counted();
+        self.usage.list(most, now)
+    }
+
+    /// Usage of one application.
+    pub fn usage_of(&self, account: &Account, now: Now) -> ApplicationUse {
+        self.take_counted();
+        self.usage.of(account, now)
+    }
+
+    /// Records totals that grew since the last call. The next call includes totals that could not be recorded. One call at a
+    /// time.
     pub(super) async fn record(
         &self,
         store: &dyn RequestStore,
         node: u64,
         today: Day,
     ) -> Result<(), StoreError> {
-        let mut totals = self.totals.lock().await;
-        // Only this call frees the numbers of an account, so one that is counted from now on is listed for the next call.
-        for account in std::mem::take(&mut *self.accounts.lock()) {
-            let counted = account.state().take_requests();
-            for (kind, requests) in counted.into_counts() {
-                totals.add((account.id, kind), requests);
+        self.take_counted();
+        self.totals.lock().clean(today);
+        loop {
+            let batch = self.totals.lock().next_batch();
+            if batch.is_empty() {
+                return Ok(());
             }
+            let (keys, totals): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
+            let recorded: Vec<u64> = totals.iter().map(|total| total.requests).collect();
+            store.record_requests(node, totals).await?;
+            self.totals.lock().recorded(keys.into_iter().zip(recorded));
         }
-        totals.clean(today);
-        while let Some(batch) = totals.next_batch() {
-            store.record_requests(node, batch.iter().map(|key| totals.total(key)).collect()).await?;
-            for key in &batch {
-                totals.unrecorded.remove(key);
-            }
-        }
-        drop(totals);
-        Ok(())
     }
 }
 
@@ -130,9 +157,17 @@ impl RequestTotals {
         }
     }
 
-    fn next_batch(&self) -> Option<Vec<TotalKey>> {
-        let batch: Vec<TotalKey> = self.unrecorded.iter().take(AT_ONCE).copied().collect();
-        (!batch.is_empty()).then_some(batch)
+    fn next_batch(&self) -> Vec<(TotalKey, RequestTotal)> {
+        self.unrecorded.iter().take(AT_ONCE).map(|key| (*key, self.total(key))).collect()
+    }
+
+    /// Marks these totals as recorded, except those that grew meanwhile.
+    fn recorded(&mut self, totals: impl Iterator<Item = (TotalKey, u64)>) {
+        for (key, requests) in totals {
+            if self.requests.get(&key).is_none_or(|total| *total == requests) {
+                self.unrecorded.remove(&key);
+            }
+        }
     }
 
     fn total(&self, key: &TotalKey) -> RequestTotal {
@@ -200,6 +235,15 @@ mod tests {
         Arc::new(Account::new(&stored, terms, TODAY))
     }
 
+    fn count(
+        counter: &RequestCounter,
+        account: &Arc<Account>,
+        day: Day,
+        kind: (Option<Route>, RequestOutcome),
+    ) {
+        counter.count(account, day, kind, false, Mono::default());
+    }
+
     fn day(after: u32) -> Day {
         Day::from_number(TODAY.number() + after)
     }
@@ -210,15 +254,15 @@ mod tests {
         let account = account(ApplicationId::mint().unwrap());
         assert!(store.record(&counter, TODAY).await.is_empty());
         for outcome in [OK, OK, RequestOutcome::Disconnected] {
-            counter.count(&account, TODAY, Some(Route::Models), outcome);
+            count(&counter, &account, TODAY, (Some(Route::Models), outcome));
         }
-        counter.count(&account, TODAY, None, RequestOutcome::ClientError);
+        count(&counter, &account, TODAY, (None, RequestOutcome::ClientError));
         let ok = |requests| ((TODAY, "models".to_owned(), OK), requests);
         let gone = ((TODAY, "models".to_owned(), RequestOutcome::Disconnected), 1);
         let none = ((TODAY, "none".to_owned(), RequestOutcome::ClientError), 1);
         assert_eq!(store.record(&counter, TODAY).await, BTreeMap::from([ok(2), gone, none]));
         assert!(store.record(&counter, TODAY).await.is_empty());
-        counter.count(&account, TODAY, Some(Route::Models), OK);
+        count(&counter, &account, TODAY, (Some(Route::Models), OK));
         assert_eq!(store.record(&counter, TODAY).await, BTreeMap::from([ok(3)]));
     }
 
@@ -226,7 +270,7 @@ mod tests {
     async fn a_request_counts_on_the_day_on_which_it_began_until_that_day_is_closed() {
         let (counter, store) = (RequestCounter::default(), RememberingStore::default());
         let account = account(ApplicationId::mint().unwrap());
-        let count = |of| counter.count(&account, of, Some(Route::Index), OK);
+        let count = |of| count(&counter, &account, of, (Some(Route::Index), OK));
         let total = |of, requests| ((of, "index".to_owned(), OK), requests);
         count(TODAY);
         assert_eq!(store.record(&counter, TODAY).await, BTreeMap::from([total(TODAY, 1)]));
@@ -239,7 +283,7 @@ mod tests {
         count(TODAY);
         count(day(1));
         assert_eq!(store.record(&counter, day(3)).await, BTreeMap::from([total(day(1), 2)]));
-        assert_eq!(counter.totals.lock().await.requests.len(), 1, "totals of closed days use no memory");
+        assert_eq!(counter.totals.lock().requests.len(), 1, "totals of closed days use no memory");
     }
 
     #[tokio::test]
@@ -247,10 +291,10 @@ mod tests {
         let (counter, store) = (RequestCounter::default(), RememberingStore::default());
         let account = account(ApplicationId::mint().unwrap());
         let total = |requests| BTreeMap::from([((TODAY, "models".to_owned(), OK), requests)]);
-        counter.count(&account, TODAY, Some(Route::Models), OK);
+        count(&counter, &account, TODAY, (Some(Route::Models), OK));
         store.is_away.store(true, Ordering::Relaxed);
         assert_eq!(store.record(&counter, TODAY).await, total(1));
-        counter.count(&account, TODAY, Some(Route::Models), OK);
+        count(&counter, &account, TODAY, (Some(Route::Models), OK));
         assert_eq!(store.record(&counter, TODAY).await, total(2));
         store.is_away.store(false, Ordering::Relaxed);
         assert_eq!(store.record(&counter, TODAY).await, total(2));
@@ -263,7 +307,7 @@ mod tests {
         let total = |requests| BTreeMap::from([((TODAY, "models".to_owned(), OK), requests)]);
         for requests in 1..=3 {
             let replacing = account(id);
-            counter.count(&replacing, TODAY, Some(Route::Models), OK);
+            count(&counter, &replacing, TODAY, (Some(Route::Models), OK));
             assert_eq!(store.record(&counter, TODAY).await, total(requests));
             assert_eq!(Arc::strong_count(&replacing), 1, "an account without new requests is not held");
         }
@@ -274,7 +318,7 @@ mod tests {
         let (counter, store) = (RequestCounter::default(), RememberingStore::default());
         for number in 0..2_500 {
             let account = account(format!("app_{number:011}").parse().unwrap());
-            counter.count(&account, TODAY, Some(Route::Models), OK);
+            count(&counter, &account, TODAY, (Some(Route::Models), OK));
         }
         counter.record(&store, 7, TODAY).await.unwrap();
         let sizes: Vec<usize> = store.calls.lock().iter().map(Vec::len).collect();

@@ -7,7 +7,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::gateway::{ApplicationUse, CountedRequests, Gateway, UnauthenticatedUse};
+use crate::accounts::{ApplicationUse, CountedRequests};
+use crate::gateway::{Gateway, UnauthenticatedUse};
 use scoregate_base::clock::Day;
 use scoregate_base::keys::ApplicationId;
 use scoregate_base::limits::LimitStatus;
@@ -75,20 +76,20 @@ pub(super) async fn read(
     path: &str,
     query: Option<&str>,
 ) -> CommandResult {
-    let (usage, now) = (&gateway.recorders.usage, gateway.clock.now());
+    let (recorders, now) = (&gateway.recorders, gateway.clock.now());
     if let Some(id) = path.strip_prefix(USAGE).and_then(|below| below.strip_prefix('/')) {
         let id: ApplicationId = parsed_id(id)?;
         let account = administration.registrar.account(id).await?.ok_or_else(|| no_usage(id))?;
-        return Ok(json!(ApplicationUseView::from(&usage.of(&account, now))));
+        return Ok(json!(ApplicationUseView::from(&recorders.requests.usage_of(&account, now))));
     }
     let (limit, fleet, day) = parameters(query)?;
     if fleet {
         return Ok(json!(administration.reports.usage(day, limit).await?));
     }
     Ok(json!(UsageView {
-        since: usage.since(now).rfc3339(),
-        applications: usage.applications(limit, now).iter().map(Into::into).collect(),
-        unauthenticated: usage.unauthenticated(limit, now).iter().map(Into::into).collect(),
+        since: recorders.usage.since(now).rfc3339(),
+        applications: recorders.requests.applications(limit, now).iter().map(Into::into).collect(),
+        unauthenticated: recorders.usage.unauthenticated(limit, now).iter().map(Into::into).collect(),
     }))
 }
 

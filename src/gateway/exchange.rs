@@ -23,7 +23,6 @@ use super::observation::access_log::AccessRecord;
 use super::observation::recorders::RequestRecorders;
 use super::observation::request_outcome::outcome;
 use super::observation::request_span::{TracedRequest, method};
-use super::observation::usage::RequestEnd;
 use super::refusal::Refusal;
 use super::request_headers::RequestHeaders;
 use super::request_id::RequestId;
@@ -173,20 +172,20 @@ impl<'g> Exchange<'g> {
         }
     }
 
-    /// Counts the request for usage statistics, and by endpoint and outcome if it has a valid key.
+    /// Counts the request by endpoint and outcome if it has a valid key, else its refusal by address.
     fn count_use(&self, ended: Now) {
-        let refused = self.refusal.as_ref().map(|refusal| (refusal.responsibility(), refusal.rule()));
-        let end = RequestEnd::of(refused, self.outcome, self.status);
-        match (&self.caller, refused) {
-            (Some(caller), _) => {
-                self.recorders.usage.count(&caller.account, end, ended);
-                if !self.is_counted {
-                    let (day, endpoint) = (self.started.wall.day(), self.subject.endpoint());
-                    let outcome = outcome(self.refusal.as_ref(), self.status);
-                    self.recorders.requests.count(&caller.account, day, endpoint, outcome);
-                }
+        match (&self.caller, &self.refusal) {
+            (Some(_), _) if self.is_counted => {}
+            (Some(caller), refusal) => {
+                let (day, endpoint) = (self.started.wall.day(), self.subject.endpoint());
+                let kind = (endpoint, outcome(refusal.as_ref(), self.status));
+                let waited = self.outcome.is_some_and(CacheOutcome::waited);
+                self.recorders.requests.count(&caller.account, day, kind, waited, ended.mono);
             }
-            (None, Some(_)) => self.recorders.usage.count_unauthenticated(self.peer.address, end, ended),
+            (None, Some(refusal)) => {
+                let refused = (refusal.responsibility(), refusal.rule());
+                self.recorders.usage.count(self.peer.address, refused, ended);
+            }
             (None, None) => {}
         }
     }

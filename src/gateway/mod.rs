@@ -42,9 +42,7 @@ pub use explanation::explained::{ExplainedKey, ExplainedStage, Explanation, Poss
 pub use guard::AddressGuard;
 pub use observation::access_log::{AccessLog, LogSampling};
 pub use observation::recorders::RequestRecorders;
-pub use observation::usage::{
-    ApplicationUse, CountedRequests, RequestCounts, UnauthenticatedUse, UsageTracker,
-};
+pub use observation::usage::{UnauthenticatedUse, UsageTracker};
 pub use refusal::{HttpViolation, MisplacedKey, Refusal, Responsibility};
 pub use request_services::Gateway;
 pub use response::cors::{CorsGrant, CorsPolicy};

@@ -23,3 +23,13 @@ words! {
 }
 
 metric_label!(CacheOutcome: "outcome", CacheOutcome::ALL, CacheOutcome::as_str);
+
+impl CacheOutcome {
+    /// Whether the request waited for the backend.
+    pub fn waited(self) -> bool {
+        match self {
+            Self::Miss | Self::Shared | Self::Refreshed => true,
+            Self::Hit | Self::Stale | Self::StaleOnError => false,
+        }
+    }
+}

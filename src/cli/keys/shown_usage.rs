@@ -9,7 +9,7 @@ use crate::cli::control::request_running;
 use crate::cli::exit::Exit;
 use crate::cli::printer;
 use crate::config::Config;
-use crate::gateway::{CountedRequests, RequestCounts};
+use crate::accounts::{CountedRequests, RequestCounts};
 use scoregate_base::keys::ApplicationId;
 
 /// Requests the usage of an application.

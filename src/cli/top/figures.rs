@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::admin::{ApplicationUseView, UnauthenticatedUseView};
-use crate::gateway::{CountedRequests, RequestCounts};
+use crate::accounts::{CountedRequests, RequestCounts};
 
 use super::sample::ServerSample;
 

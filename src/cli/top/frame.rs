@@ -263,7 +263,7 @@ mod tests {
     use super::super::sample::{ScrapedMetrics, ServerSample};
     use super::*;
     use crate::admin::{UnauthenticatedUseView, UsageView};
-    use crate::gateway::{CountedRequests, RequestCounts};
+    use crate::accounts::{CountedRequests, RequestCounts};
     use scoregate_base::clock::{Mono, Now, Wall};
 
     fn counted(requests: u64) -> CountedRequests {

@@ -18,9 +18,9 @@ pub struct RequestRecorders {
     pub instruments: Arc<Instruments>,
     /// Access log.
     pub request_log: Arc<AccessLog>,
-    /// Usage per caller.
+    /// Refused requests per address.
     pub usage: Arc<UsageTracker>,
-    /// Requests per application, for reports from the store.
+    /// Requests per application.
     pub requests: Arc<RequestCounter>,
     /// Records spans, if they are exported.
     pub tracer: Option<Arc<Tracer>>,

@@ -1,4 +1,4 @@
-//! How a request ended, as it is counted for the developer of its application. Counts for the operator are in `usage`.
+//! How a request ended, as it is counted for the developer of its application. Refusals without a key are in `usage`.
 
 use http::StatusCode;
 

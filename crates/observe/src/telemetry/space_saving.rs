@@ -56,14 +56,21 @@ impl<K: Copy + Eq + Hash, T> SpaceSaving<K, T> {
         Self { shards: std::array::from_fn(shard), hash_builder: RandomState::default() }
     }
 
-    /// Counts an event and updates the tally; `new` creates a tally, given the inherited count. A later era starts
-    /// empty.
-    pub fn count(&self, era: u64, key: K, new: impl FnOnce(u64) -> T, step: impl FnOnce(&mut T)) {
+    /// Counts events and updates the tally; `new` creates a tally, given the inherited count. A later era starts empty, and
+    /// an earlier one counts as the current.
+    pub fn count(
+        &self,
+        era: u64,
+        key: K,
+        events: u64,
+        new: impl FnOnce(u64) -> T,
+        step: impl FnOnce(&mut T),
+    ) {
         let Some(mut entries) = self.shard(key) else { return };
         if entries.era < era {
             entries.clear(era);
         }
-        entries.count(key, new, step);
+        entries.count(key, events, new, step);
     }
 
     /// The entry of a key in this era.
@@ -112,13 +119,13 @@ impl<K: Copy + Eq, T> ShardEntries<K, T> {
         self.values.clear();
     }
 
-    fn count(&mut self, key: K, new: impl FnOnce(u64) -> T, step: impl FnOnce(&mut T)) {
+    fn count(&mut self, key: K, events: u64, new: impl FnOnce(u64) -> T, step: impl FnOnce(&mut T)) {
         let index = match self.key.iter().position(|existing| *existing == key) {
             Some(index) => index,
             None => self.free_entry(key, new),
         };
         if let (Some(count), Some((_, value))) = (self.counts.get_mut(index), self.values.get_mut(index)) {
-            *count += 1;
+            *count += events;
             step(value);
         }
     }
@@ -158,7 +165,7 @@ mod tests {
 
     fn counted(all: impl IntoIterator<Item = u64>) -> SpaceSaving<u64, u64> {
         let sketch = SpaceSaving::new();
-        all.into_iter().for_each(|key| sketch.count(1, key, |_| 0, |value| *value += 1));
+        all.into_iter().for_each(|key| sketch.count(1, key, 1, |_| 0, |value| *value += 1));
         sketch
     }
 
@@ -207,9 +214,9 @@ mod tests {
         let sketch = counted([7, 7, 8]);
         assert_eq!(sketch.list(1).iter().map(|index| index.count).collect::<Vec<_>>(), [2, 1]);
         assert!(sketch.list(2).is_empty() && sketch.find(2, 7).is_none());
-        sketch.count(2, 7, |_| 0, |value| *value += 1);
+        sketch.count(2, 7, 1, |_| 0, |value| *value += 1);
         // After the clock was set back, counting continues.
-        sketch.count(1, 7, |_| 0, |value| *value += 1);
+        sketch.count(1, 7, 1, |_| 0, |value| *value += 1);
         assert_eq!(sketch.find(2, 7).map(|index| index.count), Some(2));
     }
 
@@ -220,7 +227,7 @@ mod tests {
             for _ in 0..4 {
                 scope.spawn(|| {
                     (0..10_000).for_each(|number| {
-                        sketch.count(1, number % 5, |_| 0, |value| *value += 1);
+                        sketch.count(1, number % 5, 1, |_| 0, |value| *value += 1);
                     });
                 });
             }

@@ -1,0 +1,94 @@
+//! The applications with the most requests of the day, for operators.
+//!
+//! In memory, since the start of the process or midnight UTC, in bounded space: applications that are not tracked have too few
+//! requests to matter. Fed by `request_counter`, so a request does not wait for it. Metrics never distinguish applications.
+
+use std::sync::Arc;
+
+use scoregate_base::clock::{Day, Now};
+use scoregate_base::keys::ApplicationId;
+use scoregate_base::limits::{LimitRule, LimitStatus};
+use scoregate_observe::telemetry::space_saving::{SketchEntry, SpaceSaving};
+
+use super::account::Account;
+use super::unrecorded_requests::KindCount;
+use super::usage_counts::{CountedRequests, UsageCounts};
+
+/// Usage of an application.
+#[derive(Clone, Debug)]
+pub struct ApplicationUse {
+    /// Its id.
+    pub id: ApplicationId,
+    /// Its name.
+    pub name: Box<str>,
+    /// The name of its tier.
+    pub tier: String,
+    /// Status of its minute, its day and its guard.
+    pub limit_statuses: [LimitStatus; 3],
+    /// Its requests, if it is tracked.
+    pub counted: Option<CountedRequests>,
+}
+
+/// Tracks the applications with the most requests.
+#[derive(Default)]
+pub(super) struct ApplicationUsage {
+    applications: SpaceSaving<ApplicationId, TrackedUse>,
+}
+
+/// An entry is assigned an account at its second request only. If most callers come once, no account is dropped whose memory is
+/// cold.
+#[derive(Clone, Default)]
+struct TrackedUse {
+    account: Option<Arc<Account>>,
+    counts: UsageCounts,
+}
+
+impl ApplicationUsage {
+    /// Counts requests of an application.
+    pub(super) fn count(&self, account: &Arc<Account>, counted: &KindCount) {
+        let caller = || Arc::clone(account);
+        let new = |inherited| TrackedUse { account: (inherited == 0).then(caller), ..TrackedUse::default() };
+        let (requests, minute) = counted.requests_of_minute();
+        self.applications.count(era(counted.day()), account.id, requests.requests, new, |used| {
+            if !used.counts.is_empty() || requests.requests > 1 {
+                used.account.get_or_insert_with(caller);
+            }
+            used.counts.add(&requests, minute);
+        });
+    }
+
+    /// The applications with the most requests of the day.
+    pub(super) fn list(&self, most: usize, now: Now) -> Vec<ApplicationUse> {
+        let listed = self.applications.list(era(now.wall.day())).into_iter();
+        let known = listed.filter_map(|SketchEntry { overestimate, value, .. }| {
+            let counted = Some(value.counts.counted(overestimate, now));
+            Some(ApplicationUse { counted, ..ApplicationUse::of(value.account.as_ref()?, now) })
+        });
+        known.take(most).collect()
+    }
+
+    /// Usage of one application.
+    pub(super) fn of(&self, account: &Account, now: Now) -> ApplicationUse {
+        let found = self.applications.find(era(now.wall.day()), account.id);
+        let counted = found.map(|entry| entry.value.counts.counted(entry.overestimate, now));
+        ApplicationUse { counted, ..ApplicationUse::of(account, now) }
+    }
+}
+
+impl ApplicationUse {
+    fn of(account: &Account, now: Now) -> Self {
+        let terms = account.terms();
+        Self {
+            id: account.id,
+            name: account.name(),
+            tier: terms.tier_name.to_string(),
+            limit_statuses: account.limit_statuses(LimitRule::Guard, &terms.limits, now),
+            counted: None,
+        }
+    }
+}
+
+/// The day that sketches are reset for.
+fn era(day: Day) -> u64 {
+    u64::from(day.number())
+}

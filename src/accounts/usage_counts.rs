@@ -1,0 +1,99 @@
+//! Counts of a caller's requests for operators: today and in the last full minute.
+
+use serde::{Deserialize, Serialize};
+
+use scoregate_base::clock::{Mono, Now};
+
+const NANOS_A_MINUTE: u64 = 60_000_000_000;
+
+/// Requests, by how they ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestCounts {
+    /// All requests.
+    pub requests: u64,
+    /// Documents delivered.
+    pub delivered: u64,
+    /// Delivered documents that waited for the backend.
+    pub waited: u64,
+    /// 304 responses.
+    pub unchanged: u64,
+    /// Refused by a limit.
+    pub limited: u64,
+    /// Refused by another fault of the caller.
+    pub client_errors: u64,
+    /// The gateway or the backend failed.
+    pub failed: u64,
+}
+
+/// Counted requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CountedRequests {
+    /// Since midnight UTC or the start of the process.
+    pub today: RequestCounts,
+    /// In the last full minute.
+    pub last_minute: RequestCounts,
+    /// Upper bound of the requests before tracking began.
+    pub missed: u64,
+}
+
+/// Tracked counts of a caller.
+#[derive(Clone, Default)]
+pub(crate) struct UsageCounts {
+    today: RequestCounts,
+    minute: u64,
+    this_minute: RequestCounts,
+    last_minute: RequestCounts,
+}
+
+impl RequestCounts {
+    fn add(&mut self, more: &Self) {
+        self.requests += more.requests;
+        self.delivered += more.delivered;
+        self.waited += more.waited;
+        self.unchanged += more.unchanged;
+        self.limited += more.limited;
+        self.client_errors += more.client_errors;
+        self.failed += more.failed;
+    }
+}
+
+impl UsageCounts {
+    /// Whether nothing was counted.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.today.requests == 0
+    }
+
+    /// Adds requests of a minute.
+    pub(crate) fn add(&mut self, more: &RequestCounts, minute: u64) {
+        if minute > self.minute {
+            self.last_minute = self.last_full_minute(minute);
+            (self.minute, self.this_minute) = (minute, RequestCounts::default());
+        }
+        self.today.add(more);
+        if minute == self.minute {
+            self.this_minute.add(more);
+        } else if minute + 1 == self.minute {
+            self.last_minute.add(more);
+        }
+    }
+
+    fn last_full_minute(&self, minute: u64) -> RequestCounts {
+        match minute.checked_sub(self.minute) {
+            Some(0) => self.last_minute,
+            Some(1) => self.this_minute,
+            Some(_) | None => RequestCounts::default(),
+        }
+    }
+
+    /// The counts, of which up to `overestimate` requests were not tracked.
+    pub(crate) fn counted(&self, overestimate: u64, now: Now) -> CountedRequests {
+        let last_minute = self.last_full_minute(minute_of(now.mono));
+        CountedRequests { today: self.today, last_minute, missed: overestimate }
+    }
+}
+
+/// The number of a minute, by monotonic time, which clock steps do not move.
+#[inline]
+pub(crate) const fn minute_of(at: Mono) -> u64 {
+    at.nanos() / NANOS_A_MINUTE
+}
