@@ -13,7 +13,6 @@ mod applications;
 mod audit_detail;
 #[cfg(test)]
 mod conformance;
-mod daily_totals;
 mod database_status;
 mod description;
 mod disk_mirror;

@@ -14,7 +14,7 @@ use super::{
     feed, file, grace_shares, ledger, mail_queue, outdated, records, request_tables, status_tables,
     usage_tables,
 };
-use crate::daily_totals::{REQUESTS, USAGE};
+use crate::sql::daily_totals::{REQUESTS, USAGE};
 use crate::sql::tables::SqlTables as _;
 use crate::sql::{changes, mail_queue as queued_mail, notices, owners, sign_in, status};
 use crate::{

@@ -5,7 +5,7 @@ use rusqlite::{Connection, params};
 use super::fault::StoreFault;
 use super::ledger;
 use super::statements::run;
-use crate::daily_totals::DailyTotals;
+use crate::sql::daily_totals::DailyTotals;
 use crate::stored::stored;
 use crate::usage::USAGE_DAYS_OPEN;
 use crate::{UsageList, UsageQuery, UsageTotal};

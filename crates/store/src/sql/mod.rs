@@ -5,6 +5,7 @@
 
 pub(crate) mod changes;
 mod closed_applications;
+pub(crate) mod daily_totals;
 mod leaks;
 pub(crate) mod mail_queue;
 pub(crate) mod notices;

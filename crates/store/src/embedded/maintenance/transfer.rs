@@ -14,11 +14,11 @@ use super::super::statements::{find, one, run};
 use super::dump::CUT;
 use super::walk::walk;
 use super::{read_only, rows};
-use crate::daily_totals::{DailyTotals, REQUESTS, USAGE};
 use crate::dump::{
     ApplicationLine, DumpLine, KeyLine, LedgerLine, OwnerLine, RequestsLine, StatusMessageLine, TABLES,
     UsageLine,
 };
+use crate::sql::daily_totals::{DailyTotals, REQUESTS, USAGE};
 use crate::stored::stored;
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::Digest;

@@ -1,9 +1,9 @@
 //! Deletes outdated records and merges usage and requests of closed days, in batches. Gateways skip each other's records.
 
-use crate::daily_totals::{REQUESTS, USAGE};
 use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
 use crate::postgres::reports::daily_totals;
 use crate::postgres::reports::status_store;
+use crate::sql::daily_totals::{REQUESTS, USAGE};
 
 /// Number of records of each table that are deleted in one transaction.
 const AT_ONCE: i64 = 1_000;

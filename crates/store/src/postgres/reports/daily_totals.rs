@@ -3,8 +3,8 @@
 //! A report that arrived after the merge would be counted twice. So reports and merges exclude each other by locks of the row
 //! of `site`, and a report of a day that may be merged is ignored.
 
-use crate::daily_totals::DailyTotals;
 use crate::postgres::connection::schema_client::{Parameter, SchemaClient, SqlResult};
+use crate::sql::daily_totals::DailyTotals;
 use crate::usage::USAGE_DAYS_OPEN;
 
 /// Excludes merges only.

@@ -3,10 +3,10 @@
 
 use tokio_postgres::Row;
 
-use crate::daily_totals::{REQUESTS, USAGE};
 use crate::postgres::connection::schema_client::{Parameter, SqlResult};
 use crate::postgres::postgres_store::PostgresStore;
 use crate::postgres::reports::daily_totals;
+use crate::sql::daily_totals::{REQUESTS, USAGE};
 use crate::sql::tables::SqlRow as _;
 use crate::stored::{millis, stored};
 use crate::{

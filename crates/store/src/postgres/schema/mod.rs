@@ -1,4 +1,5 @@
 //! The tables.
 
+mod first_steps;
 pub(super) mod steps;
 pub(super) mod tables;

@@ -1,7 +1,7 @@
 //! Totals of gateway processes by day, which each engine merges once a day is closed for reports. The rules are in `usage`.
 
-use super::requests::REQUEST_DAYS_KEPT;
-use super::usage::USAGE_DAYS_KEPT;
+use crate::requests::REQUEST_DAYS_KEPT;
+use crate::usage::USAGE_DAYS_KEPT;
 
 /// A table of totals of processes, and one of totals of closed days.
 pub(crate) struct DailyTotals {
