@@ -4,6 +4,8 @@ use super::bit_set::BitSet;
 use super::codec::{BadEvidence, Reader, Writer};
 use super::hour::{HourCounts, HourEvidence};
 
+/// Days for which evidence is kept.
+pub const EVIDENCE_DAYS_KEPT: u32 = 40;
 const HOURS: usize = 24;
 const VERSION: u8 = 1;
 /// Numbers of networks and agents that are stored, in four bits each; other numbers are rounded down.

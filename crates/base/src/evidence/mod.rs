@@ -12,9 +12,6 @@ mod mark;
 
 pub use bit_set::BitSet;
 pub use codec::BadEvidence;
-pub use day::{DayEvidence, HourSummary};
+pub use day::{DayEvidence, EVIDENCE_DAYS_KEPT, HourSummary};
 pub use hour::{HourCounts, HourEvidence, Origin};
 pub use mark::{DocumentMark, catalogue, model_position};
-
-/// Days for which evidence is kept.
-pub const EVIDENCE_DAYS_KEPT: u32 = 40;
