@@ -19,6 +19,7 @@ mod disk_mirror;
 mod dump;
 mod durable_file;
 mod embedded;
+mod evidence;
 mod feed;
 mod key_store;
 mod ledger;
@@ -52,6 +53,7 @@ pub use disk_mirror::{Mirror, MirrorContents, MirrorError, MirrorRecord, RecordF
 pub use dump::{RecordCounts, TransferError};
 pub use durable_file::FileReplacement;
 pub use embedded::{Embedded, maintenance};
+pub use evidence::{DayRecord, EvidenceQuery, EvidenceStore, HourRecord};
 pub use feed::{ChangeFeed, ChangedApplications, FeedPosition};
 pub use key_store::{ApplicationPages, KeyStore};
 pub use ledger::{

@@ -1,8 +1,8 @@
 //! A whole store, for the parts of the program that pass it on. Others take the traits they use.
 
 use super::{
-    ChangeFeed, DocumentSharing, KeyStore, Ledger, MailQueue, NodeRegistry, NoticeStore, OwnerStore,
-    RequestStore, StatusStore, StoreHealth, UsageStore, dump, embedded, postgres,
+    ChangeFeed, DocumentSharing, EvidenceStore, KeyStore, Ledger, MailQueue, NodeRegistry, NoticeStore,
+    OwnerStore, RequestStore, StatusStore, StoreHealth, UsageStore, dump, embedded, postgres,
 };
 
 /// A whole store.
@@ -16,6 +16,7 @@ pub trait Store:
     + OwnerStore
     + MailQueue
     + NoticeStore
+    + EvidenceStore
     + NodeRegistry
     + StoreHealth
     + DocumentSharing

@@ -6,6 +6,7 @@
 mod changes;
 mod closed_applications;
 mod days;
+mod evidence;
 mod feed;
 mod grace;
 mod leaks;
@@ -27,6 +28,7 @@ use scoregate_base::limits::{NodeReport, NodeTotals};
 pub(super) use changes::*;
 pub(super) use closed_applications::*;
 pub(super) use days::*;
+pub(super) use evidence::*;
 pub(super) use feed::*;
 pub(super) use grace::*;
 pub(super) use leaks::*;
@@ -115,6 +117,11 @@ macro_rules! run_with {
             a_quota_is_used_up_with_the_first_refusal_and_later_notices_about_a_part_are_not_due
             a_quota_is_that_of_the_application_or_of_its_tier
             keys_that_expire_soon_are_due_until_they_have_expired_or_are_revoked
+            hours_of_two_nodes_become_one_day_and_a_second_merge_changes_nothing
+            a_late_hour_is_added_and_a_day_is_compact_once_it_ended
+            the_key_of_a_day_is_that_of_the_first_gateway
+            days_are_read_by_application_and_range_oldest_first
+            evidence_is_kept_for_40_days_its_keys_for_two_and_unmerged_hours_for_three
             a_leaked_key_is_revoked_with_a_mail_to_its_owner_and_a_record_of_each_place
             a_place_is_known_for_its_time_and_a_report_never_extends_a_key
             of_concurrent_reports_of_a_place_one_changes_the_key

@@ -16,16 +16,16 @@ use super::{
 };
 use crate::sql::daily_totals::{REQUESTS, USAGE};
 use crate::sql::tables::SqlTables as _;
-use crate::sql::{changes, mail_queue as queued_mail, notices, owners, sign_in, status};
+use crate::sql::{changes, evidence, mail_queue as queued_mail, notices, owners, sign_in, status};
 use crate::{
     ApplicationPage, AuditQuery, AuditRecord, ChangeFeed, ChangeKind, ChangedApplications, ClaimedMail,
-    DocumentSharing, DueNotice, FeedPosition, HeldGraceShare, KeyStore, KeyUse, Ledger, LedgerExchange,
-    LedgerExchangeReply, MailAttempt, MailBacklog, MailClaim, MailQueue, NewMail, NewNotice, NewSignInLink,
-    NewStatusMessage, NodeList, NodeRegistry, NodeStatus, NoticeQuery, NoticeStore, OwnerChange,
-    OwnerChangeKind, OwnerQuery, OwnerSession, OwnerStore, RequestList, RequestQuery, RequestStore,
-    RequestTotal, SignIn, SignInOutcome, StatusHistory, StatusMessage, StatusMinute, StatusStore,
-    StoreChange, StoreError, StoreFuture, StoreHealth, StoredApplication, StoredOwner, UsableLink, UsageList,
-    UsageQuery, UsageStore, UsageTotal,
+    DayRecord, DocumentSharing, DueNotice, EvidenceQuery, EvidenceStore, FeedPosition, HeldGraceShare,
+    HourRecord, KeyStore, KeyUse, Ledger, LedgerExchange, LedgerExchangeReply, MailAttempt, MailBacklog,
+    MailClaim, MailQueue, NewMail, NewNotice, NewSignInLink, NewStatusMessage, NodeList, NodeRegistry,
+    NodeStatus, NoticeQuery, NoticeStore, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerSession, OwnerStore,
+    RequestList, RequestQuery, RequestStore, RequestTotal, SignIn, SignInOutcome, StatusHistory,
+    StatusMessage, StatusMinute, StatusStore, StoreChange, StoreError, StoreFuture, StoreHealth,
+    StoredApplication, StoredOwner, UsableLink, UsageList, UsageQuery, UsageStore, UsageTotal,
 };
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
@@ -255,6 +255,24 @@ impl NoticeStore for Embedded {
 
     fn due_notices(&self, query: NoticeQuery) -> StoreFuture<'_, Vec<DueNotice>> {
         self.reader.run("read notices that are due", move |file| done(notices::due(file, &query)))
+    }
+}
+
+impl EvidenceStore for Embedded {
+    fn sketch_key(&self, day: Day, proposed: u64) -> StoreFuture<'_, u64> {
+        self.writer.run("choose a key", move |file| done(evidence::sketch_key(file, day, proposed)))
+    }
+
+    fn record_evidence(&self, node: u64, hours: Vec<HourRecord>) -> StoreFuture<'_, ()> {
+        self.writer.run("record evidence", move |file| done(evidence::record(file, node, &hours)))
+    }
+
+    fn merge_evidence(&self, until: u32, catalogue: u16, most: usize) -> StoreFuture<'_, bool> {
+        self.writer.run("merge evidence", move |file| done(evidence::merge(file, until, catalogue, most)))
+    }
+
+    fn evidence(&self, query: EvidenceQuery) -> StoreFuture<'_, Vec<DayRecord>> {
+        self.reader.run("read evidence", move |file| done(evidence::days(file, &query)))
     }
 }
 

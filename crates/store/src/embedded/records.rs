@@ -328,7 +328,7 @@ impl RowOrder {
     }
 }
 
-/// A text, or one that may be absent.
+/// A text or bytes, which may be absent.
 pub(super) fn text<T: FromSql>(row: &Row<'_>, column: usize, name: &str) -> Result<T, StoreFault> {
     row.get(column).map_err(|error| unreadable(name, &error))
 }

@@ -11,7 +11,7 @@
 
 /// The steps; a file's format is the number of applied steps.
 pub(super) const STEPS: &[&str] =
-    &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH];
+    &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH, TWELFTH];
 
 /// The format of the files that this program writes.
 pub(crate) const FORMAT: usize = STEPS.len();
@@ -249,4 +249,29 @@ CREATE TABLE notices (
     at INTEGER NOT NULL              -- when it was queued
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX notices_by_time ON notices (at);
+";
+
+/// Evidence of how applications use the service. Keys are deleted after two days.
+const TWELFTH: &str = "
+CREATE TABLE evidence_hours (
+    hour        INTEGER NOT NULL, -- hours since 1970: datetime(hour * 3600, 'unixepoch')
+    application TEXT    NOT NULL,
+    node        INTEGER NOT NULL, -- one gateway process
+    record      BLOB    NOT NULL, -- a version and fields of fixed size, until it is merged into its day
+    PRIMARY KEY (hour, application, node)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE evidence_days (
+    day         INTEGER NOT NULL, -- days since 1970: date(day * 86400, 'unixepoch')
+    application TEXT    NOT NULL,
+    is_compact  INTEGER NOT NULL, -- 1 once the day has ended
+    record      BLOB    NOT NULL, -- of all gateways
+    PRIMARY KEY (day, application)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX evidence_days_to_compact ON evidence_days (day) WHERE NOT is_compact;
+
+CREATE TABLE evidence_keys (
+    day      INTEGER NOT NULL PRIMARY KEY, -- days since 1970
+    hash_key BLOB    NOT NULL              -- of the hashes in the records of the day
+) STRICT;
 ";

@@ -116,6 +116,10 @@ impl SqlRow<StoreFault> for Row<'_> {
         Ok(text)
     }
 
+    fn bytes(&self, column: &str) -> Result<Vec<u8>, StoreFault> {
+        records::text(self, self.as_ref().column_index(column)?, column)
+    }
+
     fn optional_number(&self, column: &str) -> Result<Option<u64>, StoreFault> {
         let number = records::number(self, self.as_ref().column_index(column)?, column)?;
         let bad = |_| StoreFault::Record(format!("{column} is negative"));
@@ -141,6 +145,7 @@ impl ToSql for SqlField<'_> {
             Self::Time(at) => Ok(millis(*at).into()),
             Self::OptionalTime(at) => Ok(ToSqlOutput::Owned(at.map(millis).into())),
             Self::Digest(digest) => digest.as_bytes().to_sql(),
+            Self::Bytes(bytes) => bytes.to_sql(),
             Self::Flag(flag) => flag.to_sql(),
         }
     }

@@ -1,4 +1,5 @@
-//! Changes and reads whose statements are the same in both engines: applications, owners, mail and messages about incidents.
+//! Changes and reads whose statements are the same in both engines: applications, owners, mail, evidence and
+//! messages about incidents.
 //!
 //! An engine runs the statements ([`tables`]) within a transaction of its own. What it must do in its own way stays in its
 //! folder: pages of applications, the ledger, batches and deletions.
@@ -6,6 +7,7 @@
 pub(crate) mod changes;
 mod closed_applications;
 pub(crate) mod daily_totals;
+pub(crate) mod evidence;
 mod leaks;
 pub(crate) mod mail_queue;
 pub(crate) mod notices;

@@ -66,6 +66,8 @@ pub(crate) trait SqlRow<F> {
         self.text(column)
     }
 
+    fn bytes(&self, column: &str) -> Result<Vec<u8>, F>;
+
     /// A number that is not negative.
     fn optional_number(&self, column: &str) -> Result<Option<u64>, F>;
 
@@ -98,5 +100,6 @@ pub(crate) enum SqlField<'v> {
     Time(Wall),
     OptionalTime(Option<Wall>),
     Digest(&'v Digest),
+    Bytes(&'v [u8]),
     Flag(bool),
 }

@@ -2,6 +2,7 @@
 
 mod closed_applications;
 mod damage;
+mod evidence;
 mod moved_owners;
 mod moved_status;
 mod moved_usage;

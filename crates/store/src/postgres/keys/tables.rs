@@ -99,6 +99,7 @@ fn parameter<'v>(value: &'v SqlField<'v>) -> Box<dyn Parameter + Send + 'v> {
         SqlField::Time(at) => Box::new(millis(*at)),
         SqlField::OptionalTime(at) => Box::new(at.map(millis)),
         SqlField::Digest(digest) => Box::new(digest.as_bytes().as_slice()),
+        SqlField::Bytes(bytes) => Box::new(*bytes),
         SqlField::Flag(flag) => Box::new(*flag),
     }
 }
@@ -114,6 +115,10 @@ impl SqlRow<ChangeFault> for Row {
     }
 
     fn optional_text(&self, column: &str) -> SqlResult<Option<String>> {
+        Ok(self.try_get(column)?)
+    }
+
+    fn bytes(&self, column: &str) -> SqlResult<Vec<u8>> {
         Ok(self.try_get(column)?)
     }
 

@@ -12,13 +12,24 @@ const DELETE: &str = "
 DELETE FROM {schema}.{table} WHERE ({key}) IN (
     SELECT {key} FROM {schema}.{table} WHERE {is_outdated} ORDER BY {key} LIMIT $1 FOR UPDATE SKIP LOCKED)";
 /// Tables, their keys, and the condition of outdated records.
-const TABLES: [(&str, &str, &str); 6] = [
+const TABLES: [(&str, &str, &str); 9] = [
     ("ledger_nodes", "day, application, node", OLD_DAY),
     ("ledger_days", "day, application", OLD_DAY),
     ("sign_in_links", "digest", EXPIRED),
     ("owner_sessions", "digest", EXPIRED),
     ("closed_applications", "mailbox_digest, application", "day < (SELECT day FROM {schema}.calendar)"),
     ("notices", "id", "at < (SELECT (day - 40 - date '1970-01-01')::int8 * 86400000 FROM {schema}.calendar)"),
+    (
+        "evidence_days",
+        "day, application",
+        "day < (SELECT day - 40 - date '1970-01-01' FROM {schema}.calendar)",
+    ),
+    (
+        "evidence_hours",
+        "hour, application, node",
+        "hour < (SELECT (day - 3 - date '1970-01-01')::int8 * 24 FROM {schema}.calendar)",
+    ),
+    ("evidence_keys", "day", "day < (SELECT day - 2 - date '1970-01-01' FROM {schema}.calendar)"),
 ];
 /// Of the ledger, 35 days are kept for inspection, today included.
 const OLD_DAY: &str = "day <= (SELECT day - 35 FROM {schema}.calendar)";

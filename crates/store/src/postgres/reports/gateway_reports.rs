@@ -1,17 +1,19 @@
-//! Reports of gateways to the database, for information: their status, the units that they delivered, and the
-//! requests that they answered. Times are those of the server's clock.
+//! Reports of gateways to the database, for information: their status, the units that they delivered, the
+//! requests that they answered, and evidence of use. Times are those of the server's clock.
 
 use tokio_postgres::Row;
 
-use crate::postgres::connection::schema_client::{Parameter, SqlResult};
+use crate::postgres::connection::schema_client::{Parameter, SchemaClient, SqlResult};
 use crate::postgres::postgres_store::PostgresStore;
 use crate::postgres::reports::daily_totals;
 use crate::sql::daily_totals::{REQUESTS, USAGE};
+use crate::sql::evidence;
 use crate::sql::tables::SqlRow as _;
 use crate::stored::{millis, stored};
 use crate::{
-    NodeList, NodeRegistry, NodeStatus, RequestList, RequestOutcome, RequestQuery, RequestStore,
-    RequestTotal, StoreFuture, UsageList, UsageQuery, UsageStore, UsageTotal,
+    DayRecord, EvidenceQuery, EvidenceStore, HourRecord, NodeList, NodeRegistry, NodeStatus, RequestList,
+    RequestOutcome, RequestQuery, RequestStore, RequestTotal, StoreFuture, UsageList, UsageQuery, UsageStore,
+    UsageTotal,
 };
 use scoregate_base::clock::Day;
 
@@ -117,6 +119,29 @@ impl RequestStore for PostgresStore {
             }
             Ok(list)
         }))
+    }
+}
+
+impl EvidenceStore for PostgresStore {
+    fn sketch_key(&self, day: Day, proposed: u64) -> StoreFuture<'_, u64> {
+        let work = async move |client: SchemaClient<'_>| evidence::sketch_key(client, day, proposed).await;
+        Box::pin(self.connection.run("choose a key", work))
+    }
+
+    fn record_evidence(&self, node: u64, hours: Vec<HourRecord>) -> StoreFuture<'_, ()> {
+        let work = async move |client: SchemaClient<'_>| evidence::record(client, node, &hours).await;
+        Box::pin(self.connection.change("record evidence", work))
+    }
+
+    fn merge_evidence(&self, until: u32, catalogue: u16, most: usize) -> StoreFuture<'_, bool> {
+        let work =
+            async move |client: SchemaClient<'_>| evidence::merge(client, until, catalogue, most).await;
+        Box::pin(self.connection.change("merge evidence", work))
+    }
+
+    fn evidence(&self, query: EvidenceQuery) -> StoreFuture<'_, Vec<DayRecord>> {
+        let work = async move |client: SchemaClient<'_>| evidence::days(client, &query).await;
+        Box::pin(self.connection.run("read evidence", work))
     }
 }
 

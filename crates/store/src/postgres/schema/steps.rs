@@ -26,6 +26,7 @@ pub(crate) const STEPS: &[&str] = &[
     CLOSED_APPLICATIONS,
     GRACE_SHARES_AND_KEY_NAMES,
     NOTICES,
+    EVIDENCE,
 ];
 
 /// Earlier releases promise grace for each application. From this step on they find all of it promised, in every row that is
@@ -71,4 +72,37 @@ COMMENT ON COLUMN {schema}.notices.id IS 'the message id of the mail, without it
 COMMENT ON COLUMN {schema}.mail_queue.kind IS 'sign_in, notice or a kind of owners.notices';
 
 UPDATE {schema}.site SET format = 10;
+"#;
+
+const EVIDENCE: &str = r#"
+CREATE TABLE {schema}.evidence_hours (
+    hour        bigint NOT NULL,
+    application text COLLATE "C" NOT NULL,
+    node        bigint NOT NULL,
+    record      bytea  NOT NULL,
+    PRIMARY KEY (hour, application, node)
+);
+COMMENT ON TABLE {schema}.evidence_hours IS
+    'how an application used one gateway process in an hour, until it is merged into the day';
+COMMENT ON COLUMN {schema}.evidence_hours.hour IS 'hours since 1970';
+
+CREATE TABLE {schema}.evidence_days (
+    day         bigint NOT NULL,
+    application text COLLATE "C" NOT NULL,
+    is_compact  boolean NOT NULL,
+    record      bytea  NOT NULL,
+    PRIMARY KEY (day, application)
+);
+CREATE INDEX evidence_days_to_compact ON {schema}.evidence_days (day) WHERE NOT is_compact;
+COMMENT ON TABLE {schema}.evidence_days IS 'how an application used all gateways on a day';
+COMMENT ON COLUMN {schema}.evidence_days.day IS 'days since 1970';
+COMMENT ON COLUMN {schema}.evidence_days.is_compact IS 'the day has ended';
+
+CREATE TABLE {schema}.evidence_keys (
+    day      bigint PRIMARY KEY,
+    hash_key bytea  NOT NULL
+);
+COMMENT ON TABLE {schema}.evidence_keys IS 'keys of the hashes in the records of a day, deleted after two days';
+
+UPDATE {schema}.site SET format = 11;
 "#;

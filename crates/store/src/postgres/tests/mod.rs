@@ -6,6 +6,7 @@ mod database_status;
 mod deadlocks;
 mod document_losses;
 mod documents;
+mod evidence;
 mod grace_step;
 mod hidden_history;
 mod minutes;
@@ -244,6 +245,8 @@ async fn the_runtime_role_changes_neither_the_tables_nor_the_audit_trail() {
     assert_eq!(granted_by_clock(&store, id).await, 100, "it can do what a server does");
     store.audit(AuditQuery::default()).await.unwrap();
     conformance::messages_posted_at_once_get_numbers_of_their_own(&store).await;
+    conformance::hours_of_two_nodes_become_one_day_and_a_second_merge_changes_nothing(&store).await;
+    conformance::the_key_of_a_day_is_that_of_the_first_gateway(&store).await;
     let minute = minute_of(Clock::system().now().wall);
     store.record_minutes(vec![StatusMinute { minute, is_ready: true, is_fresh: true }]).await.unwrap();
     store.delete_outdated().await.unwrap();

@@ -1,0 +1,184 @@
+//! Evidence of use. The rules are in `store::evidence`.
+
+use std::collections::BTreeMap;
+
+use super::tables::SqlField::{Bytes, Flag, Number, Text};
+use super::tables::{SqlField, SqlRow, SqlTables};
+use crate::stored::stored;
+use crate::{DayRecord, EvidenceQuery, HourRecord};
+use scoregate_base::clock::Day;
+use scoregate_base::evidence::{BadEvidence, DayEvidence, EVIDENCE_DAYS_KEPT, HourEvidence};
+
+/// Maximum number of rows in one statement.
+const AT_ONCE: usize = 500;
+const DAY_HOURS: u32 = 24;
+
+const ADD_KEY: &str =
+    "INSERT INTO {schema}.evidence_keys (day, hash_key) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+const KEY: &str = "SELECT hash_key FROM {schema}.evidence_keys WHERE day = $1";
+const RECORD: &str = "
+INSERT INTO {schema}.evidence_hours (hour, application, node, record) VALUES {rows}
+ON CONFLICT (hour, application, node) DO UPDATE SET record = excluded.record";
+/// The records of all nodes together: an hour that is added in parts is underestimated.
+const TAKE_HOURS: &str = "
+DELETE FROM {schema}.evidence_hours WHERE (hour, application) IN (
+    SELECT DISTINCT hour, application FROM {schema}.evidence_hours WHERE hour < $1 ORDER BY hour, application LIMIT $2)
+RETURNING hour AS number, application, record";
+const ENDED_DAYS: &str = "
+SELECT day AS number, application, record FROM {schema}.evidence_days
+WHERE day < $1 AND NOT is_compact ORDER BY day, application LIMIT $2";
+const TAKE_DAYS: &str = "
+DELETE FROM {schema}.evidence_days WHERE day = {day} AND application IN (VALUES {rows})
+RETURNING day AS number, application, record";
+const ADD_DAYS: &str =
+    "INSERT INTO {schema}.evidence_days (day, application, is_compact, record) VALUES {rows}";
+const DAYS: &str = "
+SELECT day AS number, application, record FROM {schema}.evidence_days WHERE day BETWEEN $1 AND $2
+ORDER BY day, application";
+/// Days one by one, so that the table is searched by day and application.
+const DAYS_OF_APPLICATION: &str = "
+SELECT day AS number, application, record FROM {schema}.evidence_days
+WHERE application = $1 AND day IN ({days}) ORDER BY day";
+
+/// Hours of a day, by application.
+type HoursOfDay = BTreeMap<String, BTreeMap<u32, HourEvidence>>;
+
+/// The key of a day's hashes.
+pub(crate) async fn sketch_key<T: SqlTables>(tables: T, day: Day, proposed: u64) -> Result<u64, T::Fault> {
+    let day = Number(day.number().into());
+    tables.run(ADD_KEY, &[day, Bytes(&proposed.to_le_bytes())]).await?;
+    let found = tables.find(KEY, &[day], |row| row.bytes("hash_key")).await?;
+    Ok(found.and_then(|key| key.try_into().ok()).map_or(proposed, u64::from_le_bytes))
+}
+
+/// Stores hours of a node.
+pub(crate) async fn record<T: SqlTables>(tables: T, node: u64, hours: &[HourRecord]) -> Result<(), T::Fault> {
+    let records: Vec<_> =
+        hours.iter().map(|hour| (hour.application.to_string(), hour.evidence.encode())).collect();
+    let rows: Vec<_> = hours
+        .iter()
+        .zip(&records)
+        .map(|(HourRecord { evidence, .. }, (application, record))| {
+            [Number(evidence.hour().into()), Text(application), Number(node.cast_signed()), Bytes(record)]
+        })
+        .collect();
+    write(tables, RECORD, &rows).await
+}
+
+/// Merges hours into their days and compacts ended days, in a transaction. Other merges are excluded, so a day is not changed
+/// between its deletion and its return. An hour that is recorded meanwhile is deleted as it was committed, or stays.
+pub(crate) async fn merge<T: SqlTables>(
+    tables: T,
+    until: u32,
+    catalogue: u16,
+    most: usize,
+) -> Result<bool, T::Fault> {
+    tables.lock().await?;
+    let (most, today) = (Number(stored(most.min(AT_ONCE))), until / DAY_HOURS);
+    let (mut days, mut unreadable) = (BTreeMap::<u32, HoursOfDay>::new(), 0);
+    for (hour, application, bytes) in
+        tables.list(TAKE_HOURS, &[Number(until.into()), most], evidence_row).await?
+    {
+        let hours = days.entry(hour / DAY_HOURS).or_default().entry(application).or_default();
+        match HourEvidence::decode(hour, &bytes) {
+            Ok(evidence) => hours.entry(hour).or_insert_with(|| HourEvidence::of(hour)).add(&evidence),
+            Err(BadEvidence) => unreadable += 1,
+        }
+    }
+    for (day, application, _) in tables.list(ENDED_DAYS, &[Number(today.into()), most], evidence_row).await? {
+        days.entry(day).or_default().entry(application).or_default();
+    }
+    for (day, hours) in &days {
+        unreadable += merge_day(tables, (*day, *day < today), hours, catalogue).await?;
+    }
+    if unreadable > 0 {
+        tracing::warn!(count = unreadable, error = %BadEvidence, "deleted evidence of use");
+    }
+    Ok(!days.is_empty())
+}
+
+/// Adds hours to a day, which may be over, and returns the number of days of applications that are unreadable.
+async fn merge_day<T: SqlTables>(
+    tables: T,
+    (day, is_over): (u32, bool),
+    hours: &HoursOfDay,
+    catalogue: u16,
+) -> Result<u32, T::Fault> {
+    let (mut found, mut unreadable) = (BTreeMap::new(), 0);
+    let applications: Vec<_> = hours.keys().map(|application| [Text(application)]).collect();
+    let take = with_rows(TAKE_DAYS, &applications).replace("{day}", &day.to_string());
+    for (_, application, bytes) in tables.list(&take, applications.as_flattened(), evidence_row).await? {
+        match DayEvidence::decode(&bytes) {
+            Ok(evidence) => drop(found.insert(application, evidence)),
+            Err(BadEvidence) => unreadable += 1,
+        }
+    }
+    let mut merged = Vec::new();
+    for (application, hours) in hours {
+        let found = found.remove(application);
+        // Without either its records were unreadable.
+        if found.is_some() || !hours.is_empty() {
+            let mut evidence = found.unwrap_or_default();
+            for hour in hours.values() {
+                evidence.add(hour, catalogue);
+            }
+            if is_over {
+                evidence.compact();
+            }
+            merged.push((application, evidence.is_compact(), evidence.encode()));
+        }
+    }
+    let day = Number(day.into());
+    let rows: Vec<_> = merged
+        .iter()
+        .map(|(application, is_compact, record)| [day, Text(application), Flag(*is_compact), Bytes(record)])
+        .collect();
+    write(tables, ADD_DAYS, &rows).await?;
+    Ok(unreadable)
+}
+
+/// Merged days. Unreadable ones are skipped.
+pub(crate) async fn days<T: SqlTables>(tables: T, query: &EvidenceQuery) -> Result<Vec<DayRecord>, T::Fault> {
+    let (first, last) = (query.first.number(), query.last.number());
+    let found = if let Some(id) = query.application {
+        let first = first.max(last.saturating_sub(EVIDENCE_DAYS_KEPT));
+        let days: Vec<_> = (first..=last).map(|day| day.to_string()).collect();
+        let statement = DAYS_OF_APPLICATION.replace("{days}", &days.join(", "));
+        if days.is_empty() {
+            return Ok(Vec::new());
+        }
+        tables.list(&statement, &[Text(&id.to_string())], evidence_row).await?
+    } else {
+        tables.list(DAYS, &[Number(first.into()), Number(last.into())], evidence_row).await?
+    };
+    let day = |(day, application, bytes): (u32, String, Vec<u8>)| {
+        let (application, evidence) = (application.parse().ok()?, DayEvidence::decode(&bytes).ok()?);
+        Some(DayRecord { application, day: Day::from_number(day), evidence })
+    };
+    Ok(found.into_iter().filter_map(day).collect())
+}
+
+fn evidence_row<F>(row: &dyn SqlRow<F>) -> Result<Option<(u32, String, Vec<u8>)>, F> {
+    Ok(Some((row.small_number("number")?, row.text("application")?, row.bytes("record")?)))
+}
+
+async fn write<T: SqlTables, const COLUMNS: usize>(
+    tables: T,
+    statement: &str,
+    rows: &[[SqlField<'_>; COLUMNS]],
+) -> Result<(), T::Fault> {
+    for rows in rows.chunks(AT_ONCE) {
+        tables.run(&with_rows(statement, rows), rows.as_flattened()).await?;
+    }
+    Ok(())
+}
+
+/// A statement with the parameters of these rows.
+fn with_rows<const COLUMNS: usize>(statement: &str, rows: &[[SqlField<'_>; COLUMNS]]) -> String {
+    let row = |first: usize| {
+        let parameters: Vec<_> = (first..first + COLUMNS).map(|number| format!("${number}")).collect();
+        format!("({})", parameters.join(", "))
+    };
+    let rows: Vec<_> = (0..rows.len()).map(|index| row(index * COLUMNS + 1)).collect();
+    statement.replace("{rows}", &rows.join(", "))
+}
