@@ -54,7 +54,8 @@ pub(crate) fn run() {
     });
 }
 
-const PEER: Peer = Peer { address: IpAddr::V4(Ipv4Addr::LOCALHOST), is_encrypted: false };
+const PEER: Peer =
+    Peer { address: IpAddr::V4(Ipv4Addr::LOCALHOST), is_encrypted: false, is_tool_call: false };
 
 fn head(key: &str, tag: Option<&str>) -> Parts {
     let request =

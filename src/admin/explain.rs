@@ -47,7 +47,7 @@ pub(super) async fn explain(gateway: &Gateway, registrar: &Registrar, body: &[u8
     let StoredKey { digest, shown, .. } = body.stored_key(registrar, gateway.clock.now().wall).await?;
     let address = body.client.unwrap_or(Ipv4Addr::LOCALHOST.into());
     let key = ExplainedKey { digest, prefix: shown };
-    Ok(json!(gateway.explain(&head, &key, Peer { address, is_encrypted: false })))
+    Ok(json!(gateway.explain(&head, &key, Peer { address, is_encrypted: false, is_tool_call: false })))
 }
 
 impl ExplainBody {

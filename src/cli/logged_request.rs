@@ -16,7 +16,7 @@ use super::input_lines::InputLines;
 const MAX_LINE: usize = 65_536;
 /// The fields of a line by the stage that decided them.
 const STAGES: [(&str, &[&str]); 4] = [
-    ("request", &["client", "trace_id"]),
+    ("request", &["client", "mcp", "trace_id"]),
     ("application", &["application"]),
     ("document", &["endpoint", "document", "outcome", "age_ms"]),
     ("answer", &["status", "client_disconnected", "code", "day", "duration_us"]),

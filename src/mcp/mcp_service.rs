@@ -196,7 +196,8 @@ impl McpService {
                 (Some(id), "tools/call") => match self.call(&message) {
                     Ok((tool, target)) => {
                         let request = request(head, &target);
-                        let response = gateway.handle(&request, false, peer, trust).await;
+                        let caller = Peer { is_tool_call: true, ..peer };
+                        let response = gateway.handle(&request, false, caller, trust).await;
                         return translated(id, tool.endpoint, &self.texts, response).await;
                     }
                     Err(error) => failed(Some(id), &error, StatusCode::OK),

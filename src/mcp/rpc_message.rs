@@ -17,8 +17,9 @@ const MAX_ID: usize = 256;
 #[derive(Debug)]
 pub struct RpcMessage<'m> {
     /// The id as it was sent.
-    pub(super) id: Option<&'m str>,
-    pub(super) method: Cow<'m, str>,
+    pub id: Option<&'m str>,
+    /// The method.
+    pub method: Cow<'m, str>,
     pub(super) params: RpcParams<'m>,
 }
 

@@ -221,7 +221,7 @@ impl ServerShared {
     ) {
         self.open.increment(1.0);
         let config = self.live_config.config.load_full();
-        let peer = Peer { address: peer.ip(), is_encrypted: false };
+        let peer = Peer { address: peer.ip(), is_encrypted: false, is_tool_call: false };
         let closed = serve(stream, peer, &activity, &mut slot, &config.connection, &self.context).await;
         self.closed.count(if activity.is_surplus() { ConnectionEnd::Surplus } else { closed });
         self.open.decrement(1.0);

@@ -273,7 +273,7 @@ mod tests {
         let check = |address: &str, is_encrypted, lines: &[(HeaderName, &'static str)]| {
             let headers =
                 lines.iter().map(|(name, value)| (name.clone(), http::HeaderValue::from_static(value)));
-            let peer = Peer { address: address.parse().unwrap(), is_encrypted };
+            let peer = Peer { address: address.parse().unwrap(), is_encrypted, is_tool_call: false };
             require_encryption(peer, &proxies, &headers.collect()).is_ok()
         };
         assert!(

@@ -5,6 +5,7 @@ pub mod accept_encoding;
 pub mod if_none_match;
 pub mod key_headers;
 pub mod proxy_header;
+pub mod rpc_message;
 pub mod run_line;
 pub mod target;
 pub mod tool_log;

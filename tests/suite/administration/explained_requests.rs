@@ -196,7 +196,7 @@ impl Scene {
         }
         self.is_quiet().await;
         let gateway = self.world.running.gateway();
-        let peer = Peer { address: CLIENT, is_encrypted: false };
+        let peer = Peer { address: CLIENT, is_encrypted: false, is_tool_call: false };
         let key = ExplainedKey {
             digest: Digest::of(&customer.key),
             prefix: shown_prefix(&customer.key).to_owned(),

@@ -179,7 +179,7 @@ fn outside_of_any_runtime(world: &World, customer: &Customer) -> u16 {
     let unseen = format!("{MODELS}/unseen-{}", world.clock.now().mono.nanos());
     let request = Request::get(unseen).header("host", "localhost").header("x-api-key", &customer.key);
     let (head, ()) = request.body(()).unwrap().into_parts();
-    let peer = Peer { address: Ipv4Addr::LOCALHOST.into(), is_encrypted: false };
+    let peer = Peer { address: Ipv4Addr::LOCALHOST.into(), is_encrypted: false, is_tool_call: false };
     let handled = std::thread::spawn(move || {
         pollster::block_on(gateway.handle(&head, false, peer, &ConnectionTrust::default())).status()
     });

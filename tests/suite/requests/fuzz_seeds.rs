@@ -49,3 +49,8 @@ fn seeds_of_run_lines_are_read_as_the_format_defines() {
 fn seeds_of_tool_logs_become_complete_runs_or_none() {
     check_seeds("tool_log", 20, oracles::tool_log::check);
 }
+
+#[test]
+fn seeds_of_rpc_messages_are_read_as_json_rpc_defines() {
+    check_seeds("rpc_message", 12, oracles::rpc_message::check);
+}

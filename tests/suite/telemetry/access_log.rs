@@ -124,3 +124,23 @@ async fn access_log_marks_a_client_that_disconnected_before_the_response() {
     assert_eq!((logged["endpoint"], logged["application"]), ("index", application.as_str()));
     assert!(!logged.contains_key("status") && !logged.contains_key("code"), "{line}");
 }
+
+#[tokio::test]
+async fn access_log_marks_calls_of_tools() {
+    let directory = TempDir::new().unwrap();
+    let program = Program::serve(directory.path(), &[ALL[0], ALL[1], ("SCOREGATE_MCP_ENABLED", "true")]);
+    let (_, key) = Keys(directory.path()).create("pro");
+    let body =
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_models","arguments":{}}}"#;
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    let mut stream = TcpStream::connect(program.public()).await.unwrap();
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.read_to_end(&mut Vec::new()).await.unwrap();
+    let line = program.prints("mcp=true");
+    let logged = fields(line.trim_end());
+    assert_eq!((logged["endpoint"], logged["status"]), ("models", "200"));
+}

@@ -101,7 +101,7 @@ async fn outside_of_any_runtime(world: &World, canary: &Canary, events: &Dispatc
         request = request.header(name, value);
     }
     let (head, ()) = request.body(()).unwrap().into_parts();
-    let peer = Peer { address: Ipv4Addr::LOCALHOST.into(), is_encrypted: false };
+    let peer = Peer { address: Ipv4Addr::LOCALHOST.into(), is_encrypted: false, is_tool_call: false };
     let handle = move || {
         with_default(&events, || wait(gateway.handle(&head, false, peer, &ConnectionTrust::default())))
     };
