@@ -5,7 +5,8 @@ use std::num::NonZeroU32;
 
 use tokio::sync::watch;
 
-use scoregate_base::clock::{Day, Mono, Now};
+use scoregate_base::clock::{Day, Mono, Now, Wall};
+use scoregate_base::evidence::Origin;
 use scoregate_base::limits::{
     AccountBalance, AdmissionVerdict, DayBalance, LeaseAvailability, LimitRule, LimitStatus, Limits,
     MinuteShare, ReturnedUnits, ShareTokens,
@@ -13,7 +14,7 @@ use scoregate_base::limits::{
 
 use scoregate_store::RequestOutcome;
 
-use super::unrecorded_requests::{RequestKind, UnrecordedRequests};
+use super::unrecorded_requests::{CountedRequest, RequestKind, UnrecordedRequests};
 
 /// The state that requests change.
 #[derive(Clone, Debug)]
@@ -150,10 +151,10 @@ impl AccountState {
         limits: &Limits,
         gateways: Option<NonZeroU32>,
         now: Now,
-        request: RequestKind,
+        request: CountedRequest,
         is_unreachable: impl FnOnce() -> bool,
     ) -> Option<SettledRequest> {
-        let is_unchanged = request.outcome == RequestOutcome::NotModified;
+        let is_unchanged = request.kind.outcome == RequestOutcome::NotModified;
         let (verdict, may_gain) =
             self.decide(limits, gateways, now, is_unchanged, LeaseAvailability::Reachable);
         if may_gain && self.returned_units().is_due(now.mono) {
@@ -177,8 +178,9 @@ impl AccountState {
             | AdmissionVerdict::NoUnits
             | AdmissionVerdict::NoToken { .. } => return None,
         };
-        let outcome = refused.map_or(request.outcome, RequestOutcome::of_limit);
-        let is_first = self.count_request(RequestKind { outcome, ..request }, false, now.mono);
+        let outcome = refused.map_or(request.kind.outcome, RequestOutcome::of_limit);
+        let kind = RequestKind { outcome, ..request.kind };
+        let is_first = self.count_request(CountedRequest { kind, ..request });
         let statuses = [LimitRule::Minute, LimitRule::Day].map(|rule| self.limit_status(rule, limits, now));
         Some(SettledRequest { refused, charged, runs_low, statuses, is_first })
     }
@@ -279,11 +281,16 @@ impl AccountState {
     }
 
     /// Counts a request. Returns whether it is the first one since the last recording.
-    pub(super) fn count_request(&mut self, kind: RequestKind, waited: bool, at: Mono) -> bool {
+    pub(super) fn count_request(&mut self, request: CountedRequest) -> bool {
         let requests = &mut self.lease.get_or_insert_default().requests;
         let is_first = requests.is_empty();
-        requests.count(kind, waited, at);
+        requests.count(request);
         is_first
+    }
+
+    /// Records where a request came from.
+    pub(super) fn came_from(&mut self, origin: Origin, at: Wall) {
+        self.lease.get_or_insert_default().requests.came_from(origin, at);
     }
 
     /// Takes the requests since the last recording.
@@ -353,7 +360,7 @@ impl AccountState {
             lease.call.is_none()
                 && lease.minute.is_none()
                 && lease.ended.is_empty()
-                && lease.requests.is_empty()
+                && lease.requests.is_unused()
                 && lease.ahead.is_none()
         };
         self.lease.take_if(is_unused);

@@ -4,13 +4,22 @@
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::instruments::StoreWork;
-use scoregate_base::clock::{Day, Wall};
+use scoregate_base::clock::Wall;
+use scoregate_base::evidence::HourEvidence;
 use scoregate_store::{NodeList, NodeStatus, Store, StoreError};
 
 use super::leasing::{Leases, LedgerCalls};
 use super::request_counter::RequestCounter;
+
+/// Time after the end of an hour until no request of it can be counted.
+const RECORDED_AFTER: Duration = Duration::from_mins(2);
+/// Time after the end of an hour until live gateways have recorded it.
+const MERGED_AFTER: Duration = Duration::from_mins(6);
+/// Hours that are merged in one transaction.
+const MERGED_AT_ONCE: usize = 500;
 
 /// Reports this gateway.
 pub struct NodeReporter {
@@ -18,26 +27,42 @@ pub struct NodeReporter {
     /// The calls of this process, with its number and its delivered units.
     calls: Arc<LedgerCalls>,
     requests: Arc<RequestCounter>,
+    catalogue_size: CatalogueSize,
     name: String,
     started_at: Wall,
     /// One report at a time, so that none follows the removal.
     progress: tokio::sync::Mutex<ReportProgress>,
 }
 
+/// The current size of the catalogue, as positions in evidence of use.
+pub type CatalogueSize = Box<dyn Fn() -> u16 + Send + Sync>;
+
 struct ReportProgress {
     usage_recorded_at: Wall,
+    /// Evidence of hours before this one is merged.
+    merged_until: u32,
     is_failing: bool,
     is_removed: bool,
 }
 
 impl NodeReporter {
     /// Reports under a name, which several gateways may have.
-    pub fn new(store: Arc<dyn Store>, leases: &Leases, requests: Arc<RequestCounter>, name: String) -> Self {
+    pub fn new(
+        store: Arc<dyn Store>,
+        leases: &Leases,
+        requests: Arc<RequestCounter>,
+        catalogue_size: CatalogueSize,
+        name: String,
+    ) -> Self {
         let calls = Arc::clone(&leases.calls);
         let started_at = calls.clock.now().wall;
-        let progress = ReportProgress { usage_recorded_at: started_at, is_failing: false, is_removed: false };
-        let progress = tokio::sync::Mutex::new(progress);
-        Self { store, calls, requests, name, started_at, progress }
+        let progress = tokio::sync::Mutex::new(ReportProgress {
+            usage_recorded_at: started_at,
+            merged_until: 0,
+            is_failing: false,
+            is_removed: false,
+        });
+        Self { store, calls, requests, catalogue_size, name, started_at, progress }
     }
 
     /// Reports the status of this gateway, and counts the live ones. A failure is logged when it begins. Called every few
@@ -68,7 +93,9 @@ impl NodeReporter {
     /// minute.
     pub async fn record_usage(&self) {
         let mut progress = self.progress.lock().await;
-        self.record(&mut progress).await;
+        if self.record(&mut progress, false).await {
+            self.merge_evidence(&mut progress).await;
+        }
     }
 
     /// Records the last units and requests, and removes this gateway from the list. Called once requests have ended.
@@ -76,7 +103,7 @@ impl NodeReporter {
         let mut progress = self.progress.lock().await;
         progress.is_removed = true;
         // The store is not asked again if it does not answer, so that a shutdown waits for it once.
-        if self.record(&mut progress).await
+        if self.record(&mut progress, true).await
             && let Err(error) = self.store.remove_node(self.calls.node).await
         {
             tracing::warn!(%error, "this gateway remains in the list of the store for a day");
@@ -95,13 +122,14 @@ impl NodeReporter {
             usage_recorded_at,
         };
         self.store.report_node(status).await?;
+        self.requests.begin_day(&*self.store, now.day()).await?;
         self.store.nodes().await
     }
 
     /// Returns whether everything is recorded.
-    async fn record(&self, progress: &mut ReportProgress) -> bool {
+    async fn record(&self, progress: &mut ReportProgress, is_stopping: bool) -> bool {
         let (clock, started) = (&self.calls.clock, self.calls.clock.now());
-        let recording = self.record_all(started.wall.day());
+        let recording = self.record_all(started.wall, is_stopping);
         match self.calls.instruments.measured(clock, StoreWork::Usage, recording).await {
             Ok(()) => progress.usage_recorded_at = started.wall,
             Err(error) => {
@@ -112,9 +140,26 @@ impl NodeReporter {
         true
     }
 
-    async fn record_all(&self, today: Day) -> Result<(), StoreError> {
-        let node = self.calls.node;
+    async fn record_all(&self, now: Wall, is_stopping: bool) -> Result<(), StoreError> {
+        let (node, today) = (self.calls.node, now.day());
         self.calls.delivered.record(&*self.store, node, today).await?;
-        self.requests.record(&*self.store, node, today).await
+        self.requests.record(&*self.store, node, today).await?;
+        let until = if is_stopping { u32::MAX } else { HourEvidence::hour_of(now.minus(RECORDED_AFTER)) };
+        self.requests.record_evidence(&*self.store, node, until).await
+    }
+
+    /// Merges the evidence of hours that all gateways have recorded.
+    async fn merge_evidence(&self, progress: &mut ReportProgress) {
+        let until = HourEvidence::hour_of(self.calls.clock.now().wall.minus(MERGED_AFTER));
+        while progress.merged_until < until {
+            match self.store.merge_evidence(until, (self.catalogue_size)(), MERGED_AT_ONCE).await {
+                Ok(true) => {}
+                Ok(false) => progress.merged_until = until,
+                Err(error) => {
+                    tracing::warn!(%error, "evidence of use was not merged; the next attempt includes it");
+                    return;
+                }
+            }
+        }
     }
 }

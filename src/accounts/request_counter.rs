@@ -4,22 +4,25 @@
 //! which only grow. So several `Account`s of one application, one after the other, add up to one total.
 
 use std::collections::{BTreeSet, HashMap};
+use std::net::IpAddr;
 use std::sync::Arc;
 
+use http::HeaderValue;
 use parking_lot::Mutex;
 
-use scoregate_base::clock::{Day, Mono, Now};
+use scoregate_base::clock::{Day, Now, Wall};
 use scoregate_base::keys::ApplicationId;
 use scoregate_base::limits::Limits;
 use scoregate_base::routes::Route;
-use scoregate_store::{RequestOutcome, RequestStore, RequestTotal, StoreError};
+use scoregate_store::{EvidenceStore, RequestOutcome, RequestStore, RequestTotal, StoreError};
 
 use super::account::Account;
 use super::account_state::SettledRequest;
 use super::application_usage::{ApplicationUsage, ApplicationUse};
 use super::delivered_units::is_open;
+use super::evidence_book::EvidenceBook;
 use super::leasing::Leases;
-use super::unrecorded_requests::RequestKind;
+use super::unrecorded_requests::{CountedRequest, DocumentUse, RequestKind};
 
 /// Number of totals per store call.
 const AT_ONCE: usize = 1_000;
@@ -33,6 +36,7 @@ pub struct RequestCounter {
     accounts: Mutex<Vec<Arc<Account>>>,
     totals: Mutex<RequestTotals>,
     usage: ApplicationUsage,
+    evidence: EvidenceBook,
 }
 
 /// Totals of this process.
@@ -53,12 +57,13 @@ impl RequestCounter {
     pub(crate) fn count(
         &self,
         account: &Arc<Account>,
-        day: Day,
-        (endpoint, outcome): (Option<Route>, RequestOutcome),
+        (day, endpoint, outcome): (Day, Option<Route>, RequestOutcome),
+        document: Option<DocumentUse>,
         waited: bool,
-        at: Mono,
+        at: Now,
     ) {
-        let is_first = account.state().count_request(RequestKind { day, endpoint, outcome }, waited, at);
+        let kind = RequestKind { day, endpoint, outcome };
+        let is_first = account.state().count_request(CountedRequest { kind, document, waited, at });
         if is_first {
             self.list(account);
         }
@@ -72,11 +77,26 @@ impl RequestCounter {
         leases: &Leases,
         now: Now,
         endpoint: Route,
-        outcome: RequestOutcome,
+        document: DocumentUse,
     ) -> Option<SettledRequest> {
-        let request = RequestKind { day: now.wall.day(), endpoint: Some(endpoint), outcome };
+        let outcome = if document.is_unchanged { RequestOutcome::NotModified } else { RequestOutcome::Ok };
+        let kind = RequestKind { day: now.wall.day(), endpoint: Some(endpoint), outcome };
+        let request = CountedRequest { kind, document: Some(document), waited: false, at: now };
         let is_unreachable = || leases.is_unreachable();
         account.state().admit_and_settle(limits, leases.gateways(), now, request, is_unreachable)
+    }
+
+    /// Records where a request of an application came from.
+    pub(crate) fn came_from(
+        &self,
+        account: &Account,
+        address: IpAddr,
+        agent: Option<&HeaderValue>,
+        at: Wall,
+    ) {
+        if let Some(origin) = self.evidence.origin(address, agent, at) {
+            account.state().came_from(origin, at);
+        }
     }
 
     /// Lists the account of a settled request for the next recording.
@@ -95,8 +115,9 @@ impl RequestCounter {
         let (mut totals, mut counted) = (self.totals.lock(), Vec::new());
         // Only this method frees the numbers of an account, so one that is counted from now on is listed for the next call.
         for account in std::mem::take(&mut *self.accounts.lock()) {
-            let requests = account.state().take_requests();
-            counted.extend(requests.into_counts().map(|count| (Arc::clone(&account), count)));
+            let (counts, evidence) = account.state().take_requests().into_parts();
+            counted.extend(counts.into_iter().map(|count| (Arc::clone(&account), count)));
+            self.evidence.add(account.id, evidence);
         }
         counted.sort_by_key(|(_, count)| count.day());
         for (account, count) in &counted {
@@ -115,6 +136,21 @@ impl RequestCounter {
     pub fn usage_of(&self, account: &Account, now: Now) -> ApplicationUse {
         self.take_counted();
         self.usage.of(account, now)
+    }
+
+    /// Gets the key of the day for origins of requests.
+    pub(super) async fn begin_day(&self, store: &dyn EvidenceStore, day: Day) -> Result<(), StoreError> {
+        self.evidence.ensure_key(store, day).await
+    }
+
+    /// Records the evidence of hours before `until`. After `record`.
+    pub(super) async fn record_evidence(
+        &self,
+        store: &dyn EvidenceStore,
+        node: u64,
+        until: u32,
+    ) -> Result<(), StoreError> {
+        self.evidence.record(store, node, until).await
     }
 
     /// Records totals that grew since the last call. The next call includes totals that could not be recorded. One call at a
@@ -241,7 +277,7 @@ mod tests {
         day: Day,
         kind: (Option<Route>, RequestOutcome),
     ) {
-        counter.count(account, day, kind, false, Mono::default());
+        counter.count(account, (day, kind.0, kind.1), None, false, Now::default());
     }
 
     fn day(after: u32) -> Day {
@@ -309,7 +345,7 @@ mod tests {
             let replacing = account(id);
             count(&counter, &replacing, TODAY, (Some(Route::Models), OK));
             assert_eq!(store.record(&counter, TODAY).await, total(requests));
-            assert_eq!(Arc::strong_count(&replacing), 1, "an account without new requests is not held");
+            assert!(counter.accounts.lock().is_empty(), "an account without new requests is not listed");
         }
     }
 

@@ -7,7 +7,12 @@ use scoregate_base::limits::{AccountBalance, AdmissionVerdict, LeaseAvailability
 use scoregate_store::RequestOutcome;
 
 use super::account_state::AccountState;
-use super::unrecorded_requests::RequestKind;
+use super::unrecorded_requests::{CountedRequest, RequestKind};
+
+fn counted(outcome: RequestOutcome, at: Now) -> CountedRequest {
+    let kind = RequestKind { day: at.wall.day(), endpoint: None, outcome };
+    CountedRequest { kind, document: None, waited: false, at }
+}
 
 #[test]
 fn a_request_that_has_to_wait_for_returned_units_leaves_the_attempt_to_the_path_that_waits() {
@@ -15,7 +20,7 @@ fn a_request_that_has_to_wait_for_returned_units_leaves_the_attempt_to_the_path_
     let gateways = NonZeroU32::new(2);
     let day = now.wall.day();
     let mut state = AccountState::new("one", AccountBalance::opened(&limits, day, 10));
-    let request = RequestKind { day, endpoint: None, outcome: RequestOutcome::Ok };
+    let request = counted(RequestOutcome::Ok, now);
     for _ in 0..2 {
         assert!(state.admit_and_settle(&limits, gateways, now, request, || false).is_none());
     }
@@ -34,7 +39,7 @@ fn unchanged_responses_alone_lease_no_units_ahead() {
     balance.day = balance.day.grant(day, 1, 0, 1);
     let mut state = AccountState::new("one", balance);
     let mut runs_low = |outcome| {
-        let request = RequestKind { day, endpoint: None, outcome };
+        let request = counted(outcome, now);
         state.admit_and_settle(&limits, None, now, request, || false).unwrap().runs_low
     };
     assert!(!runs_low(RequestOutcome::NotModified) && !runs_low(RequestOutcome::NotModified));

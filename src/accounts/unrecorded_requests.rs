@@ -1,9 +1,10 @@
-//! Requests of one account that were counted and not yet taken by `request_counter`.
+//! Requests of one account that were counted and not yet taken by `request_counter`, and what they show about its use.
 //!
 //! A list instead of an array of all endpoints and outcomes: most applications use a few, and a million of them must fit into
 //! memory. Days are entries too, so a request that was in flight at midnight counts on the day on which it began.
 
-use scoregate_base::clock::{Day, Mono};
+use scoregate_base::clock::{Day, Now, Wall};
+use scoregate_base::evidence::{DocumentMark, HourEvidence, Origin};
 use scoregate_base::routes::Route;
 use scoregate_store::RequestOutcome;
 
@@ -17,6 +18,27 @@ pub(super) struct RequestKind {
     /// The endpoint; `None` for other paths.
     pub(super) endpoint: Option<Route>,
     pub(super) outcome: RequestOutcome,
+}
+
+/// A request for a document that was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DocumentUse {
+    pub(crate) mark: DocumentMark,
+    /// Size of its body.
+    pub(crate) bytes: u32,
+    pub(crate) is_conditional: bool,
+    /// Whether the answer is a 304.
+    pub(crate) is_unchanged: bool,
+}
+
+/// A request to count.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CountedRequest {
+    pub(super) kind: RequestKind,
+    pub(super) document: Option<DocumentUse>,
+    /// Whether it waited for the backend.
+    pub(super) waited: bool,
+    pub(super) at: Now,
 }
 
 /// Requests of one kind in a minute.
@@ -33,12 +55,33 @@ pub(super) struct KindCount {
 #[derive(Clone, Debug, Default)]
 pub(super) struct UnrecordedRequests {
     counts: Vec<KindCount>,
+    /// By hour. Nearly always one: it has no room for more.
+    evidence: Vec<HourEvidence>,
 }
 
 impl UnrecordedRequests {
-    /// Counts a request that ended at this time.
-    pub(super) fn count(&mut self, kind: RequestKind, waited: bool, at: Mono) {
-        let (minute, waited) = (minute_of(at), u32::from(waited));
+    /// Counts a request.
+    pub(super) fn count(&mut self, CountedRequest { kind, document, waited, at }: CountedRequest) {
+        match (kind.outcome, document) {
+            (RequestOutcome::Ok, Some(DocumentUse { mark, bytes, is_conditional, .. })) => {
+                self.evidence(at.wall).delivered(mark, bytes, is_conditional, at.wall);
+            }
+            (RequestOutcome::NotModified, Some(DocumentUse { mark, .. })) => {
+                self.evidence(at.wall).unchanged(mark, at.wall);
+            }
+            (RequestOutcome::RateLimited | RequestOutcome::QuotaExceeded, _) => {
+                self.evidence(at.wall).limited();
+            }
+            (
+                RequestOutcome::Ok
+                | RequestOutcome::NotModified
+                | RequestOutcome::ClientError
+                | RequestOutcome::ServerError
+                | RequestOutcome::Disconnected,
+                _,
+            ) => {}
+        }
+        let (minute, waited) = (minute_of(at.mono), u32::from(waited));
         match self.counts.iter_mut().find(|count| count.kind == kind && count.minute == minute) {
             Some(count) => {
                 count.requests = count.requests.saturating_add(1);
@@ -48,13 +91,35 @@ impl UnrecordedRequests {
         }
     }
 
+    /// Records where a request came from.
+    pub(super) fn came_from(&mut self, origin: Origin, at: Wall) {
+        self.evidence(at).came_from(origin, at);
+    }
+
+    /// The evidence of an hour.
+    #[inline]
+    fn evidence(&mut self, at: Wall) -> &mut HourEvidence {
+        let hour = HourEvidence::hour_of(at);
+        if self.evidence.last().is_none_or(|last| last.hour() != hour) {
+            self.evidence.reserve_exact(1);
+            self.evidence.push(HourEvidence::of(hour));
+        }
+        self.evidence.last_mut().expect("one was added if there was none")
+    }
+
+    /// Whether no request was counted.
     pub(super) const fn is_empty(&self) -> bool {
         self.counts.is_empty()
     }
 
-    /// The requests by kind and minute.
-    pub(super) fn into_counts(self) -> impl Iterator<Item = KindCount> {
-        self.counts.into_iter()
+    /// Whether it can be dropped.
+    pub(super) const fn is_unused(&self) -> bool {
+        self.counts.is_empty() && self.evidence.is_empty()
+    }
+
+    /// The requests by kind and minute, and the evidence by hour.
+    pub(super) fn into_parts(self) -> (Vec<KindCount>, Vec<HourEvidence>) {
+        (self.counts, self.evidence)
     }
 }
 

@@ -25,7 +25,10 @@ pub(super) fn start(
     config: &Config,
 ) -> Arc<NodeReporter> {
     let requests = Arc::clone(&gateway.recorders.requests);
-    let reporter = Arc::new(NodeReporter::new(store, &gateway.leases, requests, node_name(config)));
+    let documents = Arc::clone(&gateway.engine.documents);
+    let catalogue_size = Box::new(move || documents.catalogue_size());
+    let leases = &gateway.leases;
+    let reporter = Arc::new(NodeReporter::new(store, leases, requests, catalogue_size, node_name(config)));
     let first = Arc::clone(&reporter);
     let others =
         background.repeated(REPORT_EVERY, &reporter, |reporter| async move { reporter.report().await });

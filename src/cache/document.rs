@@ -170,6 +170,11 @@ impl Document {
         self.listing.as_ref().map(|listing| listing.names(id))
     }
 
+    /// The ids in a list of models.
+    pub fn listed(&self) -> impl Iterator<Item = &str> {
+        self.listing.iter().flat_map(ModelListing::ids)
+    }
+
     /// Its number of items.
     pub fn items(&self) -> usize {
         self.items

@@ -27,6 +27,11 @@ impl ModelListing {
         (!ids.is_empty()).then(|| Self(ids.into()))
     }
 
+    /// The ids.
+    pub(super) fn ids(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(AsRef::as_ref)
+    }
+
     /// Whether the list contains a model.
     pub(super) fn names(&self, id: &ModelId) -> bool {
         self.0.binary_search_by(|named| named.as_ref().cmp(id.as_str())).is_ok()

@@ -22,6 +22,11 @@ pub struct DataRefresh {
 }
 
 impl Documents {
+    /// The size of the catalogue, as positions in evidence of use; 0 if no list of models is stored.
+    pub fn catalogue_size(&self) -> u16 {
+        KnownModels::size(self)
+    }
+
     /// The state of the data.
     pub fn data_refresh(&self, now: Now) -> DataRefresh {
         let newest = self.schedule().newest_data().filter(|_| !KnownModels::is_empty(self));

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::cache::StoredDocument;
+use scoregate_base::evidence::catalogue_size;
 use scoregate_base::routes::{DocumentKey, ModelId};
 
 use super::cached_documents::Documents;
@@ -32,6 +33,11 @@ impl KnownModels {
         let lists = DocumentKey::lists_of_models().filter_map(|key| Some((documents.get(&key)?, key)));
         let (stored, key) = lists.max_by_key(|(list, _)| list.confirmed)?;
         Some(Self { key, stored })
+    }
+
+    /// The size of the catalogue, as positions in evidence of use.
+    pub(super) fn size(documents: &Documents) -> u16 {
+        Self::confirmed_last(documents).map_or(0, |known| catalogue_size(known.stored.document.listed()))
     }
 
     /// Whether a model is listed; `None` if the list does not show it.

@@ -5,14 +5,12 @@
 
 use std::sync::Arc;
 
-use crate::accounts::{Leases, RequestCounter, SettledRequest};
+use super::authenticate::Caller;
+use super::refusal::Refusal;
+use crate::accounts::{DocumentUse, Leases, RequestCounter, SettledRequest};
 use scoregate_base::clock::{Day, Now};
 use scoregate_base::limits::LimitStatus;
 use scoregate_base::routes::Route;
-use scoregate_store::RequestOutcome;
-
-use super::authenticate::Caller;
-use super::refusal::Refusal;
 
 /// A request that was admitted and settled, or refused by a limit.
 #[derive(Debug)]
@@ -23,16 +21,16 @@ pub(super) struct ChargedRequest {
     pub(super) statuses: [LimitStatus; 2],
 }
 
-/// Charges a request for a document, or for a 304 if it `is_unchanged`. `None` if the request has to wait.
+/// Charges a request for a document or for a 304. `None` if the request has to wait.
 pub(super) fn charge(
     leases: &Arc<Leases>,
     counter: &RequestCounter,
     caller: &Caller,
     route: Route,
-    is_unchanged: bool,
+    document: DocumentUse,
     now: Now,
 ) -> Option<ChargedRequest> {
-    let settled = decide(leases, caller, route, is_unchanged, now)?;
+    let settled = decide(leases, caller, route, document, now)?;
     counter.list_settled(&caller.account, &settled);
     if settled.runs_low {
         leases.lease_ahead(&caller.account);
@@ -45,11 +43,10 @@ pub(super) fn decide(
     leases: &Leases,
     caller: &Caller,
     route: Route,
-    is_unchanged: bool,
+    document: DocumentUse,
     now: Now,
 ) -> Option<SettledRequest> {
-    let outcome = if is_unchanged { RequestOutcome::NotModified } else { RequestOutcome::Ok };
-    RequestCounter::admit_and_settle(&caller.account, &caller.limits, leases, now, route, outcome)
+    RequestCounter::admit_and_settle(&caller.account, &caller.limits, leases, now, route, document)
 }
 
 impl ChargedRequest {

@@ -1,11 +1,15 @@
 //! The trust in the client of a connection: it has shown nothing, a valid key, or an admitted request. Set by the gateway, read by
 //! the server, whose limits depend on it (`client_limits` in `server`).
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use tokio::sync::Notify;
 
+use crate::accounts::Account;
+use scoregate_base::clock::Wall;
+use scoregate_base::evidence::HourEvidence;
 use scoregate_base::keys::ApplicationId;
 
 use super::authenticate::Caller;
@@ -38,6 +42,8 @@ pub struct ConnectionTrust {
     level: AtomicU8,
     application: OnceLock<ConnectionApplication>,
     notify: Arc<Notify>,
+    /// Application, address and time of the last origin that was recorded.
+    origin: AtomicU64,
 }
 
 impl ConnectionTrust {
@@ -78,6 +84,21 @@ impl ConnectionTrust {
             let requests_per_minute = caller.limits.minute;
             self.record_key(ConnectionApplication { id: caller.account.id, requests_per_minute });
         }
+    }
+
+    /// Whether the origin of a request has to be recorded: the first of an application from an address within some minutes.
+    pub(super) fn is_new_origin(&self, account: &Arc<Account>, address: IpAddr, now: Wall) -> bool {
+        let address = match address {
+            IpAddr::V4(address) => u64::from(address.to_bits()),
+            IpAddr::V6(address) => (address.to_bits() >> 64) as u64,
+        };
+        let account = Arc::as_ptr(account).addr() as u64;
+        let origin = address ^ account.rotate_left(32) ^ u64::from(HourEvidence::window_of(now)) << 40 | 1;
+        if self.origin.load(Ordering::Relaxed) == origin {
+            return false;
+        }
+        self.origin.store(origin, Ordering::Relaxed);
+        true
     }
 
     /// Records that a request of this caller was admitted. After the first one this costs one load.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use http::StatusCode;
 use http::request::Parts;
 
+use crate::accounts::DocumentUse;
 use crate::documents::FoundDocument;
 use crate::instruments::{CacheOutcome, RequestObservation, RequestSubject};
 use scoregate_base::clock::{Day, Now};
@@ -35,6 +36,8 @@ pub struct Peer {
     pub address: IpAddr,
     /// Whether its connection is encrypted.
     pub is_encrypted: bool,
+    /// Whether the request is a call of a tool.
+    pub is_tool_call: bool,
 }
 
 /// A request and its results so far.
@@ -62,6 +65,8 @@ pub(super) struct Exchange<'g> {
     pub(crate) outcome: Option<CacheOutcome>,
     /// Time since the backend confirmed the document. Set with `outcome`.
     pub(crate) age: Option<Duration>,
+    /// The document as it was requested, unless `charge` has counted it. Set with `outcome`.
+    pub(super) document: Option<DocumentUse>,
     /// The UTC day that was charged with a unit. Set by `charge` or `settle`.
     pub(super) charged: Option<Day>,
     /// Status of the minute and the day. Set by `charge`.
@@ -101,6 +106,7 @@ impl<'g> Exchange<'g> {
             caller: None,
             outcome: None,
             age: None,
+            document: None,
             charged: None,
             limit_statuses: None,
             is_counted: false,
@@ -159,7 +165,7 @@ impl<'g> Exchange<'g> {
             started: self.started.wall,
             id: self.id.clone(),
             trace: self.trace,
-            client: self.peer.address,
+            peer: self.peer,
             application: self.caller.as_ref().map(|caller| caller.account.id),
             day: self.charged,
             endpoint: self.subject.as_str(),
@@ -178,9 +184,9 @@ impl<'g> Exchange<'g> {
             (Some(_), _) if self.is_counted => {}
             (Some(caller), refusal) => {
                 let (day, endpoint) = (self.started.wall.day(), self.subject.endpoint());
-                let kind = (endpoint, outcome(refusal.as_ref(), self.status));
+                let kind = (day, endpoint, outcome(refusal.as_ref(), self.status));
                 let waited = self.outcome.is_some_and(CacheOutcome::waited);
-                self.recorders.requests.count(&caller.account, day, kind, waited, ended.mono);
+                self.recorders.requests.count(&caller.account, kind, self.document, waited, ended);
             }
             (None, Some(refusal)) => {
                 let refused = (refusal.responsibility(), refusal.rule());

@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::{Either, ready};
+use http::header::USER_AGENT;
 use http::request::Parts;
 use http::{Method, Response};
 use http_body_util::Full;
@@ -160,12 +161,16 @@ impl Gateway {
     ) -> Result<Option<Reply>, Refusal> {
         let caller = authenticate(parsed, &self.form, &self.key_directory, x.started)?;
         trust.authenticated(&caller);
+        if trust.is_new_origin(&caller.account, x.peer.address, x.started.wall) {
+            let agent = parsed.headers.map().get(USER_AGENT);
+            self.recorders.requests.came_from(&caller.account, x.peer.address, agent, x.started.wall);
+        }
         x.begin_span(parsed.head, &parsed.credentials);
         let caller = &*x.caller.insert(caller);
         let (documents, rights, now) = (&self.engine.documents, caller.rights, x.started.mono);
-        if let Some((key, stored)) = self.memo.recall(parsed.target, rights, now) {
+        if let Some((key, mark, stored)) = self.memo.recall(parsed.target, rights, now) {
             x.subject = RequestSubject::Endpoint(key.route);
-            let target = &*x.target.insert(ResolvedTarget::of(parsed, key, &self.form));
+            let target = &*x.target.insert(ResolvedTarget::of(parsed, (key, mark), &self.form));
             if let Some(stored) = stored {
                 x.found = Some(documents.judge(&target.key, stored, now));
                 return Ok(None);
@@ -181,7 +186,7 @@ impl Gateway {
         if let Some(target) = &x.target {
             x.found = documents.find(&target.key, now);
             if let Some(found) = x.found.as_ref().filter(|_| !target.names_a_key) {
-                self.memo.remember(parsed, rights, &target.key, &found.stored, now);
+                self.memo.remember(parsed, rights, (&target.key, target.mark), &found.stored, now);
             }
         }
         Ok(None)
@@ -201,7 +206,7 @@ impl Gateway {
         let age = served.age(x.started);
         let reply = DocumentReply::of(served, target, caller, parsed.headers.map(), x.started);
         let (counter, route) = (&self.recorders.requests, target.key.route);
-        let charged = charge(&self.leases, counter, caller, route, reply.not_modified, x.started);
+        let charged = charge(&self.leases, counter, caller, route, reply.as_use(target), x.started);
         let Some(ChargedRequest { result, statuses }) = charged else {
             x.found = Some(FoundDocument { stored: reply.into_stored(), due, verdict });
             return Ok(None);
@@ -258,6 +263,7 @@ impl Gateway {
             let source = (Some(served.outcome), Some(served.age(now)));
             let reply = self.deliver(parsed, caller, target, served, now)?;
             (x.outcome, x.age) = source;
+            x.document = Some(reply.as_use(target));
             Ok(reply)
         });
         let settled = settle(admitted, delivery, |reply| reply.not_modified)

@@ -4,6 +4,7 @@
 use http::header::{ACCEPT_ENCODING, IF_NONE_MATCH};
 
 use crate::cache::{ContentCoding, negotiate};
+use scoregate_base::evidence::DocumentMark;
 use scoregate_base::keys::KeyForm;
 use scoregate_base::plans::{Rights, Tier};
 use scoregate_base::routes::{DocumentKey, Endpoint, EndpointTable, ModelId, decode_query};
@@ -17,6 +18,7 @@ use super::request_headers::RequestHeaders;
 #[derive(Clone, Debug)]
 pub(super) struct ResolvedTarget {
     pub(super) key: DocumentKey,
+    pub(super) mark: DocumentMark,
     pub(super) encoding: ContentCoding,
     /// Whether the request is conditional.
     pub(super) conditional: bool,
@@ -27,10 +29,14 @@ pub(super) struct ResolvedTarget {
 
 impl ResolvedTarget {
     /// A document that the caller may request, as this request asks for it.
-    pub(super) fn of(request: &ParsedRequest<'_>, key: DocumentKey, form: &KeyForm) -> Self {
+    pub(super) fn of(
+        request: &ParsedRequest<'_>,
+        (key, mark): (DocumentKey, DocumentMark),
+        form: &KeyForm,
+    ) -> Self {
         let names_a_key = key.id.as_ref().is_some_and(|id| request.credentials.appear_in(id.as_str(), form));
         let conditional = request.headers.has(&IF_NONE_MATCH);
-        Self { key, encoding: encoding(request.headers), conditional, names_a_key }
+        Self { key, mark, encoding: encoding(request.headers), conditional, names_a_key }
     }
 
     /// The document, unless its name must not be logged.
@@ -60,7 +66,8 @@ pub(super) fn resolve(
     let query = decode_query(request.query, endpoint.takes).map_err(bad)?;
     let key = DocumentKey::new(endpoint.route, id, query, rights.default_period(endpoint.route));
     entitle(&key, rights, tiers)?;
-    Ok(ResolvedTarget::of(request, key, form))
+    let mark = DocumentMark::of(&key);
+    Ok(ResolvedTarget::of(request, (key, mark), form))
 }
 
 /// Checks whether these rights cover a document. A refusal names one of the tiers that do.

@@ -10,6 +10,7 @@ use http::header::{HeaderName, LINK, LOCATION};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use http_body_util::Full;
 
+use crate::accounts::DocumentUse;
 use crate::cache::{ContentCoding, Representation, StoredDocument, freshness, is_current};
 use crate::instruments::CacheOutcome;
 use scoregate_base::clock::Now;
@@ -91,6 +92,13 @@ impl DocumentReply {
     /// The document.
     pub(super) fn into_stored(self) -> Arc<StoredDocument> {
         self.stored
+    }
+
+    /// The request, as evidence of use.
+    pub(super) fn as_use(&self, target: &ResolvedTarget) -> DocumentUse {
+        let bytes = u32::try_from(self.representation().body.len()).unwrap_or(u32::MAX);
+        let (mark, is_conditional, is_unchanged) = (target.mark, target.conditional, self.not_modified);
+        DocumentUse { mark, bytes, is_conditional, is_unchanged }
     }
 
     /// Counts a use of the document.

@@ -13,14 +13,16 @@ use shuttle::future::{JoinHandle, block_on, yield_now};
 use crate::accounts::preemption::{SCHEDULED, switch_here};
 use crate::accounts::sample::stored;
 use crate::accounts::{
-    Account, KeyDirectory, Leases, LedgerCalls, LedgerWork, RequestCounter, SpawnLedgerWork, TermsByTier,
+    Account, DocumentUse, KeyDirectory, Leases, LedgerCalls, LedgerWork, RequestCounter, SpawnLedgerWork,
+    TermsByTier,
 };
 use crate::instruments::Instruments;
 use scoregate_base::clock::{Clock, Day, ManualClock, Wall};
+use scoregate_base::evidence::DocumentMark;
 use scoregate_base::keys::{ApplicationId, Digest};
 use scoregate_base::limits::{DayTotals, NodeTotals};
 use scoregate_base::plans::standard_tiers;
-use scoregate_base::routes::{EndpointTable, Route};
+use scoregate_base::routes::{DocumentKey, EndpointTable, Route};
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 use scoregate_store::{
     Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport, OwnLimits, ReportOutcome, StoreError,
@@ -145,7 +147,9 @@ impl ScheduleState {
         let caller = Caller { account, rights, tier, limits, expires_at: None, spread: 0 };
         if is_ready {
             let now = self.clock.now();
-            let charged = charge(&self.leases, &self.counter, &caller, Route::Models, !is_delivered, now);
+            let mark = DocumentMark::of(&DocumentKey::list_of_models());
+            let document = DocumentUse { mark, bytes: 1, is_conditional: false, is_unchanged: !is_delivered };
+            let charged = charge(&self.leases, &self.counter, &caller, Route::Models, document, now);
             if let Some(ChargedRequest { result, .. }) = charged {
                 if let Ok(Some(day)) = result {
                     *self.delivered.lock().unwrap().entry(day).or_default() += 1;

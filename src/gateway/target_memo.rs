@@ -13,6 +13,7 @@ use foldhash::fast::FixedState;
 
 use crate::cache::StoredDocument;
 use scoregate_base::clock::Mono;
+use scoregate_base::evidence::DocumentMark;
 use scoregate_base::plans::Rights;
 use scoregate_base::routes::DocumentKey;
 
@@ -42,6 +43,7 @@ struct ResolvedEntry {
     rights: Rights,
     target: Box<str>,
     key: DocumentKey,
+    mark: DocumentMark,
     document: Weak<StoredDocument>,
     /// When the cache was asked, and the uses since.
     looked_up: Mono,
@@ -62,7 +64,7 @@ impl TargetMemo {
         target: &str,
         rights: Rights,
         now: Mono,
-    ) -> Option<(DocumentKey, Option<Arc<StoredDocument>>)> {
+    ) -> Option<(DocumentKey, DocumentMark, Option<Arc<StoredDocument>>)> {
         PLACES_OF_THREAD.with_borrow_mut(|places| {
             let entry = places.get_mut(place(target, rights))?.as_mut()?;
             if !entry.is_for(self, target, rights) {
@@ -71,7 +73,7 @@ impl TargetMemo {
             entry.uses += 1;
             let asks = entry.uses >= USES_PER_LOOKUP || now.since(entry.looked_up) >= LOOKUP_INTERVAL;
             let document = if asks { None } else { entry.document.upgrade() };
-            Some((entry.key.clone(), document.filter(|document| !document.is_withdrawn())))
+            Some((entry.key.clone(), entry.mark, document.filter(|document| !document.is_withdrawn())))
         })
     }
 
@@ -80,7 +82,7 @@ impl TargetMemo {
         &self,
         request: &ParsedRequest<'_>,
         rights: Rights,
-        key: &DocumentKey,
+        (key, mark): (&DocumentKey, DocumentMark),
         document: &Arc<StoredDocument>,
         now: Mono,
     ) {
@@ -96,8 +98,16 @@ impl TargetMemo {
                     let document = Arc::downgrade(document);
                     let (generation, target, key) = (self.generation, target.into(), key.clone());
                     let (looked_up, uses) = (now, 0);
-                    *place =
-                        Some(ResolvedEntry { generation, rights, target, key, document, looked_up, uses });
+                    *place = Some(ResolvedEntry {
+                        generation,
+                        rights,
+                        target,
+                        key,
+                        mark,
+                        document,
+                        looked_up,
+                        uses,
+                    });
                 }
                 _ => {}
             }
@@ -151,11 +161,11 @@ mod tests {
     }
 
     fn remember(memo: &TargetMemo, target: &str, key: &DocumentKey, document: &Arc<StoredDocument>) {
-        memo.remember(&parsed(&head(target)), PAID, key, document, Mono::default());
+        memo.remember(&parsed(&head(target)), PAID, (key, DocumentMark::of(key)), document, Mono::default());
     }
 
     fn recalled(memo: &TargetMemo, target: &str) -> Option<Arc<StoredDocument>> {
-        memo.recall(target, PAID, Mono::default()).and_then(|(_, document)| document)
+        memo.recall(target, PAID, Mono::default()).and_then(|(.., document)| document)
     }
 
     #[test]
@@ -163,8 +173,8 @@ mod tests {
         let (memo, other, key) = (TargetMemo::default(), TargetMemo::default(), key(1));
         let (target, document) = ("/api/v1/models/model-1", stored(&key));
         remember(&memo, target, &key, &document);
-        let (known, recalled) = memo.recall(target, PAID, Mono::default()).unwrap();
-        assert!(known == key && Arc::ptr_eq(&recalled.unwrap(), &document));
+        let (known, mark, recalled) = memo.recall(target, PAID, Mono::default()).unwrap();
+        assert!(known == key && mark == DocumentMark::of(&key) && Arc::ptr_eq(&recalled.unwrap(), &document));
         assert!(memo.recall(target, Rights::FREE, Mono::default()).is_none());
         assert!(memo.recall("/api/v1/models/model%2d1", PAID, Mono::default()).is_none());
         assert!(other.recall(target, PAID, Mono::default()).is_none());
@@ -224,7 +234,7 @@ mod tests {
     fn the_cache_is_asked_after_a_second_or_after_some_uses() {
         let (memo, key, target) = (TargetMemo::default(), key(1), "/api/v1/models/model-1");
         let document = stored(&key);
-        let is_remembered = |now| memo.recall(target, PAID, now).unwrap().1.is_some();
+        let is_remembered = |now| memo.recall(target, PAID, now).unwrap().2.is_some();
         let later = Mono::default().plus(LOOKUP_INTERVAL);
         remember(&memo, target, &key, &document);
         assert!(is_remembered(Mono::default()) && !is_remembered(later));

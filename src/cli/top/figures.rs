@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::admin::{ApplicationUseView, UnauthenticatedUseView};
 use crate::accounts::{CountedRequests, RequestCounts};
+use crate::admin::{ApplicationUseView, UnauthenticatedUseView};
 
 use super::sample::ServerSample;
 

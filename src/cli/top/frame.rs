@@ -262,8 +262,8 @@ fn row(name: &str, text: &str) -> String {
 mod tests {
     use super::super::sample::{ScrapedMetrics, ServerSample};
     use super::*;
-    use crate::admin::{UnauthenticatedUseView, UsageView};
     use crate::accounts::{CountedRequests, RequestCounts};
+    use crate::admin::{UnauthenticatedUseView, UsageView};
     use scoregate_base::clock::{Mono, Now, Wall};
 
     fn counted(requests: u64) -> CountedRequests {

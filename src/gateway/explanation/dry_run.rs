@@ -133,7 +133,7 @@ impl DryRun<'_> {
         let caller = caller.on_a_copy();
         let reply = DocumentReply::of(served, target, &caller, self.headers.map(), self.now);
         let (leases, route) = (&self.gateway.leases, target.key.route);
-        let settled = charge::decide(leases, &caller, route, reply.not_modified, self.now);
+        let settled = charge::decide(leases, &caller, route, reply.as_use(target), self.now);
         let Some(ChargedRequest { result, statuses }) = settled.as_ref().map(ChargedRequest::of) else {
             return false;
         };

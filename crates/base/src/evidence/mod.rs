@@ -14,4 +14,4 @@ pub use bit_set::BitSet;
 pub use codec::BadEvidence;
 pub use day::{DayEvidence, EVIDENCE_DAYS_KEPT, HourSummary};
 pub use hour::{HourCounts, HourEvidence, Origin};
-pub use mark::{DocumentMark, catalogue, model_position};
+pub use mark::{DocumentMark, catalogue_size, model_position};
