@@ -14,10 +14,8 @@ use super::minutes::{refilled, seconds_since, served};
 use super::*;
 use crate::program::CommandOutput;
 
-/// The last commit without the newest step in `crates/store/src/postgres/schema/steps.rs`, `GRACE_SHARES_AND_KEY_NAMES`.
-const PREVIOUS: &str = "4f96a1ce5c7e1c92755bbfed02bc46fe33f6c066";
-/// Settings that the previous release does not know.
-const NEW_SETTINGS: [&str; 1] = ["SCOREGATE_STORE_START_TIMEOUT"];
+/// The last commit without the newest step in `crates/store/src/postgres/schema/steps.rs`, `EVIDENCE`.
+const PREVIOUS: &str = "c3964838b13afd7d901a90f9d3f8ecdc548e9643";
 
 const QUOTA: u32 = 5_000;
 /// The least number of requests during a change.
@@ -52,9 +50,6 @@ impl ProgramBuild {
     fn command(&self, arguments: &[&str], site: &Site) -> Command {
         let mut command = Command::new(&self.0);
         command.args(arguments).env_clear().envs(site.environment()).stdin(Stdio::null());
-        for name in NEW_SETTINGS {
-            command.env_remove(name);
-        }
         command
     }
 
