@@ -192,8 +192,11 @@ impl DayEvidence {
     }
 }
 
+/// The share of models, corrected for models with the same position: of 2,000 models more than of 150.
 fn share(models: u16, catalogue: u16) -> f64 {
-    if catalogue == 0 { 0.0 } else { (f64::from(models) / f64::from(catalogue)).min(1.0) }
+    const POSITIONS: f64 = 2_048.0;
+    let number = |set: u16| -(1.0 - f64::from(set).min(POSITIONS - 1.0) / POSITIONS).ln();
+    if catalogue == 0 { 0.0 } else { (number(models) / number(catalogue)).min(1.0) }
 }
 
 /// Eight steps for each doubling.
@@ -251,9 +254,9 @@ mod tests {
         let mut day = DayEvidence::default();
         day.add(&merged, 200);
         day.add(&hour(5, 90..120, 1), 200);
-        assert!(day.models == 120 && (day.share() - 0.6).abs() < 1e-9, "{day:?}");
+        assert!(day.models == 120 && (day.share() - 0.587).abs() < 0.001, "{day:?}");
         assert_eq!(day.hours.map(|hour| hour.models)[2..6], [0, 100, 0, 30]);
-        assert!((day.share_of_hour(&day.hours[3]) - 0.5).abs() < 1e-9);
+        assert!((day.share_of_hour(&day.hours[3]) - 0.487).abs() < 0.001);
         assert_eq!((day.hours[3].networks, day.hours[3].agents, day.networks.count()), (2, 2, 2));
         assert_eq!(
             (day.concurrent, day.hours[3].first_minute(), day.hours[4].first_minute()),
@@ -262,6 +265,17 @@ mod tests {
         assert!(day.hours[3].requests().abs_diff(240) < 12, "{:?}", day.hours[3]);
         assert_eq!((day.counts.delivered, day.counts.unchanged, day.counts.bytes), (150, 150, 450_000));
         assert!(day.repeated.abs_diff(20) < 10, "both gateways delivered 20 models: {}", day.repeated);
+    }
+
+    #[test]
+    fn three_tenths_of_a_large_catalogue_are_not_taken_for_more() {
+        for (catalogue, models) in [(145, 44), (791, 279), (1_277, 520), (2_048, 1)] {
+            let day = DayEvidence { catalogue, models, ..DayEvidence::default() };
+            assert!(day.share() < 0.31, "{}", day.share());
+        }
+        assert!(
+            (DayEvidence { catalogue: 90, models: 95, ..DayEvidence::default() }.share() - 1.0).abs() < 1e-9
+        );
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod bit_set;
 mod codec;
 mod day;
 mod hour;
+pub mod judgement;
 mod mark;
 
 pub use bit_set::BitSet;
