@@ -12,7 +12,8 @@ use http::HeaderValue;
 use parking_lot::Mutex;
 
 use scoregate_base::clock::{Day, Wall};
-use scoregate_base::evidence::{HourEvidence, Origin};
+use scoregate_base::evidence::judgement::{Advice, advice};
+use scoregate_base::evidence::{DayEvidence, HourEvidence, Origin};
 use scoregate_base::keys::ApplicationId;
 use scoregate_store::{EvidenceStore, HourRecord, StoreError};
 
@@ -20,6 +21,9 @@ use scoregate_store::{EvidenceStore, HourRecord, StoreError};
 const AT_ONCE: usize = 500;
 /// Hours that are kept while the store cannot be reached.
 const MOST_HOURS: u32 = 3;
+
+/// Documents in an hour from which advice is considered.
+const ENOUGH_FOR_ADVICE: u32 = 500;
 
 /// Evidence by hour and application.
 #[derive(Default)]
@@ -70,17 +74,32 @@ impl EvidenceBook {
                 hours.retain(|(hour, _), _| hour.saturating_add(MOST_HOURS) >= until);
                 return recorded;
             }
-            keys.iter().for_each(|key| drop(hours.remove(key)));
+            for key in &keys {
+                hours.remove(key);
+            }
         }
     }
 
     fn ended(&self, until: u32) -> Vec<HourRecord> {
+        let (hours, mut records) = (self.hours.lock(), Vec::new());
+        for ((_, application), evidence) in
+            hours.iter().take_while(|((hour, _), _)| *hour < until).take(AT_ONCE)
+        {
+            records.push(HourRecord { application: *application, evidence: HourEvidence::clone(evidence) });
+        }
+        records
+    }
+
+    /// Advice by the requests of an hour. Few requests are no reason for it.
+    pub(super) fn advice(&self, application: ApplicationId, hour: u32) -> Vec<String> {
         let hours = self.hours.lock();
-        let ended = hours.iter().take_while(|((hour, _), _)| *hour < until).take(AT_ONCE);
-        let record = |(&(_, application), evidence): (&(u32, ApplicationId), &Box<HourEvidence>)| {
-            HourRecord { application, evidence: HourEvidence::clone(evidence) }
-        };
-        ended.map(record).collect()
+        let evidence =
+            hours.get(&(hour, application)).filter(|hour| hour.counts().delivered >= ENOUGH_FOR_ADVICE);
+        let Some(evidence) = evidence else { return Vec::new() };
+        let mut day = DayEvidence::default();
+        day.add(evidence, 0);
+        drop(hours);
+        advice(&[day]).into_iter().map(Advice::sentence).collect()
     }
 
     /// The origin of a request, if the key of the day is known.

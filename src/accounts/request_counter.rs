@@ -11,6 +11,7 @@ use http::HeaderValue;
 use parking_lot::Mutex;
 
 use scoregate_base::clock::{Day, Now, Wall};
+use scoregate_base::evidence::HourEvidence;
 use scoregate_base::keys::ApplicationId;
 use scoregate_base::limits::Limits;
 use scoregate_base::routes::Route;
@@ -97,6 +98,11 @@ impl RequestCounter {
         if let Some(origin) = self.evidence.origin(address, agent, at) {
             account.state().came_from(origin, at);
         }
+    }
+
+    /// Advice for the owner of an application, by the requests of the current hour that were taken so far.
+    pub(crate) fn advice(&self, account: &Account, now: Wall) -> Vec<String> {
+        self.evidence.advice(account.id, HourEvidence::hour_of(now))
     }
 
     /// Lists the account of a settled request for the next recording.

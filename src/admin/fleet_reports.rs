@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::accounts::Registrar;
 use scoregate_base::clock::{Clock, Day};
+use scoregate_base::evidence::judgement::SuspectRules;
 use scoregate_base::keys::ApplicationId;
 use scoregate_store::{REQUEST_DAYS_KEPT, RequestList, RequestQuery, Store, StoreError, UsageQuery};
 
@@ -19,13 +20,32 @@ const REQUEST_DAYS: u32 = 30;
 pub struct FleetReports {
     store: Arc<dyn Store>,
     registrar: Arc<Registrar>,
+    rules: SuspectRules,
     clock: Clock,
 }
 
 impl FleetReports {
     /// Reads from `store`; applications are read by `registrar`.
-    pub fn new(store: Arc<dyn Store>, registrar: Arc<Registrar>, clock: Clock) -> Self {
-        Self { store, registrar, clock }
+    pub fn new(store: Arc<dyn Store>, registrar: Arc<Registrar>, rules: SuspectRules, clock: Clock) -> Self {
+        Self { store, registrar, rules, clock }
+    }
+
+    pub(super) fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    pub(super) fn registrar(&self) -> &Registrar {
+        &self.registrar
+    }
+
+    pub(super) const fn rules(&self) -> &SuspectRules {
+        &self.rules
+    }
+
+    /// The first and the last of the last days, today included.
+    pub(super) fn last_days(&self, days: u32) -> (Day, Day) {
+        let last = self.clock.now().wall.day();
+        (Day::from_number(last.number().saturating_sub(days - 1)), last)
     }
 
     async fn read_nodes(&self) -> Result<NodesRead, StoreError> {
@@ -74,8 +94,7 @@ impl FleetReports {
 
     /// All requests of an application that are kept, by day, endpoint and outcome.
     pub(super) async fn kept_requests(&self, application: ApplicationId) -> Result<RequestList, StoreError> {
-        let last = self.clock.now().wall.day();
-        let first = Day::from_number(last.number().saturating_sub(REQUEST_DAYS_KEPT - 1));
+        let (first, last) = self.last_days(REQUEST_DAYS_KEPT);
         self.store.requests(RequestQuery { application, first, last }).await
     }
 }

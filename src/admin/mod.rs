@@ -24,6 +24,7 @@ mod scoring;
 mod serve;
 mod settings;
 mod side_connections;
+mod suspects;
 mod timer;
 mod upstream;
 mod usage_view;
@@ -47,6 +48,7 @@ pub use reload::{ReloadRequest, Reloaded, Reloads};
 pub use requests_view::{ApplicationRequestsView, DayRequestsView, EndpointRequestsView};
 pub use serve::{ActiveSettings, SideConfig, SidePort, run};
 pub use settings::SettingView;
+pub use suspects::{EvidenceDayView, EvidenceHourView, EvidenceView, FigureView, SuspectView, SuspectsView};
 pub use usage_view::{AllowanceView, ApplicationUseView, UnauthenticatedUseView, UsageView};
 pub use view::{
     ApplicationView, AuditView, ChangeView, ExportView, ImportView, IssuedView, KeyView, LineView, PageView,

@@ -8,6 +8,8 @@ pub const CACHE: &str = "/v1/cache";
 pub const PURGE: &str = "/v1/cache/purge";
 /// Explanation of a request.
 pub const EXPLAIN: &str = "/v1/explain";
+/// Applications whose use looks like misuse.
+pub(super) const SUSPECTS: &str = "/v1/suspects";
 /// The gateways on the store.
 pub const NODES: &str = "/v1/nodes";
 /// Accounts of owners.
@@ -28,7 +30,7 @@ pub(super) const METRICS: &str = "/metrics";
 pub(super) const ALIVE: &str = "/healthz";
 pub(super) const READY: &str = "/readyz";
 
-const PATHS: [&str; 16] = [
+const PATHS: [&str; 17] = [
     METRICS,
     ALIVE,
     READY,
@@ -39,6 +41,7 @@ const PATHS: [&str; 16] = [
     ACCOUNTS,
     CACHE,
     EXPLAIN,
+    SUSPECTS,
     USAGE,
     UPSTREAM,
     SETTINGS,

@@ -90,7 +90,7 @@ pub fn administration(
     let (reader, recipients) = (|| Arc::clone(&registrar), Arc::clone(&owners));
     Administration {
         mail: OwnerMail::new(reader(), recipients, changes(), notice_settings(config)),
-        reports: FleetReports::new(store(), reader(), clock.clone()),
+        reports: FleetReports::new(store(), reader(), config.suspects, clock.clone()),
         messages: StatusMessages::new(store(), clock.clone(), Arc::clone(instruments)),
         registrar,
         owners,

@@ -9,7 +9,7 @@ use super::exit::Exit;
 use super::location_args::LocationArgs;
 use super::{
     accounts, cache, check, demo, explain, health, keys, nodes, printer, reload, scoring, serve, status,
-    store, top, version,
+    store, suspects, top, version,
 };
 
 const AFTER_HELP: &str = "Try it:\n  scoregate demo\n\nRun it:\n  echo 'upstream = \"built-in\"' > scoregate.toml\n  \
@@ -77,6 +77,9 @@ enum CliCommand {
     /// List the gateways on the store.
     #[command(after_help = nodes::AFTER_HELP)]
     Nodes(nodes::NodesArgs),
+    /// List applications that look like a mirror, a shared key, several accounts or an inefficient poller.
+    #[command(after_help = suspects::AFTER_HELP)]
+    Suspects(suspects::SuspectsArgs),
     /// Publish incident updates on the status page.
     #[command(after_help = status::AFTER_HELP)]
     Status(status::StatusArgs),
@@ -171,6 +174,7 @@ pub fn main() -> Exit {
         CliCommand::Keys(args) => keys::run(args),
         CliCommand::Accounts(args) => accounts::run(args),
         CliCommand::Nodes(args) => nodes::run(&args),
+        CliCommand::Suspects(args) => suspects::run(&args),
         CliCommand::Status(args) => status::run(args),
         CliCommand::Store(args) => store::run(&args),
         CliCommand::Scoring(args) => scoring::run(args),

@@ -26,6 +26,7 @@ mod scoring;
 mod serve;
 mod status;
 mod store;
+mod suspects;
 mod top;
 mod version;
 

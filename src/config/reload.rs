@@ -29,6 +29,7 @@ pub(super) static AT_NEXT_START: &[&str] = &[
     "site.sign_up",
     "site.status_page",
     "store",
+    "suspects",
     "traces",
     "upstream",
 ];

@@ -11,7 +11,7 @@ use super::config_reader::ConfigReader;
 use super::file::ConfigValues;
 use super::sections::{
     admin, cors, deprecation, endpoints, freshness, leaks, mail, overload, proxies, server, sign_up, site,
-    store, tiers, tls, traces, upstream,
+    store, suspects, tiers, tls, traces, upstream,
 };
 use super::{Config, ConfigProblems};
 
@@ -68,6 +68,7 @@ pub fn resolve(written: &ConfigValues) -> Result<Config, ConfigProblems> {
         mail: mail::read(&mut reading),
         leaks: leaks::read(&mut reading),
         mcp: reading.flag("mcp.enabled"),
+        suspects: suspects::read(&mut reading),
         written: written.clone(),
     };
     config.terms = sign_up::terms(&mut reading, &config.service);

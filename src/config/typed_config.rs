@@ -16,6 +16,7 @@ use crate::server::{CertificateFiles, ServerConfig};
 use crate::site::SiteConfig;
 use crate::upstream::{HttpConfig, ProtectionConfig};
 use scoregate_base::address::Proxies;
+use scoregate_base::evidence::judgement::SuspectRules;
 use scoregate_base::plans::Tier;
 use scoregate_base::routes::EndpointTable;
 use scoregate_base::secret::SecretSetting;
@@ -111,6 +112,8 @@ pub struct Config {
     pub leaks: Option<LeakConfig>,
     /// Whether language models may call the endpoints as tools.
     pub mcp: bool,
+    /// The rules for suspects.
+    pub suspects: SuspectRules,
     /// The values as given.
     pub written: ConfigValues,
 }

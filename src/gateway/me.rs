@@ -30,6 +30,8 @@ struct MeItem<'a> {
     key_expires_at: Option<String>,
     next_refresh_at: Option<String>,
     suggested_poll_seconds: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    advice: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -58,10 +60,12 @@ pub(super) struct MeContext<'a> {
     pub(super) next_refresh: Option<Wall>,
     /// Seconds between refreshes of the data.
     pub(super) cadence_seconds: u64,
+    /// Advice for the owner.
+    pub(super) advice: Vec<String>,
 }
 
 /// Builds the body of `/me`.
-pub(super) fn describe(caller: &Caller, known: &MeContext<'_>, now: Now) -> Bytes {
+pub(super) fn describe(caller: &Caller, known: MeContext<'_>, now: Now) -> Bytes {
     let terms = caller.account.terms();
     let [minute, day, _] = caller.account.limit_statuses(LimitRule::Day, &terms.limits, now);
     let name = caller.account.name();
@@ -73,6 +77,7 @@ pub(super) fn describe(caller: &Caller, known: &MeContext<'_>, now: Now) -> Byte
         key_expires_at: caller.expires_at.map(Wall::rfc3339),
         next_refresh_at: known.next_refresh.map(Wall::rfc3339),
         suggested_poll_seconds: poll_seconds(&minute, &day, known.cadence_seconds),
+        advice: known.advice,
     };
     let envelope = MeEnvelope {
         success: true,

@@ -356,8 +356,9 @@ impl Gateway {
             license: &self.notice.license,
             next_refresh: self.engine.documents.next_refresh(now.wall),
             cadence_seconds: self.notice.cadence_seconds,
+            advice: self.recorders.requests.advice(&caller.account, now.wall),
         };
-        Ok(Reply::Me(me::describe(caller, &known, now)))
+        Ok(Reply::Me(me::describe(caller, known, now)))
     }
 }
 

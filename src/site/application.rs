@@ -10,7 +10,9 @@ use crate::pages::account::{
 };
 use scoregate_base::clock::Day;
 use scoregate_base::keys::{ApplicationId, Digest};
-use scoregate_store::{KeyAllowance, OwnerRefusal, RequestQuery, StoreError, StoredApplication, StoredKey};
+use scoregate_store::{
+    EvidenceQuery, KeyAllowance, OwnerRefusal, RequestQuery, StoreError, StoredApplication, StoredKey,
+};
 
 use super::account::{entered_fields, form_message, issued_key, sign_in_again, signed_in};
 use super::cookies::SiteCookie;
@@ -24,6 +26,8 @@ const MAX_ACTIVE_KEYS: usize = 10;
 const MAX_NEW_KEYS: usize = 20;
 /// Days of requests on the page.
 const SHOWN_DAYS: u32 = 30;
+/// Days of evidence on the page.
+const EVIDENCE_DAYS: u32 = 7;
 
 /// The page of an application.
 impl Site {
@@ -77,12 +81,22 @@ impl Site {
         if let Err(error) = &requests {
             tracing::warn!(%error, "requests of an application could not be read");
         }
+        let first = Day::from_number(last.number().saturating_sub(EVIDENCE_DAYS - 1));
+        let query = EvidenceQuery { application: Some(application.id), first, last };
+        let evidence = self.store.evidence(query).await;
+        if let Err(error) = &evidence {
+            tracing::warn!(%error, "evidence of the use of an application could not be read");
+        }
+        let evidence = evidence.ok().map(|records| -> Vec<_> {
+            records.into_iter().map(|record| (record.day, record.evidence)).collect()
+        });
         visit.config.pages.application(&OwnedApplicationView {
             signed_in: signed_in(live, visit),
             application,
             usage: self.registrar.current_use(application),
             requests: requests.as_ref().ok(),
             days,
+            evidence: evidence.as_deref(),
             entered,
             entered_keys: KeyFields {
                 key_name: visit.form.field(KEY_NAME),

@@ -26,7 +26,7 @@ use super::status::StatusCommand;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
     missing_docs,
-    reason = "each is a command of `scoregate keys`, `accounts`, `nodes` or `status`, documented in its help"
+    reason = "each is a command of `scoregate keys`, `accounts`, `nodes`, `suspects` or `status`, documented in its help"
 )]
 pub enum AdminCommand {
     Create(NewKey),
@@ -43,6 +43,8 @@ pub enum AdminCommand {
     Import(Vec<Result<KeyRecord, BadField>>),
     Export { after: Option<ApplicationId>, limit: usize },
     Nodes,
+    Suspects { days: Option<u32> },
+    Evidence(ApplicationId),
     Status(StatusCommand),
     Owner(OwnerCommand),
 }
@@ -97,6 +99,8 @@ pub async fn perform(administration: &Administration, command: AdminCommand, act
         AdminCommand::Status(command) => command.perform(&administration.messages, actor).await,
         AdminCommand::Owner(command) => command.perform(administration, actor).await,
         AdminCommand::Nodes => json(&reports.nodes().await?),
+        AdminCommand::Suspects { days } => json(&reports.suspects(days).await?),
+        AdminCommand::Evidence(id) => json(&reports.evidence(id).await?),
     }
 }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::value::to_raw_value;
 
 use crate::admin::key_lines::{LineObject, read_json};
-use crate::admin::paths::NODES;
+use crate::admin::paths::{NODES, SUSPECTS};
 use crate::admin::query::{QueryPairs, parsed_id};
 use scoregate_base::clock::Day;
 use scoregate_base::keys::ApplicationId;
@@ -39,6 +39,10 @@ impl AdminCommand {
                 get(format!("{ROOT}/export?most={limit}{}", optional("after", *after)))
             }
             Self::Nodes => get(NODES.into()),
+            Self::Suspects { days } => {
+                get(format!("{SUSPECTS}?{}", optional("days", *days).trim_start_matches('&')))
+            }
+            Self::Evidence(id) => get(format!("{SUSPECTS}/{id}")),
             Self::Status(command) => command.to_request(),
             Self::Owner(command) => command.to_request(),
             Self::Show(id) => get(format!("{ROOT}/{id}")),
@@ -89,6 +93,10 @@ impl AdminCommand {
             }
             ("GET", ["v1", "audit"]) => audit(query),
             ("GET", ["v1", "nodes"]) => Ok(Self::Nodes),
+            ("GET", ["v1", "suspects"]) => {
+                Ok(Self::Suspects { days: QueryPairs::read(query, &["days"])?.number("days")? })
+            }
+            ("GET", ["v1", "suspects", id]) => Ok(Self::Evidence(parsed_id(id)?)),
             (_, ["v1", "status", below @ ..]) => {
                 StatusCommand::from_request(method, below, query, body).map(Self::Status)
             }

@@ -30,6 +30,8 @@ pub(super) fn show(command: &AdminCommand, response: Value) -> Exit {
         AdminCommand::Import(_)
         | AdminCommand::Export { .. }
         | AdminCommand::Nodes
+        | AdminCommand::Suspects { .. }
+        | AdminCommand::Evidence(_)
         | AdminCommand::Status(_)
         | AdminCommand::Owner(_) => printer::json(&response),
     }

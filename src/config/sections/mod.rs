@@ -17,6 +17,7 @@ pub(super) mod server;
 pub(super) mod sign_up;
 pub(super) mod site;
 pub(super) mod store;
+pub(super) mod suspects;
 pub(super) mod tiers;
 pub(super) mod tls;
 pub(super) mod traces;

@@ -1,5 +1,6 @@
 //! The page of an application: its use, its keys, its requests, its fields, and closing it.
 
+use super::evidence_table::section as evidence;
 use super::fields::{
     APPLICATION_FIELDS, CONFIRMATION, FinalStep, alert, application_fields, open_form, problem_of,
 };
@@ -19,7 +20,7 @@ impl AccountSite {
             at_edit.is_none() && at_closing.is_none() && problem_of(view.problem, &KEY_FIELDS).is_none();
         let name = &view.application.name;
         let body = format!(
-            "<p class=\"up\"><a href=\"/account\">Your account</a></p>\n<h1>{}</h1>\n{}{}{}{}{}{}{}{}",
+            "<p class=\"up\"><a href=\"/account\">Your account</a></p>\n<h1>{}</h1>\n{}{}{}{}{}{}{}{}{}",
             bdi(name),
             notice(view.notice),
             alert(view.problem.filter(|_| is_elsewhere)),
@@ -27,6 +28,7 @@ impl AccountSite {
             section("use", "Current usage", &current(name, view.usage)),
             keys(view),
             requests(view.requests, &view.days),
+            evidence(view.evidence),
             edit(view, at_edit),
             closing(view, at_closing)
         );

@@ -6,6 +6,7 @@
 
 mod account_site;
 mod application;
+mod evidence_table;
 mod fields;
 mod frame;
 mod keys;

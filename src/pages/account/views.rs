@@ -1,6 +1,7 @@
 //! Contents of the pages of an account: collected in `site`, rendered by the other files of this module. Data only.
 
-use scoregate_base::clock::Wall;
+use scoregate_base::clock::{Day, Wall};
+use scoregate_base::evidence::DayEvidence;
 use scoregate_store::{Description, MailKind, RequestList, RequestQuery, StoredApplication, StoredOwner};
 
 /// A problem with a form, shown above it and at its field.
@@ -128,6 +129,8 @@ pub struct OwnedApplicationView<'a> {
     pub requests: Option<&'a RequestList>,
     /// The days of the requests.
     pub days: RequestQuery,
+    /// The evidence of its use in the last days, oldest first; `None` if the store did not return it.
+    pub evidence: Option<&'a [(Day, DayEvidence)]>,
     /// The entered fields of the application.
     pub entered: &'a ApplicationFields,
     /// The entered fields of a new key.

@@ -8,3 +8,4 @@ mod side_port_connections;
 mod side_port_keys;
 mod side_port_settings;
 mod side_port_under_load;
+mod suspects;

@@ -9,7 +9,9 @@ use tempfile::TempDir;
 
 use crate::program::{run, run_with};
 
-const COMMANDS: [&[&str]; 61] = [
+const COMMANDS: [&[&str]; 63] = [
+    &["suspects"],
+    &["suspects", "show"],
     &["demo"],
     &["serve"],
     &["check"],
@@ -93,7 +95,7 @@ fn the_commands_are_those_whose_help_is_tested() {
         names.filter(|name| *name != "help").map(str::to_owned).collect()
     };
     let mut all = named(&run(&["--help"]).out);
-    for group in ["accounts", "cache", "keys", "scoring", "status", "store"] {
+    for group in ["accounts", "cache", "keys", "scoring", "status", "store", "suspects"] {
         all.extend(named(&run(&[group, "--help"]).out).into_iter().map(|verb| format!("{group} {verb}")));
     }
     let mut tested: Vec<String> = COMMANDS.iter().map(|command| command.join(" ")).collect();

@@ -1,7 +1,7 @@
 //! The fields of `/me`, which the gateway itself answers.
 
-use super::field::FieldShape::{Instant, Integer, Object, Objects, Text, Words};
-use super::field::{ItemField, field, nullable};
+use super::field::FieldShape::{Instant, Integer, Object, Objects, Text, Texts, Words};
+use super::field::{ItemField, field, maybe, nullable};
 
 const APPLICATION: &[ItemField] =
     &[field("id", Text, "Identifier of the application."), field("name", Text, "Display name.")];
@@ -31,5 +31,10 @@ pub const ME: &[ItemField] = &[
         "suggested_poll_seconds",
         Integer,
         "Polling interval that keeps the data current without exceeding the limits of this key.",
+    ),
+    maybe(
+        "advice",
+        Texts,
+        "How to get the same data with fewer requests, judged by the current hour. Absent without advice.",
     ),
 ];

@@ -165,7 +165,11 @@ fn requests_are_shown_as_chart_and_tables() {
         &["requests to <code>/api/v1/me</code> are included; they do not count toward the daily quota."],
     );
     assert_eq!(html.matches("<rect class=\"column\"").count(), 30);
-    assert_eq!(html.matches("<tr><th scope=\"row\">2026-").count(), 20, "days with requests");
+    assert_eq!(
+        html.matches("<tr><th scope=\"row\">2026-").count(),
+        21,
+        "days with requests, and one with evidence of use"
+    );
     shown.requests.totals.iter_mut().for_each(|total| total.requests = u64::MAX);
     shows(&shown.application(), &["18,446,744,073,709,551,615", "<span>80 E</span>"]);
     let none = RequestList::default();
@@ -174,6 +178,15 @@ fn requests_are_shown_as_chart_and_tables() {
         &["No requests yet. Requests appear here within about a minute."],
     );
     shows(&shown.application_with(None, None), &["Requests are temporarily unavailable."]);
+}
+
+#[test]
+fn the_use_is_shown_by_day_with_advice() {
+    let mut shown = Shown::ordinary();
+    let row = "<tr><th scope=\"row\">2026-11-25</th><td>1,200</td><td>0</td><td>1,199</td><td>10 %</td>";
+    shows(&shown.application(), &["How the API is used</h2>", row, "Send If-None-Match."]);
+    shown.evidence.clear();
+    shows(&shown.application(), &["An hour appears here some minutes after it has ended."]);
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod markup;
 
 use super::*;
 use scoregate_base::clock::{Day, Wall};
+use scoregate_base::evidence::{DayEvidence, DocumentMark, HourEvidence};
 use scoregate_base::keys::{ApplicationId, OwnerId};
 use scoregate_store::{
     Description, MailKind, RequestList, RequestOutcome, RequestQuery, RequestTotal, StoredApplication,
@@ -22,6 +23,7 @@ struct Shown {
     owner: StoredOwner,
     application: StoredApplication,
     requests: RequestList,
+    evidence: Vec<(Day, DayEvidence)>,
     entered: ApplicationFields,
     token: String,
     problem: Option<(Option<&'static str>, String)>,
@@ -41,6 +43,17 @@ fn key(shown: &str, expires_at: Option<Wall>, revoked_at: Option<Wall>) -> Store
         last_used_at: revoked_at.is_none().then(|| ago(3_600)),
         ..sample::key(shown)
     }
+}
+
+/// A day on which one document was requested 1,200 times.
+fn polled() -> DayEvidence {
+    let (mark, mut hour) = (DocumentMark { model: Some(7), document: 8 }, HourEvidence::of(12));
+    for _ in 0..1_200 {
+        hour.delivered(mark, 3_000, false, NOON);
+    }
+    let mut day = DayEvidence::default();
+    day.add(&hour, 10);
+    day
 }
 
 fn requests(application: ApplicationId) -> RequestList {
@@ -124,6 +137,7 @@ impl Shown {
             site: site(),
             owner,
             requests: requests(id),
+            evidence: vec![(NOON.day(), polled())],
             application,
             entered,
             token: "t0k3n".into(),
@@ -222,6 +236,7 @@ impl Shown {
             usage,
             requests,
             days,
+            evidence: Some(&self.evidence),
             entered: &self.entered,
             entered_keys: KeyFields {
                 key_name: &self.entered.name,

@@ -1,0 +1,261 @@
+//! `GET /v1/suspects` and `GET /v1/suspects/APP`: applications whose use looks like misuse, and the evidence about one.
+//!
+//! Read from the store, where all gateways merge what they saw. A finding is a reason to look at an application: nothing acts on
+//! it by itself.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use scoregate_base::clock::Day;
+use scoregate_base::evidence::judgement::{Advice, CallerDays, Figure, Finding, advice, judge};
+use scoregate_base::evidence::{DayEvidence, EVIDENCE_DAYS_KEPT, HourSummary};
+use scoregate_base::keys::{ApplicationId, OwnerId};
+use scoregate_store::{EvidenceQuery, OwnerQuery, StoreError, StoredApplication};
+
+use super::command::{CommandProblem, CommandResult};
+use super::fleet_reports::FleetReports;
+
+/// Days that are judged, unless requested otherwise.
+const SUSPECT_DAYS: u32 = 7;
+/// Rows per store call.
+const PAGE: usize = 1_000;
+
+/// The suspects of some days.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SuspectsView {
+    /// The first day.
+    pub from: String,
+    /// The last day. Its hours are included some minutes after they ended.
+    pub to: String,
+    /// Applications with requests on these days.
+    pub applications: usize,
+    /// The findings, by application.
+    pub suspects: Vec<SuspectView>,
+}
+
+/// A finding.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SuspectView {
+    /// The application.
+    pub application: String,
+    /// Its name.
+    pub name: String,
+    /// Its tier.
+    pub tier: String,
+    /// What it looks like.
+    pub suspicion: String,
+    /// The rule that fired.
+    pub rule: String,
+    /// The finding in plain English.
+    pub sentence: String,
+    /// The other applications of its group.
+    pub others: Vec<String>,
+    /// The figures that the rule compared.
+    pub figures: Vec<FigureView>,
+    /// Days on which the rule was fulfilled.
+    pub days: usize,
+    /// Days with requests.
+    pub of_days: usize,
+}
+
+/// A figure of a finding.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FigureView {
+    /// Its name.
+    pub name: String,
+    /// The number; shares from 0 to 1.
+    pub value: f64,
+    /// The number from which the rule fires.
+    pub threshold: f64,
+    /// The median of the callers of the same tier.
+    pub median: f64,
+}
+
+/// The evidence about an application.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct EvidenceView {
+    /// The application.
+    pub application: String,
+    /// Its name.
+    pub name: String,
+    /// Its tier.
+    pub tier: String,
+    /// The days with requests, oldest first.
+    pub days: Vec<EvidenceDayView>,
+    /// The findings about it.
+    pub suspects: Vec<SuspectView>,
+    /// Advice that its owner is given.
+    pub advice: Vec<String>,
+}
+
+/// A day of evidence.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct EvidenceDayView {
+    /// The day.
+    pub day: String,
+    /// Documents delivered.
+    pub delivered: u32,
+    /// 304 responses.
+    pub unchanged: u32,
+    /// Delivered documents that were delivered before in the same hour, an estimate.
+    pub repeated: u32,
+    /// Requests refused by a limit.
+    pub limited: u32,
+    /// Size of the delivered documents.
+    pub bytes: u64,
+    /// Share of the models that were requested, from 0 to 1.
+    pub models: f64,
+    /// Networks, an estimate; null if too many.
+    pub networks: Option<u32>,
+    /// Products in user agents, an estimate; null if too many.
+    pub products: Option<u32>,
+    /// Most networks within ten minutes.
+    pub concurrent_networks: u8,
+    /// The hours, from 00:00 UTC.
+    pub hours: Vec<EvidenceHourView>,
+}
+
+/// An hour of evidence.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct EvidenceHourView {
+    /// Requests for documents, within 5 %.
+    pub requests: u32,
+    /// Share of the models that were requested, from 0 to 1.
+    pub models: f64,
+    /// Networks, rounded down.
+    pub networks: u8,
+    /// Products in user agents, rounded down.
+    pub products: u8,
+    /// The minute in which the first model was requested.
+    pub first_minute: Option<u8>,
+}
+
+impl FleetReports {
+    /// The suspects of the last days.
+    pub(super) async fn suspects(&self, days: Option<u32>) -> CommandResult<SuspectsView> {
+        let days = days.unwrap_or(SUSPECT_DAYS);
+        if !(1..=EVIDENCE_DAYS_KEPT).contains(&days) {
+            return Err(CommandProblem::bad(format!(
+                "the number of days must be from 1 to {EVIDENCE_DAYS_KEPT}, for which evidence is kept"
+            )));
+        }
+        let (first, last) = self.last_days(days);
+        let (callers, names) = self.callers(first, last).await?;
+        let suspects = judge(&callers, self.rules());
+        Ok(SuspectsView {
+            from: first.to_string(),
+            to: last.to_string(),
+            applications: callers.len(),
+            suspects: suspects.iter().map(|finding| SuspectView::new(finding, &names)).collect(),
+        })
+    }
+
+    /// The evidence about an application.
+    pub(super) async fn evidence(&self, id: ApplicationId) -> CommandResult<EvidenceView> {
+        let StoredApplication { name, tier, .. } = self.registrar().show(id).await?;
+        let (first, last) = self.last_days(EVIDENCE_DAYS_KEPT);
+        let query = EvidenceQuery { application: Some(id), first, last };
+        let records = self.store().evidence(query).await?;
+        let recent = self.last_days(SUSPECT_DAYS).0;
+        let advised: Vec<DayEvidence> = records
+            .iter()
+            .filter(|record| record.day >= recent)
+            .map(|record| record.evidence.clone())
+            .collect();
+        let suspects = self.suspects(None).await?.suspects;
+        Ok(EvidenceView {
+            application: id.to_string(),
+            name,
+            tier,
+            days: records.iter().map(|record| EvidenceDayView::new(record.day, &record.evidence)).collect(),
+            suspects: suspects.into_iter().filter(|suspect| suspect.application == id.to_string()).collect(),
+            advice: advice(&advised).into_iter().map(Advice::sentence).collect(),
+        })
+    }
+
+    /// All applications with evidence, and their names.
+    async fn callers(
+        &self,
+        first: Day,
+        last: Day,
+    ) -> Result<(Vec<CallerDays>, HashMap<ApplicationId, String>), StoreError> {
+        let records = self.store().evidence(EvidenceQuery { application: None, first, last }).await?;
+        let mut days: BTreeMap<ApplicationId, Vec<(Day, DayEvidence)>> = BTreeMap::new();
+        for record in records {
+            days.entry(record.application).or_default().push((record.day, record.evidence));
+        }
+        let (owners, ids) = (self.owners().await?, days.keys().copied().collect::<Vec<_>>());
+        let (mut callers, mut names) = (Vec::new(), HashMap::new());
+        for ids in ids.chunks(PAGE) {
+            for StoredApplication { id, name, tier, .. } in self.registrar().find(ids.to_vec(), last).await? {
+                let (owner, days) = (owners.get(&id).copied(), days.remove(&id).unwrap_or_default());
+                callers.push(CallerDays { application: id, owner, tier: Arc::from(tier), days });
+                names.insert(id, name);
+            }
+        }
+        Ok((callers, names))
+    }
+
+    async fn owners(&self) -> Result<HashMap<ApplicationId, OwnerId>, StoreError> {
+        let (mut owners, mut after) = (HashMap::new(), None);
+        loop {
+            let query = OwnerQuery { after, limit: PAGE, ..OwnerQuery::default() };
+            let page = self.store().owners(query).await?;
+            let Some(last) = page.last() else { return Ok(owners) };
+            after = Some(last.id);
+            for owner in page {
+                owners.extend(owner.applications.into_iter().map(|application| (application, owner.id)));
+            }
+        }
+    }
+}
+
+impl SuspectView {
+    fn new(finding: &Finding, names: &HashMap<ApplicationId, String>) -> Self {
+        let figure = |figure: &Figure| FigureView {
+            name: figure.kind.name().into(),
+            value: figure.value,
+            threshold: figure.threshold,
+            median: figure.median,
+        };
+        Self {
+            application: finding.application.to_string(),
+            name: names.get(&finding.application).cloned().unwrap_or_default(),
+            tier: finding.tier.to_string(),
+            suspicion: finding.suspicion.word().into(),
+            rule: finding.rule.word().into(),
+            sentence: finding.sentence(),
+            others: finding.others.iter().map(ToString::to_string).collect(),
+            figures: finding.figures.iter().map(figure).collect(),
+            days: finding.days,
+            of_days: finding.of_days,
+        }
+    }
+}
+
+impl EvidenceDayView {
+    fn new(day: Day, evidence: &DayEvidence) -> Self {
+        let hour = |hour: &HourSummary| EvidenceHourView {
+            requests: hour.requests(),
+            models: evidence.share_of_hour(hour),
+            networks: hour.networks,
+            products: hour.agents,
+            first_minute: hour.first_minute(),
+        };
+        Self {
+            day: day.to_string(),
+            delivered: evidence.counts.delivered,
+            unchanged: evidence.counts.unchanged,
+            repeated: evidence.repeated,
+            limited: evidence.counts.limited,
+            bytes: evidence.counts.bytes,
+            models: evidence.share(),
+            networks: evidence.networks.distinct(),
+            products: evidence.agents.distinct(),
+            concurrent_networks: evidence.concurrent,
+            hours: evidence.hours.iter().map(hour).collect(),
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! `scoregate suspects`: applications whose use looks like misuse, and the evidence about one.
+//!
+//! Over the Unix socket of a running gateway, or on the store if none runs on this machine.
+
+use clap::{Args, Subcommand};
+
+use crate::admin::{AdminCommand, EvidenceDayView, EvidenceView, SuspectView, SuspectsView};
+use scoregate_base::keys::ApplicationId;
+
+use super::command_error::CommandOutcome;
+use super::control::perform_once;
+use super::exit::Exit;
+use super::printer;
+use super::serve::ServerArgs;
+
+pub(super) const AFTER_HELP: &str = "Examples:\n  \
+scoregate suspects --data-dir DIR\n  \
+scoregate suspects --since 30d --json --data-dir DIR\n  \
+scoregate suspects show app_3kTMd9Qw0aB --data-dir DIR\n\n\
+A finding is a reason to look at an application; nothing acts on it by itself. DIR is the data directory of a gateway;\n\
+--config FILE reads it from the configuration. The rules and how often they err are described in docs/suspects.md.";
+
+/// Blocks for the requests of an hour, from none to the most of all hours.
+const BLOCKS: [char; 9] = ['·', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+#[derive(Debug, Args)]
+pub(super) struct SuspectsArgs {
+    #[command(subcommand)]
+    action: Option<SuspectsAction>,
+    /// The days to judge, today included.
+    #[arg(long, value_name = "DAYS", value_parser = days)]
+    since: Option<u32>,
+    #[command(flatten)]
+    server: ServerArgs,
+    /// Print JSON.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum SuspectsAction {
+    /// Show the evidence about an application, with its requests by hour and day.
+    #[command(after_help = "Example:\n  scoregate suspects show app_3kTMd9Qw0aB --data-dir DIR")]
+    Show {
+        /// The application.
+        id: ApplicationId,
+    },
+}
+
+pub(super) fn run(args: &SuspectsArgs) -> CommandOutcome {
+    let config = args.server.settings()?;
+    match args.action {
+        Some(SuspectsAction::Show { id }) => {
+            let response = perform_once(&config, AdminCommand::Evidence(id))?;
+            Ok(if args.json { printer::json(&response) } else { printer::response(response, show) })
+        }
+        None => {
+            let response = perform_once(&config, AdminCommand::Suspects { days: args.since })?;
+            Ok(if args.json { printer::json(&response) } else { printer::response(response, list) })
+        }
+    }
+}
+
+/// A number of days, such as `7d`.
+fn days(text: &str) -> Result<u32, String> {
+    let number = text.strip_suffix('d').and_then(|number| number.parse().ok());
+    number.ok_or_else(|| "write days, such as 7d".into())
+}
+
+fn list(view: &SuspectsView) -> Exit {
+    let (from, to) = (&view.from, &view.to);
+    if view.suspects.is_empty() {
+        printer::message(&format!("no suspect among {} applications from {from} to {to}", view.applications));
+        return Exit::Done;
+    }
+    let text: String = view.suspects.iter().map(described).collect();
+    let ids: Vec<&str> = view.suspects.iter().map(|suspect| suspect.application.as_str()).collect();
+    let first = ids.first().copied().unwrap_or_default();
+    let end = printer::data(&text);
+    printer::message(&format!(
+        "Before you act, look at the evidence and ask the owner:\n  scoregate suspects show {first}\n  \
+         scoregate accounts contact --application {first} --subject 'Your use of the API' --message FILE\n  \
+         scoregate keys set-limits {first} --minute 10\n  scoregate keys revoke {first}"
+    ));
+    end
+}
+
+/// A finding, its sentence and the other applications of its group.
+fn described(suspect: &SuspectView) -> String {
+    let SuspectView { application, name, tier, suspicion, rule, sentence, others, .. } = suspect;
+    let others = if others.is_empty() { String::new() } else { format!("  with {}\n", others.join(", ")) };
+    format!("{application} {suspicion} ({rule}) {tier} {name}\n  {sentence}\n{others}")
+}
+
+fn show(view: &EvidenceView) -> Exit {
+    let EvidenceView { application, name, tier, days, suspects, advice } = view;
+    if days.is_empty() {
+        printer::message(&format!(
+            "{application} has no evidence: an hour appears some minutes after it ended"
+        ));
+        return Exit::Done;
+    }
+    let most = days.iter().flat_map(|day| &day.hours).map(|hour| hour.requests).max().unwrap_or_default();
+    let mut text = format!("{application} {tier} {name}\n\nday         00    06    12    18    ");
+    text += "  delivered  304  again  models  networks  products\n";
+    text.extend(days.iter().map(|day| row(day, most)));
+    text.extend(suspects.iter().map(|suspect| format!("\n{}", described(suspect))));
+    text.extend(advice.iter().map(|sentence| format!("\nAdvice to the owner: {sentence}\n")));
+    printer::data(&text)
+}
+
+fn row(day: &EvidenceDayView, most: u32) -> String {
+    let hours: String = day.hours.iter().map(|hour| block(hour.requests, most)).collect();
+    let number = |number: Option<u32>| number.map_or("many".into(), |number| number.to_string());
+    format!(
+        "{}  {hours}  {:>9}  {:>3}  {:>5}  {:>6}  {:>8}  {:>8}\n",
+        day.day,
+        day.delivered,
+        day.unchanged,
+        day.repeated,
+        format!("{:.0} %", day.models * 100.0),
+        number(day.networks),
+        number(day.products)
+    )
+}
+
+/// The block for a number of requests, on a logarithmic scale.
+fn block(requests: u32, most: u32) -> char {
+    let scale = |number: u32| f64::from(number).ln_1p();
+    let steps = [0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875];
+    let part = if requests == 0 { -1.0 } else { scale(requests) / scale(most).max(f64::MIN_POSITIVE) };
+    let index = if part < 0.0 { 0 } else { 1 + steps.iter().filter(|step| part > **step).count() };
+    BLOCKS.get(index).copied().unwrap_or('█')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hours_are_drawn_on_a_logarithmic_scale() {
+        let drawn: String = [0, 1, 10, 100, 1_000].map(|requests| block(requests, 1_000)).iter().collect();
+        assert_eq!(drawn, "·▁▃▆█");
+    }
+
+    #[test]
+    fn days_are_written_with_their_unit() {
+        assert_eq!((days("7d"), days("7").is_err(), days("xd").is_err()), (Ok(7), true, true));
+    }
+}

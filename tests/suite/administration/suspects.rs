@@ -1,0 +1,110 @@
+//! Evidence of use, from requests to the findings of an operator.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::world::{Customer, LISTED, World, good};
+
+const SETTINGS: &str = "admin.token = \"a-token-of-the-side-port\"\nsite.sign_up = false\n";
+async fn read(world: &World, below: &str) -> Value {
+    let key = [("Authorization", "Bearer a-token-of-the-side-port")];
+    let response = world.side("GET", &format!("/v1/suspects{below}"), "", &key).await;
+    assert_eq!(response.status, 200, "{}", String::from_utf8_lossy(&response.body));
+    response.json()
+}
+
+/// Requests the first models.
+async fn sweep(world: &World, customer: &Customer, models: u32, agent: &str) {
+    for number in 0..models {
+        let target = format!("/api/v1/models/m{number}");
+        let request = world.get(&target).key(&customer.key).header("user-agent", agent);
+        assert_eq!(request.send().await.status, 200, "{target}");
+    }
+}
+
+/// Days and hours with requests.
+fn hours(evidence: &Value) -> Vec<(String, usize)> {
+    let days = evidence["days"].as_array().unwrap().iter();
+    days.flat_map(|day| {
+        let hours = day["hours"].as_array().unwrap().iter().enumerate();
+        let used = hours.filter(|(_, hour)| hour["requests"] != 0).map(|(number, _)| number);
+        let name = day["day"].as_str().unwrap().to_owned();
+        used.map(move |hour| (name.clone(), hour)).collect::<Vec<_>>()
+    })
+    .collect()
+}
+
+/// The evidence, once this many hours are merged. The clock moves on by minutes.
+async fn merged(world: &World, customer: &Customer, expected: usize) -> Value {
+    loop {
+        let evidence = read(world, &format!("/{}", customer.id)).await;
+        if hours(&evidence).len() >= expected {
+            return evidence;
+        }
+        world.pass(Duration::from_mins(1));
+    }
+}
+
+#[tokio::test]
+async fn a_mirror_is_listed_with_its_evidence_and_a_regular_client_is_not() {
+    let world = World::with(SETTINGS, good).await;
+    let (mirror, regular) = (world.customer("pro").await, world.customer("pro").await);
+    let mut expected = 0;
+    for _ in 0..3 {
+        for _ in 0..2 {
+            assert_eq!(world.get_as(&regular, "/api/v1/models?period=24h").await.status, 200);
+            sweep(&world, &mirror, LISTED, "mirror/1.0").await;
+            sweep(&world, &regular, 5, "dashboard/2.1 (linux)").await;
+            expected += 1;
+            // Until the next hour has begun and this one is merged.
+            merged(&world, &mirror, expected).await;
+        }
+        world.pass(Duration::from_hours(22));
+    }
+    let view = read(&world, "").await;
+    let [suspect] = view["suspects"].as_array().unwrap().as_slice() else { panic!("{view}") };
+    assert_eq!(suspect["application"], mirror.id.to_string());
+    assert_eq!((&suspect["suspicion"], &suspect["rule"]), (&json!("mirror"), &json!("each_refresh")));
+    let sentence = suspect["sentence"].as_str().unwrap();
+    assert!(sentence.starts_with("It requested 97 % of the models in an hour"), "{sentence}");
+    assert_eq!(view["applications"], 2);
+    let evidence = read(&world, &format!("/{}", mirror.id)).await;
+    assert_eq!(evidence["suspects"].as_array().unwrap().len(), 1);
+    let days: HashSet<String> = hours(&evidence).into_iter().map(|(day, _)| day).collect();
+    assert_eq!((days.len(), hours(&evidence).len()), (3, 6));
+    let day = &evidence["days"][0];
+    assert_eq!(
+        (&day["delivered"], &day["networks"], &day["products"]),
+        (&json!(2 * LISTED), &json!(1), &json!(1))
+    );
+    assert!(day["models"].as_f64().unwrap() > 0.97 && day["limited"] == 0, "{day}");
+    let other = read(&world, &format!("/{}", regular.id)).await;
+    let share = other["days"][0]["models"].as_f64().unwrap();
+    assert!((0.11..0.14).contains(&share) && other["suspects"] == json!([]), "{other}");
+}
+
+#[tokio::test]
+async fn evidence_of_the_current_hour_is_recorded_when_the_program_stops() {
+    let world = World::with(SETTINGS, good).await;
+    let customer = world.customer("pro").await;
+    sweep(&world, &customer, 7, "tool").await;
+    let world = world.restarted().await;
+    sweep(&world, &customer, 9, "tool").await;
+    let evidence = merged(&world, &customer, 1).await;
+    let delivered = |evidence: &Value| evidence["days"][0]["delivered"].clone();
+    assert_eq!((delivered(&evidence), &evidence["days"][0]["products"]), (json!(16), &json!(1)));
+}
+
+#[tokio::test]
+async fn numbers_of_days_that_are_not_kept_are_refused() {
+    let world = World::with(SETTINGS, good).await;
+    let key = [("Authorization", "Bearer a-token-of-the-side-port")];
+    for (query, status) in [("?days=40", 200), ("?days=0", 400), ("?days=41", 400), ("?day=1", 400)] {
+        let target = format!("/v1/suspects{query}");
+        assert_eq!(world.side("GET", &target, "", &key).await.status, status, "{query}");
+    }
+    assert_eq!(world.side("GET", "/v1/suspects/app_00000000000", "", &key).await.status, 404);
+    assert_eq!(world.side("GET", "/v1/suspects", "", &[]).await.status, 401);
+}
