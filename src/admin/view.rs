@@ -22,6 +22,9 @@ pub struct ApplicationView {
     pub tier: String,
     pub minute_limit: Option<u32>,
     pub day_limit: Option<u32>,
+    /// When the limits before these return.
+    #[serde(default)]
+    pub limits_until: Option<String>,
     #[serde(flatten)]
     pub description: Description,
     pub created_at: String,
@@ -120,6 +123,7 @@ impl ApplicationView {
             tier: stored.tier.clone(),
             minute_limit: stored.own.minute,
             day_limit: stored.own.day,
+            limits_until: stored.limits_until.map(Wall::rfc3339),
             description: stored.description.clone(),
             created_at: stored.created_at.rfc3339(),
             granted_today: stored.granted,

@@ -51,6 +51,8 @@ const KEEP_COPY_EVERY: Duration = Duration::from_secs(1);
 const CHECK_ACCESS_EVERY: Duration = Duration::from_secs(1);
 /// Interval between sweeps for quotas that are nearly used.
 const SWEEP_QUOTAS_EVERY: Duration = Duration::from_mins(1);
+/// Interval between sweeps for limits that have ended.
+const RESTORE_LIMITS_EVERY: Duration = Duration::from_mins(1);
 /// Interval between sweeps for keys that expire soon.
 const SWEEP_KEYS_EVERY: Duration = Duration::from_hours(1);
 /// Interval between checks that the store file is in place.
@@ -127,6 +129,9 @@ fn spawn_periodic(background: &Background, gateway: &Arc<ArcSwap<Gateway>>, keys
     background.repeat(ACCOUNT_EVERY, &charges, |(leases, monitor)| async move {
         leases.charge_owed().await;
         monitor.check_damage();
+    });
+    background.repeat(RESTORE_LIMITS_EVERY, &keys.administration, |administration| async move {
+        administration.registrar.restore_limits().await;
     });
     // A task of its own: with many keys it takes minutes, and charges must not wait for it.
     background.repeat(ACCOUNT_EVERY, &keys.keeper, |keeper| async move {

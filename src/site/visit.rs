@@ -137,6 +137,7 @@ pub(super) fn change_failed(error: &RegistrarError) -> SiteRefusal {
         | RegistrarError::BadText(_)
         | RegistrarError::BadLimit
         | RegistrarError::BadExpiry
+        | RegistrarError::BadUntil
         | RegistrarError::NoneInForce(_)
         | RegistrarError::SeveralInForce(..)
         | RegistrarError::NoSuchKey { .. }

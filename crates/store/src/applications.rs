@@ -20,6 +20,8 @@ pub struct StoredApplication {
     pub tier: String,
     /// Limits of this application only, which override the tier's.
     pub own: OwnLimits,
+    /// When these end and the previous ones return, if ever.
+    pub limits_until: Option<Wall>,
     /// Its description.
     pub description: Description,
     /// When it was created.
@@ -145,7 +147,11 @@ pub enum ChangeKind {
     SetLimits {
         /// The limits.
         own: OwnLimits,
+        /// When those of before the first such change return, if ever.
+        until: Option<Wall>,
     },
+    /// Restores the limits of before a change that has ended. Refused if no end is due.
+    RestoreLimits,
     /// Sets the expiry of some keys; `None` for never. Revoked keys stay revoked.
     SetExpiry {
         /// The keys.
@@ -232,6 +238,7 @@ impl ChangeKind {
             | Self::RevokeAll
             | Self::SetTier { .. }
             | Self::SetLimits { .. }
+            | Self::RestoreLimits
             | Self::SetExpiry { .. }
             | Self::Describe { .. }
             | Self::ReportLeak(_)
@@ -252,6 +259,7 @@ impl ChangeKind {
             Self::RevokeAll => "revoke_all",
             Self::SetTier { .. } => "set_tier",
             Self::SetLimits { .. } => "set_limits",
+            Self::RestoreLimits => "restore_limits",
             Self::SetExpiry { .. } => "set_expiry",
             Self::Describe { .. } => "describe",
             Self::ReportLeak(LeakReport { expires_at: None, .. }) => "revoke_leaked_key",

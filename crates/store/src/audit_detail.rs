@@ -33,8 +33,10 @@ pub(super) fn tier_set(before: &str, tier: &str) -> String {
     format!("from {before} to {tier}")
 }
 
-pub(super) fn limits_set(own: OwnLimits) -> String {
-    format!("own limits{}", if own == OwnLimits::default() { ": none".into() } else { own_limits(own) })
+pub(super) fn limits_set(own: OwnLimits, until: Option<Wall>) -> String {
+    let own = if own == OwnLimits::default() { ": none".into() } else { own_limits(own) };
+    let until = until.map(|at| format!(", until {}", at.rfc3339()));
+    format!("own limits{own}{}", until.unwrap_or_default())
 }
 
 pub(super) fn expiry_set(shown: &[String], at: Option<Wall>) -> String {

@@ -7,7 +7,7 @@ use futures_util::{Stream, stream};
 use super::{
     ApplicationPage, AuditQuery, AuditRecord, KeyUse, StoreChange, StoreError, StoreFuture, StoredApplication,
 };
-use scoregate_base::clock::Day;
+use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{ApplicationId, Digest};
 
 /// Applications in a page of all, unless an engine has pages of its own.
@@ -45,6 +45,9 @@ pub trait KeyStore: Send + Sync + 'static {
     /// (`granted` for the day of the change). If its record is unreadable, a change that adds no key is made all the
     /// same, and the returned application contains revoked keys only: no other key is in force.
     fn change(&self, change: StoreChange) -> StoreFuture<'_, StoredApplication>;
+
+    /// The applications whose previous limits are to be restored.
+    fn due_limits(&self, now: Wall) -> StoreFuture<'_, Vec<ApplicationId>>;
 
     /// Records uses of keys. Unknown keys, and uses older than the recorded ones, are ignored.
     fn record_uses(&self, keys: Vec<KeyUse>) -> StoreFuture<'_, ()>;

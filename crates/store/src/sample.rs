@@ -24,6 +24,7 @@ pub fn application(tier: &str, keys: &[&str]) -> StoredApplication {
         name: "one".into(),
         tier: tier.into(),
         own: OwnLimits::default(),
+        limits_until: None,
         description: Description::default(),
         created_at: Wall::default(),
         keys: keys.iter().map(|text| key(text)).collect(),

@@ -167,6 +167,7 @@ fn changed_keys(
         | ChangeKind::ReportLeak(_)
         | ChangeKind::SetTier { .. }
         | ChangeKind::SetLimits { .. }
+        | ChangeKind::RestoreLimits
         | ChangeKind::SetExpiry { .. }
         | ChangeKind::Describe { .. } => return None,
     })

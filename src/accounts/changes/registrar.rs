@@ -22,6 +22,10 @@ use super::key_changes::KeyChanges;
 use super::new_application::{IssuedKey, KeyDetails, NewApplication};
 use super::registrar_error::{RegistrarError, check_limits};
 
+/// The actor in the audit trail when limits end.
+const ACTOR: &str = "end of limits";
+/// Limits that end later would be forgotten until then: a year, with a day for leap years.
+const LIMITS_END_WITHIN: Duration = Duration::from_hours(366 * 24);
 /// Audit records read per page.
 const AUDIT_PAGE: usize = 1_000;
 /// Maximum number of applications per page.
@@ -157,21 +161,41 @@ impl Registrar {
         self.changes.change(who, id, ChangeKind::SetTier { tier: tier.to_owned() }).await
     }
 
-    /// Sets limits for one application, or removes them. Units used today stay used.
+    /// Sets limits for one application, or removes them, until a time if there is one. Units used today stay used.
     pub async fn set_limits(
         &self,
         who: &str,
         id: ApplicationId,
         minute: FieldChange<u32>,
         day: FieldChange<u32>,
+        until: Option<Wall>,
     ) -> Result<StoredApplication, RegistrarError> {
         let turn = self.changes.turn().await;
+        let now = turn.now();
+        if until.is_some_and(|at| at <= now || at > now.plus(LIMITS_END_WITHIN)) {
+            return Err(RegistrarError::BadUntil);
+        }
         // If both limits are given nothing is read, so a record whose limits cannot be read can be repaired this way.
         let reads = minute.is_unchanged() || day.is_unchanged();
         let before = if reads { self.show(id).await?.own } else { OwnLimits::default() };
         let own = OwnLimits { minute: minute.over(before.minute), day: day.over(before.day) };
         check_limits(own)?;
-        Ok(turn.make(who.into(), id, ChangeKind::SetLimits { own }).await?)
+        Ok(turn.make(who.into(), id, ChangeKind::SetLimits { own, until }).await?)
+    }
+
+    /// Restores the limits of applications whose limits have ended. Called every minute.
+    pub async fn restore_limits(&self) {
+        let due = self.changes.store.due_limits(self.changes.now().wall).await;
+        let failed = |error: RegistrarError| {
+            tracing::warn!(%error, "limits that have ended stay in force; the next attempt is in a minute");
+        };
+        for id in due.map_err(|error| failed(error.into())).unwrap_or_default() {
+            match self.changes.change(ACTOR, id, ChangeKind::RestoreLimits).await {
+                // If not, another gateway has, or an operator has set others.
+                Ok(_) | Err(RegistrarError::Store(StoreError::Exists(_))) => {}
+                Err(error) => failed(error),
+            }
+        }
     }
 
     /// Sets the expiry of the key that begins with `prefix`, or of every key that has not expired. In the latter

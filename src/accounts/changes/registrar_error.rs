@@ -23,6 +23,9 @@ pub enum RegistrarError {
     /// The expiry is in the past.
     #[error("the expiry must be in the future; to disable a key now, revoke it")]
     BadExpiry,
+    /// Limits end in the past, or too late.
+    #[error("limits must end in the future and within 366 days; without an end they stay")]
+    BadUntil,
     /// All keys have expired or are revoked.
     #[error(
         "all keys of {0} have expired or are revoked; name the key to extend, or run `scoregate keys rotate {0}`"

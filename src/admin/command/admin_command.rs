@@ -71,11 +71,12 @@ pub async fn perform(administration: &Administration, command: AdminCommand, act
         AdminCommand::SetTier(id, TierBody { tier }) => {
             application(keys, &keys.set_tier(actor, id, &tier).await?)
         }
-        AdminCommand::SetLimits(id, LimitsBody { minute_limit, day_limit }) => {
+        AdminCommand::SetLimits(id, LimitsBody { minute_limit, day_limit, until }) => {
             if minute_limit.is_unchanged() && day_limit.is_unchanged() {
                 return Err(CommandProblem::bad("send minute_limit or day_limit; null for the tier's limit"));
             }
-            application(keys, &keys.set_limits(actor, id, minute_limit, day_limit).await?)
+            let until = until.map(timestamp).transpose()?;
+            application(keys, &keys.set_limits(actor, id, minute_limit, day_limit, until).await?)
         }
         AdminCommand::SetExpiry(id, ExpiryBody { key, expires_at }) => {
             let at = expiry(expires_at)?;

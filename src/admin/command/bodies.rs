@@ -76,6 +76,8 @@ pub struct LimitsBody {
     pub minute_limit: FieldChange<u32>,
     #[serde(default, skip_serializing_if = "FieldChange::is_unchanged")]
     pub day_limit: FieldChange<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,6 +118,6 @@ pub(super) fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> CommandResult
 /// Reads a timestamp of a body.
 #[expect(clippy::needless_pass_by_value, reason = "used in `map` on an owned value")]
 pub(super) fn timestamp(text: String) -> CommandResult<Wall> {
-    let bad = || CommandProblem::bad("expires_at must be a timestamp such as 2027-01-31T00:00:00Z");
+    let bad = || CommandProblem::bad(format!("`{text}` must be a timestamp such as 2027-01-31T00:00:00Z"));
     Wall::parse_rfc3339(&text).ok_or_else(bad)
 }

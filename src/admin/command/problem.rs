@@ -68,7 +68,8 @@ impl From<RegistrarError> for CommandProblem {
             RegistrarError::UnknownTier { .. }
             | RegistrarError::BadText(_)
             | RegistrarError::BadLimit
-            | RegistrarError::BadExpiry => StatusCode::BAD_REQUEST,
+            | RegistrarError::BadExpiry
+            | RegistrarError::BadUntil => StatusCode::BAD_REQUEST,
             RegistrarError::NoSuchKey { .. }
             | RegistrarError::Store(
                 StoreError::UnknownApplication(_)

@@ -178,13 +178,13 @@ mod tests {
         let new =
             NewKey { name: "n".into(), tier: "pro".into(), day_limit: Some(7), url, ..NewKey::default() };
         let line = format!(r#"{{"sha256":"{}","name":"n","tier":"pro"}}"#, "0a".repeat(32));
-        let remove = FieldChange::Remove;
-        let expiry = Some("2027-01-31T00:00:00Z".to_owned());
+        let (remove, expiry) = (FieldChange::Remove, Some("2027-01-31T00:00:00Z".to_owned()));
         let rotate = |key_name, expires_at| {
             AdminCommand::Rotate(id, RotateBody { overlap_seconds: 60, key_name, expires_at })
         };
-        let limits =
-            |minute_limit, day_limit| AdminCommand::SetLimits(id, LimitsBody { minute_limit, day_limit });
+        let limits = |minute_limit, day_limit, until| {
+            AdminCommand::SetLimits(id, LimitsBody { minute_limit, day_limit, until })
+        };
         for command in [
             AdminCommand::Create(new),
             AdminCommand::List { after: Some(id), limit: 5 },
@@ -195,8 +195,8 @@ mod tests {
             AdminCommand::Revoke(id, RevokeBody { key: None }),
             AdminCommand::Revoke(id, RevokeBody { key: Some("sg_live_abcd".into()) }),
             AdminCommand::SetTier(id, TierBody { tier: "teams".into() }),
-            limits(FieldChange::Set(3), FieldChange::Keep),
-            limits(FieldChange::Keep, FieldChange::Remove),
+            limits(FieldChange::Set(3), FieldChange::Keep, expiry.clone()),
+            limits(FieldChange::Keep, FieldChange::Remove, None),
             AdminCommand::SetExpiry(id, ExpiryBody { key: expiry, expires_at: FieldChange::Remove }),
             AdminCommand::SetExpiry(
                 id,

@@ -109,7 +109,8 @@ pub(super) enum KeysCommand {
     /// Set or remove individual limits of an application immediately. Today's usage counts against the new quota.
     #[command(after_help = "Examples:\n  \
         scoregate keys set-limits app_0123456789a --day 50000 --data-dir DIR\n  \
-        scoregate keys set-limits app_0123456789a --minute none --day none --data-dir DIR")]
+        scoregate keys set-limits app_0123456789a --minute none --day none --data-dir DIR\n  \
+        scoregate keys set-limits app_0123456789a --minute 10 --until 2026-12-10T00:00:00Z --data-dir DIR")]
     SetLimits {
         /// Application id.
         id: ApplicationId,
@@ -119,6 +120,9 @@ pub(super) enum KeysCommand {
         /// Requests per day; `none` for the tier's quota. Unchanged if left out.
         #[arg(long, value_name = "N|none", value_parser = limit_or_none)]
         day: Option<FieldChange<u32>>,
+        /// Restore the previous limits then. Limits that are set without it stay.
+        #[arg(long, value_name = "TIME")]
+        until: Option<String>,
     },
     /// Set the expiry of an application's keys.
     #[command(after_help = "Examples:\n  \
@@ -190,9 +194,9 @@ impl KeysCommand {
             }
             Self::Revoke { id, key } => AdminCommand::Revoke(id, RevokeBody { key }),
             Self::SetTier { id, tier } => AdminCommand::SetTier(id, TierBody { tier }),
-            Self::SetLimits { id, minute, day } => {
+            Self::SetLimits { id, minute, day, until } => {
                 let (minute_limit, day_limit) = (minute.unwrap_or_default(), day.unwrap_or_default());
-                AdminCommand::SetLimits(id, LimitsBody { minute_limit, day_limit })
+                AdminCommand::SetLimits(id, LimitsBody { minute_limit, day_limit, until })
             }
             Self::SetExpiry { id, key, at } => {
                 let expires_at = if at == "never" { FieldChange::Remove } else { FieldChange::Set(at) };

@@ -73,6 +73,7 @@ fn details(application: &ApplicationView) -> Exit {
         ("tier", application.tier.clone()),
         ("minute limit", own(application.minute_limit)),
         ("day limit", own(application.day_limit)),
+        ("limits until", or_dash(application.limits_until.as_ref())),
         (
             "used today",
             application

@@ -141,7 +141,7 @@ async fn units_leased_before_midnight_are_charged_once_if_limits_change_before_t
     world.pass(Duration::from_secs(30));
     let calls = ledger_calls(&world).await;
     let (minute, day) = (FieldChange::Set(2_000_000), FieldChange::Keep);
-    world.running.registrar.set_limits("test", customer.id, minute, day).await.unwrap();
+    world.running.registrar.set_limits("test", customer.id, minute, day, None).await.unwrap();
     // What was leased under the other limits is returned.
     world.pass(Duration::from_secs(1));
     world.reaches("scoregate_store_duration_seconds_count{operation=\"lease\"}", calls + 1).await;

@@ -5,6 +5,7 @@ mod daily_quota;
 mod leases;
 pub mod ledger_unreachable;
 mod limits;
+mod limits_until;
 mod request_costs;
 mod request_totals;
 mod usage;

@@ -133,7 +133,7 @@ async fn a_day_has_one_notice_of_its_first_refusal() {
     let (path, key) = ann.create("Station").await;
     let id = id_of(&path);
     let registrar = &world.running.registrar;
-    registrar.set_limits("test", id, FieldChange::Keep, FieldChange::Set(10)).await.unwrap();
+    registrar.set_limits("test", id, FieldChange::Keep, FieldChange::Set(10), None).await.unwrap();
     assert_eq!(notices(&world, "").len(), 1, "the key was created");
     let mut expected: Vec<String> = Vec::new();
     for day in ["2026-11-21", "2026-11-22"] {

@@ -14,6 +14,7 @@ pub(crate) async fn created_records_are_read_back(store: &dyn Store) {
         name: "Wetter, Ünïcode 🌦".into(),
         tier: "a tier nobody configured".into(),
         own,
+        limits_until: None,
         description: description.clone(),
         created_at: NOON,
         keys: vec![key.clone()],
@@ -183,7 +184,10 @@ pub(crate) async fn limits_descriptions_and_expiries_change_alone(store: &dyn St
     let mut wanted = store.application(id, NOON.day()).await.unwrap().unwrap();
     for own in [OwnLimits { minute: Some(3), day: Some(5) }, OwnLimits { minute: None, day: Some(1) }] {
         wanted.own = own;
-        assert_eq!(store.change(changing(id, ChangeKind::SetLimits { own })).await.unwrap(), wanted);
+        assert_eq!(
+            store.change(changing(id, ChangeKind::SetLimits { own, until: None })).await.unwrap(),
+            wanted
+        );
     }
     wanted.name = "Other".into();
     for replaced in Description::NAMES {

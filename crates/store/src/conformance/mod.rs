@@ -10,6 +10,7 @@ mod evidence;
 mod feed;
 mod grace;
 mod leaks;
+mod limits_until;
 mod mail;
 mod notices;
 mod owner_changes;
@@ -32,6 +33,7 @@ pub(super) use evidence::*;
 pub(super) use feed::*;
 pub(super) use grace::*;
 pub(super) use leaks::*;
+pub(super) use limits_until::*;
 pub(super) use mail::*;
 pub(super) use notices::*;
 pub(super) use owner_changes::*;
@@ -56,6 +58,9 @@ macro_rules! run_with {
             added_key_keeps_the_other_keys
             of_concurrent_new_keys_one_meets_the_conditions
             limits_descriptions_and_expiries_change_alone
+            limits_with_an_end_are_followed_by_those_of_before_the_first_of_them
+            limits_without_an_end_and_the_last_revocation_leave_nothing_to_restore
+            of_concurrent_restorations_of_limits_one_is_made
             every_change_is_in_the_audit_trail_newest_first
             last_use_is_stored_and_never_decreases
             lease_is_limited_by_the_remaining_quota

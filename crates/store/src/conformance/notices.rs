@@ -199,7 +199,7 @@ pub(crate) async fn a_quota_is_that_of_the_application_or_of_its_tier(store: &dy
     units(store, asking(id, NOON.day(), 40, 100)).await;
     assert_eq!(quotas(store, MailKind::Quota80, &[]).await, []);
     let own = OwnLimits { minute: None, day: Some(50) };
-    store.change(changing(id, ChangeKind::SetLimits { own })).await.unwrap();
+    store.change(changing(id, ChangeKind::SetLimits { own, until: None })).await.unwrap();
     assert_eq!(quotas(store, MailKind::Quota80, &[]).await, [(40, 50)]);
     store.change(changing(id, ChangeKind::SetTier { tier: "unknown".into() })).await.unwrap();
     assert_eq!(quotas(store, MailKind::Quota80, &[]).await, [], "nothing was chosen");

@@ -16,7 +16,9 @@ use super::{
 };
 use crate::sql::daily_totals::{REQUESTS, USAGE};
 use crate::sql::tables::SqlTables as _;
-use crate::sql::{changes, evidence, mail_queue as queued_mail, notices, owners, sign_in, status};
+use crate::sql::{
+    changes, evidence, limits_until, mail_queue as queued_mail, notices, owners, sign_in, status,
+};
 use crate::{
     ApplicationPage, AuditQuery, AuditRecord, ChangeFeed, ChangeKind, ChangedApplications, ClaimedMail,
     DayRecord, DocumentSharing, DueNotice, EvidenceQuery, EvidenceStore, FeedPosition, HeldGraceShare,
@@ -96,6 +98,10 @@ impl KeyStore for Embedded {
     fn change(&self, change: StoreChange) -> StoreFuture<'_, StoredApplication> {
         let closes = matches!(change.what, ChangeKind::Close);
         self.writer.run_erasing(closes, "apply a change", move |file| done(changes::make(file, &change)))
+    }
+
+    fn due_limits(&self, now: Wall) -> StoreFuture<'_, Vec<ApplicationId>> {
+        self.reader.run("read limits that end", move |file| done(limits_until::due(file, now)))
     }
 
     fn record_uses(&self, keys: Vec<KeyUse>) -> StoreFuture<'_, ()> {

@@ -17,7 +17,15 @@ use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{ApplicationId, Digest};
 
 /// Columns of an application, before those of its description.
-const COLUMNS: [&str; 6] = ["id", "name", "tier", "own_minute", "own_day", "created_at"];
+const COLUMNS: [&str; 7] = [
+    "id",
+    "name",
+    "tier",
+    "own_minute",
+    "own_day",
+    "created_at",
+    "(SELECT until FROM limits_until WHERE application = applications.id)",
+];
 const KEYS: &str =
     "SELECT application, digest, shown, created_at, expires_at, revoked_at, last_used_at, name FROM keys";
 const LEDGER: &str = "SELECT application, granted FROM ledger WHERE day = ?1";
@@ -122,6 +130,7 @@ pub(super) fn stand_in(connection: &Connection, id: ApplicationId) -> Result<Sto
         name,
         tier,
         own,
+        limits_until: None,
         description: Description::default(),
         created_at,
         keys: revoked,
@@ -226,6 +235,7 @@ pub(super) fn described(row: &Row<'_>, id: &str) -> Result<StoredApplication, St
         name: text(row, 1, "name")?,
         tier: text(row, 2, "tier")?,
         own: OwnLimits { minute: limit(row, 3, "own_minute")?, day: limit(row, 4, "own_day")? },
+        limits_until: instant(row, 6, "until").unwrap_or(None),
         description: Description::try_from_fn(|name| {
             index += 1;
             text(row, index - 1, name)

@@ -251,7 +251,7 @@ CREATE TABLE notices (
 CREATE INDEX notices_by_time ON notices (at);
 ";
 
-/// Evidence of how applications use the service. Keys are deleted after two days.
+/// Evidence of how applications use the service, whose keys are deleted after two days; and limits that return.
 const TWELFTH: &str = "
 CREATE TABLE evidence_hours (
     hour        INTEGER NOT NULL, -- hours since 1970: datetime(hour * 3600, 'unixepoch')
@@ -274,4 +274,11 @@ CREATE TABLE evidence_keys (
     day      INTEGER NOT NULL PRIMARY KEY, -- days since 1970
     hash_key BLOB    NOT NULL              -- of the hashes in the records of the day
 ) STRICT;
+
+CREATE TABLE limits_until (
+    application TEXT    NOT NULL PRIMARY KEY,
+    until       INTEGER NOT NULL, -- milliseconds since 1970; then these become the limits of the application:
+    minute      INTEGER,          -- NULL: that of the tier
+    day         INTEGER
+) STRICT, WITHOUT ROWID;
 ";

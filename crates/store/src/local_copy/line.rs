@@ -97,6 +97,7 @@ impl CopiedApplication {
             name: self.name,
             tier: self.tier,
             own: OwnLimits { minute: self.minute, day: self.day },
+            limits_until: None,
             description: Description::default(),
             created_at: Wall::default(),
             keys: self.keys.into_iter().map(key).collect::<Option<_>>()?,

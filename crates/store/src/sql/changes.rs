@@ -6,7 +6,7 @@
 
 use super::tables::SqlField::{Digest as DigestOf, Limit, OptionalText, OptionalTime, Text, Time};
 use super::tables::{SqlField, SqlTables};
-use super::{closed_applications, leaks, notices, owners};
+use super::{closed_applications, leaks, limits_until, notices, owners};
 use crate::{
     ChangeKind, Description, Ownership, StoreChange, StoreError, StoredApplication, StoredKey, audit_detail,
 };
@@ -32,7 +32,6 @@ const REVOKE_ALL: &str =
 const SET_EXPIRY: &str = "
 UPDATE {schema}.keys SET expires_at = $3 WHERE application = $1 AND digest = $2 AND revoked_at IS NULL
 RETURNING shown";
-const SET_LIMITS: &str = "UPDATE {schema}.applications SET own_minute = $2, own_day = $3 WHERE id = $1";
 const TIER: &str = "SELECT tier FROM {schema}.applications WHERE id = $1";
 const SET_TIER: &str = "UPDATE {schema}.applications SET tier = $2 WHERE id = $1";
 const REMOVE_NAMES: &str = "UPDATE {schema}.keys SET name = NULL WHERE application = $1 AND name IS NOT NULL";
@@ -91,16 +90,17 @@ impl<T: SqlTables> RunningChange<'_, T> {
                 let shown = self.change_key(REVOKE_KEY, id, digest, Some(change.at)).await?;
                 audit_detail::key_revoked(&shown)
             }
-            ChangeKind::RevokeAll => audit_detail::all_revoked(self.revoke_all(id).await?),
+            ChangeKind::RevokeAll => {
+                limits_until::forget(*tables, id).await?;
+                audit_detail::all_revoked(self.revoke_all(id).await?)
+            }
             ChangeKind::SetTier { tier } => {
                 let before = tables.find(TIER, &[Text(id)], |row| row.any_text("tier")).await?;
                 tables.run(SET_TIER, &[Text(id), Text(tier)]).await?;
                 audit_detail::tier_set(&before.unwrap_or_default(), tier)
             }
-            ChangeKind::SetLimits { own } => {
-                tables.run(SET_LIMITS, &[Text(id), Limit(own.minute), Limit(own.day)]).await?;
-                audit_detail::limits_set(*own)
-            }
+            ChangeKind::SetLimits { own, until } => limits_until::set(*tables, id, *own, *until).await?,
+            ChangeKind::RestoreLimits => limits_until::restore(*tables, id, change.at).await?,
             ChangeKind::SetExpiry { digests, at } => {
                 let mut shown = Vec::new();
                 for digest in digests {
@@ -170,6 +170,7 @@ impl<T: SqlTables> RunningChange<'_, T> {
     /// Closes the application in the name of its owner.
     async fn close(&self, id: &str) -> Result<String, T::Fault> {
         let revoked = self.revoke_all(id).await?;
+        limits_until::forget(self.tables, id).await?;
         self.describe(id, ChangeKind::CLOSED, &Description::default()).await?;
         self.tables.run(REMOVE_NAMES, &[Text(id)]).await?;
         closed_applications::add(self.tables, id, self.change.at.day()).await?;

@@ -9,6 +9,7 @@ mod closed_applications;
 pub(crate) mod daily_totals;
 pub(crate) mod evidence;
 mod leaks;
+pub(crate) mod limits_until;
 pub(crate) mod mail_queue;
 pub(crate) mod notices;
 pub(crate) mod owners;

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use rusqlite::types::Value as SqlValue;
 use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
 
 use super::super::fault::StoreFault;
@@ -60,6 +61,7 @@ pub(super) fn from_old(
             })?;
             summary.gaps.extend(gaps);
         }
+        keep_ends_of_limits(&snapshot, new)?;
         integrity::of_grants_and_keys(&snapshot)?;
         is_successor(&snapshot, new)
     });
@@ -151,7 +153,22 @@ fn keep_owner(new: &Connection, line: &OwnerLine) -> Result<(), StoreFault> {
     run(new, keep, params![id, millis(suspended_at.as_ref()), tier, notices]).map(drop)
 }
 
-/// Keeps the tier and the limits of its own.
+/// Keeps when limits end. A store of an older format has none that do.
+fn keep_ends_of_limits(old: &Connection, new: &Connection) -> Result<(), StoreFault> {
+    let Ok(mut select) = old.prepare("SELECT application, until, minute, day FROM limits_until") else {
+        return Ok(());
+    };
+    let mut rows = select.query([])?;
+    while let Some(row) = rows.next()? {
+        let values: [SqlValue; 4] = [row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?];
+        let keep =
+            "INSERT OR REPLACE INTO limits_until SELECT id, ?2, ?3, ?4 FROM applications WHERE id = ?1";
+        run(new, keep, params_from_iter(values))?;
+    }
+    Ok(())
+}
+
+/// Keeps the tier and the limits of its own, without an end that the backup may state.
 fn keep_limits(
     new: &Connection,
     line: &ApplicationLine,
@@ -164,7 +181,7 @@ fn keep_limits(
          WHERE id = ?1 AND (tier, own_minute, own_day) IS NOT (?2, ?3, ?4)",
         params![id, tier, own_minute, own_day],
     )?;
-    Ok(())
+    run(new, "DELETE FROM limits_until WHERE application = ?1", [id]).map(drop)
 }
 
 /// A time of a verified line as stored.

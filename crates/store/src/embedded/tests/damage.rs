@@ -267,7 +267,10 @@ async fn an_unreadable_record_can_be_revoked_and_repaired() {
     let key = a_key("another");
     let refused = store.change(changing(id, ChangeKind::AddKey { key, allowance: None })).await;
     assert!(matches!(refused, Err(StoreError::Damaged { .. })), "a key that would not work was made");
-    store.change(changing(id, ChangeKind::SetLimits { own: OwnLimits::default() })).await.unwrap();
+    store
+        .change(changing(id, ChangeKind::SetLimits { own: OwnLimits::default(), until: None }))
+        .await
+        .unwrap();
     let words = ChangeKind::Describe { name: "renamed".into(), description: Description::default() };
     assert_eq!(store.change(changing(id, words)).await.unwrap().name, "renamed");
     assert_eq!(store.application(id, TODAY).await.unwrap().unwrap().keys.len(), 1);

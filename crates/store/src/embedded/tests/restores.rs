@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::OwnLimits;
 use crate::embedded::maintenance::{self, ImportedDay, MaintenanceError};
+use crate::{OwnLimits, StoreChange};
 use scoregate_base::clock::Wall;
 use scoregate_base::limits::GraceClaim;
 
@@ -58,6 +58,44 @@ fn older_backup_grants_nothing_twice_and_keeps_keys_revoked() {
     assert!(wait(store.application(revoked, TODAY)).unwrap().unwrap().keys[0].revoked_at.is_some());
 }
 
+#[test]
+fn a_restore_keeps_the_end_of_limits_as_the_previous_store_knew_it() {
+    let (directory, store) = fresh();
+    let id = wait(created(&store));
+    let limits = |minute, until| {
+        let own = OwnLimits { minute: Some(minute), day: None };
+        changing(id, ChangeKind::SetLimits { own, until })
+    };
+    let [before, during] = ["before.db", "during.db"].map(|name| directory.path().join(name));
+    wait(store.change(limits(60, None))).unwrap();
+    maintenance::back_up(directory.path(), &before, false).unwrap();
+    wait(store.change(limits(10, Some(NOW)))).unwrap();
+    maintenance::back_up(directory.path(), &during, false).unwrap();
+    drop(store);
+    let mut now = NOW;
+    let mut store = |backup: &Path| {
+        // The replaced store gets a name with the time.
+        now = now.plus(std::time::Duration::from_secs(1));
+        maintenance::import(directory.path(), backup, &RESTORE, now).unwrap();
+        Embedded::open(directory.path()).unwrap()
+    };
+    for backup in [&before, &during] {
+        assert_eq!(wait(store(backup).due_limits(NOW)).unwrap(), [id], "{}", backup.display());
+    }
+    let elsewhere = TempDir::new().unwrap();
+    import(&elsewhere, &during, &RESTORE).unwrap();
+    let restored = Embedded::open(elsewhere.path()).unwrap();
+    let due = StoreChange { at: NOW, ..changing(id, ChangeKind::RestoreLimits) };
+    assert_eq!(wait(restored.change(due)).unwrap().own.minute, Some(60), "in the backup itself");
+
+    let without_end = store(&during);
+    wait(without_end.change(limits(30, None))).unwrap();
+    drop(without_end);
+    let restored = store(&during);
+    assert_eq!(wait(restored.due_limits(NOW)).unwrap(), []);
+    assert_eq!(wait(restored.application(id, TODAY)).unwrap().unwrap().own.minute, Some(30));
+}
+
 /// A store with an application that had 4 units before a backup and 6 after it, whose tier was changed since.
 fn changed_since_backup(quota: u32) -> (TempDir, PathBuf, ApplicationId) {
     let (directory, store) = fresh();
@@ -68,7 +106,7 @@ fn changed_since_backup(quota: u32) -> (TempDir, PathBuf, ApplicationId) {
     wait(store.lease(asking(id, TODAY, 6, quota))).unwrap();
     let own = OwnLimits { minute: None, day: Some(12) };
     wait(store.change(changing(id, ChangeKind::SetTier { tier: "pro".into() }))).unwrap();
-    wait(store.change(changing(id, ChangeKind::SetLimits { own }))).unwrap();
+    wait(store.change(changing(id, ChangeKind::SetLimits { own, until: None }))).unwrap();
     (directory, backup, id)
 }
 

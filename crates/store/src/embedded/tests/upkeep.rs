@@ -159,7 +159,7 @@ fn exports_and_backups_contain_everything() {
     let id = wait(created(&store));
     wait(store.lease(asking(id, TODAY, 7, 1_000))).unwrap();
     let own = OwnLimits { minute: Some(3), day: None };
-    wait(store.change(changing(id, ChangeKind::SetLimits { own }))).unwrap();
+    wait(store.change(changing(id, ChangeKind::SetLimits { own, until: None }))).unwrap();
     wait(store.change(changing(
         id,
         ChangeKind::Describe {
@@ -255,7 +255,8 @@ fn a_backup_is_verified_by_its_content_and_an_export_by_its_checksum() {
         let bytes = fs::read(from).unwrap();
         let half = bytes.len() / 2;
         let flipped = [&bytes[..half], &[bytes[half] ^ 0x40], &bytes[half + 1..]].concat();
-        let changed_page = [&bytes[..half], &[0xA5; 100], &bytes[half + 100..]].concat();
+        let page = half / 4_096 * 4_096;
+        let changed_page = [&bytes[..page], &[0xA5; 100], &bytes[page + 100..]].concat();
         for damaged in
             [&bytes[..half], if from == &lines { &flipped } else { &changed_page }, b"", b"dear diary"]
         {

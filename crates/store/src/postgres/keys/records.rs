@@ -7,8 +7,8 @@ use tokio_postgres::{Row, RowStream};
 
 use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
 use crate::postgres::postgres_store::PostgresStore;
-use crate::sql::changes;
 use crate::sql::tables::SqlRow as _;
+use crate::sql::{changes, limits_until};
 use crate::stored::{millis, stored};
 use crate::{
     ApplicationPage, ApplicationPages, AuditQuery, AuditRecord, Description, KeyStore, KeyUse, OwnLimits,
@@ -20,7 +20,7 @@ use scoregate_base::keys::{ApplicationId, Digest};
 /// An operation named in error messages.
 pub(crate) const READ: &str = "read applications";
 const COLUMNS: &str = "
-       a.id, a.name, a.tier, a.own_minute, a.own_day, a.created_at, {description}, l.granted,
+       a.id, a.name, a.tier, a.own_minute, a.own_day, a.created_at, {description}, l.granted, u.until,
        k.digest, k.shown, k.created_at AS key_created_at, k.expires_at, k.revoked_at, k.last_used_at,
        k.name AS key_name";
 
@@ -33,6 +33,7 @@ FROM page a
 LEFT JOIN LATERAL (SELECT * FROM {schema}.keys WHERE application = a.id OFFSET 0) k ON true
 LEFT JOIN LATERAL (SELECT granted FROM {schema}.ledger_days WHERE day = $2::text::date AND application = a.id OFFSET 0) l
     ON true
+LEFT JOIN {schema}.limits_until u ON u.application = a.id
 ORDER BY a.id, k.created_at, k.digest";
 
 /// `OFFSET 0` keeps the planner from reading the tables by their indexes.
@@ -42,6 +43,7 @@ FROM (SELECT * FROM {schema}.applications OFFSET 0) a
 LEFT JOIN (SELECT * FROM {schema}.keys OFFSET 0) k ON k.application = a.id
 LEFT JOIN (SELECT application, granted FROM {schema}.ledger_days WHERE day = $1::text::date OFFSET 0) l
     ON l.application = a.id
+LEFT JOIN {schema}.limits_until u ON u.application = a.id
 ORDER BY a.id, k.created_at, k.digest";
 
 const APPLICATION: &str = "
@@ -49,6 +51,7 @@ SELECT {columns}
 FROM {schema}.applications a
 LEFT JOIN {schema}.keys k ON k.application = a.id
 LEFT JOIN {schema}.ledger_days l ON l.day = $2::text::date AND l.application = a.id
+LEFT JOIN {schema}.limits_until u ON u.application = a.id
 WHERE a.id = ANY ($1)
 ORDER BY a.id, k.created_at, k.digest";
 
@@ -116,6 +119,11 @@ impl KeyStore for PostgresStore {
     fn change(&self, change: StoreChange) -> StoreFuture<'_, StoredApplication> {
         let doing = "make a change";
         Box::pin(self.connection.change(doing, async move |client| changes::make(client, &change).await))
+    }
+
+    fn due_limits(&self, now: Wall) -> StoreFuture<'_, Vec<ApplicationId>> {
+        let doing = "read limits that end";
+        Box::pin(self.connection.run(doing, async move |client| limits_until::due(client, now).await))
     }
 
     fn record_uses(&self, keys: Vec<KeyUse>) -> StoreFuture<'_, ()> {
@@ -195,6 +203,7 @@ fn described(row: &Row) -> Result<StoredApplication, String> {
         name: column(row, "name")?,
         tier: column(row, "tier")?,
         own: OwnLimits { minute: limit(row, "own_minute")?, day: limit(row, "own_day")? },
+        limits_until: instant(row, "until").unwrap_or(None),
         description: Description::try_from_fn(|name| column(row, name))?,
         created_at: instant(row, "created_at")?.ok_or("created_at is missing")?,
         keys: Vec::with_capacity(1),

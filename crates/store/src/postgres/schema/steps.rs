@@ -104,5 +104,14 @@ CREATE TABLE {schema}.evidence_keys (
 );
 COMMENT ON TABLE {schema}.evidence_keys IS 'keys of the hashes in the records of a day, deleted after two days';
 
+CREATE TABLE {schema}.limits_until (
+    application text COLLATE "C" PRIMARY KEY,
+    until       bigint NOT NULL,
+    minute      bigint,
+    day         bigint
+);
+COMMENT ON TABLE {schema}.limits_until IS 'limits that applications get back at a time';
+COMMENT ON COLUMN {schema}.limits_until.minute IS 'NULL: that of the tier';
+
 UPDATE {schema}.site SET format = 11;
 "#;

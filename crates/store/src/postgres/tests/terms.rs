@@ -51,7 +51,7 @@ async fn a_report_with_outdated_terms_is_granted_nothing_and_returns_units() {
     assert_eq!((left, capacity, is_outdated), (returned, 0, true));
 
     let own = OwnLimits { minute: None, day: Some(7) };
-    store.change(change(ChangeKind::SetLimits { own })).await.unwrap();
+    store.change(change(ChangeKind::SetLimits { own, until: None })).await.unwrap();
     let (_, _, is_outdated) = exchanged(&store, request(id, Some(terms("free", None)), returned)).await;
     assert!(is_outdated);
     let current = request(id, Some(terms("free", Some(7))), NodeTotals { granted: 6, ..returned });
