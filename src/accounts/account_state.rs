@@ -11,7 +11,6 @@ use scoregate_base::limits::{
     AccountBalance, AdmissionVerdict, DayBalance, LeaseAvailability, LimitRule, LimitStatus, Limits,
     MinuteShare, ReturnedUnits, ShareTokens,
 };
-
 use scoregate_store::RequestOutcome;
 
 use super::unrecorded_requests::{CountedRequest, RequestKind, UnrecordedRequests};

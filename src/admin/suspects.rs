@@ -44,7 +44,7 @@ pub struct SuspectView {
     pub name: String,
     /// Its tier.
     pub tier: String,
-    /// What it looks like.
+    /// The kind of misuse.
     pub suspicion: String,
     /// The rule that fired.
     pub rule: String,

@@ -4,7 +4,7 @@
 
 use std::net::Ipv6Addr;
 
-use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::header::{CONTENT_LENGTH, HeaderValue, TRANSFER_ENCODING, USER_AGENT};
 use http::request::Parts;
 use http::{Method, Version};
 
@@ -41,6 +41,13 @@ pub(super) struct ParsedRequest<'r> {
     pub(super) headers: RequestHeaders<'r>,
     pub(super) credentials: Credentials<'r>,
     pub(super) method: MethodKind,
+}
+
+impl ParsedRequest<'_> {
+    /// The program that the client names.
+    pub(super) fn agent(&self) -> Option<&HeaderValue> {
+        self.headers.map().get(USER_AGENT)
+    }
 }
 
 /// The request of the client, by method.

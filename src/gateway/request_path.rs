@@ -8,7 +8,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::{Either, ready};
-use http::header::USER_AGENT;
 use http::request::Parts;
 use http::{Method, Response};
 use http_body_util::Full;
@@ -162,8 +161,12 @@ impl Gateway {
         let caller = authenticate(parsed, &self.form, &self.key_directory, x.started)?;
         trust.authenticated(&caller);
         if trust.is_new_origin(&caller.account, x.peer.address, x.started.wall) {
-            let agent = parsed.headers.map().get(USER_AGENT);
-            self.recorders.requests.came_from(&caller.account, x.peer.address, agent, x.started.wall);
+            self.recorders.requests.came_from(
+                &caller.account,
+                x.peer.address,
+                parsed.agent(),
+                x.started.wall,
+            );
         }
         x.begin_span(parsed.head, &parsed.credentials);
         let caller = &*x.caller.insert(caller);

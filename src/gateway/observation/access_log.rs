@@ -4,6 +4,7 @@
 //! target, headers or key as sent, so no secret can reach the log. Lines are written by
 //! `telemetry::access_log_writer`.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -20,7 +21,6 @@ use scoregate_observe::telemetry::access_log_writer::{AccessLogWriter, LineField
 use scoregate_observe::telemetry::per_thread::PerThread;
 use scoregate_observe::telemetry::trace::TraceContext;
 
-use super::super::exchange::Peer;
 use super::super::refusal::Responsibility;
 use super::super::request_id::RequestId;
 
@@ -48,7 +48,8 @@ pub(in super::super) struct AccessRecord {
     pub(in super::super) started: Wall,
     pub(in super::super) id: RequestId,
     pub(in super::super) trace: Option<TraceContext>,
-    pub(in super::super) peer: Peer,
+    pub(in super::super) client: IpAddr,
+    pub(in super::super) is_tool_call: bool,
     pub(in super::super) application: Option<ApplicationId>,
     /// Day of the charged unit; `None` if the request was not charged.
     pub(in super::super) day: Option<Day>,
@@ -124,8 +125,8 @@ impl AccessRecord {
             ("age_ms", json!(self.age.map(milliseconds))),
             ("application", json!(self.application.map(|id| id.to_string()))),
             ("day", json!(self.day.map(|day| day.to_string()))),
-            ("client", json!(self.peer.address.to_string())),
-            ("mcp", json!(self.peer.is_tool_call.then_some(true))),
+            ("client", json!(self.client.to_string())),
+            ("mcp", json!(self.is_tool_call.then_some(true))),
             ("request_id", json!(self.id.as_str())),
             ("trace_id", json!(self.trace.as_ref().map(TraceContext::id))),
         ]

@@ -45,6 +45,8 @@ fn routes(id: &str) -> Vec<(&'static str, String, Value)> {
         ("GET", "/v1/usage?most=5".into(), Value::Null),
         ("GET", format!("/v1/usage/{id}"), Value::Null),
         ("GET", "/v1/usage?fleet=true".into(), Value::Null),
+        ("GET", "/v1/suspects".into(), Value::Null),
+        ("GET", format!("/v1/suspects/{id}"), Value::Null),
         ("POST", "/v1/explain".into(), json!({"request": "GET /api/v1/models", "application": id})),
         ("GET", "/v1/nodes".into(), Value::Null),
         ("POST", "/v1/status".into(), json!({"title": "t", "message": "m", "state": "identified"})),
