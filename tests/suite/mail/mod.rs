@@ -88,6 +88,7 @@ impl MailStation {
             subject: SUBJECT.into(),
             text: TEXT.into(),
             html: format!("<p>{TEXT}</p>"),
+            webhook: String::new(),
             message_id: format!("{id}@example.org"),
             created_at: now,
             expires_at: now.plus(Duration::from_mins(15)),
