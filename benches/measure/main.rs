@@ -29,6 +29,7 @@ mod load;
 mod ranks;
 mod scoring;
 mod site_attack;
+mod suspects;
 mod tls_attack;
 
 use std::process::{Command, ExitCode};
@@ -37,7 +38,7 @@ use std::time::Instant;
 /// Measures with these arguments. Panics if an outcome was wrong.
 type Measurement = fn(&[String]);
 
-const MEASUREMENTS: [(&str, Measurement); 11] = [
+const MEASUREMENTS: [(&str, Measurement); 12] = [
     ("costs", |_| costs::run()),
     ("coverage", |_| coverage::run()),
     ("detection", |_| detection::run()),
@@ -48,6 +49,7 @@ const MEASUREMENTS: [(&str, Measurement); 11] = [
     ("ranks", |_| ranks::run()),
     ("scoring", |_| scoring::run()),
     ("site_attack", site_attack::run),
+    ("suspects", |_| suspects::run()),
     ("tls_attack", tls_attack::run),
 ];
 

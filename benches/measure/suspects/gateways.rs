@@ -1,0 +1,139 @@
+//! Two gateways that limit the requests of a client and record them, and the record of a day as it is stored.
+
+use scoregate_base::clock::Wall;
+use scoregate_base::evidence::{
+    BitSet, DayEvidence, DocumentMark, HourEvidence, Origin, catalogue, model_position,
+};
+use scoregate_base::plans::TierLimits;
+use scoregate_base::routes::{DocumentKey, ModelId, Period, Query, Route};
+
+use super::random::{Random, mixed};
+use super::requests::{DOCUMENTS, Demand, HourOfUse, SimulatedHour};
+
+const DAY_SECONDS: u64 = 86_400;
+/// The first day of the simulation since the epoch.
+pub(super) const FIRST_DAY: u32 = 20_787;
+/// The share of documents that differ after a refresh.
+const CHANGED: f64 = 0.7;
+const DOCUMENT_BYTES: u32 = 3_000;
+
+/// The models of the service.
+pub(super) struct SimulatedCatalogue {
+    /// Marks of the documents of all models.
+    marks: Vec<DocumentMark>,
+    positions: BitSet<32>,
+    pub(super) models: usize,
+}
+
+/// The gateways, for one application on one day.
+pub(super) struct GatewayPair<'c> {
+    catalogue: &'c SimulatedCatalogue,
+    /// The key of the hashes of networks and products, which is of the day.
+    key: u64,
+    limits: TierLimits,
+    left_today: u32,
+    day: DayEvidence,
+}
+
+impl SimulatedCatalogue {
+    pub(super) fn new(models: usize) -> Self {
+        let ids: Vec<ModelId> = (0..models)
+            .map(|model| ModelId::new(&format!("vendor-{}.model-{model}", model % 11)).unwrap())
+            .collect();
+        Self { marks: ids.iter().flat_map(marks).collect(), positions: catalogue(&ids), models }
+    }
+
+    /// The most models that an honest client requests at a refresh: 30 %.
+    pub(super) const fn most_honest(&self) -> usize {
+        self.models * 3 / 10
+    }
+}
+
+fn marks(id: &ModelId) -> [DocumentMark; DOCUMENTS] {
+    let documents: [(Route, Period); DOCUMENTS] = [
+        (Route::Model, Period::Day),
+        (Route::History, Period::Day),
+        (Route::Drift, Period::Day),
+        (Route::History, Period::Week),
+        (Route::History, Period::Month),
+        (Route::History, Period::Latest),
+    ];
+    documents.map(|(route, period)| {
+        let query = Query { period: Some(period), ..Query::default() };
+        let mark = DocumentMark::of(&DocumentKey::new(route, Some(id.clone()), query, period));
+        assert_eq!(mark.model, Some(model_position(id)));
+        mark
+    })
+}
+
+impl<'c> GatewayPair<'c> {
+    pub(super) fn of(catalogue: &'c SimulatedCatalogue, seed: u64, day: usize, limits: TierLimits) -> Self {
+        let key = mixed(seed ^ mixed(day as u64));
+        Self { catalogue, key, limits, left_today: limits.day, day: DayEvidence::default() }
+    }
+
+    /// Records an hour of an application.
+    pub(super) fn record(&mut self, at: SimulatedHour, requests: &HourOfUse, random: &mut Random) {
+        if requests.demands.is_empty() {
+            return;
+        }
+        let begin = (u64::from(FIRST_DAY) + at.day as u64) * DAY_SECONDS + at.hour as u64 * 3_600;
+        let minute = |minute: u64| Wall::from_seconds(begin + minute * 60);
+        let mut seen = [0, 1].map(|_| HourEvidence::of(HourEvidence::hour_of(minute(0))));
+        for window in 0..6_u8 {
+            for sighting in requests.sightings.iter().filter(|sighting| sighting.windows.contains(&window)) {
+                let hashed = |kind: u64, value: u64| {
+                    u16::try_from(mixed(self.key ^ mixed(value << 1 | kind)) >> 48).unwrap()
+                };
+                let origin =
+                    Origin { network: hashed(0, sighting.network), agent: hashed(1, sighting.product) };
+                let gateway = usize::from(origin.network.wrapping_add(u16::from(window)) % 2);
+                seen[gateway].came_from(origin, minute(u64::from(window) * 10 + 3));
+            }
+        }
+        let all: u64 = requests.demands.iter().map(|demand| u64::from(demand.times)).sum();
+        let share = (f64::from(self.limits.minute) * 60.0 / all as f64).min(1.0);
+        for demand in &requests.demands {
+            self.serve(demand, share, minute(u64::from(requests.minute)), &mut seen, random);
+        }
+        let [mut merged, other] = seen;
+        merged.add(&other);
+        self.day.add(&merged, self.catalogue.positions.count());
+    }
+
+    /// Serves a document as often as the limits allow: a share of the requests by the minute, and the rest of the day.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a part of a u32")]
+    fn serve(
+        &mut self,
+        demand: &Demand,
+        share: f64,
+        at: Wall,
+        seen: &mut [HourEvidence; 2],
+        random: &mut Random,
+    ) {
+        let mark = self.catalogue.marks[demand.document];
+        let served = (f64::from(demand.times) * share + random.uniform()).floor() as u32;
+        let served = if share < 1.0 { served.min(demand.times) } else { demand.times };
+        for number in 0..demand.times {
+            let gateway = &mut seen[random.below(2)];
+            let is_new = number == 0 && random.chance(CHANGED);
+            if number >= served {
+                gateway.limited();
+            } else if demand.is_conditional && !is_new {
+                gateway.unchanged(mark, at);
+            } else if self.left_today == 0 {
+                gateway.limited();
+            } else {
+                self.left_today -= 1;
+                gateway.delivered(mark, DOCUMENT_BYTES, demand.is_conditional, at);
+            }
+        }
+    }
+
+    /// The record of the day as it is read from the store after it was compacted.
+    pub(super) fn stored(mut self) -> DayEvidence {
+        self.day = DayEvidence::decode(&self.day.encode()).unwrap();
+        self.day.compact();
+        DayEvidence::decode(&self.day.encode()).unwrap()
+    }
+}
