@@ -15,7 +15,8 @@ const DAY_SECONDS: u64 = 86_400;
 pub(super) const FIRST_DAY: u32 = 20_787;
 /// The share of documents that differ after a refresh.
 const CHANGED: f64 = 0.7;
-const DOCUMENT_BYTES: u32 = 3_000;
+/// Sizes of the documents of a model with a name of usual length.
+const DOCUMENT_BYTES: [u32; DOCUMENTS] = [2_000, 9_000, 1_200, 16_000, 30_000, 3_000];
 
 /// The models of the service.
 pub(super) struct SimulatedCatalogue {
@@ -28,6 +29,7 @@ pub(super) struct SimulatedCatalogue {
 /// The gateways, for one application on one day.
 pub(super) struct GatewayPair<'c> {
     catalogue: &'c SimulatedCatalogue,
+    seed: u64,
     /// The key of the hashes of networks and products, which is of the day.
     key: u64,
     limits: TierLimits,
@@ -69,7 +71,7 @@ fn marks(id: &ModelId) -> [DocumentMark; DOCUMENTS] {
 impl<'c> GatewayPair<'c> {
     pub(super) fn of(catalogue: &'c SimulatedCatalogue, seed: u64, day: usize, limits: TierLimits) -> Self {
         let key = mixed(seed ^ mixed(day as u64));
-        Self { catalogue, key, limits, left_today: limits.day, day: DayEvidence::default() }
+        Self { catalogue, seed, key, limits, left_today: limits.day, day: DayEvidence::default() }
     }
 
     /// Records an hour of an application.
@@ -112,11 +114,16 @@ impl<'c> GatewayPair<'c> {
         random: &mut Random,
     ) {
         let mark = self.catalogue.marks[demand.document];
+        // Sizes vary by the model, and a refresh changes the same documents for all clients.
+        let varied = 90 + mixed((demand.document / DOCUMENTS) as u64) % 21;
+        let bytes = DOCUMENT_BYTES[demand.document % DOCUMENTS] * u32::try_from(varied).unwrap() / 100;
+        let refresh = mixed(self.seed ^ mixed(u64::from(HourEvidence::hour_of(at))));
+        let has_changed = Random::new(refresh ^ demand.document as u64).chance(CHANGED);
         let served = (f64::from(demand.times) * share + random.uniform()).floor() as u32;
         let served = if share < 1.0 { served.min(demand.times) } else { demand.times };
         for number in 0..demand.times {
             let gateway = &mut seen[random.below(2)];
-            let is_new = number == 0 && random.chance(CHANGED);
+            let is_new = number == 0 && has_changed;
             if number >= served {
                 gateway.limited();
             } else if demand.is_conditional && !is_new {
@@ -125,7 +132,7 @@ impl<'c> GatewayPair<'c> {
                 gateway.limited();
             } else {
                 self.left_today -= 1;
-                gateway.delivered(mark, DOCUMENT_BYTES, demand.is_conditional, at);
+                gateway.delivered(mark, bytes, demand.is_conditional, at);
             }
         }
     }

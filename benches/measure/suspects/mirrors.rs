@@ -45,6 +45,8 @@ pub(super) struct CatalogueMirror {
     key_use: KeyUse,
     /// The network and the software of each key.
     origins: Vec<(Hosting, u64)>,
+    /// Whether these differ.
+    is_apart: bool,
     /// Models of a sweep that began in the hour before.
     rest: Vec<usize>,
     /// Requests since the beginning of the day.
@@ -67,6 +69,7 @@ impl CatalogueMirror {
             schedule,
             key_use: KeyUse::One,
             origins: vec![(Hosting::any(random), software(random))],
+            is_apart: false,
             rest: Vec::new(),
             requests: 0,
         }
@@ -87,6 +90,7 @@ impl CatalogueMirror {
 
     /// Each key with a network and software of its own.
     pub(super) fn with_origins_apart(mut self, random: &mut Random) -> Self {
+        self.is_apart = true;
         for origin in &mut self.origins {
             *origin = (Hosting::Fixed(vec![own_network(random)]), software(random));
         }
@@ -169,9 +173,18 @@ impl Client for CatalogueMirror {
             uses[key].minute = minute;
             uses[key].request_model(model, self.documents, self.is_conditional);
         }
+        // The keys of one program share its networks of the hour.
+        let mut of_program = HourOfUse::default();
+        let (hosting, product) = &self.origins[0];
+        hosting.appear(*product, &mut of_program, random);
         for ((hosting, product), to) in self.origins.iter().zip(uses) {
-            if !to.demands.is_empty() {
+            if to.demands.is_empty() {
+                continue;
+            }
+            if self.is_apart {
                 hosting.appear(*product, to, random);
+            } else {
+                to.sightings.clone_from(&of_program.sightings);
             }
         }
     }

@@ -32,6 +32,7 @@ pub(super) struct Demand {
 }
 
 /// A network and a product that were used in some windows.
+#[derive(Clone)]
 pub(super) struct Sighting {
     pub(super) network: u64,
     pub(super) product: u64,
