@@ -49,7 +49,7 @@ const MEASUREMENTS: [(&str, Measurement); 12] = [
     ("ranks", |_| ranks::run()),
     ("scoring", |_| scoring::run()),
     ("site_attack", site_attack::run),
-    ("suspects", |_| suspects::run()),
+    ("suspects", suspects::run),
     ("tls_attack", tls_attack::run),
 ];
 

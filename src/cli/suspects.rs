@@ -80,7 +80,7 @@ fn list(view: &SuspectsView) -> Exit {
     printer::message(&format!(
         "Before you act, look at the evidence and ask the owner:\n  scoregate suspects show {first}\n  \
          scoregate accounts contact --application {first} --subject 'Your use of the API' --message FILE\n  \
-         scoregate keys set-limits {first} --minute 10\n  scoregate keys revoke {first}"
+         scoregate keys set-limits {first} --minute 10 --until TIME\n  scoregate keys revoke {first}"
     ));
     end
 }

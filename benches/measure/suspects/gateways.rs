@@ -2,7 +2,7 @@
 
 use scoregate_base::clock::Wall;
 use scoregate_base::evidence::{
-    BitSet, DayEvidence, DocumentMark, HourEvidence, Origin, catalogue, model_position,
+    DayEvidence, DocumentMark, HourEvidence, Origin, catalogue_size, model_position,
 };
 use scoregate_base::plans::TierLimits;
 use scoregate_base::routes::{DocumentKey, ModelId, Period, Query, Route};
@@ -22,7 +22,7 @@ const DOCUMENT_BYTES: [u32; DOCUMENTS] = [2_000, 9_000, 1_200, 16_000, 30_000, 3
 pub(super) struct SimulatedCatalogue {
     /// Marks of the documents of all models.
     marks: Vec<DocumentMark>,
-    positions: BitSet<32>,
+    positions: u16,
     pub(super) models: usize,
 }
 
@@ -42,7 +42,11 @@ impl SimulatedCatalogue {
         let ids: Vec<ModelId> = (0..models)
             .map(|model| ModelId::new(&format!("vendor-{}.model-{model}", model % 11)).unwrap())
             .collect();
-        Self { marks: ids.iter().flat_map(marks).collect(), positions: catalogue(&ids), models }
+        Self {
+            marks: ids.iter().flat_map(marks).collect(),
+            positions: catalogue_size(ids.iter().map(ModelId::as_str)),
+            models,
+        }
     }
 
     /// The most models that an honest client requests at a refresh: 30 %.
@@ -63,7 +67,7 @@ fn marks(id: &ModelId) -> [DocumentMark; DOCUMENTS] {
     documents.map(|(route, period)| {
         let query = Query { period: Some(period), ..Query::default() };
         let mark = DocumentMark::of(&DocumentKey::new(route, Some(id.clone()), query, period));
-        assert_eq!(mark.model, Some(model_position(id)));
+        assert_eq!(mark.model, Some(model_position(id.as_str())));
         mark
     })
 }
@@ -100,7 +104,7 @@ impl<'c> GatewayPair<'c> {
         }
         let [mut merged, other] = seen;
         merged.add(&other);
-        self.day.add(&merged, self.catalogue.positions.count());
+        self.day.add(&merged, self.catalogue.positions);
     }
 
     /// Serves a document as often as the limits allow: a share of the requests by the minute, and the rest of the day.

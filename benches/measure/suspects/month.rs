@@ -1,42 +1,70 @@
-//! The records of a simulated month.
+//! A simulated month, judged at the end of each of its days.
 
+use scoregate_base::clock::Day;
 use scoregate_base::evidence::DayEvidence;
+use scoregate_base::evidence::judgement::{CallerDays, Finding, SuspectRules, judge};
+use scoregate_base::keys::ApplicationId;
 
-use super::gateways::{GatewayPair, SimulatedCatalogue};
-use super::kinds::ClientKind;
+use super::gateways::{FIRST_DAY, GatewayPair, SimulatedCatalogue};
+use super::kinds::{ClientKind, Stance};
 use super::population::{SimulatedClient, population};
 use super::random::{Random, mixed};
 use super::requests::{HourOfUse, SimulatedHour};
 
-/// The record of an application and a day.
-pub(super) struct SimulatedDay {
+/// Days that are judged together.
+const JUDGED_DAYS: usize = 7;
+/// The largest share of the models of honest clients in an hour, which is estimated.
+const HONEST_SHARE: f64 = 0.32;
+
+/// The applications of a client after the month.
+pub(super) struct JudgedClient {
     pub(super) kind: &'static ClientKind,
-    pub(super) evidence: DayEvidence,
+    pub(super) applications: Vec<ApplicationId>,
 }
 
-impl SimulatedDay {
-    /// Shares of the catalogue by hour.
-    pub(super) fn hour_shares(&self) -> impl Iterator<Item = f64> {
-        self.evidence.hours.iter().map(|hour| self.evidence.share_of_hour(hour))
-    }
-
-    pub(super) fn is_used(&self) -> bool {
-        self.evidence.counts.delivered + self.evidence.counts.unchanged > 0
-    }
+/// The clients of a month, and the findings with the number of the day at whose end each appeared.
+pub(super) struct JudgedMonth {
+    pub(super) clients: Vec<JudgedClient>,
+    pub(super) findings: Vec<(usize, Finding)>,
 }
 
-pub(super) fn month(seed: u64, models: usize, honest: usize, days: usize) -> Vec<SimulatedDay> {
+pub(super) fn month(
+    seed: u64,
+    models: usize,
+    honest: usize,
+    days: usize,
+    rules: &SuspectRules,
+) -> JudgedMonth {
     let catalogue = SimulatedCatalogue::new(models);
-    let clients = population(&catalogue, honest, &mut Random::new(seed));
-    let mut records = Vec::new();
-    for (number, mut client) in clients.into_iter().enumerate() {
-        let mut random = Random::new(mixed(seed) ^ number as u64);
-        for day in 0..days {
-            let evidence = day_of(&mut client, &catalogue, seed, day, &mut random);
-            records.extend(evidence.into_iter().map(|evidence| SimulatedDay { kind: client.kind, evidence }));
+    let mut clients = population(&catalogue, honest, &mut Random::new(seed));
+    let randoms = (0..clients.len()).map(|number| Random::new(mixed(seed) ^ number as u64));
+    let mut randoms: Vec<Random> = randoms.collect();
+    let caller = |client: &SimulatedClient| -> Vec<CallerDays> {
+        let keys = client.keys.iter();
+        let callers = keys.map(|key| CallerDays {
+            application: key.application,
+            owner: key.owner,
+            tier: key.tier.clone(),
+            days: Vec::new(),
+        });
+        callers.collect()
+    };
+    let mut callers: Vec<CallerDays> = clients.iter().flat_map(caller).collect();
+    let mut findings = Vec::new();
+    for day in 0..days {
+        let records = clients.iter_mut().zip(&mut randoms);
+        let records = records.flat_map(|(client, random)| day_of(client, &catalogue, seed, day, random));
+        for (caller, record) in callers.iter_mut().zip(records) {
+            caller.days.push((Day::from_number(FIRST_DAY + u32::try_from(day).unwrap()), record));
+            caller.days.drain(..caller.days.len().saturating_sub(JUDGED_DAYS));
         }
+        findings.extend(judge(&callers, rules).into_iter().map(|finding| (day, finding)));
     }
-    records
+    let judged = |client: SimulatedClient| JudgedClient {
+        kind: client.kind,
+        applications: client.keys.iter().map(|key| key.application).collect(),
+    };
+    JudgedMonth { clients: clients.into_iter().map(judged).collect(), findings }
 }
 
 /// The records of a day, one for each application.
@@ -57,5 +85,10 @@ fn day_of(
             gateway.record(at, requests, random);
         }
     }
-    gateways.into_iter().map(GatewayPair::stored).collect()
+    let records: Vec<DayEvidence> = gateways.into_iter().map(GatewayPair::stored).collect();
+    if client.kind.stance == Stance::Honest {
+        let shares = records.iter().flat_map(|day| day.hours.iter().map(|hour| day.share_of_hour(hour)));
+        assert!(shares.fold(0.0, f64::max) <= HONEST_SHARE, "{} is a mirror", client.kind.name);
+    }
+    records
 }

@@ -1,64 +1,61 @@
-//! The judgement.
+//! The judgement on all applications.
 
 use std::sync::Arc;
 
-use super::callers::{CallerDays, TierMedians};
-use super::day_figures::DayFigures;
-use super::finding::{Figure, Finding, Suspicion};
+use super::figures::{CallerDays, FigureRow, medians_of_tiers};
+use super::finding::{Figure, Finding};
 use super::rules::{FigureKind, FiredRule, SuspectRules};
 use super::together::groups;
 
 /// The applications to look at.
 pub fn judge(callers: &[CallerDays], rules: &SuspectRules) -> Vec<Finding> {
-    let of_caller = |caller: &CallerDays| {
-        let days = caller.days.iter().filter_map(|(_, day)| DayFigures::of(day, rules));
-        days.collect::<Vec<DayFigures>>()
-    };
-    let figures: Vec<Vec<DayFigures>> = callers.iter().map(of_caller).collect();
-    let medians = TierMedians::of(callers, &figures);
+    let days: Vec<_> = callers.iter().map(|caller| FigureRow::of_days(caller, rules)).collect();
+    let medians = medians_of_tiers(callers, &days);
     let mut findings = Vec::new();
-    for (caller, days) in callers.iter().zip(&figures) {
-        let fired =
-            FiredRule::ALONE.into_iter().filter_map(|rule| fired(rule, caller, days, &medians, rules));
-        findings.extend(fired);
+    for (caller, days) in callers.iter().zip(&days) {
+        let Some(medians) = medians.get(&caller.tier) else { continue };
+        for (rule, suspicion, kinds) in FiredRule::ALONE {
+            let is_met = |day: &&FigureRow| kinds.iter().all(|kind| day.get(*kind) >= rules.threshold(*kind));
+            let mut met: Vec<&FigureRow> = days.iter().filter(is_met).collect();
+            let first = |day: &FigureRow| kinds.first().map_or(0.0, |kind| day.get(*kind));
+            met.sort_by(|one, other| first(other).total_cmp(&first(one)));
+            let Some(decisive) = met.get(rules.days.saturating_sub(1)) else { continue };
+            let figures = kinds.iter().map(|kind| figure(*kind, decisive.get(*kind), medians, rules));
+            findings.push(Finding {
+                application: caller.application,
+                tier: Arc::clone(&caller.tier),
+                suspicion,
+                rule,
+                others: Vec::new(),
+                figures: figures.collect(),
+                days: met.len(),
+                least_days: rules.days,
+                of_days: days.len(),
+            });
+        }
     }
-    findings.extend(groups(callers, &medians, rules));
+    for group in groups(callers, rules) {
+        let members = group.members.iter().filter_map(|place| callers.get(*place));
+        let members: Vec<&CallerDays> = members.collect();
+        findings.extend(members.iter().filter_map(|member| {
+            let medians = medians.get(&member.tier)?;
+            let others = members.iter().map(|other| other.application);
+            Some(Finding {
+                application: member.application,
+                tier: Arc::clone(&member.tier),
+                suspicion: group.suspicion,
+                rule: FiredRule::Together,
+                others: others.filter(|other| *other != member.application).collect(),
+                figures: vec![figure(FigureKind::GroupShare, group.share, medians, rules)],
+                days: group.days,
+                least_days: rules.days,
+                of_days: group.of_days,
+            })
+        }));
+    }
     findings
 }
 
-/// The finding of a rule about one application, if it fired.
-fn fired(
-    rule: FiredRule,
-    caller: &CallerDays,
-    days: &[DayFigures],
-    medians: &TierMedians,
-    rules: &SuspectRules,
-) -> Option<Finding> {
-    let is_met = |day: &&DayFigures| rule.figures().iter().all(|kind| day.reaches(*kind, rules));
-    let mut met: Vec<&DayFigures> = days.iter().filter(is_met).collect();
-    let first = *rule.figures().first()?;
-    met.sort_by(|one, other| other.value(first).total_cmp(&one.value(first)));
-    let decisive = *met.get(rules.days.saturating_sub(1))?;
-    let figure = |kind: &FigureKind| Figure {
-        kind: *kind,
-        value: decisive.value(*kind),
-        threshold: decisive.threshold(*kind, rules),
-        median: medians.get(&caller.tier, *kind),
-    };
-    let suspicion = match rule {
-        FiredRule::EachRefresh | FiredRule::OverTheDay => Suspicion::Mirror,
-        FiredRule::Together => Suspicion::SeveralAccounts,
-        FiredRule::ManyOrigins => Suspicion::SharedKey,
-        FiredRule::Repeats => Suspicion::InefficientPoller,
-    };
-    Some(Finding {
-        application: caller.application,
-        suspicion,
-        rule,
-        others: Vec::new(),
-        figures: rule.figures().iter().map(figure).collect(),
-        days: met.len(),
-        of_days: days.len(),
-        tier: Arc::clone(&caller.tier),
-    })
+fn figure(kind: FigureKind, value: f64, medians: &FigureRow, rules: &SuspectRules) -> Figure {
+    Figure { kind, value, threshold: rules.threshold(kind), median: medians.get(kind) }
 }

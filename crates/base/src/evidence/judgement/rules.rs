@@ -1,29 +1,29 @@
-//! The rules of the judgement and their thresholds.
+//! The rules and their thresholds.
 
 use crate::words;
 
-/// Thresholds. A rule fires if all of its figures reach them on [`days`](Self::days) of the days that are judged.
+/// Thresholds. A rule fires if all of its figures reach them on [`days`](Self::days) days. Shares are from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SuspectRules {
     /// Days on which a rule has to be fulfilled.
     pub days: usize,
-    /// Share of the catalogue, from 0 to 1: an application that requests it in several hours of a day is a mirror.
+    /// Share of the models that a mirror requests in several hours of a day.
     pub hour_share: f64,
     /// Hours of a day with this share.
     pub hours: usize,
-    /// Share of the catalogue, from 0 to 1: an application that requests it within a day, and systematically, is a mirror.
+    /// Share of the models that a slow mirror requests in a day.
     pub day_share: f64,
-    /// How many times fewer hours for each model than unsystematic requests would need to reach the same models.
-    pub system: f64,
-    /// Share of the catalogue, from 0 to 1, that applications with coordinated requests request together in several hours.
+    /// Requests for models that random requests would need to reach as many of them, as a multiple of those of a slow mirror.
+    pub economy: f64,
+    /// Share of the models that several applications with coordinated requests request together in several hours.
     pub group_share: f64,
-    /// Networks in an hour: a key that is used from so many, and by so many products, is shared.
+    /// Networks in an hour from which a shared key is used.
     pub networks: u8,
     /// Products in user agents in the same hour.
     pub products: u8,
-    /// Documents delivered in a day: an application that receives so many, nearly all of them repeatedly, is inefficient.
+    /// Documents that are delivered to an inefficient poller in a day.
     pub documents: u32,
-    /// Share of these that were delivered before in the same hour, from 0 to 1.
+    /// Share of them that were delivered before in the same hour.
     pub repeated: f64,
 }
 
@@ -35,7 +35,7 @@ impl Default for SuspectRules {
             hour_share: 0.4,
             hours: 2,
             day_share: 0.8,
-            system: 2.0,
+            economy: 2.0,
             group_share: 0.7,
             networks: 8,
             products: 8,
@@ -45,57 +45,80 @@ impl Default for SuspectRules {
     }
 }
 
+impl SuspectRules {
+    /// The threshold of a figure.
+    pub(super) fn threshold(&self, kind: FigureKind) -> f64 {
+        match kind {
+            FigureKind::HourShare => self.hour_share,
+            FigureKind::DayShare => self.day_share,
+            FigureKind::Economy => self.economy,
+            FigureKind::Networks => self.networks.into(),
+            FigureKind::Products => self.products.into(),
+            FigureKind::Documents => self.documents.into(),
+            FigureKind::Repeated => self.repeated,
+            FigureKind::GroupShare => self.group_share,
+        }
+    }
+}
+
 words! {
-    /// A number that a rule compares, by its plain name.
+    /// A figure of a day, by its plain name.
     pub enum FigureKind: name {
-        /// Of the catalogue: in the last of the [`hours`](SuspectRules::hours) with the largest shares.
-        HourShare = "share of the models in an hour",
-        /// Of the catalogue.
-        DayShare = "share of the models in a day",
-        /// In which a requested model was requested, in the mean.
-        ModelHours = "hours of a day in which it requested each model",
-        /// In the hour with most networks and products.
-        Networks = "networks in an hour",
+        /// In the last of the [`hours`](SuspectRules::hours) with the largest shares.
+        HourShare = "share of the models that it requested in each of several hours",
+        /// By all requests of the day.
+        DayShare = "share of the models that it requested in a day",
+        /// 1 or less for most clients.
+        Economy = "number of random requests that reach as many models, as a multiple of its own,",
+        /// In the hour that is nearest to both thresholds.
+        Networks = "number of networks in an hour",
         /// In the same hour.
-        Products = "products in user agents in an hour",
-        /// Delivered.
-        Documents = "documents in a day",
-        /// Of these documents.
-        Repeated = "share of documents that were delivered before in the hour",
-        /// As `HourShare`, added up over the applications of a group.
-        GroupShare = "share of the models in an hour of all applications together",
+        Products = "number of products in user agents in an hour",
+        /// Whether they were new or not.
+        Documents = "number of documents delivered in a day",
+        /// An estimate.
+        Repeated = "share of documents delivered again within an hour",
+        /// As [`HourShare`](Self::HourShare), summed over the applications of a group.
+        GroupShare = "share of the models that it and the others requested in each of several hours",
+    }
+}
+
+words! {
+    /// The kind of misuse that an application looks like.
+    pub enum Suspicion: word {
+        /// It copies the catalogue.
+        Mirror = "mirror",
+        /// Its key is used by many.
+        SharedKey = "shared_key",
+        /// Its owner has further accounts, which copy the catalogue together.
+        SeveralAccounts = "several_accounts",
+        /// It requests a few documents all the time.
+        InefficientPoller = "inefficient_poller",
     }
 }
 
 words! {
     /// The rule that fired.
     pub enum FiredRule: word {
-        /// A large share of the catalogue in several hours.
+        /// Much of the catalogue in an hour.
         EachRefresh = "each_refresh",
-        /// The catalogue in the course of a day.
+        /// Most of the catalogue in a day, and hardly a model twice.
         OverTheDay = "over_the_day",
-        /// Several applications with coordinated requests, which add up to the catalogue.
+        /// Several applications with coordinated requests.
         Together = "together",
         /// Many networks and products in an hour.
         ManyOrigins = "many_origins",
-        /// The same few documents all the time.
+        /// The same documents all the time.
         Repeats = "repeats",
     }
 }
 
 impl FiredRule {
-    /// The rules about one application.
-    pub(super) const ALONE: [Self; 4] =
-        [Self::EachRefresh, Self::OverTheDay, Self::ManyOrigins, Self::Repeats];
-
-    /// The figures that have to reach their thresholds.
-    pub(super) const fn figures(self) -> &'static [FigureKind] {
-        match self {
-            Self::EachRefresh => &[FigureKind::HourShare],
-            Self::OverTheDay => &[FigureKind::DayShare, FigureKind::ModelHours],
-            Self::Together => &[FigureKind::GroupShare],
-            Self::ManyOrigins => &[FigureKind::Networks, FigureKind::Products],
-            Self::Repeats => &[FigureKind::Documents, FigureKind::Repeated],
-        }
-    }
+    /// The rules about one application, what they suspect, and the figures that have to reach their thresholds.
+    pub(super) const ALONE: [(Self, Suspicion, &'static [FigureKind]); 4] = [
+        (Self::EachRefresh, Suspicion::Mirror, &[FigureKind::HourShare]),
+        (Self::OverTheDay, Suspicion::Mirror, &[FigureKind::DayShare, FigureKind::Economy]),
+        (Self::ManyOrigins, Suspicion::SharedKey, &[FigureKind::Networks, FigureKind::Products]),
+        (Self::Repeats, Suspicion::InefficientPoller, &[FigureKind::Documents, FigureKind::Repeated]),
+    ];
 }

@@ -1,0 +1,102 @@
+//! The figures of applications, by day, and the medians of tiers.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::super::day::{DayEvidence, HourSummary};
+use super::rules::{FigureKind, SuspectRules};
+use crate::clock::Day;
+use crate::keys::{ApplicationId, OwnerId};
+
+/// The smallest catalogue, as positions, of which a share shows anything: of ten models any dashboard shows most.
+pub(super) const LEAST_CATALOGUE: u16 = 50;
+
+/// The evidence about an application.
+#[derive(Clone, Debug)]
+pub struct CallerDays {
+    /// The application.
+    pub application: ApplicationId,
+    /// Its owner, if it is known.
+    pub owner: Option<OwnerId>,
+    /// Its tier.
+    pub tier: Arc<str>,
+    /// The days to judge, usually the last seven.
+    pub days: Vec<(Day, DayEvidence)>,
+}
+
+/// The figures of a day or of a tier, one for each kind.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FigureRow([f64; FigureKind::ALL.len()]);
+
+impl FigureRow {
+    /// A figure.
+    pub(super) fn get(&self, kind: FigureKind) -> f64 {
+        self.0.get(kind as usize).copied().unwrap_or_default()
+    }
+
+    /// The figures of a day; `None` without requests.
+    fn of_day(day: &DayEvidence, rules: &SuspectRules) -> Option<Self> {
+        let counts = &day.counts;
+        let is_large = day.catalogue >= LEAST_CATALOGUE;
+        let shares = || day.hours.iter().map(|hour| if is_large { day.share_of_hour(hour) } else { 0.0 });
+        // Random requests, r for each model, miss a share of e^-r. Less than half a model cannot be missed.
+        let missed = (1.0 - day.share()).max(0.5 / f64::from(day.catalogue.max(1)));
+        let reached = |number: u8, threshold: u8| f64::from(number) / f64::from(threshold.max(1));
+        let nearness = |hour: &&HourSummary| {
+            reached(hour.networks, rules.networks).min(reached(hour.agents, rules.products))
+        };
+        let busiest = day.hours.iter().max_by(|one, other| nearness(one).total_cmp(&nearness(other)));
+        let figure = |kind| match kind {
+            FigureKind::HourShare | FigureKind::GroupShare => nth_largest(shares(), rules.hours),
+            FigureKind::DayShare => {
+                if is_large {
+                    day.share()
+                } else {
+                    0.0
+                }
+            }
+            FigureKind::Economy => -missed.ln() / shares().sum::<f64>().max(f64::MIN_POSITIVE),
+            FigureKind::Networks => busiest.map_or(0.0, |hour| hour.networks.into()),
+            FigureKind::Products => busiest.map_or(0.0, |hour| hour.agents.into()),
+            FigureKind::Documents => counts.delivered.into(),
+            FigureKind::Repeated => f64::from(day.repeated) / f64::from(counts.delivered.max(1)),
+        };
+        let is_used = counts.delivered > 0 || counts.unchanged > 0;
+        is_used.then(|| Self(FigureKind::ALL.map(figure)))
+    }
+
+    /// The figures of the days of a caller on which it was used.
+    pub(super) fn of_days(caller: &CallerDays, rules: &SuspectRules) -> Vec<Self> {
+        caller.days.iter().filter_map(|(_, day)| Self::of_day(day, rules)).collect()
+    }
+
+    fn medians(rows: &[Self]) -> Self {
+        Self(FigureKind::ALL.map(|kind| median(rows.iter().map(|row| row.get(kind)))))
+    }
+}
+
+/// The medians of the callers of each tier, for each of which the medians of its days count.
+pub(super) fn medians_of_tiers(
+    callers: &[CallerDays],
+    days: &[Vec<FigureRow>],
+) -> HashMap<Arc<str>, FigureRow> {
+    let mut of_tier: HashMap<Arc<str>, Vec<FigureRow>> = HashMap::new();
+    for (caller, days) in callers.iter().zip(days).filter(|(_, days)| !days.is_empty()) {
+        of_tier.entry(Arc::clone(&caller.tier)).or_default().push(FigureRow::medians(days));
+    }
+    of_tier.into_iter().map(|(tier, rows)| (tier, FigureRow::medians(&rows))).collect()
+}
+
+/// The nth largest number, from 1 on; 0 if there are fewer.
+pub(super) fn nth_largest(numbers: impl Iterator<Item = f64>, nth: usize) -> f64 {
+    let mut numbers: Vec<f64> = numbers.collect();
+    numbers.sort_by(|one, other| other.total_cmp(one));
+    numbers.get(nth.saturating_sub(1)).copied().unwrap_or_default()
+}
+
+/// The median, the larger one of two; 0 of no numbers.
+pub(super) fn median(numbers: impl Iterator<Item = f64>) -> f64 {
+    let numbers: Vec<f64> = numbers.collect();
+    let middle = numbers.len().div_ceil(2);
+    nth_largest(numbers.into_iter(), middle)
+}
