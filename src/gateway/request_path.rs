@@ -160,13 +160,9 @@ impl Gateway {
     ) -> Result<Option<Reply>, Refusal> {
         let caller = authenticate(parsed, &self.form, &self.key_directory, x.started)?;
         trust.authenticated(&caller);
-        if trust.is_new_origin(&caller.account, x.peer.address, x.started.wall) {
-            self.recorders.requests.came_from(
-                &caller.account,
-                x.peer.address,
-                parsed.agent(),
-                x.started.wall,
-            );
+        let (address, at) = (x.peer.address, x.started.wall);
+        if trust.is_new_origin(&caller.account, address, at) {
+            self.recorders.requests.came_from(&caller.account, address, parsed.agent(), at);
         }
         x.begin_span(parsed.head, &parsed.credentials);
         let caller = &*x.caller.insert(caller);

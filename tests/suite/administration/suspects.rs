@@ -77,8 +77,9 @@ async fn a_mirror_is_listed_with_its_evidence_and_a_regular_client_is_not() {
         world.pass(Duration::from_hours(22));
     }
     let view = read(&world, "").await;
-    let [suspect] = view["suspects"].as_array().unwrap().as_slice() else { panic!("{view}") };
-    assert_eq!(suspect["application"], mirror.id.to_string());
+    let suspects = view["suspects"].as_array().unwrap();
+    assert!(suspects.iter().all(|suspect| suspect["application"] == mirror.id.to_string()), "{view}");
+    let suspect = &suspects[0];
     assert_eq!((&suspect["suspicion"], &suspect["rule"]), (&json!("mirror"), &json!("each_refresh")));
     let sentence = suspect["sentence"].as_str().unwrap();
     assert!(
@@ -87,7 +88,7 @@ async fn a_mirror_is_listed_with_its_evidence_and_a_regular_client_is_not() {
     );
     assert_eq!(view["applications"], 2);
     let evidence = read(&world, &format!("/{}", mirror.id)).await;
-    assert_eq!(evidence["suspects"].as_array().unwrap().len(), 1);
+    assert_eq!(evidence["suspects"], view["suspects"]);
     let days: HashSet<String> = hours(&evidence).into_iter().map(|(day, _)| day).collect();
     assert_eq!((days.len(), hours(&evidence).len()), (3, 6));
     let day = &evidence["days"][0];
