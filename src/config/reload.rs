@@ -28,7 +28,6 @@ pub(super) static AT_NEXT_START: &[&str] = &[
     "service.license",
     "site.sign_up",
     "site.status_page",
-    "site.webhooks",
     "store",
     "suspects",
     "traces",

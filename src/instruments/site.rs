@@ -66,8 +66,6 @@ metric_label! {
         Revoke = "revoke",
         /// Chose notices.
         ChooseNotices = "choose_notices",
-        /// Added, removed or changed a webhook.
-        ChangeWebhook = "change_webhook",
         /// Closed an application.
         Close = "close",
         /// Deleted the account.

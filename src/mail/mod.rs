@@ -12,7 +12,6 @@ mod sender;
 mod settings;
 mod smtp;
 mod transport;
-mod webhooks;
 
 pub use failure::UnusableTransport;
 pub use message::SenderMailbox;
@@ -20,6 +19,3 @@ pub use queue_monitor::QueueMonitor;
 pub use sender::MailSender;
 pub use settings::{MailConfig, MailDelivery, SmtpLogin, SmtpServer, SmtpTls};
 pub use transport::MailTransport;
-pub use webhooks::{
-    PublicInternet, WebhookClient, WebhookNetwork, WebhookSender, WebhookUrl, challenge, new_webhook_secret,
-};

@@ -102,13 +102,6 @@ impl TlsVersion {
     }
 }
 
-impl BackendTls {
-    /// What a connection needs.
-    pub fn client_config(&self) -> Arc<ClientConfig> {
-        Arc::clone(&self.config)
-    }
-}
-
 impl BackendTlsSettings {
     /// Whether files are used.
     pub fn has_files(&self) -> bool {

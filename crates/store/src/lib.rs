@@ -41,7 +41,6 @@ mod store_error;
 mod store_health;
 mod stored;
 mod usage;
-mod webhooks;
 mod whole_store;
 
 pub use applications::{
@@ -97,5 +96,4 @@ pub use status::{
 pub use store_error::{StoreError, StoreFuture};
 pub use store_health::StoreHealth;
 pub use usage::{USAGE_DAYS_OPEN, UsageList, UsageQuery, UsageStore, UsageTotal};
-pub use webhooks::{MAX_WEBHOOKS, StoredWebhook, WebhookChange};
 pub use whole_store::{Store, formats};

@@ -17,7 +17,6 @@ mod sign_in;
 mod usage_chart;
 mod usage_tables;
 mod views;
-mod webhooks;
 
 pub use account_site::{AccountSite, COPY_SCRIPT, STYLE, content_security_policy, policy_with_script};
 pub use fields::{EXISTING, is_entered_by_owners};
@@ -27,8 +26,6 @@ pub use views::{
     AccountView, ApplicationFields, CurrentUsage, FormProblem, IssuedKeyView, KeyFields, LinkForm,
     ListedApplication, MessagePage, OwnedApplicationView, SignInForm, SignedIn,
 };
-
-pub use webhooks::{WEBHOOK, WEBHOOK_STEP, WEBHOOK_URL};
 
 #[cfg(test)]
 mod tests;

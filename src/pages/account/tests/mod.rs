@@ -213,7 +213,6 @@ impl Shown {
             notices: &[MailKind::Quota80],
             signed_in: self.signed_in(),
             applications: &applications,
-            webhooks: None,
             entered: &self.entered,
             problem: self.problem(),
             notice: self.notice.as_deref(),
