@@ -129,6 +129,7 @@ async fn access_log_marks_a_client_that_disconnected_before_the_response() {
 async fn access_log_marks_calls_of_tools() {
     let directory = TempDir::new().unwrap();
     let program = Program::serve(directory.path(), &[ALL[0], ALL[1], ("SCOREGATE_MCP_ENABLED", "true")]);
+    let public = program.public();
     let (_, key) = Keys(directory.path()).create("pro");
     let body =
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_models","arguments":{}}}"#;
@@ -137,7 +138,7 @@ async fn access_log_marks_calls_of_tools() {
          Accept: application/json, text/event-stream\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
         body.len()
     );
-    let mut stream = TcpStream::connect(program.public()).await.unwrap();
+    let mut stream = TcpStream::connect(public).await.unwrap();
     stream.write_all(head.as_bytes()).await.unwrap();
     stream.read_to_end(&mut Vec::new()).await.unwrap();
     let line = program.prints("mcp=true");
