@@ -62,7 +62,7 @@ const RESOLD_NEED: u32 = 100_000;
 const FREE_QUOTA: usize = 10;
 
 #[rustfmt::skip]
-pub(super) static KINDS: [ClientKind; 31] = [
+pub(super) static KINDS: [ClientKind; 32] = [
     ClientKind { name: "dashboard", stance: Honest, number: 400, plan: dashboard },
     ClientKind { name: "public product", stance: Honest, number: 250, plan: public_product },
     ClientKind { name: "research script", stance: Honest, number: 230, plan: research_script },
@@ -94,6 +94,7 @@ pub(super) static KINDS: [ClientKind; 31] = [
     ClientKind { name: "free keys by quota", stance: Measured, number: 3, plan: free_keys },
     ClientKind { name: "keys apart in everything", stance: Measured, number: 3, plan: keys_apart },
     ClientKind { name: "product, copies for a day", stance: Measured, number: 4, plan: |plan, random| product(plan, Copies::OneDay, random) },
+    ClientKind { name: "keys by part, one minute", stance: Measured, number: 3, plan: parts_at_one_minute },
 ];
 
 fn alone(behaviour: impl Client + 'static, need: u32) -> PlannedClient {
@@ -236,6 +237,12 @@ fn free_keys(plan: ClientPlan, random: &mut Random) -> PlannedClient {
     let sweep = CatalogueMirror::new(plan.models, 1.0, SweepSchedule::Spread(24), random);
     let keys = plan.models.div_ceil(FREE_QUOTA);
     owned(plan, sweep.with_one_document().with_keys(KeyUse::ByQuota(FREE_QUOTA), keys))
+}
+
+fn parts_at_one_minute(plan: ClientPlan, random: &mut Random) -> PlannedClient {
+    let mirror = CatalogueMirror::new(plan.models, 1.0, SweepSchedule::EachRefresh, random);
+    let keys = random.between(3, 6);
+    owned(plan, mirror.with_keys(KeyUse::ByPart, keys).at_minute(0))
 }
 
 fn keys_apart(plan: ClientPlan, random: &mut Random) -> PlannedClient {

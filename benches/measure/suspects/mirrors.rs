@@ -51,6 +51,8 @@ pub(super) struct CatalogueMirror {
     rest: Vec<usize>,
     /// Requests since the beginning of the day.
     requests: usize,
+    /// The minute of each sweep, if it is always the same.
+    minute: Option<u8>,
 }
 
 impl CatalogueMirror {
@@ -72,6 +74,7 @@ impl CatalogueMirror {
             is_apart: false,
             rest: Vec::new(),
             requests: 0,
+            minute: None,
         }
     }
 
@@ -85,6 +88,12 @@ impl CatalogueMirror {
     /// One document of each model, as a free key would have to be used.
     pub(super) fn with_one_document(mut self) -> Self {
         self.documents = 1;
+        self
+    }
+
+    /// Sweeps that begin in the same minute of each hour.
+    pub(super) fn at_minute(mut self, minute: u8) -> Self {
+        self.minute = Some(minute);
         self
     }
 
@@ -164,6 +173,7 @@ impl Client for CatalogueMirror {
             return;
         }
         let minute = u8::try_from(random.below(8)).unwrap();
+        let minute = self.minute.unwrap_or(minute);
         for model in self.swept(at, random) {
             if random.chance(FAILED) {
                 continue;

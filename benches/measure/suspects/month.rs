@@ -1,5 +1,7 @@
 //! A simulated month, judged at the end of each of its days.
 
+use std::collections::HashSet;
+
 use scoregate_base::clock::Day;
 use scoregate_base::evidence::DayEvidence;
 use scoregate_base::evidence::judgement::{CallerDays, Finding, SuspectRules, judge};
@@ -22,7 +24,7 @@ pub(super) struct JudgedClient {
     pub(super) applications: Vec<ApplicationId>,
 }
 
-/// The clients of a month, and the findings with the number of the day at whose end each appeared.
+/// The clients of a month, and the first finding of each rule about each application, with the number of its day.
 pub(super) struct JudgedMonth {
     pub(super) clients: Vec<JudgedClient>,
     pub(super) findings: Vec<(usize, Finding)>,
@@ -50,7 +52,7 @@ pub(super) fn month(
         callers.collect()
     };
     let mut callers: Vec<CallerDays> = clients.iter().flat_map(caller).collect();
-    let mut findings = Vec::new();
+    let (mut findings, mut listed) = (Vec::new(), HashSet::new());
     for day in 0..days {
         let records = clients.iter_mut().zip(&mut randoms);
         let records = records.flat_map(|(client, random)| day_of(client, &catalogue, seed, day, random));
@@ -58,7 +60,9 @@ pub(super) fn month(
             caller.days.push((Day::from_number(FIRST_DAY + u32::try_from(day).unwrap()), record));
             caller.days.drain(..caller.days.len().saturating_sub(JUDGED_DAYS));
         }
-        findings.extend(judge(&callers, rules).into_iter().map(|finding| (day, finding)));
+        let judged = judge(&callers, rules).into_iter();
+        let new = judged.filter(|finding| listed.insert((finding.application, finding.rule.word())));
+        findings.extend(new.map(|finding| (day, finding)));
     }
     let judged = |client: SimulatedClient| JudgedClient {
         kind: client.kind,

@@ -11,11 +11,10 @@ use super::month::JudgedMonth;
 /// Days in which a dishonest client has to be found.
 const DAYS_TO_FIND: usize = 7;
 /// The columns, by the rule and the suspicion of a finding.
-const COLUMNS: [(&str, Suspicion, FiredRule); 6] = [
+const COLUMNS: [(&str, Suspicion, FiredRule); 5] = [
     ("refresh", Suspicion::Mirror, FiredRule::EachRefresh),
     ("day", Suspicion::Mirror, FiredRule::OverTheDay),
-    ("together", Suspicion::Mirror, FiredRule::Together),
-    ("accounts", Suspicion::SeveralAccounts, FiredRule::Together),
+    ("together", Suspicion::SeveralAccounts, FiredRule::Together),
     ("shared", Suspicion::SharedKey, FiredRule::ManyOrigins),
     ("poller", Suspicion::InefficientPoller, FiredRule::Repeats),
 ];
@@ -59,10 +58,10 @@ pub(super) fn print(months: &[JudgedMonth]) -> Vec<String> {
         }
     }
     print_row("all honest", &honest);
-    let [refresh, day, together, accounts, shared, _] = honest.by_column;
+    let [refresh, day, together, shared, _] = honest.by_column;
     for (name, listed, allowed) in [
-        ("mirrors", refresh + day + together, 0),
-        ("several accounts", accounts, honest.applications / 1_000),
+        ("mirrors", refresh + day, 0),
+        ("several accounts", together, honest.applications / 1_000),
         ("shared keys", shared, honest.applications / 1_000),
     ] {
         if listed > allowed {
@@ -107,15 +106,10 @@ fn print_row(name: &str, counts: &KindCounts) {
 /// A kind that has to be found is found, and only bad pollers are listed as such.
 fn failure(kind: &ClientKind, counts: &KindCounts) -> Option<String> {
     let [.., pollers] = counts.by_column;
-    let is_partial = kind.name.starts_with("mirror of") || kind.name == "jittered sweep";
-    // Of the reported seeds' 80 owners with keys by part, one is not found within the days.
-    let least = if is_partial {
-        0.95
-    } else if kind.name == "keys by part" {
-        0.98
-    } else {
-        1.0
-    };
+    // Unequal parts of the catalogue cannot be told from the customers of an agency.
+    let is_partial =
+        ["jittered sweep", "keys by part"].contains(&kind.name) || kind.name.starts_with("mirror of");
+    let least = if is_partial { 0.95 } else { 1.0 };
     let is_wrong = match kind.stance {
         Stance::Honest => pollers > 0 && kind.name != "bad poller",
         Stance::Dishonest => (counts.found as f64) < least * counts.clients as f64,

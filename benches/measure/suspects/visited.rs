@@ -136,6 +136,8 @@ impl Client for PublicProduct {
             }
         }
         if !to.demands.is_empty() {
+            let first = -random.within(f64::MIN_POSITIVE, 1.0).ln() * 60.0 / rate;
+            to.minute = (0..59).find(|minute| first < f64::from(*minute) + 1.0).unwrap_or(59);
             self.hosting.appear(self.product, to, random);
         }
     }

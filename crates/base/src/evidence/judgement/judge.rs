@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::figures::{CallerDays, FigureRow, medians_of_tiers};
 use super::finding::{Figure, Finding};
-use super::rules::{FigureKind, FiredRule, SuspectRules};
+use super::rules::{FigureKind, FiredRule, SuspectRules, Suspicion};
 use super::together::groups;
 
 /// The applications to look at.
@@ -43,7 +43,7 @@ pub fn judge(callers: &[CallerDays], rules: &SuspectRules) -> Vec<Finding> {
             Some(Finding {
                 application: member.application,
                 tier: Arc::clone(&member.tier),
-                suspicion: group.suspicion,
+                suspicion: Suspicion::SeveralAccounts,
                 rule: FiredRule::Together,
                 others: others.filter(|other| *other != member.application).collect(),
                 figures: vec![figure(FigureKind::GroupShare, group.share, medians, rules)],

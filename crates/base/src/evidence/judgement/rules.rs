@@ -90,7 +90,7 @@ words! {
         Mirror = "mirror",
         /// Its key is used by many.
         SharedKey = "shared_key",
-        /// Its owner has further accounts, which copy the catalogue together.
+        /// It copies the catalogue together with other applications, which have the same owner or look as if they had.
         SeveralAccounts = "several_accounts",
         /// It requests a few documents all the time.
         InefficientPoller = "inefficient_poller",

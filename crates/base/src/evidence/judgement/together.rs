@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::super::day::DayEvidence;
 use super::figures::{CallerDays, LEAST_CATALOGUE, nth_largest};
-use super::rules::{SuspectRules, Suspicion};
+use super::rules::SuspectRules;
 use crate::keys::OwnerId;
 
 /// Numbers of requests and of models that differ by at most this share of the larger one are taken for equal.
@@ -19,7 +19,6 @@ const LEAST_PART: f64 = 0.1;
 pub(super) struct CallerGroup {
     /// Their places among the callers.
     pub(super) members: Vec<usize>,
-    pub(super) suspicion: Suspicion,
     /// The share of the catalogue in an hour, on the day that decided.
     pub(super) share: f64,
     /// Days on which it was large enough.
@@ -76,12 +75,13 @@ impl<'d> DayTrace<'d> {
         changes(self) && changes(other) || !is_near(size(self), size(other), OTHER_SIZE)
     }
 
-    /// Whether the hours begin in the same minutes, which differ from hour to hour.
+    /// Whether the hours begin in the same minutes, which differ from hour to hour. Those of a busy client are all the first ones.
     fn begins_with(&self, other: &Self) -> bool {
         let hours = self.day.hours.iter().zip(&other.day.hours);
         let minutes = hours.filter_map(|(one, other)| Some((one.first_minute()?, other.first_minute()?)));
-        let minutes: BTreeSet<(u8, u8)> = minutes.collect();
-        minutes.len() > 2 && minutes.iter().all(|(one, other)| one.abs_diff(*other) <= 1)
+        let minutes: Vec<(u8, u8)> = minutes.collect();
+        let different: BTreeSet<u8> = minutes.iter().map(|(one, _)| *one).collect();
+        different.len() > 3 && minutes.iter().all(|(one, other)| one.abs_diff(*other) <= 1)
     }
 }
 
@@ -131,10 +131,10 @@ fn coordinated_pairs(callers: &[CallerDays], traces: &[DayTrace<'_>]) -> BTreeSe
             let near = others.take_while(|other| is_near(one.share, other.share, TOLERANCE));
             coordinated.extend(near.filter(|other| one.is_coordinated_with(other)).map(|other| (one, other)));
         }
-        // Many others with the same origin show that it is a platform or an office.
+        // Others with the same origin show that it is a platform or an office.
         let members: BTreeSet<usize> =
             coordinated.iter().flat_map(|(one, other)| [one.caller, other.caller]).collect();
-        let is_own = matches!(origin, SameOrigin::Owner(_)) || 2 * members.len() >= traces.len();
+        let is_own = matches!(origin, SameOrigin::Owner(_)) || 4 * members.len() >= 3 * traces.len();
         coordinated.retain(|(one, other)| is_own || one.begins_with(other));
         let ordered = |one: usize, other: usize| (one.min(other), one.max(other));
         pairs.extend(coordinated.iter().map(|(one, other)| ordered(one.caller, other.caller)));
@@ -166,11 +166,8 @@ fn group(members: BTreeSet<usize>, callers: &[CallerDays], rules: &SuspectRules)
     let shares: Vec<f64> =
         days.into_values().map(|sums| nth_largest(sums.into_iter(), rules.hours).min(1.0)).collect();
     let share = nth_largest(shares.iter().copied(), rules.days);
-    let owner = callers.first()?.owner;
-    let is_one_owner = owner.is_some() && callers.iter().all(|caller| caller.owner == owner);
     (share >= rules.group_share).then(|| CallerGroup {
         members: members.into_iter().collect(),
-        suspicion: if is_one_owner { Suspicion::Mirror } else { Suspicion::SeveralAccounts },
         share,
         days: shares.iter().filter(|share| **share >= rules.group_share).count(),
         of_days: shares.len(),
