@@ -26,10 +26,11 @@ const REPORTED_SEEDS: u64 = 101;
 pub(crate) fn run(parts: &[String]) {
     let first = parts.first().map_or(REPORTED_SEEDS, |seed| seed.parse().unwrap());
     let is_full = std::env::var_os("SCOREGATE_FULL").is_some();
-    let (seeds, honest, days) = if is_full { (20, 2_000, 30) } else { (2, 300, 8) };
+    let (seeds, honest, days) = if is_full { (20, 2_000, 30) } else { (2, 300, 7) };
     let rules = SuspectRules::default();
     println!("{rules:?}");
-    for (models, seeds) in [(150, seeds), (1_000, seeds.min(2))] {
+    let large = if is_full { 2 } else { 0 };
+    for (models, seeds) in [(150, seeds), (1_000, large)].into_iter().filter(|(_, seeds)| *seeds > 0) {
         let seeds = first..first + seeds;
         println!(
             "\n{models} models, seeds {seeds:?}, {days} days, {honest} honest applications for each seed"
