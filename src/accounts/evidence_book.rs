@@ -6,7 +6,9 @@
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::IpAddr;
+use std::sync::Arc;
 
+use arc_swap::ArcSwapOption;
 use foldhash::quality::FixedState;
 use http::HeaderValue;
 use parking_lot::Mutex;
@@ -21,7 +23,6 @@ use scoregate_store::{EvidenceStore, HourRecord, StoreError};
 const AT_ONCE: usize = 500;
 /// Hours that are kept while the store cannot be reached.
 const MOST_HOURS: u32 = 3;
-
 /// Documents in an hour from which advice is considered.
 const ENOUGH_FOR_ADVICE: u32 = 500;
 
@@ -29,8 +30,8 @@ const ENOUGH_FOR_ADVICE: u32 = 500;
 #[derive(Default)]
 pub(super) struct EvidenceBook {
     hours: Mutex<BTreeMap<(u32, ApplicationId), Box<HourEvidence>>>,
-    /// The key of the day's sketches.
-    sketch_key: Mutex<Option<(Day, u64)>>,
+    /// The key of the day's sketches. Read without a lock: behind a proxy, most requests have another origin than the one before.
+    sketch_key: ArcSwapOption<(Day, u64)>,
 }
 
 impl EvidenceBook {
@@ -47,9 +48,9 @@ impl EvidenceBook {
 
     /// Gets the key of the day from the store.
     pub(super) async fn ensure_key(&self, store: &dyn EvidenceStore, day: Day) -> Result<(), StoreError> {
-        if self.sketch_key.lock().is_none_or(|(of, _)| of != day) {
+        if self.sketch_key.load().as_ref().is_none_or(|key| key.0 != day) {
             let key = store.sketch_key(day, RandomState::default().hash_one(day)).await?;
-            *self.sketch_key.lock() = Some((day, key));
+            self.sketch_key.store(Some(Arc::new((day, key))));
         }
         Ok(())
     }
@@ -104,7 +105,8 @@ impl EvidenceBook {
 
     /// The origin of a request, if the key of the day is known.
     pub(super) fn origin(&self, address: IpAddr, agent: Option<&HeaderValue>, at: Wall) -> Option<Origin> {
-        let key = self.sketch_key.lock().filter(|(day, _)| *day == at.day())?.1;
+        let key = self.sketch_key.load();
+        let (_, key) = **key.as_ref().filter(|key| key.0 == at.day())?;
         let positions = FixedState::with_seed(key);
         let network = match address.to_canonical() {
             IpAddr::V4(address) => u64::from(address.to_bits() >> 8),

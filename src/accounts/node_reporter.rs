@@ -80,6 +80,9 @@ impl NodeReporter {
                 if std::mem::take(&mut progress.is_failing) {
                     tracing::info!("this gateway is listed in the store again");
                 }
+                if let Err(error) = self.requests.begin_day(&*self.store, now.day()).await {
+                    tracing::warn!(%error, "networks and user agents are not counted until the store returns the key of the day");
+                }
             }
             Err(error) => {
                 if !std::mem::replace(&mut progress.is_failing, true) {
@@ -122,7 +125,6 @@ impl NodeReporter {
             usage_recorded_at,
         };
         self.store.report_node(status).await?;
-        self.requests.begin_day(&*self.store, now.day()).await?;
         self.store.nodes().await
     }
 

@@ -100,11 +100,13 @@ impl UnrecordedRequests {
     #[inline]
     fn evidence(&mut self, at: Wall) -> &mut HourEvidence {
         let hour = HourEvidence::hour_of(at);
-        if self.evidence.last().is_none_or(|last| last.hour() != hour) {
+        let known = self.evidence.iter().rposition(|known| known.hour() == hour);
+        let index = known.unwrap_or_else(|| {
             self.evidence.reserve_exact(1);
             self.evidence.push(HourEvidence::of(hour));
-        }
-        self.evidence.last_mut().expect("one was added if there was none")
+            self.evidence.len() - 1
+        });
+        self.evidence.get_mut(index).expect("the index was found or is the last one")
     }
 
     /// Whether no request was counted.
@@ -153,5 +155,27 @@ impl KindCount {
             RequestOutcome::Disconnected => none,
         };
         (RequestCounts { requests, ..counted }, self.minute)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use scoregate_base::clock::Mono;
+
+    use super::*;
+
+    #[test]
+    fn requests_that_end_around_a_full_hour_add_up_to_two_hours_of_evidence() {
+        let mut requests = UnrecordedRequests::default();
+        for seconds in [3_599, 3_601, 3_598, 3_602, 3_599] {
+            let at = Now { wall: Wall::from_seconds(seconds), mono: Mono::default() };
+            let kind = RequestKind { day: at.wall.day(), endpoint: None, outcome: RequestOutcome::Ok };
+            let mark = DocumentMark { model: None, document: 1 };
+            let document = Some(DocumentUse { mark, bytes: 10, is_conditional: false, is_unchanged: false });
+            requests.count(CountedRequest { kind, document, waited: false, at });
+        }
+        let (_, evidence) = requests.into_parts();
+        let hours: Vec<_> = evidence.iter().map(|hour| (hour.hour(), hour.counts().delivered)).collect();
+        assert_eq!(hours, [(0, 3), (1, 2)]);
     }
 }
