@@ -106,10 +106,12 @@ fn print_row(name: &str, counts: &KindCounts) {
 /// A kind that has to be found is found, and only bad pollers are listed as such.
 fn failure(kind: &ClientKind, counts: &KindCounts) -> Option<String> {
     let [.., pollers] = counts.by_column;
-    // Unequal parts of the catalogue cannot be told from the customers of an agency.
-    let is_partial =
-        ["jittered sweep", "keys by part"].contains(&kind.name) || kind.name.starts_with("mirror of");
-    let least = if is_partial { 0.95 } else { 1.0 };
+    // Unequal parts of the catalogue look like the customers of an agency.
+    let least = match kind.name {
+        "keys by part" => 0.98,
+        name if name == "jittered sweep" || name.starts_with("mirror of") => 0.95,
+        _ => 1.0,
+    };
     let is_wrong = match kind.stance {
         Stance::Honest => pollers > 0 && kind.name != "bad poller",
         Stance::Dishonest => (counts.found as f64) < least * counts.clients as f64,

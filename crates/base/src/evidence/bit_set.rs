@@ -31,13 +31,6 @@ impl<const WORDS: usize> BitSet<WORDS> {
         u16::try_from(bits).unwrap_or(u16::MAX)
     }
 
-    /// The number of positions that two sets have in common.
-    pub fn common(&self, other: &Self) -> u16 {
-        let common =
-            std::array::from_fn(|index| self.0.get(index).unwrap_or(&0) & other.0.get(index).unwrap_or(&0));
-        Self(common).count()
-    }
-
     /// Estimated number of different values, corrected for values with the same position; `None` if all bits are set.
     #[expect(
         clippy::cast_possible_truncation,
@@ -79,7 +72,6 @@ mod tests {
         let mut other = BitSet::EMPTY;
         other.insert(3);
         other.insert(9);
-        assert_eq!(set.common(&other), 1);
         set.add_all(&other);
         assert_eq!(set.count(), 3);
     }

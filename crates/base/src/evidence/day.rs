@@ -297,6 +297,12 @@ mod tests {
     }
 
     #[test]
+    fn an_application_in_use_takes_at_most_a_kilobyte() {
+        // Since the last recording in its account, and before in the process, each with a header of the allocator.
+        assert!(2 * (size_of::<HourEvidence>() + 32) <= 1_024, "{}", size_of::<HourEvidence>());
+    }
+
+    #[test]
     fn numbers_are_rounded_down_to_what_is_stored() {
         for (number, stored) in [(0, 0), (5, 4), (50, 48), (191, 128), (255, 192)] {
             assert_eq!(number_of(level(number)), stored);

@@ -75,7 +75,7 @@ impl FigureRow {
     }
 }
 
-/// The medians of the callers of each tier, for each of which the medians of its days count.
+/// The medians of each tier. A caller counts once, with the medians of its days.
 pub(super) fn medians_of_tiers(
     callers: &[CallerDays],
     days: &[Vec<FigureRow>],

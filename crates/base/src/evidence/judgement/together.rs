@@ -58,11 +58,10 @@ impl<'d> DayTrace<'d> {
     fn is_coordinated_with(&self, other: &Self) -> bool {
         let requests =
             |trace: &Self| f64::from(trace.day.counts.delivered) + f64::from(trace.day.counts.unchanged);
-        self.share.min(other.share) >= LEAST_PART
-            && ((self.hours & other.hours).count_ones() <= 1
-                || self.hours == other.hours
-                    && is_near(requests(self), requests(other), TOLERANCE)
-                    && self.has_other_documents_than(other))
+        (self.hours & other.hours).count_ones() <= 1
+            || self.hours == other.hours
+                && is_near(requests(self), requests(other), TOLERANCE)
+                && self.has_other_documents_than(other)
     }
 
     /// Copies of a program for the same models are not parts of a whole. Parts change from hour to hour, so that they cover more
@@ -124,6 +123,9 @@ fn coordinated_pairs(callers: &[CallerDays], traces: &[DayTrace<'_>]) -> BTreeSe
     }
     let mut pairs = BTreeSet::new();
     for (origin, mut traces) in cells {
+        let all = traces.len();
+        // Most applications request little, and each pair of the others is compared.
+        traces.retain(|trace| trace.share >= LEAST_PART);
         traces.sort_by(|one, other| one.share.total_cmp(&other.share));
         let mut coordinated = Vec::new();
         for (place, one) in traces.iter().enumerate() {
@@ -134,7 +136,7 @@ fn coordinated_pairs(callers: &[CallerDays], traces: &[DayTrace<'_>]) -> BTreeSe
         // Others with the same origin show that it is a platform or an office.
         let members: BTreeSet<usize> =
             coordinated.iter().flat_map(|(one, other)| [one.caller, other.caller]).collect();
-        let is_own = matches!(origin, SameOrigin::Owner(_)) || 4 * members.len() >= 3 * traces.len();
+        let is_own = matches!(origin, SameOrigin::Owner(_)) || 4 * members.len() >= 3 * all;
         coordinated.retain(|(one, other)| is_own || one.begins_with(other));
         let ordered = |one: usize, other: usize| (one.min(other), one.max(other));
         pairs.extend(coordinated.iter().map(|(one, other)| ordered(one.caller, other.caller)));
