@@ -6,13 +6,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use http::StatusCode;
 use serde::{Deserialize, Serialize};
 
 use scoregate_base::clock::Day;
 use scoregate_base::evidence::judgement::{Advice, CallerDays, Figure, Finding, advice, judge};
 use scoregate_base::evidence::{DayEvidence, EVIDENCE_DAYS_KEPT, HourSummary};
 use scoregate_base::keys::{ApplicationId, OwnerId};
-use scoregate_store::{EvidenceQuery, OwnerQuery, StoreError, StoredApplication};
+use scoregate_store::{DayRecord, EvidenceQuery, OwnerQuery, StoreError, StoredApplication};
 
 use super::command::{CommandProblem, CommandResult};
 use super::fleet_reports::FleetReports;
@@ -143,11 +144,16 @@ impl FleetReports {
         }
         let (first, last) = self.last_days(days);
         let (callers, names) = self.callers(first, last).await?;
-        let suspects = judge(&callers, self.rules());
+        let (applications, rules) = (callers.len(), *self.rules());
+        // With many applications this takes a while, in which the side port has to answer.
+        let judged = tokio::task::spawn_blocking(move || judge(&callers, &rules)).await;
+        let suspects = judged.map_err(|_| {
+            CommandProblem::new(StatusCode::INTERNAL_SERVER_ERROR, "the judgement failed; see the log")
+        })?;
         Ok(SuspectsView {
             from: first.to_string(),
             to: last.to_string(),
-            applications: callers.len(),
+            applications,
             suspects: suspects.iter().map(|finding| SuspectView::new(finding, &names)).collect(),
         })
     }
@@ -155,9 +161,7 @@ impl FleetReports {
     /// The evidence about an application.
     pub(super) async fn evidence(&self, id: ApplicationId) -> CommandResult<EvidenceView> {
         let StoredApplication { name, tier, .. } = self.registrar().show(id).await?;
-        let (first, last) = self.last_days(EVIDENCE_DAYS_KEPT);
-        let query = EvidenceQuery { application: Some(id), first, last };
-        let records = self.store().evidence(query).await?;
+        let records = self.kept_evidence(id).await?;
         let recent = self.last_days(SUSPECT_DAYS).0;
         let advised: Vec<DayEvidence> = records
             .iter()
@@ -169,10 +173,19 @@ impl FleetReports {
             application: id.to_string(),
             name,
             tier,
-            days: records.iter().map(|record| EvidenceDayView::new(record.day, &record.evidence)).collect(),
+            days: records.iter().map(EvidenceDayView::from).collect(),
             suspects: suspects.into_iter().filter(|suspect| suspect.application == id.to_string()).collect(),
             advice: advice(&advised).into_iter().map(Advice::sentence).collect(),
         })
+    }
+
+    /// The days of an application that are kept.
+    pub(super) async fn kept_evidence(
+        &self,
+        application: ApplicationId,
+    ) -> Result<Vec<DayRecord>, StoreError> {
+        let (first, last) = self.last_days(EVIDENCE_DAYS_KEPT);
+        self.store().evidence(EvidenceQuery { application: Some(application), first, last }).await
     }
 
     /// All applications with evidence, and their names.
@@ -235,8 +248,8 @@ impl SuspectView {
     }
 }
 
-impl EvidenceDayView {
-    fn new(day: Day, evidence: &DayEvidence) -> Self {
+impl From<&DayRecord> for EvidenceDayView {
+    fn from(DayRecord { day, evidence, .. }: &DayRecord) -> Self {
         let hour = |hour: &HourSummary| EvidenceHourView {
             requests: hour.requests(),
             models: evidence.share_of_hour(hour),

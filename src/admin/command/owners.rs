@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::accounts::{ContactRequest, FieldChange};
 use crate::admin::paths::ACCOUNTS;
 use crate::admin::query::{QueryPairs, parsed_id};
+use crate::admin::suspects::EvidenceDayView;
 use crate::admin::view::{ApplicationView, ChangeView};
 use crate::site::is_address_fragment;
 use scoregate_base::clock::Wall;
@@ -172,18 +173,21 @@ fn decoded(value: &str) -> String {
     form_urlencoded::parse(pair.as_bytes()).map(|(_, value)| value.into_owned()).collect()
 }
 
-/// The account, the applications, and the requests and the newest audit records of each.
+/// The account, the applications, and the requests, the evidence of use and the newest audit records of each.
 async fn exported(administration: &Administration, id: OwnerId) -> CommandResult {
     let Administration { registrar, reports, .. } = administration;
     let owner = administration.owners.show(id).await?;
     let query = AuditQuery { owner: Some(id), limit: EXPORTED_RECORDS, ..AuditQuery::default() };
     let (found, _) = registrar.audit(query).await?;
     let mut records: Vec<ChangeView> = found.iter().map(ChangeView::from).collect();
-    let (mut applications, mut requests) = (Vec::new(), Vec::new());
+    let (mut applications, mut requests, mut evidence) = (Vec::new(), Vec::new(), Vec::new());
     for id in &owner.applications {
         let stored = registrar.show(*id).await?;
         applications.push(ApplicationView::new(&stored, registrar.used_today(&stored)));
         requests.extend(reports.kept_requests(*id).await?.totals.iter().map(request_total));
+        let days = reports.kept_evidence(*id).await?;
+        let days: Vec<EvidenceDayView> = days.iter().map(Into::into).collect();
+        evidence.push(json!({ "application": id.to_string(), "days": days }));
         let query = AuditQuery { application: Some(*id), limit: EXPORTED_RECORDS, ..AuditQuery::default() };
         let (found, _) = registrar.audit(query).await?;
         records.extend(found.iter().map(ChangeView::from));
@@ -192,6 +196,7 @@ async fn exported(administration: &Administration, id: OwnerId) -> CommandResult
         "account": OwnerView::from(&owner),
         "applications": applications,
         "requests": requests,
+        "evidence": evidence,
         "audit": records,
     }))
 }

@@ -71,7 +71,7 @@ async fn a_suspended_account_has_no_valid_key_at_once() {
     assert_eq!(accounts.ids(&["--email", "o'brien%"]), Vec::<String>::new());
     assert_eq!(accounts.ids(&["--email", "Ann+x@"]), [ANN]);
     let exported = accounts.run(&["export", ANN]).with(0).json();
-    assert!(exported["requests"].is_array(), "{exported}");
+    assert!(exported["requests"].is_array() && exported["evidence"].is_array(), "{exported}");
     let deleted = accounts.run(&["delete", ANN]).with(0);
     assert!(deleted.out.contains("deleted") && !deleted.out.contains("active"), "{}", deleted.out);
     assert_eq!(client.identity(&new).await, Err("invalid_api_key".into()));
@@ -105,6 +105,7 @@ fn accounts_are_found_exported_and_deleted_on_a_stopped_server() {
     let exported = accounts.run(&["export", ANN]).with(0).json();
     let requests = exported["requests"].as_array().unwrap();
     assert_eq!(requests.len(), 1, "{exported}");
+    assert_eq!(exported["evidence"], json!([{ "application": id, "days": [] }]));
     for (field, value) in
         [("application", json!(id)), ("endpoint", json!("models")), ("outcome", json!("ok"))]
     {
