@@ -9,7 +9,8 @@ use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{SignatureVerificationAlgorithm, SubjectPublicKeyInfoDer};
 use serde::Deserialize;
-use x509_parser::prelude::{FromDer as _, SubjectPublicKeyInfo};
+use x509_cert::der::Decode as _;
+use x509_cert::spki::SubjectPublicKeyInfoRef;
 
 /// The first byte and the length of a point of P-256 that is not compressed.
 const POINT: (u8, usize) = (4, 65);
@@ -87,8 +88,8 @@ fn algorithm() -> Option<&'static dyn SignatureVerificationAlgorithm> {
 /// The point of a public key in PEM.
 fn point(pem: &str) -> Option<Vec<u8>> {
     let der = SubjectPublicKeyInfoDer::from_pem_slice(pem.as_bytes()).ok()?;
-    let (_, info) = SubjectPublicKeyInfo::from_der(der.as_ref()).ok()?;
-    let point = info.subject_public_key.data.into_owned();
+    let info = SubjectPublicKeyInfoRef::from_der(der.as_ref()).ok()?;
+    let point = info.subject_public_key.as_bytes()?.to_vec();
     (point.first().copied().zip(Some(point.len())) == Some(POINT)).then_some(point)
 }
 

@@ -13,7 +13,11 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use sha2::{Digest as _, Sha256};
-use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
+use x509_cert::Certificate;
+use x509_cert::der::Decode as _;
+use x509_cert::ext::pkix::SubjectAltName;
+use x509_cert::ext::pkix::name::GeneralName;
+use x509_cert::time::Time;
 
 use scoregate_base::clock::Wall;
 
@@ -129,12 +133,11 @@ fn load(
     };
     let certificate_error = |reason: String| vec![files.bad(&files.certificate, reason)];
     let leaf = chain.first().ok_or_else(|| certificate_error("the file contains no certificate".into()))?;
-    let (_, parsed) = X509Certificate::from_der(leaf)
+    let parsed = Certificate::from_der(leaf)
         .map_err(|error| certificate_error(format!("its first certificate cannot be read: {error}")))?;
-    let instant =
-        |time: x509_parser::time::ASN1Time| Wall::from_seconds(u64::try_from(time.timestamp()).unwrap_or(0));
-    let (valid_from, expires_at) =
-        (instant(parsed.validity().not_before), instant(parsed.validity().not_after));
+    let instant = |time: Time| Wall::from_seconds(time.to_unix_duration().as_secs());
+    let validity = parsed.tbs_certificate.validity;
+    let (valid_from, expires_at) = (instant(validity.not_before), instant(validity.not_after));
     if expires_at <= now {
         return Err(certificate_error(format!("it expired at {}; install a new one", expires_at.rfc3339())));
     }
@@ -158,19 +161,18 @@ fn load(
 
 /// Its names, in lower case. Addresses count too, though clients never send them as a name: a certificate may be for
 /// addresses only.
-fn names(certificate: &X509Certificate<'_>) -> Vec<String> {
-    let alternatives = certificate.subject_alternative_name().ok().flatten();
-    let general = alternatives.map(|extension| extension.value.general_names.as_slice()).unwrap_or_default();
-    let name = |general: &GeneralName<'_>| {
-        if let GeneralName::DNSName(name) = general {
-            return Some(name.to_ascii_lowercase());
+fn names(certificate: &Certificate) -> Vec<String> {
+    let alternatives = certificate.tbs_certificate.get::<SubjectAltName>().ok().flatten();
+    let name = |general: GeneralName| {
+        if let GeneralName::DnsName(name) = general {
+            return Some(name.as_str().to_ascii_lowercase());
         }
-        if let GeneralName::IPAddress(bytes) = general {
-            return Some(format!("address {bytes:?}"));
+        if let GeneralName::IpAddress(address) = general {
+            return Some(format!("address {:?}", address.as_bytes()));
         }
         None
     };
-    general.iter().filter_map(name).collect()
+    alternatives.into_iter().flat_map(|(_, names)| names.0).filter_map(name).collect()
 }
 
 fn chain(

@@ -12,7 +12,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::time_provider::TimeProvider;
 use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
 use sha2::{Digest as _, Sha256};
-use x509_parser::prelude::{FromDer as _, X509Certificate};
+use x509_cert::Certificate;
+use x509_cert::der::Decode as _;
 
 use scoregate_base::clock::{Clock, Wall};
 use scoregate_base::words;
@@ -196,8 +197,8 @@ fn read(file: BackendTlsFile, path: &Path, digest: &mut Sha256) -> Result<Vec<u8
 }
 
 fn expiry(certificate: &CertificateDer<'_>) -> Option<Wall> {
-    let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
-    u64::try_from(parsed.validity().not_after.timestamp()).ok().map(Wall::from_seconds)
+    let parsed = Certificate::from_der(certificate).ok()?;
+    Some(Wall::from_seconds(parsed.tbs_certificate.validity.not_after.to_unix_duration().as_secs()))
 }
 
 fn bad(file: BackendTlsFile, path: &Path, reason: &dyn std::fmt::Display) -> BadBackendTls {

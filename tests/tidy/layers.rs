@@ -77,7 +77,7 @@ const ROOMS: [(&str, &[&str]); 9] = [
     ),
     ("hyper_rustls", &["src/upstream/http.rs", "src/upstream/connections.rs"]),
     ("lettre", &["src/mail/"]),
-    ("regex", &["src/upstream/mapping/model_id.rs"]),
+    ("regex_lite", &["src/upstream/mapping/model_id.rs"]),
     ("metrics_exporter_prometheus", &["crates/observe/src/telemetry/"]),
 ];
 

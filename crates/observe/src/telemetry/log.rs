@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tracing::{Level, Metadata};
-use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::filter::{Targets, filter_fn};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
-use tracing_subscriber::{EnvFilter, Registry, fmt, reload};
+use tracing_subscriber::{Registry, fmt, reload};
 
 pub use super::event_limits::RunningTime;
 use super::event_limits::{EventLimits, REPORTS};
@@ -47,7 +47,7 @@ metric_label! {
 /// The parts of the started log.
 struct StartedLog {
     /// Changes the level at run time.
-    filter: reload::Handle<EnvFilter, Registry>,
+    filter: reload::Handle<Targets, Registry>,
     writer: LineWriter,
     limits: EventLimits,
 }
@@ -164,8 +164,8 @@ fn may_be_logged(event: &Metadata<'_>) -> bool {
 
 /// The HTTP/2 codec warns about every unexpected frame, so clients could flood the log; metrics count such
 /// connections. `h2=warn` enables the warnings.
-fn filter(level: &str) -> EnvFilter {
-    let quiet = |level: &str| EnvFilter::try_new(format!("{REPORTS}=info,h2=error,{level}"));
+fn filter(level: &str) -> Targets {
+    let quiet = |level: &str| format!("{REPORTS}=info,h2=error,{level}").parse::<Targets>();
     quiet(level).or_else(|_| quiet("info")).unwrap_or_default()
 }
 
@@ -174,7 +174,7 @@ pub fn is_level(text: &str) -> bool {
     let words = ["error", "warn", "info", "debug", "trace", "off"];
     let level = |part: &str| words.contains(&part.rsplit('=').next().unwrap_or("").trim());
     let is_one_line = !text.is_empty() && !text.contains(char::is_control);
-    is_one_line && text.split(',').all(level) && EnvFilter::try_new(text).is_ok()
+    is_one_line && text.split(',').all(level) && text.parse::<Targets>().is_ok()
 }
 
 #[cfg(test)]
