@@ -17,6 +17,7 @@ if [[ -z ${BARE_DEBIAN_INSIDE:-} ]]; then
 fi
 umask 022
 work=${BARE_DEBIAN:-$(mktemp -d)}
+mkdir -p "$work"
 root=$work/root
 clean() {
     local mounted

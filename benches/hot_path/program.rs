@@ -14,6 +14,11 @@ pub(crate) fn other_build() -> Option<PathBuf> {
     std::env::args().skip(1).find(|argument| argument.contains('/')).map(PathBuf::from)
 }
 
+/// Whether another build is compared with the recorded values.
+pub(crate) fn is_guarded() -> bool {
+    other_build().is_none() || std::env::args().any(|argument| argument == "--guard")
+}
+
 /// The counted program.
 pub(crate) fn program() -> PathBuf {
     other_build().unwrap_or_else(|| env!("CARGO_BIN_EXE_scoregate").into())
