@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::OptionFuture;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{Config, ConfigProblems, open_mail_transport};
 use crate::instruments::Instruments;
-use crate::mail::{MailSender, QueueMonitor};
+use crate::mail::{MailSender, PublicInternet, QueueMonitor, WebhookClient, WebhookSender};
+use crate::upstream::BackendTlsSettings;
 use scoregate_base::clock::Clock;
 use scoregate_store::Store;
 
@@ -20,6 +22,7 @@ const MEASURE_EVERY: Duration = Duration::from_secs(15);
 /// The worker and the monitor of its queue, before they run.
 pub(super) struct MailTasks {
     sender: MailSender,
+    webhooks: Option<WebhookSender>,
     monitor: QueueMonitor,
 }
 
@@ -42,7 +45,13 @@ impl MailTasks {
         let (store, instruments) = (|| Arc::clone(store), || Arc::clone(instruments));
         let sender = MailSender::new(store(), mail, transport, clock.clone(), instruments());
         let monitor = QueueMonitor::new(store(), clock.clone(), instruments());
-        Ok(Some(Self { sender, monitor }))
+        let webhooks = config.site.as_ref().filter(|site| site.webhooks).map(|_| {
+            // Public authorities are in the program, so there is no file that cannot be read.
+            let tls = BackendTlsSettings::default().load(clock).expect("no files are read").client_config();
+            let client = WebhookClient::new(Arc::new(PublicInternet), tls, clock.clone());
+            WebhookSender::new(store(), client, clock.clone(), instruments())
+        });
+        Ok(Some(Self { sender, webhooks, monitor }))
     }
 }
 
@@ -50,10 +59,12 @@ impl MailWorker {
     /// Starts the tasks, if there are any, until the stop or the shutdown.
     pub(super) fn start(tasks: Option<MailTasks>, background: &Background) -> Self {
         let stop = background.stop.child_token();
-        let sending = tasks.map(|MailTasks { sender, monitor }| {
+        let sending = tasks.map(|MailTasks { sender, webhooks, monitor }| {
             let measure = |monitor: Arc<QueueMonitor>| async move { monitor.measure().await };
             background.repeat(MEASURE_EVERY, &Arc::new(monitor), measure);
-            background.spawn(sender.run(stop.clone()))
+            let webhooks = webhooks.map(|webhooks| webhooks.run(stop.clone()));
+            let sending = sender.run(stop.clone());
+            background.spawn(async { _ = tokio::join!(sending, OptionFuture::from(webhooks)) })
         });
         Self { stop, sending }
     }

@@ -16,9 +16,14 @@ pub(super) fn notice_settings(config: &Config) -> NoticeSettings {
 
 /// The texts of notices to owners, if there are pages of accounts and mail is sent.
 pub fn notice_texts(config: &Config) -> Option<NoticeTexts> {
-    let root = config.site.as_ref().map(|site| site.root.clone()).filter(|root| !root.is_empty())?;
+    let site = config.site.as_ref().filter(|site| !site.root.is_empty())?;
     let NoticeSettings { domain, is_sent } = notice_settings(config);
-    is_sent.then(|| NoticeTexts { service: config.service.clone(), root, domain })
+    is_sent.then(|| NoticeTexts {
+        service: config.service.clone(),
+        root: site.root.clone(),
+        domain,
+        webhooks: site.webhooks,
+    })
 }
 
 fn domain(base_url: Option<&str>, sender: Option<&str>) -> String {

@@ -139,8 +139,8 @@ enum AccountsAction {
     /// Print an account with its applications, their requests and their audit records, as JSON.
     #[command(after_help = "Example:\n  \
         scoregate accounts export own_3kTMd9Qw0aB --data-dir DIR > account.json\n\n\
-        The output has the account, its applications, their requests by day, endpoint and outcome, the evidence of their use\n\
-        by day, and up to 1,000 audit records of each application.")]
+        The output has the account, the URLs of its webhooks, its applications, their requests by day, endpoint and outcome,\n\
+        the evidence of their use by day, and up to 1,000 audit records of each application.")]
     Export {
         /// The account.
         id: OwnerId,

@@ -28,6 +28,7 @@ pub(super) static AT_NEXT_START: &[&str] = &[
     "service.license",
     "site.sign_up",
     "site.status_page",
+    "site.webhooks",
     "store",
     "suspects",
     "traces",

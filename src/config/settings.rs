@@ -107,6 +107,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("site.sign_in_links_per_hour", Number(1, 1_000_000), Some("60"), "Maximum number of links by e-mail that one client address can request in an hour; an IPv6 /64 counts as one address. All addresses in an IPv6 /56 get twice as many, in an IPv6 /48 or an IPv4 /24 four times as many."),
     setting("site.max_sign_in_links_per_minute", Number(1, 1_000_000), Some("120"), "Maximum number of links by e-mail in a minute from all client addresses; more are refused with 503. A third of it is kept for networks that have used little of site.sign_in_links_per_hour."),
     setting("site.accounts_per_day", Number(1, 1_000_000), Some("10"), "Maximum number of new accounts with addresses of one mail domain that one client address can create in a day; for larger networks as for site.sign_in_links_per_hour."),
+    setting("site.webhooks", Flag, Some("false"), "Let owners add webhooks, which get their notices as signed messages over HTTPS. Gateways then connect to hosts that owners choose, at public addresses and the ports 443 and 8443."),
     setting("cors.origins", Texts, Some("[]"), "Origins whose pages may read responses in a browser, such as \"https://dash.example.org\"; [\"*\"] for all. In the environment, separated by commas."),
     setting("cors.max_age", Duration, Some("\"1h\""), "Time for which browsers may cache a preflight response."),
     setting("keys.prefix", Text, Some("\"sg_live\""), "Prefix of API keys."),

@@ -66,6 +66,8 @@ metric_label! {
         Revoke = "revoke",
         /// Chose notices.
         ChooseNotices = "choose_notices",
+        /// Added, removed or changed a webhook.
+        ChangeWebhook = "change_webhook",
         /// Closed an application.
         Close = "close",
         /// Deleted the account.

@@ -130,6 +130,7 @@ mod tests {
             subject: "Sign in".into(),
             text: "Open https://api.example.org/account/sign-in?token=1\n".into(),
             html: "<p>Gr\u{fc}\u{df}e</p>".into(),
+            webhook: String::new(),
             message_id: "5f3a@example.org".into(),
             created_at: NOON,
             expires_at: NOON.plus(Duration::from_mins(15)),

@@ -12,6 +12,7 @@ mod sender;
 mod settings;
 mod smtp;
 mod transport;
+mod webhooks;
 
 pub use failure::UnusableTransport;
 pub use message::SenderMailbox;
@@ -19,3 +20,6 @@ pub use queue_monitor::QueueMonitor;
 pub use sender::MailSender;
 pub use settings::{MailConfig, MailDelivery, SmtpLogin, SmtpServer, SmtpTls};
 pub use transport::MailTransport;
+pub use webhooks::{
+    PublicInternet, WebhookClient, WebhookNetwork, WebhookSender, WebhookUrl, challenge, new_webhook_secret,
+};

@@ -1,5 +1,6 @@
 //! Decides whether a mail is removed or sent again after an attempt. Pure: takes the result and the time.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use crate::instruments::MailResult;
@@ -14,9 +15,9 @@ const FIRST_DELAY: Duration = Duration::from_secs(5);
 const MAX_DELAY: Duration = Duration::from_mins(5);
 
 /// Time until the next attempt after the failed attempt with this number.
-pub(super) fn delay(attempt: u32) -> Duration {
+fn delay(attempt: u32, longest: Duration) -> Duration {
     let doublings = attempt.saturating_sub(1).min(16);
-    FIRST_DELAY.saturating_mul(1 << doublings).min(MAX_DELAY)
+    FIRST_DELAY.saturating_mul(1 << doublings).min(longest)
 }
 
 /// Whether a mail is of no use any more.
@@ -35,17 +36,25 @@ pub(super) fn result(attempted: &Result<(), MailFailure>) -> MailResult {
 
 /// The next state of a mail after an attempt.
 pub(super) fn recorded(claimed: &ClaimedMail, attempted: &Result<(), MailFailure>, now: Wall) -> MailAttempt {
-    let outcome = match attempted {
-        Err(failure) if !failure.is_permanent() => {
-            MailOutcome::Retry { at: now.plus(delay(claimed.attempt)), reason: failure.to_string() }
-        }
-        Ok(()) | Err(_) => MailOutcome::Remove,
-    };
-    attempt(claimed, outcome)
+    match attempted {
+        Err(failure) if !failure.is_permanent() => deferred(claimed, failure, MAX_DELAY, now),
+        Ok(()) | Err(_) => removed(claimed),
+    }
 }
 
-/// A mail that expired.
-pub(super) fn expired(claimed: &ClaimedMail) -> MailAttempt {
+/// A mail that is sent again, at the latest after `longest`.
+pub(super) fn deferred(
+    claimed: &ClaimedMail,
+    failure: &impl Display,
+    longest: Duration,
+    now: Wall,
+) -> MailAttempt {
+    let at = now.plus(delay(claimed.attempt, longest));
+    attempt(claimed, MailOutcome::Retry { at, reason: failure.to_string() })
+}
+
+/// A mail that was sent, was refused or has expired.
+pub(super) fn removed(claimed: &ClaimedMail) -> MailAttempt {
     attempt(claimed, MailOutcome::Remove)
 }
 
@@ -75,6 +84,7 @@ mod tests {
             subject: String::new(),
             text: String::new(),
             html: String::new(),
+            webhook: String::new(),
             message_id: "id@example.org".into(),
             created_at: NOW,
             expires_at: NOW.plus(Duration::from_mins(15)),
@@ -84,10 +94,10 @@ mod tests {
 
     #[test]
     fn delays_double_up_to_five_minutes() {
-        let seconds: Vec<u64> = (1..=8).map(|attempt| delay(attempt).as_secs()).collect();
+        let seconds: Vec<u64> = (1..=8).map(|attempt| delay(attempt, MAX_DELAY).as_secs()).collect();
         assert_eq!(seconds, [5, 10, 20, 40, 80, 160, 300, 300]);
-        assert_eq!(delay(u32::MAX), MAX_DELAY);
-        assert_eq!(delay(0), FIRST_DELAY);
+        assert_eq!(delay(u32::MAX, MAX_DELAY), MAX_DELAY);
+        assert_eq!(delay(0, MAX_DELAY), FIRST_DELAY);
     }
 
     #[test]

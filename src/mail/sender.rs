@@ -11,7 +11,7 @@ use scoregate_store::{ClaimedMail, MailAttempt, MailClaim, MailOutcome, MailQueu
 
 use super::failure::MailFailure;
 use super::message::{SenderMailbox, outgoing};
-use super::retry::{expired, is_expired, recorded, released, result};
+use super::retry::{is_expired, recorded, released, removed, result};
 use super::settings::MailConfig;
 use super::transport::{MailSession, MailTransport};
 
@@ -75,7 +75,7 @@ impl MailSender {
         // Time for several mails of a slow server. Those that do not fit are released.
         let sending = self.timeout.saturating_mul(6);
         let until = now.wall.plus(sending.saturating_add(RECORDING));
-        let claim = MailClaim { now: now.wall, until, limit: BATCH };
+        let claim = MailClaim { now: now.wall, until, limit: BATCH, webhooks: false };
         let queue = Arc::clone(&self.queue);
         let Some(mails) = self.asked(queue.claim_mail(claim)).await else { return false };
         let is_full = mails.len() == BATCH;
@@ -97,7 +97,7 @@ impl MailSender {
                     message_id = claimed.mail.message_id,
                     "a mail expired before it could be sent"
                 );
-                expired(claimed)
+                removed(claimed)
             } else if stop.is_cancelled() || longest > end {
                 released(claimed, now.wall)
             } else {

@@ -19,6 +19,7 @@ impl Site {
         let live = visit.signed_in(&*self.store).await?;
         let notice = match visit.finished_step() {
             "notices" => Some("The choice of notices is saved."),
+            "webhooks" => Some("The webhooks are changed."),
             "closed" => Some("The application is closed. Its keys no longer work."),
             _ => None,
         };
@@ -26,7 +27,7 @@ impl Site {
         Ok(SiteReply::page(html))
     }
 
-    async fn account_html(
+    pub(super) async fn account_html(
         &self,
         visit: &Visit,
         live: &LiveSession,
@@ -39,10 +40,12 @@ impl Site {
         let usage = |application| self.registrar.current_use(application);
         let listed = |application| ListedApplication { application, usage: usage(application) };
         let applications: Vec<_> = stored.iter().map(listed).collect();
+        let webhooks = self.webhooks_of(visit, live).await?;
         Ok(visit.config.pages.account(&AccountView {
             signed_in: signed_in(live, visit),
             applications: &applications,
             notices: &self.registrar.notices_of(&live.session.owner, &stored),
+            webhooks: webhooks.as_deref(),
             entered,
             problem,
             notice,

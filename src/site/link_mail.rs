@@ -39,6 +39,7 @@ impl LinkMail<'_> {
             subject: format!("Sign in to {service}"),
             html: link_mail_html(service, &link),
             text,
+            webhook: String::new(),
             message_id: format!("{:x}.{number:016x}@{}", now.millis(), host(root)),
             created_at: now,
             expires_at: now.plus(LINK_VALID),

@@ -19,6 +19,7 @@ mod site_refusal;
 mod site_reply;
 mod site_requests;
 mod visit;
+mod webhooks;
 
 pub use mailbox::{MailDomains, is_address_fragment, is_domain};
 pub use site_config::SiteConfig;

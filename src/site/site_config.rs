@@ -24,6 +24,8 @@ pub struct SiteConfig {
     pub links_per_minute: u32,
     /// The accepted mail domains.
     pub domains: MailDomains,
+    /// Whether owners can have webhooks.
+    pub webhooks: bool,
     /// Trusted proxies.
     pub proxies: Proxies,
     /// The content of the pages.

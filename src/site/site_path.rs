@@ -22,6 +22,8 @@ pub(super) enum SitePath {
     SignOut,
     /// `/account/notices`
     Notices,
+    /// `/account/webhooks`
+    Webhooks,
     /// `/account/delete`
     Delete,
     /// `/account/applications`
@@ -69,6 +71,7 @@ impl SitePath {
             "/confirm" => Some(Self::Confirm),
             "/sign-out" => Some(Self::SignOut),
             "/notices" => Some(Self::Notices),
+            "/webhooks" => Some(Self::Webhooks),
             "/delete" => Some(Self::Delete),
             "/applications" => Some(Self::Applications),
             _ => None,
@@ -80,6 +83,7 @@ impl SitePath {
         match self {
             Self::Account | Self::AccountSlash | Self::SignIn | Self::Confirm | Self::SignOut => false,
             Self::Notices
+            | Self::Webhooks
             | Self::Delete
             | Self::Applications
             | Self::Application(_)
@@ -98,6 +102,7 @@ impl SitePath {
             Self::SignIn | Self::Confirm | Self::Application(_) => "GET, HEAD, POST",
             Self::SignOut
             | Self::Notices
+            | Self::Webhooks
             | Self::Delete
             | Self::Applications
             | Self::Keys(_)

@@ -220,6 +220,7 @@ impl Site {
             (SitePath::Confirm, true) => self.use_link(visit).await,
             (SitePath::SignOut, _) => self.sign_out(visit).await,
             (SitePath::Notices, _) => self.choose_notices(visit).await,
+            (SitePath::Webhooks, _) => self.change_webhooks(visit).await,
             (SitePath::Delete, _) => self.delete_account(visit).await,
             (SitePath::Applications, _) => self.create_application(visit).await,
             (SitePath::Application(id), false) => self.application_page(visit, id).await,

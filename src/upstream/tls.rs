@@ -103,6 +103,13 @@ impl TlsVersion {
     }
 }
 
+impl BackendTls {
+    /// The configuration of connections.
+    pub fn client_config(&self) -> Arc<ClientConfig> {
+        Arc::clone(&self.config)
+    }
+}
+
 impl BackendTlsSettings {
     /// Whether files are used.
     pub fn has_files(&self) -> bool {

@@ -28,7 +28,6 @@ mod mail_queue;
 mod nodes;
 mod notices;
 mod owed;
-mod owner_refusal;
 mod owners;
 mod postgres;
 mod requests;
@@ -72,10 +71,9 @@ pub use notices::{
     notice_kinds, notice_words,
 };
 pub use owed::{OwedFile, OwedLog, OwedRecords};
-pub use owner_refusal::OwnerRefusal;
 pub use owners::{
-    LinkAllowance, NewSignInLink, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerSession, OwnerStore, SignIn,
-    SignInOutcome, StoredOwner, UsableLink,
+    LinkAllowance, MAX_WEBHOOKS, NewSignInLink, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerRefusal,
+    OwnerSession, OwnerStore, SignIn, SignInOutcome, StoredOwner, StoredWebhook, UsableLink, WebhookChange,
 };
 pub use postgres::{
     BadDatabaseFile, BadDatabaseUrl, BadName, CONNECTIONS_PER_GATEWAY, ClientCertificateFiles,

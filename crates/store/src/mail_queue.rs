@@ -27,6 +27,8 @@ words! {
         KeyChanged = "key_changed",
         /// Somebody signed in.
         NewSignIn = "new_sign_in",
+        /// A message to a webhook of an owner.
+        Webhook = "webhook",
     }
 }
 
@@ -45,6 +47,8 @@ pub struct NewMail {
     pub text: String,
     /// Its HTML form.
     pub html: String,
+    /// The body for webhooks of the recipient; empty without one. It is not stored with the mail.
+    pub webhook: String,
     /// Its `Message-ID`, without angle brackets. Unique.
     pub message_id: String,
     /// When it was queued.
@@ -94,6 +98,8 @@ pub struct MailClaim {
     pub until: Wall,
     /// Maximum number of mails.
     pub limit: usize,
+    /// Whether messages to webhooks are claimed, instead of mail.
+    pub webhooks: bool,
 }
 
 /// The result of an attempt to send a mail.
@@ -121,7 +127,7 @@ pub enum MailOutcome {
     },
 }
 
-/// The state of the queue.
+/// The state of the queue, without messages to webhooks: their receivers belong to owners.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MailBacklog {
     /// Mails in the queue.

@@ -55,6 +55,7 @@ impl Letter {
             subject: self.subject.clone(),
             text: self.text.clone(),
             html: self.html.clone(),
+            webhook: String::new(),
             message_id: format!("{}.{number}@{}", self.id, self.domain),
             created_at: self.created_at,
             expires_at: self.created_at.plus(LIFETIME),

@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::{ApplicationId, Digest};
 use scoregate_store::{ChangeKind, DueNotice, MailKind, NewMail, NoticeSubject, StoredKey};
@@ -22,6 +24,8 @@ pub struct NoticeTexts {
     pub root: String,
     /// The domain of message ids.
     pub domain: String,
+    /// Whether owners can have webhooks.
+    pub webhooks: bool,
 }
 
 /// A notice before it is a mail: what happened, and what to do.
@@ -33,19 +37,29 @@ struct NoticeText {
     happened: String,
     advice: &'static str,
     application: Option<ApplicationId>,
+    /// The fields for webhooks, besides the application.
+    data: Value,
 }
 
 impl NoticeTexts {
     fn mail(&self, notice: NoticeText, at: Wall) -> NewMail {
-        let NoticeText { kind, about, subject, happened, advice, application } = notice;
+        let NoticeText { kind, about, subject, happened, advice, application, mut data } = notice;
         let (service, root) = (&self.service, &self.root);
+        let mut webhook = String::new();
+        if self.webhooks {
+            if let (Some(id), Value::Object(fields)) = (application, &mut data) {
+                fields.insert("application".into(), id.to_string().into());
+            }
+            webhook = json!({"type": kind.word(), "timestamp": at.rfc3339(), "data": data}).to_string();
+        }
         let page = application.map_or_else(String::new, |id| format!("/applications/{id}"));
         let message = format!(
             "{happened}\n\n{advice}\n\n{root}/account{page}\n\n\
              You get this mail because of the notices that your account has chosen. Change them at {root}/account"
         );
         let id = format!("{}.{about}", kind.word());
-        Letter::with_id(id, format!("{service}: {subject}"), message, &self.domain, at).notice(kind)
+        let letter = Letter::with_id(id, format!("{service}: {subject}"), message, &self.domain, at);
+        NewMail { webhook, ..letter.notice(kind) }
     }
 
     /// The notice of a change. The recipient is unknown here.
@@ -66,6 +80,7 @@ impl NoticeTexts {
             happened: format!("{happened} This was done {by} at {}.", at.rfc3339()),
             advice: "If you did not expect this, sign in, revoke the keys that you do not know, and sign out everywhere.",
             application: Some(id),
+            data: json!({"change": what.word()}),
         };
         Some(self.mail(notice, at))
     }
@@ -82,13 +97,14 @@ impl NoticeTexts {
             ),
             advice: "If that was not you, somebody reads your mail: secure your mailbox, then sign in and sign out everywhere.",
             application: None,
+            data: json!({}),
         };
         self.mail(notice, at)
     }
 
     pub(super) fn of_due(&self, kind: MailKind, due: DueNotice, now: Wall) -> NewMail {
         let id = due.application;
-        let (about, subject, happened, advice) = match due.subject {
+        let (about, subject, happened, advice, data) = match due.subject {
             NoticeSubject::Quota { used, quota } => {
                 // After a refusal the rest is held by gateways, and nothing is left for the owner.
                 let (part, used) = if kind == MailKind::Quota80 {
@@ -106,6 +122,7 @@ impl NoticeTexts {
                     ),
                     "A request with If-None-Match costs nothing while a document is unchanged. The page of the application shows \
                      which requests it makes:",
+                    json!({"day": now.day().to_string(), "used": used, "quota": quota}),
                 )
             }
             NoticeSubject::Key { shown, expires_at } => {
@@ -119,10 +136,11 @@ impl NoticeTexts {
                     ),
                     "Add a key and use it before then; requests with an expired key are refused. The page of the application \
                      shows its keys:",
+                    json!({"key": shown, "expires_at": expires_at.rfc3339()}),
                 )
             }
         };
-        let notice = NoticeText { kind, about, subject, happened, advice, application: Some(id) };
+        let notice = NoticeText { kind, about, subject, happened, advice, application: Some(id), data };
         NewMail { recipient: due.recipient, ..self.mail(notice, now) }
     }
 }

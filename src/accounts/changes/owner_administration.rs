@@ -6,6 +6,7 @@ use std::sync::Arc;
 use scoregate_base::keys::OwnerId;
 use scoregate_store::{
     ChangeKind, MailKind, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerRefusal, StoreError, StoredOwner,
+    WebhookChange,
 };
 
 use super::actor::Actor;
@@ -88,6 +89,16 @@ impl OwnerAdministration {
         kinds: Vec<MailKind>,
     ) -> Result<StoredOwner, RegistrarError> {
         self.change(id, id, OwnerChangeKind::SetNotices(kinds)).await
+    }
+
+    /// Changes a webhook in the name of its owner.
+    pub async fn change_webhook(
+        &self,
+        owner: OwnerId,
+        id: String,
+        change: WebhookChange,
+    ) -> Result<(), RegistrarError> {
+        self.change(owner, owner, OwnerChangeKind::Webhook { id, change }).await.map(drop)
     }
 
     /// Closes all applications of an owner and deletes the account. After a failure it can be repeated. Owners may delete their

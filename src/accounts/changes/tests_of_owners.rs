@@ -36,6 +36,7 @@ async fn signed_up(gateway: &ChangingGateway, email: &str) -> OwnerId {
         subject: "s".into(),
         text: "t".into(),
         html: "h".into(),
+        webhook: String::new(),
         message_id: text,
         created_at: NOON,
         expires_at,

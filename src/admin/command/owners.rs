@@ -13,7 +13,7 @@ use crate::admin::view::{ApplicationView, ChangeView};
 use crate::site::is_address_fragment;
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::OwnerId;
-use scoregate_store::{AuditQuery, OwnerQuery, RequestTotal, StoredOwner};
+use scoregate_store::{AuditQuery, OwnerQuery, RequestTotal, StoredOwner, StoredWebhook};
 
 use super::administration::Administration;
 use super::bodies::{NoBody, OwnerTierBody, read, to_json};
@@ -173,7 +173,7 @@ fn decoded(value: &str) -> String {
     form_urlencoded::parse(pair.as_bytes()).map(|(_, value)| value.into_owned()).collect()
 }
 
-/// The account, the applications, and the requests, the evidence of use and the newest audit records of each.
+/// The account, its webhooks without secrets, the applications, and the requests, the evidence of use and the newest audit records of each.
 async fn exported(administration: &Administration, id: OwnerId) -> CommandResult {
     let Administration { registrar, reports, .. } = administration;
     let owner = administration.owners.show(id).await?;
@@ -192,8 +192,11 @@ async fn exported(administration: &Administration, id: OwnerId) -> CommandResult
         let (found, _) = registrar.audit(query).await?;
         records.extend(found.iter().map(ChangeView::from));
     }
+    let webhook = |webhook: StoredWebhook| json!({ "url": webhook.url, "verified_at": webhook.verified_at.map(Wall::rfc3339) });
+    let webhooks = reports.store().webhooks(id.to_string()).await?.into_iter().map(webhook);
     Ok(json!({
         "account": OwnerView::from(&owner),
+        "webhooks": webhooks.collect::<Vec<_>>(),
         "applications": applications,
         "requests": requests,
         "evidence": evidence,

@@ -25,6 +25,7 @@ pub(in super::super) fn read(reading: &mut ConfigReader<'_>, config: &Config) ->
     let links_per_hour = reading.number("site.sign_in_links_per_hour");
     let accounts_per_day = reading.number("site.accounts_per_day");
     let links_per_minute = reading.number("site.max_sign_in_links_per_minute");
+    let webhooks = reading.flag("site.webhooks");
     let domains = MailDomains {
         allowed: domains(reading, "site.allowed_mail_domains"),
         denied: domains(reading, "site.denied_mail_domains"),
@@ -47,6 +48,7 @@ pub(in super::super) fn read(reading: &mut ConfigReader<'_>, config: &Config) ->
         accounts_per_day,
         links_per_minute,
         domains,
+        webhooks,
         proxies: config.proxies.clone(),
         pages: AccountSite {
             service: config.service.clone(),

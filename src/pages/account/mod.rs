@@ -17,6 +17,7 @@ mod sign_in;
 mod usage_chart;
 mod usage_tables;
 mod views;
+mod webhooks;
 
 pub use account_site::{AccountSite, COPY_SCRIPT, STYLE, content_security_policy, policy_with_script};
 pub use fields::{EXISTING, is_entered_by_owners};
@@ -26,6 +27,7 @@ pub use views::{
     AccountView, ApplicationFields, CurrentUsage, FormProblem, IssuedKeyView, KeyFields, LinkForm,
     ListedApplication, MessagePage, OwnedApplicationView, SignInForm, SignedIn,
 };
+pub use webhooks::{ROTATED_AT, WEBHOOK, WEBHOOK_STEP, WEBHOOK_URL, last_rotation};
 
 #[cfg(test)]
 mod tests;

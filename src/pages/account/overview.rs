@@ -7,6 +7,7 @@ use super::fields::{
 use super::frame::{Frame, bdi, link, mail_link, notice, section};
 use super::keys::active_keys;
 use super::quota::{current, tier};
+use super::webhooks::{WEBHOOK_URL, webhooks};
 use super::{AccountSite, AccountView, FormProblem, ListedApplication};
 use crate::pages::html::date;
 use scoregate_store::{NOTICES, NoticeRow};
@@ -17,15 +18,18 @@ impl AccountSite {
         let may_add =
             view.applications.len() < usize::try_from(self.applications_per_account).unwrap_or(usize::MAX);
         let at_creation = problem_of(view.problem, &APPLICATION_FIELDS).filter(|_| may_add);
+        let at_webhooks = problem_of(view.problem, &[WEBHOOK_URL]);
         let at_deletion = problem_of(view.problem, &CONFIRMATION);
-        let elsewhere = view.problem.filter(|_| at_creation.is_none() && at_deletion.is_none());
+        let elsewhere =
+            view.problem.filter(|_| [at_creation, at_webhooks, at_deletion].iter().all(Option::is_none));
         let creation = if may_add { new_application(view, at_creation) } else { limit_reached(self) };
         let body = format!(
-            "<h1>Your account</h1>\n{}{}{}{creation}{}{}{}",
+            "<h1>Your account</h1>\n{}{}{}{creation}{}{}{}{}",
             notice(view.notice),
             alert(elsewhere),
             section("applications", "Applications", &format!("{}{}", applications(view), upgrade(self))),
             notices(view),
+            webhooks(view, at_webhooks),
             account(view),
             deletion(view, at_deletion)
         );

@@ -2,7 +2,9 @@
 
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::evidence::DayEvidence;
-use scoregate_store::{Description, MailKind, RequestList, RequestQuery, StoredApplication, StoredOwner};
+use scoregate_store::{
+    Description, MailKind, RequestList, RequestQuery, StoredApplication, StoredOwner, StoredWebhook,
+};
 
 /// A problem with a form, shown above it and at its field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,9 +110,11 @@ pub struct AccountView<'a> {
     pub applications: &'a [ListedApplication<'a>],
     /// The kinds of notices that the owner gets.
     pub notices: &'a [MailKind],
+    /// The webhooks; `None` if there are none on this service.
+    pub webhooks: Option<&'a [StoredWebhook]>,
     /// The entered fields of a new application.
     pub entered: &'a ApplicationFields,
-    /// The problem with them.
+    /// The problem with a form.
     pub problem: Option<FormProblem<'a>>,
     /// A message about the last change.
     pub notice: Option<&'a str>,

@@ -72,6 +72,7 @@ async fn a_suspended_account_has_no_valid_key_at_once() {
     assert_eq!(accounts.ids(&["--email", "Ann+x@"]), [ANN]);
     let exported = accounts.run(&["export", ANN]).with(0).json();
     assert!(exported["requests"].is_array() && exported["evidence"].is_array(), "{exported}");
+    assert_eq!(exported["webhooks"], json!([]));
     let deleted = accounts.run(&["delete", ANN]).with(0);
     assert!(deleted.out.contains("deleted") && !deleted.out.contains("active"), "{}", deleted.out);
     assert_eq!(client.identity(&new).await, Err("invalid_api_key".into()));

@@ -85,6 +85,7 @@ async fn sweep(site: &Site, clock: &Clock) -> NoticeSweep {
     let instruments = Instruments::new(&MetricsRegistry::default(), &[], &EndpointTable::default());
     let terms = TermsByTier::new(&standard_tiers(), 60);
     let texts = NoticeTexts {
+        webhooks: false,
         service: "Example API".into(),
         root: "https://api.example.org".into(),
         domain: "api.example.org".into(),

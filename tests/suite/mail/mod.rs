@@ -5,6 +5,7 @@ mod program;
 pub mod several_workers;
 pub mod smtp_server;
 mod transports;
+mod webhooks;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -88,6 +89,7 @@ impl MailStation {
             subject: SUBJECT.into(),
             text: TEXT.into(),
             html: format!("<p>{TEXT}</p>"),
+            webhook: String::new(),
             message_id: format!("{id}@example.org"),
             created_at: now,
             expires_at: now.plus(Duration::from_mins(15)),

@@ -12,3 +12,4 @@ mod notices;
 mod second_quotas;
 mod sessions;
 mod signing_in;
+mod webhooks;

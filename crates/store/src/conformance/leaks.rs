@@ -38,7 +38,7 @@ pub(crate) async fn a_leaked_key_is_revoked_with_a_mail_to_its_owner_and_a_recor
 ) {
     let owner = signed_up(store, "ann@example.org").await.id;
     let id = store.change(owned(owner, 1)).await.unwrap().id;
-    store.claim_mail(MailClaim { now: NOON, until: NOON, limit: 9 }).await.unwrap();
+    store.claim_mail(MailClaim { now: NOON, until: NOON, limit: 9, webhooks: false }).await.unwrap();
     let before = store.mail_backlog().await.unwrap().mails;
     let revoked = store.change(leak(id, &["https://a.example/", "https://b.example/"], NOON, None)).await;
     assert_eq!(revoked.unwrap().keys[0].revoked_at, Some(NOON));
@@ -46,7 +46,8 @@ pub(crate) async fn a_leaked_key_is_revoked_with_a_mail_to_its_owner_and_a_recor
     assert!(is_known(store, leak(id, &["https://b.example/"], later, None)).await);
     assert!(!is_known(store, leak(id, &["https://b.example/", "https://c.example/"], later, None)).await);
     assert_eq!(store.mail_backlog().await.unwrap().mails, before + 1, "a mail for each change of the key");
-    let mails = store.claim_mail(MailClaim { now: NOON, until: NOON, limit: 9 }).await.unwrap();
+    let mails =
+        store.claim_mail(MailClaim { now: NOON, until: NOON, limit: 9, webhooks: false }).await.unwrap();
     assert!(mails.iter().any(|claimed| {
         claimed.mail.message_id.starts_with(&id.to_string()) && claimed.mail.recipient == "ann@example.org"
     }));

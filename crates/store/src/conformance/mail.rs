@@ -8,7 +8,7 @@ use super::*;
 const MINUTE: std::time::Duration = std::time::Duration::from_mins(1);
 
 fn claim(now: Wall, limit: usize) -> MailClaim {
-    MailClaim { now, until: now.plus(5 * MINUTE), limit }
+    MailClaim { now, until: now.plus(5 * MINUTE), limit, webhooks: false }
 }
 
 async fn claimed(store: &dyn Store, now: Wall, limit: usize) -> Vec<(String, u32)> {

@@ -18,6 +18,7 @@ mod owner_sessions;
 mod reports;
 mod request_totals;
 mod status_page;
+mod webhooks;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -41,6 +42,7 @@ pub(super) use owner_sessions::*;
 pub(super) use reports::*;
 pub(super) use request_totals::*;
 pub(super) use status_page::*;
+pub(super) use webhooks::*;
 
 /// Runs all checks against an engine.
 macro_rules! run_with {
@@ -121,6 +123,8 @@ macro_rules! run_with {
             units_that_a_live_gateway_holds_are_not_used_and_those_of_others_are
             a_quota_is_used_up_with_the_first_refusal_and_later_notices_about_a_part_are_not_due
             a_quota_is_that_of_the_application_or_of_its_tier
+            verified_webhooks_get_a_notice_once_beside_the_mail
+            webhooks_are_rotated_and_removed_with_their_messages
             keys_that_expire_soon_are_due_until_they_have_expired_or_are_revoked
             hours_of_two_nodes_become_one_day_and_a_second_merge_changes_nothing
             a_late_hour_is_added_and_a_day_is_compact_once_it_ended

@@ -24,6 +24,7 @@ pub(super) fn a_mail(message_id: &str, recipient: &str) -> NewMail {
         subject: "Sign in".into(),
         text: "The link".into(),
         html: "<p>The link</p>".into(),
+        webhook: String::new(),
         message_id: message_id.into(),
         created_at: NOON,
         expires_at: NOON.plus(MINUTES),
@@ -277,7 +278,7 @@ pub(crate) async fn a_link_to_an_account_goes_to_its_address(store: &dyn Store) 
     assert!(store.send_link(link, a_mail("tagged", tagged)).await.unwrap());
     let usable = store.usable_link(Digest::of("tagged"), NOON).await.unwrap().unwrap();
     assert_eq!(usable.email, "ann@example.org");
-    let claim = MailClaim { now: NOON, until: NOON.plus(MINUTES), limit: 9 };
+    let claim = MailClaim { now: NOON, until: NOON.plus(MINUTES), limit: 9, webhooks: false };
     let claimed = store.claim_mail(claim).await.unwrap();
     assert!(claimed.iter().all(|claimed| claimed.mail.recipient == "ann@example.org"), "{claimed:?}");
     assert!(claimed.iter().any(|claimed| claimed.mail.message_id == "tagged"));

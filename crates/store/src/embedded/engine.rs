@@ -17,7 +17,7 @@ use super::{
 use crate::sql::daily_totals::{REQUESTS, USAGE};
 use crate::sql::tables::SqlTables as _;
 use crate::sql::{
-    changes, evidence, limits_until, mail_queue as queued_mail, notices, owners, sign_in, status,
+    changes, evidence, limits_until, mail_queue as queued_mail, notices, owners, sign_in, status, webhooks,
 };
 use crate::{
     ApplicationPage, AuditQuery, AuditRecord, ChangeFeed, ChangeKind, ChangedApplications, ClaimedMail,
@@ -27,7 +27,7 @@ use crate::{
     NodeStatus, NoticeQuery, NoticeStore, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerSession, OwnerStore,
     RequestList, RequestQuery, RequestStore, RequestTotal, SignIn, SignInOutcome, StatusHistory,
     StatusMessage, StatusMinute, StatusStore, StoreChange, StoreError, StoreFuture, StoreHealth,
-    StoredApplication, StoredOwner, UsableLink, UsageList, UsageQuery, UsageStore, UsageTotal,
+    StoredApplication, StoredOwner, StoredWebhook, UsableLink, UsageList, UsageQuery, UsageStore, UsageTotal,
 };
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
@@ -223,6 +223,10 @@ impl OwnerStore for Embedded {
 
     fn owner(&self, id: OwnerId) -> StoreFuture<'_, Option<StoredOwner>> {
         self.reader.run("read an owner", move |file| done(owners::owner(file, id)))
+    }
+
+    fn webhooks(&self, of: String) -> StoreFuture<'_, Vec<StoredWebhook>> {
+        self.reader.run("read webhooks", move |file| done(webhooks::find(file, &of)))
     }
 
     fn change_owner(&self, change: OwnerChange) -> StoreFuture<'_, StoredOwner> {

@@ -14,9 +14,10 @@ pub(super) fn claim(connection: &Connection, claim: &MailClaim) -> Result<Vec<Cl
         connection,
         "UPDATE mail_queue SET due_at = ?2, attempts = attempts + 1
          WHERE message_id IN (
-             SELECT message_id FROM mail_queue WHERE due_at <= ?1 ORDER BY kind <> 'sign_in', due_at, message_id LIMIT ?3)
+             SELECT message_id FROM mail_queue WHERE due_at <= ?1 AND (kind = 'webhook') = ?4
+             ORDER BY kind <> 'sign_in', due_at, message_id LIMIT ?3)
          RETURNING message_id, kind, recipient, subject, text, html, created_at, expires_at, attempts",
-        params![millis(claim.now), millis(claim.until), stored(claim.limit)],
+        params![millis(claim.now), millis(claim.until), stored(claim.limit), claim.webhooks],
         |row| mail(row),
     )?;
     let mut claimed: Vec<ClaimedMail> = claimed.into_iter().flatten().collect();

@@ -251,7 +251,7 @@ CREATE TABLE notices (
 CREATE INDEX notices_by_time ON notices (at);
 ";
 
-/// Evidence of how applications use the service, whose keys are deleted after two days; and limits that return.
+/// Evidence of how applications use the service, whose keys are deleted after two days; limits that return; webhooks of owners.
 const TWELFTH: &str = "
 CREATE TABLE evidence_hours (
     hour        INTEGER NOT NULL, -- hours since 1970: datetime(hour * 3600, 'unixepoch')
@@ -281,4 +281,17 @@ CREATE TABLE limits_until (
     minute      INTEGER,          -- NULL: that of the tier
     day         INTEGER
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE owner_webhooks (
+    id          TEXT    NOT NULL PRIMARY KEY,
+    owner       TEXT    NOT NULL,
+    url         TEXT    NOT NULL,
+    secret      TEXT    NOT NULL, -- readable: it signs messages
+    old_secret  TEXT,             -- before the last rotation
+    rotated_at  INTEGER,
+    verified_at INTEGER,          -- when the receiver answered the challenge
+    created_at  INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX owner_webhooks_by_owner ON owner_webhooks (owner);
+CREATE INDEX mail_queue_by_recipient ON mail_queue (recipient);
 ";

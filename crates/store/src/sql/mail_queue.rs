@@ -8,9 +8,9 @@ const REMOVE: &str = "DELETE FROM {schema}.mail_queue WHERE message_id = $1 AND 
 const RETRY: &str = "
 UPDATE {schema}.mail_queue SET due_at = $3, last_error = $4 WHERE message_id = $1 AND attempts = $2";
 const BACKLOG: &str = "
-SELECT (SELECT count(*) FROM {schema}.mail_queue) AS mails, o.created_at, o.last_error
+SELECT (SELECT count(*) FROM {schema}.mail_queue WHERE kind <> 'webhook') AS mails, o.created_at, o.last_error
 FROM (SELECT 1) one
-LEFT JOIN (SELECT created_at, last_error FROM {schema}.mail_queue ORDER BY created_at LIMIT 1) o ON true";
+LEFT JOIN (SELECT created_at, last_error FROM {schema}.mail_queue WHERE kind <> 'webhook' ORDER BY created_at LIMIT 1) o ON true";
 
 /// Queues the first mails of a notice with its audit record.
 pub(crate) async fn add_notice<T: SqlTables>(tables: T, notice: &NewNotice) -> Result<(), T::Fault> {
@@ -28,6 +28,7 @@ pub(crate) fn mail<F>(row: &dyn SqlRow<F>) -> Result<Option<ClaimedMail>, F> {
         subject: row.text("subject")?,
         text: row.text("text")?,
         html: row.text("html")?,
+        webhook: String::new(),
         message_id: row.text("message_id")?,
         created_at: row.time("created_at")?,
         expires_at: row.time("expires_at")?,

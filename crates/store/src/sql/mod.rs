@@ -16,3 +16,4 @@ pub(crate) mod owners;
 pub(crate) mod sign_in;
 pub(crate) mod status;
 pub(crate) mod tables;
+pub(crate) mod webhooks;

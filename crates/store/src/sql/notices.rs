@@ -2,6 +2,7 @@
 
 use super::tables::SqlField::{Number, Text, Time};
 use super::tables::{SqlField, SqlRow, SqlTables};
+use super::webhooks;
 use crate::{
     DueNotice, MailKind, NewMail, NoticeQuery, NoticeSubject, NoticeTier, OwnerNotice, notice_words,
 };
@@ -55,9 +56,11 @@ pub(crate) async fn due<T: SqlTables>(tables: T, query: &NoticeQuery) -> Result<
         MailKind::Quota80 => (QUOTAS, quota(80)),
         MailKind::Quota100 => (QUOTAS, quota(100)),
         MailKind::KeyExpires => (KEYS, vec![Time(*now), Time(*until)]),
-        MailKind::SignIn | MailKind::Notice | MailKind::KeyChanged | MailKind::NewSignIn => {
-            return Ok(Vec::new());
-        }
+        MailKind::SignIn
+        | MailKind::Notice
+        | MailKind::KeyChanged
+        | MailKind::NewSignIn
+        | MailKind::Webhook => return Ok(Vec::new()),
     };
     let read = |row: &dyn SqlRow<T::Fault>| {
         let Ok(application) = row.text("id")?.parse() else { return Ok(None) };
@@ -106,12 +109,13 @@ async fn wanted<T: SqlTables, R>(
     tables.list(&statement, &all, read).await
 }
 
-/// Queues each mail, unless one with its message id was queued before.
+/// Queues each mail and its messages to webhooks, unless one with its message id was queued before.
 pub(crate) async fn queue_once<T: SqlTables>(tables: T, mails: &[NewMail]) -> Result<(), T::Fault> {
     for mail in mails {
         let id = mail.message_id.split('@').next().unwrap_or_default();
         if tables.run(ADD, &[Text(id), Time(mail.created_at)]).await? > 0 {
             tables.queue_mail(std::slice::from_ref(mail)).await?;
+            webhooks::queue(tables, mail, id).await?;
         }
     }
     Ok(())

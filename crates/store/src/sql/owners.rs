@@ -3,6 +3,7 @@
 use super::closed_applications;
 use super::tables::SqlField::{Digest as DigestOf, Number, OptionalText, Text, Time};
 use super::tables::{SqlRow, SqlTables};
+use super::webhooks;
 use crate::notices::parse_notices;
 use crate::stored::stored;
 use crate::{
@@ -122,10 +123,14 @@ pub(crate) async fn change<T: SqlTables>(tables: T, change: &OwnerChange) -> Res
         OwnerChangeKind::SetNotices(kinds) => {
             tables.run(SET_NOTICES, &[Text(&id), Text(&notice_words(kinds))]).await?;
         }
+        OwnerChangeKind::Webhook { id: webhook, change: what } => {
+            webhooks::change(tables, (&id, webhook), what, change.at).await?;
+        }
         OwnerChangeKind::Delete { in_own_name } => {
             before.check_deletion(*in_own_name)?;
             end_sessions(tables, change.owner).await?;
             tables.run(DELETE_MAIL, &[Text(&id), Text(&before.email)]).await?;
+            webhooks::remove(tables, &id, None).await?;
             tables.run(DELETE_LINKS, &[Text(&id)]).await?;
             tables.run(DELETE_OWNER, &[Text(&id)]).await?;
         }

@@ -112,6 +112,25 @@ fn a_higher_tier_is_available_by_link_or_from_the_operator() {
 }
 
 #[test]
+fn webhooks_are_shown_with_their_state_and_without_their_secrets() {
+    let shown = Shown::ordinary();
+    let html = shown.account(&[None, None]);
+    let cards: Vec<&str> = html.split("<p><code>https://hooks.example.org/").skip(1).collect();
+    let [active, other] = cards[..] else { panic!("{html}") };
+    shows(active, &["Active.</p>", "value=\"rotate\"", "value=\"remove\""]);
+    let active = active.split_once("</form>").unwrap().0;
+    assert!(!active.contains("failed"), "{active}");
+    shows(other, &["Not active: the challenge is not answered.", "The last message failed: TLS failed."]);
+    assert!(!html.contains("canary") && !html.contains("name=\"webhook_url\""), "{html}");
+    shows(&shown.account(&[None]), &["name=\"webhook_url\""]);
+    shows(
+        &shown.site.webhook_secret("u", "whsec_1", true),
+        &["<code>whsec_1</code>", "is sent now", "shown again"],
+    );
+    shows(&shown.site.webhook_secret("u", "whsec_1", false), &["For a day"]);
+}
+
+#[test]
 fn terms_are_accepted_with_a_new_account_and_after_a_change() {
     let shown = Shown::ordinary();
     let accepted = "name=\"accept_terms\" value=\"yes\" required";

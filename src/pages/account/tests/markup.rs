@@ -21,6 +21,7 @@ fn problems() -> Vec<Option<&'static str>> {
         "key_name",
         "new_name",
         "replace",
+        "webhook_url",
     ];
     [None].into_iter().chain(fields.map(Some)).collect()
 }
@@ -101,7 +102,12 @@ fn forms_are_sent_to_this_service_with_their_csrf_token() {
             let action = attribute(tag, "action").unwrap();
             let token = format!("<input type=\"hidden\" name=\"csrf\" value=\"{CSRF}\">");
             assert_eq!(content.matches(&token).count(), 1, "{name}: {action}");
-            assert_eq!(content.matches("<button").count(), if action == "/account/sign-out" { 2 } else { 1 });
+            let buttons = match action {
+                "/account/sign-out" => 2,
+                "/account/webhooks" => content.matches("name=\"step\"").count().max(1),
+                _ => 1,
+            };
+            assert_eq!(content.matches("<button").count(), buttons);
             let content = format!("</style>{content}");
             let names = tags(&content).into_iter().filter_map(|tag| attribute(tag, "name"));
             seen.insert(format!("{action} {}", names.collect::<Vec<_>>().join(" ")));
@@ -115,6 +121,8 @@ fn forms_are_sent_to_this_service_with_their_csrf_token() {
         "/account/applications csrf existing name url contact".into(),
         "/account/sign-out csrf everywhere".into(),
         "/account/notices csrf quota_80 quota_100 key_expires key_changed new_sign_in".into(),
+        "/account/webhooks csrf webhook_url".into(),
+        "/account/webhooks csrf webhook rotated_at step step".into(),
         "/account/delete csrf confirm".into(),
         format!("{app} csrf name url contact"),
         format!("{app}/keys csrf existing key_name"),
@@ -166,7 +174,7 @@ fn a_problem_is_shown_once_and_at_its_field() {
         let mut shown = Shown::ordinary();
         shown.problem = Some((field, "Write a name.".into()));
         for (name, html) in shown.pages() {
-            if ["link-sent", "issued", "again", "message"].contains(&name) {
+            if ["link-sent", "issued", "webhook-secret", "again", "message"].contains(&name) {
                 continue;
             }
             let alert = "<p class=\"problem\" role=\"alert\" id=\"problem\" dir=\"auto\">Write a name.</p>";

@@ -8,9 +8,10 @@ use super::*;
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::evidence::{DayEvidence, DocumentMark, HourEvidence};
 use scoregate_base::keys::{ApplicationId, OwnerId};
+use scoregate_base::secret::Secret;
 use scoregate_store::{
     Description, MailKind, RequestList, RequestOutcome, RequestQuery, RequestTotal, StoredApplication,
-    StoredKey, StoredOwner, sample,
+    StoredKey, StoredOwner, StoredWebhook, sample,
 };
 
 const NOON: Wall = Wall::from_seconds(20_782 * 86_400 + 43_200); // 2026-11-25T12:00:00Z
@@ -24,6 +25,8 @@ struct Shown {
     application: StoredApplication,
     requests: RequestList,
     evidence: Vec<(Day, DayEvidence)>,
+    /// One that works, and one that does not.
+    webhooks: [StoredWebhook; 2],
     entered: ApplicationFields,
     token: String,
     problem: Option<(Option<&'static str>, String)>,
@@ -76,6 +79,19 @@ fn requests(application: ApplicationId) -> RequestList {
         ]
     });
     RequestList { totals: totals.rev().map(total).collect() }
+}
+
+fn webhook((id, verified_at): (&str, Option<Wall>)) -> StoredWebhook {
+    StoredWebhook {
+        id: id.into(),
+        owner: "own_0Ab3dEf7hIj".parse().unwrap(),
+        url: format!("https://hooks.example.org/{id}"),
+        secret: Secret::new("whsec_canary".into()),
+        old_secret: None,
+        rotated_at: verified_at,
+        verified_at,
+        last_error: verified_at.is_none().then(|| "TLS failed".into()),
+    }
 }
 
 fn site() -> AccountSite {
@@ -138,6 +154,7 @@ impl Shown {
             owner,
             requests: requests(id),
             evidence: vec![(NOON.day(), polled())],
+            webhooks: [("hook_1", Some(NOON)), ("hook_2", None)].map(webhook),
             application,
             entered,
             token: "t0k3n".into(),
@@ -168,6 +185,10 @@ impl Shown {
         for key in &mut shown.application.keys {
             key.shown = text.into();
             key.name = some();
+        }
+        for webhook in &mut shown.webhooks {
+            webhook.url = text.into();
+            webhook.last_error = some();
         }
         for total in &mut shown.requests.totals {
             total.endpoint = text.to_owned().into();
@@ -213,6 +234,7 @@ impl Shown {
             notices: &[MailKind::Quota80],
             signed_in: self.signed_in(),
             applications: &applications,
+            webhooks: self.webhooks.get(..usages.len().min(2)),
             entered: &self.entered,
             problem: self.problem(),
             notice: self.notice.as_deref(),
@@ -282,6 +304,7 @@ impl Shown {
                     Some(Wall::from_seconds(NOON.seconds() + 86_400)),
                 ),
             ),
+            ("webhook-secret", self.site.webhook_secret(&self.webhooks[0].url, &self.token, true)),
             ("again", self.site.sign_in_again(&self.signed_in())),
             ("message", self.site.message(&message)),
         ]

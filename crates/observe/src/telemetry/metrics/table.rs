@@ -61,7 +61,7 @@ pub static LABELS: &[LabelRow] = &[
     LabelRow { name: "rule", most: 3, meaning: "minute, day or guard" },
     LabelRow { name: "address", most: 16, meaning: "host and port of a configured address of the backend; `built-in` for the built-in one" },
     LabelRow { name: "result", most: 8, meaning: "result of an upstream request (those with `circuit_open` and `queue_full` were not sent), of a reload, of the export of spans, of an attempt to send a mail, of a step of signing in, or of a report of a leaked key" },
-    LabelRow { name: "change", most: 9, meaning: "create, describe or close an application; add, revoke or keep a key (cancel its expiry), rotate all keys; choose notices; delete the account" },
+    LabelRow { name: "change", most: 10, meaning: "create, describe or close an application; add, revoke or keep a key (cancel its expiry), rotate all keys; choose notices; add, remove or change a webhook; delete the account" },
     LabelRow { name: "decision", most: 2, meaning: "served on grace, or refused" },
     LabelRow { name: "operation", most: 7, meaning: "lease units, return units, change keys, record key uses, record usage, record and read the status, read the mail queue" },
     LabelRow { name: "use", most: 4, meaning: "leased, delivered, returned, or lost to a failure" },
@@ -72,7 +72,7 @@ pub static LABELS: &[LabelRow] = &[
     LabelRow { name: "table", most: 8, meaning: "tables of the shared store whose rows change in normal operation: ledger_days, ledger_nodes, minute_pools, minute_shares, keys, usage_nodes, documents, document_contents" },
     LabelRow { name: "version", most: 1, meaning: "version of the program" },
     LabelRow { name: "direction", most: 2, meaning: "forward or backward" },
-    LabelRow { name: "kind", most: 7, meaning: "purpose of a mail: a link to sign in, a message of the operator, or a notice of a kind that the owner chose" },
+    LabelRow { name: "kind", most: 8, meaning: "purpose of a mail: a link to sign in, a message of the operator, a notice of a kind that the owner chose, or a message to a webhook" },
     LabelRow { name: "pool", most: 2, meaning: "requests served from the cache, and requests that wait for the backend or the ledger" },
 ];
 

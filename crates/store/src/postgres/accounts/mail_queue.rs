@@ -13,7 +13,7 @@ use crate::{
 /// Gateways skip each other's mails instead of waiting. Links come first: they expire soon.
 const CLAIM: &str = "
 WITH due AS (
-    SELECT message_id FROM {schema}.mail_queue WHERE due_at <= $1
+    SELECT message_id FROM {schema}.mail_queue WHERE due_at <= $1 AND (kind = 'webhook') = $4
     ORDER BY kind <> 'sign_in', due_at, message_id LIMIT $3 FOR UPDATE SKIP LOCKED
 ), claimed AS (
     UPDATE {schema}.mail_queue m SET due_at = $2, attempts = attempts + 1 FROM due WHERE m.message_id = due.message_id
@@ -38,6 +38,7 @@ impl MailQueue for PostgresStore {
                 SqlField::Time(claim.now),
                 SqlField::Time(claim.until),
                 SqlField::Number(stored(claim.limit)),
+                SqlField::Flag(claim.webhooks),
             ];
             client.list(CLAIM, &values, mail_queue::mail).await
         }))

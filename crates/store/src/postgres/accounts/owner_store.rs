@@ -1,10 +1,10 @@
 //! Owners and their sessions. They have a connection of their own, so that changes of keys do not wait for them.
 
 use crate::postgres::postgres_store::PostgresStore;
-use crate::sql::{owners, sign_in};
+use crate::sql::{owners, sign_in, webhooks};
 use crate::{
     NewMail, NewSignInLink, OwnerChange, OwnerQuery, OwnerSession, OwnerStore, SignIn, SignInOutcome,
-    StoreFuture, StoredOwner, UsableLink,
+    StoreFuture, StoredOwner, StoredWebhook, UsableLink,
 };
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::{Digest, OwnerId};
@@ -51,6 +51,10 @@ impl OwnerStore for PostgresStore {
 
     fn owner(&self, id: OwnerId) -> StoreFuture<'_, Option<StoredOwner>> {
         Box::pin(self.accounts.run("read an owner", async move |client| owners::owner(client, id).await))
+    }
+
+    fn webhooks(&self, of: String) -> StoreFuture<'_, Vec<StoredWebhook>> {
+        Box::pin(self.accounts.run("read webhooks", async move |client| webhooks::find(client, &of).await))
     }
 
     fn change_owner(&self, change: OwnerChange) -> StoreFuture<'_, StoredOwner> {

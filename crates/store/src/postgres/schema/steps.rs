@@ -26,7 +26,7 @@ pub(crate) const STEPS: &[&str] = &[
     CLOSED_APPLICATIONS,
     GRACE_SHARES_AND_KEY_NAMES,
     NOTICES,
-    EVIDENCE,
+    EVIDENCE_AND_WEBHOOKS,
 ];
 
 /// Earlier releases promise grace for each application. From this step on they find all of it promised, in every row that is
@@ -74,7 +74,7 @@ COMMENT ON COLUMN {schema}.mail_queue.kind IS 'sign_in, notice or a kind of owne
 UPDATE {schema}.site SET format = 10;
 "#;
 
-const EVIDENCE: &str = r#"
+const EVIDENCE_AND_WEBHOOKS: &str = r#"
 CREATE TABLE {schema}.evidence_hours (
     hour        bigint NOT NULL,
     application text COLLATE "C" NOT NULL,
@@ -112,6 +112,24 @@ CREATE TABLE {schema}.limits_until (
 );
 COMMENT ON TABLE {schema}.limits_until IS 'limits that applications get back at a time';
 COMMENT ON COLUMN {schema}.limits_until.minute IS 'NULL: that of the tier';
+
+CREATE TABLE {schema}.owner_webhooks (
+    id          text COLLATE "C" PRIMARY KEY,
+    owner       text COLLATE "C" NOT NULL,
+    url         text   NOT NULL,
+    secret      text   NOT NULL,
+    old_secret  text,
+    rotated_at  bigint,
+    verified_at bigint,
+    created_at  bigint NOT NULL
+);
+CREATE INDEX owner_webhooks_by_owner ON {schema}.owner_webhooks (owner);
+CREATE INDEX mail_queue_by_recipient ON {schema}.mail_queue (recipient);
+COMMENT ON TABLE {schema}.owner_webhooks IS 'URLs that get the notices of an owner';
+COMMENT ON COLUMN {schema}.owner_webhooks.secret IS 'readable: it signs messages';
+COMMENT ON COLUMN {schema}.owner_webhooks.old_secret IS 'before the last rotation';
+COMMENT ON COLUMN {schema}.owner_webhooks.verified_at IS 'when the receiver answered the challenge';
+COMMENT ON COLUMN {schema}.mail_queue.recipient IS 'an address, or the id of a webhook';
 
 UPDATE {schema}.site SET format = 11;
 "#;

@@ -3,10 +3,12 @@
 //! Links and sessions are stored as digests. An owner has one mailbox: the address without what mail servers ignore, as
 //! the caller determines it.
 
+use crate::{MailKind, NewMail, StoreError, StoreFuture, notice_words};
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
 
-use super::{MailKind, NewMail, OwnerRefusal, StoreError, StoreFuture, notice_words};
+use super::owner_refusal::OwnerRefusal;
+use super::webhooks::{StoredWebhook, WebhookChange};
 
 /// An owner of applications.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -164,7 +166,7 @@ pub struct OwnerChange {
 }
 
 /// An atomic change to an owner.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum OwnerChangeKind {
     /// Suspends the account and ends its sessions.
     Suspend,
@@ -174,7 +176,14 @@ pub enum OwnerChangeKind {
     SetTier(Option<String>),
     /// Chooses the kinds of notices.
     SetNotices(Vec<MailKind>),
-    /// Deletes the account, its sessions, links and queued mail. Refused while it has applications.
+    /// Changes a webhook.
+    Webhook {
+        /// Its id.
+        id: String,
+        /// The change.
+        change: WebhookChange,
+    },
+    /// Deletes the account, its sessions, webhooks, links and queued mail. Refused while it has applications.
     Delete {
         /// Whether the owner deletes it, who must not be suspended: a new account would end the suspension.
         in_own_name: bool,
@@ -189,6 +198,7 @@ impl OwnerChangeKind {
             Self::Resume => "resume_account",
             Self::SetTier(_) => "set_account_tier",
             Self::SetNotices(_) => "set_notices",
+            Self::Webhook { change, .. } => change.word(),
             Self::Delete { .. } => "delete_account",
         }
     }
@@ -199,6 +209,7 @@ impl OwnerChangeKind {
             Self::Suspend | Self::Resume | Self::Delete { .. } => owner.to_string(),
             Self::SetTier(tier) => format!("{owner}, tier {}", tier.as_deref().unwrap_or("by default")),
             Self::SetNotices(kinds) if kinds.is_empty() => format!("{owner}, notices none"),
+            Self::Webhook { id, .. } => format!("{owner}, {id}"),
             Self::SetNotices(kinds) => format!("{owner}, notices {}", notice_words(kinds)),
         }
     }
@@ -243,6 +254,9 @@ pub trait OwnerStore: Send + Sync + 'static {
 
     /// One owner.
     fn owner(&self, id: OwnerId) -> StoreFuture<'_, Option<StoredOwner>>;
+
+    /// The webhooks of an owner, or the one with this id.
+    fn webhooks(&self, of: String) -> StoreFuture<'_, Vec<StoredWebhook>>;
 
     /// Makes a change and its audit record durable, both or neither. Returns the owner as changed, or as deleted.
     fn change_owner(&self, change: OwnerChange) -> StoreFuture<'_, StoredOwner>;

@@ -1,0 +1,93 @@
+//! Webhooks of owners. The rules are in `store::owners`.
+
+use super::tables::SqlField::{OptionalText, Text, Time};
+use super::tables::{SqlRow, SqlTables};
+use crate::{MAX_WEBHOOKS, MailKind, NewMail, StoreError, StoredWebhook, WebhookChange};
+use scoregate_base::clock::Wall;
+use scoregate_base::secret::Secret;
+
+const FIND: &str = "
+SELECT id, owner, url, secret, old_secret, rotated_at, verified_at,
+       (SELECT max(last_error) FROM {schema}.mail_queue WHERE recipient = w.id) AS last_error
+FROM {schema}.owner_webhooks w WHERE owner = $1 OR id = $1 ORDER BY created_at, id";
+const VERIFIED: &str = "
+SELECT w.id FROM {schema}.owner_webhooks w JOIN {schema}.owners o ON o.id = w.owner
+WHERE o.email = $1 AND w.verified_at IS NOT NULL ORDER BY w.id";
+const ADD: &str =
+    "INSERT INTO {schema}.owner_webhooks (id, owner, url, secret, created_at) VALUES ($1, $2, $3, $4, $5)";
+const VERIFY: &str = "
+UPDATE {schema}.owner_webhooks SET verified_at = coalesce(verified_at, $3) WHERE id = $1 AND owner = $2";
+const ROTATE: &str = "
+UPDATE {schema}.owner_webhooks SET old_secret = secret, secret = $3, rotated_at = $4 WHERE id = $1 AND owner = $2";
+const REMOVE_MESSAGES: &str = "
+DELETE FROM {schema}.mail_queue WHERE recipient IN (
+    SELECT id FROM {schema}.owner_webhooks WHERE owner = $1 AND id = coalesce($2, id))";
+const REMOVE: &str = "DELETE FROM {schema}.owner_webhooks WHERE owner = $1 AND id = coalesce($2, id)";
+
+/// The webhooks of an owner, or the one with this id.
+pub(crate) async fn find<T: SqlTables>(tables: T, of: &str) -> Result<Vec<StoredWebhook>, T::Fault> {
+    let read = |row: &dyn SqlRow<T::Fault>| {
+        let Ok(owner) = row.text("owner")?.parse() else { return Ok(None) };
+        Ok(Some(StoredWebhook {
+            id: row.text("id")?,
+            owner,
+            url: row.text("url")?,
+            secret: Secret::new(row.text("secret")?),
+            old_secret: row.optional_text("old_secret")?.map(Secret::new),
+            rotated_at: row.optional_time("rotated_at")?,
+            verified_at: row.optional_time("verified_at")?,
+            last_error: row.optional_text("last_error")?,
+        }))
+    };
+    tables.list(FIND, &[Text(of)], read).await
+}
+
+/// Queues the message of a notice for each verified webhook of the recipient of its mail.
+pub(super) async fn queue<T: SqlTables>(tables: T, mail: &NewMail, id: &str) -> Result<(), T::Fault> {
+    if mail.webhook.is_empty() {
+        return Ok(());
+    }
+    let webhooks = tables.list(VERIFIED, &[Text(&mail.recipient)], |row| row.text("id").map(Some)).await?;
+    let message = |webhook: String| NewMail {
+        kind: MailKind::Webhook,
+        message_id: format!("{id}@{webhook}"),
+        recipient: webhook,
+        subject: String::new(),
+        text: mail.webhook.clone(),
+        html: String::new(),
+        ..mail.clone()
+    };
+    tables.queue_mail(&webhooks.into_iter().map(message).collect::<Vec<_>>()).await
+}
+
+/// Makes a change, in a transaction that excludes other changes.
+pub(super) async fn change<T: SqlTables>(
+    tables: T,
+    (owner, id): (&str, &str),
+    change: &WebhookChange,
+    at: Wall,
+) -> Result<(), T::Fault> {
+    match change {
+        WebhookChange::Add { url, secret, challenge } => {
+            if find(tables, owner).await?.len() >= MAX_WEBHOOKS {
+                return Err(StoreError::Exists("the largest number of webhooks").into());
+            }
+            let row = [Text(id), Text(owner), Text(url), Text(secret.expose()), Time(at)];
+            tables.run(ADD, &row).await?;
+            tables.queue_mail(std::slice::from_ref(&**challenge)).await
+        }
+        WebhookChange::Verify => tables.run(VERIFY, &[Text(id), Text(owner), Time(at)]).await.map(drop),
+        WebhookChange::Rotate(secret) => {
+            let values = [Text(id), Text(owner), Text(secret.expose()), Time(at)];
+            tables.run(ROTATE, &values).await.map(drop)
+        }
+        WebhookChange::Remove => remove(tables, owner, Some(id)).await,
+    }
+}
+
+/// Removes one webhook or all of an owner, and their messages.
+pub(super) async fn remove<T: SqlTables>(tables: T, owner: &str, id: Option<&str>) -> Result<(), T::Fault> {
+    let values = [Text(owner), OptionalText(id)];
+    tables.run(REMOVE_MESSAGES, &values).await?;
+    tables.run(REMOVE, &values).await.map(drop)
+}

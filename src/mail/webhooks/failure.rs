@@ -1,0 +1,31 @@
+//! Why a message was not delivered, in words of this program.
+
+/// Why a message was not delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum WebhookFailure {
+    #[error("the URL is not usable")]
+    Url,
+    #[error("the host name cannot be resolved")]
+    UnknownHost,
+    #[error("the host name has an address that is not public")]
+    NotPublic,
+    #[error("connecting failed: {0}")]
+    Connection(std::io::ErrorKind),
+    #[error("TLS failed")]
+    Tls,
+    #[error("the answer is not HTTP, or the connection was closed before it")]
+    NoAnswer,
+    #[error("no answer within 10 s")]
+    Timeout,
+    #[error("answer with status {0}")]
+    Status(u16),
+    #[error("the challenge is not in the answer")]
+    Challenge,
+}
+
+impl WebhookFailure {
+    /// Whether other messages to the host would fail too.
+    pub(super) const fn is_about_host(self) -> bool {
+        !matches!(self, Self::Url | Self::Status(_) | Self::Challenge)
+    }
+}

@@ -1,0 +1,16 @@
+//! Sends the messages to webhooks that are in the mail queue: signed, over HTTPS, and to public addresses only.
+//!
+//! The messages have the form of [Standard Webhooks](https://www.standardwebhooks.com).
+
+mod failure;
+mod network;
+mod receiver;
+mod request;
+mod signature;
+mod worker;
+
+pub use network::{PublicInternet, WebhookNetwork};
+pub use receiver::WebhookUrl;
+pub use request::WebhookClient;
+pub use signature::{challenge, new_webhook_secret};
+pub use worker::WebhookSender;

@@ -1,0 +1,134 @@
+//! A delivery: one signed request to the address that was checked, without redirects, within ten seconds.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::{Either, select};
+use http::header::{CONTENT_TYPE, HOST, USER_AGENT};
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use scoregate_base::address::is_public;
+use scoregate_base::clock::Clock;
+use scoregate_store::{NewMail, StoredWebhook};
+
+use super::failure::WebhookFailure;
+use super::network::WebhookNetwork;
+use super::receiver::WebhookUrl;
+use super::signature::signatures;
+
+/// Time for a delivery, from the resolution of the name to the end of the answer.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
+/// Time for a connection to one of several addresses.
+const CONNECT: Duration = Duration::from_secs(3);
+/// Maximum size of the answer to a challenge.
+const MAX_ANSWER: usize = 1_024;
+/// Maximum size of the head of an answer.
+const MAX_HEAD: usize = 16 * 1_024;
+
+/// Delivers messages to webhooks.
+pub struct WebhookClient {
+    network: Arc<dyn WebhookNetwork>,
+    tls: Arc<ClientConfig>,
+    clock: Clock,
+}
+
+impl WebhookClient {
+    /// A client with these authorities for certificates.
+    pub fn new(network: Arc<dyn WebhookNetwork>, tls: Arc<ClientConfig>, clock: Clock) -> Self {
+        Self { network, tls, clock }
+    }
+
+    /// Delivers a message. A challenge must be answered with its token.
+    pub(super) async fn deliver(
+        &self,
+        webhook: &StoredWebhook,
+        message: &NewMail,
+    ) -> Result<(), WebhookFailure> {
+        let url = WebhookUrl::parse(&webhook.url).ok_or(WebhookFailure::Url)?;
+        let (now, body) = (self.clock.now().wall, message.text.as_str());
+        let id = message.message_id.split('@').next().unwrap_or_default();
+        let request = Request::post(url.path())
+            .header(HOST, url.authority())
+            .header(CONTENT_TYPE, "application/json")
+            .header(USER_AGENT, "scoregate")
+            .header("webhook-id", id)
+            .header("webhook-timestamp", now.seconds())
+            .header("webhook-signature", signatures(webhook, id, now, body))
+            .body(Full::new(Bytes::copy_from_slice(body.as_bytes())))
+            .map_err(|_| WebhookFailure::Url)?;
+        // The state of a TLS handshake is large.
+        let exchange = Box::pin(self.exchange(&url, request, &message.subject));
+        self.clock.within(TIMEOUT, exchange).await.unwrap_or(Err(WebhookFailure::Timeout))
+    }
+
+    async fn exchange(
+        &self,
+        url: &WebhookUrl,
+        request: Request<Full<Bytes>>,
+        challenge: &str,
+    ) -> Result<(), WebhookFailure> {
+        let tls = self.connect(url).await?;
+        let mut builder = http1::Builder::new();
+        builder.max_buf_size(MAX_HEAD);
+        let opened = builder.handshake(TokioIo::new(tls)).await;
+        let (mut sender, connection) = opened.map_err(|_| WebhookFailure::NoAnswer)?;
+        let answer = pin!(async move {
+            let answer = sender.send_request(request).await.map_err(|_| WebhookFailure::NoAnswer)?;
+            let status = answer.status();
+            if challenge.is_empty() {
+                // The body is not read.
+                return status.is_success().then_some(()).ok_or(WebhookFailure::Status(status.as_u16()));
+            }
+            if status != StatusCode::OK {
+                return Err(WebhookFailure::Status(status.as_u16()));
+            }
+            let body = Limited::new(answer.into_body(), MAX_ANSWER).collect().await;
+            let body = body.map_err(|_| WebhookFailure::Challenge)?.to_bytes();
+            has_challenge(&body, challenge).then_some(()).ok_or(WebhookFailure::Challenge)
+        });
+        match select(answer, connection).await {
+            Either::Left((answered, _)) => answered,
+            // What has arrived before its end is read.
+            Either::Right((_, answer)) => answer.await,
+        }
+    }
+
+    /// Connects to an address of the host. All of them must be public: the receiver chooses them.
+    async fn connect(&self, url: &WebhookUrl) -> Result<TlsStream<TcpStream>, WebhookFailure> {
+        let found = self.network.resolve(url.host(), url.port()).await;
+        let addresses = found.map_err(|_| WebhookFailure::UnknownHost)?;
+        if !addresses.iter().all(|address| is_public(address.ip())) {
+            return Err(WebhookFailure::NotPublic);
+        }
+        let name = ServerName::try_from(url.host().to_owned()).map_err(|_| WebhookFailure::Url)?;
+        let mut failure = WebhookFailure::UnknownHost;
+        for address in addresses {
+            failure = match self.clock.within(CONNECT, self.network.connect(address)).await {
+                Ok(Ok(stream)) => {
+                    let connected = TlsConnector::from(Arc::clone(&self.tls)).connect(name, stream).await;
+                    return connected.map_err(|_| WebhookFailure::Tls);
+                }
+                Ok(Err(error)) => WebhookFailure::Connection(error.kind()),
+                Err(_) => WebhookFailure::Connection(std::io::ErrorKind::TimedOut),
+            };
+        }
+        Err(failure)
+    }
+}
+
+/// Whether a body is the challenge, as text or in JSON.
+fn has_challenge(body: &[u8], challenge: &str) -> bool {
+    let json = || serde_json::from_slice::<serde_json::Value>(body).ok();
+    body.trim_ascii() == challenge.as_bytes()
+        || json().is_some_and(|json| json.get("challenge").and_then(|text| text.as_str()) == Some(challenge))
+}
