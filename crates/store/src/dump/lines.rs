@@ -260,9 +260,15 @@ impl DumpLine {
                 i64::try_from(line.number).map_err(|error| format!("number: {error}"))?;
                 instant("at", &line.at)
             }
-            Self::Availability(line) => line.verify(),
+            Self::Availability(line) => {
+                line.first_minute().ok_or_else(|| format!("first: {}", line.first))?;
+                let is_kept = (1..=MOST_MINUTES).contains(&line.minutes);
+                if is_kept { Ok(()) } else { Err(format!("minutes: {}", line.minutes)) }
+            }
             Self::StatusMessage(line) => {
-                line.verify()?;
+                i64::try_from(line.id).map_err(|error| format!("id: {error}"))?;
+                i64::try_from(line.incident).map_err(|error| format!("incident: {error}"))?;
+                IncidentState::parse(&line.state).ok_or_else(|| format!("state: {}", line.state))?;
                 instant("at", &line.at)
             }
             Self::Owner(line) => {
@@ -278,10 +284,10 @@ impl DumpLine {
     /// The application that must exist for it.
     pub(crate) fn owner(&self) -> Option<&str> {
         match self {
-            Self::Key(line) => Some(&line.application),
-            Self::Ledger(line) => Some(&line.application),
-            Self::Usage(line) => Some(&line.application),
-            Self::Requests(line) => Some(&line.application),
+            Self::Key(KeyLine { application, .. })
+            | Self::Ledger(LedgerLine { application, .. })
+            | Self::Usage(UsageLine { application, .. })
+            | Self::Requests(RequestsLine { application, .. }) => Some(application),
             Self::Application(_)
             | Self::Audit(_)
             | Self::Availability(_)
@@ -314,22 +320,6 @@ impl AvailabilityLine {
     /// The number of its first minute.
     pub(crate) fn first_minute(&self) -> Option<u64> {
         Wall::parse_rfc3339(&self.first).map(minute_of)
-    }
-
-    fn verify(&self) -> Result<(), String> {
-        if self.first_minute().is_none() {
-            return Err(format!("first: {}", self.first));
-        }
-        let is_kept = (1..=MOST_MINUTES).contains(&self.minutes);
-        if is_kept { Ok(()) } else { Err(format!("minutes: {}", self.minutes)) }
-    }
-}
-
-impl StatusMessageLine {
-    fn verify(&self) -> Result<(), String> {
-        i64::try_from(self.id).map_err(|error| format!("id: {error}"))?;
-        i64::try_from(self.incident).map_err(|error| format!("incident: {error}"))?;
-        IncidentState::parse(&self.state).map(drop).ok_or_else(|| format!("state: {}", self.state))
     }
 }
 

@@ -16,6 +16,6 @@ pub(crate) use lines::{
 };
 pub(crate) use reader::DumpReader;
 pub(crate) use rows::time_of;
-pub(crate) use tables::{ExportedTable, LATER_COLUMNS, TABLES};
+pub(crate) use tables::{ExportedTable, TABLES};
 pub use transfer_error::TransferError;
 pub(crate) use writer::DumpWriter;

@@ -1,11 +1,13 @@
 //! The tables of an export, in the statements of both engines.
 
+use crate::Description;
+
 /// A table, and the lines of an export that have its rows.
 pub(crate) struct ExportedTable {
     /// The kind of the lines.
     pub(crate) kind: &'static str,
     /// Columns and table.
-    pub(crate) select: &'static str,
+    select: &'static str,
     /// The columns of its order.
     pub(crate) order: &'static str,
     /// Tables that a file of an older format lacks.
@@ -13,8 +15,7 @@ pub(crate) struct ExportedTable {
 }
 
 /// Columns that a file of an older format lacks, by table.
-pub(crate) const LATER_COLUMNS: [(&str, &[&str]); 2] =
-    [("keys", &["last_used_at", "name"]), ("owners", &["notices"])];
+const LATER_COLUMNS: [(&str, &[&str]); 2] = [("keys", &["last_used_at", "name"]), ("owners", &["notices"])];
 
 /// Columns and table. Usage and requests are the sums of all gateway processes. Availability has successive minutes with one
 /// state: their number minus their rank is the same; `AND true`, because a file may contain other numbers than 0 and 1. Owners
@@ -71,3 +72,16 @@ pub(crate) static TABLES: [ExportedTable; 9] = [
     ExportedTable { kind: "status_message", select: MESSAGES, order: "id", later: Some("status_messages") },
     ExportedTable { kind: "owner", select: OWNERS, order: "id", later: Some("owners, owned_applications") },
 ];
+
+impl ExportedTable {
+    /// Columns and table as an engine has them: `list` writes columns of a table, and `terms` are the digest, the granted units,
+    /// the table of the ledger, and the function for an array.
+    pub(crate) fn columns(&self, list: impl Fn(&[&str], &str) -> String, terms: [&str; 4]) -> String {
+        let mut columns = self.select.replace("{description}", &list(&Description::NAMES, "applications"));
+        for (table, names) in LATER_COLUMNS {
+            columns = columns.replace(&format!("{{later {table}}}"), &list(names, table));
+        }
+        let names = ["{digest}", "{granted}", "{ledger}", "{array}"];
+        names.iter().zip(terms).fold(columns, |columns, (name, term)| columns.replace(name, term))
+    }
+}

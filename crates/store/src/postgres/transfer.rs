@@ -5,15 +5,19 @@ use std::io::{self, Write};
 
 use serde_json::Value;
 
-use crate::dump::{DumpLine, DumpReader, DumpWriter, ExportedTable, LATER_COLUMNS, TABLES};
+use crate::dump::{DumpLine, DumpReader, DumpWriter, TABLES};
 use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
 use crate::postgres::schema::tables::newer;
 use crate::sql::tables::SqlTables as _;
-use crate::{Description, RecordCounts, TransferError};
+use crate::{RecordCounts, TransferError};
 use scoregate_base::clock::Wall;
 
 /// Number of rows that are read or written with one statement.
 const AT_ONCE: usize = 2_000;
+
+/// Terms of the columns of an export.
+const TERMS: [&str; 4] =
+    ["encode(digest, 'hex') AS digest", "least(granted, 4294967295) AS granted", "ledger_days", "json_agg"];
 
 /// A finished export.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,7 +76,8 @@ async fn write_all(
     let mut writer = DumpWriter::begin(out, now).map_err(TransferError::File)?;
     let fetch = format!("FETCH {AT_ONCE} FROM exported");
     for table in &TABLES {
-        let rows = format!("SELECT {} ORDER BY {}", columns(table), table.order);
+        let columns = table.columns(|names, _| names.join(", "), TERMS);
+        let rows = format!("SELECT {columns} ORDER BY {}", table.order);
         let json = format!("SELECT row_to_json(r)::text FROM ({rows}) r");
         client.batch_execute(&format!("DECLARE exported NO SCROLL CURSOR FOR {json}")).await?;
         loop {
@@ -90,17 +95,6 @@ async fn write_all(
         client.batch_execute("CLOSE exported").await?;
     }
     Ok(writer.finish().map_err(TransferError::File)?)
-}
-
-/// The columns and the table, as the server has them.
-fn columns(table: &ExportedTable) -> String {
-    let mut columns = table.select.replace("{description}", &Description::NAMES.join(", "));
-    for (table, names) in LATER_COLUMNS {
-        columns = columns.replace(&format!("{{later {table}}}"), &names.join(", "));
-    }
-    let columns = columns.replace("{digest}", "encode(digest, 'hex') AS digest");
-    let columns = columns.replace("{granted}", "least(granted, 4294967295) AS granted");
-    columns.replace("{ledger}", "ledger_days").replace("{array}", "json_agg")
 }
 
 /// Inserts rows whose columns are those of a table.

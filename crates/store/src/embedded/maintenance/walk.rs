@@ -4,8 +4,7 @@ use rusqlite::Connection;
 
 use super::super::fault::StoreFault;
 use super::rows;
-use crate::Description;
-use crate::dump::{DumpLine, ExportedTable, LATER_COLUMNS};
+use crate::dump::{DumpLine, ExportedTable};
 
 /// The columns and the table in this file; `None` if the file lacks the table.
 fn columns(table: &ExportedTable, store: &Connection) -> Option<String> {
@@ -18,13 +17,8 @@ fn columns(table: &ExportedTable, store: &Connection) -> Option<String> {
         let null = |name: &&str| if has(name, table) { "" } else { "NULL AS " };
         names.iter().map(|name| format!("{}{name}", null(name))).collect::<Vec<_>>().join(", ")
     };
-    let mut columns = table.select.replace("{description}", &list(&Description::NAMES, "applications"));
-    for (table, names) in LATER_COLUMNS {
-        columns = columns.replace(&format!("{{later {table}}}"), &list(names, table));
-    }
-    let columns = columns.replace("{digest}", "digest");
-    let columns = columns.replace("{granted}", "granted").replace("{ledger}", "ledger");
-    Some(columns.replace("{array}", "json_group_array").replace("{schema}.", ""))
+    let columns = table.columns(list, ["digest", "granted", "ledger", "json_group_array"]);
+    Some(columns.replace("{schema}.", ""))
 }
 
 /// Passes every record of a table to `take`, and returns what was left out. A table that breaks off is read from its
