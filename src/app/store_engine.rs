@@ -11,8 +11,8 @@ use crate::accounts::{DirectoryKeeper, KeyDirectory, KeyFreshness};
 use crate::config::Config;
 use scoregate_base::clock::{Clock, Mono};
 use scoregate_store::{
-    DatabaseAddress, DatabaseConfig, DatabaseSettings, Embedded as EmbeddedStore, LocalCopy, OpenFailure,
-    PostgresStore, SeenTimelines, Store, StoreError, VerifiedLocalCopy,
+    ConnectionFault, DatabaseAddress, DatabaseConfig, DatabaseSettings, Embedded as EmbeddedStore, LocalCopy,
+    OpenFailure, PostgresStore, SeenTimelines, Store, StoreError, VerifiedLocalCopy,
 };
 
 const UNREADABLE: &str = "the stored applications and keys cannot be read";
@@ -89,10 +89,10 @@ pub(super) async fn open_for_server(
     let connected = database.retrying(async || store.connect_to_serve().await, is_transient).await;
     let copied = match connected {
         Ok(()) => None,
-        Err(OpenFailure::UnusableTables(error)) => return Err(error).with_context(|| database.name()),
-        Err(OpenFailure::Unreachable(error) | OpenFailure::Refused(error)) => {
-            Some(database.copy_instead(error).await?)
+        Err(failure) if !is_transient(&failure) => {
+            return Err(failure.error).with_context(|| database.name());
         }
+        Err(failure) => Some(database.copy_instead(failure.error).await?),
     };
     let (gateways, timeout, copy) = (config.gateways, settings.timeout, LocalCopy::of(data_dir));
     let fleet = Some(FleetStore { gateways, timeout, copy, database, copied });
@@ -102,9 +102,9 @@ pub(super) async fn open_for_server(
 
 /// Whether a later attempt may succeed.
 fn is_transient(failure: &OpenFailure) -> bool {
-    match failure {
-        OpenFailure::Unreachable(_) | OpenFailure::Refused(_) => true,
-        OpenFailure::UnusableTables(_) => false,
+    match failure.kind {
+        ConnectionFault::Unreachable | ConnectionFault::Refused => true,
+        ConnectionFault::UnusableTables => false,
     }
 }
 

@@ -19,6 +19,7 @@ mod disk_mirror;
 mod dump;
 mod durable_file;
 mod embedded;
+mod engines;
 mod evidence;
 mod feed;
 mod key_store;
@@ -40,7 +41,6 @@ mod store_error;
 mod store_health;
 mod stored;
 mod usage;
-mod whole_store;
 
 pub use applications::{
     ApplicationPage, AuditQuery, AuditRecord, ChangeKind, KeyAllowance, KeyUse, LeakReport, OwnLimits,
@@ -52,6 +52,7 @@ pub use disk_mirror::{Mirror, MirrorContents, MirrorError, MirrorRecord, RecordF
 pub use dump::{RecordCounts, TransferError};
 pub use durable_file::FileReplacement;
 pub use embedded::{Embedded, maintenance};
+pub use engines::{Store, formats};
 pub use evidence::{DayRecord, EvidenceQuery, EvidenceStore, HourRecord};
 pub use feed::{ChangeFeed, ChangedApplications, FeedPosition};
 pub use key_store::{ApplicationPages, KeyStore};
@@ -77,8 +78,9 @@ pub use owners::{
 };
 pub use postgres::{
     BadDatabaseFile, BadDatabaseUrl, BadName, CONNECTIONS_PER_GATEWAY, ClientCertificateFiles,
-    DatabaseAddress, DatabaseConfig, DatabaseExport, DatabaseReport, DatabaseSettings, OpenFailure,
-    PostgresStore, RoleName, SchemaName, SeenTimelines, TablesChange, TablesWork, connection_limit,
+    ConnectionFault, DatabaseAddress, DatabaseConfig, DatabaseExport, DatabaseReport, DatabaseSettings,
+    OpenFailure, PostgresStore, RoleName, SchemaName, SeenTimelines, TablesChange, TablesWork,
+    connection_limit,
 };
 pub use requests::{
     OutcomeCounts, REQUEST_DAYS_KEPT, RequestList, RequestOutcome, RequestQuery, RequestStore, RequestTotal,
@@ -94,4 +96,3 @@ pub use status::{
 pub use store_error::{StoreError, StoreFuture};
 pub use store_health::StoreHealth;
 pub use usage::{USAGE_DAYS_OPEN, UsageList, UsageQuery, UsageStore, UsageTotal};
-pub use whole_store::{Store, formats};

@@ -9,7 +9,7 @@ use scoregate_base::words;
 use super::StoreFuture;
 
 /// Number of days for which minutes are kept, the current one included. The first minute of all is kept forever.
-pub(crate) const STATUS_DAYS_KEPT: u32 = 91;
+const STATUS_DAYS_KEPT: u32 = 91;
 /// Minutes of a day.
 pub const DAY_MINUTES: u64 = 1_440;
 
@@ -111,6 +111,12 @@ impl StatusMessage {
 /// The number of the minute of an instant.
 pub const fn minute_of(at: Wall) -> u64 {
     at.seconds() / 60
+}
+
+/// The first minute that is kept on a day of the ledger, if there is one.
+pub(crate) fn first_kept(today: Option<Day>) -> u64 {
+    let days = today.map_or(0, |today| u64::from(today.number()) + 1);
+    days.saturating_sub(u64::from(STATUS_DAYS_KEPT)) * DAY_MINUTES
 }
 
 pub(crate) fn day_of_minute(minute: u64) -> Day {

@@ -10,27 +10,17 @@ use super::deferred_check::DeferredCheck;
 use super::fault::OpenFile;
 use super::tables::done;
 use super::worker::{self, StoreWorker};
-use super::{
-    feed, file, grace_shares, ledger, mail_queue, outdated, records, request_tables, status_tables,
-    usage_tables,
-};
-use crate::sql::daily_totals::{REQUESTS, USAGE};
+use super::{file, ledger, mail_queue, records};
 use crate::sql::tables::SqlTables as _;
-use crate::sql::{
-    changes, evidence, limits_until, mail_queue as queued_mail, notices, owners, sign_in, status, webhooks,
-};
+use crate::sql::{audit, changes, grace_shares, leaks, limits_until, mail_queue as queued_mail, outdated};
 use crate::{
-    ApplicationPage, AuditQuery, AuditRecord, ChangeFeed, ChangeKind, ChangedApplications, ClaimedMail,
-    DayRecord, DocumentSharing, DueNotice, EvidenceQuery, EvidenceStore, FeedPosition, HeldGraceShare,
-    HourRecord, KeyStore, KeyUse, Ledger, LedgerExchange, LedgerExchangeReply, MailAttempt, MailBacklog,
-    MailClaim, MailQueue, NewMail, NewNotice, NewSignInLink, NewStatusMessage, NodeList, NodeRegistry,
-    NodeStatus, NoticeQuery, NoticeStore, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerSession, OwnerStore,
-    RequestList, RequestQuery, RequestStore, RequestTotal, SignIn, SignInOutcome, StatusHistory,
-    StatusMessage, StatusMinute, StatusStore, StoreChange, StoreError, StoreFuture, StoreHealth,
-    StoredApplication, StoredOwner, StoredWebhook, UsableLink, UsageList, UsageQuery, UsageStore, UsageTotal,
+    ApplicationPage, AuditQuery, AuditRecord, ChangeKind, ClaimedMail, DocumentSharing, HeldGraceShare,
+    KeyStore, KeyUse, Ledger, LedgerExchange, LedgerExchangeReply, MailAttempt, MailBacklog, MailClaim,
+    MailQueue, NewMail, NewNotice, NodeList, NodeRegistry, NodeStatus, StoreChange, StoreError, StoreFuture,
+    StoreHealth, StoredApplication,
 };
 use scoregate_base::clock::{Day, Wall};
-use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
+use scoregate_base::keys::{ApplicationId, Digest};
 use scoregate_base::limits::{GraceClaim, GraceShare};
 /// The store in one file. Dropping it completes queued work, then stops its threads; the drop waits for that.
 #[derive(Debug)]
@@ -38,8 +28,8 @@ pub struct Embedded {
     // Dropped in this order: the check ends first; the writer closes the file last, which removes the write-ahead
     // log.
     check: Arc<DeferredCheck>,
-    reader: StoreWorker,
-    pub(super) writer: StoreWorker,
+    pub(crate) reader: StoreWorker,
+    pub(crate) writer: StoreWorker,
     commits: Arc<AtomicU64>,
     /// This process, once it reported itself.
     node: Mutex<Option<NodeStatus>>,
@@ -92,7 +82,7 @@ impl KeyStore for Embedded {
     }
 
     fn find_keys(&self, digests: Vec<Digest>) -> StoreFuture<'_, Vec<(Digest, ApplicationId)>> {
-        self.reader.run("find keys", move |file| records::find_keys(file, &digests))
+        self.reader.run("find keys", move |file| done(leaks::find_keys(file, &digests)))
     }
 
     fn change(&self, change: StoreChange) -> StoreFuture<'_, StoredApplication> {
@@ -114,7 +104,7 @@ impl KeyStore for Embedded {
     }
 
     fn audit(&self, query: AuditQuery) -> StoreFuture<'_, Vec<AuditRecord>> {
-        self.reader.run("read the audit trail", move |file| records::audit(file, query))
+        self.reader.run("read the audit trail", move |file| done(audit::records(file, query)))
     }
 }
 
@@ -128,11 +118,11 @@ impl Ledger for Embedded {
     }
 
     fn claim_grace(&self, claim: GraceClaim) -> StoreFuture<'_, Option<GraceShare>> {
-        self.writer.run("register for grace", move |file| grace_shares::claim(file, &claim))
+        self.writer.run("register for grace", move |file| done(grace_shares::claim(file, &claim)))
     }
 
     fn return_grace(&self, share: HeldGraceShare) -> StoreFuture<'_, ()> {
-        self.writer.run("return grace", move |file| grace_shares::give_back(file, &share))
+        self.writer.run("return grace", move |file| done(grace_shares::give_back(file, &share)))
     }
 
     /// None: there is only one node.
@@ -142,96 +132,7 @@ impl Ledger for Embedded {
 
     /// Records of the ledger are deleted with other writes. Personal data is among the rest, such as expired links.
     fn delete_outdated(&self) -> StoreFuture<'_, u64> {
-        self.writer.run_erasing(true, "merge usage", |file| {
-            Ok(usage_tables::merge(file, &USAGE)?
-                + usage_tables::merge(file, &REQUESTS)?
-                + status_tables::delete_outdated(file)?
-                + outdated::delete(file)?)
-        })
-    }
-}
-
-impl UsageStore for Embedded {
-    fn record_usage(&self, node: u64, totals: Vec<UsageTotal>) -> StoreFuture<'_, ()> {
-        self.writer.run("record usage", move |file| usage_tables::record(file, node, &totals))
-    }
-
-    fn usage(&self, query: UsageQuery) -> StoreFuture<'_, UsageList> {
-        self.reader.run("read usage", move |file| usage_tables::read(file, &query))
-    }
-}
-
-impl RequestStore for Embedded {
-    fn record_requests(&self, node: u64, totals: Vec<RequestTotal>) -> StoreFuture<'_, ()> {
-        self.writer.run("record requests", move |file| request_tables::record(file, node, &totals))
-    }
-
-    fn requests(&self, query: RequestQuery) -> StoreFuture<'_, RequestList> {
-        self.reader.run("read requests", move |file| request_tables::read(file, &query))
-    }
-}
-
-impl StatusStore for Embedded {
-    fn record_minutes(&self, minutes: Vec<StatusMinute>) -> StoreFuture<'_, ()> {
-        self.writer.run("record the status", move |file| status_tables::record(file, &minutes))
-    }
-
-    fn status_history(&self, first: u64, end: u64) -> StoreFuture<'_, StatusHistory> {
-        self.reader
-            .run("read the history of the status page", move |file| done(status::history(file, first, end)))
-    }
-
-    fn post_status(&self, new: NewStatusMessage) -> StoreFuture<'_, StatusMessage> {
-        self.writer.run("post a status message", move |file| done(status::post(file, &new)))
-    }
-
-    fn status_messages(&self, limit: usize) -> StoreFuture<'_, Vec<StatusMessage>> {
-        self.reader.run("read status messages", move |file| status_tables::messages(file, limit))
-    }
-}
-
-impl OwnerStore for Embedded {
-    fn send_link(&self, link: NewSignInLink, mail: NewMail) -> StoreFuture<'_, bool> {
-        self.writer.run("store a link", move |file| done(sign_in::send_link(file, &link, &mail)))
-    }
-
-    fn usable_link(&self, digest: Digest, now: Wall) -> StoreFuture<'_, Option<UsableLink>> {
-        self.reader.run("read a link", move |file| {
-            Ok(done(sign_in::unused(file, digest, now))?.map(|(link, _)| link))
-        })
-    }
-
-    fn sign_in(&self, sign_in: SignIn) -> StoreFuture<'_, SignInOutcome> {
-        self.writer.run("sign in an owner", move |file| done(sign_in::sign_in(file, &sign_in)))
-    }
-
-    fn session(&self, digest: Digest, now: Wall) -> StoreFuture<'_, Option<OwnerSession>> {
-        self.reader.run("read a session", move |file| done(owners::session(file, digest, now)))
-    }
-
-    fn end_session(&self, digest: Digest) -> StoreFuture<'_, ()> {
-        self.writer.run("end a session", move |file| done(owners::end_session(file, digest)))
-    }
-
-    fn end_sessions(&self, owner: OwnerId) -> StoreFuture<'_, ()> {
-        self.writer.run("end the sessions of an owner", move |file| done(owners::end_sessions(file, owner)))
-    }
-
-    fn owners(&self, query: OwnerQuery) -> StoreFuture<'_, Vec<StoredOwner>> {
-        self.reader.run("read owners", move |file| done(owners::owners(file, &query)))
-    }
-
-    fn owner(&self, id: OwnerId) -> StoreFuture<'_, Option<StoredOwner>> {
-        self.reader.run("read an owner", move |file| done(owners::owner(file, id)))
-    }
-
-    fn webhooks(&self, of: String) -> StoreFuture<'_, Vec<StoredWebhook>> {
-        self.reader.run("read webhooks", move |file| done(webhooks::find(file, &of)))
-    }
-
-    fn change_owner(&self, change: OwnerChange) -> StoreFuture<'_, StoredOwner> {
-        let deletes = matches!(change.what, OwnerChangeKind::Delete { .. });
-        self.writer.run_erasing(deletes, "change an owner", move |file| done(owners::change(file, &change)))
+        self.writer.run_erasing(true, "merge usage", |file| done(outdated::delete(file)))
     }
 }
 
@@ -258,34 +159,6 @@ impl MailQueue for Embedded {
     }
 }
 
-impl NoticeStore for Embedded {
-    fn queue_once(&self, mails: Vec<NewMail>) -> StoreFuture<'_, ()> {
-        self.writer.run("queue notices", move |file| done(notices::queue_once(file, &mails)))
-    }
-
-    fn due_notices(&self, query: NoticeQuery) -> StoreFuture<'_, Vec<DueNotice>> {
-        self.reader.run("read notices that are due", move |file| done(notices::due(file, &query)))
-    }
-}
-
-impl EvidenceStore for Embedded {
-    fn sketch_key(&self, day: Day, proposed: u64) -> StoreFuture<'_, u64> {
-        self.writer.run("choose a key", move |file| done(evidence::sketch_key(file, day, proposed)))
-    }
-
-    fn record_evidence(&self, node: u64, hours: Vec<HourRecord>) -> StoreFuture<'_, ()> {
-        self.writer.run("record evidence", move |file| done(evidence::record(file, node, &hours)))
-    }
-
-    fn merge_evidence(&self, until: u32, catalogue: u16, most: usize) -> StoreFuture<'_, bool> {
-        self.writer.run("merge evidence", move |file| done(evidence::merge(file, until, catalogue, most)))
-    }
-
-    fn evidence(&self, query: EvidenceQuery) -> StoreFuture<'_, Vec<DayRecord>> {
-        self.reader.run("read evidence", move |file| done(evidence::days(file, &query)))
-    }
-}
-
 /// One process uses a file, so its status is in memory.
 impl NodeRegistry for Embedded {
     fn report_node(&self, status: NodeStatus) -> StoreFuture<'_, ()> {
@@ -301,16 +174,6 @@ impl NodeRegistry for Embedded {
     fn nodes(&self) -> StoreFuture<'_, NodeList> {
         let nodes = self.node.lock().iter().cloned().collect();
         Box::pin(async { Ok(NodeList { nodes, clock: None }) })
-    }
-}
-
-impl ChangeFeed for Embedded {
-    fn position(&self) -> StoreFuture<'_, FeedPosition> {
-        self.reader.run("read the change feed", feed::position)
-    }
-
-    fn changed_after(&self, after: FeedPosition, limit: usize) -> StoreFuture<'_, ChangedApplications> {
-        self.reader.run("read the change feed", move |file| feed::changed(file, &after, limit))
     }
 }
 

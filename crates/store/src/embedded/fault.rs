@@ -79,20 +79,17 @@ impl OpenFile {
     /// Why nothing written to the open file would be found at the next start: the file under its name, or its log, is
     /// missing or is another one. `None` while both are in place.
     pub(super) fn missing_or_replaced(&self) -> Option<String> {
-        let found = identities(&self.path);
-        let pairs = self.opened.iter().zip(found).zip(["", LOG]);
-        let missing_or_replaced =
-            |((opened, found), suffix): ((&Option<FileIdentity>, Option<FileIdentity>), &str)| {
-                let what = match (opened, found) {
-                    (None, _) => return None,
-                    (Some(opened), Some(found)) if *opened == found => return None,
-                    (Some(_), Some(_)) => "was replaced by another file",
-                    (Some(_), None) => "is missing",
-                };
-                let path = with_suffix(&self.path, suffix);
-                Some(format!("{} {what} while the server was running", path.display()))
+        for ((opened, found), suffix) in self.opened.iter().zip(identities(&self.path)).zip(["", LOG]) {
+            let what = match (opened, found) {
+                (None, _) => continue,
+                (Some(opened), Some(found)) if *opened == found => continue,
+                (Some(_), Some(_)) => "was replaced by another file",
+                (Some(_), None) => "is missing",
             };
-        pairs.into_iter().find_map(missing_or_replaced)
+            let path = with_suffix(&self.path, suffix);
+            return Some(format!("{} {what} while the server was running", path.display()));
+        }
+        None
     }
 
     /// Remembers damage, and logs it with the remedy. Once: every lease would meet it again.

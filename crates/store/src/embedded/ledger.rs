@@ -10,7 +10,6 @@ use super::records;
 use super::statements::{find, one, run};
 use crate::{LedgerExchange, LedgerExchangeReply, LedgerReport, ReportOutcome, StoreError};
 use scoregate_base::clock::Day;
-use scoregate_base::keys::ApplicationId;
 use scoregate_base::limits::{DayTotals, NodeTotals};
 
 /// Number of days kept for inspection.
@@ -49,7 +48,7 @@ fn apply(connection: &Connection, node: u64, report: &LedgerReport) -> Result<Re
     if found.is_none() && !records::is_there(connection, &id)? {
         return Ok(ReportOutcome::UnknownApplication);
     }
-    let before = (found.unwrap_or_default(), node_totals(connection, &day, report.application, node)?);
+    let before = (found.unwrap_or_default(), node_totals(connection, &day, &id, node)?);
     let (mut total, totals) = before.0.apply(before.1, &report.totals);
     // Units granted beyond a closed day must not make its record unreadable.
     total.granted = total.granted.min(u32::MAX.into());
@@ -106,13 +105,7 @@ fn day_totals(connection: &Connection, day: &str, id: &str) -> Result<Option<Day
     Ok(Some(DayTotals { granted: u32::try_from(granted).map_err(bad)?.into() }))
 }
 
-fn node_totals(
-    connection: &Connection,
-    day: &str,
-    application: ApplicationId,
-    node: u64,
-) -> Result<NodeTotals, StoreFault> {
-    let id = application.to_string();
+fn node_totals(connection: &Connection, day: &str, id: &str, node: u64) -> Result<NodeTotals, StoreFault> {
     let found: Option<(i64, i64)> = find(
         connection,
         "SELECT granted, returned FROM ledger_nodes WHERE day = ?1 AND application = ?2 AND node = ?3",
@@ -129,31 +122,26 @@ fn node_totals(
 fn prune(connection: &Connection, today: Day) -> Result<(), StoreFault> {
     let oldest = Day::from_number(today.number().saturating_sub(DAYS_KEPT)).to_string();
     // Nearly always there are none, and a deletion costs more than all other statements of a lease.
-    let (is_due,) = one(
+    let (is_due,): (bool,) = one(
         connection,
         "SELECT EXISTS (SELECT 1 FROM ledger WHERE day < ?1)
          OR EXISTS (SELECT 1 FROM ledger_nodes WHERE day < ?1)",
         [&oldest],
     )?;
-    if is_due {
-        run(
-            connection,
-            "DELETE FROM ledger WHERE (day, application) IN
-             (SELECT day, application FROM ledger WHERE day < ?1 ORDER BY day LIMIT ?2)",
-            params![oldest, PRUNED_AT_ONCE],
-        )?;
-        run(
-            connection,
-            "DELETE FROM ledger_nodes WHERE (day, application, node) IN
-             (SELECT day, application, node FROM ledger_nodes WHERE day < ?1 ORDER BY day LIMIT ?2)",
-            params![oldest, PRUNED_AT_ONCE],
-        )?;
+    if !is_due {
+        return Ok(());
+    }
+    for (table, key) in [("ledger", "day, application"), ("ledger_nodes", "day, application, node")] {
+        let delete = format!(
+            "DELETE FROM {table} WHERE ({key}) IN (SELECT {key} FROM {table} WHERE day < ?1 ORDER BY day LIMIT ?2)"
+        );
+        run(connection, &delete, params![oldest, PRUNED_AT_ONCE])?;
     }
     Ok(())
 }
 
 /// A day as stored; fails beyond the calendar, where it would be ambiguous.
-pub(super) fn written(day: Day) -> Result<String, StoreFault> {
+fn written(day: Day) -> Result<String, StoreFault> {
     let text = day.to_string();
     if Day::parse(&text) == Some(day) {
         return Ok(text);

@@ -7,25 +7,20 @@
 mod deferred_check;
 mod engine;
 mod fault;
-mod feed;
 mod file;
-mod grace_shares;
 mod integrity;
 mod ledger;
 mod mail_queue;
 pub mod maintenance;
-mod outdated;
 mod paths;
 mod records;
-mod request_tables;
 mod schema;
 mod statements;
-mod status_tables;
 mod tables;
 #[cfg(test)]
 mod tests;
-mod usage_tables;
 mod worker;
 
 pub use engine::Embedded;
 pub(crate) use schema::FORMAT;
+pub(crate) use tables::done;

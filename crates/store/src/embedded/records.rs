@@ -5,33 +5,25 @@
 //! exists is checked where tiers are known.
 
 use rusqlite::types::{FromSql, ValueRef};
-use rusqlite::{Connection, OptionalExtension as _, Row, Rows, params};
+use rusqlite::{Connection, Row, Rows, params};
 
 use super::fault::StoreFault;
-use super::statements::{AnyText, one, readable};
-use crate::stored::{millis, stored};
-use crate::{
-    ApplicationPage, AuditQuery, AuditRecord, Description, KeyUse, OwnLimits, StoredApplication, StoredKey,
-};
+use super::statements::{AnyText, one};
+use crate::stored::millis;
+use crate::{ApplicationPage, Description, KeyUse, OwnLimits, StoredApplication, StoredKey};
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{ApplicationId, Digest};
 
-/// Columns of an application, before those of its description.
-const COLUMNS: [&str; 7] = [
-    "id",
-    "name",
-    "tier",
-    "own_minute",
-    "own_day",
-    "created_at",
-    "(SELECT until FROM limits_until WHERE application = applications.id)",
-];
+/// Columns of an application, before those of its description, and their number.
+const COLUMNS: &str = "id, name, tier, own_minute, own_day, created_at,
+    (SELECT until FROM limits_until WHERE application = applications.id)";
+const COLUMN_COUNT: usize = 7;
 const KEYS: &str =
     "SELECT application, digest, shown, created_at, expires_at, revoked_at, last_used_at, name FROM keys";
 const LEDGER: &str = "SELECT application, granted FROM ledger WHERE day = ?1";
 
 fn select(rest: &str) -> String {
-    format!("SELECT {}, {} FROM applications {rest}", COLUMNS.join(", "), Description::NAMES.join(", "))
+    format!("SELECT {COLUMNS}, {} FROM applications {rest}", Description::NAMES.join(", "))
 }
 
 /// Applications after `after`, ordered by id. The three tables have that order and are read in parallel, in one
@@ -51,11 +43,11 @@ pub(super) fn page(
         connection.prepare_cached(&format!("{KEYS} WHERE application > ?1 ORDER BY application"))?;
     let mut ledger =
         connection.prepare_cached(&format!("{LEDGER} AND application > ?2 ORDER BY application"))?;
-    let mut keys = JoinedRows::new(keys.query([&after])?, &after, key);
-    let mut ledger = JoinedRows::new(ledger.query([&day, &after])?, &after, granted);
     let mut rows = applications.query([&after])?;
+    let mut keys = JoinedRows::new(keys.query([&after])?, &after, key)?;
+    let mut ledger = JoinedRows::new(ledger.query([&day, &after])?, &after, granted)?;
 
-    let (mut page, mut last) = (ApplicationPage::default(), RowOrder::after(&after));
+    let (mut page, mut last) = (ApplicationPage::default(), RowOrder(after.as_str().into()));
     while let Some(row) = rows.next()? {
         if page.applications.len() >= limit {
             page.next = page.applications.last().map(|last| last.id);
@@ -87,8 +79,8 @@ pub(super) fn application(
     let mut applications = connection.prepare_cached(&select("WHERE id = ?1"))?;
     let mut keys = connection.prepare_cached(&format!("{KEYS} WHERE application = ?1"))?;
     let mut ledger = connection.prepare_cached(&format!("{LEDGER} AND application = ?2"))?;
-    let mut keys = JoinedRows::new(keys.query([&id])?, "", key);
-    let mut ledger = JoinedRows::new(ledger.query([&day, &id])?, "", granted);
+    let mut keys = JoinedRows::new(keys.query([&id])?, "", key)?;
+    let mut ledger = JoinedRows::new(ledger.query([&day, &id])?, "", granted)?;
     let mut rows = applications.query([&id])?;
     let found = rows.next()?.map(|row| whole(row, &mut keys, &mut ledger, &mut Vec::new())).transpose();
     drop(snapshot);
@@ -119,7 +111,7 @@ pub(super) fn stand_in(connection: &Connection, id: ApplicationId) -> Result<Sto
     let (AnyText(name), AnyText(tier)) =
         one(connection, "SELECT name, tier FROM applications WHERE id = ?1", [&text])?;
     let mut keys = connection.prepare_cached(&format!("{KEYS} WHERE application = ?1"))?;
-    let mut keys = JoinedRows::new(keys.query([&text])?, "", key);
+    let mut keys = JoinedRows::new(keys.query([&text])?, "", key)?;
     let mut revoked = Vec::new();
     while let Some(read) = keys.take(&text)? {
         revoked.extend(read.ok().filter(|key| key.revoked_at.is_some()));
@@ -138,31 +130,6 @@ pub(super) fn stand_in(connection: &Connection, id: ApplicationId) -> Result<Sto
     })
 }
 
-/// Audit records, newest first. An unreadable record is returned as far as possible.
-pub(super) fn audit(connection: &Connection, query: AuditQuery) -> Result<Vec<AuditRecord>, StoreFault> {
-    let (before, limit) = (query.before.map_or(i64::MAX, stored), stored(query.limit));
-    // Uses the index: the last record of one application may be a million records back.
-    let (subject, filter) = match (query.application, query.owner) {
-        (Some(id), _) => (id.to_string(), "application = ?3"),
-        (None, Some(id)) => (id.to_string(), "application = '' AND (detail = ?3 OR detail LIKE ?3 || ',%')"),
-        (None, None) => (String::new(), "?3 = ''"),
-    };
-    let select = format!(
-        "SELECT id, at, who, what, application, detail FROM audit WHERE id < ?1 AND {filter} ORDER BY id DESC LIMIT ?2"
-    );
-    readable(connection, &select, params![before, limit, subject], |row| {
-        let word = |column: usize| row.get::<_, String>(column).unwrap_or_else(|_| "?".into());
-        Ok(AuditRecord {
-            number: row.get::<_, i64>(0).map_or(0, |number| u64::try_from(number).unwrap_or(0)),
-            at: instant(row, 1, "at").unwrap_or(None).unwrap_or_default(),
-            who: word(2),
-            what: word(3),
-            application: word(4),
-            detail: word(5),
-        })
-    })
-}
-
 /// Records uses of keys.
 pub(super) fn used(connection: &Connection, keys: &[KeyUse]) -> Result<(), StoreFault> {
     let mut update = connection.prepare_cached(
@@ -173,20 +140,6 @@ pub(super) fn used(connection: &Connection, keys: &[KeyUse]) -> Result<(), Store
         update.execute(params![key.application.to_string(), key.digest.as_bytes(), millis(key.at)])?;
     }
     Ok(())
-}
-
-/// Those of these keys that exist, each with its application.
-pub(super) fn find_keys(
-    connection: &Connection,
-    digests: &[Digest],
-) -> Result<Vec<(Digest, ApplicationId)>, StoreFault> {
-    let mut find = connection.prepare_cached("SELECT application FROM keys WHERE digest = ?1")?;
-    let mut found = Vec::new();
-    for digest in digests {
-        let application = find.query_row([digest.as_bytes()], |row| row.get::<_, String>(0)).optional()?;
-        found.extend(application.and_then(|id| Some((*digest, id.parse().ok()?))));
-    }
-    Ok(found)
 }
 
 /// Whether the application exists, readable or not.
@@ -229,7 +182,7 @@ fn whole(
 }
 
 pub(super) fn described(row: &Row<'_>, id: &str) -> Result<StoredApplication, StoreFault> {
-    let mut index = COLUMNS.len();
+    let mut index = COLUMN_COUNT;
     Ok(StoredApplication {
         id: id.parse().map_err(|error| StoreFault::Record(format!("{error}")))?,
         name: text(row, 1, "name")?,
@@ -272,17 +225,21 @@ struct JoinedRows<'s, T> {
     owner: RowOrder,
     /// A row of `owner`, or why it is unreadable; `None` after the last row.
     head: Option<Result<T, String>>,
-    begun: bool,
 }
 
 impl<'s, T> JoinedRows<'s, T> {
-    fn new(rows: Rows<'s>, after: &str, read: fn(&Row<'_>) -> Result<T, StoreFault>) -> Self {
-        Self { rows, read, owner: RowOrder::after(after), head: None, begun: false }
+    fn new(
+        rows: Rows<'s>,
+        after: &str,
+        read: fn(&Row<'_>) -> Result<T, StoreFault>,
+    ) -> Result<Self, StoreFault> {
+        let mut joined = Self { rows, read, owner: RowOrder(after.into()), head: None };
+        joined.advance()?;
+        Ok(joined)
     }
 
     /// The next row, if it belongs to `id`.
     fn take(&mut self, id: &str) -> Result<Option<Result<T, String>>, StoreFault> {
-        self.begin()?;
         if self.head.is_none() || self.owner.0 != id.as_bytes() {
             return Ok(None);
         }
@@ -293,17 +250,12 @@ impl<'s, T> JoinedRows<'s, T> {
 
     /// Skips the next row if it comes before those of `id`, or if there is no `id` left, and returns its owner.
     fn take_before(&mut self, id: Option<&str>) -> Result<Option<String>, StoreFault> {
-        self.begin()?;
         if self.head.is_none() || id.is_some_and(|id| *self.owner.0 >= *id.as_bytes()) {
             return Ok(None);
         }
         let owner = String::from_utf8_lossy(&self.owner.0).into_owned();
         self.advance()?;
         Ok(Some(owner))
-    }
-
-    fn begin(&mut self) -> Result<(), StoreFault> {
-        if std::mem::replace(&mut self.begun, true) { Ok(()) } else { self.advance() }
     }
 
     fn advance(&mut self) -> Result<(), StoreFault> {
@@ -323,10 +275,6 @@ impl<'s, T> JoinedRows<'s, T> {
 struct RowOrder(Vec<u8>);
 
 impl RowOrder {
-    fn after(after: &str) -> Self {
-        Self(after.into())
-    }
-
     fn step_to(&mut self, row: &Row<'_>, is_in_order: fn(&[u8], &[u8]) -> bool) -> Result<(), StoreFault> {
         let next = row.get_ref(0)?.as_bytes().unwrap_or_default();
         if !is_in_order(&self.0, next) {

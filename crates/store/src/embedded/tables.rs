@@ -2,19 +2,19 @@
 
 use futures_util::FutureExt as _;
 use rusqlite::types::ToSqlOutput;
-use rusqlite::{Connection, Row, ToSql, params, params_from_iter};
+use rusqlite::{Connection, Row, ToSql, params_from_iter};
 
 use super::fault::StoreFault;
 use super::statements::AnyText;
-use super::{records, statements};
-use crate::sql::tables::{SqlField, SqlRow, SqlTables};
+use super::{ledger, records, statements};
+use crate::sql::tables::{SiteLock, SqlField, SqlRow, SqlTables};
 use crate::stored::millis;
-use crate::{NewMail, StoreChange, StoredApplication};
+use crate::{StoreChange, StoredApplication};
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::ApplicationId;
 
 /// The result of work on a connection.
-pub(super) fn done<T>(work: impl Future<Output = T>) -> T {
+pub(crate) fn done<T>(work: impl Future<Output = T>) -> T {
     work.now_or_never().expect("statements on a file do not wait")
 }
 
@@ -28,6 +28,13 @@ impl SqlTables for &Connection {
 
     const LEDGER: &'static str = "ledger";
     const POSITION: &'static str = "instr";
+    const ADD_AUDIT: &'static str =
+        "INSERT INTO audit (at, who, what, application, detail) VALUES ($1, $2, $3, $4, $5)";
+    /// The one data set of this engine, which has no clock of its own.
+    const SOURCE: &'static str = "'file'";
+    const CLOCK: &'static str = "NULL";
+    const DELETED_AT_ONCE: &'static str = "LIMIT 500";
+    const MERGED_AT_ONCE: u32 = 250;
 
     async fn run(self, text: &str, values: &[SqlField<'_>]) -> Result<u64, StoreFault> {
         statements::run(self, &statement(text), params_from_iter(values))
@@ -55,14 +62,12 @@ impl SqlTables for &Connection {
     }
 
     /// One thread writes.
-    async fn lock(self) -> Result<(), StoreFault> {
-        Ok(())
+    async fn lock_site(self, _: SiteLock) -> Result<bool, StoreFault> {
+        Ok(true)
     }
 
-    async fn audit(self, at: Wall, words: [&str; 4]) -> Result<(), StoreFault> {
-        let [who, what, application, detail] = words;
-        let insert = "INSERT INTO audit (at, who, what, application, detail) VALUES (?1, ?2, ?3, ?4, ?5)";
-        statements::run(self, insert, params![millis(at), who, what, application, detail]).map(drop)
+    async fn today(self) -> Result<Option<Day>, StoreFault> {
+        ledger::day(self)
     }
 
     async fn application(self, id: ApplicationId, day: Day) -> Result<Option<StoredApplication>, StoreFault> {
@@ -78,27 +83,6 @@ impl SqlTables for &Connection {
             }
             read => read,
         }
-    }
-
-    async fn queue_mail(self, mails: &[NewMail]) -> Result<(), StoreFault> {
-        let mut insert = self.prepare_cached(
-            "INSERT OR IGNORE INTO mail_queue
-             (message_id, kind, recipient, subject, text, html, created_at, expires_at, due_at, attempts)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?7, 0)",
-        )?;
-        for mail in mails {
-            insert.execute(params![
-                mail.message_id,
-                mail.kind.word(),
-                mail.recipient,
-                mail.subject,
-                mail.text,
-                mail.html,
-                millis(mail.created_at),
-                millis(mail.expires_at)
-            ])?;
-        }
-        Ok(())
     }
 }
 
@@ -117,6 +101,10 @@ impl SqlRow<StoreFault> for Row<'_> {
     }
 
     fn bytes(&self, column: &str) -> Result<Vec<u8>, StoreFault> {
+        records::text(self, self.as_ref().column_index(column)?, column)
+    }
+
+    fn signed(&self, column: &str) -> Result<i64, StoreFault> {
         records::text(self, self.as_ref().column_index(column)?, column)
     }
 

@@ -24,7 +24,7 @@ pub(super) type WorkQueue = mpsc::Receiver<Box<dyn Job>>;
 
 /// The handle of a thread.
 #[derive(Debug)]
-pub(super) struct StoreWorker {
+pub(crate) struct StoreWorker {
     file: OpenFile,
     // Both are `Some` until the drop.
     queue: Option<mpsc::Sender<Box<dyn Job>>>,
@@ -78,7 +78,7 @@ impl StoreWorker {
     }
 
     /// The same for work that may delete personal data: the writer then empties the write-ahead log before it replies.
-    pub(super) fn run_erasing<T, W>(&self, erases: bool, doing: &'static str, work: W) -> StoreFuture<'_, T>
+    pub(crate) fn run_erasing<T, W>(&self, erases: bool, doing: &'static str, work: W) -> StoreFuture<'_, T>
     where
         T: Send + 'static,
         W: FnOnce(&Connection) -> Result<T, StoreFault> + Send + 'static,

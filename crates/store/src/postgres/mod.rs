@@ -17,7 +17,9 @@ mod transfer;
 
 pub use connection::address::{BadDatabaseUrl, DatabaseAddress};
 pub use connection::database_connection::{BadName, DatabaseConfig, RoleName, SchemaName};
+pub use connection::hosts::ConnectionFault;
 pub use connection::open_failure::{CONNECTIONS_PER_GATEWAY, OpenFailure, connection_limit};
+pub(crate) use connection::schema_client::SchemaClient;
 pub use connection::seen_timelines::SeenTimelines;
 pub use connection::tls::{BadDatabaseFile, ClientCertificateFiles, DatabaseSettings};
 pub use postgres_store::PostgresStore;

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::tables::SqlField::{Bytes, Flag, Number, Text};
-use super::tables::{SqlField, SqlRow, SqlTables};
+use super::tables::{SqlRow, SqlTables, parameters, write_rows};
 use crate::stored::stored;
 use crate::{DayRecord, EvidenceQuery, HourRecord};
 use scoregate_base::clock::Day;
 use scoregate_base::evidence::{BadEvidence, DayEvidence, EVIDENCE_DAYS_KEPT, HourEvidence};
 
-/// Maximum number of rows in one statement.
+/// Maximum number of rows that are merged in one transaction.
 const AT_ONCE: usize = 500;
 const DAY_HOURS: u32 = 24;
 
@@ -28,7 +28,7 @@ const ENDED_DAYS: &str = "
 SELECT day AS number, application, record FROM {schema}.evidence_days
 WHERE day < $1 AND NOT is_compact ORDER BY day, application LIMIT $2";
 const TAKE_DAYS: &str = "
-DELETE FROM {schema}.evidence_days WHERE day = {day} AND application IN (VALUES {rows})
+DELETE FROM {schema}.evidence_days WHERE day = {day} AND application IN ({applications})
 RETURNING day AS number, application, record";
 const ADD_DAYS: &str =
     "INSERT INTO {schema}.evidence_days (day, application, is_compact, record) VALUES {rows}";
@@ -55,14 +55,11 @@ pub(crate) async fn sketch_key<T: SqlTables>(tables: T, day: Day, proposed: u64)
 pub(crate) async fn record<T: SqlTables>(tables: T, node: u64, hours: &[HourRecord]) -> Result<(), T::Fault> {
     let records: Vec<_> =
         hours.iter().map(|hour| (hour.application.to_string(), hour.evidence.encode())).collect();
-    let rows: Vec<_> = hours
-        .iter()
-        .zip(&records)
-        .map(|(HourRecord { evidence, .. }, (application, record))| {
+    let values =
+        hours.iter().zip(&records).flat_map(|(HourRecord { evidence, .. }, (application, record))| {
             [Number(evidence.hour().into()), Text(application), Number(node.cast_signed()), Bytes(record)]
-        })
-        .collect();
-    write(tables, RECORD, &rows).await
+        });
+    write_rows(tables, RECORD, "", 4, &values.collect::<Vec<_>>()).await
 }
 
 /// Merges hours into their days and compacts ended days, in a transaction. Other merges are excluded, so a day is not changed
@@ -105,9 +102,10 @@ async fn merge_day<T: SqlTables>(
     catalogue: u16,
 ) -> Result<u32, T::Fault> {
     let (mut found, mut unreadable) = (BTreeMap::new(), 0);
-    let applications: Vec<_> = hours.keys().map(|application| [Text(application)]).collect();
-    let take = with_rows(TAKE_DAYS, &applications).replace("{day}", &day.to_string());
-    for (_, application, bytes) in tables.list(&take, applications.as_flattened(), evidence_row).await? {
+    let applications: Vec<_> = hours.keys().map(|application| Text(application)).collect();
+    let take = TAKE_DAYS.replace("{applications}", &parameters(1, applications.len()));
+    let take = take.replace("{day}", &day.to_string());
+    for (_, application, bytes) in tables.list(&take, &applications, evidence_row).await? {
         match DayEvidence::decode(&bytes) {
             Ok(evidence) => drop(found.insert(application, evidence)),
             Err(BadEvidence) => unreadable += 1,
@@ -129,11 +127,10 @@ async fn merge_day<T: SqlTables>(
         }
     }
     let day = Number(day.into());
-    let rows: Vec<_> = merged
-        .iter()
-        .map(|(application, is_compact, record)| [day, Text(application), Flag(*is_compact), Bytes(record)])
-        .collect();
-    write(tables, ADD_DAYS, &rows).await?;
+    let values = merged.iter().flat_map(|(application, is_compact, record)| {
+        [day, Text(application), Flag(*is_compact), Bytes(record)]
+    });
+    write_rows(tables, ADD_DAYS, "", 4, &values.collect::<Vec<_>>()).await?;
     Ok(unreadable)
 }
 
@@ -160,25 +157,4 @@ pub(crate) async fn days<T: SqlTables>(tables: T, query: &EvidenceQuery) -> Resu
 
 fn evidence_row<F>(row: &dyn SqlRow<F>) -> Result<Option<(u32, String, Vec<u8>)>, F> {
     Ok(Some((row.small_number("number")?, row.text("application")?, row.bytes("record")?)))
-}
-
-async fn write<T: SqlTables, const COLUMNS: usize>(
-    tables: T,
-    statement: &str,
-    rows: &[[SqlField<'_>; COLUMNS]],
-) -> Result<(), T::Fault> {
-    for rows in rows.chunks(AT_ONCE) {
-        tables.run(&with_rows(statement, rows), rows.as_flattened()).await?;
-    }
-    Ok(())
-}
-
-/// A statement with the parameters of these rows.
-fn with_rows<const COLUMNS: usize>(statement: &str, rows: &[[SqlField<'_>; COLUMNS]]) -> String {
-    let row = |first: usize| {
-        let parameters: Vec<_> = (first..first + COLUMNS).map(|number| format!("${number}")).collect();
-        format!("({})", parameters.join(", "))
-    };
-    let rows: Vec<_> = (0..rows.len()).map(|index| row(index * COLUMNS + 1)).collect();
-    statement.replace("{rows}", &rows.join(", "))
 }

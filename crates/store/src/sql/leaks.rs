@@ -3,9 +3,11 @@
 
 use super::owners;
 use super::tables::SqlField::{Digest as DigestOf, Text, Time};
-use super::tables::SqlTables;
+use super::tables::{ROWS_AT_ONCE, SqlRow, SqlTables, parameters};
 use crate::{LeakReport, NewMail, OwnerQuery, StoreChange, StoreError, audit_detail};
+use scoregate_base::keys::{ApplicationId, Digest};
 
+const FIND: &str = "SELECT digest, application FROM {schema}.keys WHERE digest IN ({digests})";
 const IS_KNOWN: &str = "
 SELECT 1 AS known FROM {schema}.audit
 WHERE application = $1 AND detail = $2 AND at > $3 AND what IN ('revoke_leaked_key', 'expire_leaked_key') LIMIT 1";
@@ -14,6 +16,24 @@ UPDATE {schema}.keys SET revoked_at = $3 WHERE application = $1 AND digest = $2 
 const EXPIRE: &str = "
 UPDATE {schema}.keys SET expires_at = $3
 WHERE application = $1 AND digest = $2 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $3)";
+
+/// Those of these keys that exist, each with its application.
+pub(crate) async fn find_keys<T: SqlTables>(
+    tables: T,
+    digests: &[Digest],
+) -> Result<Vec<(Digest, ApplicationId)>, T::Fault> {
+    let read = |row: &dyn SqlRow<T::Fault>| {
+        let digest = row.bytes("digest")?.try_into().ok().map(Digest::from_bytes);
+        Ok(digest.zip(row.text("application")?.parse().ok()))
+    };
+    let mut found = Vec::new();
+    for digests in digests.chunks(ROWS_AT_ONCE) {
+        let find = FIND.replace("{digests}", &parameters(1, digests.len()));
+        let digests: Vec<_> = digests.iter().map(DigestOf).collect();
+        found.extend(tables.list(&find, &digests, read).await?);
+    }
+    Ok(found)
+}
 
 /// Changes the key and queues the mail to the owner. Each new place has an audit record: returns the details of the last one,
 /// which the caller adds.

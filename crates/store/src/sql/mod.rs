@@ -4,14 +4,17 @@
 //! An engine runs the statements ([`tables`]) within a transaction of its own. What it must do in its own way stays in its
 //! folder: pages of applications, the ledger, batches and deletions.
 
+pub(crate) mod audit;
 pub(crate) mod changes;
 mod closed_applications;
 pub(crate) mod daily_totals;
 pub(crate) mod evidence;
-mod leaks;
+pub(crate) mod grace_shares;
+pub(crate) mod leaks;
 pub(crate) mod limits_until;
 pub(crate) mod mail_queue;
 pub(crate) mod notices;
+pub(crate) mod outdated;
 pub(crate) mod owners;
 pub(crate) mod sign_in;
 pub(crate) mod status;

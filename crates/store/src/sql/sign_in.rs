@@ -28,8 +28,17 @@ const ACCEPT_TERMS: &str =
 const ADD_SESSION: &str = "
 INSERT INTO {schema}.owner_sessions (digest, owner, created_at, expires_at) VALUES ($1, $2, $3, $4)";
 
+/// An unused link.
+pub(crate) async fn usable<T: SqlTables>(
+    tables: T,
+    digest: Digest,
+    now: Wall,
+) -> Result<Option<UsableLink>, T::Fault> {
+    Ok(unused(tables, digest, now).await?.map(|(link, _)| link))
+}
+
 /// An unused link, and its mailbox.
-pub(crate) async fn unused<T: SqlTables>(
+async fn unused<T: SqlTables>(
     tables: T,
     digest: Digest,
     now: Wall,

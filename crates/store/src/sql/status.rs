@@ -1,11 +1,22 @@
-//! The history of the status page, and new messages about incidents. The rules are in `store::status`.
+//! The history of the status page, and messages about incidents. The rules are in `store::status`.
 
-use super::tables::SqlField::{Number, Text, Time};
-use super::tables::{SqlRow, SqlTables};
-use crate::status::{DAY_MINUTES, day_of_minute};
+use std::collections::BTreeMap;
+
+use super::tables::SqlField::{Flag, Number, Text, Time};
+use super::tables::{SqlRow, SqlTables, write_rows};
+use crate::status::{DAY_MINUTES, day_of_minute, first_kept};
+use crate::stored::stored;
 use crate::{
-    IncidentState, MessageSubject, NewStatusMessage, StatusDay, StatusHistory, StatusMessage, StoreError,
+    IncidentState, MessageSubject, NewStatusMessage, StatusDay, StatusHistory, StatusMessage, StatusMinute,
+    StoreError,
 };
+
+/// A row that would not change is not written.
+const RECORD: &str = "
+INSERT INTO {schema}.status_minutes AS m (minute, is_ready, is_fresh) VALUES {rows}
+ON CONFLICT (minute) DO UPDATE
+SET is_ready = m.is_ready OR excluded.is_ready, is_fresh = m.is_fresh OR excluded.is_fresh
+WHERE (excluded.is_ready AND NOT m.is_ready) OR (excluded.is_fresh AND NOT m.is_fresh)";
 
 /// A row without a day if there is none, for the first minute.
 const HISTORY: &str = "
@@ -16,11 +27,41 @@ LEFT JOIN (
     FROM {schema}.status_minutes WHERE minute >= $1 AND minute < $2 GROUP BY minute / $3
 ) d ON true
 ORDER BY d.day";
+const MESSAGES: &str = "
+SELECT id, incident, at, state, title, message FROM {schema}.status_messages
+WHERE id IN (SELECT id FROM {schema}.status_messages ORDER BY id DESC LIMIT $1)
+   OR incident NOT IN (SELECT incident FROM {schema}.status_messages WHERE state = 'resolved')
+ORDER BY id DESC";
 const NEXT: &str = "SELECT coalesce(max(id), 0) + 1 AS id FROM {schema}.status_messages";
 const LAST: &str =
     "SELECT title, state FROM {schema}.status_messages WHERE incident = $1 ORDER BY id DESC LIMIT 1";
 const INSERT: &str = "
 INSERT INTO {schema}.status_messages (id, incident, at, state, title, message) VALUES ($1, $2, $3, $4, $5, $6)";
+
+/// Stores minutes. What is stored of a minute by several processes, or twice, is combined.
+pub(crate) async fn record<T: SqlTables>(tables: T, minutes: &[StatusMinute]) -> Result<(), T::Fault> {
+    let (first, mut combined) = (first_kept(tables.today().await?), BTreeMap::new());
+    for StatusMinute { minute, is_ready, is_fresh } in minutes.iter().filter(|minute| minute.minute >= first)
+    {
+        let (ready, fresh) = combined.entry(minute).or_insert((false, false));
+        (*ready, *fresh) = (*ready || *is_ready, *fresh || *is_fresh);
+    }
+    let row = |(minute, (ready, fresh)): (&u64, _)| [Number(minute.cast_signed()), Flag(ready), Flag(fresh)];
+    let values: Vec<_> = combined.into_iter().flat_map(row).collect();
+    write_rows(tables, RECORD, "", 3, &values).await
+}
+
+/// The newest messages, and all of incidents that are not resolved; newest first. Unreadable ones are skipped.
+pub(crate) async fn messages<T: SqlTables>(tables: T, limit: usize) -> Result<Vec<StatusMessage>, T::Fault> {
+    let read = |row: &dyn SqlRow<T::Fault>| {
+        // Other words come from manual edits.
+        let Some(state) = IncidentState::parse(&row.text("state")?) else { return Ok(None) };
+        let (id, incident, at) = (row.number("id")?, row.number("incident")?, row.time("at")?);
+        let (title, message) = (row.text("title")?, row.text("message")?);
+        Ok(Some(StatusMessage { id, incident, at, state, title, message }))
+    };
+    tables.list(MESSAGES, &[Number(stored(limit))], read).await
+}
 
 /// Minutes from `first` up to `end`, added up by day.
 pub(crate) async fn history<T: SqlTables>(

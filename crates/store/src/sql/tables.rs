@@ -4,6 +4,11 @@ use crate::{NewMail, StoreChange, StoreError, StoredApplication};
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{ApplicationId, Digest};
 
+const QUEUE_MAIL: &str = "
+INSERT INTO {schema}.mail_queue
+    (message_id, kind, recipient, subject, text, html, created_at, expires_at, due_at, attempts)
+VALUES {rows} ON CONFLICT DO NOTHING";
+
 /// The tables of an engine, within one call or transaction.
 ///
 /// In a statement `{schema}.` is before the name of each table, `$1` is the first value, and a day is written as
@@ -16,6 +21,15 @@ pub(crate) trait SqlTables: Copy {
     const LEDGER: &'static str;
     /// The function for the position of a text in another: the other one, then the text.
     const POSITION: &'static str;
+    /// Adds an audit record, and tells others about it if this engine can.
+    const ADD_AUDIT: &'static str;
+    /// The data set and its history, and the clock in milliseconds.
+    const SOURCE: &'static str;
+    const CLOCK: &'static str;
+    /// The end of a selection of rows that are deleted in one transaction, in the order of `{key}`.
+    const DELETED_AT_ONCE: &'static str;
+    /// Number of totals that are merged in one transaction.
+    const MERGED_AT_ONCE: u32;
 
     /// Runs a statement, and returns the number of changed rows.
     async fn run(self, text: &str, values: &[SqlField<'_>]) -> Result<u64, Self::Fault>;
@@ -37,10 +51,21 @@ pub(crate) trait SqlTables: Copy {
     ) -> Result<Vec<T>, Self::Fault>;
 
     /// Excludes other changes with an audit record until the transaction ends, so that their numbers are in commit order.
-    async fn lock(self) -> Result<(), Self::Fault>;
+    async fn lock(self) -> Result<(), Self::Fault> {
+        self.lock_site(SiteLock::Change).await.map(drop)
+    }
+
+    /// Takes a lock until the transaction ends. Returns whether it was taken.
+    async fn lock_site(self, lock: SiteLock) -> Result<bool, Self::Fault>;
+
+    /// The current day of the ledger, if there is one.
+    async fn today(self) -> Result<Option<Day>, Self::Fault>;
 
     /// Adds an audit record: actor, action, application, details.
-    async fn audit(self, at: Wall, words: [&str; 4]) -> Result<(), Self::Fault>;
+    async fn audit(self, at: Wall, words: [&str; 4]) -> Result<(), Self::Fault> {
+        let [who, what, application, detail] = words.map(SqlField::Text);
+        self.run(Self::ADD_AUDIT, &[SqlField::Time(at), who, what, application, detail]).await.map(drop)
+    }
 
     /// An application, with the units granted for `day`.
     async fn application(self, id: ApplicationId, day: Day)
@@ -52,7 +77,28 @@ pub(crate) trait SqlTables: Copy {
     }
 
     /// Queues mails that are not queued yet.
-    async fn queue_mail(self, mails: &[NewMail]) -> Result<(), Self::Fault>;
+    async fn queue_mail(self, mails: &[NewMail]) -> Result<(), Self::Fault> {
+        let mut values = Vec::with_capacity(10 * mails.len());
+        for mail in mails {
+            let NewMail { kind, recipient, subject, text, html, message_id, created_at, expires_at, .. } =
+                mail;
+            values.extend([message_id, kind.word(), recipient, subject, text, html].map(SqlField::Text));
+            values.extend([created_at, expires_at, created_at].map(|at| SqlField::Time(*at)));
+            values.push(SqlField::Number(0));
+        }
+        write_rows(self, QUEUE_MAIL, "", 10, &values).await
+    }
+}
+
+/// A lock of all gateways.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SiteLock {
+    /// Excludes other changes and merges.
+    Change,
+    /// Excludes merges only.
+    Report,
+    /// Excludes all others, which wait for it. It is not taken while there are others.
+    Merge,
 }
 
 /// A row, by the names of its columns.
@@ -67,6 +113,8 @@ pub(crate) trait SqlRow<F> {
     }
 
     fn bytes(&self, column: &str) -> Result<Vec<u8>, F>;
+
+    fn signed(&self, column: &str) -> Result<i64, F>;
 
     /// A number that is not negative.
     fn optional_number(&self, column: &str) -> Result<Option<u64>, F>;
@@ -102,4 +150,31 @@ pub(crate) enum SqlField<'v> {
     Digest(&'v Digest),
     Bytes(&'v [u8]),
     Flag(bool),
+}
+
+/// Maximum number of rows in one statement.
+pub(super) const ROWS_AT_ONCE: usize = 500;
+
+/// Runs a statement on rows with this number of columns. The first value of each is converted by `cast`.
+pub(super) async fn write_rows<T: SqlTables>(
+    tables: T,
+    statement: &str,
+    cast: &str,
+    columns: usize,
+    values: &[SqlField<'_>],
+) -> Result<(), T::Fault> {
+    for values in values.chunks(ROWS_AT_ONCE * columns) {
+        let rows = (1..=values.len()).step_by(columns).map(|first| {
+            let rest = parameters(first + 1, columns - 1);
+            format!("(${first}{cast}, {rest})")
+        });
+        let statement = statement.replace("{rows}", &rows.collect::<Vec<_>>().join(", "));
+        tables.run(&statement, values).await?;
+    }
+    Ok(())
+}
+
+/// The list of this number of parameters.
+pub(crate) fn parameters(first: usize, count: usize) -> String {
+    (first..first + count).map(|number| format!("${number}")).collect::<Vec<_>>().join(", ")
 }

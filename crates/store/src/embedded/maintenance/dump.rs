@@ -37,7 +37,7 @@ pub fn export(
         return Err(MaintenanceError::NoStore(path.to_owned()));
     }
     let mut begun = false;
-    let mut work = |store: &Connection| {
+    let done = read_only::with(path, damaged, |store| {
         if std::mem::replace(&mut begun, true) {
             return Err(StoreFault::Disk(io::Error::other("a server opened it meanwhile: export it again")));
         }
@@ -48,8 +48,7 @@ pub fn export(
             exported.left_out.push(CUT.into());
         }
         Ok(exported)
-    };
-    let done = if damaged { read_only::at_damaged(path, &mut work) } else { read_only::at(path, &mut work) };
+    });
     done.map_err(|mut fault| {
         if let StoreFault::Record(reason) = &mut fault
             && !damaged

@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use super::super::fault::StoreFault;
 use super::super::paths::{BACKUP_BEGINS, backup_kind, remove_database, with_suffix};
 use super::super::tables::done;
-use super::super::{file, grace_shares, ledger};
+use super::super::{file, ledger};
 use super::inspect::{self, InspectionReport};
 use super::maintenance_error::MaintenanceError;
 use super::store_file::{file_in, is_the_store};
@@ -97,8 +97,10 @@ pub fn import(
         if aside.exists() {
             return Err(rejected(format!("{} exists already; try again", aside.display())));
         }
-        put_in_place(&path, &half, &instant)
-            .map_err(|fault| fault.into_error("move it into place", &path))?;
+        let next = swap::next(&path, &instant);
+        let moved = fs::rename(&half, &next).and_then(|()| sync_directory(&next));
+        let moved = moved.and_then(|()| swap::run(&path, &instant));
+        moved.map_err(|error| StoreFault::from(error).into_error("move it into place", &path))?;
         imported.aside = aside.exists().then_some(aside);
         imported.report.path.clone_from(&path);
         Ok(imported)
@@ -148,34 +150,28 @@ fn make(
     let rejected = |reason: String| MaintenanceError::Unfit { path: from.to_owned(), reason };
     let own = |fault: StoreFault| load::unusable(fault, from, "create the new store", half);
     let store = load::new_store(from, half).map_err(|fault| load::unusable(fault, from, "be read", from))?;
-    let settled = settle(previous, &store, options, now).map_err(own)?;
-    record(&store, from, &settled, options, now).map_err(own)?;
+    let mut imported = settle(previous, &store, options, now).map_err(own)?;
+    record(&store, from, imported.day, options, now).map_err(own)?;
     file::close_new(store, half).map_err(own)?;
-    let SettledStore { carried, last_change, day } = settled;
-    if !carried.gaps.is_empty() && options.restores && !options.accept_lost_revocations {
-        return Err(MaintenanceError::LostRevocations { after: last_change, gaps: carried.gaps });
+    let gaps = &imported.carried.gaps;
+    if !gaps.is_empty() && options.restores && !options.accept_lost_revocations {
+        return Err(MaintenanceError::LostRevocations { after: imported.last_change, gaps: gaps.clone() });
     }
-    let report = inspect::at(half).map_err(own)?;
-    if let Some(fault) = report.faults.first() {
-        return Err(rejected(format!("it is damaged: {fault}")));
+    imported.report = inspect::at(half).map_err(own)?;
+    match imported.report.faults.first() {
+        Some(fault) => Err(rejected(format!("it is damaged: {fault}"))),
+        None => Ok(imported),
     }
-    Ok(ImportSummary { report, aside: None, carried, last_change, day })
 }
 
-/// A new store with everything known.
-struct SettledStore {
-    carried: TransferSummary,
-    last_change: Option<Wall>,
-    day: ImportedDay,
-}
-
-/// Updates the new store with everything known. Closes the current day if later grants are unknown.
+/// Updates the new store with everything known. Closes the current day if later grants are unknown. The result has no report
+/// yet.
 fn settle(
     previous: &[PathBuf],
     store: &Connection,
     options: &ImportOptions,
     now: Wall,
-) -> Result<SettledStore, StoreFault> {
+) -> Result<ImportSummary, StoreFault> {
     let last_change = inspect::last_change(store)?;
     let (mut carried, mut has_successor) = (TransferSummary::default(), false);
     for old in previous {
@@ -189,7 +185,7 @@ fn settle(
     }
     let day = ledger::day(store)?.map_or(now.day(), |newest| newest.max(now.day()));
     for day in ledger::newest_day(store)?.into_iter().chain([day]) {
-        grace_shares::withhold(store, day)?;
+        withhold(store, day)?;
     }
     let day = if carried.gaps.is_empty() {
         ImportedDay::Complete
@@ -209,29 +205,29 @@ fn settle(
         transfer::close(store, day)?;
         ImportedDay::Closed(day)
     };
-    Ok(SettledStore { carried, last_change, day })
+    Ok(ImportSummary { report: InspectionReport::default(), aside: None, carried, last_change, day })
+}
+
+/// Gives the grace of a day to nobody: it may have been used with a store that this one replaces.
+fn withhold(connection: &Connection, day: Day) -> Result<(), StoreFault> {
+    connection.execute("DELETE FROM grace_shares WHERE day = ?1", [day.to_string()])?;
+    connection.execute("INSERT INTO grace_shares VALUES (?1, 0, 1, 0, 0, 0)", [day.to_string()])?;
+    Ok(())
 }
 
 /// Adds an audit record: the records before it are those of the imported file.
 fn record(
     store: &Connection,
     from: &Path,
-    settled: &SettledStore,
+    day: ImportedDay,
     options: &ImportOptions,
     now: Wall,
 ) -> Result<(), StoreFault> {
-    let closed = match settled.day {
+    let closed = match day {
         ImportedDay::Closed(day) => format!("; {day} is closed"),
         ImportedDay::Complete | ImportedDay::Reopened(..) => String::new(),
     };
     let name = from.file_name().unwrap_or_default().to_string_lossy();
     let detail = format!("the whole store, from {name:?}{closed}");
     done(store.audit(now, [&options.who, "import_store", "", &detail]))
-}
-
-fn put_in_place(path: &Path, half: &Path, instant: &str) -> Result<(), StoreFault> {
-    let next = swap::next(path, instant);
-    fs::rename(half, &next)?;
-    sync_directory(&next)?;
-    Ok(swap::run(path, instant)?)
 }

@@ -23,15 +23,8 @@ pub(super) fn at<T>(
     with(path, false, work)
 }
 
-/// Reads a file that may be damaged: as far as its pages go, whatever its header states.
-pub(super) fn at_damaged<T>(
-    path: &Path,
-    work: impl FnMut(&Connection) -> Result<T, StoreFault>,
-) -> Result<T, StoreFault> {
-    with(path, true, work)
-}
-
-fn with<T>(
+/// The same. A file that may be damaged is read as far as its pages go, whatever its header states.
+pub(super) fn with<T>(
     path: &Path,
     damaged: bool,
     mut work: impl FnMut(&Connection) -> Result<T, StoreFault>,

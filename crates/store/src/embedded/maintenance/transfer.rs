@@ -20,6 +20,7 @@ use crate::dump::{
     UsageLine,
 };
 use crate::sql::daily_totals::{DailyTotals, REQUESTS, USAGE};
+use crate::sql::tables::parameters;
 use crate::stored::stored;
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::Digest;
@@ -49,7 +50,7 @@ pub(super) fn from_old(
 ) -> Result<bool, StoreFault> {
     let all = new.unchecked_transaction()?;
     let (before, mut broken) = (summary.clone(), None::<String>);
-    let outcome = read_only::at_damaged(old, |store| {
+    let outcome = read_only::with(old, true, |store| {
         let snapshot = store.unchecked_transaction()?;
         summary.clone_from(&before); // on a second run, the first result is discarded
         if integrity::is_cut(&snapshot, old)? {
@@ -191,8 +192,8 @@ fn millis(text: Option<&String>) -> Option<i64> {
 
 /// Keeps the larger total, which includes that of the backup.
 fn keep_total(new: &Connection, table: &DailyTotals, key: &[&String], total: u64) -> Result<(), StoreFault> {
-    let statement =
-        |text: &str| table.statement(text).replace("{these}", &table.key_parameters('?', 1).join(", "));
+    let these = parameters(1, key.len()).replace('$', "?");
+    let statement = |text: &str| table.statement(text).replace("{these}", &these);
     let known = statement(
         "SELECT coalesce(sum({total}), 0) FROM (
              SELECT {total} FROM {days} WHERE ({key}) = ({these})

@@ -2,13 +2,10 @@
 
 use crate::postgres::connection::schema_client::SchemaClient;
 use crate::postgres::postgres_store::PostgresStore;
+use crate::sql::mail_queue;
 use crate::sql::tables::{SqlField, SqlTables as _};
-use crate::sql::{mail_queue, notices};
 use crate::stored::stored;
-use crate::{
-    ClaimedMail, DueNotice, MailAttempt, MailBacklog, MailClaim, MailQueue, NewMail, NewNotice, NoticeQuery,
-    NoticeStore, StoreFuture,
-};
+use crate::{ClaimedMail, MailAttempt, MailBacklog, MailClaim, MailQueue, NewMail, NewNotice, StoreFuture};
 
 /// Gateways skip each other's mails instead of waiting. Links come first: they expire soon.
 const CLAIM: &str = "
@@ -52,17 +49,5 @@ impl MailQueue for PostgresStore {
     fn mail_backlog(&self) -> StoreFuture<'_, MailBacklog> {
         let doing = "read the state of the mail queue";
         Box::pin(self.accounts.run(doing, async |client| mail_queue::backlog(client).await))
-    }
-}
-
-impl NoticeStore for PostgresStore {
-    fn queue_once(&self, mails: Vec<NewMail>) -> StoreFuture<'_, ()> {
-        let work = async move |client: SchemaClient<'_>| notices::queue_once(client, &mails).await;
-        Box::pin(self.accounts.change("queue notices", work))
-    }
-
-    fn due_notices(&self, query: NoticeQuery) -> StoreFuture<'_, Vec<DueNotice>> {
-        let doing = "read notices that are due";
-        Box::pin(self.accounts.run(doing, async move |client| notices::due(client, &query).await))
     }
 }

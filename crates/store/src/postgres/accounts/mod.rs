@@ -1,4 +1,3 @@
-//! Owners, their links and sessions, and mail.
+//! Mail.
 
 pub(super) mod mail_queue;
-pub(super) mod owner_store;

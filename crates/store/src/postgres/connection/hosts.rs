@@ -25,10 +25,12 @@ pub(crate) struct UnreachableHosts {
 
 /// Kind of connection failure. With several hosts the highest is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum ConnectionFault {
-    /// No host answered, or none that did serves any gateway: it starts, stops or is read-only.
+pub enum ConnectionFault {
+    /// No host answered, or none that did serves any gateway: it starts, stops or is read-only. All gateways are affected. One
+    /// may answer later.
     Unreachable,
-    /// A host answered, and this gateway may not or must not use it.
+    /// A writable host answered that this gateway may not or must not use: no connection is left for its role, the
+    /// password is wrong, or it holds another data set. It may accept a connection later.
     Refused,
     /// A host answered, and its tables cannot be used.
     UnusableTables,

@@ -112,7 +112,7 @@ impl DatabaseLink {
                 (no_answer(timeout), ConnectionFault::Unreachable)
             }
         };
-        Err(OpenFailure::new(doing, reason, kind))
+        Err(OpenFailure { kind, error: StoreError::Unavailable { doing, reason } })
     }
 
     /// Connects, unless it is connected.
@@ -125,7 +125,10 @@ impl DatabaseLink {
         let mut state = self.state.lock().await;
         let connect = |server: Config| self.open(server);
         let connected = Box::pin(state.hosts.connect(&self.clock, self.config.timeout, connect)).await;
-        connected.map_err(|error| OpenFailure::new(doing, error.to_string(), error.kind))
+        connected.map_err(|fault| {
+            let error = StoreError::Unavailable { doing, reason: fault.to_string() };
+            OpenFailure { kind: fault.kind, error }
+        })
     }
 
     async fn open(&self, server: Config) -> Result<DatabaseConnection, HostFault> {

@@ -15,37 +15,16 @@ pub const fn connection_limit(gateways: u32) -> u32 {
 
 /// Why the store cannot be used yet.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenFailure {
-    /// No server answered, or none that is writable: all gateways are affected. One may answer later.
-    #[error(transparent)]
-    Unreachable(StoreError),
-    /// A writable server answered that this gateway may not or must not use: no connection is left for its role, the
-    /// password is wrong, or it holds another data set. It may accept a connection later.
-    #[error(transparent)]
-    Refused(StoreError),
-    /// A server answered, and this program cannot use its tables.
-    #[error(transparent)]
-    UnusableTables(StoreError),
+#[error("{error}")]
+pub struct OpenFailure {
+    /// The kind of failure.
+    pub kind: ConnectionFault,
+    /// The failure.
+    pub error: StoreError,
 }
 
 impl From<OpenFailure> for StoreError {
     fn from(failure: OpenFailure) -> Self {
-        match failure {
-            OpenFailure::Unreachable(error)
-            | OpenFailure::Refused(error)
-            | OpenFailure::UnusableTables(error) => error,
-        }
-    }
-}
-
-impl OpenFailure {
-    /// The failure of an operation.
-    pub(crate) fn new(doing: &'static str, reason: String, kind: ConnectionFault) -> Self {
-        let failure = match kind {
-            ConnectionFault::Unreachable => Self::Unreachable,
-            ConnectionFault::Refused => Self::Refused,
-            ConnectionFault::UnusableTables => Self::UnusableTables,
-        };
-        failure(StoreError::Unavailable { doing, reason })
+        failure.error
     }
 }

@@ -83,12 +83,10 @@ macro_rules! parameter_types {
 
 parameter_types! {
     bool: BOOL,
-    i32: INT4,
     i64: INT8,
     String: TEXT,
     &str: TEXT,
     &[u8]: BYTEA,
-    Vec<bool>: BOOL_ARRAY,
     Vec<i64>: INT8_ARRAY,
     Vec<Option<i64>>: INT8_ARRAY,
     Vec<&[u8]>: BYTEA_ARRAY,

@@ -1,6 +1,5 @@
-//! Applications, their keys, the audit trail and the feed of changes.
+//! Applications, their keys and the audit trail.
 
 pub(super) mod all_applications;
-pub(super) mod feed;
 pub(super) mod records;
 mod tables;

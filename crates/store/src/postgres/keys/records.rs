@@ -7,8 +7,7 @@ use tokio_postgres::{Row, RowStream};
 
 use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
 use crate::postgres::postgres_store::PostgresStore;
-use crate::sql::tables::SqlRow as _;
-use crate::sql::{changes, limits_until};
+use crate::sql::{audit, changes, leaks, limits_until};
 use crate::stored::{millis, stored};
 use crate::{
     ApplicationPage, ApplicationPages, AuditQuery, AuditRecord, Description, KeyStore, KeyUse, OwnLimits,
@@ -55,17 +54,10 @@ LEFT JOIN {schema}.limits_until u ON u.application = a.id
 WHERE a.id = ANY ($1)
 ORDER BY a.id, k.created_at, k.digest";
 
-const FIND_KEYS: &str = "SELECT digest, application FROM {schema}.keys WHERE digest = ANY ($1)";
-
 const USED: &str = "
 UPDATE {schema}.keys k SET last_used_at = u.at
 FROM (SELECT digest, max(at) AS at FROM unnest($1::bytea[], $2::int8[]) AS u (digest, at) GROUP BY digest) u
 WHERE k.digest = u.digest AND (k.last_used_at IS NULL OR k.last_used_at < u.at)";
-const AUDIT: &str = "
-SELECT id, at, who, what, application, detail FROM {schema}.audit
-WHERE ($1::text IS NULL OR application = $1) AND ($2::int8 IS NULL OR id < $2)
-  AND ($4::text IS NULL OR application = '' AND (detail = $4 OR starts_with(detail, $4 || ',')))
-ORDER BY id DESC LIMIT $3";
 
 fn with_columns(statement: &str) -> String {
     let description = Description::sql_list(|_, name| format!("a.{name}"));
@@ -105,15 +97,9 @@ impl KeyStore for PostgresStore {
     }
 
     fn find_keys(&self, digests: Vec<Digest>) -> StoreFuture<'_, Vec<(Digest, ApplicationId)>> {
-        Box::pin(self.connection.run("find keys", async move |client| {
-            let digests: Vec<&[u8]> = digests.iter().map(|digest| digest.as_bytes().as_slice()).collect();
-            let rows = client.query(FIND_KEYS, &[&digests]).await?;
-            let found = |row: &Row| {
-                let digest = Digest::from_bytes(row.try_get::<_, &[u8]>("digest").ok()?.try_into().ok()?);
-                Some((digest, row.try_get::<_, &str>("application").ok()?.parse().ok()?))
-            };
-            Ok(rows.iter().filter_map(found).collect())
-        }))
+        Box::pin(
+            self.connection.run("find keys", async move |client| leaks::find_keys(client, &digests).await),
+        )
     }
 
     fn change(&self, change: StoreChange) -> StoreFuture<'_, StoredApplication> {
@@ -135,13 +121,8 @@ impl KeyStore for PostgresStore {
     }
 
     fn audit(&self, query: AuditQuery) -> StoreFuture<'_, Vec<AuditRecord>> {
-        Box::pin(self.connection.run("read the audit trail", async move |client| {
-            let application = query.application.map(|id| id.to_string());
-            let owner = query.owner.map(|id| id.to_string());
-            let (before, limit) = (query.before.map(stored), stored(query.limit));
-            let rows = client.query(AUDIT, &[&application, &before, &limit, &owner]).await?;
-            rows.iter().map(audit_record).collect()
-        }))
+        let doing = "read the audit trail";
+        Box::pin(self.connection.run(doing, async move |client| audit::records(client, query).await))
     }
 }
 
@@ -225,17 +206,6 @@ fn key(row: &Row) -> Result<Option<StoredKey>, String> {
         revoked_at: instant(row, "revoked_at")?,
         last_used_at: instant(row, "last_used_at").unwrap_or(None),
     }))
-}
-
-fn audit_record(row: &Row) -> SqlResult<AuditRecord> {
-    Ok(AuditRecord {
-        number: row.number("id")?,
-        at: row.time("at")?,
-        who: row.try_get("who")?,
-        what: row.try_get("what")?,
-        application: row.try_get("application")?,
-        detail: row.try_get("detail")?,
-    })
 }
 
 fn column<'r, T: tokio_postgres::types::FromSql<'r>>(row: &'r Row, name: &str) -> Result<T, String> {

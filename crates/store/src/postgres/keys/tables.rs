@@ -4,32 +4,29 @@ use tokio_postgres::Row;
 
 use crate::postgres::connection::schema_client::{ChangeFault, Parameter, SchemaClient, SqlResult};
 use crate::postgres::keys::records;
-use crate::sql::tables::{SqlField, SqlRow, SqlTables};
+use crate::sql::tables::{SiteLock, SqlField, SqlRow, SqlTables};
 use crate::stored::millis;
-use crate::{NewMail, StoreError, StoredApplication};
+use crate::{StoreError, StoredApplication};
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::ApplicationId;
 
-/// Taken before any change with an audit record, so that the numbers of records are in commit order.
-const LOCK: &str = "SELECT FROM {schema}.site FOR NO KEY UPDATE";
-/// The audit record, whose number is that of the change, and a hint to listeners. Only the id is sent.
-const AUDIT: &str = "
-INSERT INTO {schema}.audit (at, who, what, application, detail) VALUES ($1, $2, $3, $4, $5)
-RETURNING {notify}(left('{schema}_changes', 63), application)";
-
-const QUEUE_MAIL: &str = "
-INSERT INTO {schema}.mail_queue
-    (message_id, kind, recipient, subject, text, html, created_at, expires_at, due_at, attempts)
-SELECT m.*, m.created_at, 0
-FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::int8[], $8::int8[])
-    AS m (message_id, kind, recipient, subject, text, html, created_at, expires_at)
-ON CONFLICT DO NOTHING";
+const TODAY: &str = "SELECT day::text FROM {schema}.calendar WHERE day > '1970-01-01'";
 
 impl SqlTables for SchemaClient<'_> {
     type Fault = ChangeFault;
 
     const LEDGER: &'static str = "ledger_days";
     const POSITION: &'static str = "strpos";
+    /// The audit record, whose number is that of the change, and a hint to listeners. Only the id is sent.
+    const ADD_AUDIT: &'static str = "
+INSERT INTO {schema}.audit (at, who, what, application, detail) VALUES ($1, $2, $3, $4, $5)
+RETURNING {notify}(left('{schema}_changes', 63), application)";
+    /// The history changes with every failover: a server that lost changes may assign their numbers again.
+    const SOURCE: &'static str = "(SELECT id::text || '/' || {history} FROM {schema}.site)";
+    const CLOCK: &'static str = "(extract(epoch FROM clock_timestamp()) * 1000)::int8";
+    /// Gateways skip each other's records.
+    const DELETED_AT_ONCE: &'static str = "ORDER BY {key} LIMIT 1000 FOR UPDATE SKIP LOCKED";
+    const MERGED_AT_ONCE: u32 = 1_000;
 
     async fn run(self, text: &str, values: &[SqlField<'_>]) -> SqlResult<u64> {
         let values: Vec<_> = values.iter().map(parameter).collect();
@@ -57,36 +54,22 @@ impl SqlTables for SchemaClient<'_> {
         rows.iter().filter_map(|row| read(row).transpose()).collect()
     }
 
-    /// Locks the row of `site`. Reports of gateways do not wait for it.
-    async fn lock(self) -> SqlResult<()> {
-        self.execute(LOCK, &[]).await.map(drop)
+    /// Locks the row of `site`.
+    async fn lock_site(self, lock: SiteLock) -> SqlResult<bool> {
+        let strength = match lock {
+            SiteLock::Change => "NO KEY UPDATE",
+            SiteLock::Report => "KEY SHARE",
+            SiteLock::Merge => "UPDATE SKIP LOCKED",
+        };
+        Ok(self.execute(&format!("SELECT FROM {{schema}}.site FOR {strength}"), &[]).await? > 0)
     }
 
-    async fn audit(self, at: Wall, words: [&str; 4]) -> SqlResult<()> {
-        let [who, what, application, detail] = &words;
-        self.execute(AUDIT, &[&millis(at), who, what, application, detail]).await.map(drop)
+    async fn today(self) -> SqlResult<Option<Day>> {
+        Ok(self.find(TODAY, &[], |row| row.text("day")).await?.as_deref().and_then(Day::parse))
     }
 
     async fn application(self, id: ApplicationId, day: Day) -> SqlResult<Option<StoredApplication>> {
         records::application(self, id, day).await
-    }
-
-    async fn queue_mail(self, mails: &[NewMail]) -> SqlResult<()> {
-        let texts = |of: fn(&NewMail) -> &str| mails.iter().map(of).collect::<Vec<&str>>();
-        let times =
-            |of: fn(&NewMail) -> Wall| mails.iter().map(|mail| millis(of(mail))).collect::<Vec<i64>>();
-        let [message_ids, kinds, recipients, subjects, bodies, html] = [
-            texts(|mail| &mail.message_id),
-            texts(|mail| mail.kind.word()),
-            texts(|mail| &mail.recipient),
-            texts(|mail| &mail.subject),
-            texts(|mail| &mail.text),
-            texts(|mail| &mail.html),
-        ];
-        let [created_at, expires_at] = [times(|mail| mail.created_at), times(|mail| mail.expires_at)];
-        let rows: [&dyn Parameter; 8] =
-            [&message_ids, &kinds, &recipients, &subjects, &bodies, &html, &created_at, &expires_at];
-        self.execute(QUEUE_MAIL, &rows).await.map(drop)
     }
 }
 
@@ -119,6 +102,10 @@ impl SqlRow<ChangeFault> for Row {
     }
 
     fn bytes(&self, column: &str) -> SqlResult<Vec<u8>> {
+        Ok(self.try_get(column)?)
+    }
+
+    fn signed(&self, column: &str) -> SqlResult<i64> {
         Ok(self.try_get(column)?)
     }
 

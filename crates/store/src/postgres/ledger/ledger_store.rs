@@ -1,13 +1,13 @@
 //! The ledger and the health of the database.
 
-use tokio_postgres::Row;
-
+use crate::postgres::connection::hosts::ConnectionFault;
 use crate::postgres::connection::open_failure::OpenFailure;
 use crate::postgres::connection::schema_client::SchemaClient;
-use crate::postgres::ledger::grace_shares;
 use crate::postgres::ledger::outdated;
 use crate::postgres::postgres_store::PostgresStore;
 use crate::postgres::reports::inspect;
+use crate::sql::grace_shares;
+use crate::sql::tables::{SqlField, SqlRow, SqlTables as _};
 use crate::{
     DatabaseStatus, ExchangeCounts, HeldGraceShare, Ledger, LedgerExchange, LedgerExchangeReply, StoreFuture,
     StoreHealth,
@@ -19,33 +19,23 @@ use scoregate_base::limits::{GraceClaim, GraceShare};
 /// An operation named in error messages.
 const GRACE: &str = "change shares of grace";
 
-const DAY: &str = "SELECT day::text FROM {schema}.calendar WHERE day > '1970-01-01'";
-
 const RECALLED: &str = "
 SELECT application FROM {schema}.minute_shares
 WHERE node = $1 AND is_recalled AND capacity > 0 AND ends_at > extract(epoch FROM clock_timestamp()) * 1000000";
-
-const GIVE_BACK: &str =
-    "DELETE FROM {schema}.grace_shares WHERE day = $1::text::date AND token = $2 AND life = $3";
 
 impl Ledger for PostgresStore {
     fn refusal(&self) -> StoreFuture<'_, Option<String>> {
         Box::pin(async move {
             match Box::pin(self.connect_to_serve()).await {
                 Ok(()) => Ok(None),
-                Err(OpenFailure::Unreachable(error)) => Err(error),
-                Err(OpenFailure::Refused(error) | OpenFailure::UnusableTables(error)) => {
-                    Ok(Some(error.to_string()))
-                }
+                Err(OpenFailure { kind: ConnectionFault::Unreachable, error }) => Err(error),
+                Err(OpenFailure { error, .. }) => Ok(Some(error.to_string())),
             }
         })
     }
 
     fn day(&self) -> StoreFuture<'_, Option<Day>> {
-        Box::pin(self.connection.run("read the current day", async |client| {
-            let found = client.query_opt(DAY, &[]).await?;
-            Ok(found.map(|row| row.try_get::<_, &str>(0).map(Day::parse)).transpose()?.flatten())
-        }))
+        Box::pin(self.connection.run("read the current day", async |client| client.today().await))
     }
 
     fn exchange(&self, exchange: LedgerExchange) -> StoreFuture<'_, LedgerExchangeReply> {
@@ -58,19 +48,15 @@ impl Ledger for PostgresStore {
     }
 
     fn return_grace(&self, share: HeldGraceShare) -> StoreFuture<'_, ()> {
-        Box::pin(self.connection.run(GRACE, async move |client| {
-            let (day, token, life) =
-                (share.day.to_string(), share.token.cast_signed(), i64::from(share.life));
-            client.execute(GIVE_BACK, &[&day, &token, &life]).await.map(drop)
-        }))
+        let work = async move |client: SchemaClient<'_>| grace_shares::give_back(client, &share).await;
+        Box::pin(self.connection.run(GRACE, work))
     }
 
     fn recalled(&self, node: u64) -> StoreFuture<'_, Vec<ApplicationId>> {
         let doing = "read recalled shares";
         Box::pin(self.connection.run(doing, async move |client| {
-            let rows = client.query(RECALLED, &[&node.cast_signed()]).await?;
-            let id = |row: &Row| Ok(row.try_get::<_, &str>(0)?.parse().ok());
-            rows.iter().map(id).filter_map(Result::transpose).collect()
+            let id = |row: &dyn SqlRow<_>| Ok(row.text("application")?.parse().ok());
+            client.list(RECALLED, &[SqlField::Number(node.cast_signed())], id).await
         }))
     }
 

@@ -1,7 +1,6 @@
 //! The ledger of daily units, and minute limits that gateways share.
 
 pub(super) mod day_ledger;
-pub(super) mod grace_shares;
 pub(super) mod ledger_queue;
 pub(super) mod ledger_store;
 pub(super) mod minutes;

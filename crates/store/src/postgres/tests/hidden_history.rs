@@ -54,7 +54,7 @@ async fn a_hidden_timeline_is_accepted_only_where_none_was_checked() {
     disclosed.server.user(postgres::OWNER);
     store(&disclosed, directory.path()).check().await.unwrap();
     let refused = store(&config, directory.path()).check().await;
-    let Err(OpenFailure::Refused(error)) = refused else { panic!("{refused:?}") };
+    let Err(OpenFailure { kind: ConnectionFault::Refused, error }) = refused else { panic!("{refused:?}") };
     let text = error.to_string();
     for words in
         ["does not disclose its timeline (permission denied", "were checked before", SeenTimelines::NAME]

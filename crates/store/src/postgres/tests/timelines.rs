@@ -20,7 +20,7 @@ fn store(config: &DatabaseConfig, servers: &[&PostgresServer], directory: &Path)
 
 fn reason(failure: Result<(), OpenFailure>) -> String {
     match failure {
-        Err(OpenFailure::Refused(error)) => error.to_string(),
+        Err(OpenFailure { kind: ConnectionFault::Refused, error }) => error.to_string(),
         other => panic!("{other:?}"),
     }
 }
@@ -68,7 +68,7 @@ async fn a_server_that_is_read_only_is_not_used() {
     server.restart(&["fsync=off", "default_transaction_read_only=on"]);
     let failure = store(&config, &[&server], directory.path()).check().await.unwrap_err();
     // It serves no gateway, so this one is not refused.
-    let OpenFailure::Unreachable(error) = failure else { panic!("{failure:?}") };
+    let OpenFailure { kind: ConnectionFault::Unreachable, error } = failure else { panic!("{failure:?}") };
     assert!(error.to_string().contains("does not allow writes"), "{error}");
 }
 
@@ -78,7 +78,7 @@ async fn a_store_that_was_not_opened_reports_unusable_tables_and_refuses_another
     let directory = tempfile::tempdir().unwrap();
     let config = config();
     let unopened = PostgresStore::unopened(config.clone(), Clock::system(), SeenTimelines::default());
-    let Err(OpenFailure::UnusableTables(error)) = unopened.check().await else {
+    let Err(OpenFailure { kind: ConnectionFault::UnusableTables, error }) = unopened.check().await else {
         panic!("there are no tables")
     };
     assert!(error.to_string().contains("scoregate store init"), "{error}");

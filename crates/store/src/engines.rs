@@ -1,0 +1,154 @@
+//! A whole store, for the parts of the program that pass it on, and the calls of both engines that differ only in how an
+//! engine runs statements (`sql`). Others take the traits they use.
+
+use super::embedded::{Embedded, done};
+use super::postgres::{PostgresStore, SchemaClient};
+use super::sql::{audit, daily_totals, evidence, notices, owners, sign_in, status, webhooks};
+use super::{
+    ChangeFeed, ChangedApplications, DayRecord, DocumentSharing, DueNotice, EvidenceQuery, EvidenceStore,
+    FeedPosition, HourRecord, KeyStore, Ledger, MailQueue, NewMail, NewSignInLink, NewStatusMessage,
+    NodeRegistry, NoticeQuery, NoticeStore, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerSession,
+    OwnerStore, RequestList, RequestQuery, RequestStore, RequestTotal, SignIn, SignInOutcome, StatusHistory,
+    StatusMessage, StatusMinute, StatusStore, StoreFuture, StoreHealth, StoredOwner, StoredWebhook,
+    UsableLink, UsageList, UsageQuery, UsageStore, UsageTotal, dump, embedded, postgres,
+};
+use scoregate_base::clock::{Day, Wall};
+use scoregate_base::keys::{Digest, OwnerId};
+
+/// A whole store.
+pub trait Store:
+    KeyStore
+    + Ledger
+    + ChangeFeed
+    + UsageStore
+    + RequestStore
+    + StatusStore
+    + OwnerStore
+    + MailQueue
+    + NoticeStore
+    + EvidenceStore
+    + NodeRegistry
+    + StoreHealth
+    + DocumentSharing
+{
+}
+
+impl Store for Embedded {}
+
+impl Store for PostgresStore {}
+
+/// The formats of a store in each of its forms, with their names.
+pub fn formats() -> [(&'static str, String); 3] {
+    [
+        ("store file", embedded::FORMAT.to_string()),
+        ("database", postgres::FORMAT.to_string()),
+        ("export", dump::VERSION.to_string()),
+    ]
+}
+
+/// Implements a trait for both engines. A call has its signature, the operation for error messages, the thread of the
+/// embedded engine, the connection of the other one with or without a transaction, and the work on the tables. `erasing` is
+/// whether it deletes personal data. `postgres` has calls of that engine only.
+macro_rules! both_engines {
+    ($trait:ident: $(
+        fn $call:ident($($value:ident: $type:ty),*) -> $reply:ty, $doing:literal,
+            $worker:ident $(erasing $erases:expr)?, $link:ident.$run:ident, |$tables:ident| $work:expr;
+    )+ $(postgres { $($more:tt)* })?) => {
+        impl $trait for Embedded {
+            $(fn $call(&self, $($value: $type),*) -> StoreFuture<'_, $reply> {
+                let erases = false $(|| $erases)?;
+                self.$worker.run_erasing(erases, $doing, move |$tables| done($work))
+            })+
+        }
+
+        impl $trait for PostgresStore {
+            $(fn $call(&self, $($value: $type),*) -> StoreFuture<'_, $reply> {
+                Box::pin(self.$link.$run($doing, async move |$tables: SchemaClient<'_>| $work.await))
+            })+
+            $($($more)*)?
+        }
+    };
+}
+
+both_engines! { ChangeFeed:
+    fn position() -> FeedPosition, "read the change feed",
+        reader, connection.run, |tables| audit::position(tables);
+    fn changed_after(after: FeedPosition, limit: usize) -> ChangedApplications, "read the change feed",
+        reader, connection.run, |tables| audit::changed(tables, after, limit);
+    postgres {
+        fn changed(&self) -> StoreFuture<'_, ()> {
+            Box::pin(async move {
+                self.listener().changed().await;
+                Ok(())
+            })
+        }
+    }
+}
+
+both_engines! { UsageStore:
+    fn record_usage(node: u64, totals: Vec<UsageTotal>) -> (), "record usage",
+        writer, connection.change, |tables| daily_totals::record_usage(tables, node, &totals);
+    fn usage(query: UsageQuery) -> UsageList, "read usage",
+        reader, connection.run, |tables| daily_totals::usage(tables, &query);
+}
+
+both_engines! { RequestStore:
+    fn record_requests(node: u64, totals: Vec<RequestTotal>) -> (), "record requests",
+        writer, connection.change, |tables| daily_totals::record_requests(tables, node, &totals);
+    fn requests(query: RequestQuery) -> RequestList, "read requests",
+        reader, connection.run, |tables| daily_totals::requests(tables, &query);
+}
+
+both_engines! { EvidenceStore:
+    fn sketch_key(day: Day, proposed: u64) -> u64, "choose a key",
+        writer, connection.run, |tables| evidence::sketch_key(tables, day, proposed);
+    fn record_evidence(node: u64, hours: Vec<HourRecord>) -> (), "record evidence",
+        writer, connection.change, |tables| evidence::record(tables, node, &hours);
+    fn merge_evidence(until: u32, catalogue: u16, most: usize) -> bool, "merge evidence",
+        writer, connection.change, |tables| evidence::merge(tables, until, catalogue, most);
+    fn evidence(query: EvidenceQuery) -> Vec<DayRecord>, "read evidence",
+        reader, connection.run, |tables| evidence::days(tables, &query);
+}
+
+both_engines! { StatusStore:
+    fn record_minutes(minutes: Vec<StatusMinute>) -> (), "record the status of this gateway",
+        writer, connection.change, |tables| status::record(tables, &minutes);
+    fn status_history(first: u64, end: u64) -> StatusHistory, "read the history of the status page",
+        reader, connection.run, |tables| status::history(tables, first, end);
+    fn post_status(new: NewStatusMessage) -> StatusMessage, "post a status message",
+        writer, connection.change, |tables| status::post(tables, &new);
+    fn status_messages(limit: usize) -> Vec<StatusMessage>, "read status messages",
+        reader, connection.run, |tables| status::messages(tables, limit);
+}
+
+both_engines! { NoticeStore:
+    fn queue_once(mails: Vec<NewMail>) -> (), "queue notices",
+        writer, accounts.change, |tables| notices::queue_once(tables, &mails);
+    fn due_notices(query: NoticeQuery) -> Vec<DueNotice>, "read notices that are due",
+        reader, accounts.run, |tables| notices::due(tables, &query);
+}
+
+// Owners have a connection of their own, so that changes of keys do not wait for them.
+both_engines! { OwnerStore:
+    fn send_link(link: NewSignInLink, mail: NewMail) -> bool, "store a link",
+        writer, accounts.change, |tables| sign_in::send_link(tables, &link, &mail);
+    fn usable_link(digest: Digest, now: Wall) -> Option<UsableLink>, "read a link",
+        reader, accounts.run, |tables| sign_in::usable(tables, digest, now);
+    fn sign_in(sign_in: SignIn) -> SignInOutcome, "sign in an owner",
+        writer, accounts.change, |tables| sign_in::sign_in(tables, &sign_in);
+    fn session(digest: Digest, now: Wall) -> Option<OwnerSession>, "read a session",
+        reader, accounts.run, |tables| owners::session(tables, digest, now);
+    fn end_session(digest: Digest) -> (), "end a session",
+        writer, accounts.run, |tables| owners::end_session(tables, digest);
+    fn end_sessions(owner: OwnerId) -> (), "end the sessions of an owner",
+        writer, accounts.run, |tables| owners::end_sessions(tables, owner);
+    fn owners(query: OwnerQuery) -> Vec<StoredOwner>, "read owners",
+        reader, accounts.run, |tables| owners::owners(tables, &query);
+    fn owner(id: OwnerId) -> Option<StoredOwner>, "read an owner",
+        reader, accounts.run, |tables| owners::owner(tables, id);
+    fn webhooks(of: String) -> Vec<StoredWebhook>, "read webhooks",
+        reader, accounts.run, |tables| webhooks::find(tables, &of);
+    fn change_owner(change: OwnerChange) -> StoredOwner, "change an owner",
+        writer erasing matches!(change.what, OwnerChangeKind::Delete { .. }), accounts.change,
+        |tables| owners::change(tables, &change);
+}

@@ -1,0 +1,63 @@
+//! Shares of a day's grace, by the rules of `limits::GraceClaim`. Claims exclude each other, and changes.
+
+use super::tables::SqlField::{Number, Text};
+use super::tables::{SqlRow, SqlTables};
+use crate::HeldGraceShare;
+use scoregate_base::clock::Day;
+use scoregate_base::limits::{GraceClaim, GraceHolder, GraceShare};
+
+const HOLDERS: &str =
+    "SELECT share, shares, token, life, node FROM {schema}.grace_shares WHERE day = $1::text::date";
+const STORE: &str = "
+INSERT INTO {schema}.grace_shares (day, share, shares, token, life, node) VALUES ($1::text::date, $2, $3, $4, $5, $6)
+ON CONFLICT (day, share) DO UPDATE SET token = excluded.token, life = excluded.life, node = excluded.node";
+/// Only open days matter.
+const DELETE: &str = "DELETE FROM {schema}.grace_shares WHERE day < $1::text::date";
+const GIVE_BACK: &str =
+    "DELETE FROM {schema}.grace_shares WHERE day = $1::text::date AND token = $2 AND life = $3";
+
+/// Applies a claim in a transaction.
+pub(crate) async fn claim<T: SqlTables>(
+    tables: T,
+    claim: &GraceClaim,
+) -> Result<Option<GraceShare>, T::Fault> {
+    // Most claims change nothing: they wait neither for changes nor for a standby.
+    let (mut applied, mut is_change) = applied(tables, claim).await?;
+    if is_change {
+        tables.lock().await?;
+        (applied, is_change) = self::applied(tables, claim).await?;
+    }
+    if let (Some(GraceHolder { share, token, life, node }), true) = (applied, is_change) {
+        let [number, shares, life] = [share.number, share.shares, life].map(|number| Number(number.into()));
+        let [token, node] = [token, node].map(|number| Number(number.cast_signed()));
+        // A claimed day in the future must not end the present one.
+        let two_before = Day::from_number(claim.day.number().saturating_sub(2));
+        let oldest = tables.today().await?.map_or(two_before, |today| today.min(two_before)).to_string();
+        let day = claim.day.to_string();
+        tables.run(STORE, &[Text(&day), number, shares, token, life, node]).await?;
+        tables.run(DELETE, &[Text(&oldest)]).await?;
+    }
+    Ok(applied.map(|applied| applied.share))
+}
+
+/// The holder by a claim, and whether it differs from what is stored.
+async fn applied<T: SqlTables>(
+    tables: T,
+    claim: &GraceClaim,
+) -> Result<(Option<GraceHolder>, bool), T::Fault> {
+    let holder = |row: &dyn SqlRow<T::Fault>| {
+        let share = GraceShare { number: row.small_number("share")?, shares: row.small_number("shares")? };
+        let [token, node] = [row.signed("token")?, row.signed("node")?].map(i64::cast_unsigned);
+        Ok(Some(GraceHolder { share, token, life: row.small_number("life")?, node }))
+    };
+    let holders = tables.list(HOLDERS, &[Text(&claim.day.to_string())], holder).await?;
+    let applied = claim.applied_to(&holders);
+    let is_change = applied.as_ref().is_some_and(|applied| !holders.contains(applied));
+    Ok((applied, is_change))
+}
+
+/// Returns a share.
+pub(crate) async fn give_back<T: SqlTables>(tables: T, share: &HeldGraceShare) -> Result<(), T::Fault> {
+    let (day, token, life) = (share.day.to_string(), share.token.cast_signed(), share.life.into());
+    tables.run(GIVE_BACK, &[Text(&day), Number(token), Number(life)]).await.map(drop)
+}
