@@ -19,13 +19,30 @@ pub(super) fn brief_text(endpoint: &Endpoint, body: &[u8]) -> Option<String> {
     let BriefBody { generated_at, period, data } = serde_json::from_slice(body).ok()?;
     let period = period.map(|period| format!(", period {period}")).unwrap_or_default();
     let generated_at = generated_at.map(|at| format!(", data of {at}")).unwrap_or_default();
-    let mut text = format!("{} items{period}{generated_at}\n{}", data.len(), endpoint.brief.join("|"));
+    let (mut rows, mut dates) = (String::new(), vec![String::new(); endpoint.brief.len()]);
     for item in &data {
-        let cells = endpoint.brief.iter().map(|name| item.get(*name).map(cell).unwrap_or_default());
-        text.push('\n');
-        text.push_str(&cells.collect::<Vec<_>>().join("|"));
+        let cells = endpoint.brief.iter().zip(&mut dates).map(|(name, date)| {
+            item.get(*name).map(|value| without_repeated_date(cell(value), date)).unwrap_or_default()
+        });
+        rows.push('\n');
+        rows.push_str(&cells.collect::<Vec<_>>().join("|"));
     }
-    Some(text)
+    let has_dates = dates.iter().any(|date| !date.is_empty());
+    let note = if has_dates { "; a time alone has the date of the row above" } else { "" };
+    Some(format!("{} items{period}{generated_at}{note}\n{}{rows}", data.len(), endpoint.brief.join("|")))
+}
+
+/// An instant as hours and minutes if it has the date of the previous one in its column. Its text is half of the tokens of a row.
+fn without_repeated_date(cell: String, previous: &mut String) -> String {
+    let parts = cell.strip_suffix(":00Z").and_then(|instant| instant.split_once('T'));
+    let Some((date, time)) = parts.filter(|(date, time)| (date.len(), time.len()) == (10, 5)) else {
+        return cell;
+    };
+    if date == previous {
+        return time.to_owned();
+    }
+    date.clone_into(previous);
+    format!("{date}T{time}Z")
 }
 
 /// A value in a cell. Members of an object are separated by blanks, elements of an array by semicolons.
@@ -59,6 +76,18 @@ mod tests {
             text,
             "2 items, period 24h, data of 2026-11-21T13:00:00Z\nid|provider|currentScore|trend|status\na|x y|82.1|up|good\n\
              b|||down|un known"
+        );
+    }
+
+    #[test]
+    fn a_date_is_written_once() {
+        let body = br#"{"period":"24h","data":[{"timestamp":"2026-11-21T01:00:00Z","score":82.1},
+            {"timestamp":"2026-11-21T00:00:00Z","score":82.2},{"timestamp":"2026-11-20T23:00:00Z","score":7},
+            {"timestamp":"2026-11-20T22:00:07Z","score":8}]}"#;
+        assert_eq!(
+            brief_text(Route::History.endpoint(), body).unwrap(),
+            "4 items, period 24h; a time alone has the date of the row above\ntimestamp|score\n2026-11-21T01:00Z|82.1\n\
+             00:00|82.2\n2026-11-20T23:00Z|7\n2026-11-20T22:00:07Z|8"
         );
     }
 
