@@ -40,19 +40,25 @@ pub(super) struct SuspectsArgs {
 #[derive(Debug, Subcommand)]
 enum SuspectsAction {
     /// Show the evidence about an application, with its requests by hour and day.
-    #[command(after_help = "Example:\n  scoregate suspects show app_3kTMd9Qw0aB --data-dir DIR")]
+    #[command(after_help = "Examples:\n  scoregate suspects show app_3kTMd9Qw0aB --data-dir DIR\n  \
+scoregate suspects show app_3kTMd9Qw0aB --letter --data-dir DIR > letter.txt")]
     Show {
         /// The application.
         id: ApplicationId,
+        /// Print a letter to the owner, for `scoregate accounts contact`.
+        #[arg(long, conflicts_with = "json")]
+        letter: bool,
     },
 }
 
 pub(super) fn run(args: &SuspectsArgs) -> CommandOutcome {
     let config = args.server.settings()?;
     match args.action {
-        Some(SuspectsAction::Show { id }) => {
+        Some(SuspectsAction::Show { id, letter: is_letter }) => {
             let response = perform_once(&config, AdminCommand::Evidence(id))?;
-            Ok(if args.json { printer::json(&response) } else { printer::response(response, show) })
+            let print = if is_letter { letter } else { table };
+            let print = |view: &EvidenceView| show(view, print);
+            Ok(if args.json { printer::json(&response) } else { printer::response(response, print) })
         }
         None => {
             let response = perform_once(&config, AdminCommand::Suspects { days: args.since })?;
@@ -79,7 +85,8 @@ fn list(view: &SuspectsView) -> Exit {
     let end = printer::data(&text);
     printer::message(&format!(
         "Before you act, look at the evidence and ask the owner:\n  scoregate suspects show {first}\n  \
-         scoregate accounts contact --application {first} --subject 'Your use of the API' --message FILE\n  \
+         scoregate suspects show {first} --letter > letter.txt\n  \
+         scoregate accounts contact --application {first} --subject 'Your use of the API' --message letter.txt\n  \
          scoregate keys set-limits {first} --minute 10 --until TIME\n  scoregate keys revoke {first}"
     ));
     end
@@ -92,26 +99,57 @@ fn described(suspect: &SuspectView) -> String {
     format!("{application} {suspicion} ({rule}) {tier} {name}\n  {sentence}\n{others}")
 }
 
-fn show(view: &EvidenceView) -> Exit {
-    let EvidenceView { application, name, tier, days, suspects, advice } = view;
-    if days.is_empty() {
+fn show(view: &EvidenceView, text: fn(&EvidenceView) -> String) -> Exit {
+    if view.days.is_empty() {
+        let application = &view.application;
         printer::message(&format!(
             "{application} has no evidence: an hour appears some minutes after it ended"
         ));
         return Exit::Done;
     }
+    printer::data(&text(view))
+}
+
+/// The figures of the days, with the requests of each hour.
+fn table(view: &EvidenceView) -> String {
+    let EvidenceView { application, name, tier, days, suspects, advice } = view;
     let most = days.iter().flat_map(|day| &day.hours).map(|hour| hour.requests).max().unwrap_or_default();
     let mut text = format!("{application} {tier} {name}\n\nday         00    06    12    18    ");
     text += "  delivered  304  again  models  networks  products\n";
     text.extend(days.iter().map(|day| row(day, most)));
     text.extend(suspects.iter().map(|suspect| format!("\n{}", described(suspect))));
     text.extend(advice.iter().map(|sentence| format!("\nAdvice to the owner: {sentence}\n")));
-    printer::data(&text)
+    text
+}
+
+/// A letter to the owner with the findings and the figures of the days.
+fn letter(view: &EvidenceView) -> String {
+    let EvidenceView { application, name, days, suspects, advice, .. } = view;
+    let mut text = format!(
+        "Hello,\n\nwe have a question about the use of the API by your application {name} ({application}).\n\n"
+    );
+    text.extend(suspects.iter().map(|suspect| format!("- {}\n\n", suspect.sentence)));
+    text += "Its requests by day (UTC):\n\n";
+    text.extend(days.iter().map(|day| {
+        let EvidenceDayView { day, delivered, repeated, unchanged, models, networks, .. } = day;
+        let (models, networks) = (models * 100.0, number(*networks));
+        format!(
+            "{day}: {delivered} documents, {repeated} of them delivered before; {unchanged} responses 304; \
+             {models:.0} % of the models; networks: {networks}\n"
+        )
+    }));
+    text.extend(advice.iter().map(|sentence| format!("\n{sentence}\n")));
+    text + "\nPlease write to us what the application does. If you do not expect this use, somebody else may have the key: \
+            replace it on the page of your account.\n"
+}
+
+/// An estimate, which may be too large to be made.
+fn number(number: Option<u32>) -> String {
+    number.map_or("many".into(), |number| number.to_string())
 }
 
 fn row(day: &EvidenceDayView, most: u32) -> String {
     let hours: String = day.hours.iter().map(|hour| block(hour.requests, most)).collect();
-    let number = |number: Option<u32>| number.map_or("many".into(), |number| number.to_string());
     format!(
         "{}  {hours}  {:>9}  {:>3}  {:>5}  {:>6}  {:>8}  {:>8}\n",
         day.day,
@@ -141,6 +179,31 @@ mod tests {
     fn hours_are_drawn_on_a_logarithmic_scale() {
         let drawn: String = [0, 1, 10, 100, 1_000].map(|requests| block(requests, 1_000)).iter().collect();
         assert_eq!(drawn, "·▁▃▆█");
+    }
+
+    #[test]
+    fn a_letter_has_the_findings_the_figures_and_the_advice() {
+        let view = serde_json::json!({
+            "application": "app_1", "name": "Weather", "tier": "pro", "advice": ["Send If-None-Match."],
+            "days": [{
+                "day": "2026-11-27", "delivered": 70, "unchanged": 3, "repeated": 20, "limited": 0, "bytes": 9,
+                "models": 0.853, "networks": null, "products": 1, "concurrent_networks": 1, "hours": [],
+            }],
+            "suspects": [{
+                "application": "app_1", "name": "Weather", "tier": "pro", "suspicion": "mirror",
+                "rule": "each_refresh", "sentence": "It requested most models.", "others": [], "figures": [],
+                "days": 3, "of_days": 7,
+            }],
+        });
+        let letter = letter(&serde_json::from_value(view).unwrap());
+        for part in [
+            "your application Weather (app_1)",
+            "- It requested most models.\n",
+            "2026-11-27: 70 documents, 20 of them delivered before; 3 responses 304; 85 % of the models; networks: many\n",
+            "Send If-None-Match.\n",
+        ] {
+            assert!(letter.contains(part), "{part}: {letter}");
+        }
     }
 
     #[test]
