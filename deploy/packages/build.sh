@@ -161,9 +161,9 @@ sbom() {
     if [[ $("$tool" cyclonedx --version 2>/dev/null) != *" $cyclonedx" ]]; then
         CARGO_PROFILE_DEV_DEBUG=0 cargo install cargo-cyclonedx --quiet --locked --debug --force --version $cyclonedx --root target/tools
     fi
-    "$tool" cyclonedx --quiet --format json --spec-version 1.5 --describe binaries --no-build-deps --target "$target" --override-filename "$name"
-    sed "s|file://$PWD|file:///scoregate|g" "$name.json" >"$out/$name.cdx.json"
-    rm "$name.json"
+    "$tool" cyclonedx --quiet --format json --spec-version 1.5 --describe binaries --no-build-deps --target "$target"
+    sed "s|file://$PWD|file:///scoregate|g" scoregate_bin.cdx.json >"$out/$name.cdx.json"
+    rm scoregate_bin.cdx.json
 }
 
 lay_out
