@@ -54,3 +54,20 @@ pub(crate) async fn claims_of_grace_made_at_once_get_shares_of_their_own(store: 
     numbers.sort_unstable();
     assert_eq!(numbers, (0..of).collect::<Vec<u32>>());
 }
+
+pub(crate) async fn a_claim_of_grace_for_a_future_day_keeps_the_shares_of_the_present_one(store: &dyn Store) {
+    let claimed = |claim| async move { store.claim_grace(claim).await.unwrap() };
+    let claim = |node, days| GraceClaim {
+        gateways: 1,
+        day: Day::from_number(NOON.day().number() + days),
+        ..claim(node)
+    };
+    let all = Some(GraceShare { number: 0, shares: 1 });
+    // Before a day is opened, and after.
+    for (node, days) in [(2, 3), (3, 5)] {
+        assert_eq!(claimed(claim(1, 0)).await, all);
+        assert_eq!(claimed(claim(node, days)).await, all);
+        assert_eq!(claimed(claim(4, 0)).await, None, "the share would be granted twice");
+        units(store, asking(created(store).await, NOON.day(), 1, 10)).await;
+    }
+}

@@ -72,6 +72,7 @@ macro_rules! run_with {
             shares_of_grace_have_one_holder_until_they_are_returned
             a_share_of_grace_is_continued_by_the_next_process_only
             claims_of_grace_made_at_once_get_shares_of_their_own
+            a_claim_of_grace_for_a_future_day_keeps_the_shares_of_the_present_one
             the_feed_names_each_changed_application_once_in_order
             a_reader_of_the_feed_misses_no_concurrent_change
             a_position_ahead_of_the_feed_requires_a_reload

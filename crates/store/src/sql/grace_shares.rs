@@ -30,12 +30,13 @@ pub(crate) async fn claim<T: SqlTables>(
     if let (Some(GraceHolder { share, token, life, node }), true) = (applied, is_change) {
         let [number, shares, life] = [share.number, share.shares, life].map(|number| Number(number.into()));
         let [token, node] = [token, node].map(|number| Number(number.cast_signed()));
-        // A claimed day in the future must not end the present one.
-        let two_before = Day::from_number(claim.day.number().saturating_sub(2));
-        let oldest = tables.today().await?.map_or(two_before, |today| today.min(two_before)).to_string();
         let day = claim.day.to_string();
         tables.run(STORE, &[Text(&day), number, shares, token, life, node]).await?;
-        tables.run(DELETE, &[Text(&oldest)]).await?;
+        // A claimed day in the future must not end the present one.
+        if let Some(today) = tables.today().await? {
+            let two_before = Day::from_number(claim.day.number().saturating_sub(2));
+            tables.run(DELETE, &[Text(&today.min(two_before).to_string())]).await?;
+        }
     }
     Ok(applied.map(|applied| applied.share))
 }
