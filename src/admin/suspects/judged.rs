@@ -15,8 +15,8 @@ use scoregate_base::evidence::{DayEvidence, EVIDENCE_DAYS_KEPT, HourSummary};
 use scoregate_base::keys::{ApplicationId, OwnerId};
 use scoregate_store::{DayRecord, EvidenceQuery, OwnerQuery, StoreError, StoredApplication};
 
-use super::command::{CommandProblem, CommandResult};
-use super::fleet_reports::FleetReports;
+use super::super::command::{CommandProblem, CommandResult};
+use super::super::fleet_reports::FleetReports;
 
 /// Days that are judged, unless requested otherwise.
 const SUSPECT_DAYS: u32 = 7;
@@ -135,7 +135,7 @@ pub struct EvidenceHourView {
 
 impl FleetReports {
     /// The suspects of the last days.
-    pub(super) async fn suspects(&self, days: Option<u32>) -> CommandResult<SuspectsView> {
+    pub(in crate::admin) async fn suspects(&self, days: Option<u32>) -> CommandResult<SuspectsView> {
         let days = days.unwrap_or(SUSPECT_DAYS);
         if !(1..=EVIDENCE_DAYS_KEPT).contains(&days) {
             return Err(CommandProblem::bad(format!(
@@ -159,7 +159,7 @@ impl FleetReports {
     }
 
     /// The evidence about an application.
-    pub(super) async fn evidence(&self, id: ApplicationId) -> CommandResult<EvidenceView> {
+    pub(in crate::admin) async fn evidence(&self, id: ApplicationId) -> CommandResult<EvidenceView> {
         let StoredApplication { name, tier, .. } = self.registrar().show(id).await?;
         let records = self.kept_evidence(id).await?;
         let recent = self.last_days(SUSPECT_DAYS).0;
@@ -180,7 +180,7 @@ impl FleetReports {
     }
 
     /// The days of an application that are kept.
-    pub(super) async fn kept_evidence(
+    pub(in crate::admin) async fn kept_evidence(
         &self,
         application: ApplicationId,
     ) -> Result<Vec<DayRecord>, StoreError> {

@@ -1,0 +1,5 @@
+//! Applications whose use looks like misuse.
+
+mod judged;
+
+pub use judged::{EvidenceDayView, EvidenceHourView, EvidenceView, FigureView, SuspectView, SuspectsView};
