@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::instruments::StoreWork;
-use scoregate_base::clock::Wall;
+use scoregate_base::clock::{Now, Wall};
 use scoregate_base::evidence::HourEvidence;
 use scoregate_store::{NodeList, NodeStatus, Store, StoreError};
 
@@ -96,8 +96,9 @@ impl NodeReporter {
     /// minute.
     pub async fn record_usage(&self) {
         let mut progress = self.progress.lock().await;
-        if self.record(&mut progress, false).await {
-            self.merge_evidence(&mut progress).await;
+        let now = self.calls.clock.now();
+        if self.record(&mut progress, now, false).await {
+            self.merge_evidence(&mut progress, now.wall).await;
         }
     }
 
@@ -106,7 +107,7 @@ impl NodeReporter {
         let mut progress = self.progress.lock().await;
         progress.is_removed = true;
         // The store is not asked again if it does not answer, so that a shutdown waits for it once.
-        if self.record(&mut progress, true).await
+        if self.record(&mut progress, self.calls.clock.now(), true).await
             && let Err(error) = self.store.remove_node(self.calls.node).await
         {
             tracing::warn!(%error, "this gateway remains in the list of the store for a day");
@@ -129,11 +130,10 @@ impl NodeReporter {
     }
 
     /// Returns whether everything is recorded.
-    async fn record(&self, progress: &mut ReportProgress, is_stopping: bool) -> bool {
-        let (clock, started) = (&self.calls.clock, self.calls.clock.now());
-        let recording = self.record_all(started.wall, is_stopping);
-        match self.calls.instruments.measured(clock, StoreWork::Usage, recording).await {
-            Ok(()) => progress.usage_recorded_at = started.wall,
+    async fn record(&self, progress: &mut ReportProgress, now: Now, is_stopping: bool) -> bool {
+        let recording = self.record_all(now.wall, is_stopping);
+        match self.calls.instruments.measured(&self.calls.clock, StoreWork::Usage, recording).await {
+            Ok(()) => progress.usage_recorded_at = now.wall,
             Err(error) => {
                 tracing::warn!(%error, "usage was not recorded; the next attempt includes it");
                 return false;
@@ -150,9 +150,9 @@ impl NodeReporter {
         self.requests.record_evidence(&*self.store, node, until).await
     }
 
-    /// Merges the evidence of hours that all gateways have recorded.
-    async fn merge_evidence(&self, progress: &mut ReportProgress) {
-        let until = HourEvidence::hour_of(self.calls.clock.now().wall.minus(MERGED_AFTER));
+    /// Merges the evidence of hours that all gateways have recorded. At `now` this one has.
+    async fn merge_evidence(&self, progress: &mut ReportProgress, now: Wall) {
+        let until = HourEvidence::hour_of(now.minus(MERGED_AFTER));
         while progress.merged_until < until {
             match self.store.merge_evidence(until, (self.catalogue_size)(), MERGED_AT_ONCE).await {
                 Ok(true) => {}
