@@ -61,7 +61,7 @@ pub(super) struct BuiltGateway {
     /// The exporter of spans, if they are exported.
     pub(super) exporter: Option<SpanExporter>,
     /// The worker that sends mail, if it is configured.
-    pub(super) mail: Option<MailTasks>,
+    pub(super) mail: MailTasks,
 }
 
 /// The backend, and what keeps it current.

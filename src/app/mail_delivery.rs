@@ -1,4 +1,5 @@
-//! The worker that sends mail: built with the gateway if mail is configured, and finished at a shutdown.
+//! The workers that send mail and messages to webhooks: built with the gateway if they are configured, and finished at a
+//! shutdown.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,52 +20,59 @@ use super::background::Background;
 /// Interval between measurements of the queue.
 const MEASURE_EVERY: Duration = Duration::from_secs(15);
 
-/// The worker and the monitor of its queue, before they run.
+/// The workers and the monitor of the queue, before they run.
 pub(super) struct MailTasks {
-    sender: MailSender,
+    mail: Option<(MailSender, QueueMonitor)>,
     webhooks: Option<WebhookSender>,
-    monitor: QueueMonitor,
 }
 
-/// The running worker, if mail is sent.
+/// The running workers, if there are any.
 pub(super) struct MailWorker {
     stop: CancellationToken,
     sending: Option<JoinHandle<()>>,
 }
 
 impl MailTasks {
-    /// `None` if mail is not configured. Does not connect to the server.
+    /// The workers that these settings need. Does not connect to the server.
     pub(super) fn open(
         config: &Config,
         store: &Arc<dyn Store>,
         clock: &Clock,
         instruments: &Arc<Instruments>,
-    ) -> Result<Option<Self>, ConfigProblems> {
-        let Some(mail) = &config.mail else { return Ok(None) };
-        let transport = open_mail_transport(mail, clock)?;
+    ) -> Result<Self, ConfigProblems> {
         let (store, instruments) = (|| Arc::clone(store), || Arc::clone(instruments));
-        let sender = MailSender::new(store(), mail, transport, clock.clone(), instruments());
-        let monitor = QueueMonitor::new(store(), clock.clone(), instruments());
-        let webhooks = config.site.as_ref().filter(|site| site.webhooks).map(|_| {
+        let mail = match &config.mail {
+            Some(mail) => {
+                let transport = open_mail_transport(mail, clock)?;
+                let sender = MailSender::new(store(), mail, transport, clock.clone(), instruments());
+                Some((sender, QueueMonitor::new(store(), clock.clone(), instruments())))
+            }
+            None => None,
+        };
+        let owners_have_webhooks = mail.is_some() && config.site.as_ref().is_some_and(|site| site.webhooks);
+        let webhooks = (owners_have_webhooks || config.operator.is_some()).then(|| {
             // Public authorities are in the program, so there is no file that cannot be read.
             let tls = BackendTlsSettings::default().load(clock).expect("no files are read").client_config();
             let client = WebhookClient::new(Arc::new(PublicInternet), tls, clock.clone());
-            WebhookSender::new(store(), client, clock.clone(), instruments())
+            WebhookSender::new(store(), client, config.operator.clone(), clock.clone(), instruments())
         });
-        Ok(Some(Self { sender, webhooks, monitor }))
+        Ok(Self { mail, webhooks })
     }
 }
 
 impl MailWorker {
     /// Starts the tasks, if there are any, until the stop or the shutdown.
-    pub(super) fn start(tasks: Option<MailTasks>, background: &Background) -> Self {
+    pub(super) fn start(MailTasks { mail, webhooks }: MailTasks, background: &Background) -> Self {
         let stop = background.stop.child_token();
-        let sending = tasks.map(|MailTasks { sender, webhooks, monitor }| {
+        let sender = mail.map(|(sender, monitor)| {
             let measure = |monitor: Arc<QueueMonitor>| async move { monitor.measure().await };
             background.repeat(MEASURE_EVERY, &Arc::new(monitor), measure);
-            let webhooks = webhooks.map(|webhooks| webhooks.run(stop.clone()));
-            let sending = sender.run(stop.clone());
-            background.spawn(async { _ = tokio::join!(sending, OptionFuture::from(webhooks)) })
+            sender.run(stop.clone())
+        });
+        let webhooks = webhooks.map(|webhooks| webhooks.run(stop.clone()));
+        let sending = (sender.is_some() || webhooks.is_some()).then(|| {
+            background
+                .spawn(async { _ = tokio::join!(OptionFuture::from(sender), OptionFuture::from(webhooks)) })
         });
         Self { stop, sending }
     }

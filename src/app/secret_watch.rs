@@ -19,6 +19,7 @@ words! {
         AdminToken = "admin.token",
         Backend = "upstream.credential",
         Mail = "mail.password",
+        Operator = "operator.webhook_secret",
     }
 }
 
@@ -38,6 +39,7 @@ impl WatchedSecret {
                 }
                 MailConfig { delivery: MailDelivery::Directory { .. }, .. } => None,
             },
+            Self::Operator => Some(config.operator.as_ref()?.secret.clone()),
         }
     }
 }

@@ -24,6 +24,7 @@ pub(super) static AT_NEXT_START: &[&str] = &[
     "mail",
     "mapping",
     "mcp",
+    "operator",
     "server.workers",
     "service.license",
     "site.sign_up",

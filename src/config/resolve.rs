@@ -10,8 +10,8 @@ use scoregate_observe::telemetry::log::{LEVELS, LogConfig, is_level};
 use super::config_reader::ConfigReader;
 use super::file::ConfigValues;
 use super::sections::{
-    admin, cors, deprecation, endpoints, freshness, leaks, mail, overload, proxies, server, sign_up, site,
-    store, suspects, tiers, tls, traces, upstream,
+    admin, cors, deprecation, endpoints, freshness, leaks, mail, operator, overload, proxies, server,
+    sign_up, site, store, suspects, tiers, tls, traces, upstream,
 };
 use super::{Config, ConfigProblems};
 
@@ -24,8 +24,7 @@ pub fn resolve(written: &ConfigValues) -> Result<Config, ConfigProblems> {
     let endpoints = endpoints::read(&mut reading);
     reading.unknown_paths(&endpoints);
     let (tiers, field_sets) = tiers::read(&mut reading, &endpoints);
-    let upstream = upstream::read(&mut reading, &endpoints);
-    let proxies = proxies::read(&mut reading);
+    let (upstream, proxies) = (upstream::read(&mut reading, &endpoints), proxies::read(&mut reading));
     let mut config = Config {
         listen: reading.address("listen"),
         admin_listen: reading.address("admin.listen"),
@@ -67,6 +66,7 @@ pub fn resolve(written: &ConfigValues) -> Result<Config, ConfigProblems> {
         traces: traces::read(&mut reading),
         mail: mail::read(&mut reading),
         leaks: leaks::read(&mut reading),
+        operator: operator::read(&mut reading),
         mcp: reading.flag("mcp.enabled"),
         suspects: suspects::read(&mut reading),
         written: written.clone(),

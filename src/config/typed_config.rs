@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use crate::documents::Retention;
 use crate::gateway::{ConcurrencyConfig, CorsPolicy, Deprecation, LogSampling};
 use crate::leaks::LeakConfig;
-use crate::mail::MailConfig;
+use crate::mail::{MailConfig, OperatorWebhook};
 use crate::pages::SiteLinks;
 use crate::server::{CertificateFiles, ServerConfig};
 use crate::site::SiteConfig;
@@ -112,6 +112,8 @@ pub struct Config {
     pub leaks: Option<LeakConfig>,
     /// Whether language models may call the endpoints as tools.
     pub mcp: bool,
+    /// The webhook of the operator.
+    pub operator: Option<OperatorWebhook>,
     /// The rules for suspects.
     pub suspects: SuspectRules,
     /// The values as given.

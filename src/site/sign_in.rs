@@ -4,11 +4,13 @@
 
 use std::time::Duration;
 
+use serde_json::json;
+
 use crate::instruments::{LinkRequest, SignInEnd};
 use crate::pages::account::{FormProblem, LinkForm, SignInForm};
 use scoregate_base::keys::{Digest, OwnerId};
 use scoregate_base::secret::Secret;
-use scoregate_store::{LinkAllowance, NewSignInLink, SignIn, SignInOutcome, UsableLink};
+use scoregate_store::{LinkAllowance, NewMail, NewSignInLink, SignIn, SignInOutcome, UsableLink};
 
 use super::cookies::{SESSION_HOURS, SiteCookie, is_token, new_token};
 use super::form_origin::form_token;
@@ -165,14 +167,19 @@ impl Site {
         }
         let session = new_token().map_err(no_randomness)?;
         let digest = Digest::of(session.expose());
+        let new_owner = OwnerId::mint().map_err(no_randomness)?;
         let sign_in = SignIn {
             at: visit.now.wall,
             link: Digest::of(token.expose()),
             session: digest,
             expires_at: visit.now.wall.plus(HOUR * u32::try_from(SESSION_HOURS).unwrap_or(1)),
-            new_owner: OwnerId::mint().map_err(no_randomness)?,
+            new_owner,
             accepted_terms: accepts.then(|| terms.clone()),
             notice: self.registrar.sign_in_notice(&digest, visit.now.wall),
+            sign_up: visit.config.tells_operator.then(|| {
+                let owner = new_owner.to_string();
+                NewMail::to_operator("sign_up", &owner, &json!({"owner": owner}), visit.now.wall)
+            }),
         };
         let outcome = self.counted_sign_in(visit, &link, sign_in).await?;
         let (end, refusal) = match outcome {

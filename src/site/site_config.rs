@@ -26,6 +26,8 @@ pub struct SiteConfig {
     pub domains: MailDomains,
     /// Whether owners can have webhooks.
     pub webhooks: bool,
+    /// Whether the operator gets a message about each new account.
+    pub tells_operator: bool,
     /// Trusted proxies.
     pub proxies: Proxies,
     /// The content of the pages.

@@ -65,6 +65,7 @@ pub use local_copy::{
 };
 pub use mail_queue::{
     ClaimedMail, MailAttempt, MailBacklog, MailClaim, MailKind, MailOutcome, MailQueue, NewMail, NewNotice,
+    OPERATOR,
 };
 pub use nodes::{NodeList, NodeRegistry, NodeStatus};
 pub use notices::{

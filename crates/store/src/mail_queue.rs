@@ -3,9 +3,12 @@
 //! A gateway claims a mail for some time, sends it, and removes it. If it stops in between, another one sends the mail
 //! again, with the same message id, after the claim has expired.
 
+use std::time::Duration;
+
 use scoregate_base::clock::Wall;
 use scoregate_base::words;
 use scoregate_observe::telemetry::metrics::metric_label;
+use serde_json::{Value, json};
 
 use super::StoreFuture;
 
@@ -27,7 +30,7 @@ words! {
         KeyChanged = "key_changed",
         /// Somebody signed in.
         NewSignIn = "new_sign_in",
-        /// A message to a webhook of an owner.
+        /// A message to a webhook.
         Webhook = "webhook",
     }
 }
@@ -55,6 +58,28 @@ pub struct NewMail {
     pub created_at: Wall,
     /// When it is no longer of use.
     pub expires_at: Wall,
+}
+
+/// The recipient of messages to the webhook of the operator, which is in the settings. Webhooks of owners have longer ids.
+pub const OPERATOR: &str = "operator";
+/// Time for which a message to it is repeated.
+const REPEATED_TO_OPERATOR: Duration = Duration::from_hours(72);
+
+impl NewMail {
+    /// A message to the webhook of the operator. `about` and its type are its id.
+    pub fn to_operator(message: &str, about: &str, data: &Value, at: Wall) -> Self {
+        Self {
+            kind: MailKind::Webhook,
+            recipient: OPERATOR.into(),
+            subject: String::new(),
+            text: json!({"type": message, "timestamp": at.rfc3339(), "data": data}).to_string(),
+            html: String::new(),
+            webhook: String::new(),
+            message_id: format!("{message}.{about}@{OPERATOR}"),
+            created_at: at,
+            expires_at: at.plus(REPEATED_TO_OPERATOR),
+        }
+    }
 }
 
 /// A mail of an operator to owners, recorded in the audit trail without text and addresses.

@@ -51,6 +51,7 @@ async fn signed_up(gateway: &ChangingGateway, email: &str) -> OwnerId {
         new_owner,
         accepted_terms: Some("1".into()),
         notice: None,
+        sign_up: None,
     };
     gateway.store.sign_in(sign_in).await.unwrap();
     new_owner

@@ -10,6 +10,7 @@ pub(super) mod leaks;
 pub(super) mod mail;
 pub(super) mod mapping;
 pub(super) mod mapping_fields;
+pub(super) mod operator;
 pub(super) mod overload;
 mod own_params;
 pub(super) mod proxies;

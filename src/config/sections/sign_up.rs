@@ -49,6 +49,7 @@ pub(in super::super) fn read(reading: &mut ConfigReader<'_>, config: &Config) ->
         links_per_minute,
         domains,
         webhooks,
+        tells_operator: config.operator.is_some(),
         proxies: config.proxies.clone(),
         pages: AccountSite {
             service: config.service.clone(),

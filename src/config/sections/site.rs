@@ -56,6 +56,11 @@ pub(in super::super) fn url(reading: &mut ConfigReader<'_>, path: &str) -> Optio
     published(reading, path, |text| wrong_with(text, PlainHttp::OnLoopback))
 }
 
+/// A URL that may begin with `http://`, and may be missing.
+pub(in super::super) fn plain_url(reading: &mut ConfigReader<'_>, path: &str) -> Option<String> {
+    published(reading, path, |text| wrong_with(text, PlainHttp::Anywhere))
+}
+
 /// A string that may be missing, and is `None` if it has a problem.
 fn published(
     reading: &mut ConfigReader<'_>,

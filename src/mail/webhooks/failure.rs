@@ -3,7 +3,7 @@
 /// Why a message was not delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum WebhookFailure {
-    #[error("the URL is not usable")]
+    #[error("the URL is not usable or not set")]
     Url,
     #[error("the host name cannot be resolved")]
     UnknownHost,

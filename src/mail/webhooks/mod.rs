@@ -10,7 +10,7 @@ mod signature;
 mod worker;
 
 pub use network::{PublicInternet, WebhookNetwork};
-pub use receiver::WebhookUrl;
+pub use receiver::{OperatorWebhook, WebhookUrl};
 pub use request::WebhookClient;
 pub use signature::{challenge, new_webhook_secret};
 pub use worker::WebhookSender;

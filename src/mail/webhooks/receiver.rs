@@ -1,43 +1,93 @@
-//! The URL of a webhook.
+//! The receiver of messages: its URL, and the secrets that sign them.
 
 use http::Uri;
 use rustls::pki_types::ServerName;
 
+use scoregate_base::clock::Wall;
+use scoregate_base::secret::{Secret, SecretSetting};
+use scoregate_store::StoredWebhook;
+
 const PORTS: [u16; 2] = [443, 8443];
 const MAX_LENGTH: usize = 500;
 
-/// The URL of a webhook: `https`, a host name, and port 443 or 8443.
+/// The URL of a webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebhookUrl(Uri);
 
+/// The webhook of the operator, which gets messages about sign-ups and suspects.
+#[derive(Clone, Debug)]
+pub struct OperatorWebhook {
+    /// Its URL.
+    pub url: WebhookUrl,
+    /// The secret that signs messages.
+    pub secret: SecretSetting,
+}
+
+/// The receiver of a message.
+pub(super) struct Receiver {
+    /// `None` if it is not usable.
+    pub(super) url: Option<WebhookUrl>,
+    /// The newest first.
+    pub(super) secrets: Vec<Secret>,
+    /// The webhook of an owner. Only public addresses get its messages, since the owner chooses the host.
+    pub(super) webhook: Option<StoredWebhook>,
+}
+
 impl WebhookUrl {
-    /// The URL in a text, if it can be used. Addresses instead of names are refused, and user names and fragments too.
+    /// The URL for an owner: `https`, a host name, and port 443 or 8443. User names and fragments are refused.
     pub fn parse(text: &str) -> Option<Self> {
-        let is_plain = text.len() <= MAX_LENGTH && text.bytes().all(|byte| byte.is_ascii_graphic());
-        let url: Uri = text.parse().ok().filter(|_| is_plain && !text.contains(['#', '@', '\\']))?;
-        // A port that is not a number or is too large is part of the authority, and no port.
-        let has_port = url.authority()?.as_str() != url.host()?;
-        let is_https = url.scheme_str() == Some("https") && has_port == url.port().is_some();
-        let url = Self(url);
+        let url = Self::of_operator(text).filter(|_| !text.contains(['@', '\\']))?;
         let is_name = matches!(ServerName::try_from(url.host()), Ok(ServerName::DnsName(_)));
-        (is_https && is_name && url.host().contains('.') && PORTS.contains(&url.port())).then_some(url)
+        (url.has_tls() && is_name && url.host().contains('.') && PORTS.contains(&url.port())).then_some(url)
     }
 
+    /// The URL for the operator, also without TLS and with an address.
+    pub fn of_operator(text: &str) -> Option<Self> {
+        let is_plain = text.len() <= MAX_LENGTH && text.bytes().all(|byte| byte.is_ascii_graphic());
+        let url: Uri = text.parse().ok().filter(|_| is_plain && !text.contains('#'))?;
+        // A port that is not a number or is too large is part of the authority, and no port.
+        let has_port = url.authority()?.as_str() != url.host()?;
+        let is_http = matches!(url.scheme_str(), Some("http" | "https"));
+        (is_http && has_port == url.port().is_some()).then_some(Self(url))
+    }
+
+    pub(super) fn has_tls(&self) -> bool {
+        self.0.scheme_str() == Some("https")
+    }
+
+    /// The host, without the brackets of an IPv6 address.
     pub(super) fn host(&self) -> &str {
-        self.0.host().unwrap_or_default()
+        self.0.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']')
     }
 
     pub(super) fn port(&self) -> u16 {
-        self.0.port().map_or(443, |port| port.as_u16())
+        let usual = if self.has_tls() { 443 } else { 80 };
+        self.0.port().map_or(usual, |port| port.as_u16())
     }
 
     /// The host for the header, with a port that is not the usual one.
     pub(super) fn authority(&self) -> String {
-        if self.port() == 443 { self.host().to_owned() } else { format!("{}:{}", self.host(), self.port()) }
+        let (host, port) = (self.0.host().unwrap_or_default(), self.port());
+        let is_usual = matches!((self.has_tls(), port), (true, 443) | (false, 80));
+        if is_usual { host.to_owned() } else { format!("{host}:{port}") }
     }
 
     pub(super) fn path(&self) -> &str {
         self.0.path_and_query().map_or("/", http::uri::PathAndQuery::as_str)
+    }
+}
+
+impl Receiver {
+    pub(super) fn of_owner(webhook: StoredWebhook, now: Wall) -> Self {
+        let (url, secrets) = (WebhookUrl::parse(&webhook.url), webhook.secrets(now).cloned().collect());
+        Self { url, secrets, webhook: Some(webhook) }
+    }
+
+    /// Without a webhook in the settings of this gateway there is no URL.
+    pub(super) fn of_operator(webhook: Option<&OperatorWebhook>) -> Self {
+        let url = webhook.map(|webhook| webhook.url.clone());
+        let secrets = webhook.map(|webhook| webhook.secret.current()).into_iter().collect();
+        Self { url, secrets, webhook: None }
     }
 }
 

@@ -13,17 +13,16 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
 
 use scoregate_base::address::is_public;
 use scoregate_base::clock::Clock;
-use scoregate_store::{NewMail, StoredWebhook};
+use scoregate_store::NewMail;
 
 use super::failure::WebhookFailure;
 use super::network::WebhookNetwork;
-use super::receiver::WebhookUrl;
+use super::receiver::{Receiver, WebhookUrl};
 use super::signature::signatures;
 
 /// Time for a delivery, from the resolution of the name to the end of the answer.
@@ -34,6 +33,10 @@ const CONNECT: Duration = Duration::from_secs(3);
 const MAX_ANSWER: usize = 1_024;
 /// Maximum size of the head of an answer.
 const MAX_HEAD: usize = 16 * 1_024;
+
+/// A connection, with or without TLS.
+trait WebhookConnection: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<C: AsyncRead + AsyncWrite + Send + Unpin> WebhookConnection for C {}
 
 /// Delivers messages to webhooks.
 pub struct WebhookClient {
@@ -49,12 +52,8 @@ impl WebhookClient {
     }
 
     /// Delivers a message. A challenge must be answered with its token.
-    pub(super) async fn deliver(
-        &self,
-        webhook: &StoredWebhook,
-        message: &NewMail,
-    ) -> Result<(), WebhookFailure> {
-        let url = WebhookUrl::parse(&webhook.url).ok_or(WebhookFailure::Url)?;
+    pub(super) async fn deliver(&self, receiver: &Receiver, message: &NewMail) -> Result<(), WebhookFailure> {
+        let url = receiver.url.as_ref().ok_or(WebhookFailure::Url)?;
         let (now, body) = (self.clock.now().wall, message.text.as_str());
         let id = message.message_id.split('@').next().unwrap_or_default();
         let request = Request::post(url.path())
@@ -63,66 +62,73 @@ impl WebhookClient {
             .header(USER_AGENT, "scoregate")
             .header("webhook-id", id)
             .header("webhook-timestamp", now.seconds())
-            .header("webhook-signature", signatures(webhook, id, now, body))
+            .header("webhook-signature", signatures(&receiver.secrets, id, now, body))
             .body(Full::new(Bytes::copy_from_slice(body.as_bytes())))
             .map_err(|_| WebhookFailure::Url)?;
         // The state of a TLS handshake is large.
-        let exchange = Box::pin(self.exchange(&url, request, &message.subject));
+        let exchange = Box::pin(async {
+            let connection = self.connect(url, receiver.webhook.is_some()).await?;
+            exchange(connection, request, &message.subject).await
+        });
         self.clock.within(TIMEOUT, exchange).await.unwrap_or(Err(WebhookFailure::Timeout))
     }
 
-    async fn exchange(
+    /// Connects to an address of the host. Of an owner's host all of them must be public.
+    async fn connect(
         &self,
         url: &WebhookUrl,
-        request: Request<Full<Bytes>>,
-        challenge: &str,
-    ) -> Result<(), WebhookFailure> {
-        let tls = self.connect(url).await?;
-        let mut builder = http1::Builder::new();
-        builder.max_buf_size(MAX_HEAD);
-        let opened = builder.handshake(TokioIo::new(tls)).await;
-        let (mut sender, connection) = opened.map_err(|_| WebhookFailure::NoAnswer)?;
-        let answer = pin!(async move {
-            let answer = sender.send_request(request).await.map_err(|_| WebhookFailure::NoAnswer)?;
-            let status = answer.status();
-            if challenge.is_empty() {
-                // The body is not read.
-                return status.is_success().then_some(()).ok_or(WebhookFailure::Status(status.as_u16()));
-            }
-            if status != StatusCode::OK {
-                return Err(WebhookFailure::Status(status.as_u16()));
-            }
-            let body = Limited::new(answer.into_body(), MAX_ANSWER).collect().await;
-            let body = body.map_err(|_| WebhookFailure::Challenge)?.to_bytes();
-            has_challenge(&body, challenge).then_some(()).ok_or(WebhookFailure::Challenge)
-        });
-        match select(answer, connection).await {
-            Either::Left((answered, _)) => answered,
-            // What has arrived before its end is read.
-            Either::Right((_, answer)) => answer.await,
-        }
-    }
-
-    /// Connects to an address of the host. All of them must be public: the receiver chooses them.
-    async fn connect(&self, url: &WebhookUrl) -> Result<TlsStream<TcpStream>, WebhookFailure> {
+        must_be_public: bool,
+    ) -> Result<Box<dyn WebhookConnection>, WebhookFailure> {
         let found = self.network.resolve(url.host(), url.port()).await;
         let addresses = found.map_err(|_| WebhookFailure::UnknownHost)?;
-        if !addresses.iter().all(|address| is_public(address.ip())) {
+        if must_be_public && !addresses.iter().all(|address| is_public(address.ip())) {
             return Err(WebhookFailure::NotPublic);
         }
-        let name = ServerName::try_from(url.host().to_owned()).map_err(|_| WebhookFailure::Url)?;
         let mut failure = WebhookFailure::UnknownHost;
         for address in addresses {
             failure = match self.clock.within(CONNECT, self.network.connect(address)).await {
-                Ok(Ok(stream)) => {
+                Ok(Ok(stream)) if url.has_tls() => {
+                    let name =
+                        ServerName::try_from(url.host().to_owned()).map_err(|_| WebhookFailure::Url)?;
                     let connected = TlsConnector::from(Arc::clone(&self.tls)).connect(name, stream).await;
-                    return connected.map_err(|_| WebhookFailure::Tls);
+                    return Ok(Box::new(connected.map_err(|_| WebhookFailure::Tls)?));
                 }
+                Ok(Ok(stream)) => return Ok(Box::new(stream)),
                 Ok(Err(error)) => WebhookFailure::Connection(error.kind()),
                 Err(_) => WebhookFailure::Connection(std::io::ErrorKind::TimedOut),
             };
         }
         Err(failure)
+    }
+}
+
+async fn exchange(
+    connection: Box<dyn WebhookConnection>,
+    request: Request<Full<Bytes>>,
+    challenge: &str,
+) -> Result<(), WebhookFailure> {
+    let mut builder = http1::Builder::new();
+    builder.max_buf_size(MAX_HEAD);
+    let opened = builder.handshake(TokioIo::new(connection)).await;
+    let (mut sender, connection) = opened.map_err(|_| WebhookFailure::NoAnswer)?;
+    let answer = pin!(async move {
+        let answer = sender.send_request(request).await.map_err(|_| WebhookFailure::NoAnswer)?;
+        let status = answer.status();
+        if challenge.is_empty() {
+            // The body is not read.
+            return status.is_success().then_some(()).ok_or(WebhookFailure::Status(status.as_u16()));
+        }
+        if status != StatusCode::OK {
+            return Err(WebhookFailure::Status(status.as_u16()));
+        }
+        let body = Limited::new(answer.into_body(), MAX_ANSWER).collect().await;
+        let body = body.map_err(|_| WebhookFailure::Challenge)?.to_bytes();
+        has_challenge(&body, challenge).then_some(()).ok_or(WebhookFailure::Challenge)
+    });
+    match select(answer, connection).await {
+        Either::Left((answered, _)) => answered,
+        // What has arrived before its end is read.
+        Either::Right((_, answer)) => answer.await,
     }
 }
 

@@ -9,7 +9,7 @@ use sha2::Sha256;
 
 use scoregate_base::clock::Wall;
 use scoregate_base::secret::Secret;
-use scoregate_store::{MailKind, NewMail, StoredWebhook};
+use scoregate_store::{MailKind, NewMail};
 
 /// The prefix of secrets.
 const PREFIX: &str = "whsec_";
@@ -45,17 +45,17 @@ pub fn challenge(webhook: &str, now: Wall) -> Result<NewMail, getrandom::Error> 
 }
 
 /// The signatures of a message, one for each secret in use.
-pub(super) fn signatures(webhook: &StoredWebhook, id: &str, now: Wall, body: &str) -> String {
+pub(super) fn signatures(secrets: &[Secret], id: &str, now: Wall, body: &str) -> String {
     let content = format!("{id}.{}.{body}", now.seconds());
     let signature = |secret: &Secret| {
-        // Only a secret that was edited by hand has another form.
+        // The secret of the operator can have another form.
         let text = secret.expose().trim_start_matches(PREFIX).as_bytes();
         let key = BASE64.decode(text).unwrap_or_else(|_| text.to_vec());
         let mut mac = Hmac::<Sha256>::new_from_slice(&key).expect("HMAC accepts a key of any length");
         mac.update(content.as_bytes());
         format!("v1,{}", BASE64.encode(&mac.finalize().into_bytes()))
     };
-    webhook.secrets(now).map(signature).collect::<Vec<_>>().join(" ")
+    secrets.iter().map(signature).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -64,18 +64,9 @@ mod tests {
 
     #[test]
     fn the_signature_is_that_of_the_published_example_of_standard_webhooks() {
-        let webhook = StoredWebhook {
-            id: "hook_1".into(),
-            owner: "own_0Ab3dEf7hIj".parse().unwrap(),
-            url: String::new(),
-            secret: Secret::new("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".into()),
-            old_secret: None,
-            rotated_at: None,
-            verified_at: None,
-            last_error: None,
-        };
+        let secret = Secret::new("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".into());
         let at = Wall::from_seconds(1_614_265_330);
-        let signed = signatures(&webhook, "msg_p5jXN8AQM9LWM0D4loKWxJek", at, "{\"test\": 2432232314}");
+        let signed = signatures(&[secret], "msg_p5jXN8AQM9LWM0D4loKWxJek", at, "{\"test\": 2432232314}");
         assert_eq!(signed, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
     }
 

@@ -7,14 +7,15 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
 
-use super::receiver::WebhookUrl;
+use super::failure::WebhookFailure;
+use super::receiver::{OperatorWebhook, Receiver};
 use super::request::{TIMEOUT, WebhookClient};
 use crate::instruments::{Instruments, MailResult, StoreWork};
 use crate::mail::retry::{deferred, is_expired, released, removed};
 use scoregate_base::clock::{Clock, Mono};
 use scoregate_store::{
-    ClaimedMail, MailClaim, MailKind, OwnerChange, OwnerChangeKind, Store, StoreError, StoredWebhook,
-    WebhookChange,
+    ClaimedMail, MailClaim, MailKind, OPERATOR, OwnerChange, OwnerChangeKind, Store, StoreError,
+    StoredWebhook, WebhookChange,
 };
 
 /// Interval between batches.
@@ -37,19 +38,21 @@ const ACTOR: &str = "webhook challenge";
 pub struct WebhookSender {
     store: Arc<dyn Store>,
     client: WebhookClient,
+    operator: Option<OperatorWebhook>,
     clock: Clock,
     instruments: Arc<Instruments>,
 }
 
 impl WebhookSender {
-    /// A worker on `store`.
+    /// A worker on `store`. Messages to the operator wait until a gateway has its webhook.
     pub fn new(
         store: Arc<dyn Store>,
         client: WebhookClient,
+        operator: Option<OperatorWebhook>,
         clock: Clock,
         instruments: Arc<Instruments>,
     ) -> Self {
-        Self { store, client, clock, instruments }
+        Self { store, client, operator, clock, instruments }
     }
 
     /// Delivers messages until `stop`. Those that are being delivered then are finished.
@@ -71,12 +74,16 @@ impl WebhookSender {
         let claimed = self.instruments.measured(&self.clock, StoreWork::Mail, claiming).await?;
         let mut hosts = BTreeMap::<_, Vec<_>>::new();
         for message in claimed {
-            let Some(webhook) = self.store.webhooks(message.mail.recipient.clone()).await?.pop() else {
+            let receiver = if message.mail.recipient == OPERATOR {
+                Receiver::of_operator(self.operator.as_ref())
+            } else if let Some(webhook) = self.store.webhooks(message.mail.recipient.clone()).await?.pop() {
+                Receiver::of_owner(webhook, now.wall)
+            } else {
                 self.store.record_attempts(vec![removed(&message)]).await?;
                 continue;
             };
-            let host = WebhookUrl::parse(&webhook.url).map(|url| url.host().to_owned());
-            hosts.entry(host).or_default().push((message, webhook));
+            let host = receiver.url.as_ref().map(|url| url.host().to_owned());
+            hosts.entry(host).or_default().push((message, receiver));
         }
         let end = now.mono.plus(SENDING);
         let sent = join_all(hosts.into_values().map(|messages| self.send_to_host(messages, end, stop))).await;
@@ -86,12 +93,12 @@ impl WebhookSender {
     /// After a failure of the host it gets no further message of the batch.
     async fn send_to_host(
         &self,
-        messages: Vec<(ClaimedMail, StoredWebhook)>,
+        messages: Vec<(ClaimedMail, Receiver)>,
         end: Mono,
         stop: &CancellationToken,
     ) -> Result<(), StoreError> {
         let mut host_failure = None;
-        for (index, (message, webhook)) in messages.into_iter().enumerate() {
+        for (index, (message, receiver)) in messages.into_iter().enumerate() {
             let now = self.clock.now();
             let next = if is_expired(&message, now.wall) {
                 self.instruments.mail.mails.count(MailKind::Webhook, MailResult::Expired);
@@ -100,15 +107,14 @@ impl WebhookSender {
                 deferred(&message, failure, MAX_DELAY, now.wall)
             } else if stop.is_cancelled() || index >= PER_HOST || now.mono.plus(TIMEOUT) > end {
                 released(&message, now.wall)
-            } else if let Err(failure) = self.client.deliver(&webhook, &message.mail).await {
-                let (webhook, attempt) = (&webhook.id, message.attempt);
-                tracing::debug!(webhook, attempt, reason = %failure, "a message to a webhook is delivered later");
+            } else if let Err(failure) = self.client.deliver(&receiver, &message.mail).await {
+                log_failure(&message, failure);
                 self.instruments.mail.mails.count(MailKind::Webhook, MailResult::Retried);
                 host_failure = failure.is_about_host().then_some(failure);
                 deferred(&message, &failure, MAX_DELAY, self.clock.now().wall)
             } else {
                 self.instruments.mail.mails.count(MailKind::Webhook, MailResult::Sent);
-                if !message.mail.subject.is_empty() {
+                if let Some(webhook) = receiver.webhook.filter(|_| !message.mail.subject.is_empty()) {
                     self.verified(webhook).await?;
                 }
                 removed(&message)
@@ -124,5 +130,15 @@ impl WebhookSender {
         let what = OwnerChangeKind::Webhook { id, change: WebhookChange::Verify };
         let change = OwnerChange { at: self.clock.now().wall, who: ACTOR.into(), owner, what };
         self.store.change_owner(change).await.map(drop)
+    }
+}
+
+/// Owners see why their webhooks fail on the page of the account; the operator sees it here.
+fn log_failure(ClaimedMail { mail, attempt }: &ClaimedMail, reason: WebhookFailure) {
+    let webhook = &mail.recipient;
+    if webhook == OPERATOR {
+        tracing::warn!(attempt, %reason, id = mail.message_id, "a message to operator.webhook is delivered later");
+    } else {
+        tracing::debug!(webhook, attempt, %reason, "a message to a webhook is delivered later");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use scoregate::accounts::{KeyChanges, NoticeSweep, NoticeTexts, TermsByTier};
 use scoregate::app::open_store;
 use scoregate::config::{read_text, resolve};
@@ -10,6 +11,8 @@ use scoregate_base::clock::Wall;
 use scoregate_base::plans::standard_tiers;
 use scoregate_base::routes::EndpointTable;
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Barrier;
 
 use super::*;
@@ -17,6 +20,9 @@ use crate::mail::message_ids;
 use crate::mail::several_workers::{MAILS, is_each_once};
 use crate::mail::smtp_server::{SmtpOptions, SmtpTestServer};
 use crate::postgres::unprivileged;
+
+/// The body of a message to the operator.
+const MESSAGE: &str = r#"{"type":"sign_up","data":{}}"#;
 
 /// Runs a statement on the database.
 pub(super) fn sql(site: &Site, statement: &str) -> String {
@@ -166,4 +172,81 @@ async fn a_notice_of_a_fleet_arrives_once_although_a_gateway_is_killed_and_anoth
     ids.dedup();
     assert!(matches!(ids.as_slice(), [id] if id.starts_with("<key_expires.7.app_")), "{ids:?}");
     assert_eq!(sql(&site, &format!("SELECT count(*) FROM {}.notices", site.schema)), "1");
+}
+
+const ACCEPTED: &str = "HTTP/1.1 204 No Content\r\n\r\n";
+
+/// A step of the sending of a message at which its gateway is killed.
+#[derive(Clone, Copy, Debug)]
+enum SendingStep {
+    Connected,
+    Received,
+    Refused,
+    Answered,
+}
+
+impl SendingStep {
+    const ALL: [Self; 4] = [Self::Connected, Self::Received, Self::Refused, Self::Answered];
+}
+
+/// The head and the body of a request.
+async fn request(stream: &mut TcpStream) -> (String, String) {
+    let mut bytes = Vec::new();
+    loop {
+        assert_ne!(stream.read_buf(&mut bytes).await.unwrap(), 0, "closed before the end of the request");
+        let text = String::from_utf8(bytes.clone()).unwrap();
+        if let Some((head, body)) = text.split_once("\r\n\r\n")
+            && head.contains(&format!("content-length: {}", MESSAGE.len()))
+            && body.len() == MESSAGE.len()
+        {
+            return (head.to_owned(), body.to_owned());
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_arrives_with_one_id_although_its_gateway_is_killed_at_any_step() {
+    needs!("postgresql");
+    let receiver = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/in", receiver.local_addr().unwrap());
+    let on = [
+        ("SCOREGATE_OPERATOR_WEBHOOK", url.as_str()),
+        ("SCOREGATE_OPERATOR_WEBHOOK_SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"),
+    ];
+    let site = Site::new();
+    let (queue, now) = (format!("{}.mail_queue", site.schema), Clock::system().now().wall.seconds() * 1_000);
+    let queued = || sql(&site, &format!("SELECT count(*) FROM {queue}"));
+    for step in SendingStep::ALL {
+        let holder = site.gateway_with(&on);
+        sql(&site, &format!(
+            "INSERT INTO {queue} (message_id, kind, recipient, subject, text, html, created_at, expires_at, due_at, attempts)
+             VALUES ('{step:?}@operator', 'webhook', 'operator', '', '{MESSAGE}', '', {now}, {now} + 900000, {now}, 0)"
+        ));
+        let (mut stream, _) = receiver.accept().await.unwrap();
+        if !matches!(step, SendingStep::Connected) {
+            request(&mut stream).await;
+        }
+        let answer = match step {
+            SendingStep::Connected | SendingStep::Received => "",
+            SendingStep::Refused => "HTTP/1.1 503 Service Unavailable\r\n\r\n",
+            SendingStep::Answered => ACCEPTED,
+        };
+        stream.write_all(answer.as_bytes()).await.unwrap();
+        holder.program.signal("KILL");
+        let others = [(); 2].map(|()| site.gateway_with(&on));
+        // The claim or the pause has ended.
+        sql(&site, &format!("UPDATE {queue} SET due_at = 0"));
+        if !matches!(step, SendingStep::Answered) || queued() == "1" {
+            let (mut stream, _) = receiver.accept().await.unwrap();
+            let (head, body) = request(&mut stream).await;
+            assert!(head.contains(&format!("webhook-id: {step:?}\r\n")), "{head}");
+            assert_eq!(body, MESSAGE);
+            stream.write_all(ACCEPTED.as_bytes()).await.unwrap();
+        }
+        until(|| queued() == "0");
+        for other in others {
+            assert_eq!(other.program.stop().code, Some(0), "{step:?}");
+        }
+        assert!(receiver.accept().now_or_never().is_none(), "{step:?}: sent again");
+    }
 }

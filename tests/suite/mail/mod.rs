@@ -5,7 +5,7 @@ mod program;
 pub mod several_workers;
 pub mod smtp_server;
 mod transports;
-mod webhooks;
+pub mod webhooks;
 
 use std::path::PathBuf;
 use std::sync::Arc;

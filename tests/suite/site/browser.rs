@@ -20,7 +20,7 @@ impl World {
     }
 
     /// Rows of the store.
-    pub(super) fn rows(&self, query: &str) -> Vec<String> {
+    pub fn rows(&self, query: &str) -> Vec<String> {
         sql(self.directory.path(), query).lines().map(str::to_owned).collect()
     }
 

@@ -32,6 +32,23 @@ async fn known_and_unknown_addresses_get_the_same_answer() {
 }
 
 #[tokio::test]
+async fn a_new_account_queues_a_message_to_the_operator_without_its_address() {
+    let operator = "operator.webhook = \"http://ops/\"\noperator.webhook_secret = \"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\"\n";
+    let world = World::with_sign_up(operator).await;
+    for _ in 0..2 {
+        Browser::of(&world).sign_in("ann@example.org").await;
+    }
+    let told = world.rows("SELECT message_id || ' ' || text FROM mail_queue WHERE recipient = 'operator'");
+    let owner = world.rows("SELECT id FROM owners").remove(0);
+    assert_eq!(told.len(), 1);
+    assert!(
+        told[0].starts_with(&format!("sign_up.{owner}@operator {{\"data\":{{\"owner\":\"{owner}\"}},")),
+        "{told:?}"
+    );
+    assert!(told[0].ends_with("\"type\":\"sign_up\"}") && !told[0].contains("ann@"), "{told:?}");
+}
+
+#[tokio::test]
 async fn a_link_is_used_once() {
     let world = World::with_sign_up("").await;
     let (mut ann, mut other) = (Browser::of(&world), Browser::of(&world));

@@ -94,6 +94,7 @@ macro_rules! run_with {
             every_message_has_an_audit_record_without_an_application
             messages_posted_at_once_get_numbers_of_their_own
             a_link_signs_up_its_address_once_and_only_with_the_terms
+            each_new_account_queues_one_message_to_the_operator
             a_second_link_of_a_mailbox_signs_in_its_owner
             a_link_used_at_once_makes_one_session
             links_and_sessions_expire

@@ -40,6 +40,7 @@ pub(super) fn using(token: &str, session: &str) -> SignIn {
         new_owner: OwnerId::mint().unwrap(),
         accepted_terms: Some("2026-01".into()),
         notice: None,
+        sign_up: None,
     }
 }
 
@@ -119,6 +120,23 @@ pub(crate) async fn a_second_link_of_a_mailbox_signs_in_its_owner(store: &dyn St
         panic!("not signed in")
     };
     assert_eq!((updated.id, updated.terms_version.as_str()), (owner.id, "2027-01"));
+}
+
+pub(crate) async fn each_new_account_queues_one_message_to_the_operator(store: &dyn Store) {
+    for token in ["first", "second"] {
+        assert!(send(store, token, "ann@example.org").await);
+        let message = NewMail::to_operator("sign_up", token, &serde_json::json!({"owner": 1}), NOON);
+        let sign_in =
+            |terms| SignIn { accepted_terms: terms, sign_up: Some(message.clone()), ..using(token, token) };
+        for terms in [None, Some("2026-01".to_owned()), Some("2026-01".to_owned())] {
+            store.sign_in(sign_in(terms)).await.unwrap();
+        }
+        let due = MailClaim { now: NOON, until: NOON, limit: 9, webhooks: true };
+        let queued = store.claim_mail(due).await.unwrap();
+        let ids: Vec<_> = queued.iter().map(|message| message.mail.message_id.as_str()).collect();
+        assert_eq!(ids, ["sign_up.first@operator"], "{token}");
+        assert_eq!((queued[0].mail.recipient.as_str(), queued[0].mail.kind), (OPERATOR, MailKind::Webhook));
+    }
 }
 
 pub(crate) async fn a_link_used_at_once_makes_one_session(store: &dyn Store) {

@@ -121,6 +121,8 @@ pub struct SignIn {
     pub accepted_terms: Option<String>,
     /// The notice about it, queued if the owner wants it. Its recipient is set by the store.
     pub notice: Option<NewMail>,
+    /// The message to the operator, queued if the account is created.
+    pub sign_up: Option<NewMail>,
 }
 
 /// The outcome of a use of a link.

@@ -116,6 +116,7 @@ async fn create<T: SqlTables>(tables: T, sign_in: &SignIn, texts: [&str; 3]) -> 
     let ([mailbox, email, terms], id) = (texts, sign_in.new_owner.to_string());
     let row = [Text(&id), Text(mailbox), Text(email), Time(sign_in.at), Text(terms)];
     tables.run(ADD_OWNER, &row).await?;
+    tables.queue_mail(sign_in.sign_up.as_slice()).await?;
     let (who, detail) = (format!("owner:{id}"), format!("{id}, terms {terms}"));
     tables.audit(sign_in.at, [&who, "create_account", "", &detail]).await
 }

@@ -16,7 +16,7 @@ async fn no_connection_is_made_to_an_address_that_is_not_public() {
 #[tokio::test]
 async fn a_url_without_https_and_a_certificate_for_another_name_are_refused() {
     let clear = WebhookStation::with("http://hooks.example.org/", HOST).await;
-    assert_eq!(clear.failure().await, "the URL is not usable");
+    assert_eq!(clear.failure().await, "the URL is not usable or not set");
     assert!(clear.network.connected.lock().unwrap().is_empty());
     let other = WebhookStation::with(URL, "other.example.org").await;
     assert_eq!(other.failure().await, "TLS failed");

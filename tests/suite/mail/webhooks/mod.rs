@@ -3,6 +3,7 @@
 mod challenges;
 mod deliveries;
 mod limits;
+mod operator;
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,7 +11,9 @@ use std::sync::Mutex;
 
 use data_encoding::BASE64;
 use futures_util::future::BoxFuture;
-use scoregate::mail::{WebhookClient, WebhookNetwork, WebhookSender, challenge};
+use scoregate::mail::{
+    OperatorWebhook, PublicInternet, WebhookClient, WebhookNetwork, WebhookSender, WebhookUrl, challenge,
+};
 use scoregate::upstream::BackendTlsSettings;
 use scoregate_base::keys::{Digest, OwnerId};
 use scoregate_store::{
@@ -18,7 +21,7 @@ use scoregate_store::{
     StoredWebhook, WebhookChange,
 };
 use sha2::{Digest as _, Sha256};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -36,9 +39,9 @@ const PUBLIC: &str = "1.1.1.1:8443";
 const CLAIM: Duration = Duration::from_secs(90);
 
 /// A request, and the way to answer it. Without an answer the connection is closed.
-struct ReceivedMessage {
-    head: String,
-    body: String,
+pub struct ReceivedMessage {
+    pub head: String,
+    pub body: String,
     server_name: Option<String>,
     reply: oneshot::Sender<String>,
 }
@@ -74,7 +77,7 @@ impl WebhookNetwork for TestNetwork {
 }
 
 impl ReceivedMessage {
-    fn header(&self, name: &str) -> &str {
+    pub fn header(&self, name: &str) -> &str {
         let line = self.head.lines().find_map(|line| line.strip_prefix(&format!("{name}: ")));
         line.unwrap_or_else(|| panic!("no {name} in {}", self.head))
     }
@@ -85,7 +88,7 @@ impl ReceivedMessage {
         body["data"]["challenge"].as_str().unwrap().to_owned()
     }
 
-    fn answer(self, text: impl Into<String>) {
+    pub fn answer(self, text: impl Into<String>) {
         self.reply.send(text.into()).unwrap();
     }
 
@@ -114,11 +117,19 @@ async fn receive(
     acceptor: tokio_rustls::TlsAcceptor,
     out: mpsc::UnboundedSender<ReceivedMessage>,
 ) {
-    let Ok(mut tls) = acceptor.accept(stream).await else { return };
+    let Ok(tls) = acceptor.accept(stream).await else { return };
     let server_name = tls.get_ref().1.server_name().map(str::to_owned);
+    read_and_answer(tls, server_name, out).await;
+}
+
+async fn read_and_answer(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    server_name: Option<String>,
+    out: mpsc::UnboundedSender<ReceivedMessage>,
+) {
     let mut bytes = Vec::new();
     let (head, body) = loop {
-        if tls.read_buf(&mut bytes).await.unwrap_or_default() == 0 {
+        if stream.read_buf(&mut bytes).await.unwrap_or_default() == 0 {
             return;
         }
         let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -131,9 +142,21 @@ async fn receive(
     let (reply, answer) = oneshot::channel();
     out.send(ReceivedMessage { head, body, server_name, reply }).unwrap();
     if let Ok(answer) = answer.await {
-        drop(tls.write_all(answer.as_bytes()).await);
-        drop(tls.shutdown().await);
+        drop(stream.write_all(answer.as_bytes()).await);
+        drop(stream.shutdown().await);
     }
+}
+
+/// A receiver without TLS.
+pub async fn clear_receiver() -> (SocketAddr, mpsc::UnboundedReceiver<ReceivedMessage>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (address, (out, received)) = (listener.local_addr().unwrap(), mpsc::unbounded_channel());
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(read_and_answer(stream, None, out.clone()));
+        }
+    });
+    (address, received)
 }
 
 fn secret(text: &str) -> Secret {
@@ -186,15 +209,28 @@ impl WebhookStation {
     }
 
     fn worker(&self) -> WebhookSender {
+        self.worker_with(None)
+    }
+
+    /// The same on a gateway with a webhook of its operator.
+    fn worker_with(&self, operator: Option<OperatorWebhook>) -> WebhookSender {
         let network = Arc::clone(&self.network) as Arc<dyn WebhookNetwork>;
         let client = WebhookClient::new(network, Arc::clone(&self.tls), self.mail.clock.clone());
+        self.sender(client, operator)
+    }
+
+    fn sender(&self, client: WebhookClient, operator: Option<OperatorWebhook>) -> WebhookSender {
         let store = Arc::clone(&self.mail.store) as Arc<dyn Store>;
-        WebhookSender::new(store, client, self.mail.clock.clone(), Arc::clone(&self.mail.instruments))
+        let (clock, instruments) = (self.mail.clock.clone(), Arc::clone(&self.mail.instruments));
+        WebhookSender::new(store, client, operator, clock, instruments)
     }
 
     /// The next message, sent by a worker in the background.
     async fn next(&mut self) -> ReceivedMessage {
-        let worker = self.worker();
+        self.next_of(self.worker()).await
+    }
+
+    async fn next_of(&mut self, worker: WebhookSender) -> ReceivedMessage {
         let sending = tokio::spawn(async move { worker.send_due(&CancellationToken::new()).await });
         assert!(self.sending.replace(sending).is_none(), "another worker has not finished");
         self.received.recv().await.unwrap()
@@ -275,6 +311,7 @@ async fn sign_up(mail: &MailStation) -> OwnerId {
         new_owner: owner,
         accepted_terms: Some("1".into()),
         notice: None,
+        sign_up: None,
     };
     mail.store.sign_in(sign_in).await.unwrap();
     owner

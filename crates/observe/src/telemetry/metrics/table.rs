@@ -67,7 +67,7 @@ pub static LABELS: &[LabelRow] = &[
     LabelRow { name: "use", most: 4, meaning: "leased, delivered, returned, or lost to a failure" },
     LabelRow { name: "reason", most: 10, meaning: "done, failed, a timeout (head, idle, request, write), displaced by another connection, address limit, application limit, failed TLS handshake" },
     LabelRow { name: "scope", most: 2, meaning: "limit of pending responses of the connection or of the process" },
-    LabelRow { name: "secret", most: 4, meaning: "path of the setting: store.password, admin.token, upstream.credential, mail.password" },
+    LabelRow { name: "secret", most: 5, meaning: "path of the setting: store.password, admin.token, upstream.credential, mail.password, operator.webhook_secret" },
     LabelRow { name: "log", most: 2, meaning: "the access log (standard output) or the event log (standard error)" },
     LabelRow { name: "table", most: 8, meaning: "tables of the shared store whose rows change in normal operation: ledger_days, ledger_nodes, minute_pools, minute_shares, keys, usage_nodes, documents, document_contents" },
     LabelRow { name: "version", most: 1, meaning: "version of the program" },
