@@ -355,18 +355,27 @@ UPSTREAM = [
     panel("What do owners change?", "cps", "Applications and keys that owners create, describe, add, rotate, keep, revoke and close, and accounts that they delete.",
           (rate("scoregate_account_changes_total", "change"), "{{change}}")),
     panel("Is mail sent?", "cps", "retried: the mail server cannot be used, defers mail, or refuses it by policy, such as relaying; refused: it does not accept the recipient or the message; expired: a mail waited too long. The log has the reason. Runbook: ScoregateMailFailing, ScoregateMailRefused.",
-          (rate("scoregate_mails_total", "result"), "{{result}}")),
+          (rate("scoregate_mails_total", "result", f'{I}, kind!="webhook"'), "{{result}}")),
     panel("How many mails are queued?", "short", "It returns to 0 within seconds. A rise: mail is queued faster than the server accepts it, or not sent at all.",
           (f"max(scoregate_mail_queue_length{{{I}}})", "mails")),
     stat("How long does mail wait?", "s", "Age of the oldest mail in the queue. Above ten minutes links to sign in expire before they arrive. Runbook: ScoregateMailDelayed.",
          (f"max(scoregate_mail_oldest_age_seconds{{{I}}})", "oldest"), bad=600),
 ]
 
+MISUSE = [
+    panel("Which applications look like misuse?", "short", "Applications listed for the last 7 days that ended, determined once a day. `scoregate suspects` lists them with their evidence. Nothing is changed without a command.",
+          (f"max by (suspicion) (scoregate_suspects{{{I}}})", "{{suspicion}}")),
+    panel("Are leaked keys reported?", "short", "Reported tokens in an hour. changed: a key was revoked or expires, and its owner got a mail; unknown and foreign: false reports.",
+          (f"sum by (result) (increase(scoregate_leaked_keys_total{{{I}}}[1h]))", "{{result}}")),
+    panel("Are messages delivered to webhooks?", "cps", "retried: a receiver of an owner or operator.webhook does not accept them; the log has those to the operator as warnings. expired: a message was repeated for three days.",
+          (rate("scoregate_mails_total", "result", f'{I}, kind="webhook"'), "{{result}}")),
+]
+
 # uid, title, purpose, panels, and rows with their own titles and panels
 DASHBOARDS = [
     ("on-call", "scoregate: on call", "Whether requests are served, from cache or backend, and what to do if not.", ON_CALL),
     ("cache", "scoregate: cache and freshness", "Sources and age of delivered documents, and refreshes of the backend.", CACHE),
-    ("limits", "scoregate: limits and tiers", "Requests and refusals by tier and rule, the use of quotas, and the shared store.", LIMITS, ("Shared store", SHARED_STORE)),
+    ("limits", "scoregate: limits and tiers", "Requests and refusals by tier and rule, the use of quotas, and the shared store.", LIMITS, ("Shared store", SHARED_STORE), ("Misuse", MISUSE)),
     ("upstream", "scoregate: upstream and process", "State of the backend, the process and its connections.", UPSTREAM),
 ]
 

@@ -4,6 +4,7 @@
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::instruments::StoreWork;
@@ -30,6 +31,7 @@ pub struct NodeReporter {
     catalogue_size: CatalogueSize,
     name: String,
     started_at: Wall,
+    is_oldest: AtomicBool,
     /// One report at a time, so that none follows the removal.
     progress: tokio::sync::Mutex<ReportProgress>,
 }
@@ -62,7 +64,8 @@ impl NodeReporter {
             is_failing: false,
             is_removed: false,
         });
-        Self { store, calls, requests, catalogue_size, name, started_at, progress }
+        let is_oldest = AtomicBool::new(false);
+        Self { store, calls, requests, catalogue_size, name, started_at, is_oldest, progress }
     }
 
     /// Reports the status of this gateway, and counts the live ones. A failure is logged when it begins. Called every few
@@ -76,6 +79,9 @@ impl NodeReporter {
             Ok(nodes) => {
                 let (now, limit) = (self.calls.clock.now().wall, self.calls.minutes.gateways());
                 let limit = limit.unwrap_or(NonZeroU32::MIN);
+                let oldest = nodes.live(now).next();
+                let is_oldest = oldest.is_some_and(|oldest| oldest.node == self.calls.node);
+                self.is_oldest.store(is_oldest, Ordering::Relaxed);
                 self.calls.instruments.shared_store.fleet(nodes.live(now).count(), limit);
                 if std::mem::take(&mut progress.is_failing) {
                     tracing::info!("this gateway is listed in the store again");
@@ -90,6 +96,11 @@ impl NodeReporter {
                 }
             }
         }
+    }
+
+    /// Whether this gateway was started before the other live ones, by the last report.
+    pub fn is_oldest(&self) -> bool {
+        self.is_oldest.load(Ordering::Relaxed)
     }
 
     /// Records the units that this gateway delivered, and the requests that it answered, since the last call. Called every

@@ -48,7 +48,9 @@ pub use reload::{ReloadRequest, Reloaded, Reloads};
 pub use requests_view::{ApplicationRequestsView, DayRequestsView, EndpointRequestsView};
 pub use serve::{ActiveSettings, SideConfig, SidePort, run};
 pub use settings::SettingView;
-pub use suspects::{EvidenceDayView, EvidenceHourView, EvidenceView, FigureView, SuspectView, SuspectsView};
+pub use suspects::{
+    DailySuspects, EvidenceDayView, EvidenceHourView, EvidenceView, FigureView, SuspectView, SuspectsView,
+};
 pub use usage_view::{AllowanceView, ApplicationUseView, UnauthenticatedUseView, UsageView};
 pub use view::{
     ApplicationView, AuditView, ChangeView, ExportView, ImportView, IssuedView, KeyView, LineView, PageView,

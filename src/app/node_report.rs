@@ -1,4 +1,4 @@
-//! Reports this gateway and its usage to the store, at fixed intervals.
+//! Reports this gateway and its usage to the store at fixed intervals, and judges the use of the last days on one gateway.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,10 +6,13 @@ use std::time::Duration;
 use rustix::system::uname;
 
 use crate::accounts::NodeReporter;
+use crate::admin::DailySuspects;
 use crate::config::Config;
 use crate::gateway::Gateway;
+use scoregate_observe::telemetry::metrics::MetricsRegistry;
 use scoregate_store::Store;
 
+use super::administration::ServerKeys;
 use super::background::Background;
 
 /// Interval between reports. A gateway that misses three is not live.
@@ -17,12 +20,17 @@ const REPORT_EVERY: Duration = Duration::from_secs(10);
 /// Interval between recordings of usage.
 const RECORD_EVERY: Duration = Duration::from_mins(1);
 
-/// Starts the reports, the first one immediately.
+/// Interval between checks whether the use of the last days is to be judged.
+const JUDGE_EVERY: Duration = Duration::from_mins(1);
+
+/// Starts the reports, the first one immediately, and the daily judgement.
 pub(super) fn start(
     background: &Background,
     store: Arc<dyn Store>,
     gateway: &Gateway,
     config: &Config,
+    keys: &ServerKeys,
+    registry: &MetricsRegistry,
 ) -> Arc<NodeReporter> {
     let requests = Arc::clone(&gateway.recorders.requests);
     let documents = Arc::clone(&gateway.engine.documents);
@@ -37,6 +45,12 @@ pub(super) fn start(
         others.await;
     });
     background.repeat(RECORD_EVERY, &reporter, |reporter| async move { reporter.record_usage().await });
+    let (tells_operator, clock) = (config.operator.is_some(), background.clock.clone());
+    let suspects = DailySuspects::new(Arc::clone(&keys.administration), registry, tells_operator, clock);
+    let judging = (Arc::clone(&reporter), Arc::new(suspects));
+    background.repeat(JUDGE_EVERY, &judging, |(reporter, suspects)| async move {
+        suspects.judge(reporter.is_oldest()).await;
+    });
     reporter
 }
 

@@ -117,7 +117,7 @@ pub async fn start_on(
     let (live_config, stop_public) = (server.live_config(), CancellationToken::new());
     let serving = background.spawn(server.run(stop_public.clone()));
     tasks::spawn(&background, &gateway, &keys, updater, &config);
-    let reporter = node_report::start(&background, built.store, &gateway.load(), &config);
+    let reporter = node_report::start(&background, built.store, &gateway.load(), &config, &keys, &registry);
     readiness.set(true);
     status_report::start(&background, &gateway, &readiness);
     tracing::info!(%public, %side, keys = gateway.load().key_directory.len(), "serving");

@@ -19,7 +19,7 @@ use super::super::command::{CommandProblem, CommandResult};
 use super::super::fleet_reports::FleetReports;
 
 /// Days that are judged, unless requested otherwise.
-const SUSPECT_DAYS: u32 = 7;
+pub(super) const SUSPECT_DAYS: u32 = 7;
 /// Rows per store call.
 const PAGE: usize = 1_000;
 
@@ -143,6 +143,11 @@ impl FleetReports {
             )));
         }
         let (first, last) = self.last_days(days);
+        self.judged(first, last).await
+    }
+
+    /// The suspects from `first` to `last`.
+    pub(super) async fn judged(&self, first: Day, last: Day) -> CommandResult<SuspectsView> {
         let (callers, names) = self.callers(first, last).await?;
         let (applications, rules) = (callers.len(), *self.rules());
         // With many applications this takes a while, in which the side port has to answer.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::backend::{Act, Received, json as answer};
+use crate::mail::webhooks::clear_receiver;
 use crate::world::{Customer, World, good};
 
 const SETTINGS: &str = "admin.token = \"a-token-of-the-side-port\"\nsite.sign_up = false\n";
@@ -60,22 +61,32 @@ async fn merged(world: &World, customer: &Customer, expected: usize) -> Value {
     }
 }
 
+/// Three days with a mirror and a regular client, and the morning after them.
+async fn mirrored(world: &World, mirror: &Customer, regular: &Customer) {
+    let mut expected = 0;
+    for _ in 0..3 {
+        for _ in 0..2 {
+            assert_eq!(world.get_as(regular, "/api/v1/models?period=24h").await.status, 200);
+            sweep(world, mirror, LISTED, "mirror/1.0").await;
+            sweep(world, regular, 5, "dashboard/2.1 (linux)").await;
+            expected += 1;
+            // Until the next hour has begun and this one is merged.
+            merged(world, mirror, expected).await;
+        }
+        world.pass(Duration::from_hours(22));
+    }
+}
+
+/// Ids of messages to the operator that were queued.
+fn told(world: &World) -> Vec<String> {
+    world.rows("SELECT id FROM notices WHERE id LIKE 'suspects.%'")
+}
+
 #[tokio::test]
 async fn a_mirror_is_listed_with_its_evidence_and_a_regular_client_is_not() {
     let world = World::with(SETTINGS, many_models).await;
     let (mirror, regular) = (world.customer("pro").await, world.customer("pro").await);
-    let mut expected = 0;
-    for _ in 0..3 {
-        for _ in 0..2 {
-            assert_eq!(world.get_as(&regular, "/api/v1/models?period=24h").await.status, 200);
-            sweep(&world, &mirror, LISTED, "mirror/1.0").await;
-            sweep(&world, &regular, 5, "dashboard/2.1 (linux)").await;
-            expected += 1;
-            // Until the next hour has begun and this one is merged.
-            merged(&world, &mirror, expected).await;
-        }
-        world.pass(Duration::from_hours(22));
-    }
+    mirrored(&world, &mirror, &regular).await;
     let view = read(&world, "").await;
     let suspects = view["suspects"].as_array().unwrap();
     assert!(suspects.iter().all(|suspect| suspect["application"] == mirror.id.to_string()), "{view}");
@@ -100,6 +111,46 @@ async fn a_mirror_is_listed_with_its_evidence_and_a_regular_client_is_not() {
     let other = read(&world, &format!("/{}", regular.id)).await;
     let share = other["days"][0]["models"].as_f64().unwrap();
     assert!((0.07..0.10).contains(&share) && other["suspects"] == json!([]), "{other}");
+}
+
+#[tokio::test]
+async fn suspects_of_the_days_that_ended_are_counted_and_sent_to_the_operator_once() {
+    let (address, mut received) = clear_receiver().await;
+    let settings = format!(
+        "{SETTINGS}operator.webhook = \"http://{address}/in\"\noperator.webhook_secret = \"whsec_{}\"\n",
+        "c2VjcmV0".repeat(4)
+    );
+    let world = World::with(&settings, many_models).await;
+    let (mirror, regular) = (world.customer("pro").await, world.customer("pro").await);
+    mirrored(&world, &mirror, &regular).await;
+    let message = loop {
+        world.pass(Duration::from_secs(20));
+        if let Ok(message) = tokio::time::timeout(Duration::from_secs(1), received.recv()).await {
+            break message.unwrap();
+        }
+    };
+    assert_eq!(message.header("webhook-id"), "suspects.2026-11-23");
+    let body: Value = serde_json::from_str(&message.body).unwrap();
+    let data = &body["data"];
+    assert_eq!(
+        (&body["type"], &data["from"], &data["to"]),
+        (&json!("suspects"), &json!("2026-11-17"), &json!("2026-11-23"))
+    );
+    assert_eq!((&data["applications"], &data["findings"]), (&json!(2), &json!(2)), "{data}");
+    let suspect = &data["suspects"][0];
+    assert_eq!(
+        (&suspect["application"], &suspect["suspicion"]),
+        (&json!(mirror.id.to_string()), &json!("mirror"))
+    );
+    message.answer("HTTP/1.1 204 No Content\r\n\r\n");
+    let found = "scoregate_suspects{suspicion=\"mirror\"}";
+    assert_eq!(world.counted(found).await, 1);
+
+    let world = world.restarted().await;
+    while world.counted(found).await == 0 {
+        world.pass(Duration::from_secs(20));
+    }
+    assert_eq!(told(&world), ["suspects.2026-11-23"]);
 }
 
 #[tokio::test]

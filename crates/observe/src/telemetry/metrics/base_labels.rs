@@ -1,12 +1,14 @@
 //! Labels whose values are declared in `base`.
 
 use scoregate_base::clock::StepDirection;
+use scoregate_base::evidence::judgement::Suspicion;
 use scoregate_base::limits::LimitRule;
 use scoregate_base::routes::codes::{CODES, ErrorCode};
 
 use super::label::{FixedLabel, MetricLabel, metric_label};
 
 metric_label!(LimitRule: "rule", LimitRule::ALL, LimitRule::name);
+metric_label!(Suspicion: "suspicion", Suspicion::ALL, Suspicion::word);
 metric_label!(StepDirection: "direction", ["forward", "backward"], |word| word);
 
 impl MetricLabel for ErrorCode {

@@ -1,0 +1,97 @@
+//! Judges the days that ended, once a day on one gateway, for the metric and the webhook of the operator.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use metrics::Gauge;
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+
+use scoregate_base::clock::{Clock, Day};
+use scoregate_base::evidence::judgement::Suspicion;
+use scoregate_observe::telemetry::metrics::{MetricFamily, MetricsRegistry};
+use scoregate_store::NewMail;
+
+use super::super::command::{Administration, CommandResult};
+use super::judged::{SUSPECT_DAYS, SuspectView, SuspectsView};
+
+/// The last hour of a day is merged by then.
+const AFTER_MIDNIGHT: Duration = Duration::from_mins(30);
+/// Findings in one message.
+const LISTED: usize = 100;
+
+/// The daily judgement.
+pub struct DailySuspects {
+    administration: Arc<Administration>,
+    applications: MetricFamily<Gauge, Suspicion>,
+    tells_operator: bool,
+    clock: Clock,
+    /// The first day that was not judged.
+    judged_before: Mutex<Option<Day>>,
+}
+
+impl DailySuspects {
+    /// Judges what `administration` reads.
+    pub fn new(
+        administration: Arc<Administration>,
+        registry: &MetricsRegistry,
+        tells_operator: bool,
+        clock: Clock,
+    ) -> Self {
+        let (applications, judged_before) = (registry.gauges("scoregate_suspects"), Mutex::default());
+        Self { administration, applications, tells_operator, clock, judged_before }
+    }
+
+    /// Judges the last days that ended, unless it has. Called every few minutes on the gateway of a fleet that does it
+    /// (`is_chosen`), and on the others, where the metric is 0.
+    pub async fn judge(&self, is_chosen: bool) {
+        let before = self.clock.now().wall.minus(AFTER_MIDNIGHT).day();
+        let mut judged_before = self.judged_before.lock().await;
+        if !is_chosen {
+            *judged_before = None;
+            self.count(&[]);
+        } else if *judged_before != Some(before) {
+            match self.judge_before(before).await {
+                Ok(()) => *judged_before = Some(before),
+                Err(problem) => {
+                    tracing::warn!(
+                        reason = problem.error,
+                        "suspects of the last days cannot be determined; this is repeated"
+                    );
+                }
+            }
+        }
+    }
+
+    async fn judge_before(&self, before: Day) -> CommandResult<()> {
+        let [first, last] = [SUSPECT_DAYS, 1].map(|days| before.number().saturating_sub(days));
+        let (reports, last) = (&self.administration.reports, Day::from_number(last));
+        let view = reports.judged(Day::from_number(first), last).await?;
+        if self.tells_operator && !view.suspects.is_empty() {
+            let now = self.clock.now().wall;
+            let message = NewMail::to_operator("suspects", &last.to_string(), &data(&view), now);
+            reports.store().queue_once(vec![message]).await?;
+        }
+        self.count(&view.suspects);
+        Ok(())
+    }
+
+    /// Sets the metric to the numbers of applications.
+    #[expect(clippy::cast_precision_loss, reason = "a gauge of a count far below 2^52")]
+    fn count(&self, suspects: &[SuspectView]) {
+        for suspicion in Suspicion::ALL {
+            let found = suspects.iter().filter(|suspect| suspect.suspicion == suspicion.word());
+            let applications: BTreeSet<&str> = found.map(|suspect| suspect.application.as_str()).collect();
+            if let Some(gauge) = self.applications.of(suspicion) {
+                gauge.set(applications.len() as f64);
+            }
+        }
+    }
+}
+
+/// The data of a message: at most so many findings that a receiver accepts it.
+fn data(SuspectsView { from, to, applications, suspects }: &SuspectsView) -> Value {
+    let listed: Vec<_> = suspects.iter().take(LISTED).collect();
+    json!({"from": from, "to": to, "applications": applications, "findings": suspects.len(), "suspects": listed})
+}
