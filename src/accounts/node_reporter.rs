@@ -79,9 +79,7 @@ impl NodeReporter {
             Ok(nodes) => {
                 let (now, limit) = (self.calls.clock.now().wall, self.calls.minutes.gateways());
                 let limit = limit.unwrap_or(NonZeroU32::MIN);
-                let oldest = nodes.live(now).next();
-                let is_oldest = oldest.is_some_and(|oldest| oldest.node == self.calls.node);
-                self.is_oldest.store(is_oldest, Ordering::Relaxed);
+                self.is_oldest.store(nodes.is_oldest(self.calls.node, now), Ordering::Relaxed);
                 self.calls.instruments.shared_store.fleet(nodes.live(now).count(), limit);
                 if std::mem::take(&mut progress.is_failing) {
                     tracing::info!("this gateway is listed in the store again");

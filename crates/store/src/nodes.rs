@@ -50,6 +50,11 @@ impl NodeList {
         self.unseen_for(node, now) < LIVE
     }
 
+    /// Whether this node was started before the other live ones. One node of a fleet does what has to be done once.
+    pub fn is_oldest(&self, node: u64, now: Wall) -> bool {
+        self.live(now).next().is_some_and(|oldest| oldest.node == node)
+    }
+
     /// The nodes that were seen lately.
     pub fn live(&self, now: Wall) -> impl Iterator<Item = &NodeStatus> {
         self.nodes.iter().filter(move |node| self.is_live(node, now))
@@ -72,21 +77,35 @@ pub trait NodeRegistry: Send + Sync + 'static {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_node_is_live_for_half_a_minute_by_the_clock_of_the_store() {
-        let at = Wall::from_seconds;
-        let node = NodeStatus {
-            node: 1,
+    fn at(seconds: u64) -> Wall {
+        Wall::from_seconds(seconds)
+    }
+
+    fn seen_at(node: u64, seconds: u64) -> NodeStatus {
+        NodeStatus {
+            node,
             name: "one".into(),
             version: "1.0.0".into(),
             started_at: at(50),
-            last_seen_at: at(100),
+            last_seen_at: at(seconds),
             units_held: 0,
             usage_recorded_at: at(50),
-        };
-        let live = |clock, now| NodeList { nodes: vec![node.clone()], clock }.live(at(now)).count();
+        }
+    }
+
+    #[test]
+    fn a_node_is_live_for_half_a_minute_by_the_clock_of_the_store() {
+        let live = |clock, now| NodeList { nodes: vec![seen_at(1, 100)], clock }.live(at(now)).count();
         assert_eq!([live(None, 129), live(None, 130)], [1, 0]);
         assert_eq!([live(Some(at(129)), 900), live(Some(at(130)), 100)], [1, 0]);
         assert_eq!(live(Some(at(99)), 100), 1, "the clock was set back");
+    }
+    #[test]
+    fn the_oldest_node_is_the_first_live_one() {
+        let nodes = NodeList { nodes: vec![seen_at(7, 100), seen_at(3, 120)], clock: None };
+        let oldest = |now| [7, 3, 9].map(|node| nodes.is_oldest(node, at(now)));
+        assert_eq!(oldest(129), [true, false, false]);
+        assert_eq!(oldest(130), [false, true, false], "the first one was killed");
+        assert_eq!(oldest(150), [false; 3]);
     }
 }
