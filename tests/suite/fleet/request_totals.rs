@@ -1,7 +1,10 @@
 //! Requests by endpoint and outcome, added up over gateways.
 
+use super::mail::sql;
 use super::nodes::side;
 use super::*;
+use crate::backend::Backend;
+use crate::world::good;
 
 const MODELS: &str = "/api/v1/models?period=24h";
 
@@ -55,5 +58,53 @@ fn requests_of_two_gateways_add_up_by_endpoint_and_outcome() {
         reader.program.stop().with(0);
         let read = run_with(&["keys", "requests", &id, "--json"], &site.environment()).with(0).json();
         assert_eq!((&read["outcomes"], &read["recorded_at"]), (&found["outcomes"], &serde_json::Value::Null));
+    });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn evidence_of_two_gateways_is_one_set_of_models_networks_and_products() {
+    needs!("postgresql");
+    let backend = Backend::start(good).await;
+    let url = backend.url();
+    let settings = [("SCOREGATE_UPSTREAM_URL", url.as_str())];
+    tokio::task::block_in_place(|| {
+        within_one_day(|| {
+            let site = Site::new();
+            let ((id, key), (_, other)) = (site.create("5000"), site.create("5000"));
+            for (agent, models) in [("one/1", ["m1", "m2"]), ("two/1", ["m2", "m3"])] {
+                let gateway = site.gateway_before(&settings);
+                let mut connection = Wire::open(gateway.public).unwrap();
+                assert_eq!(connection.get(MODELS, &other).status_and_code().0, 200);
+                for model in models {
+                    let lines = format!("X-API-Key: {key}\r\nUser-Agent: {agent}\r\n");
+                    let reply = connection.send(&format!("/api/v1/models/{model}?period=24h"), &lines);
+                    assert_eq!(reply.status_and_code().0, 200, "{model}");
+                }
+                // The hour is recorded.
+                gateway.program.stop().with(0);
+            }
+            // Two hours later it is merged within a minute and a half.
+            sql(&site, &format!("UPDATE {}.evidence_hours SET hour = hour - 2", site.schema));
+            let reader = site.gateway_before(&settings);
+            let Reply::Response { body, .. } = Wire::open(reader.public).unwrap().get(MODELS, &other) else {
+                panic!("no models")
+            };
+            let listed = body.matches("\"id\"").count();
+            let (clock, path) = (Clock::system(), format!("/v1/suspects/{id}"));
+            let start = clock.mono();
+            let day = loop {
+                let evidence = side(reader.data_dir.path(), &path);
+                if let Some(day) = evidence["days"].get(0) {
+                    break day.clone();
+                }
+                assert!(clock.mono().since(start).as_secs() < 90, "{evidence}");
+                std::thread::sleep(std::time::Duration::from_millis(200));
+            };
+            let counts = ["delivered", "networks", "products"].map(|field| day[field].as_u64());
+            assert_eq!(counts, [Some(4), Some(1), Some(2)], "{day}");
+            #[expect(clippy::cast_precision_loss, reason = "a small number")]
+            let models = day["models"].as_f64().unwrap() * listed as f64;
+            assert!((models - 3.0).abs() < 0.1, "{models} of {listed}: {day}");
+        });
     });
 }
