@@ -78,6 +78,13 @@ typescript=$gateway_dir/typescript
 mkdir "$typescript"
 cp .ci/clients/{generated.ts,openapi-ts.config.js,package.json,tsconfig.json} "$typescript"
 ln -s "$tools/node_modules" "$typescript/node_modules"
+# shown NAME: a program of the docs page with a generated client, for this gateway.
+shown() {
+    sed "s,BASE_ADDRESS,$base,; s,\./client/,./hey/," "src/pages/docs/generated/$1"
+}
+for name in client.ts operations.ts; do
+    shown "$name" >"$typescript/$name"
+done
 quiet "$programs/openapi-typescript" "$description" --output "$typescript/api.ts"
 (
     cd "$typescript"
@@ -85,6 +92,9 @@ quiet "$programs/openapi-typescript" "$description" --output "$typescript/api.ts
     quiet "$programs/tsc" --project .
 )
 node "$typescript/compiled/generated.js" "$base" "$description"
+for name in client operations; do
+    API_KEY=$PRO_KEY node "$typescript/compiled/$name.js" >"$gateway_dir/$name.txt"
+done
 
 quiet "$tools/bin/datamodel-codegen" --input "$description" --input-file-type openapi --output "$gateway_dir/api_models.py" \
     --output-model-type pydantic_v2.BaseModel --formatters builtin
@@ -98,6 +108,13 @@ if grep -Eiq 'warning|unable|omitted' "$gateway_dir/generated"; then
     cat "$gateway_dir/generated" >&2
     exit 1
 fi
+shown client.py | API_KEY=$PRO_KEY PYTHONPATH=$gateway_dir "$tools/bin/python" - >"$gateway_dir/python.txt"
+# The programs print the same models; their languages print the same number differently.
+for name in python client operations; do
+    sed 's/ [^ ]*$//' "$gateway_dir/$name.txt" >"$gateway_dir/$name.models"
+    [[ -s $gateway_dir/$name.models ]]
+    cmp "$gateway_dir/python.models" "$gateway_dir/$name.models"
+done
 PYTHONPATH=$gateway_dir GATEWAY_PID=$gateway_pid GATEWAY_SETTINGS=$gateway_dir/scoregate.toml \
     "$tools/bin/python" .ci/clients/errors.py "$base" "$description"
 gateway_stop

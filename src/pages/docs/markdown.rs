@@ -161,7 +161,7 @@ mod tests {
         let page = super::super::page(&config);
         assert!(page.contains("<link rel=\"alternate\" type=\"text/markdown\" href=\"/docs.md\">"));
         let text = markdown(&page);
-        for element in ["</", "<p", "<a ", "<div", "&lt;", "&amp;", "{{"] {
+        for element in ["</", "<p>", "<p ", "<a ", "<div", "&lt;", "&amp;", "{{"] {
             assert!(!text.contains(element), "{element} in {text}");
         }
         for row in config.endpoints.iter() {

@@ -2,7 +2,7 @@
 
 use scoregate_base::plans::{DEEP, Rights, Tier};
 use scoregate_base::routes::prices::PRICES;
-use scoregate_base::routes::{Period, Route};
+use scoregate_base::routes::{API_BASE, Period, Route};
 
 use super::super::colour::CodeLanguage;
 use super::super::content_policy::AllowedContent;
@@ -145,6 +145,7 @@ fn section(config: &PagesConfig, name: &str) -> Option<String> {
         "error_links" => errors::links(),
         "quick_start" => quick_start(config),
         "recipes" => recipes(config),
+        "generated" => generated(config),
         "envelope_fields" => reference::envelope(),
         "endpoint_table" => reference::overview(config),
         "endpoints" => {
@@ -205,10 +206,20 @@ fn quick_start(config: &PagesConfig) -> String {
     examples.map(example).concat()
 }
 
+/// Programs that use a generated client. `.ci/clients.sh` generates the clients and runs the same files.
+fn generated(config: &PagesConfig) -> String {
+    use CodeLanguage::{Hash, Slashes};
+    let programs = [
+        ("openapi-python-client (Python)", Hash, include_str!("generated/client.py")),
+        ("openapi-typescript with openapi-fetch (TypeScript)", Slashes, include_str!("generated/client.ts")),
+        ("hey-api (TypeScript)", Slashes, include_str!("generated/operations.ts")),
+    ];
+    folded(config, &programs)
+}
+
 /// The recipes for clients that cache or retry. `.ci/clients/recipes.py` runs the same files.
 fn recipes(config: &PagesConfig) -> String {
     use CodeLanguage::{Hash, Slashes};
-    let base = address(config);
     let recipes = [
         ("requests-cache (Python)", Hash, include_str!("recipes/requests_cache.py")),
         ("hishel (Python)", Hash, include_str!("recipes/hishel.py")),
@@ -219,11 +230,19 @@ fn recipes(config: &PagesConfig) -> String {
         ("curl (shell)", Hash, include_str!("recipes/curl.sh")),
         ("Retries that wait for Retry-After (Python)", Hash, include_str!("recipes/retry.py")),
     ];
-    let recipe = |(name, language, text): (&str, _, &str)| {
-        let block = code_block(name, language, text.replace("BASE_ADDRESS", &base).trim_end());
+    folded(config, &recipes)
+}
+
+/// Programs below their names.
+fn folded(config: &PagesConfig, programs: &[(&str, CodeLanguage, &str)]) -> String {
+    let base = address(config);
+    let origin = base.trim_end_matches(API_BASE);
+    let program = |(name, language, text): &(&str, CodeLanguage, &str)| {
+        let text = text.replace("DESCRIPTION_ADDRESS", &format!("{origin}/openapi.json"));
+        let block = code_block(name, *language, text.replace("BASE_ADDRESS", &base).trim_end());
         format!("<details><summary>{name}</summary>\n{block}</details>\n")
     };
-    recipes.map(recipe).concat()
+    programs.iter().map(program).collect()
 }
 
 fn tiers(config: &PagesConfig) -> String {

@@ -342,10 +342,11 @@ fn sign_up_is_the_primary_action_of_the_landing_page_if_callers_can_sign_up() {
 }
 
 #[test]
-fn recipes_for_caching_have_the_address_of_the_service() {
+fn recipes_and_generated_clients_have_the_address_of_the_service() {
     let config = PagesConfig { base_url: Some("https://x.example".into()), ..PagesConfig::default() };
     let html = page(&config);
-    assert!(!html.contains("BASE_ADDRESS"));
+    assert!(!html.contains("BASE_ADDRESS") && !html.contains("DESCRIPTION_ADDRESS"));
+    assert_eq!(html.matches("https://x.example/openapi.json").count(), 3, "one in each generated client");
     let section = html.split_once("<section id=\"caching\"").unwrap().1.split_once("</section>").unwrap().0;
     for client in [
         "requests-cache",
