@@ -15,6 +15,7 @@ use crate::instruments::{CacheOutcome, RequestObservation, RequestSubject};
 use scoregate_base::clock::{Day, Now};
 use scoregate_base::keys::KeyForm;
 use scoregate_base::limits::LimitStatus;
+use scoregate_base::routes::codes::ErrorCode;
 use scoregate_observe::telemetry::trace::{SpanId, TRACEPARENT, TraceContext};
 use scoregate_observe::traces::{RequestSpan, Tracer};
 
@@ -24,7 +25,7 @@ use super::observation::access_log::AccessRecord;
 use super::observation::recorders::RequestRecorders;
 use super::observation::request_outcome::outcome;
 use super::observation::request_span::{TracedRequest, method};
-use super::refusal::Refusal;
+use super::refusal::{Refusal, Responsibility};
 use super::request_headers::RequestHeaders;
 use super::request_id::RequestId;
 use super::resolve::ResolvedTarget;
@@ -194,6 +195,23 @@ impl<'g> Exchange<'g> {
                 self.recorders.usage.count(self.peer.address, refused, ended);
             }
             (None, None) => {}
+        }
+    }
+
+    /// Logs a refusal that is not the caller's fault.
+    pub(super) fn log(&self, refusal: &Refusal) {
+        let is_internal = match refusal.responsibility() {
+            Responsibility::Caller => return,
+            Responsibility::Upstream => false,
+            // Too frequent to log one by one: `concurrency_limit` logs a summary, and `leases` when the ledger becomes unreachable.
+            Responsibility::Us if refusal.code() == ErrorCode::Overloaded => return,
+            Responsibility::Us => true,
+        };
+        let (request, code) = (self.id.as_str(), refusal.code().row().word);
+        if is_internal {
+            tracing::error!(request, code, "internal error");
+        } else {
+            tracing::debug!(request, code, "backend failure without a stored document");
         }
     }
 

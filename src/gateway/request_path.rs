@@ -16,7 +16,6 @@ use crate::documents::{FetchPriority, FoundDocument};
 use crate::instruments::{CacheOutcome, RequestSubject};
 use crate::pages::Pages;
 use scoregate_base::clock::{Now, Wall};
-use scoregate_base::routes::codes::ErrorCode;
 use scoregate_base::routes::{API_BASE, Route};
 use scoregate_observe::traces::{OpenSpan, RequestSpan, TracedSpanKind};
 
@@ -29,7 +28,7 @@ use super::exchange::{Exchange, Peer};
 use super::fetch::{Served, fetch, stored_only};
 use super::guard::AddressGuard;
 use super::parse::{MethodKind, ParsedRequest, ReceivedRequest, is_well_formed, parse};
-use super::refusal::{Refusal, Responsibility};
+use super::refusal::Refusal;
 use super::request_headers::RequestHeaders;
 use super::request_services::Gateway;
 use super::resolve::{ResolvedTarget, resolve};
@@ -101,7 +100,7 @@ impl Gateway {
         let answered =
             answered.map_err(|refusal| guarded(refusal, &self.guard, caller.as_ref(), peer, started));
         if let Err(refusal) = &answered {
-            log_refusal(refusal, exchange);
+            exchange.log(refusal);
         }
         let now = self.clock.later_than(exchange.started);
         let response = respond(&answered, &ResponseContext::of(self, head, exchange, now));
@@ -380,21 +379,4 @@ pub(super) fn within_page_bytes(
         admit::take_page(guard, page.bytes(), peer, now)?;
     }
     Ok(reply)
-}
-
-/// Logs refusals that are not the caller's fault.
-fn log_refusal(refusal: &Refusal, exchange: &Exchange<'_>) {
-    let is_internal = match refusal.responsibility() {
-        Responsibility::Caller => return,
-        Responsibility::Upstream => false,
-        // Too frequent to log one by one: `concurrency_limit` logs a summary, and `leases` when the ledger becomes unreachable.
-        Responsibility::Us if refusal.code() == ErrorCode::Overloaded => return,
-        Responsibility::Us => true,
-    };
-    let (request, code) = (exchange.id.as_str(), refusal.code().row().word);
-    if is_internal {
-        tracing::error!(request, code, "internal error");
-    } else {
-        tracing::debug!(request, code, "backend failure without a stored document");
-    }
 }
