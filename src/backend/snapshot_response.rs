@@ -59,7 +59,12 @@ impl SnapshotResponses {
         if let Some(by_key) = self.by_key.get(&key).filter(|by_key| by_key.data_tag == answer.etag) {
             return Arc::clone(&by_key);
         }
-        let label = EnvelopeFields { key: &key, license: &self.license, field_sets: &FieldSets::default() };
+        let label = EnvelopeFields {
+            key: &key,
+            license: &self.license,
+            field_sets: &FieldSets::default(),
+            tool_result: None,
+        };
         let response = Arc::new(SnapshotResponse::new(&label, answer));
         self.by_key.insert(key, Arc::clone(&response));
         response

@@ -11,7 +11,7 @@ use http::HeaderValue;
 
 use scoregate_base::clock::Wall;
 use scoregate_base::plans::{FieldPaths, FieldSets, MOST_FIELD_SETS, Rights};
-use scoregate_base::routes::{API_VERSION, DocumentKey, ModelId, Route};
+use scoregate_base::routes::{API_VERSION, DocumentKey, Endpoint, ModelId, Route};
 
 use super::declared_fields::only_declared;
 use super::encode::{ContentCoding, EncodedBodies, Representation};
@@ -51,6 +51,9 @@ impl Validators {
     }
 }
 
+/// Makes the result of a call of a tool from the body of a response.
+pub type ToolResultWriter = fn(&Endpoint, &[u8]) -> Bytes;
+
 /// The fields of the envelope besides the data.
 #[derive(Clone, Copy, Debug)]
 pub struct EnvelopeFields<'a> {
@@ -60,6 +63,8 @@ pub struct EnvelopeFields<'a> {
     pub license: &'a str,
     /// The sets of fields that tiers see.
     pub field_sets: &'a FieldSets,
+    /// Makes the results of calls, if there are tools.
+    pub tool_result: Option<ToolResultWriter>,
 }
 
 impl EnvelopeFields<'_> {
@@ -192,7 +197,8 @@ impl Document {
 impl DocumentForm {
     fn new(data: &Bytes, count: usize, generated_at: Wall, label: &EnvelopeFields<'_>) -> Self {
         let body = envelope(data, count, generated_at, label);
-        let encoded = EncodedBodies::new(&body, generated_at);
+        let tool_result = label.tool_result.map(|write| write(label.key.route.endpoint(), &body));
+        let encoded = EncodedBodies::new(&body, generated_at).with_tool_result(tool_result);
         // The data is a slice of the body, not a copy.
         let from = body.len() - data.len() - 1;
         Self { data: encoded.plain().slice(from..body.len() - 1), encoded, generated_at }
@@ -256,7 +262,8 @@ mod tests {
     fn build(route: Route, data: &str, seconds: u64, before: Option<&Document>) -> Document {
         let key = key(route);
         let sets = FieldSets::default();
-        let label = EnvelopeFields { key: &key, license: "Cite \"us\".", field_sets: &sets };
+        let label =
+            EnvelopeFields { key: &key, license: "Cite \"us\".", field_sets: &sets, tool_result: None };
         Document::build(content(data, seconds), &label, before).unwrap()
     }
 
@@ -328,7 +335,7 @@ mod tests {
     fn ambiguous_json_is_rejected() {
         let key = key(Route::Model);
         let sets = FieldSets::default();
-        let label = EnvelopeFields { key: &key, license: "", field_sets: &sets };
+        let label = EnvelopeFields { key: &key, license: "", field_sets: &sets, tool_result: None };
         let deep = format!("[{}\"latestScore\"{}]", "[".repeat(5_000), "]".repeat(5_000));
         for data in [
             r#"[{"latestScore":1,"latestScore":2}]"#,

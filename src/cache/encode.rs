@@ -26,6 +26,8 @@ pub enum ContentCoding {
     Gzip,
     /// Brotli.
     Brotli,
+    /// Not encoded, as the result of a call of a tool.
+    ToolResult,
 }
 
 /// A body in one encoding, with its headers, ready to send. All in one allocation: with many documents every further
@@ -50,6 +52,7 @@ pub struct EncodedBodies {
     identity: Representation,
     gzip: Option<Representation>,
     brotli: Option<Representation>,
+    tool_result: Option<Representation>,
 }
 
 impl EncodedBodies {
@@ -57,7 +60,7 @@ impl EncodedBodies {
     pub fn identity(body: &[u8], modified_at: Wall) -> Self {
         let (tag, date) = (tag(body), modified_at.http_date());
         let identity = Representation::new(body, &tag, &date, ContentCoding::Identity);
-        Self { identity, gzip: None, brotli: None }
+        Self { identity, gzip: None, brotli: None, tool_result: None }
     }
 
     /// Encodes a body. Expensive: not for the request path.
@@ -71,7 +74,15 @@ impl EncodedBodies {
             gzip: gzip.map(|bytes| Representation::new(&bytes, &tag, &date, ContentCoding::Gzip)),
             brotli: brotli.map(|bytes| Representation::new(&bytes, &tag, &date, ContentCoding::Brotli)),
             identity: Representation::new(body, &tag, &date, ContentCoding::Identity),
+            tool_result: None,
         }
+    }
+
+    /// With the result of a call, which these bytes are.
+    pub(super) fn with_tool_result(self, body: Option<Bytes>) -> Self {
+        let tool_result =
+            body.map(|body| Representation { length: body.len().into(), body, ..self.identity.clone() });
+        Self { tool_result, ..self }
     }
 
     /// The body without encoding.
@@ -85,20 +96,21 @@ impl EncodedBodies {
             ContentCoding::Identity => None,
             ContentCoding::Gzip => self.gzip.as_ref(),
             ContentCoding::Brotli => self.brotli.as_ref(),
+            ContentCoding::ToolResult => self.tool_result.as_ref(),
         };
         encoded.unwrap_or(&self.identity)
     }
 
     pub(super) fn bytes(&self) -> usize {
         let size = |one: &Option<Representation>| one.as_ref().map_or(0, |one| one.body.len());
-        self.identity.body.len() + size(&self.gzip) + size(&self.brotli)
+        self.identity.body.len() + size(&self.gzip) + size(&self.brotli) + size(&self.tool_result)
     }
 }
 
 impl Representation {
     fn new(body: &[u8], tag: &str, date: &str, encoding: ContentCoding) -> Self {
         let (suffix, name) = match encoding {
-            ContentCoding::Identity => ("", None),
+            ContentCoding::Identity | ContentCoding::ToolResult => ("", None),
             ContentCoding::Gzip => ("-gz", Some(HeaderValue::from_static("gzip"))),
             ContentCoding::Brotli => ("-br", Some(HeaderValue::from_static("br"))),
         };

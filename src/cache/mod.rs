@@ -6,7 +6,6 @@
 mod copies;
 mod data_marks;
 mod declared_fields;
-mod derived_texts;
 mod document;
 mod document_cache;
 mod encode;
@@ -23,8 +22,7 @@ mod stored;
 
 pub use copies::is_current;
 pub use data_marks::DataMarks;
-pub use derived_texts::DerivedTexts;
-pub use document::{Document, DocumentContent, DocumentForm, EnvelopeFields, Validators};
+pub use document::{Document, DocumentContent, DocumentForm, EnvelopeFields, ToolResultWriter, Validators};
 pub use document_cache::Cache;
 pub use encode::{ContentCoding, EncodedBodies, Representation, negotiate, quality};
 pub use freshness::{Freshness, StaleWindows};

@@ -168,6 +168,7 @@ mod tests {
             polls_when_idle: false,
             license: license.into(),
             field_sets: FieldSets::default(),
+            tool_result: None,
         }
     }
 

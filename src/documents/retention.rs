@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::cache::freshness::{FreshnessDates, KnownRefresh, dates};
-use crate::cache::{EnvelopeFields, StaleWindows, StoredDocument};
+use crate::cache::{EnvelopeFields, StaleWindows, StoredDocument, ToolResultWriter};
 use scoregate_base::clock::{Mono, Wall};
 use scoregate_base::plans::FieldSets;
 use scoregate_base::routes::{DocumentKey, EndpointTable, Route};
@@ -30,6 +30,8 @@ pub struct Retention {
     pub license: String,
     /// The sets of fields that tiers see.
     pub field_sets: FieldSets,
+    /// Makes the results of calls that are stored with documents, if there are tools.
+    pub tool_result: Option<ToolResultWriter>,
 }
 
 /// The lifetime of a document.
@@ -44,7 +46,8 @@ pub struct Lifetime {
 impl Retention {
     /// The envelope of a document.
     pub(super) fn label<'a>(&'a self, key: &'a DocumentKey) -> EnvelopeFields<'a> {
-        EnvelopeFields { key, license: &self.license, field_sets: &self.field_sets }
+        let Self { license, field_sets, tool_result, .. } = self;
+        EnvelopeFields { key, license, field_sets, tool_result: *tool_result }
     }
 
     /// The lifetime of an endpoint's documents.

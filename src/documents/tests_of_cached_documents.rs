@@ -19,6 +19,7 @@ fn outdated_document(clock: &Clock) -> (Documents, DocumentKey) {
         polls_when_idle: false,
         license: String::new(),
         field_sets: FieldSets::default(),
+        tool_result: None,
     };
     let documents = Documents::new(1 << 20, retention, Arc::new(ChangedKeys::new(false)), clock.clone());
     let (key, now) = (DocumentKey::list_of_models(), clock.now());

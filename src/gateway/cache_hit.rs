@@ -28,7 +28,8 @@ use super::response::response_context::ResponseContext;
 
 fn parsed(head: &Parts) -> Result<ParsedRequest<'_>, Refusal> {
     let headers = RequestHeaders::of(&head.headers);
-    parse(ReceivedRequest { head, headers, has_body: false, credentials: Credentials::of(headers) })
+    let credentials = Credentials::of(headers);
+    parse(ReceivedRequest { head, headers, has_body: false, credentials, called: None })
 }
 
 /// Resolves the requested document.

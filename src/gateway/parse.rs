@@ -26,6 +26,8 @@ pub(super) struct ReceivedRequest<'r> {
     pub(super) headers: RequestHeaders<'r>,
     pub(super) has_body: bool,
     pub(super) credentials: Credentials<'r>,
+    /// The target of a call of a tool, whose head is valid.
+    pub(super) called: Option<&'r str>,
 }
 
 /// A request with valid size, syntax and method.
@@ -41,6 +43,8 @@ pub(super) struct ParsedRequest<'r> {
     pub(super) headers: RequestHeaders<'r>,
     pub(super) credentials: Credentials<'r>,
     pub(super) method: MethodKind,
+    /// Whether it is a call of a tool. Its response is neither encoded nor a 304.
+    pub(super) is_tool_call: bool,
 }
 
 impl ParsedRequest<'_> {
@@ -61,7 +65,10 @@ pub(super) enum MethodKind {
 
 /// Checks a request's size and syntax, then its method.
 pub(super) fn parse(request: ReceivedRequest<'_>) -> Result<ParsedRequest<'_>, Refusal> {
-    let ReceivedRequest { head, headers, has_body, credentials } = request;
+    if let Some(target) = request.called {
+        return call(request, target);
+    }
+    let ReceivedRequest { head, headers, has_body, credentials, .. } = request;
     let target = limited_target(head, headers)?;
     framing(headers, has_body)?;
     let is_connect = head.method == Method::CONNECT;
@@ -76,7 +83,19 @@ pub(super) fn parse(request: ReceivedRequest<'_>) -> Result<ParsedRequest<'_>, R
         _ => return Err(Refusal::MethodNotAllowed),
     };
     let (path, query) = (head.uri.path(), head.uri.query());
-    Ok(ParsedRequest { head, target, path, query, headers, credentials, method: wants })
+    let (method, is_tool_call) = (wants, false);
+    Ok(ParsedRequest { head, target, path, query, headers, credentials, method, is_tool_call })
+}
+
+/// The request that a call of a tool stands for.
+fn call<'r>(request: ReceivedRequest<'r>, target: &'r str) -> Result<ParsedRequest<'r>, Refusal> {
+    let ReceivedRequest { head, headers, credentials, .. } = request;
+    if target.len() > MAX_TARGET {
+        return Err(Refusal::UriTooLong);
+    }
+    let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+    let (method, is_tool_call) = (MethodKind::Answer, true);
+    Ok(ParsedRequest { head, target, path, query, headers, credentials, method, is_tool_call })
 }
 
 /// Whether size and syntax of a head are valid. Only a POST may have a body, and only one whose length is not stated by
@@ -206,7 +225,8 @@ mod tests {
 
     fn method_kind(head: &Parts) -> Result<MethodKind, Refusal> {
         let headers = RequestHeaders::of(&head.headers);
-        parse(ReceivedRequest { head, headers, has_body: false, credentials: Credentials::of(headers) })
+        let credentials = Credentials::of(headers);
+        parse(ReceivedRequest { head, headers, has_body: false, credentials, called: None })
             .map(|parsed| parsed.method)
     }
 

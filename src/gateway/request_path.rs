@@ -56,13 +56,35 @@ impl Gateway {
         peer: Peer,
         trust: &'r ConnectionTrust,
     ) -> impl Future<Output = Response<Full<Bytes>>> + Send {
+        self.serve(head, (has_body, None), peer, trust)
+    }
+
+    /// Answers a call of a tool by the result of a GET of `target`. Its head is valid.
+    pub fn call<'r>(
+        &'r self,
+        head: &'r Parts,
+        target: &'r str,
+        peer: Peer,
+        trust: &'r ConnectionTrust,
+    ) -> impl Future<Output = Response<Full<Bytes>>> + Send {
+        let peer = Peer { is_tool_call: true, ..peer };
+        self.serve(head, (false, Some(target)), peer, trust)
+    }
+
+    fn serve<'r>(
+        &'r self,
+        head: &'r Parts,
+        (has_body, called): (bool, Option<&'r str>),
+        peer: Peer,
+        trust: &'r ConnectionTrust,
+    ) -> impl Future<Output = Response<Full<Bytes>>> + Send {
         let started = self.clock.now();
         let client = Peer { address: self.proxies.client(peer.address, &head.headers), ..peer };
         let headers = RequestHeaders::of(&head.headers);
         let credentials = Credentials::of(headers);
         let mut exchange =
             Exchange::open(&self.recorders, &self.form, started, client, headers, &credentials);
-        let request = ReceivedRequest { head, headers, has_body, credentials };
+        let request = ReceivedRequest { head, headers, has_body, credentials, called };
         let quick = catch_unwind(AssertUnwindSafe(|| self.quick(request, trust, &mut exchange)));
         let answered = match quick.unwrap_or_else(|_| self.panicked()) {
             Ok(QuickAnswer::Ready(reply)) => Ok(reply),

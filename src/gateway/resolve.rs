@@ -35,8 +35,12 @@ impl ResolvedTarget {
         form: &KeyForm,
     ) -> Self {
         let names_a_key = key.id.as_ref().is_some_and(|id| request.credentials.appear_in(id.as_str(), form));
-        let conditional = request.headers.has(&IF_NONE_MATCH);
-        Self { key, mark, encoding: encoding(request.headers), conditional, names_a_key }
+        let (encoding, conditional) = if request.is_tool_call {
+            (ContentCoding::ToolResult, false)
+        } else {
+            (encoding(request.headers), request.headers.has(&IF_NONE_MATCH))
+        };
+        Self { key, mark, encoding, conditional, names_a_key }
     }
 
     /// The document, unless its name must not be logged.

@@ -60,6 +60,7 @@ pub(super) struct DocumentReply {
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+const PRIVATE_NO_STORE: HeaderValue = HeaderValue::from_static("private, no-store");
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
 const VARIES: HeaderValue = HeaderValue::from_static("Accept-Encoding, Authorization, X-API-Key");
 const VARIES_FOR_ALL: HeaderValue = HeaderValue::from_static("Accept-Encoding");
@@ -135,8 +136,7 @@ impl DocumentReply {
 }
 
 /// The fields of every response, after those of its content and the limits.
-const COMMON: HeaderFieldSet =
-    HeaderFieldSet::of(&[HeaderField::Vary, HeaderField::ContentTypeOptions, HeaderField::RequestId]);
+const COMMON: HeaderFieldSet = HeaderFieldSet::of(&[HeaderField::ContentTypeOptions, HeaderField::RequestId]);
 
 const BODY: HeaderFieldSet = HeaderFieldSet::of(&[HeaderField::ContentType, HeaderField::ContentLength]);
 const CACHE_CONTROL: HeaderFieldSet = HeaderFieldSet::of(&[HeaderField::CacheControl]);
@@ -148,10 +148,16 @@ pub(super) fn respond(answered: &Result<Reply, Refusal>, at: &ResponseContext<'_
     let is_shared = is_for_shared_caches(answered.as_ref().ok());
     let others = COMMON.and(if is_shared { HeaderFieldSet::default() } else { LIMITS });
     let others = others.and_if(at.peer.is_encrypted, HeaderField::StrictTransportSecurity);
+    // Responses to POST are not stored.
+    let varies = !at.peer.is_tool_call;
+    let others = others.and_if(varies, HeaderField::Vary);
     let mut response = Response::new(Full::default());
     let headers = response.headers_mut();
     let start = HeadStart::new(headers, others);
     let (status, body, mut head) = match answered {
+        Ok(Reply::Document(reply)) if reply.encoding == ContentCoding::ToolResult => {
+            tool_result(reply, start, values)
+        }
         Ok(Reply::Document(reply)) => document(reply, start, values),
         Ok(Reply::Me(body)) => me(body, start, values),
         Ok(Reply::Page(page)) => public_page(page, start),
@@ -163,7 +169,9 @@ pub(super) fn respond(answered: &Result<Reply, Refusal>, at: &ResponseContext<'_
     if !is_shared {
         limits.write(&mut head, values);
     }
-    head.put(HeaderField::Vary, if is_shared { VARIES_FOR_ALL } else { VARIES });
+    if varies {
+        head.put(HeaderField::Vary, if is_shared { VARIES_FOR_ALL } else { VARIES });
+    }
     head.put(HeaderField::ContentTypeOptions, NOSNIFF);
     head.put(HeaderField::RequestId, at.id.value());
     if at.peer.is_encrypted {
@@ -179,7 +187,7 @@ pub(super) fn respond(answered: &Result<Reply, Refusal>, at: &ResponseContext<'_
     if let Some(link) = answered.as_ref().err().and_then(|refusal| at.notice.links.of(refusal)) {
         headers.insert(LINK, link.header.clone());
     }
-    if let Some(cors) = at.cors {
+    if let Some(cors) = at.cors.filter(|_| !at.peer.is_tool_call) {
         cors.write(at.headers, matches!(answered, Ok(Reply::Options)), headers);
     }
     *response.status_mut() = status;
@@ -228,6 +236,21 @@ fn document<'m>(reply: &DocumentReply, start: HeadStart<'m>, values: &mut Header
     (status, body, head)
 }
 
+/// The result of a call, without its length: what `mcp` sends is longer.
+fn tool_result<'m>(
+    reply: &DocumentReply,
+    start: HeadStart<'m>,
+    values: &mut HeaderValueWriter,
+) -> Content<'m> {
+    const FIELDS: HeaderFieldSet =
+        HeaderFieldSet::of(&[HeaderField::ContentType, HeaderField::CacheControl, HeaderField::CacheStatus]);
+    let mut head = start.with(FIELDS);
+    head.put(HeaderField::ContentType, JSON);
+    head.put(HeaderField::CacheControl, PRIVATE_NO_STORE);
+    head.put(HeaderField::CacheStatus, reply.cache_status(values));
+    (StatusCode::OK, reply.representation().body.clone(), head)
+}
+
 /// A 200 with this body and its headers, or a 304 without one. `fields` follow.
 fn body_of<'m>(
     representation: Option<&Representation>,
@@ -251,7 +274,7 @@ fn me<'m>(body: &Bytes, start: HeadStart<'m>, values: &mut HeaderValueWriter) ->
     let mut head = start.with(BODY.and(CACHE_CONTROL));
     head.put(HeaderField::ContentType, JSON);
     head.put(HeaderField::ContentLength, values.number(body.len()).value());
-    head.put(HeaderField::CacheControl, HeaderValue::from_static("private, no-store"));
+    head.put(HeaderField::CacheControl, PRIVATE_NO_STORE);
     (StatusCode::OK, body.clone(), head)
 }
 
@@ -302,7 +325,7 @@ fn error<'m>(
     at: &ResponseContext<'_>,
     start: HeadStart<'m>,
 ) -> Content<'m> {
-    let as_problem = prefers_problem(at.headers);
+    let as_problem = !at.peer.is_tool_call && prefers_problem(at.headers);
     let body = error_body::render(refusal, &limits.reported, at.id.as_str(), as_problem, at.notice);
     let status = refusal.code().row().status;
     let allow = (status == StatusCode::METHOD_NOT_ALLOWED).then_some(METHODS);

@@ -157,7 +157,7 @@ mod tests {
     fn parsed(head: &Parts) -> ParsedRequest<'_> {
         let headers = RequestHeaders::of(&head.headers);
         let credentials = Credentials::of(headers);
-        parse(ReceivedRequest { head, headers, has_body: false, credentials }).unwrap()
+        parse(ReceivedRequest { head, headers, has_body: false, credentials, called: None }).unwrap()
     }
 
     fn remember(memo: &TargetMemo, target: &str, key: &DocumentKey, document: &Arc<StoredDocument>) {

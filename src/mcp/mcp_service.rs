@@ -5,17 +5,13 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
-use http::header::{
-    ACCEPT, ACCEPT_ENCODING, ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, IF_NONE_MATCH, ORIGIN,
-    RETRY_AFTER,
-};
+use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, HOST, ORIGIN, RETRY_AFTER};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Version};
 use http_body::Body;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use serde_json::{Value, json};
 
-use crate::cache::DerivedTexts;
 use crate::gateway::{ConnectionTrust, CorsGrant, Gateway, Peer};
 use crate::instruments::{McpInstruments, McpOutcome};
 use crate::pages::MCP;
@@ -23,7 +19,7 @@ use scoregate_base::routes::EndpointTable;
 
 use super::mcp_tool::McpTool;
 use super::protocol::{self, PROTOCOLS, ProtocolEra};
-use super::rpc_message::{BadMessage, RpcError, RpcMessage};
+use super::rpc_message::{BadMessage, CallArguments, RpcError, RpcMessage};
 use super::rpc_reply;
 use super::tool_result::{describe, translated};
 
@@ -36,8 +32,6 @@ const MCP_READING: CorsGrant = CorsGrant {
     ),
 };
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
-/// Maximum size of the texts that are kept.
-const MAX_TEXTS: u64 = 8 << 20;
 /// Time for a message to arrive after its head.
 const BODY_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -52,7 +46,6 @@ pub struct McpService {
     server: String,
     /// The purpose of the tools, as JSON.
     instructions: String,
-    texts: DerivedTexts,
     instruments: McpInstruments,
 }
 
@@ -90,7 +83,6 @@ impl McpService {
             list: json!(list).to_string(),
             server: server.to_string(),
             instructions: json!(instructions).to_string(),
-            texts: DerivedTexts::new(MAX_TEXTS),
             instruments,
         }
     }
@@ -104,26 +96,28 @@ impl McpService {
     pub async fn handle(
         &self,
         gateway: &ArcSwap<Gateway>,
-        head: Parts,
+        head: &Parts,
         body: impl Body<Data = Bytes, Error: Into<ReceiveError>>,
         peer: Peer,
         (trust, may_continue): (&ConnectionTrust, bool),
     ) -> Response<Full<Bytes>> {
         let gateway = gateway.load_full();
         let is_http1 = head.version < Version::HTTP_2;
-        let (is_head, is_options) = (head.method == Method::HEAD, head.method == Method::OPTIONS);
         let has_body = !body.is_end_stream();
-        let fields = head.headers.get(ORIGIN).is_some().then(|| head.headers.clone());
-        let received = self.receive(&gateway, &head, body, peer).await;
+        let has_origin = head.headers.contains_key(ORIGIN);
+        let received = self.receive(&gateway, head, body, (peer, has_origin)).await;
         let has_arrived = matches!(received, Received::Message(_));
         let (mut response, outcome) = match received {
             Received::Message(message) => self.answer(&gateway, head, &message, peer, trust).await,
             Received::Preflight => preflight(),
-            Received::Refused(refusal) => (refused(refusal, is_head), McpOutcome::Rejected),
+            Received::Refused(refusal) => {
+                (refused(refusal, head.method == Method::HEAD), McpOutcome::Rejected)
+            }
         };
         self.instruments.answered(outcome);
-        if let Some((cors, fields)) = gateway.cors.as_ref().zip(fields) {
-            cors.write_with(&fields, &MCP_READING, is_options, response.headers_mut());
+        if let Some(cors) = gateway.cors.as_ref().filter(|_| has_origin) {
+            let is_options = head.method == Method::OPTIONS;
+            cors.write_with(&head.headers, &MCP_READING, is_options, response.headers_mut());
         }
         if is_http1 && has_body && !(has_arrived && may_continue) {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -142,12 +136,12 @@ impl McpService {
         gateway: &Gateway,
         head: &Parts,
         body: impl Body<Data = Bytes, Error: Into<ReceiveError>>,
-        peer: Peer,
+        (peer, has_origin): (Peer, bool),
     ) -> Received {
-        let client = gateway.proxies.client(peer.address, &head.headers);
-        let take = || gateway.guard.take(client, gateway.clock.now());
+        let client = || gateway.proxies.client(peer.address, &head.headers);
+        let take = || gateway.guard.take(client(), gateway.clock.now());
         let refusal = match head.method {
-            _ if !is_origin_allowed(gateway, head) => Some(FOREIGN_ORIGIN),
+            _ if has_origin && !is_origin_allowed(gateway, head) => Some(FOREIGN_ORIGIN),
             Method::POST if !is_json(&head.headers) => Some(NOT_JSON),
             Method::POST if body.size_hint().lower() > Self::MAX_BODY as u64 => Some(TOO_LARGE),
             Method::POST | Method::OPTIONS => None,
@@ -159,32 +153,27 @@ impl McpService {
         if head.method == Method::OPTIONS {
             return if take() { Received::Preflight } else { Received::Refused(TOO_MANY) };
         }
-        let mut reading = std::pin::pin!(Limited::new(body, Self::MAX_BODY).collect());
+        let mut reading = std::pin::pin!(read(body));
         let read = match reading.as_mut().now_or_never() {
             Some(read) => Ok(read),
             None if !take() => return Received::Refused(TOO_MANY),
             None => {
-                gateway.clock.within(BODY_TIMEOUT, reading).await.inspect(|_| gateway.guard.give_back(client))
+                let read = gateway.clock.within(BODY_TIMEOUT, reading).await;
+                read.inspect(|_| gateway.guard.give_back(client()))
             }
         };
-        match read {
-            Ok(Ok(body)) if body.trailers().is_none() => Received::Message(body.to_bytes()),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => Received::Refused(TOO_LARGE),
-            Ok(_) => Received::Refused(NO_BODY),
-            Err(_) => Received::Refused(SLOW),
-        }
+        read.unwrap_or(Err(SLOW)).map_or_else(Received::Refused, Received::Message)
     }
 
     /// Answers a message. All but calls take a token of the guard; a call is limited by the gateway.
     async fn answer(
         &self,
         gateway: &Gateway,
-        head: Parts,
+        head: &Parts,
         bytes: &[u8],
         peer: Peer,
         trust: &ConnectionTrust,
     ) -> McpReply {
-        let client = gateway.proxies.client(peer.address, &head.headers);
         let read = RpcMessage::read(bytes).and_then(|message| {
             let era = ProtocolEra::of(&message, &head.headers)?;
             Ok((era, message))
@@ -195,16 +184,15 @@ impl McpService {
                 (None, _) => accepted(),
                 (Some(id), "tools/call") => match self.call(&message) {
                     Ok((tool, target)) => {
-                        let request = request(head, &target);
-                        let caller = Peer { is_tool_call: true, ..peer };
-                        let response = gateway.handle(&request, false, caller, trust).await;
-                        return translated(id, tool.endpoint, &self.texts, response).await;
+                        let response = gateway.call(head, &target, peer, trust).await;
+                        return translated(id, tool.endpoint, response).await;
                     }
                     Err(error) => failed(Some(id), &error, StatusCode::OK),
                 },
                 (Some(id), _) => self.described(gateway, id, era, &message),
             },
         };
+        let client = gateway.proxies.client(peer.address, &head.headers);
         let is_allowed = gateway.guard.take(client, gateway.clock.now());
         if is_allowed { reply } else { (refused(TOO_MANY, false), McpOutcome::Rejected) }
     }
@@ -232,7 +220,7 @@ impl McpService {
                 return failed(Some(id), &error, status);
             }
         };
-        (json_response(rpc_reply::result(id, &[&result])), McpOutcome::Listed)
+        (json_response(rpc_reply::result(id, result.as_bytes())), McpOutcome::Listed)
     }
 
     /// The tool of a call, and the target of the corresponding request.
@@ -241,7 +229,7 @@ impl McpService {
         let invalid = |message: String| RpcError::new(RpcError::INVALID_PARAMS, message);
         let tool = self.tools.iter().find(|tool| tool.name == name);
         let tool = tool.ok_or_else(|| invalid("Call a tool of tools/list.".to_owned()))?;
-        let none = std::collections::BTreeMap::new();
+        let none = CallArguments::new();
         let target = tool.target(message.params.arguments.as_ref().unwrap_or(&none)).map_err(invalid)?;
         Ok((tool, target))
     }
@@ -260,16 +248,23 @@ fn ttl_millis(gateway: &Gateway) -> u128 {
     gateway.engine.documents.next_refresh(now).map_or(0, |at| at.since(now).as_millis())
 }
 
-/// The head of the request that corresponds to a call. Its response is neither encoded nor a 304.
-fn request(mut head: Parts, target: &str) -> Parts {
-    let mut uri = head.uri.into_parts();
-    // Of the documented path and escaped values.
-    uri.path_and_query = target.parse().ok();
-    (head.uri, head.method) = (uri.try_into().unwrap_or_default(), Method::GET);
-    for field in [CONTENT_LENGTH, ACCEPT, ACCEPT_ENCODING, IF_NONE_MATCH] {
-        head.headers.remove(field);
+/// Reads a body. Most arrive in one piece, which is not copied.
+async fn read(body: impl Body<Data = Bytes, Error: Into<ReceiveError>>) -> Result<Bytes, HttpRefusal> {
+    let mut body = std::pin::pin!(Limited::new(body, McpService::MAX_BODY));
+    let (mut first, mut rest) = (Bytes::new(), Vec::new());
+    while !body.is_end_stream()
+        && let Some(frame) = body.frame().await
+    {
+        let frame =
+            frame.map_err(|error| if error.is::<LengthLimitError>() { TOO_LARGE } else { NO_BODY })?;
+        let data = frame.into_data().map_err(|_| NO_BODY)?;
+        if first.is_empty() {
+            first = data;
+        } else {
+            rest.extend_from_slice(&data);
+        }
     }
-    head
+    Ok(if rest.is_empty() { first } else { [&*first, &rest].concat().into() })
 }
 
 /// Whether a page may send this request: one of this host, or one whose origin may read the API. Other programs send no origin.

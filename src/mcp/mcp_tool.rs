@@ -1,11 +1,16 @@
 //! A tool: an endpoint, as a language model calls it.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use scoregate_base::routes::{AllowedValues, Endpoint, Param};
+
+use super::rpc_message::{CallArguments, RpcText};
+
+/// Room for most targets.
+const TARGET: usize = 96;
 
 /// The name of the tool of an endpoint.
 pub fn tool_name(endpoint: &Endpoint) -> String {
@@ -17,11 +22,15 @@ pub fn tool_name(endpoint: &Endpoint) -> String {
 pub(super) struct McpTool {
     pub(super) endpoint: &'static Endpoint,
     pub(super) name: String,
+    /// The path before and after an id.
+    path: [String; 2],
 }
 
 impl McpTool {
     pub(super) fn new(endpoint: &'static Endpoint) -> Self {
-        Self { endpoint, name: tool_name(endpoint) }
+        let path = endpoint.documented_path();
+        let (before, after) = path.split_once("{id}").unwrap_or((&path, ""));
+        Self { endpoint, name: tool_name(endpoint), path: [before.to_owned(), after.to_owned()] }
     }
 
     fn params(&self) -> impl Iterator<Item = Param> {
@@ -50,33 +59,35 @@ impl McpTool {
 
     /// Path and query of the request that corresponds to a call. The gateway checks the values; here only arguments of an
     /// unknown name or type are refused.
-    pub(super) fn target(&self, arguments: &BTreeMap<String, Value>) -> Result<String, String> {
-        let texts: BTreeMap<&str, String> = arguments
-            .iter()
-            .map(|(name, value)| match value {
-                Value::String(text) => Ok((name.as_str(), text.clone())),
-                Value::Number(number) => Ok((name.as_str(), number.to_string())),
-                Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => {
-                    Err(format!("Send `{name}` as a text or a number."))
-                }
-            })
-            .collect::<Result<_, _>>()?;
-        if let Some(unknown) = texts.keys().find(|name| self.params().all(|param| param.name() != **name)) {
-            let names: Vec<&str> = self.params().map(Param::name).collect();
-            let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            return Err(format!("Remove `{unknown}`. Arguments of this tool: {names}."));
+    pub(super) fn target(&self, arguments: &CallArguments<'_>) -> Result<String, String> {
+        for (name, value) in arguments {
+            if !value.get().starts_with(|first: char| matches!(first, '"' | '-' | '0'..='9')) {
+                return Err(format!("Send `{}` as a text or a number.", &**name));
+            }
+            if self.params().all(|param| *param.name() != **name) {
+                let names: Vec<&str> = self.params().map(Param::name).collect();
+                let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+                return Err(format!("Remove `{}`. Arguments of this tool: {names}.", &**name));
+            }
         }
-        let mut target = self.endpoint.documented_path();
+        let [before, after] = &self.path;
+        let mut target = String::with_capacity(TARGET);
+        target.push_str(before);
         if self.endpoint.route.names_a_model() {
-            let id = texts.get(Param::Id.name()).filter(|id| !matches!(id.as_str(), "" | "." | ".."));
-            target = target.replace("{id}", &escaped(id.ok_or("Send `id`, the identifier of a model.")?));
+            let missing = "Send `id`, the identifier of a model.";
+            let from = target.len();
+            append_escaped(&mut target, arguments.get(Param::Id.name()).ok_or(missing)?);
+            if matches!(target.get(from..), Some("" | "." | "..")) {
+                return Err(missing.to_owned());
+            }
         }
-        let mut separator = '?';
+        target.push_str(after);
+        let mut separator = "?";
         for param in self.endpoint.takes {
-            if let Some(value) = texts.get(param.name()) {
-                let written = write!(target, "{separator}{}={}", param.name(), escaped(value));
-                written.expect("a text can be extended");
-                separator = '&';
+            if let Some(value) = arguments.get(param.name()) {
+                target.extend([separator, param.name(), "="]);
+                append_escaped(&mut target, value);
+                separator = "&";
             }
         }
         Ok(target)
@@ -98,16 +109,17 @@ fn schema(param: Param) -> Value {
     schema.into()
 }
 
-/// A text in a path or a query: escapes all but unreserved characters (RFC 3986, 2.3).
-fn escaped(text: &str) -> String {
-    text.bytes().fold(String::with_capacity(text.len()), |mut escaped, byte| {
+/// Appends a text or a number to a path or a query: escapes all but unreserved characters (RFC 3986, 2.3).
+fn append_escaped(target: &mut String, value: &RawValue) {
+    let json = value.get();
+    let text: Option<RpcText<'_>> = json.starts_with('"').then(|| serde_json::from_str(json).ok()).flatten();
+    for byte in text.as_deref().unwrap_or(json).bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            escaped.push(char::from(byte));
+            target.push(char::from(byte));
         } else {
-            write!(escaped, "%{byte:02X}").expect("a text can be extended");
+            write!(target, "%{byte:02X}").expect("a text can be extended");
         }
-        escaped
-    })
+    }
 }
 
 #[cfg(test)]
@@ -116,8 +128,8 @@ mod tests {
     use scoregate_base::routes::Route;
 
     fn target(route: Route, arguments: Value) -> Result<String, String> {
-        let arguments = serde_json::from_value(arguments).unwrap();
-        McpTool::new(route.endpoint()).target(&arguments)
+        let arguments = arguments.to_string();
+        McpTool::new(route.endpoint()).target(&serde_json::from_str(&arguments).unwrap())
     }
 
     #[test]

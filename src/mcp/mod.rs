@@ -16,3 +16,4 @@ pub use mcp_tool::tool_name;
 pub use protocol::PROTOCOLS;
 #[doc(hidden)]
 pub use rpc_message::RpcMessage;
+pub use tool_result::tool_result;

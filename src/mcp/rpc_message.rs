@@ -1,11 +1,11 @@
 //! Messages of JSON-RPC 2.0, as clients send them: one request or notification. Batches and responses are invalid.
 
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
 use std::collections::BTreeMap;
+use std::ops::Deref;
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// Maximum depth of arrays and objects. Calls of tools need five.
@@ -23,15 +23,23 @@ pub struct RpcMessage<'m> {
     pub(super) params: RpcParams<'m>,
 }
 
+/// A text, borrowed from its message unless it has escapes.
+#[derive(Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct RpcText<'m>(#[serde(borrow)] Cow<'m, str>);
+
+/// The arguments of a call, each as JSON.
+pub(super) type CallArguments<'m> = BTreeMap<RpcText<'m>, &'m RawValue>;
+
 /// The parameters that some method of the protocol has.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RpcParams<'m> {
     #[serde(borrow)]
-    pub(super) name: Option<Cow<'m, str>>,
-    pub(super) arguments: Option<BTreeMap<String, Value>>,
+    pub(super) name: Option<RpcText<'m>>,
     #[serde(borrow)]
-    pub(super) protocol_version: Option<Cow<'m, str>>,
+    pub(super) arguments: Option<CallArguments<'m>>,
+    #[serde(borrow)]
+    pub(super) protocol_version: Option<RpcText<'m>>,
     #[serde(rename = "_meta", borrow)]
     pub(super) meta: Option<RequestMeta<'m>>,
 }
@@ -40,7 +48,7 @@ pub(super) struct RpcParams<'m> {
 #[derive(Debug, Deserialize)]
 pub(super) struct RequestMeta<'m> {
     #[serde(rename = "io.modelcontextprotocol/protocolVersion", borrow)]
-    pub(super) version: Option<Cow<'m, str>>,
+    pub(super) version: Option<RpcText<'m>>,
     #[serde(rename = "io.modelcontextprotocol/clientInfo")]
     pub(super) client_info: Option<IgnoredAny>,
     #[serde(rename = "io.modelcontextprotocol/clientCapabilities")]
@@ -64,16 +72,30 @@ pub(super) struct RpcError {
     pub(super) data: Option<String>,
 }
 
+/// A message whose parameters are read as `P`.
 #[derive(Deserialize)]
-struct RpcEnvelope<'m> {
+struct RpcEnvelope<'m, P> {
     #[serde(borrow)]
-    jsonrpc: Option<Cow<'m, str>>,
+    jsonrpc: Option<RpcText<'m>>,
     #[serde(borrow, default, deserialize_with = "present")]
     id: Option<&'m RawValue>,
     #[serde(borrow)]
-    method: Option<Cow<'m, str>>,
-    #[serde(borrow)]
-    params: Option<&'m RawValue>,
+    method: Option<RpcText<'m>>,
+    params: Option<P>,
+}
+
+impl Deref for RpcText<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Borrow<str> for RpcText<'_> {
+    fn borrow(&self) -> &str {
+        self
+    }
 }
 
 impl RpcError {
@@ -94,32 +116,43 @@ impl RpcError {
 impl<'m> RpcMessage<'m> {
     /// Reads a message.
     pub fn read(bytes: &'m [u8]) -> Result<Self, BadMessage<'m>> {
-        let bad = |id, code, message: &'static str| BadMessage { id, error: RpcError::new(code, message) };
-        if depth(bytes) > MAX_DEPTH {
-            return Err(bad(None, RpcError::INVALID_REQUEST, "Send JSON with at most 16 levels of nesting."));
+        let bad = |code, message: &'static str| BadMessage { id: None, error: RpcError::new(code, message) };
+        if is_deep(bytes) {
+            return Err(bad(RpcError::INVALID_REQUEST, "Send JSON with at most 16 levels of nesting."));
         }
-        let not_json = || bad(None, RpcError::PARSE, "Send one JSON-RPC message as JSON in UTF-8.");
-        let json: &RawValue = serde_json::from_slice(bytes).map_err(|_| not_json())?;
-        let invalid = |id| {
-            bad(
-                id,
-                RpcError::INVALID_REQUEST,
-                "Send one JSON-RPC 2.0 request, with a text or a number as id.",
-            )
+        let not_json = || bad(RpcError::PARSE, "Send one JSON-RPC message as JSON in UTF-8.");
+        let text = std::str::from_utf8(bytes).map_err(|_| not_json())?;
+        // In one pass. What is wrong with a message is found in others.
+        let Ok(envelope) = serde_json::from_str::<RpcEnvelope<'_, RpcParams<'_>>>(text) else {
+            serde_json::from_str::<&RawValue>(text).map_err(|_| not_json())?;
+            let envelope: RpcEnvelope<'_, IgnoredAny> =
+                serde_json::from_str(text).map_err(|_| invalid(None))?;
+            let (id, _, _) = envelope.valid()?;
+            let message = "Send the parameters as an object, each of its type.";
+            return Err(BadMessage { id, error: RpcError::new(RpcError::INVALID_PARAMS, message) });
         };
-        let envelope: RpcEnvelope<'_> = serde_json::from_str(json.get()).map_err(|_| invalid(None))?;
-        let id = envelope.id.map(RawValue::get);
+        let (id, method, params) = envelope.valid()?;
+        Ok(Self { id, method: method.0, params: params.unwrap_or_default() })
+    }
+}
+
+impl<'m, P> RpcEnvelope<'m, P> {
+    /// The id, the method and the parameters of a request of the version that is supported.
+    fn valid(self) -> Result<(Option<&'m str>, RpcText<'m>, Option<P>), BadMessage<'m>> {
+        let id = self.id.map(RawValue::get);
         if !id.is_none_or(is_id) {
             return Err(invalid(None));
         }
-        let (Some("2.0"), Some(method)) = (envelope.jsonrpc.as_deref(), envelope.method) else {
-            return Err(invalid(id));
-        };
-        let params = envelope.params.map(|params| serde_json::from_str(params.get())).transpose();
-        let bad_params =
-            |_| bad(id, RpcError::INVALID_PARAMS, "Send the parameters as an object, each of its type.");
-        Ok(Self { id, method, params: params.map_err(bad_params)?.unwrap_or_default() })
+        match (self.jsonrpc.as_deref(), self.method) {
+            (Some("2.0"), Some(method)) => Ok((id, method, self.params)),
+            _ => Err(invalid(id)),
+        }
     }
+}
+
+fn invalid(id: Option<&str>) -> BadMessage<'_> {
+    let message = "Send one JSON-RPC 2.0 request, with a text or a number as id.";
+    BadMessage { id, error: RpcError::new(RpcError::INVALID_REQUEST, message) }
 }
 
 /// Reads a member that is present, `null` included.
@@ -130,6 +163,12 @@ fn present<'m, D: Deserializer<'m>>(deserializer: D) -> Result<Option<&'m RawVal
 /// Whether JSON is a text or a number. `null` is not an id in this protocol.
 fn is_id(json: &str) -> bool {
     json.len() <= MAX_ID && json.starts_with(|first: char| matches!(first, '"' | '-' | '0'..='9'))
+}
+
+/// Whether there are more than [`MAX_DEPTH`] levels. Most messages have fewer brackets.
+fn is_deep(bytes: &[u8]) -> bool {
+    let brackets: usize = bytes.iter().map(|byte| usize::from(matches!(byte, b'{' | b'['))).sum();
+    brackets > MAX_DEPTH && depth(bytes) > MAX_DEPTH
 }
 
 /// The depth of nesting. Of bytes that are not JSON, some number.
@@ -154,6 +193,7 @@ fn depth(bytes: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use serde_json::Value;
 
     use super::*;
 
@@ -167,7 +207,7 @@ mod tests {
         let text = r#"{"jsonrpc":"2.0","id":"a-1","method":"tools\/call","params":{"name":"get_models","arguments":{"period":"7d"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"},"other":[]}}"#;
         let message = RpcMessage::read(text.as_bytes()).unwrap();
         assert_eq!((message.id, &*message.method), (Some("\"a-1\""), "tools/call"));
-        assert_eq!(message.params.arguments.unwrap()["period"], "7d");
+        assert_eq!(message.params.arguments.unwrap()["period"].get(), "\"7d\"");
         assert_eq!(message.params.meta.unwrap().version.as_deref(), Some("2026-07-28"));
         let text = r#" {"jsonrpc":"2.0","method":"notifications/initialized"} "#;
         assert_eq!(RpcMessage::read(text.as_bytes()).unwrap().id, None);

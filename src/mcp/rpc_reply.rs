@@ -6,12 +6,14 @@ use scoregate_base::routes::{append, append_string};
 
 use super::rpc_message::RpcError;
 
-/// The response with a result, which is JSON in parts.
-pub(super) fn result(id: &str, parts: &[&str]) -> Bytes {
-    let size: usize = parts.iter().map(|part| part.len()).sum();
-    let mut body = Vec::with_capacity(size + id.len() + 40);
-    append(&mut body, &["{\"jsonrpc\":\"2.0\",\"id\":", id, ",\"result\":"]);
-    append(&mut body, parts);
+/// The response with a result, which is JSON.
+pub(super) fn result(id: &str, result: &[u8]) -> Bytes {
+    const BEFORE_ID: &str = "{\"jsonrpc\":\"2.0\",\"id\":";
+    const AFTER_ID: &str = ",\"result\":";
+    // Of the exact size, so that it becomes the body as it is.
+    let mut body = Vec::with_capacity(BEFORE_ID.len() + id.len() + AFTER_ID.len() + result.len() + 1);
+    append(&mut body, &[BEFORE_ID, id, AFTER_ID]);
+    body.extend_from_slice(result);
     body.push(b'}');
     body.into()
 }

@@ -1,14 +1,13 @@
 //! Translates the response to a request into the result of a call.
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, LAST_MODIFIED, VARY};
+use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
-use http_body_util::{BodyExt as _, Collected, Full};
+use http_body_util::{BodyExt as _, Full};
 use serde::Deserialize;
 
-use crate::cache::DerivedTexts;
 use crate::instruments::McpOutcome;
-use scoregate_base::routes::{Endpoint, append_string};
+use scoregate_base::routes::{Endpoint, append, append_string};
 
 use super::brief_text::brief_text;
 use super::rpc_message::RpcError;
@@ -16,6 +15,8 @@ use super::rpc_reply;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const NO_STORE: HeaderValue = HeaderValue::from_static("private, no-store");
+/// The members of a result before its text. No body of the API begins like this.
+const BEGIN: &str = "{\"resultType\":\"complete\",\"content\":[{\"type\":\"text\",\"text\":";
 
 /// The members of an error that its text has.
 #[derive(Deserialize)]
@@ -25,54 +26,48 @@ struct RefusalBody {
     upgrade: Option<String>,
 }
 
-/// The response to a call with this id, from the response to its request.
+/// The response to a call with this id, from the response to its request: with a result that is stored with the document, or
+/// with another body of the API.
 pub(super) async fn translated(
     id: &str,
     endpoint: &Endpoint,
-    texts: &DerivedTexts,
     response: Response<Full<Bytes>>,
 ) -> (Response<Full<Bytes>>, McpOutcome) {
-    let (mut head, body) = response.into_parts();
-    let body = body.collect().await.map(Collected::to_bytes).unwrap_or_default();
-    let tag = head.headers.remove(ETAG);
-    head.headers.remove(LAST_MODIFIED);
-    if head.status == StatusCode::UNAUTHORIZED {
-        let body = rpc_reply::error(Some(id), &unauthenticated(&body));
-        describe(&mut head.headers, &body);
-        return (Response::from_parts(head, Full::new(body)), McpOutcome::Unauthenticated);
+    let (mut head, mut body) = response.into_parts();
+    let body = body.frame().await.and_then(|frame| frame.ok()?.into_data().ok()).unwrap_or_default();
+    if body.starts_with(BEGIN.as_bytes()) {
+        let body = Full::new(rpc_reply::result(id, &body));
+        return (Response::from_parts(head, body), McpOutcome::Answered);
     }
-    let (text, end) = if head.status == StatusCode::OK {
-        let write = || text_of(endpoint, &body);
-        let text = match tag {
-            Some(tag) => texts.get(endpoint.route.index(), tag, write),
-            None => write(),
-        };
-        (text, McpOutcome::Answered)
-    } else {
-        (json_string(&refusal_text(&body)), McpOutcome::ToolError)
+    let (body, outcome) = match head.status {
+        StatusCode::UNAUTHORIZED => {
+            (rpc_reply::error(Some(id), &unauthenticated(&body)), McpOutcome::Unauthenticated)
+        }
+        StatusCode::OK => (rpc_reply::result(id, &tool_result(endpoint, &body)), McpOutcome::Answered),
+        _ => (rpc_reply::result(id, &result(&refusal_text(&body), &body, true)), McpOutcome::ToolError),
     };
-    let is_error = if end == McpOutcome::Answered { "false" } else { "true" };
-    // Both are JSON, which is UTF-8.
-    let [text, content] = [&text, &body].map(|json| std::str::from_utf8(json).unwrap_or("null"));
-    let parts = [
-        "{\"resultType\":\"complete\",\"content\":[{\"type\":\"text\",\"text\":",
-        text,
-        "}],\"structuredContent\":",
-        content,
-        ",\"isError\":",
-        is_error,
-        "}",
-    ];
-    head.status = StatusCode::OK;
-    let body = rpc_reply::result(id, &parts);
+    if outcome == McpOutcome::ToolError {
+        head.status = StatusCode::OK;
+    }
     describe(&mut head.headers, &body);
-    (Response::from_parts(head, Full::new(body)), end)
+    (Response::from_parts(head, Full::new(body)), outcome)
 }
 
-/// The text of a response as JSON. Of another body than the API's it is that body.
-fn text_of(endpoint: &Endpoint, body: &[u8]) -> Bytes {
+/// The result of a call that is answered by this body of the API: with its text, or with the body itself if it has none.
+pub fn tool_result(endpoint: &Endpoint, body: &[u8]) -> Bytes {
     let text = brief_text(endpoint, body).unwrap_or_else(|| String::from_utf8_lossy(body).into_owned());
-    json_string(&text)
+    result(&text, body, false)
+}
+
+/// A result of a text and of a body, which is JSON.
+fn result(text: &str, body: &[u8], is_error: bool) -> Bytes {
+    let mut json = Vec::with_capacity(BEGIN.len() + text.len() + body.len() + 64);
+    append(&mut json, &[BEGIN]);
+    append_string(&mut json, text);
+    append(&mut json, &["}],\"structuredContent\":"]);
+    json.extend_from_slice(body);
+    append(&mut json, &[",\"isError\":", if is_error { "true" } else { "false" }, "}"]);
+    Bytes::copy_from_slice(&json)
 }
 
 /// Sets the headers that every response with JSON has.
@@ -80,7 +75,6 @@ pub(super) fn describe(headers: &mut HeaderMap, body: &Bytes) {
     headers.insert(CONTENT_TYPE, JSON);
     headers.insert(CONTENT_LENGTH, body.len().into());
     headers.insert(CACHE_CONTROL, NO_STORE);
-    headers.remove(VARY);
 }
 
 /// The error of a call without a valid key. Clients show the message of an error of JSON-RPC only.
@@ -96,12 +90,6 @@ fn refusal_text(body: &[u8]) -> String {
     };
     let address = sign_up.or(upgrade).map(|address| format!(" See {address}")).unwrap_or_default();
     message + &address
-}
-
-fn json_string(text: &str) -> Bytes {
-    let mut json = Vec::with_capacity(text.len() + 2);
-    append_string(&mut json, text);
-    json.into()
 }
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ where
                 }
                 Some(BesideApi::Mcp(mcp)) => {
                     let connection = (activity.trust(), may_continue);
-                    Box::pin(mcp.handle(&context.gateway, head, body, peer, connection)).await
+                    Box::pin(mcp.handle(&context.gateway, &head, body, peer, connection)).await
                 }
                 None => {
                     let gateway = context.gateway.load();

@@ -125,7 +125,7 @@ async fn answer(
         Some(BesideApi::Mcp(_)) if is_busy => McpService::refuse_as_busy(),
         Some(BesideApi::Mcp(mcp)) => {
             let connection = (stream.activity().trust(), true);
-            mcp.handle(&context.gateway, head, body, peer, connection).await
+            mcp.handle(&context.gateway, &head, body, peer, connection).await
         }
         Some(BesideApi::Leaks(leaks)) => leaks.handle(&context.gateway, &head, body, peer).await,
         None => {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::cache::StaleWindows;
 use crate::documents::{Lifetime, Retention};
+use crate::mcp::tool_result;
 use scoregate_base::plans::FieldSets;
 use scoregate_base::routes::{Endpoint, EndpointTable};
 
@@ -30,6 +31,7 @@ pub(in super::super) fn retention(reading: &mut ConfigReader<'_>, endpoints: &En
         endpoints: endpoints.clone(),
         license: reading.text("service.license"),
         field_sets: FieldSets::default(),
+        tool_result: reading.flag("mcp.enabled").then_some(tool_result),
     }
 }
 

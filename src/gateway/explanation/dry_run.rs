@@ -97,7 +97,7 @@ impl DryRun<'_> {
     fn decide(&mut self, key: &ExplainedKey, known: &mut Option<Caller>) -> Result<Option<Reply>, Refusal> {
         let (gateway, head, headers, now) = (self.gateway, self.head, self.headers, self.now);
         let credentials = Credentials::of(headers);
-        let parsed = parse(ReceivedRequest { head, headers, has_body: false, credentials })?;
+        let parsed = parse(ReceivedRequest { head, headers, has_body: false, credentials, called: None })?;
         if let Some((_, reply)) = gateway.unauthenticated_reply(&parsed, now.wall) {
             self.explanation.add("parse", [("page", format!("{}, needs no key", parsed.path))]);
             return within_page_bytes(reply, head, &self.guard, self.peer, now).map(Some);
