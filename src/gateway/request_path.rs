@@ -220,7 +220,7 @@ impl Gateway {
         x: &mut Exchange<'_>,
     ) -> Result<Option<Reply>, Refusal> {
         let (Some(caller), Some(target)) = (&x.caller, &x.target) else { return Ok(None) };
-        let Some(found) = x.found.take_if(|found| is_ready(found, target)) else { return Ok(None) };
+        let Some(found) = x.found.take_if(|found| target.is_ready(found)) else { return Ok(None) };
         let FoundDocument { due, verdict, .. } = found;
         let served = Served::hit(found);
         let age = served.age(x.started);
@@ -380,11 +380,6 @@ impl Gateway {
         };
         Ok(Reply::Me(me::describe(caller, known, now)))
     }
-}
-
-/// Whether a request for this document does not have to wait.
-pub(super) fn is_ready(found: &FoundDocument, target: &ResolvedTarget) -> bool {
-    found.is_fresh() && !target.names_a_key
 }
 
 /// Refuses a page if its address got too many bytes of pages.

@@ -4,6 +4,7 @@
 use http::header::{ACCEPT_ENCODING, IF_NONE_MATCH};
 
 use crate::cache::{ContentCoding, negotiate};
+use crate::documents::FoundDocument;
 use scoregate_base::evidence::DocumentMark;
 use scoregate_base::keys::KeyForm;
 use scoregate_base::plans::{Rights, Tier};
@@ -41,6 +42,11 @@ impl ResolvedTarget {
             (encoding(request.headers), request.headers.has(&IF_NONE_MATCH))
         };
         Self { key, mark, encoding, conditional, names_a_key }
+    }
+
+    /// Whether a request for this stored document does not have to wait.
+    pub(super) fn is_ready(&self, found: &FoundDocument) -> bool {
+        found.is_fresh() && !self.names_a_key
     }
 
     /// The document, unless its name must not be logged.

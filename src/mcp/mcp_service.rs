@@ -5,9 +5,9 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
-use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, HOST, ORIGIN, RETRY_AFTER};
+use http::header::{ALLOW, CONNECTION, HOST, RETRY_AFTER};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Version};
+use http::{HeaderValue, Method, Response, StatusCode, Version};
 use http_body::Body;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use serde_json::{Value, json};
@@ -17,6 +17,7 @@ use crate::instruments::{McpInstruments, McpOutcome};
 use crate::pages::MCP;
 use scoregate_base::routes::EndpointTable;
 
+use super::mcp_headers::{McpHeaders, SentField};
 use super::mcp_tool::McpTool;
 use super::protocol::{self, PROTOCOLS, ProtocolEra};
 use super::rpc_message::{BadMessage, CallArguments, RpcError, RpcMessage};
@@ -31,6 +32,7 @@ const MCP_READING: CorsGrant = CorsGrant {
         "Authorization, Content-Type, MCP-Protocol-Version, Mcp-Method, Mcp-Name, X-API-Key, X-Request-Id",
     ),
 };
+const JSON: &str = "application/json";
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// Time for a message to arrive after its head.
 const BODY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -104,18 +106,20 @@ impl McpService {
         let gateway = gateway.load_full();
         let is_http1 = head.version < Version::HTTP_2;
         let has_body = !body.is_end_stream();
-        let has_origin = head.headers.contains_key(ORIGIN);
-        let received = self.receive(&gateway, head, body, (peer, has_origin)).await;
+        let headers = McpHeaders::of(&head.headers);
+        let received = self.receive(&gateway, (head, &headers), body, peer).await;
         let has_arrived = matches!(received, Received::Message(_));
         let (mut response, outcome) = match received {
-            Received::Message(message) => self.answer(&gateway, head, &message, peer, trust).await,
+            Received::Message(message) => {
+                self.answer(&gateway, (head, &headers), &message, peer, trust).await
+            }
             Received::Preflight => preflight(),
             Received::Refused(refusal) => {
                 (refused(refusal, head.method == Method::HEAD), McpOutcome::Rejected)
             }
         };
         self.instruments.answered(outcome);
-        if let Some(cors) = gateway.cors.as_ref().filter(|_| has_origin) {
+        if let Some(cors) = gateway.cors.as_ref().filter(|_| headers.origin.first.is_some()) {
             let is_options = head.method == Method::OPTIONS;
             cors.write_with(&head.headers, &MCP_READING, is_options, response.headers_mut());
         }
@@ -134,15 +138,15 @@ impl McpService {
     async fn receive(
         &self,
         gateway: &Gateway,
-        head: &Parts,
+        (head, headers): (&Parts, &McpHeaders<'_>),
         body: impl Body<Data = Bytes, Error: Into<ReceiveError>>,
-        (peer, has_origin): (Peer, bool),
+        peer: Peer,
     ) -> Received {
         let client = || gateway.proxies.client(peer.address, &head.headers);
         let take = || gateway.guard.take(client(), gateway.clock.now());
         let refusal = match head.method {
-            _ if has_origin && !is_origin_allowed(gateway, head) => Some(FOREIGN_ORIGIN),
-            Method::POST if !is_json(&head.headers) => Some(NOT_JSON),
+            _ if !is_origin_allowed(gateway, head, headers.origin) => Some(FOREIGN_ORIGIN),
+            Method::POST if !is_json(headers.content_type) => Some(NOT_JSON),
             Method::POST if body.size_hint().lower() > Self::MAX_BODY as u64 => Some(TOO_LARGE),
             Method::POST | Method::OPTIONS => None,
             _ => Some(METHOD),
@@ -169,13 +173,13 @@ impl McpService {
     async fn answer(
         &self,
         gateway: &Gateway,
-        head: &Parts,
+        (head, headers): (&Parts, &McpHeaders<'_>),
         bytes: &[u8],
         peer: Peer,
         trust: &ConnectionTrust,
     ) -> McpReply {
         let read = RpcMessage::read(bytes).and_then(|message| {
-            let era = ProtocolEra::of(&message, &head.headers)?;
+            let era = ProtocolEra::of(&message, headers)?;
             Ok((era, message))
         });
         let reply = match read {
@@ -268,21 +272,20 @@ async fn read(body: impl Body<Data = Bytes, Error: Into<ReceiveError>>) -> Resul
 }
 
 /// Whether a page may send this request: one of this host, or one whose origin may read the API. Other programs send no origin.
-fn is_origin_allowed(gateway: &Gateway, head: &Parts) -> bool {
-    let mut origins = head.headers.get_all(ORIGIN).iter();
-    let (origin, other) = (origins.next(), origins.next());
-    let Some(origin) = origin else { return true };
+fn is_origin_allowed(gateway: &Gateway, head: &Parts, origin: SentField<'_>) -> bool {
+    let Some(sent) = origin.first else { return true };
     let host = head.headers.get(HOST).and_then(|host| host.to_str().ok());
     let host = host.or_else(|| head.uri.authority().map(http::uri::Authority::as_str));
-    let of_origin = origin.to_str().ok().and_then(|origin| origin.split_once("://")).map(|(_, host)| host);
+    let of_origin = sent.to_str().ok().and_then(|origin| origin.split_once("://")).map(|(_, host)| host);
     let is_own = of_origin.zip(host).is_some_and(|(one, other)| one.eq_ignore_ascii_case(other));
     let is_listed = || gateway.cors.as_ref().is_some_and(|cors| cors.allows(&head.headers).is_some());
-    other.is_none() && (is_own || is_listed())
+    !origin.is_repeated && (is_own || is_listed())
 }
 
-fn is_json(headers: &HeaderMap) -> bool {
-    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    value.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+fn is_json(content_type: SentField<'_>) -> bool {
+    let value = content_type.first.and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = || value.split(';').next().unwrap_or_default().trim();
+    value == JSON || kind().eq_ignore_ascii_case(JSON)
 }
 
 fn json_response(body: Bytes) -> Response<Full<Bytes>> {

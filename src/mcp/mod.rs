@@ -4,6 +4,7 @@
 //! answers like any other, with the same key check, limits, price, logs and metrics. Only its response is translated.
 
 mod brief_text;
+mod mcp_headers;
 mod mcp_service;
 mod mcp_tool;
 mod protocol;

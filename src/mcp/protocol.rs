@@ -1,16 +1,11 @@
 //! Revisions of the protocol. The newest states its version in each request, the others in a handshake.
 
-use http::HeaderMap;
-
+use super::mcp_headers::{self, McpHeaders, SentField};
 use super::rpc_message::{BadMessage, RpcError, RpcMessage};
 
 /// The supported revisions, newest first. Only the first one has no handshake.
 pub const PROTOCOLS: [&str; 3] = ["2026-07-28", "2025-11-25", "2025-06-18"];
 const STATELESS: &str = PROTOCOLS[0];
-
-pub(super) const VERSION_FIELD: &str = "mcp-protocol-version";
-const METHOD_FIELD: &str = "mcp-method";
-const NAME_FIELD: &str = "mcp-name";
 
 /// The kind of revision that a request follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,12 +18,12 @@ pub(super) enum ProtocolEra {
 
 impl ProtocolEra {
     /// The kind of revision of a request, whose headers must agree with its body.
-    pub(super) fn of<'m>(message: &RpcMessage<'m>, headers: &HeaderMap) -> Result<Self, BadMessage<'m>> {
+    pub(super) fn of<'m>(message: &RpcMessage<'m>, headers: &McpHeaders<'_>) -> Result<Self, BadMessage<'m>> {
         Self::agreed(message, headers).map_err(|error| BadMessage { id: message.id, error })
     }
 
-    fn agreed(message: &RpcMessage<'_>, headers: &HeaderMap) -> Result<Self, RpcError> {
-        let header = sole(headers, VERSION_FIELD)?;
+    fn agreed(message: &RpcMessage<'_>, headers: &McpHeaders<'_>) -> Result<Self, RpcError> {
+        let header = sole(headers.version, mcp_headers::VERSION)?;
         let meta = message.params.meta.as_ref();
         let Some(version) = meta.and_then(|meta| meta.version.as_deref()) else {
             return match header {
@@ -46,11 +41,12 @@ impl ProtocolEra {
         if version != STATELESS {
             return Err(unsupported(version));
         }
-        if sole(headers, METHOD_FIELD)? != Some(&*message.method) {
+        if sole(headers.method, mcp_headers::METHOD)? != Some(&*message.method) {
             return Err(mismatch("Mcp-Method"));
         }
         // Names of tools are plain ASCII, so that an encoded one is of none of them.
-        if message.method == "tools/call" && sole(headers, NAME_FIELD)? != message.params.name.as_deref() {
+        let name = || sole(headers.name, mcp_headers::NAME);
+        if message.method == "tools/call" && name()? != message.params.name.as_deref() {
             return Err(mismatch("Mcp-Name"));
         }
         if meta.is_none_or(|meta| meta.client_info.is_none() || meta.client_capabilities.is_none()) {
@@ -70,13 +66,9 @@ pub(super) fn agreed(requested: Option<&str>) -> &'static str {
 }
 
 /// The only value of a header field.
-fn sole<'h>(headers: &'h HeaderMap, name: &'static str) -> Result<Option<&'h str>, RpcError> {
-    let mut values = headers.get_all(name).iter();
-    match (values.next(), values.next()) {
-        (None, _) => Ok(None),
-        (Some(value), None) => value.to_str().map(Some).map_err(|_| mismatch(name)),
-        (Some(_), Some(_)) => Err(mismatch(name)),
-    }
+fn sole<'h>(field: SentField<'h>, name: &'static str) -> Result<Option<&'h str>, RpcError> {
+    let value = field.first.map(|value| value.to_str()).transpose();
+    value.ok().filter(|_| !field.is_repeated).ok_or_else(|| mismatch(name))
 }
 
 fn mismatch(field: &'static str) -> RpcError {
@@ -92,8 +84,9 @@ fn unsupported(version: &str) -> RpcError {
 
 #[cfg(test)]
 mod tests {
-    use http::{HeaderName, HeaderValue};
+    use http::{HeaderMap, HeaderName, HeaderValue};
 
+    use super::super::mcp_headers::{METHOD, NAME, VERSION};
     use super::*;
 
     fn era(body: &str, fields: &[(&'static str, &'static str)]) -> Result<ProtocolEra, i32> {
@@ -102,12 +95,11 @@ mod tests {
         for (name, value) in fields {
             headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
-        ProtocolEra::of(&message, &headers).map_err(|bad| bad.error.code)
+        ProtocolEra::of(&message, &McpHeaders::of(&headers)).map_err(|bad| bad.error.code)
     }
 
     const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_models","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{},"io.modelcontextprotocol/clientCapabilities":{}}}}"#;
-    const FIELDS: [(&str, &str); 3] =
-        [(VERSION_FIELD, "2026-07-28"), (METHOD_FIELD, "tools/call"), (NAME_FIELD, "get_models")];
+    const FIELDS: [(&str, &str); 3] = [(VERSION, "2026-07-28"), (METHOD, "tools/call"), (NAME, "get_models")];
 
     #[test]
     fn a_stateless_request_agrees_with_its_headers() {
@@ -125,13 +117,13 @@ mod tests {
     #[test]
     fn an_unknown_version_is_refused_and_a_missing_one_is_a_handshake() {
         let other = CALL.replace("2026-07-28", "2027-01-01");
-        let fields = [(VERSION_FIELD, "2027-01-01"), FIELDS[1], FIELDS[2]];
+        let fields = [(VERSION, "2027-01-01"), FIELDS[1], FIELDS[2]];
         assert_eq!(era(&other, &fields), Err(RpcError::UNSUPPORTED_VERSION));
         let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
         assert_eq!(era(ping, &[]), Ok(ProtocolEra::Handshake));
-        assert_eq!(era(ping, &[(VERSION_FIELD, "2025-06-18")]), Ok(ProtocolEra::Handshake));
-        assert_eq!(era(ping, &[(VERSION_FIELD, "2024-01-01")]), Err(RpcError::UNSUPPORTED_VERSION));
-        assert_eq!(era(ping, &[(VERSION_FIELD, "2026-07-28")]), Err(RpcError::INVALID_PARAMS));
+        assert_eq!(era(ping, &[(VERSION, "2025-06-18")]), Ok(ProtocolEra::Handshake));
+        assert_eq!(era(ping, &[(VERSION, "2024-01-01")]), Err(RpcError::UNSUPPORTED_VERSION));
+        assert_eq!(era(ping, &[(VERSION, "2026-07-28")]), Err(RpcError::INVALID_PARAMS));
         assert_eq!(era(&CALL.replace("clientInfo", "client"), &FIELDS), Err(RpcError::INVALID_PARAMS));
     }
 

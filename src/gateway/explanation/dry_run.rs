@@ -23,7 +23,7 @@ use super::super::parse::{ReceivedRequest, parse};
 use super::super::refusal::Refusal;
 use super::super::request_headers::RequestHeaders;
 use super::super::request_id::{REQUEST_ID, RequestId};
-use super::super::request_path::{is_ready, within_page_bytes};
+use super::super::request_path::within_page_bytes;
 use super::super::request_services::Gateway;
 use super::super::resolve::{self, ResolvedTarget, resolve};
 use super::super::respond::{DocumentReply, Reply, respond};
@@ -120,7 +120,7 @@ impl DryRun<'_> {
         let target = resolve(&parsed, endpoint, raw_id, rights, &gateway.form)?;
         let found = gateway.engine.documents.peek(&target.key, now.mono);
         self.explain_document(&target, found.as_ref());
-        let ready = found.as_ref().filter(|found| is_current && is_ready(found, &target));
+        let ready = found.as_ref().filter(|found| is_current && target.is_ready(found));
         if !ready.is_some_and(|found| self.hit(caller, &target, found)) {
             self.wait(caller, &target, found.as_ref());
         }

@@ -194,8 +194,10 @@ impl<'l> HeadScanner<'l> {
     /// Holds back what a buffer has from here on.
     fn hold(&mut self, buffer: &mut ReadBuf<'_>, from: usize) {
         let rest = buffer.filled().get(from..).unwrap_or_default();
-        self.held = [rest, &self.held].concat().into();
-        buffer.set_filled(from);
+        if !rest.is_empty() {
+            self.held = [rest, &self.held].concat().into();
+            buffer.set_filled(from);
+        }
     }
 
     /// Passes on a body, which ends after so many bytes.
