@@ -43,7 +43,7 @@ done
 
 "$tools/bin/python" .ci/clients/recipes.py "$base" "$gateway_side" "$tools/node_modules"
 
-# mcp_clients BINARY: the official clients of the Model Context Protocol.
+# mcp_clients BINARY: the official clients of the Model Context Protocol, and its conformance suite.
 mcp_clients() {
     local address=http://$gateway_address/mcp modules=$tools/node_modules folder=$gateway_dir/mcp
     "$tools/bin/python" .ci/clients/mcp_session.py "$address" "$1" "$gateway_dir/scoregate.toml"
@@ -52,11 +52,8 @@ mcp_clients() {
     ln -s "$modules" "$folder/node_modules"
     # The inspector writes to the home directory.
     HOME=$folder node "$folder/mcp_session.mjs" "$address" "$modules/.bin/mcp-inspector"
+    quiet "$modules/.bin/conformance" server --url "$address" --suite all --expected-failures .ci/clients/conformance.yaml
 }
-mcp_clients "$1"
-
-description=$gateway_dir/openapi.json
-curl -fsS "http://$gateway_address/openapi.json" -o "$description"
 
 # quiet COMMAND...: runs it, and prints its output only if it fails.
 quiet() {
@@ -65,6 +62,11 @@ quiet() {
         return 1
     }
 }
+mcp_clients "$1"
+
+description=$gateway_dir/openapi.json
+curl -fsS "http://$gateway_address/openapi.json" -o "$description"
+
 programs=$tools/node_modules/.bin
 quiet "$programs/spectral" lint "$description" --ruleset .ci/clients/spectral.yaml --fail-severity hint
 quiet "$programs/redocly" lint "$description"
