@@ -9,6 +9,8 @@ metric_label! {
     pub(crate) enum McpOutcome: "result" {
         /// A handshake, a list or a notification.
         Listed = "listed",
+        /// A preflight request of a page.
+        Preflight = "preflight",
         /// A call with data.
         Answered = "answered",
         /// A call that was refused in a result.

@@ -312,7 +312,7 @@ fn preflight() -> McpReply {
     let mut response = Response::new(Full::default());
     *response.status_mut() = StatusCode::NO_CONTENT;
     response.headers_mut().insert(ALLOW, METHODS);
-    (response, McpOutcome::Listed)
+    (response, McpOutcome::Preflight)
 }
 
 fn refused((status, remedy): HttpRefusal, is_head: bool) -> Response<Full<Bytes>> {

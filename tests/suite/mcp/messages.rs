@@ -126,6 +126,7 @@ async fn a_page_of_another_origin_is_refused_unless_it_may_read_the_api() {
     let response = connection.read(false).await.unwrap();
     assert_eq!((response.status, response.header("access-control-allow-methods")), (204, "POST"));
     assert!(response.header("access-control-allow-headers").contains("Mcp-Method"));
+    assert_eq!(world.counted("scoregate_mcp_requests_total{result=\"preflight\"}").await, 1);
 }
 
 #[tokio::test]
