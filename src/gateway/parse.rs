@@ -246,6 +246,28 @@ mod tests {
     }
 
     #[test]
+    fn a_call_of_a_tool_stands_for_a_get_of_its_target() {
+        let called = |target: &str| {
+            let request = Request::post("/mcp").header("content-length", "9").header("host", "a");
+            let (head, ()) = request.body(()).unwrap().into_parts();
+            let headers = RequestHeaders::of(&head.headers);
+            let credentials = Credentials::of(headers);
+            let call =
+                ReceivedRequest { head: &head, headers, has_body: false, credentials, called: Some(target) };
+            parse(call).map(|parsed| {
+                assert!(
+                    parsed.is_tool_call && parsed.method == MethodKind::Answer && parsed.target == target
+                );
+                (parsed.path.to_owned(), parsed.query.map(str::to_owned))
+            })
+        };
+        assert_eq!(called("/x/y"), Ok(("/x/y".into(), None)));
+        assert_eq!(called("/x?a=1&b=?"), Ok(("/x".into(), Some("a=1&b=?".into()))));
+        assert!(called(&"x".repeat(MAX_TARGET)).is_ok());
+        assert_eq!(called(&"x".repeat(MAX_TARGET + 1)), Err(Refusal::UriTooLong));
+    }
+
+    #[test]
     fn ambiguous_framing_is_refused() {
         let body = Err(Refusal::BadRequest(HttpViolation::Body));
         assert_eq!(parsed(|request| request.header("content-length", "5")), body);

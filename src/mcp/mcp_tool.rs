@@ -127,7 +127,7 @@ mod tests {
     use super::*;
     use scoregate_base::routes::Route;
 
-    fn target(route: Route, arguments: Value) -> Result<String, String> {
+    fn target(route: Route, arguments: &Value) -> Result<String, String> {
         let arguments = arguments.to_string();
         McpTool::new(route.endpoint()).target(&serde_json::from_str(&arguments).unwrap())
     }
@@ -151,7 +151,7 @@ mod tests {
             (Route::Models, json!({"period": "7d&sortBy=é"}), "/api/v1/models?period=7d%26sortBy%3D%C3%A9"),
             (Route::Me, json!({}), "/api/v1/me"),
         ] {
-            assert_eq!(target(route, arguments).as_deref(), Ok(expected));
+            assert_eq!(target(route, &arguments).as_deref(), Ok(expected));
         }
     }
 
@@ -165,7 +165,7 @@ mod tests {
             (Route::Model, json!({"id": ""})),
             (Route::Model, json!({"id": ".."})),
         ] {
-            assert!(target(route, arguments.clone()).is_err(), "{arguments}");
+            assert!(target(route, &arguments).is_err(), "{arguments}");
         }
     }
 }
