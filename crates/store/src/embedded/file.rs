@@ -190,7 +190,7 @@ pub(super) fn take_steps(connection: &mut Connection, steps: &[&str]) -> Result<
     // Another process may have upgraded it meanwhile.
     let found = usize::try_from(integrity::version(&change)?).unwrap_or(usize::MAX);
     for step in steps.iter().skip(found) {
-        change.execute_batch(step)?;
+        change.execute_batch(&schema::statements(step))?;
     }
     change.pragma_update(None, "user_version", integrity::format_of(steps))?;
     Ok(change.commit()?)

@@ -8,6 +8,7 @@ use rusqlite::{Connection, OptionalExtension as _};
 
 use super::fault::{StoreFault, is_damage};
 use super::paths::{LOG, with_suffix};
+use super::schema;
 use crate::StoreError;
 
 /// Files up to this size are checked completely at start: on an ordinary machine that takes 0.2 s.
@@ -32,7 +33,7 @@ pub(super) fn is_ours(connection: &Connection, path: &Path, steps: &[&str]) -> R
     let taken = usize::try_from(found).unwrap_or(usize::MAX);
     let model = Connection::open_in_memory()?;
     for step in steps.iter().take(taken) {
-        model.execute_batch(step)?;
+        model.execute_batch(&schema::statements(step))?;
     }
     let has = shape(connection)?;
     // An operator's own columns and indexes are allowed.

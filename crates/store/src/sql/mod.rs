@@ -18,5 +18,6 @@ pub(crate) mod outdated;
 pub(crate) mod owners;
 pub(crate) mod sign_in;
 pub(crate) mod status;
+pub(crate) mod steps;
 pub(crate) mod tables;
 pub(crate) mod webhooks;

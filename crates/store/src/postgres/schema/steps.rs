@@ -6,9 +6,8 @@
 //! Text is compared by bytes (`COLLATE "C"`), so that ids have the same order here and in the program. Times are
 //! milliseconds since 1970.
 
-use crate::postgres::schema::first_steps::{
-    CLOSED_APPLICATIONS, FIRST, NODES_AND_USAGE, REQUESTS_AND_STATUS, SELF_SERVICE, SHARED_DOCUMENTS,
-    SHARED_MINUTES, WEBSITES,
+use crate::sql::steps::{
+    CLOSED_APPLICATIONS, EVIDENCE_AND_WEBHOOKS, NOTICES, REQUESTS_AND_STATUS, SELF_SERVICE, WEBSITES,
 };
 
 /// The format of the tables that this program requires.
@@ -29,107 +28,196 @@ pub(crate) const STEPS: &[&str] = &[
     EVIDENCE_AND_WEBHOOKS,
 ];
 
+const FIRST: &str = r#"
+CREATE TABLE {schema}.applications (
+    id         text COLLATE "C" PRIMARY KEY,
+    name       text   NOT NULL,
+    tier       text   NOT NULL,
+    own_minute bigint,
+    own_day    bigint,
+    contact    text,
+    note       text,
+    created_at bigint NOT NULL
+);
+
+CREATE TABLE {schema}.keys (
+    digest       bytea  PRIMARY KEY,
+    application  text COLLATE "C" NOT NULL REFERENCES {schema}.applications (id),
+    shown        text   NOT NULL,
+    created_at   bigint NOT NULL,
+    expires_at   bigint,
+    revoked_at   bigint,
+    last_used_at bigint
+) WITH (fillfactor = 80);
+CREATE INDEX keys_by_application ON {schema}.keys (application);
+
+CREATE TABLE {schema}.audit (
+    id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at          bigint NOT NULL,
+    who         text   NOT NULL,
+    what        text   NOT NULL,
+    application text COLLATE "C" NOT NULL,
+    detail      text   NOT NULL
+);
+CREATE INDEX audit_by_application ON {schema}.audit (application, id);
+
+CREATE TABLE {schema}.ledger_days (
+    day         date   NOT NULL,
+    application text COLLATE "C" NOT NULL,
+    granted     bigint NOT NULL DEFAULT 0, -- units granted to gateways and not returned
+    promised    bigint NOT NULL DEFAULT 0, -- for releases without grace_shares, which promise nothing above a hundredth
+    PRIMARY KEY (day, application)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+
+CREATE TABLE {schema}.ledger_nodes ( -- totals of one gateway process; each only grows
+    day         date   NOT NULL,
+    application text COLLATE "C" NOT NULL,
+    node        bigint NOT NULL,
+    granted     bigint NOT NULL,
+    returned    bigint NOT NULL,
+    promised    bigint NOT NULL,
+    released    bigint NOT NULL,
+    PRIMARY KEY (day, application, node)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+
+CREATE TABLE {schema}.calendar (
+    only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    day      date NOT NULL -- the current day; every earlier day is closed
+);
+INSERT INTO {schema}.calendar (day) VALUES ('1970-01-01');
+
+CREATE TABLE {schema}.site ( -- locked by every change, so that the numbers of audit records are in commit order
+    only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    id       uuid NOT NULL DEFAULT gen_random_uuid(), -- identity of this data set
+    format   integer NOT NULL,                        -- number of applied schema steps
+    compatible_from integer NOT NULL                  -- a program must know at least this many steps
+);
+INSERT INTO {schema}.site (format, compatible_from) VALUES (1, 1);
+"#;
+
+const SHARED_MINUTES: &str = r#"
+CREATE TABLE {schema}.minute_pools ( -- buckets of minute limits, without the shares of gateways
+    application text COLLATE "C" PRIMARY KEY,
+    quota       bigint NOT NULL,
+    tokens      bigint NOT NULL, -- millionths of a token at as_of
+    as_of       bigint NOT NULL  -- microseconds since 1970
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+
+CREATE TABLE {schema}.minute_shares ( -- parts of minute limits that gateways use on their own
+    application text COLLATE "C" NOT NULL,
+    node        bigint  NOT NULL,
+    round       bigint  NOT NULL,               -- number of the newest report of the gateway
+    capacity    bigint  NOT NULL,
+    ends_at     bigint  NOT NULL,               -- microseconds since 1970
+    is_recalled boolean NOT NULL DEFAULT false, -- another gateway needs it
+    PRIMARY KEY (application, node)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX minute_shares_by_node ON {schema}.minute_shares (node);
+
+UPDATE {schema}.site SET format = 2;
+"#;
+
+const NODES_AND_USAGE: &str = r#"
+CREATE TABLE {schema}.nodes ( -- gateway processes, for information; a process that stops removes its row
+    node              bigint PRIMARY KEY,
+    name              text   NOT NULL,
+    version           text   NOT NULL,
+    started_at        bigint NOT NULL,
+    last_seen_at      bigint NOT NULL,
+    units_held        bigint NOT NULL, -- units of the day leased and not delivered
+    usage_recorded_at bigint NOT NULL  -- units delivered before this time are in usage_nodes
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+
+CREATE TABLE {schema}.usage_nodes ( -- units delivered by one gateway process; each total only grows
+    day         date   NOT NULL,
+    application text COLLATE "C" NOT NULL,
+    node        bigint NOT NULL,
+    units       bigint NOT NULL,
+    PRIMARY KEY (day, application, node)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+
+CREATE TABLE {schema}.usage_days ( -- units delivered on days closed for reports, merged from usage_nodes
+    day         date   NOT NULL,
+    application text COLLATE "C" NOT NULL,
+    units       bigint NOT NULL,
+    PRIMARY KEY (day, application)
+);
+
+UPDATE {schema}.site SET format = 3;
+"#;
+
+const SHARED_DOCUMENTS: &str = r#"
+CREATE TABLE {schema}.documents ( -- documents of backends that gateways share; times are microseconds since 1970
+    scope      text COLLATE "C" NOT NULL,      -- the backend
+    name       text COLLATE "C" NOT NULL,
+    claim      bigint  NOT NULL,               -- number of the newest claim; only grows, and is at least the time of the claim
+    owner      bigint,                         -- gateway process that fetches the document
+    held_until bigint,                         -- deadline of the claim; without an owner, when the next claim is allowed
+    has_failed boolean NOT NULL DEFAULT false, -- the last fetch failed
+    published  bigint  NOT NULL DEFAULT 0,     -- number of the claim that published the content; 0 without one
+    confirmed  bigint,                         -- when the backend last confirmed the content
+    due        bigint,
+    label      text,
+    PRIMARY KEY (scope, name)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+
+CREATE {unlogged} TABLE {schema}.document_contents ( -- empty after a crash or a failover, and then fetched again
+    scope   text COLLATE "C" NOT NULL,
+    name    text COLLATE "C" NOT NULL,
+    number  bigint NOT NULL,
+    content bytea  NOT NULL, -- not compressed: that would take processor time of the database
+    PRIMARY KEY (scope, name)
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0,
+        toast.autovacuum_vacuum_scale_factor = 0.02, toast.autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE {schema}.document_contents ALTER COLUMN content SET STORAGE EXTERNAL;
+
+CREATE TABLE {schema}.backend_refreshes ( -- the newest refresh of each backend; times are microseconds since 1970
+    scope    text COLLATE "C" PRIMARY KEY,
+    detected bigint NOT NULL,
+    expected bigint NOT NULL -- the next expected refresh
+);
+
+UPDATE {schema}.site SET format = 4;
+"#;
+
 /// Earlier releases promise grace for each application. From this step on they find all of it promised, in every row that is
 /// created after it. On days with rows from before it they may promise some, so nobody gets a share of these days.
 const GRACE_SHARES_AND_KEY_NAMES: &str = r"
-CREATE TABLE {schema}.grace_shares (
+CREATE TABLE {schema}.grace_shares ( -- numbered shares of a day's grace, each held by one gateway
     day    date   NOT NULL,
     share  bigint NOT NULL,
-    shares bigint NOT NULL,
-    token  bigint NOT NULL,
-    life   bigint NOT NULL,
-    node   bigint NOT NULL,
+    shares bigint NOT NULL, -- the number of shares of the day, fixed by the first holder
+    token  bigint NOT NULL, -- the holder, and the processes that continue it
+    life   bigint NOT NULL, -- the number of the process among them
+    node   bigint NOT NULL, -- the process; 0: nobody gets it
     PRIMARY KEY (day, share)
 );
-COMMENT ON TABLE {schema}.grace_shares IS 'numbered shares of a day''s grace, each held by one gateway';
-COMMENT ON COLUMN {schema}.grace_shares.shares IS 'the number of shares of the day, fixed by the first holder';
-COMMENT ON COLUMN {schema}.grace_shares.token IS 'the holder, and the processes that continue it';
-COMMENT ON COLUMN {schema}.grace_shares.life IS 'the number of the process among them';
-COMMENT ON COLUMN {schema}.grace_shares.node IS 'the process; 0: nobody gets it';
 
 ALTER TABLE {schema}.ledger_days ALTER COLUMN promised SET DEFAULT 1000000000000;
-COMMENT ON COLUMN {schema}.ledger_days.promised IS 'for releases without grace_shares, which promise nothing above a hundredth';
 INSERT INTO {schema}.grace_shares
 SELECT DISTINCT d.day, 0, 1, 0, 0, 0 FROM {schema}.ledger_days d JOIN {schema}.calendar c ON d.day >= c.day;
 
-ALTER TABLE {schema}.keys ADD COLUMN name text;
-COMMENT ON COLUMN {schema}.keys.name IS 'given by its owner';
+ALTER TABLE {schema}.keys
+    ADD COLUMN name text; -- given by its owner
 
 UPDATE {schema}.site SET format = 9;
 ";
 
-const NOTICES: &str = r#"
-ALTER TABLE {schema}.owners ADD COLUMN notices text;
-COMMENT ON COLUMN {schema}.owners.notices IS 'chosen kinds of mail, such as quota_80,key_changed; NULL: those of the tier';
-
-CREATE TABLE {schema}.notices (
-    id text COLLATE "C" PRIMARY KEY,
-    at bigint NOT NULL
-);
-CREATE INDEX notices_by_time ON {schema}.notices (at);
-COMMENT ON TABLE {schema}.notices IS 'notices to owners that were queued, so that each is queued once';
-COMMENT ON COLUMN {schema}.notices.id IS 'the message id of the mail, without its domain';
-COMMENT ON COLUMN {schema}.mail_queue.kind IS 'sign_in, notice or a kind of owners.notices';
-
-UPDATE {schema}.site SET format = 10;
-"#;
-
-const EVIDENCE_AND_WEBHOOKS: &str = r#"
-CREATE TABLE {schema}.evidence_hours (
-    hour        bigint NOT NULL,
-    application text COLLATE "C" NOT NULL,
-    node        bigint NOT NULL,
-    record      bytea  NOT NULL,
-    PRIMARY KEY (hour, application, node)
-);
-COMMENT ON TABLE {schema}.evidence_hours IS
-    'how an application used one gateway process in an hour, until it is merged into the day';
-COMMENT ON COLUMN {schema}.evidence_hours.hour IS 'hours since 1970';
-
-CREATE TABLE {schema}.evidence_days (
-    day         bigint NOT NULL,
-    application text COLLATE "C" NOT NULL,
-    is_compact  boolean NOT NULL,
-    record      bytea  NOT NULL,
-    PRIMARY KEY (day, application)
-);
-CREATE INDEX evidence_days_to_compact ON {schema}.evidence_days (day) WHERE NOT is_compact;
-COMMENT ON TABLE {schema}.evidence_days IS 'how an application used all gateways on a day';
-COMMENT ON COLUMN {schema}.evidence_days.day IS 'days since 1970';
-COMMENT ON COLUMN {schema}.evidence_days.is_compact IS 'the day has ended';
-
-CREATE TABLE {schema}.evidence_keys (
-    day      bigint PRIMARY KEY,
-    hash_key bytea  NOT NULL
-);
-COMMENT ON TABLE {schema}.evidence_keys IS 'keys of the hashes in the records of a day, deleted after two days';
-
-CREATE TABLE {schema}.limits_until (
-    application text COLLATE "C" PRIMARY KEY,
-    until       bigint NOT NULL,
-    minute      bigint,
-    day         bigint
-);
-COMMENT ON TABLE {schema}.limits_until IS 'limits that applications get back at a time';
-COMMENT ON COLUMN {schema}.limits_until.minute IS 'NULL: that of the tier';
-
-CREATE TABLE {schema}.owner_webhooks (
-    id          text COLLATE "C" PRIMARY KEY,
-    owner       text COLLATE "C" NOT NULL,
-    url         text   NOT NULL,
-    secret      text   NOT NULL,
-    old_secret  text,
-    rotated_at  bigint,
-    verified_at bigint,
-    created_at  bigint NOT NULL
-);
-CREATE INDEX owner_webhooks_by_owner ON {schema}.owner_webhooks (owner);
-CREATE INDEX mail_queue_by_recipient ON {schema}.mail_queue (recipient);
-COMMENT ON TABLE {schema}.owner_webhooks IS 'URLs that get the notices of an owner';
-COMMENT ON COLUMN {schema}.owner_webhooks.secret IS 'readable: it signs messages';
-COMMENT ON COLUMN {schema}.owner_webhooks.old_secret IS 'before the last rotation';
-COMMENT ON COLUMN {schema}.owner_webhooks.verified_at IS 'when the receiver answered the challenge';
-COMMENT ON COLUMN {schema}.mail_queue.recipient IS 'an address, or the id of a webhook';
-
-UPDATE {schema}.site SET format = 11;
-"#;
+/// The comments behind the columns and tables of a step, as statements that store them.
+pub(super) fn comments(step: &str) -> String {
+    let (mut table, mut statements) = ("", String::new());
+    for line in step.lines() {
+        let (code, comment) = line.split_once(" -- ").unwrap_or((line, ""));
+        let subject = if code.ends_with('(') || code.starts_with("ALTER TABLE") {
+            table = code.trim_end_matches(" (").rsplit(' ').next().unwrap_or_default();
+            format!("TABLE {table}")
+        } else {
+            let column = code.trim_start().trim_start_matches("ADD COLUMN ").split(' ').next();
+            format!("COLUMN {table}.{}", column.unwrap_or_default())
+        };
+        if !comment.is_empty() {
+            statements.push_str(&format!("COMMENT ON {subject} IS '{}';\n", comment.replace('\'', "''")));
+        }
+    }
+    statements
+}

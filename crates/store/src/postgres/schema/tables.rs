@@ -5,7 +5,7 @@ use tokio_postgres::Row;
 use crate::postgres::connection::database_connection::RoleName;
 use crate::postgres::connection::engine_features::is_refusal;
 use crate::postgres::connection::schema_client::{ChangeFault, SchemaClient, SqlResult};
-use crate::postgres::schema::steps::STEPS;
+use crate::postgres::schema::steps::{STEPS, comments};
 
 /// Rights of a runtime role. It may neither change the tables nor alter the audit trail.
 const GRANTS: &str = "
@@ -96,7 +96,7 @@ async fn attempt(
         (TablesWork::Create | TablesWork::Upgrade, Some(format)) => (newest, TablesChange::Unchanged(format)),
     };
     for step in STEPS.iter().skip(usize::try_from(missing).unwrap_or(usize::MAX)) {
-        client.batch_execute(step).await?;
+        client.batch_execute(&format!("{step}{}", comments(step))).await?;
     }
     if let Some(role) = role {
         client.batch_execute(&GRANTS.replace("{role}", &role.to_string())).await?;
