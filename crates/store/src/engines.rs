@@ -3,14 +3,16 @@
 
 use super::embedded::{Embedded, done};
 use super::postgres::{PostgresStore, SchemaClient};
-use super::sql::{audit, daily_totals, evidence, notices, owners, sign_in, status, webhooks};
+use super::sql::tables::SqlTables as _;
+use super::sql::{audit, daily_totals, evidence, mail_queue, notices, owners, sign_in, status, webhooks};
 use super::{
-    ChangeFeed, ChangedApplications, DayRecord, DocumentSharing, DueNotice, EvidenceQuery, EvidenceStore,
-    FeedPosition, HourRecord, KeyStore, Ledger, MailQueue, NewMail, NewSignInLink, NewStatusMessage,
-    NodeRegistry, NoticeQuery, NoticeStore, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerSession,
-    OwnerStore, RequestList, RequestQuery, RequestStore, RequestTotal, SignIn, SignInOutcome, StatusHistory,
-    StatusMessage, StatusMinute, StatusStore, StoreFuture, StoreHealth, StoredOwner, StoredWebhook,
-    UsableLink, UsageList, UsageQuery, UsageStore, UsageTotal, dump, embedded, postgres,
+    ChangeFeed, ChangedApplications, ClaimedMail, DayRecord, DocumentSharing, DueNotice, EvidenceQuery,
+    EvidenceStore, FeedPosition, HourRecord, KeyStore, Ledger, MailAttempt, MailBacklog, MailClaim,
+    MailQueue, NewMail, NewNotice, NewSignInLink, NewStatusMessage, NodeRegistry, NoticeQuery, NoticeStore,
+    OwnerChange, OwnerChangeKind, OwnerQuery, OwnerSession, OwnerStore, RequestList, RequestQuery,
+    RequestStore, RequestTotal, SignIn, SignInOutcome, StatusHistory, StatusMessage, StatusMinute,
+    StatusStore, StoreFuture, StoreHealth, StoredOwner, StoredWebhook, UsableLink, UsageList, UsageQuery,
+    UsageStore, UsageTotal, dump, embedded, postgres,
 };
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{Digest, OwnerId};
@@ -119,6 +121,19 @@ both_engines! { StatusStore:
         writer, connection.change, |tables| status::post(tables, &new);
     fn status_messages(limit: usize) -> Vec<StatusMessage>, "read status messages",
         reader, connection.run, |tables| status::messages(tables, limit);
+}
+
+both_engines! { MailQueue:
+    fn queue_mail(mails: Vec<NewMail>) -> (), "queue mail",
+        writer, accounts.run, |tables| tables.queue_mail(&mails);
+    fn queue_notice(notice: NewNotice) -> (), "queue mail",
+        writer, accounts.change, |tables| mail_queue::add_notice(tables, &notice);
+    fn claim_mail(claim: MailClaim) -> Vec<ClaimedMail>, "claim mail",
+        writer, accounts.run, |tables| mail_queue::claim(tables, &claim);
+    fn record_attempts(attempts: Vec<MailAttempt>) -> (), "record the results of sent mail",
+        writer, accounts.run, |tables| mail_queue::record(tables, &attempts);
+    fn mail_backlog() -> MailBacklog, "read the state of the mail queue",
+        reader, accounts.run, |tables| mail_queue::backlog(tables);
 }
 
 both_engines! { NoticeStore:

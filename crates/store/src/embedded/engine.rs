@@ -10,18 +10,17 @@ use super::deferred_check::DeferredCheck;
 use super::fault::OpenFile;
 use super::tables::done;
 use super::worker::{self, StoreWorker};
-use super::{file, ledger, mail_queue, records};
-use crate::sql::tables::SqlTables as _;
-use crate::sql::{audit, changes, grace_shares, leaks, limits_until, mail_queue as queued_mail, outdated};
+use super::{file, ledger, records};
+use crate::sql::{audit, changes, grace_shares, leaks, limits_until, outdated};
 use crate::{
-    ApplicationPage, AuditQuery, AuditRecord, ChangeKind, ClaimedMail, DocumentSharing, HeldGraceShare,
-    KeyStore, KeyUse, Ledger, LedgerExchange, LedgerExchangeReply, MailAttempt, MailBacklog, MailClaim,
-    MailQueue, NewMail, NewNotice, NodeList, NodeRegistry, NodeStatus, StoreChange, StoreError, StoreFuture,
-    StoreHealth, StoredApplication,
+    ApplicationPage, AuditQuery, AuditRecord, ChangeKind, DocumentSharing, HeldGraceShare, KeyStore, KeyUse,
+    Ledger, LedgerExchange, LedgerExchangeReply, NodeList, NodeRegistry, NodeStatus, StoreChange, StoreError,
+    StoreFuture, StoreHealth, StoredApplication,
 };
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{ApplicationId, Digest};
 use scoregate_base::limits::{GraceClaim, GraceShare};
+
 /// The store in one file. Dropping it completes queued work, then stops its threads; the drop waits for that.
 #[derive(Debug)]
 pub struct Embedded {
@@ -133,29 +132,6 @@ impl Ledger for Embedded {
     /// Records of the ledger are deleted with other writes. Personal data is among the rest, such as expired links.
     fn delete_outdated(&self) -> StoreFuture<'_, u64> {
         self.writer.run_erasing(true, "merge usage", |file| done(outdated::delete(file)))
-    }
-}
-
-impl MailQueue for Embedded {
-    fn queue_mail(&self, mails: Vec<NewMail>) -> StoreFuture<'_, ()> {
-        self.writer.run("queue mail", move |file| done(file.queue_mail(&mails)))
-    }
-
-    fn queue_notice(&self, notice: NewNotice) -> StoreFuture<'_, ()> {
-        self.writer.run("queue mail", move |file| done(queued_mail::add_notice(file, &notice)))
-    }
-
-    fn claim_mail(&self, claim: MailClaim) -> StoreFuture<'_, Vec<ClaimedMail>> {
-        self.writer.run("claim mail", move |file| mail_queue::claim(file, &claim))
-    }
-
-    fn record_attempts(&self, attempts: Vec<MailAttempt>) -> StoreFuture<'_, ()> {
-        self.writer
-            .run("record the results of sent mail", move |file| done(queued_mail::record(file, &attempts)))
-    }
-
-    fn mail_backlog(&self) -> StoreFuture<'_, MailBacklog> {
-        self.reader.run("read the state of the mail queue", |file| done(queued_mail::backlog(file)))
     }
 }
 

@@ -10,7 +10,6 @@ mod fault;
 mod file;
 mod integrity;
 mod ledger;
-mod mail_queue;
 pub mod maintenance;
 mod paths;
 mod records;

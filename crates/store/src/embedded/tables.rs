@@ -33,6 +33,7 @@ impl SqlTables for &Connection {
     /// The one data set of this engine, which has no clock of its own.
     const SOURCE: &'static str = "'file'";
     const CLOCK: &'static str = "NULL";
+    const SKIP_LOCKED: &'static str = "";
     const DELETED_AT_ONCE: &'static str = "LIMIT 500";
     const MERGED_AT_ONCE: u32 = 250;
 

@@ -3,7 +3,6 @@
 //! Keys, audit trail and ledger are rows of ordinary tables; every call is one transaction with a deadline. Statements
 //! have no names and no session state, so that a connection pooler in transaction mode can be in between.
 
-mod accounts;
 mod connection;
 mod documents;
 mod keys;

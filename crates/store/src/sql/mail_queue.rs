@@ -1,9 +1,18 @@
 //! Mail to be sent. The rules are in `store::mail_queue`.
 
-use super::tables::SqlField::{Number, Text, Time};
+use super::tables::SqlField::{Flag, Number, Text, Time};
 use super::tables::{SqlRow, SqlTables};
-use crate::{ClaimedMail, MailAttempt, MailBacklog, MailKind, MailOutcome, NewMail, NewNotice};
+use crate::stored::stored;
+use crate::{ClaimedMail, MailAttempt, MailBacklog, MailClaim, MailKind, MailOutcome, NewMail, NewNotice};
 
+/// Links come first: they expire soon.
+const CLAIM: &str = "
+WITH due AS MATERIALIZED (
+    SELECT message_id FROM {schema}.mail_queue WHERE due_at <= $1 AND (kind = 'webhook') = $4
+    ORDER BY kind <> 'sign_in', due_at, message_id LIMIT $3 {skip_locked}
+)
+UPDATE {schema}.mail_queue SET due_at = $2, attempts = attempts + 1 WHERE message_id IN (SELECT message_id FROM due)
+RETURNING message_id, kind, recipient, subject, text, html, created_at, expires_at, CAST(attempts AS bigint) AS attempts";
 const REMOVE: &str = "DELETE FROM {schema}.mail_queue WHERE message_id = $1 AND attempts = $2";
 const RETRY: &str = "
 UPDATE {schema}.mail_queue SET due_at = $3, last_error = $4 WHERE message_id = $1 AND attempts = $2";
@@ -19,8 +28,21 @@ pub(crate) async fn add_notice<T: SqlTables>(tables: T, notice: &NewNotice) -> R
     tables.audit(notice.at, [&notice.who, NewNotice::WORD, "", &notice.audited()]).await
 }
 
+/// Claims mails that are due. Unreadable ones are claimed and skipped.
+pub(crate) async fn claim<T: SqlTables>(tables: T, claim: &MailClaim) -> Result<Vec<ClaimedMail>, T::Fault> {
+    let (statement, limit) = (CLAIM.replace("{skip_locked}", T::SKIP_LOCKED), Number(stored(claim.limit)));
+    let values = [Time(claim.now), Time(claim.until), limit, Flag(claim.webhooks)];
+    let mut claimed = tables.list(&statement, &values, mail).await?;
+    // Changed rows are returned in any order.
+    claimed.sort_by(|one, other| {
+        let order = |mail: &NewMail| (mail.kind != MailKind::SignIn, mail.created_at);
+        (order(&one.mail), &one.mail.message_id).cmp(&(order(&other.mail), &other.mail.message_id))
+    });
+    Ok(claimed)
+}
+
 /// The mail of a row. Other kinds are of a newer release, or come from manual edits.
-pub(crate) fn mail<F>(row: &dyn SqlRow<F>) -> Result<Option<ClaimedMail>, F> {
+fn mail<F>(row: &dyn SqlRow<F>) -> Result<Option<ClaimedMail>, F> {
     let Some(kind) = MailKind::parse(&row.text("kind")?) else { return Ok(None) };
     let mail = NewMail {
         kind,

@@ -26,6 +26,8 @@ pub(crate) trait SqlTables: Copy {
     /// The data set and its history, and the clock in milliseconds.
     const SOURCE: &'static str;
     const CLOCK: &'static str;
+    /// The end of a selection of rows that are changed, if others who change them are skipped.
+    const SKIP_LOCKED: &'static str;
     /// The end of a selection of rows that are deleted in one transaction, in the order of `{key}`.
     const DELETED_AT_ONCE: &'static str;
     /// Number of totals that are merged in one transaction.

@@ -25,6 +25,7 @@ RETURNING {notify}(left('{schema}_changes', 63), application)";
     const SOURCE: &'static str = "(SELECT id::text || '/' || {history} FROM {schema}.site)";
     const CLOCK: &'static str = "(extract(epoch FROM clock_timestamp()) * 1000)::int8";
     /// Gateways skip each other's records.
+    const SKIP_LOCKED: &'static str = "FOR UPDATE SKIP LOCKED";
     const DELETED_AT_ONCE: &'static str = "ORDER BY {key} LIMIT 1000 FOR UPDATE SKIP LOCKED";
     const MERGED_AT_ONCE: u32 = 1_000;
 

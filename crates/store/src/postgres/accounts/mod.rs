@@ -1,3 +1,0 @@
-//! Mail.
-
-pub(super) mod mail_queue;
