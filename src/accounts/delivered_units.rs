@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use scoregate_base::clock::Day;
 use scoregate_base::keys::ApplicationId;
-use scoregate_store::{StoreError, USAGE_DAYS_OPEN, UsageStore, UsageTotal};
+use scoregate_store::{StoreError, StoreResult, USAGE_DAYS_OPEN, UsageStore, UsageTotal};
 
 use super::account::Account;
 
@@ -54,12 +54,7 @@ impl DeliveredUnits {
     }
 
     /// Records totals that grew since the last call. What could not be recorded is recorded by the next call.
-    pub(super) async fn record(
-        &self,
-        store: &dyn UsageStore,
-        node: u64,
-        today: Day,
-    ) -> Result<(), StoreError> {
+    pub(super) async fn record(&self, store: &dyn UsageStore, node: u64, today: Day) -> StoreResult<()> {
         let mut recorded = self.days.lock().await;
         let totals = recorded.grown(&self.listed(), today);
         for totals in totals.chunks(AT_ONCE) {

@@ -17,7 +17,7 @@ use scoregate_base::clock::{Day, Wall};
 use scoregate_base::evidence::judgement::{Advice, advice};
 use scoregate_base::evidence::{DayEvidence, HourEvidence, Origin};
 use scoregate_base::keys::ApplicationId;
-use scoregate_store::{EvidenceStore, HourRecord, StoreError};
+use scoregate_store::{EvidenceStore, HourRecord, StoreError, StoreResult};
 
 /// Number of records per store call.
 const AT_ONCE: usize = 500;
@@ -47,7 +47,7 @@ impl EvidenceBook {
     }
 
     /// Gets the key of the day from the store.
-    pub(super) async fn ensure_key(&self, store: &dyn EvidenceStore, day: Day) -> Result<(), StoreError> {
+    pub(super) async fn ensure_key(&self, store: &dyn EvidenceStore, day: Day) -> StoreResult<()> {
         if self.sketch_key.load().as_ref().is_none_or(|key| key.0 != day) {
             let key = store.sketch_key(day, RandomState::default().hash_one(day)).await?;
             self.sketch_key.store(Some(Arc::new((day, key))));
@@ -57,12 +57,7 @@ impl EvidenceBook {
 
     /// Records the hours before `until`. If the store cannot be reached, the next call records those of the last few hours. One
     /// call at a time, and once no request of such an hour can be added.
-    pub(super) async fn record(
-        &self,
-        store: &dyn EvidenceStore,
-        node: u64,
-        until: u32,
-    ) -> Result<(), StoreError> {
+    pub(super) async fn record(&self, store: &dyn EvidenceStore, node: u64, until: u32) -> StoreResult<()> {
         loop {
             let batch = self.ended(until);
             if batch.is_empty() {

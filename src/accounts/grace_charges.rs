@@ -8,7 +8,7 @@ use scoregate_base::clock::{Day, Now};
 use scoregate_base::limits::{NodeReport, NodeTotals};
 use scoregate_store::{
     HeldGraceShare, Ledger, LedgerExchange, LedgerReport, OwedFile, OwedRecords, OwedUnits, ReportOutcome,
-    StoreError,
+    StoreResult,
 };
 
 use super::account::Account;
@@ -105,7 +105,7 @@ impl GraceCharges {
     }
 
     /// Charges units that earlier processes delivered on grace. A failed charge is repeated before the next lease.
-    pub(super) async fn charge_carried(&self, ledger: &dyn Ledger, today: Day) -> Result<(), StoreError> {
+    pub(super) async fn charge_carried(&self, ledger: &dyn Ledger, today: Day) -> StoreResult<()> {
         let mut has_charged = self.has_charged.lock().await;
         if *has_charged {
             return Ok(());

@@ -15,7 +15,7 @@ use scoregate_base::evidence::HourEvidence;
 use scoregate_base::keys::ApplicationId;
 use scoregate_base::limits::Limits;
 use scoregate_base::routes::Route;
-use scoregate_store::{EvidenceStore, RequestOutcome, RequestStore, RequestTotal, StoreError};
+use scoregate_store::{EvidenceStore, RequestOutcome, RequestStore, RequestTotal, StoreError, StoreResult};
 
 use super::account::Account;
 use super::account_state::SettledRequest;
@@ -145,7 +145,7 @@ impl RequestCounter {
     }
 
     /// Gets the key of the day for origins of requests.
-    pub(super) async fn begin_day(&self, store: &dyn EvidenceStore, day: Day) -> Result<(), StoreError> {
+    pub(super) async fn begin_day(&self, store: &dyn EvidenceStore, day: Day) -> StoreResult<()> {
         self.evidence.ensure_key(store, day).await
     }
 
@@ -155,18 +155,13 @@ impl RequestCounter {
         store: &dyn EvidenceStore,
         node: u64,
         until: u32,
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         self.evidence.record(store, node, until).await
     }
 
     /// Records totals that grew since the last call. The next call includes totals that could not be recorded. One call at a
     /// time.
-    pub(super) async fn record(
-        &self,
-        store: &dyn RequestStore,
-        node: u64,
-        today: Day,
-    ) -> Result<(), StoreError> {
+    pub(super) async fn record(&self, store: &dyn RequestStore, node: u64, today: Day) -> StoreResult<()> {
         self.take_counted();
         self.totals.lock().clean(today);
         loop {

@@ -5,7 +5,8 @@ use std::pin::Pin;
 use futures_util::{Stream, stream};
 
 use super::{
-    ApplicationPage, AuditQuery, AuditRecord, KeyUse, StoreChange, StoreError, StoreFuture, StoredApplication,
+    ApplicationPage, AuditQuery, AuditRecord, KeyUse, StoreChange, StoreFuture, StoreResult,
+    StoredApplication,
 };
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{ApplicationId, Digest};
@@ -14,7 +15,7 @@ use scoregate_base::keys::{ApplicationId, Digest};
 const ALL_PAGE: usize = 10_000;
 
 /// All applications in pages. After an error there are no more.
-pub type ApplicationPages<'a> = Pin<Box<dyn Stream<Item = Result<ApplicationPage, StoreError>> + Send + 'a>>;
+pub type ApplicationPages<'a> = Pin<Box<dyn Stream<Item = StoreResult<ApplicationPage>> + Send + 'a>>;
 
 /// Applications, keys and the audit trail. Times have millisecond resolution.
 pub trait KeyStore: Send + Sync + 'static {

@@ -94,6 +94,6 @@ pub use status::{
     DAY_MINUTES, IncidentState, MessageSubject, NewStatusMessage, StatusDay, StatusHistory, StatusMessage,
     StatusMinute, StatusStore, minute_of,
 };
-pub use store_error::{StoreError, StoreFuture};
+pub use store_error::{StoreError, StoreFuture, StoreResult};
 pub use store_health::StoreHealth;
 pub use usage::{USAGE_DAYS_OPEN, UsageList, UsageQuery, UsageStore, UsageTotal};

@@ -6,8 +6,11 @@ use std::pin::Pin;
 use super::OwnerRefusal;
 use scoregate_base::keys::ApplicationId;
 
+/// The result of work on a store.
+pub type StoreResult<T> = Result<T, StoreError>;
+
 /// The reply to a store call, to be awaited.
-pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = StoreResult<T>> + Send + 'a>>;
 
 /// Why a store call failed.
 #[derive(Debug, thiserror::Error)]

@@ -12,7 +12,9 @@ use crate::accounts::terms::TermsByTier;
 use crate::instruments::StoreWork;
 use scoregate_base::clock::Day;
 use scoregate_base::keys::Digest;
-use scoregate_store::{ApplicationPage, FeedPosition, LocalCopyFlaw, Store, StoreError, VerifiedLocalCopy};
+use scoregate_store::{
+    ApplicationPage, FeedPosition, LocalCopyFlaw, Store, StoreError, StoreResult, VerifiedLocalCopy,
+};
 
 use super::key_changes::{ChangeTurn, KeyChanges};
 
@@ -59,7 +61,7 @@ impl DirectoryKeeper {
 
     /// Loads all applications into the key directory. Unusable records are skipped, counted and logged; they never
     /// prevent a start.
-    pub async fn load(&self) -> Result<(), StoreError> {
+    pub async fn load(&self) -> StoreResult<()> {
         self.apply_changes(&mut *self.progress.lock().await).await
     }
 
@@ -155,7 +157,7 @@ impl DirectoryKeeper {
     }
 
     /// Tiers in use that would be removed.
-    async fn removed_tiers_in_use(&self, terms: &TermsByTier) -> Result<BTreeSet<String>, StoreError> {
+    async fn removed_tiers_in_use(&self, terms: &TermsByTier) -> StoreResult<BTreeSet<String>> {
         let mut lost = BTreeSet::new();
         let mut pages = self.store.all(self.changes.clock.now().wall.day());
         while let Some(page) = pages.try_next().await? {
@@ -167,7 +169,7 @@ impl DirectoryKeeper {
         Ok(lost)
     }
 
-    async fn apply_changes(&self, progress: &mut FeedProgress) -> Result<(), StoreError> {
+    async fn apply_changes(&self, progress: &mut FeedProgress) -> StoreResult<()> {
         let turn = self.changes.turn().await;
         let began = self.changes.clock.now();
         let applied = if progress.is_loaded {
@@ -188,7 +190,7 @@ impl DirectoryKeeper {
         applied
     }
 
-    async fn load_whole(&self, turn: &ChangeTurn<'_>, progress: &mut FeedProgress) -> Result<(), StoreError> {
+    async fn load_whole(&self, turn: &ChangeTurn<'_>, progress: &mut FeedProgress) -> StoreResult<()> {
         progress.position = self.store.position().await?;
         // Reads the clock of a shared store, which decides the day, before any balance of the day is opened.
         self.apply_after(turn, progress).await?;
@@ -197,11 +199,7 @@ impl DirectoryKeeper {
         Ok(())
     }
 
-    async fn apply_after(
-        &self,
-        turn: &ChangeTurn<'_>,
-        progress: &mut FeedProgress,
-    ) -> Result<(), StoreError> {
+    async fn apply_after(&self, turn: &ChangeTurn<'_>, progress: &mut FeedProgress) -> StoreResult<()> {
         loop {
             let sent = self.changes.clock.mono();
             let changed = self.store.changed_after(progress.position.clone(), CHANGES).await?;
@@ -233,11 +231,7 @@ impl DirectoryKeeper {
         }
     }
 
-    async fn load_from_start(
-        &self,
-        turn: &ChangeTurn<'_>,
-        progress: &mut FeedProgress,
-    ) -> Result<(), StoreError> {
+    async fn load_from_start(&self, turn: &ChangeTurn<'_>, progress: &mut FeedProgress) -> StoreResult<()> {
         // Before the first page is read, so that no change in between is missed.
         let start = self.store.position().await?;
         self.load_all(turn).await?;
@@ -249,7 +243,7 @@ impl DirectoryKeeper {
     }
 
     /// Loads all applications. Keys that are no longer stored are revoked in memory.
-    async fn load_all(&self, turn: &ChangeTurn<'_>) -> Result<(), StoreError> {
+    async fn load_all(&self, turn: &ChangeTurn<'_>) -> StoreResult<()> {
         let day = self.current_day().await?;
         let mut skipped = 0;
         let mut stored = (!self.key_directory.is_empty()).then(HashSet::new);
@@ -272,7 +266,7 @@ impl DirectoryKeeper {
     }
 
     /// The current day. A clock that was set back does not reopen a day: that of the ledger stays in force.
-    async fn current_day(&self) -> Result<Day, StoreError> {
+    async fn current_day(&self) -> StoreResult<Day> {
         let today = self.changes.clock.now().wall.day();
         Ok(self.store.day().await?.map_or(today, |current| current.max(today)))
     }

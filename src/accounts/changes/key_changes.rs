@@ -13,14 +13,14 @@ use crate::instruments::{Instruments, StoreWork};
 use scoregate_base::clock::{Clock, Day, Now, Wall};
 use scoregate_base::keys::ApplicationId;
 use scoregate_store::{
-    ApplicationPage, ChangeKind, NoticeTier, OwnLimits, OwnerNotice, Store, StoreChange, StoreError,
-    StoreFuture, StoredApplication,
+    ApplicationPage, ChangeKind, NoticeTier, OwnLimits, OwnerNotice, Store, StoreChange, StoreFuture,
+    StoreResult, StoredApplication,
 };
 
 use super::actor::Actor;
 use super::local_copy_writer::LocalCopyWriter;
 use super::notice_texts::NoticeTexts;
-use super::registrar_error::RegistrarError;
+use super::registrar_error::{RegistrarError, RegistrarResult};
 
 /// The tiers and keys in force in this process. On a running server these are a key directory and its local copy.
 pub struct KeyChanges {
@@ -75,7 +75,7 @@ impl KeyChanges {
         who: impl Into<Actor<'_>>,
         id: ApplicationId,
         what: ChangeKind,
-    ) -> Result<StoredApplication, RegistrarError> {
+    ) -> RegistrarResult<StoredApplication> {
         Ok(self.turn().await.make(who.into(), id, what).await?)
     }
 
@@ -84,7 +84,7 @@ impl KeyChanges {
     }
 
     /// Runs a change in the store, and records its duration.
-    pub(super) async fn measured<T>(&self, changing: StoreFuture<'_, T>) -> Result<T, StoreError> {
+    pub(super) async fn measured<T>(&self, changing: StoreFuture<'_, T>) -> StoreResult<T> {
         self.instruments.measured(&self.clock, StoreWork::Change, changing).await
     }
 
@@ -104,7 +104,7 @@ impl KeyChanges {
         self.terms.load().of(tier, own)
     }
 
-    pub(super) fn check_tier(&self, tier: &str) -> Result<(), RegistrarError> {
+    pub(super) fn check_tier(&self, tier: &str) -> RegistrarResult<()> {
         if self.has_tier(tier) {
             return Ok(());
         }
@@ -132,7 +132,7 @@ impl ChangeTurn<'_> {
         who: Actor<'_>,
         id: ApplicationId,
         what: ChangeKind,
-    ) -> Result<StoredApplication, StoreError> {
+    ) -> StoreResult<StoredApplication> {
         let KeyChanges { store, key_directory, copy, terms, .. } = self.changes;
         let at = self.now();
         // The owner of an application that does not exist yet is checked with its creation.

@@ -10,12 +10,14 @@ use futures_util::future::join_all;
 
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::{ApplicationId, Digest, check_text};
-use scoregate_store::{ChangeKind, Description, OwnLimits, StoreError, StoredApplication, StoredKey};
+use scoregate_store::{
+    ChangeKind, Description, OwnLimits, StoreError, StoreResult, StoredApplication, StoredKey,
+};
 
 use super::actor::Actor;
 use super::key_changes::{ChangeTurn, KeyChanges};
 use super::registrar::Registrar;
-use super::registrar_error::{RegistrarError, check_limits};
+use super::registrar_error::{RegistrarResult, check_limits};
 
 /// Maximum number of characters of a key that may be shown: enough to tell keys apart, no more.
 const LONGEST_PREFIX: usize = 24;
@@ -74,7 +76,7 @@ impl BadField {
 }
 
 /// The result for one key of a batch. Failures of the store concern the whole batch.
-type IntakeResult = Result<Result<ImportedKey, BadField>, StoreError>;
+type IntakeResult = StoreResult<Result<ImportedKey, BadField>>;
 
 /// A batch that is imported.
 struct KeyImport<'i> {
@@ -89,7 +91,7 @@ impl Registrar {
         &self,
         who: &str,
         records: Vec<KeyRecord>,
-    ) -> Result<Vec<Result<ImportedKey, BadField>>, RegistrarError> {
+    ) -> RegistrarResult<Vec<Result<ImportedKey, BadField>>> {
         let import = KeyImport { turn: self.changes.turn().await, who };
         let mut results: Vec<(usize, IntakeResult)> = Vec::with_capacity(records.len());
         let (mut seen, mut applications) = (HashSet::new(), BTreeMap::<_, Vec<_>>::new());

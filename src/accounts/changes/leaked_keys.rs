@@ -13,7 +13,7 @@ use scoregate_store::{ChangeKind, LeakReport, NewMail, StoreError};
 use super::key_changes::KeyChanges;
 use super::letter::Letter;
 use super::registrar::Registrar;
-use super::registrar_error::RegistrarError;
+use super::registrar_error::{RegistrarError, RegistrarResult};
 
 /// The actor in the audit trail.
 const ACTOR: &str = "secret scanning";
@@ -70,7 +70,7 @@ impl LeakedKeys {
     }
 
     /// Acts on each of these keys that exists. After a failure it can be repeated.
-    pub async fn act_on(&self, keys: &[LeakedKey]) -> Result<HashMap<Digest, LeakOutcome>, RegistrarError> {
+    pub async fn act_on(&self, keys: &[LeakedKey]) -> RegistrarResult<HashMap<Digest, LeakOutcome>> {
         let mut outcomes = HashMap::new();
         for some in keys.chunks(BATCH) {
             let digests = some.iter().map(|key| key.digest).collect();
@@ -92,7 +92,7 @@ impl LeakedKeys {
         self.changes.instruments.leaked_keys.count(outcome);
     }
 
-    async fn change(&self, id: ApplicationId, key: &LeakedKey) -> Result<LeakOutcome, RegistrarError> {
+    async fn change(&self, id: ApplicationId, key: &LeakedKey) -> RegistrarResult<LeakOutcome> {
         let now = self.changes.now().wall;
         let expires_at = (self.settings.action == LeakAction::Expire).then(|| now.plus(EXPIRES_AFTER));
         let (mail, since) = (self.mail(id, key, expires_at, now)?, now.minus(KNOWN_FOR));
@@ -120,7 +120,7 @@ impl LeakedKeys {
         key: &LeakedKey,
         expires_at: Option<Wall>,
         now: Wall,
-    ) -> Result<NewMail, RegistrarError> {
+    ) -> RegistrarResult<NewMail> {
         let (shown, service) = (&key.shown, &self.settings.service);
         let state = expires_at.map_or_else(
             || "was revoked and no longer works".to_owned(),

@@ -15,7 +15,8 @@ use crate::instruments::Instruments;
 use scoregate_base::clock::{Clock, Mono, Wall};
 use scoregate_base::keys::ApplicationId;
 use scoregate_store::{
-    CopiedReading, FeedPosition, LocalCopy, LocalCopyLog, NewLocalCopy, Store, StoreError, StoredApplication,
+    CopiedReading, FeedPosition, LocalCopy, LocalCopyLog, NewLocalCopy, Store, StoreError, StoreResult,
+    StoredApplication,
 };
 
 /// Maximum interval between writes, which record that nothing has changed.
@@ -133,7 +134,7 @@ impl LocalCopyWriter {
     }
 
     /// Reads all applications, and replaces the copy.
-    async fn write_whole(&self) -> Result<(LocalCopyLog, Wall), StoreError> {
+    async fn write_whole(&self) -> StoreResult<(LocalCopyLog, Wall)> {
         let at = self.clock.now().wall;
         // Before the first page is read, so that no change in between is missed.
         let position = self.store.position().await?;
@@ -179,7 +180,7 @@ async fn append(
     mut open: LocalCopyLog,
     changed: Vec<StoredApplication>,
     reading: CopiedReading,
-) -> Result<(LocalCopyLog, Wall), StoreError> {
+) -> StoreResult<(LocalCopyLog, Wall)> {
     let at = reading.at;
     let append = move || open.append(&changed, &reading).map(|()| open);
     Ok((blocking(append).await?, at))
@@ -187,7 +188,7 @@ async fn append(
 
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> Result<T, StoreError> {
+) -> StoreResult<T> {
     let done = tokio::task::spawn_blocking(work).await.map_err(io::Error::other).flatten();
     done.map_err(|error| StoreError::Unavailable { doing: WRITE, reason: error.to_string() })
 }

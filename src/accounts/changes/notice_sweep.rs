@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use scoregate_store::{MailKind, NoticeQuery, StoreError};
+use scoregate_store::{MailKind, NoticeQuery, StoreResult};
 
 use super::key_changes::KeyChanges;
 use super::notice_texts::NoticeTexts;
@@ -45,7 +45,7 @@ impl NoticeSweep {
         }
     }
 
-    async fn try_queue(&self, kind: MailKind) -> Result<(), StoreError> {
+    async fn try_queue(&self, kind: MailKind) -> StoreResult<()> {
         let (store, now) = (&self.changes.store, self.changes.now().wall);
         let live = store.nodes().await?.live(now).map(|node| node.node).collect();
         let tiers = self.changes.notice_tiers();

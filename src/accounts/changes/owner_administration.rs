@@ -11,7 +11,7 @@ use scoregate_store::{
 
 use super::actor::Actor;
 use super::key_changes::KeyChanges;
-use super::registrar_error::RegistrarError;
+use super::registrar_error::{RegistrarError, RegistrarResult};
 
 /// How often the deletion of an account is tried while applications are created.
 const DELETE_TRIES: u32 = 3;
@@ -30,10 +30,7 @@ impl OwnerAdministration {
     }
 
     /// A page of owners, and where the next one begins.
-    pub async fn list(
-        &self,
-        query: OwnerQuery,
-    ) -> Result<(Vec<StoredOwner>, Option<OwnerId>), RegistrarError> {
+    pub async fn list(&self, query: OwnerQuery) -> RegistrarResult<(Vec<StoredOwner>, Option<OwnerId>)> {
         let most = query.limit.clamp(1, OWNERS_PAGE);
         let mut owners = self.changes.store.owners(OwnerQuery { limit: most + 1, ..query }).await?;
         let is_last = owners.len() <= most;
@@ -43,13 +40,13 @@ impl OwnerAdministration {
     }
 
     /// An owner.
-    pub async fn show(&self, id: OwnerId) -> Result<StoredOwner, RegistrarError> {
+    pub async fn show(&self, id: OwnerId) -> RegistrarResult<StoredOwner> {
         let found = self.changes.store.owner(id).await?;
         Ok(found.ok_or(StoreError::Owner(OwnerRefusal::Unknown(id)))?)
     }
 
     /// Suspends an owner, ends the sessions, and revokes the keys of all applications. After a failure it can be repeated.
-    pub async fn suspend(&self, who: &str, id: OwnerId) -> Result<StoredOwner, RegistrarError> {
+    pub async fn suspend(&self, who: &str, id: OwnerId) -> RegistrarResult<StoredOwner> {
         let owner = self.change(who, id, OwnerChangeKind::Suspend).await?;
         for application in &owner.applications {
             self.changes.change(who, *application, ChangeKind::RevokeAll).await?;
@@ -58,7 +55,7 @@ impl OwnerAdministration {
     }
 
     /// Ends a suspension. The revoked keys remain revoked.
-    pub async fn resume(&self, who: &str, id: OwnerId) -> Result<StoredOwner, RegistrarError> {
+    pub async fn resume(&self, who: &str, id: OwnerId) -> RegistrarResult<StoredOwner> {
         self.change(who, id, OwnerChangeKind::Resume).await
     }
 
@@ -69,7 +66,7 @@ impl OwnerAdministration {
         who: &str,
         id: OwnerId,
         tier: Option<String>,
-    ) -> Result<StoredOwner, RegistrarError> {
+    ) -> RegistrarResult<StoredOwner> {
         if let Some(tier) = &tier {
             self.changes.check_tier(tier)?;
         }
@@ -83,11 +80,7 @@ impl OwnerAdministration {
     }
 
     /// Chooses the kinds of notices that an owner gets, in the owner's name.
-    pub async fn set_notices(
-        &self,
-        id: OwnerId,
-        kinds: Vec<MailKind>,
-    ) -> Result<StoredOwner, RegistrarError> {
+    pub async fn set_notices(&self, id: OwnerId, kinds: Vec<MailKind>) -> RegistrarResult<StoredOwner> {
         self.change(id, id, OwnerChangeKind::SetNotices(kinds)).await
     }
 
@@ -97,17 +90,13 @@ impl OwnerAdministration {
         owner: OwnerId,
         id: String,
         change: WebhookChange,
-    ) -> Result<(), RegistrarError> {
+    ) -> RegistrarResult<()> {
         self.change(owner, owner, OwnerChangeKind::Webhook { id, change }).await.map(drop)
     }
 
     /// Closes all applications of an owner and deletes the account. After a failure it can be repeated. Owners may delete their
     /// own accounts.
-    pub async fn delete(
-        &self,
-        who: impl Into<Actor<'_>>,
-        id: OwnerId,
-    ) -> Result<StoredOwner, RegistrarError> {
+    pub async fn delete(&self, who: impl Into<Actor<'_>>, id: OwnerId) -> RegistrarResult<StoredOwner> {
         let who = who.into();
         let mut tries = 1;
         loop {
@@ -132,7 +121,7 @@ impl OwnerAdministration {
         who: impl Into<Actor<'_>>,
         owner: OwnerId,
         what: OwnerChangeKind,
-    ) -> Result<StoredOwner, RegistrarError> {
+    ) -> RegistrarResult<StoredOwner> {
         let change = OwnerChange { at: self.changes.now().wall, who: who.into().name(), owner, what };
         Ok(self.changes.measured(self.changes.store.change_owner(change)).await?)
     }

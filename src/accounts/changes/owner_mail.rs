@@ -12,7 +12,7 @@ use super::key_changes::KeyChanges;
 use super::letter::Letter;
 use super::owner_administration::OwnerAdministration;
 use super::registrar::Registrar;
-use super::registrar_error::RegistrarError;
+use super::registrar_error::RegistrarResult;
 
 /// Owners read, and mails stored, at a time: leases must not wait behind more.
 const BATCH: usize = 500;
@@ -85,7 +85,7 @@ impl OwnerMail {
     }
 
     /// Queues one mail for each selected owner. If the store fails, some may have been queued.
-    pub async fn send(&self, who: &str, request: ContactRequest) -> Result<ContactOutcome, RegistrarError> {
+    pub async fn send(&self, who: &str, request: ContactRequest) -> RegistrarResult<ContactOutcome> {
         let ContactRequest { selection, subject, message, is_dry_run } = request;
         check_text("subject", Some(&subject))?;
         let message = checked_message(&message)?;
@@ -111,10 +111,7 @@ impl OwnerMail {
     }
 
     /// The addresses of the selected owners, and the selected applications without one.
-    async fn recipients(
-        &self,
-        selection: ContactSelection,
-    ) -> Result<(Vec<String>, Vec<String>), RegistrarError> {
+    async fn recipients(&self, selection: ContactSelection) -> RegistrarResult<(Vec<String>, Vec<String>)> {
         let (mut addresses, mut unowned) = (Vec::new(), Vec::new());
         match selection {
             ContactSelection::Accounts(ids) => {
@@ -144,7 +141,7 @@ impl OwnerMail {
     }
 
     /// Adds the addresses of all owners, or of those with an application in a tier.
-    async fn each_page(&self, addresses: &mut Vec<String>, tier: Option<&str>) -> Result<(), RegistrarError> {
+    async fn each_page(&self, addresses: &mut Vec<String>, tier: Option<&str>) -> RegistrarResult<()> {
         let mut query = OwnerQuery { limit: BATCH, ..OwnerQuery::default() };
         loop {
             let (owners, next) = self.owners.list(query.clone()).await?;
@@ -168,7 +165,7 @@ impl OwnerMail {
         &self,
         owners: &[StoredOwner],
         tier: &str,
-    ) -> Result<BTreeSet<ApplicationId>, RegistrarError> {
+    ) -> RegistrarResult<BTreeSet<ApplicationId>> {
         let ids = owners.iter().flat_map(|owner| owner.applications.iter().copied()).collect();
         let found = self.registrar.find(ids, self.changes.now().wall.day()).await?;
         Ok(found.iter().filter(|found| found.tier == tier).map(|found| found.id).collect())

@@ -13,14 +13,14 @@ use scoregate_base::limits::LimitRule;
 use scoregate_base::secret::Secret;
 use scoregate_store::{
     ApplicationPage, AuditQuery, AuditRecord, ChangeKind, MailKind, NewMail, OwnLimits, Ownership,
-    StoreError, StoredApplication, StoredKey, StoredOwner, notice_kinds,
+    StoreError, StoreResult, StoredApplication, StoredKey, StoredOwner, notice_kinds,
 };
 
 use super::actor::Actor;
 use super::field_change::{DescriptionChange, FieldChange};
 use super::key_changes::KeyChanges;
 use super::new_application::{IssuedKey, KeyDetails, NewApplication};
-use super::registrar_error::{RegistrarError, check_limits};
+use super::registrar_error::{RegistrarError, RegistrarResult, check_limits};
 
 /// The actor in the audit trail when limits end.
 const ACTOR: &str = "end of limits";
@@ -44,7 +44,7 @@ impl Registrar {
     }
 
     /// Creates an application with its first key.
-    pub async fn create(&self, who: &str, new: NewApplication) -> Result<IssuedKey, RegistrarError> {
+    pub async fn create(&self, who: &str, new: NewApplication) -> RegistrarResult<IssuedKey> {
         self.create_with(Actor::Operator(who), new, None).await
     }
 
@@ -54,7 +54,7 @@ impl Registrar {
         owner: OwnerId,
         at_most: u32,
         new: NewApplication,
-    ) -> Result<IssuedKey, RegistrarError> {
+    ) -> RegistrarResult<IssuedKey> {
         self.create_with(Actor::Owner(owner), new, Some(Ownership { owner, at_most })).await
     }
 
@@ -63,7 +63,7 @@ impl Registrar {
         who: Actor<'_>,
         new: NewApplication,
         owner: Option<Ownership>,
-    ) -> Result<IssuedKey, RegistrarError> {
+    ) -> RegistrarResult<IssuedKey> {
         self.changes.check_tier(&new.tier)?;
         check_text("name", Some(&new.name))?;
         new.description.check()?;
@@ -84,7 +84,7 @@ impl Registrar {
         id: ApplicationId,
         overlap: Duration,
         details: KeyDetails,
-    ) -> Result<IssuedKey, RegistrarError> {
+    ) -> RegistrarResult<IssuedKey> {
         let (now, allowance) = (self.changes.now().wall, details.allowance);
         let (secret, key) = self.mint(now, details)?;
         let what = ChangeKind::Rotate { key, retire_others_at: now.plus(overlap), allowance };
@@ -97,14 +97,14 @@ impl Registrar {
         who: impl Into<Actor<'_>>,
         id: ApplicationId,
         details: KeyDetails,
-    ) -> Result<IssuedKey, RegistrarError> {
+    ) -> RegistrarResult<IssuedKey> {
         let allowance = details.allowance;
         let (secret, key) = self.mint(self.changes.now().wall, details)?;
         let application = self.changes.change(who, id, ChangeKind::AddKey { key, allowance }).await?;
         Ok(IssuedKey { application, key: secret })
     }
 
-    fn mint(&self, now: Wall, details: KeyDetails) -> Result<(Secret, StoredKey), RegistrarError> {
+    fn mint(&self, now: Wall, details: KeyDetails) -> RegistrarResult<(Secret, StoredKey)> {
         let KeyDetails { name, expires_at, .. } = details;
         check_text("key_name", name.as_deref())?;
         if expires_at.is_some_and(|ends| ends <= now) {
@@ -137,7 +137,7 @@ impl Registrar {
         who: impl Into<Actor<'_>>,
         id: ApplicationId,
         prefix: Option<&str>,
-    ) -> Result<StoredApplication, RegistrarError> {
+    ) -> RegistrarResult<StoredApplication> {
         let Some(prefix) = prefix else { return self.changes.change(who, id, ChangeKind::RevokeAll).await };
         let digest = match self.show(id).await {
             // If the record was damaged after this process loaded the key, the key still works; its full name or
@@ -156,7 +156,7 @@ impl Registrar {
         who: &str,
         id: ApplicationId,
         tier: &str,
-    ) -> Result<StoredApplication, RegistrarError> {
+    ) -> RegistrarResult<StoredApplication> {
         self.changes.check_tier(tier)?;
         self.changes.change(who, id, ChangeKind::SetTier { tier: tier.to_owned() }).await
     }
@@ -169,7 +169,7 @@ impl Registrar {
         minute: FieldChange<u32>,
         day: FieldChange<u32>,
         until: Option<Wall>,
-    ) -> Result<StoredApplication, RegistrarError> {
+    ) -> RegistrarResult<StoredApplication> {
         let turn = self.changes.turn().await;
         let now = turn.now();
         if until.is_some_and(|at| at <= now || at > now.plus(LIMITS_END_WITHIN)) {
@@ -207,7 +207,7 @@ impl Registrar {
         id: ApplicationId,
         prefix: Option<&str>,
         at: Option<Wall>,
-    ) -> Result<StoredApplication, RegistrarError> {
+    ) -> RegistrarResult<StoredApplication> {
         let who = who.into();
         let turn = self.changes.turn().await;
         let now = self.changes.now().wall;
@@ -228,7 +228,7 @@ impl Registrar {
         who: impl Into<Actor<'_>>,
         id: ApplicationId,
         change: DescriptionChange,
-    ) -> Result<StoredApplication, RegistrarError> {
+    ) -> RegistrarResult<StoredApplication> {
         let who = who.into();
         let turn = self.changes.turn().await;
         let before = self.show(id).await?;
@@ -244,37 +244,29 @@ impl Registrar {
         &self,
         who: impl Into<Actor<'_>>,
         id: ApplicationId,
-    ) -> Result<StoredApplication, RegistrarError> {
+    ) -> RegistrarResult<StoredApplication> {
         self.changes.change(who, id, ChangeKind::Close).await
     }
 
     /// Returns an application.
-    pub async fn show(&self, id: ApplicationId) -> Result<StoredApplication, RegistrarError> {
+    pub async fn show(&self, id: ApplicationId) -> RegistrarResult<StoredApplication> {
         let found = self.changes.store.application(id, self.changes.now().wall.day()).await?;
         Ok(found.ok_or(StoreError::UnknownApplication(id))?)
     }
 
     /// Those of these applications that exist and can be read, with the units granted for `day`.
-    pub async fn find(
-        &self,
-        ids: Vec<ApplicationId>,
-        day: Day,
-    ) -> Result<Vec<StoredApplication>, StoreError> {
+    pub async fn find(&self, ids: Vec<ApplicationId>, day: Day) -> StoreResult<Vec<StoredApplication>> {
         Ok(self.changes.store.applications(ids, day).await?.applications)
     }
 
     /// A page of applications.
-    pub async fn list(
-        &self,
-        after: Option<ApplicationId>,
-        most: usize,
-    ) -> Result<ApplicationPage, RegistrarError> {
+    pub async fn list(&self, after: Option<ApplicationId>, most: usize) -> RegistrarResult<ApplicationPage> {
         let day = self.changes.now().wall.day();
         Ok(self.changes.store.page(after, most.clamp(1, LIST_PAGE), day).await?)
     }
 
     /// Audit records, newest first, and where the next page begins.
-    pub async fn audit(&self, ask: AuditQuery) -> Result<(Vec<AuditRecord>, Option<u64>), RegistrarError> {
+    pub async fn audit(&self, ask: AuditQuery) -> RegistrarResult<(Vec<AuditRecord>, Option<u64>)> {
         let most = ask.limit.clamp(1, AUDIT_PAGE);
         let mut records = self.changes.store.audit(AuditQuery { limit: most + 1, ..ask }).await?;
         let is_last = records.len() <= most;
@@ -284,7 +276,7 @@ impl Registrar {
     }
 
     /// The account of an application; `None` on a stopped system, or when none of its keys is in memory.
-    pub async fn account(&self, id: ApplicationId) -> Result<Option<Arc<Account>>, RegistrarError> {
+    pub async fn account(&self, id: ApplicationId) -> RegistrarResult<Option<Arc<Account>>> {
         Ok(self.changes.account_of(&self.show(id).await?))
     }
 
@@ -324,7 +316,7 @@ impl Registrar {
 }
 
 /// Finds one key: by the whole key, by its SHA-256, or by a unique prefix.
-fn one_key(application: &StoredApplication, prefix: &str) -> Result<Digest, RegistrarError> {
+fn one_key(application: &StoredApplication, prefix: &str) -> RegistrarResult<Digest> {
     let whole = [Some(Digest::of(prefix)), Digest::from_hex(prefix)];
     let begins = |key: &StoredKey| !prefix.is_empty() && key.shown.starts_with(prefix);
     let is_meant = |key: &&StoredKey| whole.contains(&Some(key.digest)) || begins(key);
@@ -344,7 +336,7 @@ fn all_in_force(
     application: &StoredApplication,
     now: Wall,
     at: Option<Wall>,
-) -> Result<Vec<Digest>, RegistrarError> {
+) -> RegistrarResult<Vec<Digest>> {
     let keys: Vec<&StoredKey> = application.keys.iter().filter(|key| key.is_active(now)).collect();
     let is_put_off = |key: &&StoredKey| key.expires_at.is_some_and(|ends| at.is_none_or(|at| at > ends));
     match keys.as_slice() {

@@ -3,6 +3,9 @@
 use scoregate_base::keys::{ApplicationId, BadText};
 use scoregate_store::{OwnLimits, StoreError};
 
+/// The result of a change.
+pub(super) type RegistrarResult<T> = Result<T, RegistrarError>;
+
 /// Why a change failed. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistrarError {
@@ -56,6 +59,6 @@ pub enum RegistrarError {
     NoRandomness(#[from] getrandom::Error),
 }
 
-pub(super) fn check_limits(own: OwnLimits) -> Result<(), RegistrarError> {
+pub(super) fn check_limits(own: OwnLimits) -> RegistrarResult<()> {
     if [own.minute, own.day].contains(&Some(0)) { Err(RegistrarError::BadLimit) } else { Ok(()) }
 }

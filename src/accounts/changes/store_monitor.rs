@@ -7,7 +7,7 @@ use arc_swap::ArcSwapOption;
 
 use crate::instruments::Instruments;
 use scoregate_base::clock::{Clock, Mono};
-use scoregate_store::{StoreError, StoreHealth};
+use scoregate_store::{StoreHealth, StoreResult};
 
 /// Minimum interval between log lines while the store file is missing or replaced.
 const LOG_INTERVAL: Duration = Duration::from_mins(1);
@@ -61,7 +61,7 @@ impl StoreMonitor {
     }
 
     /// Sets the metrics of a shared store. If its state cannot be read, they keep their values. Called every few seconds.
-    pub async fn measure(&self) -> Result<(), StoreError> {
+    pub async fn measure(&self) -> StoreResult<()> {
         let metrics = &self.instruments.shared_store;
         metrics.exchanges(self.health.exchange_counts());
         if let Some(status) = self.health.database_status().await? {

@@ -11,7 +11,7 @@ use crate::instruments::UnitUse;
 use scoregate_base::clock::Day;
 use scoregate_base::keys::ApplicationId;
 use scoregate_base::limits::DayBalance;
-use scoregate_store::{LedgerExchange, LedgerReport, ReportOutcome, StoreError};
+use scoregate_store::{LedgerExchange, LedgerReport, ReportOutcome, StoreResult};
 
 use super::leases::Leases;
 
@@ -43,12 +43,7 @@ impl Leases {
         }
     }
 
-    async fn lease_ahead_for(
-        &self,
-        accounts: &[Arc<Account>],
-        today: Day,
-        tomorrow: Day,
-    ) -> Result<(), StoreError> {
+    async fn lease_ahead_for(&self, accounts: &[Arc<Account>], today: Day, tomorrow: Day) -> StoreResult<()> {
         let due: Vec<(&Arc<Account>, Arc<Terms>)> =
             accounts.iter().map(|account| (account, Arc::clone(&account.terms()))).collect();
         let report = |(account, terms): &(&Arc<Account>, Arc<Terms>)| {

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use crate::instruments::{Instruments, StoreWork, UnitUse};
 use scoregate_base::clock::{Clock, Day, Mono, Now};
-use scoregate_store::{Ledger, LedgerExchange, LedgerReport, OwedFile, ReportOutcome, StoreError};
+use scoregate_store::{Ledger, LedgerExchange, LedgerReport, OwedFile, ReportOutcome, StoreResult};
 
 use crate::accounts::account::Account;
 use crate::accounts::account_state::{AccountState, LeaseCall};
@@ -125,7 +125,7 @@ impl LedgerCalls {
     }
 
     /// Charges units that earlier processes delivered on grace. A failed charge is repeated before the next lease.
-    pub async fn charge_carried(&self) -> Result<(), StoreError> {
+    pub async fn charge_carried(&self) -> StoreResult<()> {
         self.grace.charge_carried(&*self.ledger, self.clock.now().wall.day()).await
     }
 

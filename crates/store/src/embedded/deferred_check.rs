@@ -10,7 +10,7 @@ use rusqlite::{InterruptHandle, OpenFlags};
 use super::fault::{OpenFile, StoreFault};
 use super::worker::unavailable;
 use super::{file, integrity};
-use crate::StoreError;
+use crate::StoreResult;
 
 /// A check that starts once the machine is idle enough.
 #[derive(Debug, Default)]
@@ -44,7 +44,7 @@ pub(super) struct IntegrityCheck {
 
 impl IntegrityCheck {
     /// Starts the check on a connection and a thread of its own.
-    pub(super) fn begin(file: &OpenFile) -> Result<Self, StoreError> {
+    pub(super) fn begin(file: &OpenFile) -> StoreResult<Self> {
         let to_error = |fault: StoreFault| fault.into_error("start its check", &file.path);
         let connection = file::connect(&file.path, OpenFlags::SQLITE_OPEN_READ_ONLY)
             .map_err(|error| to_error(error.into()))?;

@@ -14,8 +14,8 @@ use super::{file, ledger, records};
 use crate::sql::{audit, changes, grace_shares, leaks, limits_until, outdated};
 use crate::{
     ApplicationPage, AuditQuery, AuditRecord, ChangeKind, DocumentSharing, HeldGraceShare, KeyStore, KeyUse,
-    Ledger, LedgerExchange, LedgerExchangeReply, NodeList, NodeRegistry, NodeStatus, StoreChange, StoreError,
-    StoreFuture, StoreHealth, StoredApplication,
+    Ledger, LedgerExchange, LedgerExchangeReply, NodeList, NodeRegistry, NodeStatus, StoreChange,
+    StoreFuture, StoreHealth, StoreResult, StoredApplication,
 };
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{ApplicationId, Digest};
@@ -44,7 +44,7 @@ impl Embedded {
     /// Checks the file first (the time grows with its size; a part of a large file is checked later, and findings are
     /// logged), and migrates an older format after a backup. Blocks until that is done. A rejected file is left as it
     /// was.
-    pub fn open(directory: &Path) -> Result<Self, StoreError> {
+    pub fn open(directory: &Path) -> StoreResult<Self> {
         let opened = file::open(directory)?;
         let file = OpenFile::new(&opened.path);
         let commits = Arc::new(AtomicU64::new(0));

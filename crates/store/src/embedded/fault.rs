@@ -7,6 +7,9 @@ use std::sync::{Arc, OnceLock};
 use super::paths::{LOG, recovery_steps, with_suffix};
 use crate::{StoreError, TransferError};
 
+/// The result of an operation on a file.
+pub(crate) type FileResult<T> = Result<T, StoreFault>;
+
 /// Why an operation failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StoreFault {

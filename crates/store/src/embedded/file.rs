@@ -13,11 +13,11 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-use super::fault::StoreFault;
+use super::fault::{FileResult, StoreFault};
 use super::maintenance::swap;
 use super::paths::{LOG, mark, remove_database, store_traces, with_suffix};
 use super::{integrity, schema};
-use crate::StoreError;
+use crate::StoreResult;
 use crate::durable_file::{HALF, if_found, new_private_file, remove, sync_directory};
 
 /// The file's name in the data directory.
@@ -45,7 +45,7 @@ pub(super) struct OpenedStore {
 }
 
 /// Opens the store in this directory.
-pub(super) fn open(directory: &Path) -> Result<OpenedStore, StoreError> {
+pub(super) fn open(directory: &Path) -> StoreResult<OpenedStore> {
     let path = directory.join(FILE_NAME);
     let opened = open_steps(directory, &path, schema::STEPS).and_then(|(writer, reader)| {
         let is_large = !integrity::is_small(&reader)?;
@@ -61,7 +61,7 @@ pub(super) fn open_steps(
     directory: &Path,
     path: &Path,
     steps: &[&str],
-) -> Result<(Connection, Connection), StoreFault> {
+) -> FileResult<(Connection, Connection)> {
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     swap::finish(path)?;
     make(path, steps)?;
@@ -77,7 +77,7 @@ pub(super) fn open_steps(
 }
 
 /// Creates the file if it does not exist and never did.
-fn make(path: &Path, steps: &[&str]) -> Result<(), StoreFault> {
+fn make(path: &Path, steps: &[&str]) -> FileResult<()> {
     match if_found(fs::metadata(path))? {
         Some(found) if found.len() == 0 => return Err(StoreFault::Record("it is empty".into())),
         Some(_) => return Ok(()),
@@ -91,7 +91,7 @@ fn make(path: &Path, steps: &[&str]) -> Result<(), StoreFault> {
 }
 
 /// Creates an empty store under this name, if there is no file.
-pub(super) fn make_new(path: &Path, steps: &[&str]) -> Result<(), StoreFault> {
+pub(super) fn make_new(path: &Path, steps: &[&str]) -> FileResult<()> {
     let half = with_suffix(path, HALF);
     close_new(make_at(&half, steps)?, &half)?;
     fs::rename(&half, path)?;
@@ -99,7 +99,7 @@ pub(super) fn make_new(path: &Path, steps: &[&str]) -> Result<(), StoreFault> {
 }
 
 /// Closes a new store and syncs its file. Fails if its log remains, since only the file is renamed.
-pub(super) fn close_new(store: Connection, path: &Path) -> Result<(), StoreFault> {
+pub(super) fn close_new(store: Connection, path: &Path) -> FileResult<()> {
     let is_busy: bool = store.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
     store.close().map_err(|(_, error)| error)?;
     if is_busy || with_suffix(path, LOG).exists() {
@@ -116,7 +116,7 @@ pub(super) fn missing(path: &Path) -> Option<StoreFault> {
 }
 
 /// Creates a store under this name and replaces an existing file.
-pub(super) fn make_at(path: &Path, steps: &[&str]) -> Result<Connection, StoreFault> {
+pub(super) fn make_at(path: &Path, steps: &[&str]) -> FileResult<Connection> {
     remove_database(path)?;
     // SQLite gives its log the mode of the file.
     new_private_file(path)?;
@@ -138,7 +138,7 @@ pub(super) fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connec
 }
 
 /// Rejects a file that is not a store, is newer than this program, or is damaged.
-fn check(connection: &Connection, path: &Path, steps: &[&str]) -> Result<(), StoreFault> {
+fn check(connection: &Connection, path: &Path, steps: &[&str]) -> FileResult<()> {
     // Until all checks have passed, closing must not checkpoint the log either.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     integrity::is_ours(connection, path, steps)?;
@@ -148,7 +148,7 @@ fn check(connection: &Connection, path: &Path, steps: &[&str]) -> Result<(), Sto
 }
 
 /// Every commit is synced before it counts, and readers never wait for it.
-pub(super) fn write_ahead(connection: &Connection) -> Result<(), StoreFault> {
+pub(super) fn write_ahead(connection: &Connection) -> FileResult<()> {
     let mode: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     if mode != "wal" {
         return Err(StoreFault::Disk(io::Error::other(
@@ -175,7 +175,7 @@ pub(super) fn empty_log(writer: &Connection) {
 }
 
 /// Applies pending migration steps, all or none, after copying an existing file.
-fn upgrade(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<(), StoreFault> {
+fn upgrade(connection: &mut Connection, path: &Path, steps: &[&str]) -> FileResult<()> {
     let found = integrity::version(connection)?;
     if found == integrity::format_of(steps) {
         return Ok(());
@@ -185,7 +185,7 @@ fn upgrade(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<(
 }
 
 /// Applies pending migration steps, all or none.
-pub(super) fn take_steps(connection: &mut Connection, steps: &[&str]) -> Result<(), StoreFault> {
+pub(super) fn take_steps(connection: &mut Connection, steps: &[&str]) -> FileResult<()> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have upgraded it meanwhile.
     let found = usize::try_from(integrity::version(&change)?).unwrap_or(usize::MAX);
@@ -197,7 +197,7 @@ pub(super) fn take_steps(connection: &mut Connection, steps: &[&str]) -> Result<
 }
 
 /// Writes a complete copy beside the file; it gets its final name once it is synced.
-fn back_up(connection: &Connection, path: &Path, found: u32) -> Result<(), StoreFault> {
+fn back_up(connection: &Connection, path: &Path, found: u32) -> FileResult<()> {
     let (half, whole) = (with_suffix(path, ".bak.half"), with_suffix(path, &format!(".v{found}.bak")));
     remove(&half)?;
     copy(connection, &half)?;
@@ -206,7 +206,7 @@ fn back_up(connection: &Connection, path: &Path, found: u32) -> Result<(), Store
 }
 
 /// Copies a snapshot into a new file and syncs it. Writers continue meanwhile; what they write is not in the copy.
-pub(super) fn copy(connection: &Connection, to: &Path) -> Result<(), StoreFault> {
+pub(super) fn copy(connection: &Connection, to: &Path) -> FileResult<()> {
     new_private_file(to)?;
     let mut copy = Connection::open(to)?;
     rusqlite::backup::Backup::new(connection, &mut copy)?.run_to_completion(i32::MAX, PATIENCE, None)?;

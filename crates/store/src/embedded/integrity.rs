@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension as _};
 
-use super::fault::{StoreFault, is_damage};
+use super::fault::{FileResult, StoreFault, is_damage};
 use super::paths::{LOG, with_suffix};
 use super::schema;
 use crate::StoreError;
@@ -15,7 +15,7 @@ use crate::StoreError;
 const CHECKED_WHOLE: i64 = 96 << 20;
 
 /// Rejects a file that is not a store, is newer than these steps, or lacks tables of its format.
-pub(super) fn is_ours(connection: &Connection, path: &Path, steps: &[&str]) -> Result<u32, StoreFault> {
+pub(super) fn is_ours(connection: &Connection, path: &Path, steps: &[&str]) -> FileResult<u32> {
     let (found, known) = (version(connection)?, format_of(steps));
     if found > known {
         let path = path.display().to_string();
@@ -45,14 +45,14 @@ pub(super) fn is_ours(connection: &Connection, path: &Path, steps: &[&str]) -> R
 
 /// Whether the last page is incomplete. With a log beside it, that may be a write from the log that a crash
 /// interrupted.
-pub(super) fn is_cut(connection: &Connection, path: &Path) -> Result<bool, StoreFault> {
+pub(super) fn is_cut(connection: &Connection, path: &Path) -> FileResult<bool> {
     let page: u32 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
     let size = |path: &Path| std::fs::metadata(path).map_or(0, |found| found.len());
     Ok(size(&with_suffix(path, LOG)) == 0 && !size(path).is_multiple_of(u64::from(page.max(1))))
 }
 
 /// Columns and indexes, each in words.
-fn shape(connection: &Connection) -> Result<BTreeSet<String>, StoreFault> {
+fn shape(connection: &Connection) -> FileResult<BTreeSet<String>> {
     let mut parts = connection.prepare(
         "SELECT format('column %s.%s (%s)', t.name, c.name, c.type || c.\"notnull\" || c.pk)
          FROM sqlite_schema t, pragma_table_info(t.name) c WHERE t.type = 'table'
@@ -68,12 +68,12 @@ fn shape(connection: &Connection) -> Result<BTreeSet<String>, StoreFault> {
 /// The check before the store is used: complete for a small file. Applications and keys of a large one are read next
 /// anyway, which finds broken pages and rows out of order; [`whole`] checks the rest while the server runs. That is
 /// mostly the ledger of past days; a broken page of it fails its reader and never reads as "nothing granted".
-pub(super) fn at_start(connection: &Connection) -> Result<(), StoreFault> {
+pub(super) fn at_start(connection: &Connection) -> FileResult<()> {
     if is_small(connection)? { whole(connection) } else { Ok(()) }
 }
 
 /// Whether [`at_start`] checks it completely.
-pub(super) fn is_small(connection: &Connection) -> Result<bool, StoreFault> {
+pub(super) fn is_small(connection: &Connection) -> FileResult<bool> {
     let pages: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
     let size: i64 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
     Ok(pages.saturating_mul(size) <= CHECKED_WHOLE)
@@ -81,13 +81,13 @@ pub(super) fn is_small(connection: &Connection) -> Result<bool, StoreFault> {
 
 /// Checks everything: pages and their order, but not every index against its table, which takes several times as
 /// long.
-pub(super) fn whole(connection: &Connection) -> Result<(), StoreFault> {
+pub(super) fn whole(connection: &Connection) -> FileResult<()> {
     let verdict: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     if verdict == "ok" { Ok(()) } else { Err(StoreFault::Record(verdict)) }
 }
 
 /// Checks the tables from which a restore takes grants and revocations: rows of a damaged one may be missing.
-pub(super) fn of_grants_and_keys(connection: &Connection) -> Result<(), StoreFault> {
+pub(super) fn of_grants_and_keys(connection: &Connection) -> FileResult<()> {
     let mut check = connection.prepare(
         "SELECT t.name || ': ' || c.quick_check FROM sqlite_schema t, pragma_quick_check(t.name) c
          WHERE t.name IN ('applications', 'keys', 'ledger', 'owners') AND c.quick_check <> 'ok'",
@@ -97,7 +97,7 @@ pub(super) fn of_grants_and_keys(connection: &Connection) -> Result<(), StoreFau
 }
 
 /// Everything SQLite can find: pages, order, indexes against their tables.
-pub(super) fn findings(connection: &Connection) -> Result<Vec<String>, StoreFault> {
+pub(super) fn findings(connection: &Connection) -> FileResult<Vec<String>> {
     let mut findings = Vec::new();
     let mut check = connection.prepare("PRAGMA integrity_check(100)")?;
     let mut rows = check.query([])?;

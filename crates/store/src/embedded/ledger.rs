@@ -5,7 +5,7 @@
 
 use rusqlite::{Connection, params};
 
-use super::fault::StoreFault;
+use super::fault::{FileResult, StoreFault};
 use super::records;
 use super::statements::{find, one, run};
 use crate::{LedgerExchange, LedgerExchangeReply, LedgerReport, ReportOutcome, StoreError};
@@ -21,7 +21,7 @@ const PRUNED_AT_ONCE: u32 = 8;
 pub(super) fn exchange(
     connection: &Connection,
     exchange: &LedgerExchange,
-) -> Result<LedgerExchangeReply, StoreFault> {
+) -> FileResult<LedgerExchangeReply> {
     let today = advance(connection, exchange.today)?;
     let outcome = |report: &LedgerReport| {
         let is_open = report.day == today || report.day.number() == today.number().saturating_add(1);
@@ -32,7 +32,7 @@ pub(super) fn exchange(
 }
 
 /// Moves the current day forward to `today`, and returns it.
-fn advance(connection: &Connection, today: Day) -> Result<Day, StoreFault> {
+fn advance(connection: &Connection, today: Day) -> FileResult<Day> {
     let found = day(connection)?;
     if let Some(found) = found.filter(|found| *found >= today) {
         return Ok(found);
@@ -42,7 +42,7 @@ fn advance(connection: &Connection, today: Day) -> Result<Day, StoreFault> {
     Ok(today)
 }
 
-fn apply(connection: &Connection, node: u64, report: &LedgerReport) -> Result<ReportOutcome, StoreFault> {
+fn apply(connection: &Connection, node: u64, report: &LedgerReport) -> FileResult<ReportOutcome> {
     let (day, id) = (written(report.day)?, report.application.to_string());
     let found = day_totals(connection, &day, &id)?;
     if found.is_none() && !records::is_there(connection, &id)? {
@@ -76,7 +76,7 @@ fn apply(connection: &Connection, node: u64, report: &LedgerReport) -> Result<Re
 }
 
 /// The current day. Before the first exchange, the newest one with granted units.
-pub(super) fn day(connection: &Connection) -> Result<Option<Day>, StoreFault> {
+pub(super) fn day(connection: &Connection) -> FileResult<Option<Day>> {
     let (found,): (Option<String>,) = one(connection, "SELECT max(day) FROM calendar", [])?;
     match found.as_deref().and_then(Day::parse) {
         Some(day) => Ok(Some(day)),
@@ -85,7 +85,7 @@ pub(super) fn day(connection: &Connection) -> Result<Option<Day>, StoreFault> {
 }
 
 /// The newest day with granted units. Texts that are not days, which only manual edits produce, are skipped.
-pub(super) fn newest_day(connection: &Connection) -> Result<Option<Day>, StoreFault> {
+pub(super) fn newest_day(connection: &Connection) -> FileResult<Option<Day>> {
     let mut below = String::from("a"); // above every digit
     loop {
         let (found,) = one(connection, "SELECT max(day) FROM ledger WHERE day < ?1", [&below])?;
@@ -97,7 +97,7 @@ pub(super) fn newest_day(connection: &Connection) -> Result<Option<Day>, StoreFa
     }
 }
 
-fn day_totals(connection: &Connection, day: &str, id: &str) -> Result<Option<DayTotals>, StoreFault> {
+fn day_totals(connection: &Connection, day: &str, id: &str) -> FileResult<Option<DayTotals>> {
     let select = "SELECT granted FROM ledger WHERE day = ?1 AND application = ?2";
     let found: Option<(i64,)> = find(connection, select, [day, id])?;
     let Some((granted,)) = found else { return Ok(None) };
@@ -105,7 +105,7 @@ fn day_totals(connection: &Connection, day: &str, id: &str) -> Result<Option<Day
     Ok(Some(DayTotals { granted: u32::try_from(granted).map_err(bad)?.into() }))
 }
 
-fn node_totals(connection: &Connection, day: &str, id: &str, node: u64) -> Result<NodeTotals, StoreFault> {
+fn node_totals(connection: &Connection, day: &str, id: &str, node: u64) -> FileResult<NodeTotals> {
     let found: Option<(i64, i64)> = find(
         connection,
         "SELECT granted, returned FROM ledger_nodes WHERE day = ?1 AND application = ?2 AND node = ?3",
@@ -119,7 +119,7 @@ fn node_totals(connection: &Connection, day: &str, id: &str, node: u64) -> Resul
     Ok(NodeTotals { granted: read(granted)?, returned: read(returned)? })
 }
 
-fn prune(connection: &Connection, today: Day) -> Result<(), StoreFault> {
+fn prune(connection: &Connection, today: Day) -> FileResult<()> {
     let oldest = Day::from_number(today.number().saturating_sub(DAYS_KEPT)).to_string();
     // Nearly always there are none, and a deletion costs more than all other statements of a lease.
     let (is_due,): (bool,) = one(
@@ -141,7 +141,7 @@ fn prune(connection: &Connection, today: Day) -> Result<(), StoreFault> {
 }
 
 /// A day as stored; fails beyond the calendar, where it would be ambiguous.
-fn written(day: Day) -> Result<String, StoreFault> {
+fn written(day: Day) -> FileResult<String> {
     let text = day.to_string();
     if Day::parse(&text) == Some(day) {
         return Ok(text);

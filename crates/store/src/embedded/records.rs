@@ -7,7 +7,7 @@
 use rusqlite::types::{FromSql, ValueRef};
 use rusqlite::{Connection, Row, Rows, params};
 
-use super::fault::StoreFault;
+use super::fault::{FileResult, StoreFault};
 use super::statements::{AnyText, one};
 use crate::stored::millis;
 use crate::{ApplicationPage, Description, KeyUse, OwnLimits, StoredApplication, StoredKey};
@@ -34,7 +34,7 @@ pub(super) fn page(
     after: Option<ApplicationId>,
     limit: usize,
     day: Day,
-) -> Result<ApplicationPage, StoreFault> {
+) -> FileResult<ApplicationPage> {
     // Callers that check a file have a snapshot already.
     let snapshot = connection.is_autocommit().then(|| connection.unchecked_transaction()).transpose()?;
     let (after, day) = (after.map_or_else(String::new, |id| id.to_string()), day.to_string());
@@ -72,7 +72,7 @@ pub(super) fn application(
     connection: &Connection,
     id: ApplicationId,
     day: Day,
-) -> Result<Option<StoredApplication>, StoreFault> {
+) -> FileResult<Option<StoredApplication>> {
     // The writer's transaction is a snapshot already.
     let snapshot = connection.is_autocommit().then(|| connection.unchecked_transaction()).transpose()?;
     let (id, day) = (id.to_string(), day.to_string());
@@ -92,7 +92,7 @@ pub(super) fn applications(
     connection: &Connection,
     ids: &[ApplicationId],
     day: Day,
-) -> Result<ApplicationPage, StoreFault> {
+) -> FileResult<ApplicationPage> {
     let mut page = ApplicationPage::default();
     for id in ids {
         match application(connection, *id, day) {
@@ -106,7 +106,7 @@ pub(super) fn applications(
 
 /// A replacement for an application with an unreadable record. Like at start, none of its keys is in force; revoked
 /// ones are listed.
-pub(super) fn stand_in(connection: &Connection, id: ApplicationId) -> Result<StoredApplication, StoreFault> {
+pub(super) fn stand_in(connection: &Connection, id: ApplicationId) -> FileResult<StoredApplication> {
     let text = id.to_string();
     let (AnyText(name), AnyText(tier)) =
         one(connection, "SELECT name, tier FROM applications WHERE id = ?1", [&text])?;
@@ -131,7 +131,7 @@ pub(super) fn stand_in(connection: &Connection, id: ApplicationId) -> Result<Sto
 }
 
 /// Records uses of keys.
-pub(super) fn used(connection: &Connection, keys: &[KeyUse]) -> Result<(), StoreFault> {
+pub(super) fn used(connection: &Connection, keys: &[KeyUse]) -> FileResult<()> {
     let mut update = connection.prepare_cached(
         "UPDATE keys SET last_used_at = ?3
          WHERE application = ?1 AND digest = ?2 AND (last_used_at IS NULL OR last_used_at < ?3)",
@@ -143,7 +143,7 @@ pub(super) fn used(connection: &Connection, keys: &[KeyUse]) -> Result<(), Store
 }
 
 /// Whether the application exists, readable or not.
-pub(super) fn is_there(connection: &Connection, id: &str) -> Result<bool, StoreFault> {
+pub(super) fn is_there(connection: &Connection, id: &str) -> FileResult<bool> {
     Ok(connection.prepare_cached("SELECT 1 FROM applications WHERE id = ?1")?.exists([id])?)
 }
 
@@ -153,7 +153,7 @@ fn whole(
     keys: &mut JoinedRows<'_, StoredKey>,
     ledger: &mut JoinedRows<'_, u64>,
     skipped: &mut Vec<String>,
-) -> Result<StoredApplication, StoreFault> {
+) -> FileResult<StoredApplication> {
     let id = row.get_ref(0)?.as_str().map_err(|error| unreadable("id", &error.into()))?;
     // Always skip past rows of this application.
     while let Some(owner) = keys.take_before(Some(id))? {
@@ -181,7 +181,7 @@ fn whole(
     Ok(application)
 }
 
-pub(super) fn described(row: &Row<'_>, id: &str) -> Result<StoredApplication, StoreFault> {
+pub(super) fn described(row: &Row<'_>, id: &str) -> FileResult<StoredApplication> {
     let mut index = COLUMN_COUNT;
     Ok(StoredApplication {
         id: id.parse().map_err(|error| StoreFault::Record(format!("{error}")))?,
@@ -199,7 +199,7 @@ pub(super) fn described(row: &Row<'_>, id: &str) -> Result<StoredApplication, St
     })
 }
 
-pub(super) fn key(row: &Row<'_>) -> Result<StoredKey, StoreFault> {
+pub(super) fn key(row: &Row<'_>) -> FileResult<StoredKey> {
     let digest: [u8; 32] = row.get(1).map_err(|error| unreadable("digest", &error))?;
     Ok(StoredKey {
         digest: Digest::from_bytes(digest),
@@ -213,7 +213,7 @@ pub(super) fn key(row: &Row<'_>) -> Result<StoredKey, StoreFault> {
     })
 }
 
-fn granted(row: &Row<'_>) -> Result<u64, StoreFault> {
+fn granted(row: &Row<'_>) -> FileResult<u64> {
     let granted = limit(row, 1, "granted")?.ok_or_else(|| missing("granted"))?;
     Ok(u64::from(granted))
 }
@@ -221,25 +221,21 @@ fn granted(row: &Row<'_>) -> Result<u64, StoreFault> {
 /// Rows of another table in the same order, whose first column is the application.
 struct JoinedRows<'s, T> {
     rows: Rows<'s>,
-    read: fn(&Row<'_>) -> Result<T, StoreFault>,
+    read: fn(&Row<'_>) -> FileResult<T>,
     owner: RowOrder,
     /// A row of `owner`, or why it is unreadable; `None` after the last row.
     head: Option<Result<T, String>>,
 }
 
 impl<'s, T> JoinedRows<'s, T> {
-    fn new(
-        rows: Rows<'s>,
-        after: &str,
-        read: fn(&Row<'_>) -> Result<T, StoreFault>,
-    ) -> Result<Self, StoreFault> {
+    fn new(rows: Rows<'s>, after: &str, read: fn(&Row<'_>) -> FileResult<T>) -> FileResult<Self> {
         let mut joined = Self { rows, read, owner: RowOrder(after.into()), head: None };
         joined.advance()?;
         Ok(joined)
     }
 
     /// The next row, if it belongs to `id`.
-    fn take(&mut self, id: &str) -> Result<Option<Result<T, String>>, StoreFault> {
+    fn take(&mut self, id: &str) -> FileResult<Option<Result<T, String>>> {
         if self.head.is_none() || self.owner.0 != id.as_bytes() {
             return Ok(None);
         }
@@ -249,7 +245,7 @@ impl<'s, T> JoinedRows<'s, T> {
     }
 
     /// Skips the next row if it comes before those of `id`, or if there is no `id` left, and returns its owner.
-    fn take_before(&mut self, id: Option<&str>) -> Result<Option<String>, StoreFault> {
+    fn take_before(&mut self, id: Option<&str>) -> FileResult<Option<String>> {
         if self.head.is_none() || id.is_some_and(|id| *self.owner.0 >= *id.as_bytes()) {
             return Ok(None);
         }
@@ -258,7 +254,7 @@ impl<'s, T> JoinedRows<'s, T> {
         Ok(Some(owner))
     }
 
-    fn advance(&mut self) -> Result<(), StoreFault> {
+    fn advance(&mut self) -> FileResult<()> {
         self.head = None;
         let Some(row) = self.rows.next()? else { return Ok(()) };
         self.owner.step_to(row, |last, next| last <= next)?;
@@ -275,7 +271,7 @@ impl<'s, T> JoinedRows<'s, T> {
 struct RowOrder(Vec<u8>);
 
 impl RowOrder {
-    fn step_to(&mut self, row: &Row<'_>, is_in_order: fn(&[u8], &[u8]) -> bool) -> Result<(), StoreFault> {
+    fn step_to(&mut self, row: &Row<'_>, is_in_order: fn(&[u8], &[u8]) -> bool) -> FileResult<()> {
         let next = row.get_ref(0)?.as_bytes().unwrap_or_default();
         if !is_in_order(&self.0, next) {
             return Err(StoreFault::Disorder);
@@ -287,11 +283,11 @@ impl RowOrder {
 }
 
 /// A text or bytes, which may be absent.
-pub(super) fn text<T: FromSql>(row: &Row<'_>, column: usize, name: &str) -> Result<T, StoreFault> {
+pub(super) fn text<T: FromSql>(row: &Row<'_>, column: usize, name: &str) -> FileResult<T> {
     row.get(column).map_err(|error| unreadable(name, &error))
 }
 
-pub(super) fn number(row: &Row<'_>, column: usize, name: &str) -> Result<Option<i64>, StoreFault> {
+pub(super) fn number(row: &Row<'_>, column: usize, name: &str) -> FileResult<Option<i64>> {
     match row.get_ref(column)? {
         ValueRef::Null => Ok(None),
         ValueRef::Integer(number) => Ok(Some(number)),
@@ -301,13 +297,13 @@ pub(super) fn number(row: &Row<'_>, column: usize, name: &str) -> Result<Option<
     }
 }
 
-pub(super) fn limit(row: &Row<'_>, column: usize, name: &str) -> Result<Option<u32>, StoreFault> {
+pub(super) fn limit(row: &Row<'_>, column: usize, name: &str) -> FileResult<Option<u32>> {
     let Some(found) = number(row, column, name)? else { return Ok(None) };
     let bad = |_| StoreFault::Record(format!("{name} is {found}, which is not between 0 and {}", u32::MAX));
     u32::try_from(found).map(Some).map_err(bad)
 }
 
-pub(super) fn instant(row: &Row<'_>, column: usize, name: &str) -> Result<Option<Wall>, StoreFault> {
+pub(super) fn instant(row: &Row<'_>, column: usize, name: &str) -> FileResult<Option<Wall>> {
     let Some(found) = number(row, column, name)? else { return Ok(None) };
     let read = u64::try_from(found).ok().filter(|millis| Wall::from_millis(*millis).millis() == *millis);
     let bad =
@@ -316,7 +312,7 @@ pub(super) fn instant(row: &Row<'_>, column: usize, name: &str) -> Result<Option
 }
 
 /// A time that is never absent.
-pub(super) fn time(row: &Row<'_>, column: usize, name: &str) -> Result<Wall, StoreFault> {
+pub(super) fn time(row: &Row<'_>, column: usize, name: &str) -> FileResult<Wall> {
     instant(row, column, name)?.ok_or_else(|| missing(name))
 }
 

@@ -3,19 +3,15 @@
 use rusqlite::types::{FromSql, FromSqlResult, ValueRef};
 use rusqlite::{Connection, OptionalExtension as _, Params, Row};
 
-use super::fault::StoreFault;
+use super::fault::{FileResult, StoreFault};
 
 /// Runs a statement, and returns the number of changed rows.
-pub(super) fn run(connection: &Connection, text: &str, values: impl Params) -> Result<u64, StoreFault> {
+pub(super) fn run(connection: &Connection, text: &str, values: impl Params) -> FileResult<u64> {
     Ok(connection.prepare_cached(text)?.execute(values)? as u64)
 }
 
 /// The columns of the first row as a tuple, if there is one.
-pub(super) fn find<T>(
-    connection: &Connection,
-    text: &str,
-    values: impl Params,
-) -> Result<Option<T>, StoreFault>
+pub(super) fn find<T>(connection: &Connection, text: &str, values: impl Params) -> FileResult<Option<T>>
 where
     T: for<'r> TryFrom<&'r Row<'r>, Error = rusqlite::Error>,
 {
@@ -23,7 +19,7 @@ where
 }
 
 /// The columns of the first row; an error without one.
-pub(super) fn one<T>(connection: &Connection, text: &str, values: impl Params) -> Result<T, StoreFault>
+pub(super) fn one<T>(connection: &Connection, text: &str, values: impl Params) -> FileResult<T>
 where
     T: for<'r> TryFrom<&'r Row<'r>, Error = rusqlite::Error>,
 {
@@ -35,8 +31,8 @@ pub(super) fn readable<T>(
     connection: &Connection,
     text: &str,
     values: impl Params,
-    read: impl Fn(&Row<'_>) -> Result<T, StoreFault>,
-) -> Result<Vec<T>, StoreFault> {
+    read: impl Fn(&Row<'_>) -> FileResult<T>,
+) -> FileResult<Vec<T>> {
     let mut statement = connection.prepare_cached(text)?;
     let (mut rows, mut found) = (statement.query(values)?, Vec::new());
     while let Some(row) = rows.next()? {

@@ -4,7 +4,7 @@ use futures_util::FutureExt as _;
 use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, Row, ToSql, params_from_iter};
 
-use super::fault::StoreFault;
+use super::fault::{FileResult, StoreFault};
 use super::statements::AnyText;
 use super::{ledger, records, statements};
 use crate::sql::tables::{SiteLock, SqlField, SqlRow, SqlTables};
@@ -37,7 +37,7 @@ impl SqlTables for &Connection {
     const DELETED_AT_ONCE: &'static str = "LIMIT 500";
     const MERGED_AT_ONCE: u32 = 250;
 
-    async fn run(self, text: &str, values: &[SqlField<'_>]) -> Result<u64, StoreFault> {
+    async fn run(self, text: &str, values: &[SqlField<'_>]) -> FileResult<u64> {
         statements::run(self, &statement(text), params_from_iter(values))
     }
 
@@ -45,8 +45,8 @@ impl SqlTables for &Connection {
         self,
         text: &str,
         values: &[SqlField<'_>],
-        read: impl Fn(&dyn SqlRow<StoreFault>) -> Result<T, StoreFault>,
-    ) -> Result<Option<T>, StoreFault> {
+        read: impl Fn(&dyn SqlRow<StoreFault>) -> FileResult<T>,
+    ) -> FileResult<Option<T>> {
         let mut statement = self.prepare_cached(&statement(text))?;
         let mut rows = statement.query(params_from_iter(values))?;
         rows.next()?.map(|row| read(row)).transpose()
@@ -56,26 +56,26 @@ impl SqlTables for &Connection {
         self,
         text: &str,
         values: &[SqlField<'_>],
-        read: impl Fn(&dyn SqlRow<StoreFault>) -> Result<Option<T>, StoreFault>,
-    ) -> Result<Vec<T>, StoreFault> {
+        read: impl Fn(&dyn SqlRow<StoreFault>) -> FileResult<Option<T>>,
+    ) -> FileResult<Vec<T>> {
         let rows = statements::readable(self, &statement(text), params_from_iter(values), |row| read(row))?;
         Ok(rows.into_iter().flatten().collect())
     }
 
     /// One thread writes.
-    async fn lock_site(self, _: SiteLock) -> Result<bool, StoreFault> {
+    async fn lock_site(self, _: SiteLock) -> FileResult<bool> {
         Ok(true)
     }
 
-    async fn today(self) -> Result<Option<Day>, StoreFault> {
+    async fn today(self) -> FileResult<Option<Day>> {
         ledger::day(self)
     }
 
-    async fn application(self, id: ApplicationId, day: Day) -> Result<Option<StoredApplication>, StoreFault> {
+    async fn application(self, id: ApplicationId, day: Day) -> FileResult<Option<StoredApplication>> {
         records::application(self, id, day)
     }
 
-    async fn changed(self, change: &StoreChange) -> Result<Option<StoredApplication>, StoreFault> {
+    async fn changed(self, change: &StoreChange) -> FileResult<Option<StoredApplication>> {
         match records::application(self, change.application, change.at.day()) {
             // Changes that revoke a key or repair a record must not fail because the record is unreadable. A new key would not
             // work.
@@ -88,34 +88,34 @@ impl SqlTables for &Connection {
 }
 
 impl SqlRow<StoreFault> for Row<'_> {
-    fn text(&self, column: &str) -> Result<String, StoreFault> {
+    fn text(&self, column: &str) -> FileResult<String> {
         records::text(self, self.as_ref().column_index(column)?, column)
     }
 
-    fn optional_text(&self, column: &str) -> Result<Option<String>, StoreFault> {
+    fn optional_text(&self, column: &str) -> FileResult<Option<String>> {
         records::text(self, self.as_ref().column_index(column)?, column)
     }
 
-    fn any_text(&self, column: &str) -> Result<String, StoreFault> {
+    fn any_text(&self, column: &str) -> FileResult<String> {
         let AnyText(text) = self.get(column)?;
         Ok(text)
     }
 
-    fn bytes(&self, column: &str) -> Result<Vec<u8>, StoreFault> {
+    fn bytes(&self, column: &str) -> FileResult<Vec<u8>> {
         records::text(self, self.as_ref().column_index(column)?, column)
     }
 
-    fn signed(&self, column: &str) -> Result<i64, StoreFault> {
+    fn signed(&self, column: &str) -> FileResult<i64> {
         records::text(self, self.as_ref().column_index(column)?, column)
     }
 
-    fn optional_number(&self, column: &str) -> Result<Option<u64>, StoreFault> {
+    fn optional_number(&self, column: &str) -> FileResult<Option<u64>> {
         let number = records::number(self, self.as_ref().column_index(column)?, column)?;
         let bad = |_| StoreFault::Record(format!("{column} is negative"));
         number.map(u64::try_from).transpose().map_err(bad)
     }
 
-    fn optional_time(&self, column: &str) -> Result<Option<Wall>, StoreFault> {
+    fn optional_time(&self, column: &str) -> FileResult<Option<Wall>> {
         records::instant(self, self.as_ref().column_index(column)?, column)
     }
 

@@ -10,9 +10,9 @@ use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use tokio::sync::{mpsc, oneshot};
 
-use super::fault::{OpenFile, StoreFault};
+use super::fault::{FileResult, OpenFile};
 use super::file::empty_log;
-use crate::{StoreError, StoreFuture};
+use crate::{StoreError, StoreFuture, StoreResult};
 
 /// Maximum number of commands per transaction, so that the first need not wait long.
 pub(super) const MAX_GROUP: usize = 256;
@@ -48,8 +48,8 @@ struct WorkerCommand<T, W> {
     erases: bool,
     file: OpenFile,
     work: Option<W>,
-    outcome: Option<Result<T, StoreError>>,
-    reply: oneshot::Sender<Result<T, StoreError>>,
+    outcome: Option<StoreResult<T>>,
+    reply: oneshot::Sender<StoreResult<T>>,
 }
 
 impl StoreWorker {
@@ -59,7 +59,7 @@ impl StoreWorker {
         file: &OpenFile,
         connection: Connection,
         serve: impl FnOnce(&Connection, WorkQueue) + Send + 'static,
-    ) -> Result<Self, StoreError> {
+    ) -> StoreResult<Self> {
         let (queue, jobs) = mpsc::channel(QUEUE);
         let thread = std::thread::Builder::new()
             .name(name.into())
@@ -72,7 +72,7 @@ impl StoreWorker {
     pub(super) fn run<T, W>(&self, doing: &'static str, work: W) -> StoreFuture<'_, T>
     where
         T: Send + 'static,
-        W: FnOnce(&Connection) -> Result<T, StoreFault> + Send + 'static,
+        W: FnOnce(&Connection) -> FileResult<T> + Send + 'static,
     {
         self.run_erasing(false, doing, work)
     }
@@ -81,7 +81,7 @@ impl StoreWorker {
     pub(crate) fn run_erasing<T, W>(&self, erases: bool, doing: &'static str, work: W) -> StoreFuture<'_, T>
     where
         T: Send + 'static,
-        W: FnOnce(&Connection) -> Result<T, StoreFault> + Send + 'static,
+        W: FnOnce(&Connection) -> FileResult<T> + Send + 'static,
     {
         Box::pin(async move {
             let stopped = || unavailable(doing, &"its worker thread has stopped");
@@ -106,7 +106,7 @@ impl Drop for StoreWorker {
 impl<T, W> Job for WorkerCommand<T, W>
 where
     T: Send,
-    W: FnOnce(&Connection) -> Result<T, StoreFault> + Send,
+    W: FnOnce(&Connection) -> FileResult<T> + Send,
 {
     fn run(&mut self, connection: &Connection) -> Result<(), String> {
         let Some(work) = self.work.take() else { return Ok(()) };

@@ -3,7 +3,7 @@
 //! Links and sessions are stored as digests. An owner has one mailbox: the address without what mail servers ignore, as
 //! the caller determines it.
 
-use crate::{MailKind, NewMail, StoreError, StoreFuture, notice_words};
+use crate::{MailKind, NewMail, StoreError, StoreFuture, StoreResult, notice_words};
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
 
@@ -35,7 +35,7 @@ pub struct StoredOwner {
 
 impl StoredOwner {
     /// Whether the account may be deleted.
-    pub(crate) fn check_deletion(&self, in_own_name: bool) -> Result<(), StoreError> {
+    pub(crate) fn check_deletion(&self, in_own_name: bool) -> StoreResult<()> {
         if in_own_name && self.suspended_at.is_some() {
             return Err(OwnerRefusal::Suspended(self.id).into());
         }
@@ -46,7 +46,7 @@ impl StoredOwner {
     /// Whether another application may be created. `closed` is the number of applications of the mailbox that were closed on
     /// the day of the change and used units of it. They count: otherwise closing an application, or deleting the account and
     /// signing up again, would give another quota of the day.
-    pub(crate) fn check_creation(&self, closed: usize, at_most: u32) -> Result<(), StoreError> {
+    pub(crate) fn check_creation(&self, closed: usize, at_most: u32) -> StoreResult<()> {
         let (open, at_most) = (self.applications.len(), usize::try_from(at_most).unwrap_or(usize::MAX));
         if self.suspended_at.is_some() {
             Err(OwnerRefusal::Suspended(self.id).into())
@@ -60,7 +60,7 @@ impl StoredOwner {
     }
 
     /// Whether an application may be changed in the name of the owner.
-    pub(crate) fn check_change_of(&self, application: ApplicationId) -> Result<(), StoreError> {
+    pub(crate) fn check_change_of(&self, application: ApplicationId) -> StoreResult<()> {
         if self.suspended_at.is_some() {
             return Err(OwnerRefusal::Suspended(self.id).into());
         }

@@ -17,7 +17,7 @@ use crate::postgres::ledger::ledger_queue::LedgerQueue;
 use crate::postgres::reports::inspect::{self, DatabaseReport};
 use crate::postgres::schema::tables::{self, TablesChange, TablesWork};
 use crate::postgres::transfer::{self, DatabaseExport};
-use crate::{RecordCounts, StoreError, TransferError};
+use crate::{RecordCounts, StoreError, StoreResult, TransferError};
 use scoregate_base::clock::Clock;
 
 /// Deadline of an export or an import.
@@ -52,13 +52,13 @@ impl PostgresStore {
         clock: Clock,
         work: TablesWork,
         role: Option<RoleName>,
-    ) -> Result<TablesChange, StoreError> {
+    ) -> StoreResult<TablesChange> {
         let change = async |client: SchemaClient<'_>| tables::change(client, work, role.as_ref()).await;
         DatabaseLink::new(Arc::new(config), clock).change("create its tables", change).await
     }
 
     /// Reports the contents and the state of the database.
-    pub async fn inspect(config: DatabaseConfig, clock: Clock) -> Result<DatabaseReport, StoreError> {
+    pub async fn inspect(config: DatabaseConfig, clock: Clock) -> StoreResult<DatabaseReport> {
         let connection = DatabaseLink::new(Arc::new(config), clock);
         check_tables(&connection).await?;
         connection.run("inspect the database", async |client| inspect::report(client).await).await
@@ -94,7 +94,7 @@ impl PostgresStore {
     }
 
     /// Opens the store. Its tables must exist in a format that this program knows.
-    pub async fn open(config: DatabaseConfig, clock: Clock) -> Result<Self, StoreError> {
+    pub async fn open(config: DatabaseConfig, clock: Clock) -> StoreResult<Self> {
         let store = Self::unopened(config, clock, SeenTimelines::default());
         store.check().await?;
         Ok(store)
@@ -106,7 +106,7 @@ impl PostgresStore {
         config: DatabaseConfig,
         clock: Clock,
         ignores_clock: bool,
-    ) -> Result<Self, StoreError> {
+    ) -> StoreResult<Self> {
         let store = Self::connecting(config, clock, SeenTimelines::default(), ignores_clock);
         store.check().await?;
         Ok(store)
@@ -157,14 +157,14 @@ impl PostgresStore {
 }
 
 /// A link with a deadline for long transactions, to tables that this program can use.
-async fn transfer_link(config: DatabaseConfig, clock: Clock) -> Result<DatabaseLink, StoreError> {
+async fn transfer_link(config: DatabaseConfig, clock: Clock) -> StoreResult<DatabaseLink> {
     check_tables(&DatabaseLink::new(Arc::new(config.clone()), clock.clone())).await?;
     let config = DatabaseConfig { timeout: TRANSFER_TIMEOUT, ..config };
     Ok(DatabaseLink::new(Arc::new(config), clock))
 }
 
 /// Refuses tables that this program cannot use.
-async fn check_tables(connection: &DatabaseLink) -> Result<(), StoreError> {
+async fn check_tables(connection: &DatabaseLink) -> StoreResult<()> {
     let problem = connection.run(OPEN, async |client| tables::problem(client).await).await?;
     problem.map_or(Ok(()), |reason| Err(StoreError::Unavailable { doing: OPEN, reason }))
 }

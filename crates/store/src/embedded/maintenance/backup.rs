@@ -9,7 +9,7 @@ use super::super::fault::StoreFault;
 use super::super::file;
 use super::super::paths::{remove_database, with_suffix};
 use super::inspect::{self, InspectionReport};
-use super::maintenance_error::MaintenanceError;
+use super::maintenance_error::{MaintenanceError, MaintenanceResult};
 use super::read_only;
 use super::store_file::{file_in, is_the_store};
 use super::swap;
@@ -22,7 +22,7 @@ const DATED: [&str; 2] = ["scoregate-", ".db"];
 
 /// Writes a complete copy of the store, accessible to its owner only, while a server may keep writing: the copy is a
 /// snapshot. It gets its final name only after it was checked and synced.
-pub fn back_up(directory: &Path, to: &Path, force: bool) -> Result<InspectionReport, MaintenanceError> {
+pub fn back_up(directory: &Path, to: &Path, force: bool) -> MaintenanceResult<InspectionReport> {
     let path = file_in(directory);
     if !path.exists() {
         return Err(MaintenanceError::NoStore(path));
@@ -51,7 +51,7 @@ pub fn back_up(directory: &Path, to: &Path, force: bool) -> Result<InspectionRep
 }
 
 /// Copies the store and checks the copy.
-fn copied(path: &Path, half: &Path, to: &Path) -> Result<InspectionReport, MaintenanceError> {
+fn copied(path: &Path, half: &Path, to: &Path) -> MaintenanceResult<InspectionReport> {
     let copied = read_only::at(path, |store| {
         remove_database(half)?;
         file::copy(store, half)
@@ -69,7 +69,7 @@ fn copied(path: &Path, half: &Path, to: &Path) -> Result<InspectionReport, Maint
 
 /// The path of a dated backup in a directory, from which unfinished ones are removed. The directory must exist: it may be
 /// on a disk that is not mounted.
-pub fn dated(directory: &Path, now: Wall) -> Result<PathBuf, MaintenanceError> {
+pub fn dated(directory: &Path, now: Wall) -> MaintenanceResult<PathBuf> {
     let [prefix, suffix] = DATED;
     let instant = swap::instant(Wall::from_seconds(now.seconds()));
     let leftovers = own_files(directory, &format!("{suffix}{HALF}"));
@@ -79,7 +79,7 @@ pub fn dated(directory: &Path, now: Wall) -> Result<PathBuf, MaintenanceError> {
 }
 
 /// Removes all dated backups beside a complete one except the newest, so that `keep` remain with it.
-pub fn prune(complete: &Path, keep: NonZeroUsize) -> Result<(), MaintenanceError> {
+pub fn prune(complete: &Path, keep: NonZeroUsize) -> MaintenanceResult<()> {
     let directory = complete.parent().unwrap_or(Path::new("."));
     let removed = own_files(directory, DATED[1]).and_then(|mut found| {
         found.retain(|other| other != complete);

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use super::super::fault::StoreFault;
+use super::super::fault::{FileResult, StoreFault};
 use super::super::integrity;
-use super::maintenance_error::MaintenanceError;
+use super::maintenance_error::{MaintenanceError, MaintenanceResult};
 use super::read_only;
 use super::walk::walk;
 use crate::dump::{DumpWriter, RecordCounts, TABLES};
@@ -32,7 +32,7 @@ pub fn export(
     damaged: bool,
     out: &mut dyn Write,
     now: Wall,
-) -> Result<ExportSummary, MaintenanceError> {
+) -> MaintenanceResult<ExportSummary> {
     if !path.exists() {
         return Err(MaintenanceError::NoStore(path.to_owned()));
     }
@@ -59,12 +59,7 @@ pub fn export(
     })
 }
 
-fn write_all(
-    store: &Connection,
-    damaged: bool,
-    out: &mut dyn Write,
-    now: Wall,
-) -> Result<ExportSummary, StoreFault> {
+fn write_all(store: &Connection, damaged: bool, out: &mut dyn Write, now: Wall) -> FileResult<ExportSummary> {
     let (mut writer, mut left_out) = (DumpWriter::begin(out, now)?, Vec::new());
     for table in &TABLES {
         left_out.extend(walk(store, table, damaged, &mut |line| Ok(writer.push(&line)?))?);

@@ -8,11 +8,11 @@ use std::path::Path;
 
 use rusqlite::{Connection, TransactionBehavior, params};
 
-use super::super::fault::StoreFault;
+use super::super::fault::FileResult;
 use super::super::file;
 use super::super::paths::quoted;
 use super::super::tables::done;
-use super::maintenance_error::MaintenanceError;
+use super::maintenance_error::{MaintenanceError, MaintenanceResult};
 use super::store_file::file_in;
 use crate::sql::tables::SqlTables as _;
 use scoregate_base::clock::{Day, Wall};
@@ -38,7 +38,7 @@ pub fn close_future_days(
     who: &str,
     today: Day,
     now: Wall,
-) -> Result<ClosedDays, MaintenanceError> {
+) -> MaintenanceResult<ClosedDays> {
     let path = file_in(directory);
     if !path.exists() {
         return Err(MaintenanceError::NoStore(path));
@@ -51,7 +51,7 @@ pub fn close_future_days(
     closed.map_err(|fault| fault.into_error("close future days", &path).into())
 }
 
-fn close(store: &mut Connection, who: &str, today: Day, now: Wall) -> Result<ClosedDays, StoreFault> {
+fn close(store: &mut Connection, who: &str, today: Day, now: Wall) -> FileResult<ClosedDays> {
     let all = store.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let mut closed = ClosedDays { days: days_after(&all, today)?, granted: 0 };
     for day in &closed.days {
@@ -67,7 +67,7 @@ fn close(store: &mut Connection, who: &str, today: Day, now: Wall) -> Result<Clo
     Ok(closed)
 }
 
-fn days_after(store: &Connection, today: Day) -> Result<Vec<Day>, StoreFault> {
+fn days_after(store: &Connection, today: Day) -> FileResult<Vec<Day>> {
     let mut days = store.prepare("SELECT DISTINCT day FROM ledger WHERE day > ?1 ORDER BY day")?;
     let found = days.query_map([today.to_string()], |row| row.get::<_, String>(0))?;
     let found: Vec<String> = found.collect::<Result<_, _>>()?;
@@ -77,7 +77,7 @@ fn days_after(store: &Connection, today: Day) -> Result<Vec<Day>, StoreFault> {
 
 /// Moves the units granted for a day to today, and returns their number. Unreadable records are dropped with their
 /// day; one of today stays as it is.
-fn count_for(store: &Connection, day: Day, today: Day) -> Result<u64, StoreFault> {
+fn count_for(store: &Connection, day: Day, today: Day) -> FileResult<u64> {
     let (day, today) = (day.to_string(), today.to_string());
     let granted: i64 = store.query_row(
         "SELECT coalesce(sum(granted), 0) FROM ledger WHERE day = ?1 AND granted >= 0",

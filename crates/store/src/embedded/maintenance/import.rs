@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use super::super::fault::StoreFault;
+use super::super::fault::{FileResult, StoreFault};
 use super::super::paths::{BACKUP_BEGINS, backup_kind, remove_database, with_suffix};
 use super::super::tables::done;
 use super::super::{file, ledger};
 use super::inspect::{self, InspectionReport};
-use super::maintenance_error::MaintenanceError;
+use super::maintenance_error::{MaintenanceError, MaintenanceResult};
 use super::store_file::{file_in, is_the_store};
 use super::transfer::TransferSummary;
 use super::{load, swap, transfer};
@@ -73,7 +73,7 @@ pub fn import(
     from: &Path,
     options: &ImportOptions,
     now: Wall,
-) -> Result<ImportSummary, MaintenanceError> {
+) -> MaintenanceResult<ImportSummary> {
     let path = file_in(directory);
     // An interrupted swap is finished first, so that there is only one at a time.
     swap::finish(&path)
@@ -113,7 +113,7 @@ pub fn import(
 
 /// The stores that may contain later changes: the one to be replaced if it was used, readable or not, and that of the
 /// previous server. Refuses a loss that was not requested.
-fn previous(directory: &Path, options: &ImportOptions) -> Result<Vec<PathBuf>, MaintenanceError> {
+fn previous(directory: &Path, options: &ImportOptions) -> MaintenanceResult<Vec<PathBuf>> {
     let path = file_in(directory);
     let is_used = match inspect::check(directory, Wall::default()) {
         Err(MaintenanceError::NoStore(_)) => false,
@@ -146,7 +146,7 @@ fn make(
     half: &Path,
     options: &ImportOptions,
     now: Wall,
-) -> Result<ImportSummary, MaintenanceError> {
+) -> MaintenanceResult<ImportSummary> {
     let rejected = |reason: String| MaintenanceError::Unfit { path: from.to_owned(), reason };
     let own = |fault: StoreFault| load::unusable(fault, from, "create the new store", half);
     let store = load::new_store(from, half).map_err(|fault| load::unusable(fault, from, "be read", from))?;
@@ -171,7 +171,7 @@ fn settle(
     store: &Connection,
     options: &ImportOptions,
     now: Wall,
-) -> Result<ImportSummary, StoreFault> {
+) -> FileResult<ImportSummary> {
     let last_change = inspect::last_change(store)?;
     let (mut carried, mut has_successor) = (TransferSummary::default(), false);
     for old in previous {
@@ -209,7 +209,7 @@ fn settle(
 }
 
 /// Gives the grace of a day to nobody: it may have been used with a store that this one replaces.
-fn withhold(connection: &Connection, day: Day) -> Result<(), StoreFault> {
+fn withhold(connection: &Connection, day: Day) -> FileResult<()> {
     connection.execute("DELETE FROM grace_shares WHERE day = ?1", [day.to_string()])?;
     connection.execute("INSERT INTO grace_shares VALUES (?1, 0, 1, 0, 0, 0)", [day.to_string()])?;
     Ok(())
@@ -222,7 +222,7 @@ fn record(
     day: ImportedDay,
     options: &ImportOptions,
     now: Wall,
-) -> Result<(), StoreFault> {
+) -> FileResult<()> {
     let closed = match day {
         ImportedDay::Closed(day) => format!("; {day} is closed"),
         ImportedDay::Complete | ImportedDay::Reopened(..) => String::new(),

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use super::super::fault::StoreFault;
+use super::super::fault::{FileResult, StoreFault};
 use super::super::paths::{BACKUP_BEGINS, LOG, backup_kind, with_suffix};
 use super::super::{file, integrity, ledger, records, schema};
-use super::maintenance_error::MaintenanceError;
+use super::maintenance_error::{MaintenanceError, MaintenanceResult};
 use super::store_file::file_in;
 use super::{load, read_only};
 use scoregate_base::clock::{Day, Wall};
@@ -61,7 +61,7 @@ impl InspectionReport {
 
 /// Checks the store of a data directory, with or without a running server. Never writes to it. Fails if the file
 /// cannot be read; all findings in a readable file are in the report.
-pub fn check(directory: &Path, now: Wall) -> Result<InspectionReport, MaintenanceError> {
+pub fn check(directory: &Path, now: Wall) -> MaintenanceResult<InspectionReport> {
     let path = file_in(directory);
     if fs::metadata(&path).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
         return Err(match file::missing(&path) {
@@ -76,7 +76,7 @@ pub fn check(directory: &Path, now: Wall) -> Result<InspectionReport, Maintenanc
 }
 
 /// Verifies a backup or an export.
-pub fn verify(path: &Path) -> Result<InspectionReport, MaintenanceError> {
+pub fn verify(path: &Path) -> MaintenanceResult<InspectionReport> {
     let verified = match backup_kind(path) {
         Some(BACKUP_BEGINS) => at(path),
         None => fs::File::open(path).map_err(StoreFault::from).and_then(|_| Err(load::unknown())),
@@ -91,15 +91,15 @@ pub fn verify(path: &Path) -> Result<InspectionReport, MaintenanceError> {
 }
 
 /// Checks any file; without a time, so no key counts as expired.
-pub(super) fn at(path: &Path) -> Result<InspectionReport, StoreFault> {
+pub(super) fn at(path: &Path) -> FileResult<InspectionReport> {
     at_instant(path, Wall::default())
 }
 
-fn at_instant(path: &Path, now: Wall) -> Result<InspectionReport, StoreFault> {
+fn at_instant(path: &Path, now: Wall) -> FileResult<InspectionReport> {
     read_only::at(path, |store| contents(store, path, now))
 }
 
-fn contents(store: &Connection, path: &Path, now: Wall) -> Result<InspectionReport, StoreFault> {
+fn contents(store: &Connection, path: &Path, now: Wall) -> FileResult<InspectionReport> {
     let size = |path: &Path| fs::metadata(path).map_or(0, |found| found.len());
     // One snapshot, so that the counts are consistent while a server writes.
     let snapshot = store.unchecked_transaction()?;
@@ -120,13 +120,13 @@ fn contents(store: &Connection, path: &Path, now: Wall) -> Result<InspectionRepo
 }
 
 /// The time of the last audit record.
-pub(super) fn last_change(store: &Connection) -> Result<Option<Wall>, StoreFault> {
+pub(super) fn last_change(store: &Connection) -> FileResult<Option<Wall>> {
     let at: Option<i64> = store.query_row("SELECT max(at) FROM audit", [], |row| row.get(0))?;
     Ok(at.map(|at| Wall::from_millis(at.max(0).cast_unsigned())))
 }
 
-fn counts(store: &Connection, now: Wall, report: &mut InspectionReport) -> Result<(), StoreFault> {
-    let count = |sql: &str, report: &mut InspectionReport| -> Result<u64, StoreFault> {
+fn counts(store: &Connection, now: Wall, report: &mut InspectionReport) -> FileResult<()> {
+    let count = |sql: &str, report: &mut InspectionReport| -> FileResult<u64> {
         let found: i64 = store.query_row(sql, [], |row| row.get(0))?;
         u64::try_from(found).or_else(|_| {
             report.faults.push(format!("{sql} gives {found}"));
@@ -152,7 +152,7 @@ fn counts(store: &Connection, now: Wall, report: &mut InspectionReport) -> Resul
 }
 
 /// All applications and keys, read as at start.
-fn applications(store: &Connection, report: &mut InspectionReport) -> Result<(), StoreFault> {
+fn applications(store: &Connection, report: &mut InspectionReport) -> FileResult<()> {
     // The ledger is checked separately; no record of it has this day.
     let no_day = Day::from_number(0);
     let mut after = None;
@@ -169,7 +169,7 @@ fn applications(store: &Connection, report: &mut InspectionReport) -> Result<(),
 }
 
 /// All ledger records: valid days and numbers.
-fn days(store: &Connection, report: &mut InspectionReport) -> Result<(), StoreFault> {
+fn days(store: &Connection, report: &mut InspectionReport) -> FileResult<()> {
     let mut ledger = store.prepare("SELECT day, application, granted FROM ledger")?;
     let mut rows = ledger.query([])?;
     let newest = report.newest_day;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::super::fault::StoreFault;
+use super::super::fault::{FileResult, StoreFault};
 use super::super::paths::{BACKUP_BEGINS, backup_kind, remove_database};
 use super::super::{file, integrity, schema};
 use super::maintenance_error::MaintenanceError;
@@ -19,7 +19,7 @@ DELETE FROM mail_queue;
 UPDATE sign_in_links SET used_at = coalesce(used_at, created_at);";
 
 /// Builds a store at `to` from `from`, in this program's format. Fails with what is wrong with `from`.
-pub(super) fn new_store(from: &Path, to: &Path) -> Result<Connection, StoreFault> {
+pub(super) fn new_store(from: &Path, to: &Path) -> FileResult<Connection> {
     match backup_kind(from) {
         Some(BACKUP_BEGINS) => {
             read_only::at(from, |backup| {
@@ -48,7 +48,7 @@ pub(super) fn unknown() -> StoreFault {
 }
 
 /// An export as a store in memory.
-pub(super) fn in_memory(from: &Path) -> Result<Connection, StoreFault> {
+pub(super) fn in_memory(from: &Path) -> FileResult<Connection> {
     let mut store = Connection::open_in_memory()?;
     file::take_steps(&mut store, schema::STEPS)?;
     lines(from, &store)?;
@@ -65,7 +65,7 @@ pub(super) fn unusable(fault: StoreFault, from: &Path, work: &'static str, path:
 }
 
 /// Writes every line into the store, all or none.
-fn lines(from: &Path, store: &Connection) -> Result<(), StoreFault> {
+fn lines(from: &Path, store: &Connection) -> FileResult<()> {
     let all = store.unchecked_transaction()?;
     let mut reader = DumpReader::open(from)?;
     while let Some(line) = reader.next()? {

@@ -6,6 +6,9 @@ use std::path::PathBuf;
 use crate::StoreError;
 use scoregate_base::clock::{Day, Wall};
 
+/// The result of an operation.
+pub(super) type MaintenanceResult<T> = Result<T, MaintenanceError>;
+
 /// Why an operation failed. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum MaintenanceError {

@@ -9,17 +9,14 @@ use data_encoding::HEXLOWER;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use super::super::fault::StoreFault;
+use super::super::fault::{FileResult, StoreFault};
 use super::super::file::connect;
 use super::super::paths::{LOG, with_suffix};
 
 /// Runs `work` on a read-only connection. It may run twice: if there is no write-ahead log, the file is opened as
 /// immutable, so that not even an empty log appears beside it; and if another process opened the file meanwhile, that
 /// result is discarded.
-pub(super) fn at<T>(
-    path: &Path,
-    work: impl FnMut(&Connection) -> Result<T, StoreFault>,
-) -> Result<T, StoreFault> {
+pub(super) fn at<T>(path: &Path, work: impl FnMut(&Connection) -> FileResult<T>) -> FileResult<T> {
     with(path, false, work)
 }
 
@@ -27,8 +24,8 @@ pub(super) fn at<T>(
 pub(super) fn with<T>(
     path: &Path,
     damaged: bool,
-    mut work: impl FnMut(&Connection) -> Result<T, StoreFault>,
-) -> Result<T, StoreFault> {
+    mut work: impl FnMut(&Connection) -> FileResult<T>,
+) -> FileResult<T> {
     if fs::metadata(path)?.len() == 0 {
         return Err(StoreFault::Record("it is empty".into()));
     }
@@ -59,7 +56,7 @@ fn state(path: &Path) -> FileFingerprint {
     }
 }
 
-fn open(path: &Path, damaged: bool, is_still: bool) -> Result<Connection, StoreFault> {
+fn open(path: &Path, damaged: bool, is_still: bool) -> FileResult<Connection> {
     let connection = if is_still {
         connect(Path::new(&still(path)), OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI)?
     } else {

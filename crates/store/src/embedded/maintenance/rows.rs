@@ -5,7 +5,7 @@ use rusqlite::types::{Value as SqlValue, ValueRef};
 use rusqlite::{Connection, Row, params, params_from_iter};
 use serde_json::{Map, Value};
 
-use super::super::fault::{StoreFault, is_conflict};
+use super::super::fault::{FileResult, StoreFault, is_conflict};
 use crate::dump::{AvailabilityLine, DumpLine, time_of};
 use scoregate_base::keys::Digest;
 
@@ -15,7 +15,7 @@ WITH RECURSIVE m (minute) AS (SELECT ?1 UNION ALL SELECT minute + 1 FROM m WHERE
 INSERT INTO status_minutes (minute, is_ready, is_fresh) SELECT minute, ?3, ?4 FROM m WHERE true";
 
 /// The line of a row.
-pub(super) fn read(kind: &str, row: &Row<'_>) -> Result<DumpLine, StoreFault> {
+pub(super) fn read(kind: &str, row: &Row<'_>) -> FileResult<DumpLine> {
     let mut fields = Map::new();
     for (column, name) in row.as_ref().column_names().enumerate() {
         let field = field(name, row.get_ref(column)?);
@@ -49,7 +49,7 @@ fn field(name: &str, value: ValueRef<'_>) -> Result<Value, String> {
 }
 
 /// Writes a verified line into a store.
-pub(super) fn insert(line: &DumpLine, store: &Connection) -> Result<(), StoreFault> {
+pub(super) fn insert(line: &DumpLine, store: &Connection) -> FileResult<()> {
     match insert_row(line, store) {
         Err(error) if is_conflict(&error) => Err(StoreFault::Record(format!("{}: {error}", line.label()))),
         inserted => Ok(inserted?),

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use super::super::fault::StoreFault;
 use super::super::paths::{CLOSED, INDEX, LOG, with_suffix};
 use super::super::{file, schema};
-use super::maintenance_error::MaintenanceError;
+use super::maintenance_error::{MaintenanceError, MaintenanceResult};
 use super::swap;
 use scoregate_base::clock::Wall;
 
 /// Puts the store out of use by giving it another name, which it returns. The directory must be locked.
-pub fn close(directory: &Path, now: Wall) -> Result<PathBuf, MaintenanceError> {
+pub fn close(directory: &Path, now: Wall) -> MaintenanceResult<PathBuf> {
     let path = file_in(directory);
     let closed = with_suffix(&path, &format!("{CLOSED}{}", swap::instant(now)));
     swap::rename(&path, &closed).map_err(|error| StoreFault::from(error).into_error("be closed", &path))?;
@@ -19,7 +19,7 @@ pub fn close(directory: &Path, now: Wall) -> Result<PathBuf, MaintenanceError> {
 
 /// Creates a new, empty store where the store is missing, despite traces of an old one. Files left by the old one are
 /// renamed. The directory must be locked.
-pub fn create_new(directory: &Path, now: Wall) -> Result<(), MaintenanceError> {
+pub fn create_new(directory: &Path, now: Wall) -> MaintenanceResult<()> {
     let path = file_in(directory);
     if path.exists() {
         return Err(MaintenanceError::IsThere(path));

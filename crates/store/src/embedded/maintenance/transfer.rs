@@ -9,7 +9,7 @@ use std::path::Path;
 use rusqlite::types::Value as SqlValue;
 use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
 
-use super::super::fault::StoreFault;
+use super::super::fault::{FileResult, StoreFault};
 use super::super::integrity;
 use super::super::statements::{find, one, run};
 use super::dump::CUT;
@@ -43,11 +43,7 @@ pub struct TransferSummary {
 
 /// Transfers everything readable of `old`: the larger grant per day and application, all revocations, the earlier
 /// expiry of each key, and the limits of each application. Returns whether `old` is a later state of the new store.
-pub(super) fn from_old(
-    old: &Path,
-    new: &Connection,
-    summary: &mut TransferSummary,
-) -> Result<bool, StoreFault> {
+pub(super) fn from_old(old: &Path, new: &Connection, summary: &mut TransferSummary) -> FileResult<bool> {
     let all = new.unchecked_transaction()?;
     let (before, mut broken) = (summary.clone(), None::<String>);
     let outcome = read_only::with(old, true, |store| {
@@ -84,7 +80,7 @@ pub(super) fn from_old(
 
 /// Whether `old` contains the last audit record of `new`: records are only added. Without one, whether it contains all
 /// applications.
-fn is_successor(old: &Connection, new: &Connection) -> Result<bool, StoreFault> {
+fn is_successor(old: &Connection, new: &Connection) -> FileResult<bool> {
     let record = |store: &Connection, id: Option<i64>| -> rusqlite::Result<Option<(i64, String)>> {
         let mut select = store.prepare(
             "SELECT id, json_array(at, who, what, application, detail) FROM audit
@@ -102,7 +98,7 @@ fn is_successor(old: &Connection, new: &Connection) -> Result<bool, StoreFault> 
 }
 
 /// Keeps what the new store lacks.
-fn keep(new: &Connection, line: &DumpLine, summary: &mut TransferSummary) -> Result<(), StoreFault> {
+fn keep(new: &Connection, line: &DumpLine, summary: &mut TransferSummary) -> FileResult<()> {
     match line {
         DumpLine::Ledger(line) => grant(new, line),
         DumpLine::Usage(UsageLine { day, application, units }) => {
@@ -128,14 +124,14 @@ fn keep(new: &Connection, line: &DumpLine, summary: &mut TransferSummary) -> Res
 
 /// Keeps the larger grant, also for an application that the new store does not contain, since it may be restored. So
 /// the newest day is transferred, and every earlier one is closed.
-fn grant(new: &Connection, line: &LedgerLine) -> Result<(), StoreFault> {
+fn grant(new: &Connection, line: &LedgerLine) -> FileResult<()> {
     let keep = "INSERT INTO ledger (day, application, granted) VALUES (?1, ?2, ?3)
          ON CONFLICT DO UPDATE SET granted = max(granted, excluded.granted)";
     run(new, keep, params![line.day, line.application, line.granted]).map(drop)
 }
 
 /// A message is not added to another incident that has its number.
-fn keep_message(new: &Connection, message: &StatusMessageLine, line: &DumpLine) -> Result<(), StoreFault> {
+fn keep_message(new: &Connection, message: &StatusMessageLine, line: &DumpLine) -> FileResult<()> {
     let StatusMessageLine { id, incident, title, .. } = message;
     let (is_missing,) = one(
         new,
@@ -147,7 +143,7 @@ fn keep_message(new: &Connection, message: &StatusMessageLine, line: &DumpLine) 
 }
 
 /// Keeps suspensions, tiers and the choice of notices. Other owners and changes since the backup stay in the replaced store.
-fn keep_owner(new: &Connection, line: &OwnerLine) -> Result<(), StoreFault> {
+fn keep_owner(new: &Connection, line: &OwnerLine) -> FileResult<()> {
     let keep = "UPDATE owners SET suspended_at = coalesce(suspended_at, ?2), tier = ?3, notices = ?4
         WHERE id = ?1";
     let OwnerLine { id, tier, notices, suspended_at, .. } = line;
@@ -155,7 +151,7 @@ fn keep_owner(new: &Connection, line: &OwnerLine) -> Result<(), StoreFault> {
 }
 
 /// Keeps when limits end. A store of an older format has none that do.
-fn keep_ends_of_limits(old: &Connection, new: &Connection) -> Result<(), StoreFault> {
+fn keep_ends_of_limits(old: &Connection, new: &Connection) -> FileResult<()> {
     let Ok(mut select) = old.prepare("SELECT application, until, minute, day FROM limits_until") else {
         return Ok(());
     };
@@ -170,11 +166,7 @@ fn keep_ends_of_limits(old: &Connection, new: &Connection) -> Result<(), StoreFa
 }
 
 /// Keeps the tier and the limits of its own, without an end that the backup may state.
-fn keep_limits(
-    new: &Connection,
-    line: &ApplicationLine,
-    summary: &mut TransferSummary,
-) -> Result<(), StoreFault> {
+fn keep_limits(new: &Connection, line: &ApplicationLine, summary: &mut TransferSummary) -> FileResult<()> {
     let ApplicationLine { id, tier, own_minute, own_day, .. } = line;
     summary.limits += run(
         new,
@@ -191,7 +183,7 @@ fn millis(text: Option<&String>) -> Option<i64> {
 }
 
 /// Keeps the larger total, which includes that of the backup.
-fn keep_total(new: &Connection, table: &DailyTotals, key: &[&String], total: u64) -> Result<(), StoreFault> {
+fn keep_total(new: &Connection, table: &DailyTotals, key: &[&String], total: u64) -> FileResult<()> {
     let these = parameters(1, key.len()).replace('$', "?");
     let statement = |text: &str| table.statement(text).replace("{these}", &these);
     let known = statement(
@@ -214,11 +206,7 @@ fn keep_total(new: &Connection, table: &DailyTotals, key: &[&String], total: u64
 }
 
 /// Keeps revocations and the earlier expiry, which a rotation may have set.
-fn transfer_expiry(
-    new: &Connection,
-    line: &KeyLine,
-    summary: &mut TransferSummary,
-) -> Result<(), StoreFault> {
+fn transfer_expiry(new: &Connection, line: &KeyLine, summary: &mut TransferSummary) -> FileResult<()> {
     let Some(digest) = Digest::from_hex(&line.digest) else { return Ok(()) };
     let select = "SELECT revoked_at IS NOT NULL, expires_at FROM keys WHERE digest = ?1";
     let existing: Option<(bool, Option<i64>)> = find(new, select, [digest.as_bytes()])?;
@@ -243,7 +231,7 @@ fn transfer_expiry(
 }
 
 /// Closes a day: marks its quota as completely granted for every application.
-pub(super) fn close(new: &Connection, day: Day) -> Result<(), StoreFault> {
+pub(super) fn close(new: &Connection, day: Day) -> FileResult<()> {
     new.execute(
         "INSERT INTO ledger (day, application, granted) SELECT ?1, id, ?2 FROM applications WHERE true
          ON CONFLICT DO UPDATE SET granted = excluded.granted",
@@ -253,7 +241,7 @@ pub(super) fn close(new: &Connection, day: Day) -> Result<(), StoreFault> {
 }
 
 /// The units of a day that are not granted; `None` if a tier is unknown.
-pub(super) fn remaining(new: &Connection, day: Day, tiers: &[Tier]) -> Result<Option<u64>, StoreFault> {
+pub(super) fn remaining(new: &Connection, day: Day, tiers: &[Tier]) -> FileResult<Option<u64>> {
     let mut select = new.prepare(
         "SELECT tier, own_day, coalesce(granted, 0) FROM applications
          LEFT JOIN ledger ON application = applications.id AND day = ?1",

@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use super::super::fault::StoreFault;
+use super::super::fault::{FileResult, StoreFault};
 use super::rows;
 use crate::dump::{DumpLine, ExportedTable};
 
@@ -27,8 +27,8 @@ pub(super) fn walk(
     store: &Connection,
     table: &'static ExportedTable,
     damaged: bool,
-    take: &mut dyn FnMut(DumpLine) -> Result<(), StoreFault>,
-) -> Result<Vec<String>, StoreFault> {
+    take: &mut dyn FnMut(DumpLine) -> FileResult<()>,
+) -> FileResult<Vec<String>> {
     let mut walk = TableWalk { store, table, damaged, take, skipped: Vec::new() };
     let ExportedTable { kind: name, order, .. } = table;
     let (before, broke) = walk.walk_in_order(order, None)?;
@@ -47,7 +47,7 @@ struct TableWalk<'w> {
     store: &'w Connection,
     table: &'static ExportedTable,
     damaged: bool,
-    take: &'w mut dyn FnMut(DumpLine) -> Result<(), StoreFault>,
+    take: &'w mut dyn FnMut(DumpLine) -> FileResult<()>,
     skipped: Vec<String>,
 }
 
@@ -58,7 +58,7 @@ impl TableWalk<'_> {
         &mut self,
         order: &str,
         until: Option<&str>,
-    ) -> Result<(Option<String>, Option<String>), StoreFault> {
+    ) -> FileResult<(Option<String>, Option<String>)> {
         let mut last = None;
         match self.visit(order, until, &mut last) {
             Err(StoreFault::Sql(error)) if self.damaged => Ok((last, Some(error.to_string()))),
@@ -66,12 +66,7 @@ impl TableWalk<'_> {
         }
     }
 
-    fn visit(
-        &mut self,
-        order: &str,
-        until: Option<&str>,
-        last: &mut Option<String>,
-    ) -> Result<(), StoreFault> {
+    fn visit(&mut self, order: &str, until: Option<&str>, last: &mut Option<String>) -> FileResult<()> {
         let Some(columns) = columns(self.table, self.store) else { return Ok(()) };
         let line_kind = self.table.kind;
         let mut select = self.store.prepare(&format!("SELECT {columns} ORDER BY {order}"))?;

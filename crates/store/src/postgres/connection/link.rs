@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use tokio_postgres::Config;
 
-use crate::StoreError;
 use crate::postgres::connection::database_connection::{DatabaseConfig, DatabaseConnection};
 use crate::postgres::connection::hosts::{ConnectionFault, DatabaseHosts, HostFault, described, no_answer};
 use crate::postgres::connection::open_failure::OpenFailure;
 use crate::postgres::connection::schema_client::{ChangeFault, SchemaClient, SqlResult};
 use crate::postgres::connection::server_check::ServerCheck;
+use crate::{StoreError, StoreResult};
 use scoregate_base::clock::Clock;
 
 /// One connection, opened when it is needed.
@@ -45,7 +45,7 @@ impl DatabaseLink {
         &self,
         doing: &'static str,
         work: impl AsyncFnOnce(SchemaClient<'_>) -> SqlResult<T>,
-    ) -> Result<T, StoreError> {
+    ) -> StoreResult<T> {
         let schema = &self.config.schema;
         let work = async |DatabaseConnection { client, features, .. }: &mut DatabaseConnection| match work(
             SchemaClient { client, schema, features: *features },

@@ -15,7 +15,7 @@ use crate::postgres::connection::hosts::{described, no_answer};
 use crate::postgres::connection::schema_client::SchemaClient;
 use crate::postgres::keys::records::{self, READ, application_id, page_of};
 use crate::postgres::postgres_store::PostgresStore;
-use crate::{ApplicationPage, StoreError};
+use crate::{ApplicationPage, StoreError, StoreResult};
 use scoregate_base::clock::Day;
 
 /// Deadline of the first rows. A million applications are sorted in 2 s, and the time grows with their number.
@@ -34,7 +34,7 @@ struct ReadingAll {
 
 impl PostgresStore {
     /// The applications in pages. Each page has a deadline.
-    pub(crate) fn pages(&self, day: Day) -> impl Stream<Item = Result<ApplicationPage, StoreError>> {
+    pub(crate) fn pages(&self, day: Day) -> impl Stream<Item = StoreResult<ApplicationPage>> {
         stream::try_unfold(None, move |reading| self.next_page(reading, day))
     }
 
@@ -42,7 +42,7 @@ impl PostgresStore {
         &self,
         reading: Option<ReadingAll>,
         day: Day,
-    ) -> Result<Option<(ApplicationPage, Option<ReadingAll>)>, StoreError> {
+    ) -> StoreResult<Option<(ApplicationPage, Option<ReadingAll>)>> {
         let (mut reading, deadline) = match reading {
             Some(reading) => (reading, self.config.timeout),
             None => (self.begin(day).await?, SORT_TIMEOUT),
@@ -51,7 +51,7 @@ impl PostgresStore {
         Ok(page.map(|page| (page, Some(reading))))
     }
 
-    async fn begin(&self, day: Day) -> Result<ReadingAll, StoreError> {
+    async fn begin(&self, day: Day) -> StoreResult<ReadingAll> {
         let connection = self.connection.connect_apart(READ).await?;
         let DatabaseConnection { client, features, .. } = &connection;
         let client = SchemaClient { client, schema: &self.config.schema, features: *features };
@@ -63,7 +63,7 @@ impl PostgresStore {
         &self,
         deadline: Duration,
         work: impl Future<Output = Result<T, tokio_postgres::Error>>,
-    ) -> Result<T, StoreError> {
+    ) -> StoreResult<T> {
         let reason = match self.clock.within(deadline, work).await {
             Ok(Ok(done)) => return Ok(done),
             Ok(Err(error)) => described(&error),

@@ -15,7 +15,7 @@ use crate::postgres::connection::link::DatabaseLink;
 use crate::postgres::connection::open_failure::OpenFailure;
 use crate::postgres::connection::schema_client::{ChangeFault, SchemaClient};
 use crate::postgres::ledger::day_ledger;
-use crate::{ExchangeCounts, LedgerExchange, LedgerExchangeReply, LedgerReport, StoreError};
+use crate::{ExchangeCounts, LedgerExchange, LedgerExchangeReply, LedgerReport, StoreError, StoreResult};
 
 /// Maximum number of reports per transaction.
 const MAX_REPORTS: usize = 256;
@@ -38,7 +38,7 @@ pub(crate) struct LedgerQueue {
 
 struct QueuedExchange {
     exchange: LedgerExchange,
-    reply: oneshot::Sender<Result<LedgerExchangeReply, StoreError>>,
+    reply: oneshot::Sender<StoreResult<LedgerExchangeReply>>,
 }
 
 /// The receiving side.
@@ -74,7 +74,7 @@ impl LedgerQueue {
     }
 
     /// Sends an exchange and waits for its reply. It is carried out even if the caller leaves.
-    pub(crate) async fn exchange(&self, exchange: LedgerExchange) -> Result<LedgerExchangeReply, StoreError> {
+    pub(crate) async fn exchange(&self, exchange: LedgerExchange) -> StoreResult<LedgerExchangeReply> {
         let stopped = || StoreError::Unavailable { doing: EXCHANGE, reason: "its task has stopped".into() };
         let (reply, answer) = oneshot::channel();
         self.queue.send(QueuedExchange { exchange, reply }).await.map_err(|_| stopped())?;
@@ -99,7 +99,7 @@ impl LedgerWorker {
         }
     }
 
-    async fn exchange(&self, exchange: &LedgerExchange) -> Result<LedgerExchangeReply, StoreError> {
+    async fn exchange(&self, exchange: &LedgerExchange) -> StoreResult<LedgerExchangeReply> {
         let ignores_clock = self.ignores_clock;
         let work = async |client: SchemaClient<'_>| {
             for _ in 0..REPEATS {
@@ -158,7 +158,7 @@ fn was_rolled_back(error: &tokio_postgres::Error) -> bool {
 }
 
 /// Answers each exchange with its part of the reply.
-fn answer(group: Vec<QueuedExchange>, done: &Result<LedgerExchangeReply, StoreError>) {
+fn answer(group: Vec<QueuedExchange>, done: &StoreResult<LedgerExchangeReply>) {
     let (mut outcomes, mut minutes) = done
         .as_ref()
         .map(|reply| (reply.outcomes.clone().into_iter(), reply.minutes.clone().into_iter()))
