@@ -3,7 +3,7 @@
 //! A position of the feed is the number of an audit record, the identity of the data set, and the history of the server.
 
 use super::tables::SqlField::{Number, Text};
-use super::tables::{SqlRow, SqlTables};
+use super::tables::{SqlDone, SqlRow, SqlTables};
 use crate::stored::stored;
 use crate::{AuditQuery, AuditRecord, ChangedApplications, FeedPosition};
 use scoregate_base::keys::ApplicationId;
@@ -29,7 +29,7 @@ pub(crate) async fn changed<T: SqlTables>(
     tables: T,
     after: FeedPosition,
     limit: usize,
-) -> Result<ChangedApplications, T::Fault> {
+) -> SqlDone<T, ChangedApplications> {
     let values = [Number(stored(after.number)), Number(stored(limit))];
     let mut changed = ChangedApplications { reached: after, ..ChangedApplications::default() };
     let statement = CHANGED.replace("{source}", T::SOURCE).replace("{clock}", T::CLOCK);
@@ -47,16 +47,13 @@ pub(crate) async fn changed<T: SqlTables>(
 }
 
 /// The position of the newest change.
-pub(crate) async fn position<T: SqlTables>(tables: T) -> Result<FeedPosition, T::Fault> {
+pub(crate) async fn position<T: SqlTables>(tables: T) -> SqlDone<T, FeedPosition> {
     let ChangedApplications { reached, newest, .. } = changed(tables, FeedPosition::default(), 0).await?;
     Ok(FeedPosition { number: newest, ..reached })
 }
 
 /// Records, newest first. An unreadable one is returned as far as possible.
-pub(crate) async fn records<T: SqlTables>(
-    tables: T,
-    query: AuditQuery,
-) -> Result<Vec<AuditRecord>, T::Fault> {
+pub(crate) async fn records<T: SqlTables>(tables: T, query: AuditQuery) -> SqlDone<T, Vec<AuditRecord>> {
     let (subject, is_wanted) = match (query.application, query.owner) {
         (Some(id), _) => (id.to_string(), "application = $3"),
         (None, Some(id)) => {

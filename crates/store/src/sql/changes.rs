@@ -5,7 +5,7 @@
 //! number has seen every change before it.
 
 use super::tables::SqlField::{Digest as DigestOf, Limit, OptionalText, OptionalTime, Text, Time};
-use super::tables::{SqlField, SqlTables};
+use super::tables::{SqlDone, SqlField, SqlTables};
 use super::{closed_applications, leaks, limits_until, notices, owners};
 use crate::{
     ChangeKind, Description, Ownership, StoreChange, StoreError, StoredApplication, StoredKey, audit_detail,
@@ -38,10 +38,7 @@ const REMOVE_NAMES: &str = "UPDATE {schema}.keys SET name = NULL WHERE applicati
 const DISOWN: &str = "DELETE FROM {schema}.owned_applications WHERE application = $1";
 
 /// Makes a change, and returns the changed application.
-pub(crate) async fn make<T: SqlTables>(
-    tables: T,
-    change: &StoreChange,
-) -> Result<StoredApplication, T::Fault> {
+pub(crate) async fn make<T: SqlTables>(tables: T, change: &StoreChange) -> SqlDone<T, StoredApplication> {
     let (running, id) = (RunningChange { tables, change }, change.application.to_string());
     tables.lock().await?;
     let detail = running.apply(&id).await?;
@@ -57,7 +54,7 @@ struct RunningChange<'c, T> {
 
 impl<T: SqlTables> RunningChange<'_, T> {
     /// Makes the change itself and describes it for the audit trail.
-    async fn apply(&self, id: &str) -> Result<String, T::Fault> {
+    async fn apply(&self, id: &str) -> SqlDone<T, String> {
         let Self { tables, change } = self;
         let is_create = matches!(change.what, ChangeKind::Create { .. });
         if !is_create && tables.find(TIER, &[Text(id)], |_| Ok(())).await?.is_none() {
@@ -122,13 +119,13 @@ impl<T: SqlTables> RunningChange<'_, T> {
     }
 
     /// Checks a change in the name of an owner. Other changes are excluded, so no suspension comes between.
-    async fn check_owner(&self) -> Result<(), T::Fault> {
+    async fn check_owner(&self) -> SqlDone<T, ()> {
         let Some(id) = self.change.owner else { return Ok(()) };
         Ok(owners::existing(self.tables, id).await?.check_change_of(self.change.application)?)
     }
 
     /// Checks the conditions for a new key. Other changes are excluded, so no other key comes between.
-    async fn check_key_allowance(&self) -> Result<(), T::Fault> {
+    async fn check_key_allowance(&self) -> SqlDone<T, ()> {
         let Some((_, Some(allowance))) = self.change.what.added_key() else { return Ok(()) };
         let read = self.tables.application(self.change.application, self.change.at.day()).await?;
         let checked = allowance.check(&read.ok_or_else(|| self.unknown())?, self.change.at);
@@ -136,7 +133,7 @@ impl<T: SqlTables> RunningChange<'_, T> {
     }
 
     /// Queues the notice about the change, if the application has an owner who wants it.
-    async fn tell(&self, id: &str) -> Result<(), T::Fault> {
+    async fn tell(&self, id: &str) -> SqlDone<T, ()> {
         match &self.change.notice {
             Some(notice) => notices::tell(self.tables, id, notice).await,
             None => Ok(()),
@@ -148,7 +145,7 @@ impl<T: SqlTables> RunningChange<'_, T> {
         &self,
         row: &[SqlField<'_>],
         (id, key, owner): (&str, &StoredKey, Option<Ownership>),
-    ) -> Result<(), T::Fault> {
+    ) -> SqlDone<T, ()> {
         let values = Description::sql_list(|index, _| format!("${}", index + 7));
         let create = CREATE.replace("{columns}", &Description::NAMES.join(", ")).replace("{values}", &values);
         if self.tables.run(&create, row).await? == 0 {
@@ -161,14 +158,14 @@ impl<T: SqlTables> RunningChange<'_, T> {
         }
     }
 
-    async fn describe(&self, id: &str, name: &str, description: &Description) -> Result<u64, T::Fault> {
+    async fn describe(&self, id: &str, name: &str, description: &Description) -> SqlDone<T, u64> {
         let columns = Description::sql_list(|index, name| format!("{name} = ${}", index + 3));
         let update = format!("UPDATE {{schema}}.applications SET name = $2, {columns} WHERE id = $1");
         self.tables.run(&update, &with_description(&[Text(id), Text(name)], description)).await
     }
 
     /// Closes the application in the name of its owner.
-    async fn close(&self, id: &str) -> Result<String, T::Fault> {
+    async fn close(&self, id: &str) -> SqlDone<T, String> {
         let revoked = self.revoke_all(id).await?;
         limits_until::forget(self.tables, id).await?;
         self.describe(id, ChangeKind::CLOSED, &Description::default()).await?;
@@ -179,11 +176,11 @@ impl<T: SqlTables> RunningChange<'_, T> {
         Ok(audit_detail::all_revoked(revoked))
     }
 
-    async fn revoke_all(&self, id: &str) -> Result<u64, T::Fault> {
+    async fn revoke_all(&self, id: &str) -> SqlDone<T, u64> {
         self.tables.run(REVOKE_ALL, &[Text(id), Time(self.change.at)]).await
     }
 
-    async fn add_key(&self, id: &str, key: &StoredKey) -> Result<(), T::Fault> {
+    async fn add_key(&self, id: &str, key: &StoredKey) -> SqlDone<T, ()> {
         let StoredKey { digest, shown, name, created_at, expires_at, revoked_at, last_used_at } = key;
         let [expires_at, revoked_at, last_used_at] =
             [expires_at, revoked_at, last_used_at].map(|at| OptionalTime(*at));
@@ -201,7 +198,7 @@ impl<T: SqlTables> RunningChange<'_, T> {
         id: &str,
         digest: &Digest,
         at: Option<Wall>,
-    ) -> Result<String, T::Fault> {
+    ) -> SqlDone<T, String> {
         let values = [Text(id), DigestOf(digest), OptionalTime(at)];
         let shown = self.tables.find(text, &values, |row| row.any_text("shown")).await?;
         shown.ok_or_else(|| StoreError::UnknownKey(self.change.application).into())

@@ -5,7 +5,7 @@
 //! change, or another process, may lease units for the revoked key for a moment.
 
 use super::tables::SqlField::{Digest as DigestOf, Text};
-use super::tables::SqlTables;
+use super::tables::{SqlDone, SqlTables};
 use scoregate_base::clock::Day;
 use scoregate_base::keys::Digest;
 
@@ -21,7 +21,7 @@ JOIN {schema}.{ledger} l ON l.day = c.day AND l.application = c.application
 WHERE c.mailbox_digest = $1 AND c.day = $2::text::date AND l.granted > 0";
 
 /// Stores that an application is being closed, while it still has its owner.
-pub(super) async fn add<T: SqlTables>(tables: T, application: &str, day: Day) -> Result<(), T::Fault> {
+pub(super) async fn add<T: SqlTables>(tables: T, application: &str, day: Day) -> SqlDone<T, ()> {
     let Some(digest) = mailbox_digest(tables, MAILBOX_OF_APPLICATION, application).await? else {
         return Ok(());
     };
@@ -29,14 +29,14 @@ pub(super) async fn add<T: SqlTables>(tables: T, application: &str, day: Day) ->
 }
 
 /// The number of applications of an owner's mailbox that were closed on a day and used units of it.
-pub(super) async fn used_on<T: SqlTables>(tables: T, owner: &str, day: Day) -> Result<usize, T::Fault> {
+pub(super) async fn used_on<T: SqlTables>(tables: T, owner: &str, day: Day) -> SqlDone<T, usize> {
     let Some(digest) = mailbox_digest(tables, MAILBOX, owner).await? else { return Ok(0) };
     let (statement, day) = (USED_ON.replace("{ledger}", T::LEDGER), day.to_string());
     let used = tables.find(&statement, &[DigestOf(&digest), Text(&day)], |row| row.number("used")).await?;
     Ok(used.map_or(0, |used| usize::try_from(used).unwrap_or(usize::MAX)))
 }
 
-async fn mailbox_digest<T: SqlTables>(tables: T, select: &str, id: &str) -> Result<Option<Digest>, T::Fault> {
+async fn mailbox_digest<T: SqlTables>(tables: T, select: &str, id: &str) -> SqlDone<T, Option<Digest>> {
     let mailbox = tables.find(select, &[Text(id)], |row| row.any_text("mailbox")).await?;
     Ok(mailbox.map(|mailbox| Digest::of(&mailbox)))
 }

@@ -5,7 +5,7 @@
 //! day that may be merged is ignored.
 
 use super::tables::SqlField::{Number, Text};
-use super::tables::{SiteLock, SqlRow, SqlTables, parameters, write_rows};
+use super::tables::{SiteLock, SqlDone, SqlRow, SqlTables, parameters, write_rows};
 use crate::requests::REQUEST_DAYS_KEPT;
 use crate::stored::stored;
 use crate::usage::{USAGE_DAYS_KEPT, USAGE_DAYS_OPEN};
@@ -96,7 +96,7 @@ impl DailyTotals {
         tables: T,
         node: u64,
         totals: Vec<(Day, [String; KEY], u64)>,
-    ) -> Result<(), T::Fault> {
+    ) -> SqlDone<T, ()> {
         tables.lock_site(SiteLock::Report).await?;
         // A statement of its own: it reads the calendar as it is once the lock is held.
         let closed = last_day_before(tables, USAGE_DAYS_OPEN).await?;
@@ -110,7 +110,7 @@ impl DailyTotals {
 
     /// Merges the totals of a batch of closed days and deletes a batch of outdated ones, unless gateways report at this
     /// moment. Returns the number of changed records.
-    pub(crate) async fn merge<T: SqlTables>(&self, tables: T) -> Result<u64, T::Fault> {
+    pub(crate) async fn merge<T: SqlTables>(&self, tables: T) -> SqlDone<T, u64> {
         let Some(closed) = last_day_before(tables, USAGE_DAYS_OPEN).await? else { return Ok(0) };
         let outdated = last_day_before(tables, self.days_kept).await?.unwrap_or_default();
         let (closed, outdated) = (closed.to_string(), outdated.to_string());
@@ -130,7 +130,7 @@ impl DailyTotals {
 }
 
 /// The last day before this number of days that end with the current one.
-async fn last_day_before<T: SqlTables>(tables: T, days: u32) -> Result<Option<Day>, T::Fault> {
+async fn last_day_before<T: SqlTables>(tables: T, days: u32) -> SqlDone<T, Option<Day>> {
     let today = tables.today().await?;
     Ok(today.and_then(|today| today.number().checked_sub(days)).map(Day::from_number))
 }
@@ -140,7 +140,7 @@ pub(crate) async fn record_usage<T: SqlTables>(
     tables: T,
     node: u64,
     totals: &[UsageTotal],
-) -> Result<(), T::Fault> {
+) -> SqlDone<T, ()> {
     let keyed = totals.iter().map(|UsageTotal { day, application, units }| {
         (*day, [day.to_string(), application.to_string()], *units)
     });
@@ -152,7 +152,7 @@ pub(crate) async fn record_requests<T: SqlTables>(
     tables: T,
     node: u64,
     totals: &[RequestTotal],
-) -> Result<(), T::Fault> {
+) -> SqlDone<T, ()> {
     let keyed = totals.iter().map(|RequestTotal { day, application, endpoint, outcome, requests }| {
         let key = [day.to_string(), application.to_string(), endpoint.to_string(), outcome.word().into()];
         (*day, key, *requests)
@@ -161,7 +161,7 @@ pub(crate) async fn record_requests<T: SqlTables>(
 }
 
 /// Usage added up over all nodes.
-pub(crate) async fn usage<T: SqlTables>(tables: T, query: &UsageQuery) -> Result<UsageList, T::Fault> {
+pub(crate) async fn usage<T: SqlTables>(tables: T, query: &UsageQuery) -> SqlDone<T, UsageList> {
     let (first, last) = (query.first.to_string(), query.last.to_string());
     let ids: Option<Vec<String>> =
         query.applications.as_ref().map(|ids| ids.iter().map(ToString::to_string).collect());
@@ -195,7 +195,7 @@ pub(crate) async fn usage<T: SqlTables>(tables: T, query: &UsageQuery) -> Result
 }
 
 /// Requests of an application added up over all nodes.
-pub(crate) async fn requests<T: SqlTables>(tables: T, query: &RequestQuery) -> Result<RequestList, T::Fault> {
+pub(crate) async fn requests<T: SqlTables>(tables: T, query: &RequestQuery) -> SqlDone<T, RequestList> {
     let application = query.application;
     let days: Vec<String> = query.days().map(|day| format!("'{day}'")).collect();
     if days.is_empty() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::tables::SqlField::{Bytes, Flag, Number, Text};
-use super::tables::{SqlRow, SqlTables, parameters, write_rows};
+use super::tables::{SqlDone, SqlRow, SqlTables, parameters, write_rows};
 use crate::stored::stored;
 use crate::{DayRecord, EvidenceQuery, HourRecord};
 use scoregate_base::clock::Day;
@@ -44,7 +44,7 @@ WHERE application = $1 AND day IN ({days}) ORDER BY day";
 type HoursOfDay = BTreeMap<String, BTreeMap<u32, HourEvidence>>;
 
 /// The key of a day's hashes.
-pub(crate) async fn sketch_key<T: SqlTables>(tables: T, day: Day, proposed: u64) -> Result<u64, T::Fault> {
+pub(crate) async fn sketch_key<T: SqlTables>(tables: T, day: Day, proposed: u64) -> SqlDone<T, u64> {
     let day = Number(day.number().into());
     tables.run(ADD_KEY, &[day, Bytes(&proposed.to_le_bytes())]).await?;
     let found = tables.find(KEY, &[day], |row| row.bytes("hash_key")).await?;
@@ -52,7 +52,7 @@ pub(crate) async fn sketch_key<T: SqlTables>(tables: T, day: Day, proposed: u64)
 }
 
 /// Stores hours of a node.
-pub(crate) async fn record<T: SqlTables>(tables: T, node: u64, hours: &[HourRecord]) -> Result<(), T::Fault> {
+pub(crate) async fn record<T: SqlTables>(tables: T, node: u64, hours: &[HourRecord]) -> SqlDone<T, ()> {
     let records: Vec<_> =
         hours.iter().map(|hour| (hour.application.to_string(), hour.evidence.encode())).collect();
     let values =
@@ -69,7 +69,7 @@ pub(crate) async fn merge<T: SqlTables>(
     until: u32,
     catalogue: u16,
     most: usize,
-) -> Result<bool, T::Fault> {
+) -> SqlDone<T, bool> {
     tables.lock().await?;
     let (most, today) = (Number(stored(most.min(AT_ONCE))), until / DAY_HOURS);
     let (mut days, mut unreadable) = (BTreeMap::<u32, HoursOfDay>::new(), 0);
@@ -100,7 +100,7 @@ async fn merge_day<T: SqlTables>(
     (day, is_over): (u32, bool),
     hours: &HoursOfDay,
     catalogue: u16,
-) -> Result<u32, T::Fault> {
+) -> SqlDone<T, u32> {
     let (mut found, mut unreadable) = (BTreeMap::new(), 0);
     let applications: Vec<_> = hours.keys().map(|application| Text(application)).collect();
     let take = TAKE_DAYS.replace("{applications}", &parameters(1, applications.len()));
@@ -135,7 +135,7 @@ async fn merge_day<T: SqlTables>(
 }
 
 /// Merged days. Unreadable ones are skipped.
-pub(crate) async fn days<T: SqlTables>(tables: T, query: &EvidenceQuery) -> Result<Vec<DayRecord>, T::Fault> {
+pub(crate) async fn days<T: SqlTables>(tables: T, query: &EvidenceQuery) -> SqlDone<T, Vec<DayRecord>> {
     let (first, last) = (query.first.number(), query.last.number());
     let found = if let Some(id) = query.application {
         let first = first.max(last.saturating_sub(EVIDENCE_DAYS_KEPT));

@@ -1,7 +1,7 @@
 //! Shares of a day's grace, by the rules of `limits::GraceClaim`. Claims exclude each other, and changes.
 
 use super::tables::SqlField::{Number, Text};
-use super::tables::{SqlRow, SqlTables};
+use super::tables::{SqlDone, SqlRow, SqlTables};
 use crate::HeldGraceShare;
 use scoregate_base::clock::Day;
 use scoregate_base::limits::{GraceClaim, GraceHolder, GraceShare};
@@ -17,10 +17,7 @@ const GIVE_BACK: &str =
     "DELETE FROM {schema}.grace_shares WHERE day = $1::text::date AND token = $2 AND life = $3";
 
 /// Applies a claim in a transaction.
-pub(crate) async fn claim<T: SqlTables>(
-    tables: T,
-    claim: &GraceClaim,
-) -> Result<Option<GraceShare>, T::Fault> {
+pub(crate) async fn claim<T: SqlTables>(tables: T, claim: &GraceClaim) -> SqlDone<T, Option<GraceShare>> {
     // Most claims change nothing: they wait neither for changes nor for a standby.
     let (mut applied, mut is_change) = applied(tables, claim).await?;
     if is_change {
@@ -42,10 +39,7 @@ pub(crate) async fn claim<T: SqlTables>(
 }
 
 /// The holder by a claim, and whether it differs from what is stored.
-async fn applied<T: SqlTables>(
-    tables: T,
-    claim: &GraceClaim,
-) -> Result<(Option<GraceHolder>, bool), T::Fault> {
+async fn applied<T: SqlTables>(tables: T, claim: &GraceClaim) -> SqlDone<T, (Option<GraceHolder>, bool)> {
     let holder = |row: &dyn SqlRow<T::Fault>| {
         let share = GraceShare { number: row.small_number("share")?, shares: row.small_number("shares")? };
         let [token, node] = [row.signed("token")?, row.signed("node")?].map(i64::cast_unsigned);
@@ -58,7 +52,7 @@ async fn applied<T: SqlTables>(
 }
 
 /// Returns a share.
-pub(crate) async fn give_back<T: SqlTables>(tables: T, share: &HeldGraceShare) -> Result<(), T::Fault> {
+pub(crate) async fn give_back<T: SqlTables>(tables: T, share: &HeldGraceShare) -> SqlDone<T, ()> {
     let (day, token, life) = (share.day.to_string(), share.token.cast_signed(), share.life.into());
     tables.run(GIVE_BACK, &[Text(&day), Number(token), Number(life)]).await.map(drop)
 }

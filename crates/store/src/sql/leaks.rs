@@ -3,7 +3,7 @@
 
 use super::owners;
 use super::tables::SqlField::{Digest as DigestOf, Text, Time};
-use super::tables::{ROWS_AT_ONCE, SqlRow, SqlTables, parameters};
+use super::tables::{ROWS_AT_ONCE, SqlDone, SqlRow, SqlTables, parameters};
 use crate::{LeakReport, NewMail, OwnerQuery, StoreChange, StoreError, audit_detail};
 use scoregate_base::keys::{ApplicationId, Digest};
 
@@ -21,7 +21,7 @@ WHERE application = $1 AND digest = $2 AND revoked_at IS NULL AND (expires_at IS
 pub(crate) async fn find_keys<T: SqlTables>(
     tables: T,
     digests: &[Digest],
-) -> Result<Vec<(Digest, ApplicationId)>, T::Fault> {
+) -> SqlDone<T, Vec<(Digest, ApplicationId)>> {
     let read = |row: &dyn SqlRow<T::Fault>| {
         let digest = row.bytes("digest")?.try_into().ok().map(Digest::from_bytes);
         Ok(digest.zip(row.text("application")?.parse().ok()))
@@ -41,7 +41,7 @@ pub(super) async fn report<T: SqlTables>(
     tables: T,
     change: &StoreChange,
     leak: &LeakReport,
-) -> Result<String, T::Fault> {
+) -> SqlDone<T, String> {
     let id = change.application.to_string();
     let mut details = Vec::new();
     for place in &leak.places {

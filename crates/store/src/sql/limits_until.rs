@@ -2,7 +2,7 @@
 //! changes with such a time.
 
 use super::tables::SqlField::{Limit, Text, Time};
-use super::tables::{SqlRow, SqlTables};
+use super::tables::{SqlDone, SqlRow, SqlTables};
 use crate::{OwnLimits, StoreError, audit_detail};
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::ApplicationId;
@@ -24,7 +24,7 @@ pub(super) async fn set<T: SqlTables>(
     id: &str,
     own: OwnLimits,
     until: Option<Wall>,
-) -> Result<String, T::Fault> {
+) -> SqlDone<T, String> {
     match until {
         Some(at) => drop(tables.run(REMEMBER, &[Text(id), Time(at)]).await?),
         None => forget(tables, id).await?,
@@ -34,13 +34,13 @@ pub(super) async fn set<T: SqlTables>(
 }
 
 /// Stores that no limits return.
-pub(super) async fn forget<T: SqlTables>(tables: T, id: &str) -> Result<(), T::Fault> {
+pub(super) async fn forget<T: SqlTables>(tables: T, id: &str) -> SqlDone<T, ()> {
     tables.run(FORGET, &[Text(id)]).await.map(drop)
 }
 
 /// Restores the limits if that is due, and returns the details of the change. Other changes are excluded, so of several
 /// attempts one succeeds.
-pub(super) async fn restore<T: SqlTables>(tables: T, id: &str, now: Wall) -> Result<String, T::Fault> {
+pub(super) async fn restore<T: SqlTables>(tables: T, id: &str, now: Wall) -> SqlDone<T, String> {
     let limit = |number: Option<u64>| number.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX));
     let read = |row: &dyn SqlRow<T::Fault>| {
         let (minute, day) = (row.optional_number("minute")?, row.optional_number("day")?);
@@ -51,7 +51,7 @@ pub(super) async fn restore<T: SqlTables>(tables: T, id: &str, now: Wall) -> Res
 }
 
 /// The applications whose limits are to be restored.
-pub(crate) async fn due<T: SqlTables>(tables: T, now: Wall) -> Result<Vec<ApplicationId>, T::Fault> {
+pub(crate) async fn due<T: SqlTables>(tables: T, now: Wall) -> SqlDone<T, Vec<ApplicationId>> {
     let id = |row: &dyn SqlRow<T::Fault>| Ok(row.text("application")?.parse().ok());
     tables.list(DUE, &[Time(now)], id).await
 }

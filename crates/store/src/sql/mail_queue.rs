@@ -1,7 +1,7 @@
 //! Mail to be sent. The rules are in `store::mail_queue`.
 
 use super::tables::SqlField::{Flag, Number, Text, Time};
-use super::tables::{SqlRow, SqlTables};
+use super::tables::{SqlDone, SqlRow, SqlTables};
 use crate::stored::stored;
 use crate::{ClaimedMail, MailAttempt, MailBacklog, MailClaim, MailKind, MailOutcome, NewMail, NewNotice};
 
@@ -22,14 +22,14 @@ FROM (SELECT 1) one
 LEFT JOIN (SELECT created_at, last_error FROM {schema}.mail_queue WHERE kind <> 'webhook' ORDER BY created_at LIMIT 1) o ON true";
 
 /// Queues the first mails of a notice with its audit record.
-pub(crate) async fn add_notice<T: SqlTables>(tables: T, notice: &NewNotice) -> Result<(), T::Fault> {
+pub(crate) async fn add_notice<T: SqlTables>(tables: T, notice: &NewNotice) -> SqlDone<T, ()> {
     tables.lock().await?;
     tables.queue_mail(&notice.mails).await?;
     tables.audit(notice.at, [&notice.who, NewNotice::WORD, "", &notice.audited()]).await
 }
 
 /// Claims mails that are due. Unreadable ones are claimed and skipped.
-pub(crate) async fn claim<T: SqlTables>(tables: T, claim: &MailClaim) -> Result<Vec<ClaimedMail>, T::Fault> {
+pub(crate) async fn claim<T: SqlTables>(tables: T, claim: &MailClaim) -> SqlDone<T, Vec<ClaimedMail>> {
     let (statement, limit) = (CLAIM.replace("{skip_locked}", T::SKIP_LOCKED), Number(stored(claim.limit)));
     let values = [Time(claim.now), Time(claim.until), limit, Flag(claim.webhooks)];
     let mut claimed = tables.list(&statement, &values, mail).await?;
@@ -59,7 +59,7 @@ fn mail<F>(row: &dyn SqlRow<F>) -> Result<Option<ClaimedMail>, F> {
 }
 
 /// Records the results of attempts whose claims were not taken over.
-pub(crate) async fn record<T: SqlTables>(tables: T, attempts: &[MailAttempt]) -> Result<(), T::Fault> {
+pub(crate) async fn record<T: SqlTables>(tables: T, attempts: &[MailAttempt]) -> SqlDone<T, ()> {
     for MailAttempt { message_id, attempt, outcome } in attempts {
         let (mail, attempt) = (Text(message_id), Number(i64::from(*attempt)));
         match outcome {
@@ -73,7 +73,7 @@ pub(crate) async fn record<T: SqlTables>(tables: T, attempts: &[MailAttempt]) ->
 }
 
 /// The number of queued mails, and the oldest one.
-pub(crate) async fn backlog<T: SqlTables>(tables: T) -> Result<MailBacklog, T::Fault> {
+pub(crate) async fn backlog<T: SqlTables>(tables: T) -> SqlDone<T, MailBacklog> {
     let backlog = |row: &dyn SqlRow<T::Fault>| {
         let (mails, oldest) = (row.number("mails")?, row.optional_time("created_at")?);
         Ok(MailBacklog { mails, oldest, last_error: row.optional_text("last_error")? })

@@ -1,7 +1,7 @@
 //! Notices to owners. The rules are in `store::notices`.
 
 use super::tables::SqlField::{Number, Text, Time};
-use super::tables::{SqlField, SqlRow, SqlTables};
+use super::tables::{SqlDone, SqlField, SqlRow, SqlTables};
 use super::webhooks;
 use crate::{
     DueNotice, MailKind, NewMail, NoticeQuery, NoticeSubject, NoticeTier, OwnerNotice, notice_words,
@@ -47,7 +47,7 @@ const APPLICATION: [&str; 3] = ["", "", "a.id = $2"];
 const ADD: &str = "INSERT INTO {schema}.notices (id, at) VALUES ($1, $2) ON CONFLICT DO NOTHING";
 
 /// Notices that are due.
-pub(crate) async fn due<T: SqlTables>(tables: T, query: &NoticeQuery) -> Result<Vec<DueNotice>, T::Fault> {
+pub(crate) async fn due<T: SqlTables>(tables: T, query: &NoticeQuery) -> SqlDone<T, Vec<DueNotice>> {
     let NoticeQuery { kind, now, until, live, tiers } = query;
     let live: Vec<String> = live.iter().map(|node| node.cast_signed().to_string()).collect();
     let (live, day) = (format!(",{},", live.join(",")), now.day().to_string());
@@ -79,7 +79,7 @@ pub(super) async fn tell<T: SqlTables>(
     tables: T,
     application: &str,
     OwnerNotice { mail, tiers }: &OwnerNotice,
-) -> Result<(), T::Fault> {
+) -> SqlDone<T, ()> {
     let read = |row: &dyn SqlRow<T::Fault>| row.text("email").map(Some);
     let owner = wanted(tables, mail.kind, (APPLICATION, &[Text(application)]), tiers, read).await?;
     let mails: Vec<NewMail> =
@@ -92,8 +92,8 @@ async fn wanted<T: SqlTables, R>(
     kind: MailKind,
     ([columns, joined, condition], values): ([&str; 3], &[SqlField<'_>]),
     tiers: &[NoticeTier],
-    read: impl Fn(&dyn SqlRow<T::Fault>) -> Result<Option<R>, T::Fault>,
-) -> Result<Vec<R>, T::Fault> {
+    read: impl Fn(&dyn SqlRow<T::Fault>) -> SqlDone<T, Option<R>>,
+) -> SqlDone<T, Vec<R>> {
     let (mut all, mut rows) = (vec![Text(kind.word())], vec!["('', 0, '')".to_owned()]);
     all.extend_from_slice(values);
     for NoticeTier { name, quota, defaults } in tiers {
@@ -110,7 +110,7 @@ async fn wanted<T: SqlTables, R>(
 }
 
 /// Queues each mail and its messages to webhooks, unless one with its message id was queued before.
-pub(crate) async fn queue_once<T: SqlTables>(tables: T, mails: &[NewMail]) -> Result<(), T::Fault> {
+pub(crate) async fn queue_once<T: SqlTables>(tables: T, mails: &[NewMail]) -> SqlDone<T, ()> {
     for mail in mails {
         let id = mail.message_id.split('@').next().unwrap_or_default();
         if tables.run(ADD, &[Text(id), Time(mail.created_at)]).await? > 0 {

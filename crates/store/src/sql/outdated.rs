@@ -2,7 +2,7 @@
 
 use super::daily_totals::{REQUESTS, USAGE};
 use super::tables::SqlField::{Number, Text, Time};
-use super::tables::{SqlField, SqlTables};
+use super::tables::{SqlDone, SqlField, SqlTables};
 use crate::evidence::{HOUR_DAYS, KEY_DAYS};
 use crate::notices::NOTICE_DAYS;
 use crate::status::first_kept;
@@ -17,7 +17,7 @@ const OLD_MINUTE: &str = "minute < $1 AND minute > (SELECT min(minute) FROM {sch
 
 /// Deletes links and sessions that expired before the current day of the ledger, applications that were closed before it, old
 /// notices, old evidence and old minutes of the status page. Returns the number of changed records.
-pub(crate) async fn delete<T: SqlTables>(tables: T) -> Result<u64, T::Fault> {
+pub(crate) async fn delete<T: SqlTables>(tables: T) -> SqlDone<T, u64> {
     let Some(today) = tables.today().await? else { return Ok(0) };
     let (date, before) = (today.to_string(), |days| today.number().saturating_sub(days));
     let numbers = [before(EVIDENCE_DAYS_KEPT), before(HOUR_DAYS) * 24, before(KEY_DAYS)];
@@ -45,7 +45,7 @@ pub(crate) async fn delete_batch<T: SqlTables>(
     tables: T,
     [table, key, is_outdated]: [&str; 3],
     values: &[SqlField<'_>],
-) -> Result<u64, T::Fault> {
+) -> SqlDone<T, u64> {
     let delete = DELETE.replace("{is_outdated}", is_outdated).replace("{at_once}", T::DELETED_AT_ONCE);
     tables.run(&delete.replace("{table}", table).replace("{key}", key), values).await
 }

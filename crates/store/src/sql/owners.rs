@@ -2,7 +2,7 @@
 
 use super::closed_applications;
 use super::tables::SqlField::{Digest as DigestOf, Number, OptionalText, Text, Time};
-use super::tables::{SqlRow, SqlTables};
+use super::tables::{SqlDone, SqlRow, SqlTables};
 use super::webhooks;
 use crate::notices::parse_notices;
 use crate::stored::stored;
@@ -46,10 +46,7 @@ const DELETE_OWNER: &str = "DELETE FROM {schema}.owners WHERE id = $1";
 const OWN: &str = "INSERT INTO {schema}.owned_applications (application, owner) VALUES ($1, $2)";
 
 /// Owners, ordered by id.
-pub(crate) async fn owners<T: SqlTables>(
-    tables: T,
-    query: &OwnerQuery,
-) -> Result<Vec<StoredOwner>, T::Fault> {
+pub(crate) async fn owners<T: SqlTables>(tables: T, query: &OwnerQuery) -> SqlDone<T, Vec<StoredOwner>> {
     let OwnerQuery { email, application, after, limit } = query;
     let (application, after) = (application.map(|id| id.to_string()), after.map(|id| id.to_string()));
     let statement = OWNERS.replace("{columns}", COLUMNS).replace("{position}", T::POSITION);
@@ -57,13 +54,13 @@ pub(crate) async fn owners<T: SqlTables>(
     tables.list(&statement, &[email, application, after, Number(stored(*limit))], described).await
 }
 
-pub(crate) async fn owner<T: SqlTables>(tables: T, id: OwnerId) -> Result<Option<StoredOwner>, T::Fault> {
+pub(crate) async fn owner<T: SqlTables>(tables: T, id: OwnerId) -> SqlDone<T, Option<StoredOwner>> {
     let statement = OWNER.replace("{columns}", COLUMNS);
     Ok(tables.find(&statement, &[Text(&id.to_string())], described).await?.flatten())
 }
 
 /// An owner who must exist.
-pub(super) async fn existing<T: SqlTables>(tables: T, id: OwnerId) -> Result<StoredOwner, T::Fault> {
+pub(super) async fn existing<T: SqlTables>(tables: T, id: OwnerId) -> SqlDone<T, StoredOwner> {
     owner(tables, id).await?.ok_or_else(|| StoreError::Owner(OwnerRefusal::Unknown(id)).into())
 }
 
@@ -89,7 +86,7 @@ pub(crate) async fn session<T: SqlTables>(
     tables: T,
     digest: Digest,
     now: Wall,
-) -> Result<Option<OwnerSession>, T::Fault> {
+) -> SqlDone<T, Option<OwnerSession>> {
     let statement = SESSION.replace("{columns}", COLUMNS);
     let session = |row: &dyn SqlRow<T::Fault>| {
         let (created_at, expires_at) = (row.time("session_created_at")?, row.time("session_expires_at")?);
@@ -98,17 +95,17 @@ pub(crate) async fn session<T: SqlTables>(
     Ok(tables.find(&statement, &[DigestOf(&digest), Time(now)], session).await?.flatten())
 }
 
-pub(crate) async fn end_session<T: SqlTables>(tables: T, digest: Digest) -> Result<(), T::Fault> {
+pub(crate) async fn end_session<T: SqlTables>(tables: T, digest: Digest) -> SqlDone<T, ()> {
     tables.run(END_SESSION, &[DigestOf(&digest)]).await.map(drop)
 }
 
 /// Ends all sessions of an owner.
-pub(crate) async fn end_sessions<T: SqlTables>(tables: T, owner: OwnerId) -> Result<(), T::Fault> {
+pub(crate) async fn end_sessions<T: SqlTables>(tables: T, owner: OwnerId) -> SqlDone<T, ()> {
     tables.run(END_SESSIONS, &[Text(&owner.to_string())]).await.map(drop)
 }
 
 /// Makes a change with its audit record, in a transaction, which must be rolled back if it is refused.
-pub(crate) async fn change<T: SqlTables>(tables: T, change: &OwnerChange) -> Result<StoredOwner, T::Fault> {
+pub(crate) async fn change<T: SqlTables>(tables: T, change: &OwnerChange) -> SqlDone<T, StoredOwner> {
     tables.lock().await?;
     let (before, id) = (existing(tables, change.owner).await?, change.owner.to_string());
     match &change.what {
@@ -146,7 +143,7 @@ pub(super) async fn own<T: SqlTables>(
     application: &str,
     Ownership { owner: id, at_most }: Ownership,
     day: Day,
-) -> Result<(), T::Fault> {
+) -> SqlDone<T, ()> {
     let (owner, id) = (existing(tables, id).await?, id.to_string());
     let closed = closed_applications::used_on(tables, &id, day).await?;
     owner.check_creation(closed, at_most)?;

@@ -3,7 +3,7 @@
 use super::notices;
 use super::owners::owner;
 use super::tables::SqlField::{Digest as DigestOf, Flag, Text, Time};
-use super::tables::{SqlRow, SqlTables};
+use super::tables::{SqlDone, SqlRow, SqlTables};
 use crate::{MailKind, NewMail, NewSignInLink, SignIn, SignInOutcome, StoredOwner, UsableLink};
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::{Digest, OwnerId};
@@ -33,7 +33,7 @@ pub(crate) async fn usable<T: SqlTables>(
     tables: T,
     digest: Digest,
     now: Wall,
-) -> Result<Option<UsableLink>, T::Fault> {
+) -> SqlDone<T, Option<UsableLink>> {
     Ok(unused(tables, digest, now).await?.map(|(link, _)| link))
 }
 
@@ -42,7 +42,7 @@ async fn unused<T: SqlTables>(
     tables: T,
     digest: Digest,
     now: Wall,
-) -> Result<Option<(UsableLink, String)>, T::Fault> {
+) -> SqlDone<T, Option<(UsableLink, String)>> {
     let read = |row: &dyn SqlRow<T::Fault>| {
         let owner = row.optional_text("owner")?.and_then(|id| id.parse().ok());
         Ok((UsableLink { email: row.text("email")?, owner }, row.text("mailbox")?))
@@ -57,7 +57,7 @@ pub(crate) async fn send_link<T: SqlTables>(
     tables: T,
     link: &NewSignInLink,
     mail: &NewMail,
-) -> Result<bool, T::Fault> {
+) -> SqlDone<T, bool> {
     // Links of one mailbox are counted one after another.
     tables.lock().await?;
     let (mailbox, since) = (Text(&link.mailbox), Time(link.allowance.since));
@@ -75,7 +75,7 @@ pub(crate) async fn send_link<T: SqlTables>(
 }
 
 /// Uses a link.
-pub(crate) async fn sign_in<T: SqlTables>(tables: T, sign_in: &SignIn) -> Result<SignInOutcome, T::Fault> {
+pub(crate) async fn sign_in<T: SqlTables>(tables: T, sign_in: &SignIn) -> SqlDone<T, SignInOutcome> {
     tables.lock().await?;
     let link = unused(tables, sign_in.link, sign_in.at).await?;
     let Some((UsableLink { email, owner: known }, mailbox)) = link else {
@@ -112,7 +112,7 @@ pub(crate) async fn sign_in<T: SqlTables>(tables: T, sign_in: &SignIn) -> Result
     Ok(owner.map_or(SignInOutcome::InvalidLink, |owner| SignInOutcome::SignedIn { owner, is_new }))
 }
 
-async fn create<T: SqlTables>(tables: T, sign_in: &SignIn, texts: [&str; 3]) -> Result<(), T::Fault> {
+async fn create<T: SqlTables>(tables: T, sign_in: &SignIn, texts: [&str; 3]) -> SqlDone<T, ()> {
     let ([mailbox, email, terms], id) = (texts, sign_in.new_owner.to_string());
     let row = [Text(&id), Text(mailbox), Text(email), Time(sign_in.at), Text(terms)];
     tables.run(ADD_OWNER, &row).await?;
@@ -122,7 +122,7 @@ async fn create<T: SqlTables>(tables: T, sign_in: &SignIn, texts: [&str; 3]) -> 
 }
 
 /// Records that an owner accepted another version of the terms.
-async fn accept_terms<T: SqlTables>(tables: T, id: OwnerId, terms: &str, at: Wall) -> Result<(), T::Fault> {
+async fn accept_terms<T: SqlTables>(tables: T, id: OwnerId, terms: &str, at: Wall) -> SqlDone<T, ()> {
     tables.run(ACCEPT_TERMS, &[Text(&id.to_string()), Text(terms), Time(at)]).await?;
     let (who, detail) = (format!("owner:{id}"), format!("{id}, terms {terms}"));
     tables.audit(at, [&who, "accept_terms", "", &detail]).await

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::tables::SqlField::{Flag, Number, Text, Time};
-use super::tables::{SqlRow, SqlTables, write_rows};
+use super::tables::{SqlDone, SqlRow, SqlTables, write_rows};
 use crate::status::{DAY_MINUTES, day_of_minute, first_kept};
 use crate::stored::stored;
 use crate::{
@@ -39,7 +39,7 @@ const INSERT: &str = "
 INSERT INTO {schema}.status_messages (id, incident, at, state, title, message) VALUES ($1, $2, $3, $4, $5, $6)";
 
 /// Stores minutes. What is stored of a minute by several processes, or twice, is combined.
-pub(crate) async fn record<T: SqlTables>(tables: T, minutes: &[StatusMinute]) -> Result<(), T::Fault> {
+pub(crate) async fn record<T: SqlTables>(tables: T, minutes: &[StatusMinute]) -> SqlDone<T, ()> {
     let (first, mut combined) = (first_kept(tables.today().await?), BTreeMap::new());
     for StatusMinute { minute, is_ready, is_fresh } in minutes.iter().filter(|minute| minute.minute >= first)
     {
@@ -52,7 +52,7 @@ pub(crate) async fn record<T: SqlTables>(tables: T, minutes: &[StatusMinute]) ->
 }
 
 /// The newest messages, and all of incidents that are not resolved; newest first. Unreadable ones are skipped.
-pub(crate) async fn messages<T: SqlTables>(tables: T, limit: usize) -> Result<Vec<StatusMessage>, T::Fault> {
+pub(crate) async fn messages<T: SqlTables>(tables: T, limit: usize) -> SqlDone<T, Vec<StatusMessage>> {
     let read = |row: &dyn SqlRow<T::Fault>| {
         // Other words come from manual edits.
         let Some(state) = IncidentState::parse(&row.text("state")?) else { return Ok(None) };
@@ -64,11 +64,7 @@ pub(crate) async fn messages<T: SqlTables>(tables: T, limit: usize) -> Result<Ve
 }
 
 /// Minutes from `first` up to `end`, added up by day.
-pub(crate) async fn history<T: SqlTables>(
-    tables: T,
-    first: u64,
-    end: u64,
-) -> Result<StatusHistory, T::Fault> {
+pub(crate) async fn history<T: SqlTables>(tables: T, first: u64, end: u64) -> SqlDone<T, StatusHistory> {
     let bounds = [first, end, DAY_MINUTES].map(|number| Number(number.cast_signed()));
     let read = |row: &dyn SqlRow<T::Fault>| {
         let day = match row.optional_number("day")? {
@@ -88,7 +84,7 @@ pub(crate) async fn history<T: SqlTables>(
 }
 
 /// Posts a message with its audit record. Other changes are excluded, so numbers are assigned here.
-pub(crate) async fn post<T: SqlTables>(tables: T, new: &NewStatusMessage) -> Result<StatusMessage, T::Fault> {
+pub(crate) async fn post<T: SqlTables>(tables: T, new: &NewStatusMessage) -> SqlDone<T, StatusMessage> {
     tables.lock().await?;
     let id = tables.find(NEXT, &[], |row| row.number("id")).await?.unwrap_or_default();
     let (incident, title, state) = match &new.subject {
@@ -110,7 +106,7 @@ pub(crate) async fn post<T: SqlTables>(tables: T, new: &NewStatusMessage) -> Res
 }
 
 /// Title and state of an incident, unless it is resolved.
-async fn last<T: SqlTables>(tables: T, incident: u64) -> Result<(String, IncidentState), T::Fault> {
+async fn last<T: SqlTables>(tables: T, incident: u64) -> SqlDone<T, (String, IncidentState)> {
     let read = |row: &dyn SqlRow<T::Fault>| Ok((row.text("title")?, row.text("state")?));
     let found = tables.find(LAST, &[Number(incident.cast_signed())], read).await?;
     let (title, state) = found.ok_or(StoreError::UnknownIncident(incident))?;

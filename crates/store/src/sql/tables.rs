@@ -92,6 +92,9 @@ pub(crate) trait SqlTables: Copy {
     }
 }
 
+/// The result of statements on these tables.
+pub(crate) type SqlDone<T, R> = Result<R, <T as SqlTables>::Fault>;
+
 /// A lock of all gateways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SiteLock {
@@ -164,7 +167,7 @@ pub(super) async fn write_rows<T: SqlTables>(
     cast: &str,
     columns: usize,
     values: &[SqlField<'_>],
-) -> Result<(), T::Fault> {
+) -> SqlDone<T, ()> {
     for values in values.chunks(ROWS_AT_ONCE * columns) {
         let rows = (1..=values.len()).step_by(columns).map(|first| {
             let rest = parameters(first + 1, columns - 1);

@@ -1,7 +1,7 @@
 //! Webhooks of owners. The rules are in `store::owners`.
 
 use super::tables::SqlField::{OptionalText, Text, Time};
-use super::tables::{SqlRow, SqlTables};
+use super::tables::{SqlDone, SqlRow, SqlTables};
 use crate::{MAX_WEBHOOKS, MailKind, NewMail, StoreError, StoredWebhook, WebhookChange};
 use scoregate_base::clock::Wall;
 use scoregate_base::secret::Secret;
@@ -25,7 +25,7 @@ DELETE FROM {schema}.mail_queue WHERE recipient IN (
 const REMOVE: &str = "DELETE FROM {schema}.owner_webhooks WHERE owner = $1 AND id = coalesce($2, id)";
 
 /// The webhooks of an owner, or the one with this id.
-pub(crate) async fn find<T: SqlTables>(tables: T, of: &str) -> Result<Vec<StoredWebhook>, T::Fault> {
+pub(crate) async fn find<T: SqlTables>(tables: T, of: &str) -> SqlDone<T, Vec<StoredWebhook>> {
     let read = |row: &dyn SqlRow<T::Fault>| {
         let Ok(owner) = row.text("owner")?.parse() else { return Ok(None) };
         Ok(Some(StoredWebhook {
@@ -43,7 +43,7 @@ pub(crate) async fn find<T: SqlTables>(tables: T, of: &str) -> Result<Vec<Stored
 }
 
 /// Queues the message of a notice for each verified webhook of the recipient of its mail.
-pub(super) async fn queue<T: SqlTables>(tables: T, mail: &NewMail, id: &str) -> Result<(), T::Fault> {
+pub(super) async fn queue<T: SqlTables>(tables: T, mail: &NewMail, id: &str) -> SqlDone<T, ()> {
     if mail.webhook.is_empty() {
         return Ok(());
     }
@@ -66,7 +66,7 @@ pub(super) async fn change<T: SqlTables>(
     (owner, id): (&str, &str),
     change: &WebhookChange,
     at: Wall,
-) -> Result<(), T::Fault> {
+) -> SqlDone<T, ()> {
     match change {
         WebhookChange::Add { url, secret, challenge } => {
             if find(tables, owner).await?.len() >= MAX_WEBHOOKS {
@@ -86,7 +86,7 @@ pub(super) async fn change<T: SqlTables>(
 }
 
 /// Removes one webhook or all of an owner, and their messages.
-pub(super) async fn remove<T: SqlTables>(tables: T, owner: &str, id: Option<&str>) -> Result<(), T::Fault> {
+pub(super) async fn remove<T: SqlTables>(tables: T, owner: &str, id: Option<&str>) -> SqlDone<T, ()> {
     let values = [Text(owner), OptionalText(id)];
     tables.run(REMOVE_MESSAGES, &values).await?;
     tables.run(REMOVE, &values).await.map(drop)
