@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use scoregate_base::clock::Day;
 use scoregate_base::keys::ApplicationId;
-use scoregate_store::{StoreError, StoreResult, USAGE_DAYS_OPEN, UsageStore, UsageTotal};
+use scoregate_store::{StoreResult, USAGE_DAYS_OPEN, UsageStore, UsageTotal};
 
 use super::account::Account;
 
@@ -135,8 +135,8 @@ mod tests {
     use scoregate_base::routes::EndpointTable;
     use scoregate_observe::telemetry::metrics::MetricsRegistry;
     use scoregate_store::{
-        Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport, ReportOutcome, StoreFuture, UsageList,
-        UsageQuery,
+        Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport, ReportOutcome, StoreError, StoreFuture,
+        UsageList, UsageQuery,
     };
 
     /// Grants what is requested, and remembers recorded usage.

@@ -17,7 +17,7 @@ use scoregate_base::clock::{Day, Wall};
 use scoregate_base::evidence::judgement::{Advice, advice};
 use scoregate_base::evidence::{DayEvidence, HourEvidence, Origin};
 use scoregate_base::keys::ApplicationId;
-use scoregate_store::{EvidenceStore, HourRecord, StoreError, StoreResult};
+use scoregate_store::{EvidenceStore, HourRecord, StoreResult};
 
 /// Number of records per store call.
 const AT_ONCE: usize = 500;
@@ -130,7 +130,7 @@ mod tests {
 
     use super::*;
     use scoregate_base::evidence::DocumentMark;
-    use scoregate_store::{DayRecord, EvidenceQuery, StoreFuture};
+    use scoregate_store::{DayRecord, EvidenceQuery, StoreError, StoreFuture};
 
     const NOON: Wall = Wall::from_seconds(1_763_769_600 + 12 * 3_600);
 

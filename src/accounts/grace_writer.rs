@@ -116,15 +116,8 @@ impl WriterState {
                 answer(reply, day.has_reserved());
                 continue;
             }
-            let (granted, owed) = day.to_reserve(part);
-            entries.push(OwedUnits {
-                node: self.node,
-                application: account.id,
-                day: day.day(),
-                granted,
-                owed,
-                quota,
-            });
+            let (node, application, (granted, owed)) = (self.node, account.id, day.to_reserve(part));
+            entries.push(OwedUnits { node, application, day: day.day(), granted, owed, quota });
             waiting.push((account, reply));
         }
         let is_written = entries.is_empty() || self.add(&entries);

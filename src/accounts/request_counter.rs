@@ -15,7 +15,7 @@ use scoregate_base::evidence::HourEvidence;
 use scoregate_base::keys::ApplicationId;
 use scoregate_base::limits::Limits;
 use scoregate_base::routes::Route;
-use scoregate_store::{EvidenceStore, RequestOutcome, RequestStore, RequestTotal, StoreError, StoreResult};
+use scoregate_store::{EvidenceStore, RequestOutcome, RequestStore, RequestTotal, StoreResult};
 
 use super::account::Account;
 use super::account_state::SettledRequest;
@@ -224,7 +224,7 @@ mod tests {
     use crate::accounts::TermsByTier;
     use crate::accounts::sample::stored;
     use scoregate_base::plans::standard_tiers;
-    use scoregate_store::{RequestList, RequestQuery, StoreFuture, StoredApplication};
+    use scoregate_store::{RequestList, RequestQuery, StoreError, StoreFuture, StoredApplication};
 
     const TODAY: Day = Day::from_number(20_413);
     const OK: RequestOutcome = RequestOutcome::Ok;

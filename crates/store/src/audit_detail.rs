@@ -8,29 +8,13 @@ pub(super) fn created(tier: &str, own: OwnLimits, key: &StoredKey, owner: Option
     format!("tier {tier}{}, key {}{owner}", own_limits(own), shown(key))
 }
 
-pub(super) fn key_added(key: &StoredKey) -> String {
-    format!("key {}", shown(key))
-}
-
 pub(super) fn rotated(key: &StoredKey, retired: u64, at: Wall) -> String {
     let expire = if retired == 1 { "expires" } else { "expire" };
     format!("new key {}; {retired} older {expire} at {}", shown(key), at.rfc3339())
 }
 
-pub(super) fn replaced(key: &StoredKey, revoked: u64) -> String {
-    format!("new key {}; {revoked} older revoked", shown(key))
-}
-
-pub(super) fn key_revoked(shown: &str) -> String {
-    format!("key {shown}")
-}
-
 pub(super) fn all_revoked(count: u64) -> String {
     format!("{count} {}", if count == 1 { "key" } else { "keys" })
-}
-
-pub(super) fn tier_set(before: &str, tier: &str) -> String {
-    format!("from {before} to {tier}")
 }
 
 pub(super) fn limits_set(own: OwnLimits, until: Option<Wall>) -> String {
@@ -56,7 +40,8 @@ pub(super) fn described(description: &Description) -> String {
     columns.collect::<Vec<_>>().join(", ")
 }
 
-fn shown(key: &StoredKey) -> String {
+/// The visible characters and the expiry of a key.
+pub(super) fn shown(key: &StoredKey) -> String {
     let expiry = key.expires_at.map(|at| format!(" until {}", at.rfc3339()));
     format!("{}{}", key.shown, expiry.unwrap_or_default())
 }

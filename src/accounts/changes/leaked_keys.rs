@@ -8,10 +8,10 @@ use crate::instruments::LeakOutcome;
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::{ApplicationId, Digest};
 use scoregate_base::words;
-use scoregate_store::{ChangeKind, LeakReport, NewMail, StoreError};
+use scoregate_store::{ChangeKind, LeakReport, MailKind, NewMail, StoreError};
 
 use super::key_changes::KeyChanges;
-use super::letter::Letter;
+use super::letter::{letter, random_id};
 use super::registrar::Registrar;
 use super::registrar_error::{RegistrarError, RegistrarResult};
 
@@ -136,6 +136,7 @@ impl LeakedKeys {
             places.join("\n")
         );
         let subject = format!("Your key {shown} was found in public");
-        Ok(Letter::new(subject, text, &self.settings.domain, now)?.mail(0, ""))
+        let id = format!("{}.0", random_id()?);
+        Ok(letter(MailKind::Notice, (&id, &self.settings.domain), subject, text, now))
     }
 }

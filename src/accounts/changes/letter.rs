@@ -9,58 +9,31 @@ use scoregate_store::{MailKind, NewMail};
 /// Mails that were not sent until then are of no use any more.
 const LIFETIME: Duration = Duration::from_hours(72);
 
-/// A mail without its recipient.
-pub(super) struct Letter {
+/// A mail without its recipient. `id` is unique to it.
+pub(super) fn letter(
+    kind: MailKind,
+    (id, domain): (&str, &str),
     subject: String,
-    text: String,
-    html: String,
-    /// The part of message ids that is unique to this letter.
-    id: String,
-    domain: String,
-    pub(super) created_at: Wall,
+    message: String,
+    created_at: Wall,
+) -> NewMail {
+    NewMail {
+        kind,
+        recipient: String::new(),
+        html: html(&subject, &message),
+        text: message + "\n",
+        subject,
+        webhook: String::new(),
+        message_id: format!("{id}@{domain}"),
+        created_at,
+        expires_at: created_at.plus(LIFETIME),
+    }
 }
 
-impl Letter {
-    pub(super) fn new(
-        subject: String,
-        message: String,
-        domain: &str,
-        created_at: Wall,
-    ) -> Result<Self, getrandom::Error> {
-        let mut id = [0; 16];
-        getrandom::fill(&mut id)?;
-        Ok(Self::with_id(data_encoding::HEXLOWER.encode(&id), subject, message, domain, created_at))
-    }
-
-    pub(super) fn with_id(
-        id: String,
-        subject: String,
-        message: String,
-        domain: &str,
-        created_at: Wall,
-    ) -> Self {
-        let (html, text) = (html(&subject, &message), message + "\n");
-        Self { subject, text, html, id, domain: domain.to_owned(), created_at }
-    }
-
-    /// The only mail of this letter. The recipient is unknown here.
-    pub(super) fn notice(self, kind: MailKind) -> NewMail {
-        NewMail { kind, message_id: format!("{}@{}", self.id, self.domain), ..self.mail(0, "") }
-    }
-
-    pub(super) fn mail(&self, number: usize, recipient: &str) -> NewMail {
-        NewMail {
-            kind: MailKind::Notice,
-            recipient: recipient.to_owned(),
-            subject: self.subject.clone(),
-            text: self.text.clone(),
-            html: self.html.clone(),
-            webhook: String::new(),
-            message_id: format!("{}.{number}@{}", self.id, self.domain),
-            created_at: self.created_at,
-            expires_at: self.created_at.plus(LIFETIME),
-        }
-    }
+pub(super) fn random_id() -> Result<String, getrandom::Error> {
+    let mut id = [0; 16];
+    getrandom::fill(&mut id)?;
+    Ok(data_encoding::HEXLOWER.encode(&id))
 }
 
 /// The message with a paragraph for each of its own.

@@ -11,7 +11,7 @@ use scoregate_base::keys::{ApplicationId, Digest};
 use scoregate_store::{ChangeKind, DueNotice, MailKind, NewMail, NoticeSubject, StoredKey};
 
 use super::actor::Actor;
-use super::letter::Letter;
+use super::letter::letter;
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -58,8 +58,8 @@ impl NoticeTexts {
              You get this mail because of the notices that your account has chosen. Change them at {root}/account"
         );
         let id = format!("{}.{about}", kind.word());
-        let letter = Letter::with_id(id, format!("{service}: {subject}"), message, &self.domain, at);
-        NewMail { webhook, ..letter.notice(kind) }
+        let subject = format!("{service}: {subject}");
+        NewMail { webhook, ..letter(kind, (&id, &self.domain), subject, message, at) }
     }
 
     /// The notice of a change. The recipient is unknown here.

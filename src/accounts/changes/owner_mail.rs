@@ -6,10 +6,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use scoregate_base::keys::{ApplicationId, OwnerId, check_text, checked_message};
-use scoregate_store::{NewNotice, OwnerQuery, StoredOwner};
+use scoregate_store::{MailKind, NewMail, NewNotice, OwnerQuery, StoredOwner};
 
 use super::key_changes::KeyChanges;
-use super::letter::Letter;
+use super::letter::{letter, random_id};
 use super::owner_administration::OwnerAdministration;
 use super::registrar::Registrar;
 use super::registrar_error::RegistrarResult;
@@ -95,11 +95,16 @@ impl OwnerMail {
         if is_dry_run {
             return Ok(outcome);
         }
-        let letter = Letter::new(subject, message, &self.settings.domain, self.changes.now().wall)?;
+        let (id, domain, at) = (random_id()?, &self.settings.domain, self.changes.now().wall);
+        let letter = letter(MailKind::Notice, (&id, domain), subject, message, at);
+        let mail = |(number, to): (usize, &String)| {
+            let message_id = format!("{id}.{number}@{domain}");
+            NewMail { recipient: to.clone(), message_id, ..letter.clone() }
+        };
         for some in recipients.chunks(BATCH) {
-            let mails = (outcome.queued..).zip(some).map(|(number, to)| letter.mail(number, to)).collect();
+            let mails = (outcome.queued..).zip(some).map(mail).collect();
             let queueing = if outcome.queued == 0 {
-                let (at, who) = (letter.created_at, who.to_owned());
+                let who = who.to_owned();
                 self.changes.store.queue_notice(NewNotice { at, who, recipients: accounts, mails })
             } else {
                 self.changes.store.queue_mail(mails)

@@ -71,12 +71,12 @@ impl<T: SqlTables> RunningChange<'_, T> {
             }
             ChangeKind::AddKey { key, .. } => {
                 self.add_key(id, key).await?;
-                audit_detail::key_added(key)
+                format!("key {}", audit_detail::shown(key))
             }
             ChangeKind::Rotate { key, retire_others_at, .. } if *retire_others_at <= change.at => {
                 let revoked = self.revoke_all(id).await?;
                 self.add_key(id, key).await?;
-                audit_detail::replaced(key, revoked)
+                format!("new key {}; {revoked} older revoked", audit_detail::shown(key))
             }
             ChangeKind::Rotate { key, retire_others_at, .. } => {
                 let retired = tables.run(RETIRE, &[Text(id), Time(*retire_others_at)]).await?;
@@ -84,8 +84,7 @@ impl<T: SqlTables> RunningChange<'_, T> {
                 audit_detail::rotated(key, retired, *retire_others_at)
             }
             ChangeKind::RevokeKey { digest } => {
-                let shown = self.change_key(REVOKE_KEY, id, digest, Some(change.at)).await?;
-                audit_detail::key_revoked(&shown)
+                format!("key {}", self.change_key(REVOKE_KEY, id, digest, Some(change.at)).await?)
             }
             ChangeKind::RevokeAll => {
                 limits_until::forget(*tables, id).await?;
@@ -94,7 +93,7 @@ impl<T: SqlTables> RunningChange<'_, T> {
             ChangeKind::SetTier { tier } => {
                 let before = tables.find(TIER, &[Text(id)], |row| row.any_text("tier")).await?;
                 tables.run(SET_TIER, &[Text(id), Text(tier)]).await?;
-                audit_detail::tier_set(&before.unwrap_or_default(), tier)
+                format!("from {} to {tier}", before.unwrap_or_default())
             }
             ChangeKind::SetLimits { own, until } => limits_until::set(*tables, id, *own, *until).await?,
             ChangeKind::RestoreLimits => limits_until::restore(*tables, id, change.at).await?,
