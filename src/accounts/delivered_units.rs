@@ -73,11 +73,6 @@ impl DeliveredUnits {
         Ok(())
     }
 
-    #[cfg(test)]
-    pub(super) fn count(&self) -> usize {
-        self.accounts.lock().len()
-    }
-
     fn listed(&self) -> Vec<Arc<Account>> {
         self.accounts.lock().clone()
     }
@@ -295,7 +290,7 @@ mod tests {
     #[tokio::test]
     async fn an_account_is_listed_until_the_day_after_its_last_use_and_again_with_the_next_one() {
         let gateway = CountingGateway::new();
-        let listed = || gateway.leases.calls.delivered.count();
+        let listed = || gateway.leases.calls.delivered.listed().len();
         gateway.deliver(3).await;
         for expected in [1, 1, 0, 0] {
             gateway.record().await;

@@ -164,6 +164,7 @@ pub(crate) struct DumpEnd {
 
 /// Number of records of each kind.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(default)]
 pub struct RecordCounts {
     /// Applications.
     pub applications: u64,
@@ -172,21 +173,16 @@ pub struct RecordCounts {
     /// Ledger records: one per application and day.
     pub ledger: u64,
     /// Usage records: one per application and day.
-    #[serde(default)]
     pub usage: u64,
     /// Request records: one per application, day, endpoint and outcome.
-    #[serde(default)]
     pub requests: u64,
     /// Audit records.
     pub audit: u64,
     /// Periods in which the service was in one state.
-    #[serde(default)]
     pub availability: u64,
     /// Status messages.
-    #[serde(default)]
     pub status_messages: u64,
     /// Owners.
-    #[serde(default)]
     pub owners: u64,
 }
 

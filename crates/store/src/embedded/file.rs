@@ -47,14 +47,10 @@ pub(super) struct OpenedStore {
 /// Opens the store in this directory.
 pub(super) fn open(directory: &Path) -> StoreResult<OpenedStore> {
     let path = directory.join(FILE_NAME);
-    let opened = open_steps(directory, &path, schema::STEPS).and_then(|(writer, reader)| {
-        let is_large = !integrity::is_small(&reader)?;
-        Ok((writer, reader, is_large))
-    });
-    match opened {
-        Ok((writer, reader, is_large)) => Ok(OpenedStore { path, writer, reader, is_large }),
-        Err(fault) => Err(fault.into_error(OPENING, &path)),
-    }
+    let to_error = |fault: StoreFault| fault.into_error(OPENING, &path);
+    let (writer, reader) = open_steps(directory, &path, schema::STEPS).map_err(to_error)?;
+    let is_large = !integrity::is_small(&reader).map_err(to_error)?;
+    Ok(OpenedStore { path, writer, reader, is_large })
 }
 
 pub(super) fn open_steps(

@@ -100,18 +100,6 @@ impl PostgresStore {
         Ok(store)
     }
 
-    /// With `ignores_clock` the day of each exchange is used alone.
-    #[cfg(test)]
-    pub(crate) async fn open_with(
-        config: DatabaseConfig,
-        clock: Clock,
-        ignores_clock: bool,
-    ) -> StoreResult<Self> {
-        let store = Self::connecting(config, clock, SeenTimelines::default(), ignores_clock);
-        store.check().await?;
-        Ok(store)
-    }
-
     /// A store that connects when it is used. Each new connection checks its server and the tables: until that has
     /// succeeded, every call fails.
     pub fn unopened(config: DatabaseConfig, clock: Clock, seen: SeenTimelines) -> Self {
@@ -138,7 +126,13 @@ impl PostgresStore {
         self.listener.get_or_init(|| ChangeListener::start(&self.config, self.clock.clone()))
     }
 
-    fn connecting(config: DatabaseConfig, clock: Clock, seen: SeenTimelines, ignores_clock: bool) -> Self {
+    /// With `ignores_clock` the day of each exchange is used alone.
+    pub(super) fn connecting(
+        config: DatabaseConfig,
+        clock: Clock,
+        seen: SeenTimelines,
+        ignores_clock: bool,
+    ) -> Self {
         let check = Arc::new(ServerCheck::new(&config.schema, seen));
         let config = Arc::new(config);
         let link = || DatabaseLink::checked(Arc::clone(&config), clock.clone(), Arc::clone(&check));

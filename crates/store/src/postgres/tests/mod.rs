@@ -68,6 +68,19 @@ async fn create_older_tables(config: &DatabaseConfig, format: usize, statement: 
     link.run("prepare a test", async |client| client.batch_execute(&statements).await).await.unwrap();
 }
 
+impl PostgresStore {
+    /// With `ignores_clock` the day of each exchange is used alone.
+    pub(crate) async fn open_with(
+        config: DatabaseConfig,
+        clock: Clock,
+        ignores_clock: bool,
+    ) -> Result<Self, crate::StoreError> {
+        let store = Self::connecting(config, clock, SeenTimelines::default(), ignores_clock);
+        store.check().await?;
+        Ok(store)
+    }
+}
+
 /// A store with new tables, in which the tests set the day.
 async fn fresh() -> PostgresStore {
     let config = config();
