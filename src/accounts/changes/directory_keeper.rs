@@ -98,10 +98,8 @@ impl DirectoryKeeper {
             }
         }
         drop(progress);
-        self.changes
-            .instruments
-            .shared_store
-            .changes_age(self.key_directory.freshness.age(self.changes.clock.now()));
+        let age = self.key_directory.freshness.age(self.changes.clock.now());
+        self.changes.instruments.shared_store.changes_age(age);
     }
 
     /// Waits for a hint that something was changed elsewhere; without hints, for ever.

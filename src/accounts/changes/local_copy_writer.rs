@@ -142,11 +142,8 @@ impl LocalCopyWriter {
         let mut new = blocking(move || NewLocalCopy::begin(&copy)).await?;
         let mut pages = self.store.all(at.day());
         while let Some(page) = pages.try_next().await? {
-            new = blocking(move || {
-                new.push(&page.applications)?;
-                Ok(new)
-            })
-            .await?;
+            let push = move || new.push(&page.applications).map(|()| new);
+            new = blocking(push).await?;
         }
         let open = blocking(move || new.finish(&CopiedReading { position, at })).await?;
         Ok((open, at))
