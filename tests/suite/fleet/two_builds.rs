@@ -14,7 +14,7 @@ use super::minutes::{refilled, seconds_since, served};
 use super::*;
 use crate::program::CommandOutput;
 
-/// The last commit without the newest step in `crates/store/src/postgres/schema/steps.rs`, `EVIDENCE`.
+/// The last commit without the newest step in `crates/store/src/sql/steps.rs`, `EVIDENCE_AND_WEBHOOKS`.
 const PREVIOUS: &str = "c3964838b13afd7d901a90f9d3f8ecdc548e9643";
 
 const QUOTA: u32 = 5_000;
