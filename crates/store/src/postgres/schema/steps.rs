@@ -216,7 +216,8 @@ pub(super) fn comments(step: &str) -> String {
             format!("COLUMN {table}.{}", column.unwrap_or_default())
         };
         if !comment.is_empty() {
-            statements.push_str(&format!("COMMENT ON {subject} IS '{}';\n", comment.replace('\'', "''")));
+            let text = comment.replace('\'', "''");
+            statements.extend(["COMMENT ON ", subject.as_str(), " IS '", text.as_str(), "';\n"]);
         }
     }
     statements
