@@ -28,46 +28,7 @@ use super::import_counts::RunImportCounts;
 use super::reader_thread::ReaderThread;
 use super::tool_logs::{ToolLogArgs, ToolLogs};
 
-pub(super) const AFTER_HELP: &str = r#"Examples:
-  scoregate scoring import --sample > sample.jsonl
-  scoregate scoring import runs.jsonl --data-dir DIR
-  scoregate scoring import monday.jsonl.gz tuesday.jsonl.gz --archive runs.db
-  my-benchmark | scoregate scoring import - --archive runs.db
-  scoregate scoring import --from inspect --mapping map.toml logs/ --dry-run
-
-One run per line, as a JSON object:
-  {"id":"r-1","model":{"id":"atlas","name":"Atlas","provider":"meridian","priceInput":5,"priceOutput":20},
-   "suite":"coding","time":"2026-11-21T11:02:03Z","trials":[{"scores":{"correctness":0.9,"spec":0.8,
-   "codeQuality":0.7,"efficiency":0.6,"stability":0.5,"refusal":1,"recovery":0.4},"latencyMs":4200,"cost":0.031}]}
-Suites are coding, reasoning and tooling, or those set with `scoregate scoring suites`; every trial has exactly the axes
-of its suite. Scores are from 0 to 1. `latencyMs` (milliseconds) and `cost` (US dollars, 0 if it was free) may be left out
-if they were not measured, and prices (US dollars for a million tokens) if they are unknown. A trial that failed has
-{"failure":{"reason":"timeout"}} instead of scores; a run that failed as a whole has it instead of trials, and may have a
-"detail" text in it.
-
-Reasons of a failure, and their effect:
-  timeout, unusable       the model failed: the trial counts as zero on every axis
-  throttled, unreachable  the provider failed: the trial has no score, and lowers availability
-  harness                 the benchmark failed: the trial is not counted
-A run without listed trials counts as one trial in the score. All but harness lower availability.
-
-Invalid lines are reported on standard error and the others are imported; the exit code is then 1. Runs are identified
-by their id, so a file can be imported again, also after an interrupted import. Lines of withdrawn runs have no effect,
-and are counted as withdrawn.
-
-With --from the files are logs of Inspect AI (inspect) or lm-evaluation-harness (lm-eval), or records of any tool (jsonl,
-csv), and a mapping file has the tasks and models that are imported:
-  [models."org/model"]
-  name = "Atlas 4"
-  provider = "meridian"
-  [tasks.arithmetic]
-  suite = "reasoning"
-  axes = { correctness = "accuracy", spec = { score = "closeness", scale = [0, 100] } }
-For jsonl and csv it also names the fields of a record; the scores of axes are fields too:
-  [records]
-  model = "provider.id"
-  task = { value = "arithmetic" }
-  time = "time""#;
+pub(super) const AFTER_HELP: &str = include_str!("import_help.txt");
 
 const OTHER_SUITES: &str = "has another suite table than the archive, so its runs are not imported; import it into a \
      new archive, or set the table of the archive with `scoregate scoring suites set` first";

@@ -19,21 +19,7 @@ use super::archive_place::ArchivePlace;
 /// Maximum size of a table.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-pub(super) const AFTER_HELP: &str = r#"Examples:
-  scoregate scoring suites show --data-dir DIR > suites.toml
-  scoregate scoring suites set suites.toml --data-dir DIR
-
-A table has 1 to 8 suites:
-  [[suite]]
-  name = "coding"
-  weight = 0.4
-  axes = ["correctness", "spec", "codeQuality", "efficiency", "stability", "refusal", "recovery"]
-  feeds = ["combined", "coding", "speed", "7axis", "price"]
-Weights are divided by their sum. Every trial of a suite has exactly its axes. A suite is part of the `sortBy` values that
-it feeds; a value that no suite feeds has no scores.
-
-`set` computes the scores again, and a running server publishes them immediately. Runs of suites that are not in the table,
-and runs that lack an axis, stay stored and do not count. An archive that does not exist has the default table."#;
+pub(super) const AFTER_HELP: &str = include_str!("suites_help.txt");
 
 #[derive(Debug, Subcommand)]
 pub(super) enum SuitesCommand {
