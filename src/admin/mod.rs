@@ -34,7 +34,7 @@ pub use access::{AdminAccess, BadToken};
 pub use cache::{DocumentView, PurgeBody};
 pub use command::{
     AdminCommand, Administration, CommandProblem, ExpiryBody, LimitsBody, MAX_BATCH, NOT_SEARCHABLE, NewKey,
-    OwnerCommand, OwnerView, RevokeBody, RotateBody, StatusCommand, StatusMessageView, TierBody, perform,
+    OwnerCommand, RevokeBody, RotateBody, StatusCommand, TierBody, perform,
 };
 pub use explain::ExplainBody;
 pub use fleet::{FleetApplicationView, FleetUsageView, NodeView, NodesView};
@@ -52,6 +52,4 @@ pub use suspects::{
     DailySuspects, EvidenceDayView, EvidenceHourView, EvidenceView, FigureView, SuspectView, SuspectsView,
 };
 pub use usage_view::{AllowanceView, ApplicationUseView, UnauthenticatedUseView, UsageView};
-pub use view::{
-    ApplicationView, AuditView, ChangeView, ExportView, ImportView, IssuedView, KeyView, LineView, PageView,
-};
+pub use view::{ExportView, ImportView, LineView};

@@ -8,80 +8,18 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::accounts::{BadField, ImportedKey, IssuedKey, KeyRecord};
-use scoregate_base::clock::Wall;
-use scoregate_store::{ApplicationPage, AuditRecord, Description, StoredApplication, StoredKey};
+use crate::accounts::{BadField, ImportedKey, KeyRecord, Registrar};
+use scoregate_store::{ApplicationPage, StoredApplication};
 
 use super::key_lines::LineObject;
 
 /// An application and its keys.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct ApplicationView {
-    pub id: String,
-    pub name: String,
-    pub tier: String,
-    pub minute_limit: Option<u32>,
-    pub day_limit: Option<u32>,
-    /// When the limits before these return.
-    #[serde(default)]
-    pub limits_until: Option<String>,
+#[derive(Serialize)]
+pub(super) struct ApplicationView<'s> {
     #[serde(flatten)]
-    pub description: Description,
-    pub created_at: String,
-    /// Units of today's quota that the ledger has granted: used ones, and ones leased to a server in advance.
-    pub granted_today: u64,
+    stored: &'s StoredApplication,
     /// Used units of today's quota, counted by a running server only. Units lost in a crash count as used.
-    pub used_today: Option<u64>,
-    pub keys: Vec<KeyView>,
-}
-
-/// A key, without its secret.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct KeyView {
-    pub prefix: String,
-    #[serde(default)]
-    pub name: Option<String>,
-    pub created_at: String,
-    pub expires_at: Option<String>,
-    pub revoked_at: Option<String>,
-    /// Start of the hour of the last use, recorded with a delay.
-    pub last_used_at: Option<String>,
-}
-
-/// A new key and its application.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct IssuedView {
-    pub key: String,
-    pub application: ApplicationView,
-}
-
-/// A page of applications.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct PageView {
-    pub applications: Vec<ApplicationView>,
-    /// Reasons for records that could not be read.
-    pub skipped: Vec<String>,
-    /// `after` of the next page; none on the last page.
-    pub next: Option<String>,
-}
-
-/// A page of the audit trail, newest first.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct AuditView {
-    pub records: Vec<ChangeView>,
-    /// `before` of the next page; none on the last page.
-    pub next: Option<u64>,
-}
-
-/// A record of the audit trail.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct ChangeView {
-    pub number: u64,
-    pub at: String,
-    pub actor: String,
-    pub action: String,
-    pub application: String,
-    pub detail: String,
+    used_today: Option<u64>,
 }
 
 /// Outcome of a batch of imported keys.
@@ -115,68 +53,9 @@ pub struct ExportView {
     pub next: Option<String>,
 }
 
-impl ApplicationView {
-    pub(super) fn new(stored: &StoredApplication, used_today: Option<u64>) -> Self {
-        Self {
-            id: stored.id.to_string(),
-            name: stored.name.clone(),
-            tier: stored.tier.clone(),
-            minute_limit: stored.own.minute,
-            day_limit: stored.own.day,
-            limits_until: stored.limits_until.map(Wall::rfc3339),
-            description: stored.description.clone(),
-            created_at: stored.created_at.rfc3339(),
-            granted_today: stored.granted,
-            used_today,
-            keys: stored.keys.iter().map(KeyView::from).collect(),
-        }
-    }
-}
-
-impl From<&StoredKey> for KeyView {
-    fn from(key: &StoredKey) -> Self {
-        Self {
-            prefix: key.shown.clone(),
-            name: key.name.clone(),
-            created_at: key.created_at.rfc3339(),
-            expires_at: key.expires_at.map(Wall::rfc3339),
-            revoked_at: key.revoked_at.map(Wall::rfc3339),
-            last_used_at: key.last_used_at.map(Wall::rfc3339),
-        }
-    }
-}
-
-impl IssuedView {
-    pub(super) fn new(issued: &IssuedKey, used_today: Option<u64>) -> Self {
-        let application = ApplicationView::new(&issued.application, used_today);
-        Self { key: issued.key.expose().to_owned(), application }
-    }
-}
-
-impl PageView {
-    pub(super) fn new(
-        page: &ApplicationPage,
-        used_today: impl Fn(&StoredApplication) -> Option<u64>,
-    ) -> Self {
-        let view = |stored| ApplicationView::new(stored, used_today(stored));
-        Self {
-            applications: page.applications.iter().map(view).collect(),
-            skipped: page.skipped.clone(),
-            next: page.next.map(|id| id.to_string()),
-        }
-    }
-}
-
-impl From<&AuditRecord> for ChangeView {
-    fn from(record: &AuditRecord) -> Self {
-        Self {
-            number: record.number,
-            at: record.at.rfc3339(),
-            actor: record.who.clone(),
-            action: record.what.clone(),
-            application: record.application.clone(),
-            detail: record.detail.clone(),
-        }
+impl<'s> ApplicationView<'s> {
+    pub(super) fn new(stored: &'s StoredApplication, registrar: &Registrar) -> Self {
+        Self { stored, used_today: registrar.used_today(stored) }
     }
 }
 

@@ -5,10 +5,10 @@
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand};
-use serde::Deserialize;
+use serde_json::Value;
 
 use crate::accounts::{ContactOutcome, ContactRequest, ContactSelection};
-use crate::admin::{AdminCommand, NOT_SEARCHABLE, OwnerCommand, OwnerView};
+use crate::admin::{AdminCommand, NOT_SEARCHABLE, OwnerCommand};
 use crate::site::is_address_fragment;
 use scoregate_base::keys::{ApplicationId, OwnerId};
 use scoregate_store::OwnerQuery;
@@ -17,7 +17,7 @@ use super::command_error::{CommandError, CommandOutcome};
 use super::control::perform_once;
 use super::exit::Exit;
 use super::input_file;
-use super::printer;
+use super::printer::{self, cell, field, items};
 use super::serve::ServerArgs;
 
 pub(super) const AFTER_HELP: &str = "Examples:\n  \
@@ -147,12 +147,6 @@ enum AccountsAction {
     },
 }
 
-#[derive(Deserialize)]
-struct ListedAccounts {
-    accounts: Vec<OwnerView>,
-    next: Option<String>,
-}
-
 pub(super) fn run(args: AccountsArgs) -> CommandOutcome {
     let AccountsArgs { action, server, json } = args;
     let (config, command) = (server.settings()?, action.into_command()?);
@@ -162,9 +156,9 @@ pub(super) fn run(args: AccountsArgs) -> CommandOutcome {
         (matches!(command, OwnerCommand::Contact(_)), matches!(command, OwnerCommand::Delete(_)));
     Ok(match perform_once(&config, AdminCommand::Owner(command))? {
         response if json || is_export => printer::json(&response),
-        response if is_list => printer::response(response, list),
+        response if is_list => list(&response),
         response if is_contact => printer::response(response, contacted),
-        response => printer::response(response, |view| table(std::slice::from_ref(view), is_delete)),
+        response => table(&[response], is_delete),
     })
 }
 
@@ -200,11 +194,11 @@ fn searchable(text: &str) -> Result<String, String> {
     if is_address_fragment(text) { Ok(text.to_owned()) } else { Err(NOT_SEARCHABLE.into()) }
 }
 
-fn list(listed: &ListedAccounts) -> Exit {
-    if let Some(next) = &listed.next {
+fn list(listed: &Value) -> Exit {
+    if let Some(next) = field(listed, "next").as_str() {
         printer::message(&format!("there are more: continue with --after {next}"));
     }
-    table(&listed.accounts, false)
+    table(items(listed, "accounts"), false)
 }
 
 fn contacted(view: &ContactOutcome) -> Exit {
@@ -217,21 +211,22 @@ fn contacted(view: &ContactOutcome) -> Exit {
     printer::data(&format!("accounts: {}, queued mails: {}\n", view.accounts, view.queued))
 }
 
-fn table(accounts: &[OwnerView], are_deleted: bool) -> Exit {
-    let row = |view: &OwnerView| {
-        let state = match (are_deleted, &view.suspended_at) {
+fn table(accounts: &[Value], are_deleted: bool) -> Exit {
+    let row = |account: &Value| {
+        let text = |name| cell(field(account, name));
+        let or_default = |name| match field(account, name) {
+            Value::Null => "default".into(),
+            Value::Array(kinds) if kinds.is_empty() => "none".into(),
+            value => cell(value),
+        };
+        let state = match (are_deleted, field(account, "suspended_at")) {
             (true, _) => "deleted",
-            (false, Some(_)) => "suspended",
-            (false, None) => "active",
+            (false, Value::Null) => "active",
+            (false, _) => "suspended",
         };
-        let tier = view.tier.clone().unwrap_or_else(|| "default".into());
-        let notices = match &view.notices {
-            None => "default".into(),
-            Some(kinds) if kinds.is_empty() => "none".into(),
-            Some(kinds) => kinds.join(" "),
-        };
-        let (created, applications) = (view.created_at.clone(), view.applications.join(" "));
-        vec![view.id.clone(), view.email.clone(), state.into(), tier, notices, created, applications]
+        let (tier, notices) = (or_default("tier"), or_default("notices"));
+        let (created, applications) = (text("created_at"), text("applications"));
+        vec![text("id"), text("email"), state.into(), tier, notices, created, applications]
     };
     let header = ["id", "email", "state", "tier", "notices", "created", "applications"];
     printer::table(&header, accounts.iter().map(row))

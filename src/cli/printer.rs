@@ -116,6 +116,33 @@ pub(super) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>
     data(&format!("{}\n", lines.join("\n")))
 }
 
+/// Writes a table of JSON objects, with the name and the field of each column.
+pub(super) fn objects(columns: &[(&str, &str)], objects: &[Value]) -> Exit {
+    let header: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+    let row = |object: &Value| columns.iter().map(|(_, name)| cell(field(object, name))).collect();
+    table(&header, objects.iter().map(row))
+}
+
+/// A field of a JSON object; null if it is absent.
+pub(super) fn field<'v>(object: &'v Value, name: &str) -> &'v Value {
+    object.get(name).unwrap_or(&Value::Null)
+}
+
+/// The items of a list in a JSON object; none if it is absent.
+pub(super) fn items<'v>(object: &'v Value, name: &str) -> &'v [Value] {
+    field(object, name).as_array().map_or(&[], Vec::as_slice)
+}
+
+/// A JSON value as a cell of a table.
+pub(super) fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => "-".into(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(cell).collect::<Vec<_>>().join(" "),
+        Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
+    }
+}
+
 /// A progress line on a terminal. Prints nothing if standard error is not a terminal.
 pub(super) struct Progress {
     total: Option<u64>,

@@ -3,16 +3,15 @@
 //! Over the Unix socket of a running gateway, or on the store if none runs on this machine.
 
 use clap::{Args, Subcommand, ValueEnum};
-use serde::Deserialize;
 use serde_json::Value;
 
-use crate::admin::{AdminCommand, StatusCommand, StatusMessageView};
+use crate::admin::{AdminCommand, StatusCommand};
 use scoregate_store::IncidentState;
 
 use super::command_error::CommandOutcome;
 use super::control::perform_once;
 use super::exit::Exit;
-use super::printer;
+use super::printer::{self, cell, field, items};
 use super::serve::ServerArgs;
 
 pub(super) const AFTER_HELP: &str = "Examples:\n  \
@@ -86,19 +85,14 @@ enum OpenIncidentState {
     Monitoring,
 }
 
-#[derive(Deserialize)]
-struct ListedMessages {
-    messages: Vec<StatusMessageView>,
-}
-
 pub(super) fn run(args: StatusArgs) -> CommandOutcome {
     let StatusArgs { action, server, json } = args;
     let (config, command) = (server.settings()?, action.into_command());
     let is_list = matches!(command, StatusCommand::List { .. });
     Ok(match perform_once(&config, AdminCommand::Status(command))? {
         response if json => printer::json(&response),
-        response if is_list => printer::response(response, list),
-        response => posted(response),
+        response if is_list => list(&response),
+        response => posted(&response),
     })
 }
 
@@ -128,27 +122,22 @@ impl From<OpenIncidentState> for IncidentState {
     }
 }
 
-fn posted(response: Value) -> Exit {
-    let is_published = response.get("published").and_then(Value::as_bool);
-    printer::response(response, |view: &StatusMessageView| {
-        if is_published == Some(false) {
-            printer::message("the status page of this gateway is off: set site.status_page and restart it");
-        }
-        printer::data(&format!("incident {}: {}\n", view.incident, view.state))
-    })
+fn posted(response: &Value) -> Exit {
+    if field(response, "published") == false {
+        printer::message("the status page of this gateway is off: set site.status_page and restart it");
+    }
+    let [incident, state] = ["incident", "state"].map(|name| cell(field(response, name)));
+    printer::data(&format!("incident {incident}: {state}\n"))
 }
 
-fn list(listed: &ListedMessages) -> Exit {
-    let row = |view: &StatusMessageView| {
-        vec![
-            view.incident.to_string(),
-            view.at.clone(),
-            view.state.clone(),
-            view.title.clone(),
-            first_line(&view.text),
-        ]
+fn list(listed: &Value) -> Exit {
+    let row = |message: &Value| {
+        let [incident, at, state, title, text] =
+            ["incident", "at", "state", "title", "text"].map(|name| cell(field(message, name)));
+        vec![incident, at, state, title, first_line(&text)]
     };
-    printer::table(&["incident", "at", "state", "title", "message"], listed.messages.iter().map(row))
+    let header = ["incident", "at", "state", "title", "message"];
+    printer::table(&header, items(listed, "messages").iter().map(row))
 }
 
 /// The first line of a text, with a mark if there are more.

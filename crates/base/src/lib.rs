@@ -17,4 +17,5 @@ pub mod limits;
 pub mod plans;
 pub mod routes;
 pub mod secret;
-mod words;
+#[doc(hidden)]
+pub mod words;

@@ -1,6 +1,10 @@
 //! Enums whose variants have a word each, which is stored, sent, shown or configured.
 
-/// Declares such an enum, with the name of the function that returns the word. `ALL` has the order of the variants.
+#[doc(hidden)]
+pub use serde;
+
+/// Declares such an enum, with the name of the function that returns the word. `ALL` has the order of the variants. In
+/// JSON a variant is its word.
 #[macro_export]
 macro_rules! words {
     ($(#[$about:meta])* $visible:vis enum $name:ident: $word:ident {
@@ -26,6 +30,12 @@ macro_rules! words {
             /// The variant with this word.
             $visible fn parse(word: &str) -> Option<Self> {
                 Self::ALL.into_iter().find(|variant| variant.$word() == word)
+            }
+        }
+
+        impl $crate::words::serde::Serialize for $name {
+            fn serialize<S: $crate::words::serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                to.serialize_str(self.$word())
             }
         }
     };

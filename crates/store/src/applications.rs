@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::Serialize;
+
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
 
@@ -9,8 +11,8 @@ use super::{Description, NewMail, OwnerNotice, OwnerRefusal};
 
 const DAY: Duration = Duration::from_hours(24);
 
-/// An application as stored, with its keys.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// An application as stored, with its keys. In JSON it is what `scoregate keys --json` prints.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StoredApplication {
     /// Its id.
     pub id: ApplicationId,
@@ -19,34 +21,41 @@ pub struct StoredApplication {
     /// The name of its tier. The store does not check whether the tier is configured.
     pub tier: String,
     /// Limits of this application only, which override the tier's.
+    #[serde(flatten)]
     pub own: OwnLimits,
     /// When these end and the previous ones return, if ever.
     pub limits_until: Option<Wall>,
     /// Its description.
+    #[serde(flatten)]
     pub description: Description,
     /// When it was created.
     pub created_at: Wall,
     /// Its keys, oldest first, revoked and expired ones included.
     pub keys: Vec<StoredKey>,
     /// Units of the requested day granted so far, to any node.
+    #[serde(rename = "granted_today")]
     pub granted: u64,
 }
 
 /// Limits of one application; absent ones follow the tier.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct OwnLimits {
     /// Requests per minute.
+    #[serde(rename = "minute_limit")]
     pub minute: Option<u32>,
     /// Requests per day.
+    #[serde(rename = "day_limit")]
     pub day: Option<u32>,
 }
 
 /// A key as stored: its digest, never the key.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StoredKey {
     /// Its SHA-256.
+    #[serde(skip)]
     pub digest: Digest,
     /// Its first characters, to tell keys apart.
+    #[serde(rename = "prefix")]
     pub shown: String,
     /// The name that its owner gave it.
     pub name: Option<String>,
@@ -294,15 +303,17 @@ pub struct AuditQuery {
 }
 
 /// A record of the audit trail.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AuditRecord {
     /// Its number; numbers increase.
     pub number: u64,
     /// When.
     pub at: Wall,
     /// The actor.
+    #[serde(rename = "actor")]
     pub who: String,
     /// The kind of change, as in [`ChangeKind::word`].
+    #[serde(rename = "action")]
     pub what: String,
     /// The application.
     pub application: String,

@@ -52,7 +52,7 @@ impl RequestOutcome {
 }
 
 /// Requests of an application on a day to one endpoint with one outcome.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RequestTotal {
     /// The day.
     pub day: Day,

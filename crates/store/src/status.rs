@@ -3,6 +3,8 @@
 //! A minute is the number of minutes since 1970-01-01 UTC. Each gateway stores the minutes in which it was ready; a minute that
 //! no gateway stored counts as down.
 
+use serde::Serialize;
+
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::words;
 
@@ -59,9 +61,10 @@ words! {
 }
 
 /// A message about an incident. Messages are never changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StatusMessage {
     /// Its number; numbers increase.
+    #[serde(rename = "message")]
     pub id: u64,
     /// The incident: the number of its first message.
     pub incident: u64,
@@ -72,6 +75,7 @@ pub struct StatusMessage {
     /// The title of the incident.
     pub title: String,
     /// Its text, which may have several lines.
+    #[serde(rename = "text")]
     pub message: String,
 }
 

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use http::StatusCode;
-use serde::Serialize;
+use serde_json::json;
 
 use crate::accounts::{
     BadField, DescriptionChange, FieldChange, ImportedKey, IssuedKey, KeyDetails, KeyRecord, Registrar,
@@ -12,9 +11,7 @@ use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::ApplicationId;
 use scoregate_store::{AuditQuery, StoredApplication};
 
-use crate::admin::view::{
-    ApplicationView, AuditView, ChangeView, ExportView, ImportView, IssuedView, PageView,
-};
+use crate::admin::view::{ApplicationView, ExportView, ImportView};
 
 use super::administration::Administration;
 use super::bodies::{ExpiryBody, LimitsBody, NewKey, RevokeBody, RotateBody, TierBody, timestamp};
@@ -56,7 +53,9 @@ pub async fn perform(administration: &Administration, command: AdminCommand, act
         AdminCommand::Create(new) => issued(keys, &keys.create(actor, new.into_application()?).await?),
         AdminCommand::List { after, limit } => {
             let page = keys.list(after, limit).await?;
-            json(&PageView::new(&page, |stored| keys.used_today(stored)))
+            let views = page.applications.iter().map(|stored| ApplicationView::new(stored, keys));
+            let views: Vec<_> = views.collect();
+            Ok(json!({ "applications": views, "skipped": page.skipped, "next": page.next }))
         }
         AdminCommand::Show(id) => application(keys, &keys.show(id).await?),
         AdminCommand::Rotate(id, RotateBody { overlap_seconds, key_name, expires_at }) => {
@@ -90,18 +89,18 @@ pub async fn perform(administration: &Administration, command: AdminCommand, act
             }
             application(keys, &keys.describe(actor, id, change).await?)
         }
-        AdminCommand::Requests { id, first, last } => json(&reports.requests(id, first, last).await?),
+        AdminCommand::Requests { id, first, last } => Ok(json!(reports.requests(id, first, last).await?)),
         AdminCommand::Audit(query) => {
             let (records, next) = keys.audit(query).await?;
-            json(&AuditView { records: records.iter().map(ChangeView::from).collect(), next })
+            Ok(json!({ "records": records, "next": next }))
         }
         AdminCommand::Import(lines) => import(keys, lines, actor).await,
-        AdminCommand::Export { after, limit } => json(&ExportView::from(&keys.list(after, limit).await?)),
+        AdminCommand::Export { after, limit } => Ok(json!(ExportView::from(&keys.list(after, limit).await?))),
         AdminCommand::Status(command) => command.perform(&administration.messages, actor).await,
         AdminCommand::Owner(command) => command.perform(administration, actor).await,
-        AdminCommand::Nodes => json(&reports.nodes().await?),
-        AdminCommand::Suspects { days } => json(&reports.suspects(days).await?),
-        AdminCommand::Evidence(id) => json(&reports.evidence(id).await?),
+        AdminCommand::Nodes => Ok(json!(reports.nodes().await?)),
+        AdminCommand::Suspects { days } => Ok(json!(reports.suspects(days).await?)),
+        AdminCommand::Evidence(id) => Ok(json!(reports.evidence(id).await?)),
     }
 }
 
@@ -121,20 +120,16 @@ async fn import(
         Err(bad) => Some(Err(bad)),
     });
     let outcomes: Vec<Result<ImportedKey, BadField>> = outcomes.collect();
-    json(&ImportView::new(&outcomes, registrar.accepts_imported()))
+    Ok(json!(ImportView::new(&outcomes, registrar.accepts_imported())))
 }
 
 fn application(registrar: &Registrar, stored: &StoredApplication) -> CommandResult {
-    json(&ApplicationView::new(stored, registrar.used_today(stored)))
+    Ok(json!(ApplicationView::new(stored, registrar)))
 }
 
 fn issued(registrar: &Registrar, issued: &IssuedKey) -> CommandResult {
-    json(&IssuedView::new(issued, registrar.used_today(&issued.application)))
-}
-
-fn json(view: &impl Serialize) -> CommandResult {
-    serde_json::to_value(view)
-        .map_err(|error| CommandProblem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
+    let application = ApplicationView::new(&issued.application, registrar);
+    Ok(json!({ "key": issued.key.expose(), "application": application }))
 }
 
 /// The expiry to set; `None` for never.

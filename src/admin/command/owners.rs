@@ -2,18 +2,16 @@
 //! `POST /v1/accounts/ID/suspend`, `resume`, `tier` and `delete`, `POST /v1/accounts/contact`.
 
 use http::Method;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::accounts::{ContactRequest, FieldChange};
 use crate::admin::paths::ACCOUNTS;
 use crate::admin::query::{QueryPairs, parsed_id};
 use crate::admin::suspects::EvidenceDayView;
-use crate::admin::view::{ApplicationView, ChangeView};
+use crate::admin::view::ApplicationView;
 use crate::site::is_address_fragment;
-use scoregate_base::clock::Wall;
 use scoregate_base::keys::OwnerId;
-use scoregate_store::{AuditQuery, OwnerQuery, RequestTotal, StoredOwner, StoredWebhook};
+use scoregate_store::{AuditQuery, OwnerQuery, StoredWebhook};
 
 use super::administration::Administration;
 use super::bodies::{NoBody, OwnerTierBody, read, to_json};
@@ -36,21 +34,6 @@ pub enum OwnerCommand {
     SetTier { owner: OwnerId, tier: Option<String> },
     Delete(OwnerId),
     Contact(ContactRequest),
-}
-
-/// An account of an owner.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[expect(missing_docs, reason = "the fields' names are the JSON's, documented in docs/keys.md")]
-pub struct OwnerView {
-    pub id: String,
-    pub email: String,
-    pub created_at: String,
-    pub terms_version: String,
-    pub terms_accepted_at: String,
-    pub tier: Option<String>,
-    pub suspended_at: Option<String>,
-    pub notices: Option<Vec<String>>,
-    pub applications: Vec<String>,
 }
 
 impl OwnerCommand {
@@ -143,8 +126,7 @@ impl OwnerCommand {
         let owner = match self {
             Self::List(query) => {
                 let (owners, next) = owners.list(query).await?;
-                let owners: Vec<OwnerView> = owners.iter().map(OwnerView::from).collect();
-                return Ok(json!({ "accounts": owners, "next": next.map(|id| id.to_string()) }));
+                return Ok(json!({ "accounts": owners, "next": next }));
             }
             Self::Export(id) => return exported(administration, id).await,
             Self::Contact(request) => {
@@ -156,7 +138,7 @@ impl OwnerCommand {
             Self::SetTier { owner, tier } => owners.set_tier(actor, owner, tier).await?,
             Self::Delete(id) => owners.delete(actor, id).await?,
         };
-        Ok(json!(OwnerView::from(&owner)))
+        Ok(json!(owner))
     }
 }
 
@@ -178,60 +160,29 @@ async fn exported(administration: &Administration, id: OwnerId) -> CommandResult
     let Administration { registrar, reports, .. } = administration;
     let owner = administration.owners.show(id).await?;
     let query = AuditQuery { owner: Some(id), limit: EXPORTED_RECORDS, ..AuditQuery::default() };
-    let (found, _) = registrar.audit(query).await?;
-    let mut records: Vec<ChangeView> = found.iter().map(ChangeView::from).collect();
+    let (mut records, _) = registrar.audit(query).await?;
     let (mut applications, mut requests, mut evidence) = (Vec::new(), Vec::new(), Vec::new());
     for id in &owner.applications {
         let stored = registrar.show(*id).await?;
-        applications.push(ApplicationView::new(&stored, registrar.used_today(&stored)));
-        requests.extend(reports.kept_requests(*id).await?.totals.iter().map(request_total));
+        applications.push(json!(ApplicationView::new(&stored, registrar)));
+        requests.extend(reports.kept_requests(*id).await?.totals);
         let days = reports.kept_evidence(*id).await?;
         let days: Vec<EvidenceDayView> = days.iter().map(Into::into).collect();
-        evidence.push(json!({ "application": id.to_string(), "days": days }));
+        evidence.push(json!({ "application": id, "days": days }));
         let query = AuditQuery { application: Some(*id), limit: EXPORTED_RECORDS, ..AuditQuery::default() };
         let (found, _) = registrar.audit(query).await?;
-        records.extend(found.iter().map(ChangeView::from));
+        records.extend(found);
     }
-    let webhook = |webhook: StoredWebhook| json!({ "url": webhook.url, "verified_at": webhook.verified_at.map(Wall::rfc3339) });
+    let webhook = |webhook: StoredWebhook| json!({ "url": webhook.url, "verified_at": webhook.verified_at });
     let webhooks = reports.store().webhooks(id.to_string()).await?.into_iter().map(webhook);
     Ok(json!({
-        "account": OwnerView::from(&owner),
+        "account": owner,
         "webhooks": webhooks.collect::<Vec<_>>(),
         "applications": applications,
         "requests": requests,
         "evidence": evidence,
         "audit": records,
     }))
-}
-
-impl From<&StoredOwner> for OwnerView {
-    fn from(owner: &StoredOwner) -> Self {
-        Self {
-            id: owner.id.to_string(),
-            email: owner.email.clone(),
-            created_at: owner.created_at.rfc3339(),
-            terms_version: owner.terms_version.clone(),
-            terms_accepted_at: owner.terms_accepted_at.rfc3339(),
-            tier: owner.tier.clone(),
-            suspended_at: owner.suspended_at.map(Wall::rfc3339),
-            notices: owner
-                .notices
-                .as_ref()
-                .map(|kinds| kinds.iter().map(|kind| kind.word().to_owned()).collect()),
-            applications: owner.applications.iter().map(ToString::to_string).collect(),
-        }
-    }
-}
-
-/// Requests of an application on a day to an endpoint with an outcome.
-fn request_total(total: &RequestTotal) -> Value {
-    json!({
-        "application": total.application.to_string(),
-        "day": total.day.to_string(),
-        "endpoint": total.endpoint,
-        "outcome": total.outcome.word(),
-        "requests": total.requests,
-    })
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::admin::paths::STATUS;
 use crate::admin::query::QueryPairs;
 use crate::status::StatusMessages;
-use scoregate_store::{IncidentState, MessageSubject, StatusMessage};
+use scoregate_store::{IncidentState, MessageSubject};
 
 use super::bodies::{read, to_json};
 use super::problem::{CommandProblem, CommandResult};
@@ -23,18 +23,6 @@ pub enum StatusCommand {
     Continue { incident: u64, message: String, state: Option<IncidentState> },
     Resolve { incident: u64, message: String },
     List { limit: usize },
-}
-
-/// A message of the status page.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[expect(missing_docs, reason = "the fields' names are the JSON's, documented in docs/operate.md")]
-pub struct StatusMessageView {
-    pub message: u64,
-    pub incident: u64,
-    pub at: String,
-    pub state: String,
-    pub title: String,
-    pub text: String,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -127,20 +115,10 @@ impl StatusCommand {
                 (MessageSubject::Known(incident), Some(IncidentState::Resolved), message)
             }
             Self::List { limit } => {
-                let messages = messages.list(limit).await?;
-                let messages: Vec<StatusMessageView> = messages.into_iter().map(Into::into).collect();
-                return Ok(json!({ "messages": messages }));
+                return Ok(json!({ "messages": messages.list(limit).await? }));
             }
         };
-        let posted = messages.post(actor, subject, state, &message).await?;
-        Ok(json!(StatusMessageView::from(posted)))
-    }
-}
-
-impl From<StatusMessage> for StatusMessageView {
-    fn from(posted: StatusMessage) -> Self {
-        let StatusMessage { id, incident, at, state, title, message } = posted;
-        Self { message: id, incident, at: at.rfc3339(), state: state.word().into(), title, text: message }
+        Ok(json!(messages.post(actor, subject, state, &message).await?))
     }
 }
 

@@ -2,30 +2,49 @@
 
 use serde_json::Value;
 
-use crate::admin::{AdminCommand, ApplicationView, AuditView, ChangeView, IssuedView, KeyView, PageView};
+use crate::admin::AdminCommand;
 use crate::cli::exit::Exit;
-use crate::cli::printer;
+use crate::cli::printer::{self, cell, field, items};
+use scoregate_store::Description;
 
 use super::requests_command;
+
+/// The columns of the keys of an application.
+const KEY_COLUMNS: [(&str, &str); 6] = [
+    ("key prefix", "prefix"),
+    ("name", "name"),
+    ("created", "created_at"),
+    ("expires", "expires_at"),
+    ("revoked", "revoked_at"),
+    ("last used", "last_used_at"),
+];
+/// The columns of the audit trail.
+const AUDIT_COLUMNS: [(&str, &str); 6] = [
+    ("number", "number"),
+    ("time", "at"),
+    ("actor", "actor"),
+    ("action", "action"),
+    ("application", "application"),
+    ("detail", "detail"),
+];
 
 /// Prints the response to a command.
 pub(super) fn show(command: &AdminCommand, response: Value) -> Exit {
     match command {
         AdminCommand::Create(_) | AdminCommand::Rotate { .. } => {
-            printer::response(response, |issued: &IssuedView| {
-                printer::message(&format!("{}: this key is shown only once", issued.application.id));
-                printer::data(&format!("{}\n", issued.key))
-            })
+            let id = cell(field(field(&response, "application"), "id"));
+            printer::message(&format!("{id}: this key is shown only once"));
+            printer::data(&format!("{}\n", cell(field(&response, "key"))))
         }
-        AdminCommand::List { .. } => printer::response(response, list),
+        AdminCommand::List { .. } => list(&response),
         AdminCommand::Show(_)
         | AdminCommand::Revoke(..)
         | AdminCommand::SetTier(..)
         | AdminCommand::SetLimits { .. }
         | AdminCommand::SetExpiry { .. }
-        | AdminCommand::Update { .. } => printer::response(response, details),
+        | AdminCommand::Update { .. } => details(&response),
         AdminCommand::Requests { .. } => printer::response(response, requests_command::show),
-        AdminCommand::Audit(_) => printer::response(response, audit),
+        AdminCommand::Audit(_) => audit(&response),
         // Printed by `import` and `export`, a batch and a page at a time, by `nodes` and by `status`.
         AdminCommand::Import(_)
         | AdminCommand::Export { .. }
@@ -37,80 +56,57 @@ pub(super) fn show(command: &AdminCommand, response: Value) -> Exit {
     }
 }
 
-fn list(page: &PageView) -> Exit {
-    for reason in &page.skipped {
-        printer::message(&format!("skipped: {reason}"));
+fn list(page: &Value) -> Exit {
+    for reason in items(page, "skipped") {
+        printer::message(&format!("skipped: {}", cell(reason)));
     }
-    let row = |application: &ApplicationView| {
-        let valid = application.keys.iter().filter(|key| key.revoked_at.is_none()).count();
-        vec![
-            application.id.clone(),
-            application.tier.clone(),
-            valid.to_string(),
-            application.used_today.unwrap_or(application.granted_today).to_string(),
-            application.created_at.clone(),
-            application.name.clone(),
-        ]
+    let applications = items(page, "applications");
+    let is_counted = |application: &Value| !field(application, "used_today").is_null();
+    let row = |application: &Value| {
+        let text = |name| cell(field(application, name));
+        let units = if is_counted(application) { "used_today" } else { "granted_today" };
+        let valid =
+            items(application, "keys").iter().filter(|key| field(key, "revoked_at").is_null()).count();
+        vec![text("id"), text("tier"), valid.to_string(), text(units), text("created_at"), text("name")]
     };
     let header = ["application", "tier", "keys", "units today", "created", "name"];
-    let exit = printer::table(&header, page.applications.iter().map(row));
-    if page.applications.iter().any(|application| application.used_today.is_none()) {
+    let exit = printer::table(&header, applications.iter().map(row));
+    if !applications.iter().all(is_counted) {
         printer::message(
             "no server is running: UNITS TODAY are granted units, which exceed the used units after a crash",
         );
     }
-    if let Some(next) = &page.next {
+    if let Some(next) = field(page, "next").as_str() {
         printer::message(&format!("more applications follow: --after {next}"));
     }
     exit
 }
 
-fn details(application: &ApplicationView) -> Exit {
-    let own = |limit: Option<u32>| limit.map_or_else(|| "tier default".into(), |limit| limit.to_string());
-    let fields = [
-        ("application", application.id.clone()),
-        ("name", application.name.clone()),
-        ("tier", application.tier.clone()),
-        ("minute limit", own(application.minute_limit)),
-        ("day limit", own(application.day_limit)),
-        ("limits until", or_dash(application.limits_until.as_ref())),
-        (
-            "used today",
-            application
-                .used_today
-                .map_or_else(|| "unknown: no server is running".into(), |used| used.to_string()),
-        ),
-        ("granted today", application.granted_today.to_string()),
+fn details(application: &Value) -> Exit {
+    let rows = [
+        ("application", "id", "-"),
+        ("name", "name", "-"),
+        ("tier", "tier", "-"),
+        ("minute limit", "minute_limit", "tier default"),
+        ("day limit", "day_limit", "tier default"),
+        ("limits until", "limits_until", "-"),
+        ("used today", "used_today", "unknown: no server is running"),
+        ("granted today", "granted_today", "-"),
     ];
-    let description = application.description.columns().map(|(name, text)| (name, or_dash(text.as_ref())));
-    let fields = fields.into_iter().chain(description).chain([("created", application.created_at.clone())]);
-    let exit = printer::data(&format!("{}\n", printer::fields(fields)));
-    let row = |key: &KeyView| {
-        let (expires, revoked) = (or_dash(key.expires_at.as_ref()), or_dash(key.revoked_at.as_ref()));
-        let used = or_dash(key.last_used_at.as_ref());
-        vec![key.prefix.clone(), or_dash(key.name.as_ref()), key.created_at.clone(), expires, revoked, used]
-    };
-    if exit == Exit::Done {
-        let header = ["key prefix", "name", "created", "expires", "revoked", "last used"];
-        printer::table(&header, application.keys.iter().map(row))
-    } else {
-        exit
-    }
+    let description = Description::NAMES.map(|name| (name, name, "-"));
+    let rows = rows.into_iter().chain(description).chain([("created", "created_at", "-")]);
+    let rows = rows.map(|(shown, name, absent)| match field(application, name) {
+        Value::Null => (shown, absent.to_owned()),
+        value => (shown, cell(value)),
+    });
+    let exit = printer::data(&format!("{}\n", printer::fields(rows)));
+    if exit == Exit::Done { printer::objects(&KEY_COLUMNS, items(application, "keys")) } else { exit }
 }
 
-fn audit(page: &AuditView) -> Exit {
-    let row = |change: &ChangeView| {
-        let ChangeView { number, at, actor, action, application, detail } = change.clone();
-        vec![number.to_string(), at, actor, action, application, detail]
-    };
-    let header = ["number", "time", "actor", "action", "application", "detail"];
-    let exit = printer::table(&header, page.records.iter().map(row));
-    if let Some(next) = page.next {
+fn audit(page: &Value) -> Exit {
+    let exit = printer::objects(&AUDIT_COLUMNS, items(page, "records"));
+    if let Some(next) = field(page, "next").as_u64() {
         printer::message(&format!("older changes follow: --before {next}"));
     }
     exit
-}
-
-fn or_dash(text: Option<&String>) -> String {
-    text.cloned().unwrap_or_else(|| "-".into())
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use jiff::civil::{Date, date};
 use jiff::fmt::temporal::DateTimePrinter;
+use serde::{Serialize, Serializer};
 
 pub(super) const NANOS: u64 = 1_000_000_000;
 const DAY_SECONDS: u64 = 86_400;
@@ -224,6 +225,18 @@ impl fmt::Display for Day {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let days = SignedDuration::from_hours(i64::from(self.0) * 24);
         write!(f, "{}", EPOCH.checked_add(days).unwrap_or(Date::MAX))
+    }
+}
+
+impl Serialize for Wall {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&self.rfc3339())
+    }
+}
+
+impl Serialize for Day {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
     }
 }
 

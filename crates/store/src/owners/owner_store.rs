@@ -3,6 +3,8 @@
 //! Links and sessions are stored as digests. An owner has one mailbox: the address without what mail servers ignore, as
 //! the caller determines it.
 
+use serde::Serialize;
+
 use crate::{MailKind, NewMail, StoreError, StoreFuture, StoreResult, notice_words};
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
@@ -11,7 +13,7 @@ use super::owner_refusal::OwnerRefusal;
 use super::webhooks::{StoredWebhook, WebhookChange};
 
 /// An owner of applications.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StoredOwner {
     /// The id.
     pub id: OwnerId,
