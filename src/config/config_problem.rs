@@ -17,6 +17,12 @@ pub struct ConfigProblem {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigProblems(pub Vec<ConfigProblem>);
 
+impl ConfigProblems {
+    pub(super) fn one(path: impl Into<String>, found: Option<String>, remedy: impl Into<String>) -> Self {
+        Self(vec![ConfigProblem { path: path.into(), found, remedy: remedy.into() }])
+    }
+}
+
 impl fmt::Display for ConfigProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.found {

@@ -53,6 +53,29 @@ impl<'w> ConfigReader<'w> {
         self.problem(path, self.maybe(path), remedy);
     }
 
+    /// Reports more than the maximum number of items.
+    pub(super) fn at_most(&mut self, path: &str, found: usize, most: usize, items: &str) {
+        if found > most {
+            self.problem(path, None, format!("found {found} {items}; the maximum is {most}"));
+        }
+    }
+
+    /// Reports those of the settings that are given, because another one is missing.
+    pub(super) fn without_effect(&mut self, paths: &[&str], remedy: &str) {
+        let written = self.written;
+        for path in paths.iter().filter(|path| written.values.contains_key(**path)) {
+            self.problem(path, None, remedy);
+        }
+    }
+
+    /// The names of the tables in a table, in order.
+    pub(super) fn names_in(&self, table: &str) -> Vec<&'w str> {
+        let below = self.written.values.keys().filter_map(|path| path.strip_prefix(table)?.strip_prefix('.'));
+        let mut names: Vec<&str> = below.filter_map(|below| below.split('.').next()).collect();
+        names.dedup();
+        names
+    }
+
     pub(super) fn unknown_paths(&mut self, endpoints: &EndpointTable) {
         for table in self.written.empty_tables.iter().filter(|table| !may_be_empty(table, endpoints)) {
             let remedy = match table.split_once('.') {
@@ -107,6 +130,12 @@ impl<'w> ConfigReader<'w> {
             self.reject(path, "write a non-empty string on one line");
         }
         text
+    }
+
+    /// A string that may be missing.
+    pub(super) fn optional_text(&mut self, path: &str) -> Option<String> {
+        self.maybe(path)?;
+        Some(self.text(path))
     }
 
     /// Reads a list of strings; a value from the environment is split at commas.

@@ -112,13 +112,8 @@ pub fn read_file(path: &Path) -> ConfigValues {
 
 /// Parses TOML.
 pub fn read_text(text: &str) -> Result<ConfigValues, ConfigProblems> {
-    let table: toml::Table = toml::from_str(text).map_err(|error| {
-        ConfigProblems(vec![ConfigProblem {
-            path: "(file)".into(),
-            found: None,
-            remedy: malformed(text, &error),
-        }])
-    })?;
+    let table: toml::Table =
+        toml::from_str(text).map_err(|error| ConfigProblems::one("(file)", None, malformed(text, &error)))?;
     let mut written = ConfigValues::default();
     flatten("", Value::Table(table), &mut written);
     Ok(written)

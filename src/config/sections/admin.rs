@@ -20,9 +20,7 @@ pub(in super::super) fn token(reading: &mut ConfigReader<'_>) -> Option<SecretSe
 
 pub(in super::super) fn hosts(reading: &mut ConfigReader<'_>) -> Vec<String> {
     let hosts = reading.texts(PATH);
-    if hosts.len() > MOST_HOSTS {
-        reading.problem(PATH, None, format!("found {} hosts; the maximum is {MOST_HOSTS}", hosts.len()));
-    }
+    reading.at_most(PATH, hosts.len(), MOST_HOSTS, "hosts");
     for host in &hosts {
         if !is_name(host) {
             let remedy = "write a host name without a port, such as \"scoregate-side\"";

@@ -21,13 +21,7 @@ pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> Option<CorsPolic
         }
         return Some(CorsPolicy::any(max_age));
     }
-    if written.len() > MOST_ORIGINS {
-        reading.problem(
-            PATH,
-            None,
-            format!("found {} origins; the maximum is {MOST_ORIGINS}", written.len()),
-        );
-    }
+    reading.at_most(PATH, written.len(), MOST_ORIGINS, "origins");
     let mut origins: Vec<HeaderValue> = Vec::with_capacity(written.len());
     for text in written {
         match (wrong_with(&text), HeaderValue::from_str(&text)) {

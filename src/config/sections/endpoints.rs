@@ -1,8 +1,6 @@
 //! Reads `[endpoints.NAME]`: endpoints that the backend has beside those of the specification. How they are requested
 //! from the backend is in `mapping`, how long their documents are fresh in `freshness`.
 
-use std::collections::BTreeSet;
-
 use toml::Value;
 
 use scoregate_base::routes::shapes::ItemField;
@@ -21,12 +19,8 @@ const PARAMETERS: [Param; 3] = [Param::Period, Param::SortBy, Param::Limit];
 
 /// The endpoints of the specification and those of the settings.
 pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> EndpointTable {
-    let paths = reading.written().values.keys();
-    let names: BTreeSet<&str> = paths.filter_map(|path| endpoint_of(path)).collect();
-    if names.len() > MOST_ENDPOINTS {
-        let remedy = format!("found {} endpoints; the maximum is {MOST_ENDPOINTS}", names.len());
-        reading.problem("endpoints", None, remedy);
-    }
+    let names: Vec<&str> = reading.names_in("endpoints");
+    reading.at_most("endpoints", names.len(), MOST_ENDPOINTS, "endpoints");
     if !names.is_empty() && reading.maybe("upstream").is_some() {
         reading.problem("endpoints", None, "the built-in backend has only the endpoints of the specification: set upstream.url, or remove this table");
     }
@@ -240,8 +234,4 @@ impl<'w> EndpointDefinition<'_, 'w> {
         let separator = if setting.is_empty() { "" } else { "." };
         format!("endpoints.{}{separator}{setting}", self.name)
     }
-}
-
-fn endpoint_of(path: &str) -> Option<&str> {
-    path.strip_prefix("endpoints.")?.split('.').next()
 }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use crate::accounts::LeakAction;
 use crate::leaks::{LeakConfig, PublishedKeys, SignerSource};
 
+use super::super::ConfigProblems;
 use super::super::config_reader::ConfigReader;
-use super::super::{ConfigProblem, ConfigProblems};
 use super::site::url;
 
 const PUBLIC_KEYS: &str = "leaks.public_keys";
@@ -25,8 +25,7 @@ pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> Option<LeakConfi
 
 /// Reads the list of public keys into `keys`, if it is in a file. Blocks.
 pub fn read_public_keys(signers: &SignerSource, keys: &PublishedKeys) -> Result<(), ConfigProblems> {
-    let problem = |remedy| ConfigProblem { path: PUBLIC_KEYS.to_owned(), found: None, remedy };
-    signers.read_file(keys).map_err(|reason| ConfigProblems(vec![problem(reason)]))
+    signers.read_file(keys).map_err(|reason| ConfigProblems::one(PUBLIC_KEYS, None, reason))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::mail::{
 use scoregate_base::clock::Clock;
 
 use super::super::config_reader::ConfigReader;
-use super::super::{ConfigProblem, ConfigProblems, ValueKind};
+use super::super::{ConfigProblems, ValueKind};
 use super::cors::{host_and_port, is_host, is_port};
 use super::site::is_loopback;
 
@@ -108,7 +108,7 @@ fn smtp_tls(reading: &mut ConfigReader<'_>) -> SmtpTls {
 }
 
 fn login(reading: &mut ConfigReader<'_>) -> Option<SmtpLogin> {
-    let username = reading.maybe(USERNAME).map(|_| reading.text(USERNAME));
+    let username = reading.optional_text(USERNAME);
     match (username, reading.secret(PASSWORD, 1)) {
         (Some(username), Some(password)) => Some(SmtpLogin { username, password }),
         (None, None) => None,
@@ -153,7 +153,7 @@ pub fn open_mail_transport(config: &MailConfig, clock: &Clock) -> Result<MailTra
             UnusableTransport::Tls(_) => (SERVER, None, unusable.to_string()),
             UnusableTransport::Directory { .. } => (DIRECTORY, None, unusable.to_string()),
         };
-        ConfigProblems(vec![ConfigProblem { path: path.into(), found, remedy }])
+        ConfigProblems::one(path, found, remedy)
     })
 }
 

@@ -125,9 +125,7 @@ pub(in super::super) fn terms(reading: &mut ConfigReader<'_>, service: &str) -> 
 
 fn domains(reading: &mut ConfigReader<'_>, path: &str) -> Vec<String> {
     let domains = reading.texts(path);
-    if domains.len() > MAX_DOMAINS {
-        reading.problem(path, None, format!("found {} domains; the maximum is {MAX_DOMAINS}", domains.len()));
-    }
+    reading.at_most(path, domains.len(), MAX_DOMAINS, "domains");
     for domain in domains.iter().filter(|domain| !is_domain(domain)) {
         reading.problem(path, Some(&domain.as_str().into()), "write a domain name, such as \"example.org\"");
     }
@@ -137,11 +135,9 @@ fn domains(reading: &mut ConfigReader<'_>, path: &str) -> Vec<String> {
 /// The tier of new applications; default: the lowest one.
 fn new_tier(reading: &mut ConfigReader<'_>, tiers: &[Tier]) -> String {
     let path = "site.tier";
-    let lowest = || tiers.first().map(|tier| tier.name.clone()).unwrap_or_default();
-    if reading.maybe(path).is_none() {
-        return lowest();
-    }
-    let tier = reading.text(path);
+    let Some(tier) = reading.optional_text(path) else {
+        return tiers.first().map(|tier| tier.name.clone()).unwrap_or_default();
+    };
     if !tiers.iter().any(|known| known.name == tier) {
         let names: Vec<&str> = tiers.iter().map(|tier| tier.name.as_str()).collect();
         reading.reject(path, format!("write one of the tiers: {}", names.join(", ")));

@@ -24,7 +24,7 @@ enum PlainHttp {
 /// Contacts and links for the public pages.
 pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> SiteLinks {
     let links = SiteLinks {
-        contact_name: reading.maybe("site.contact_name").map(|_| reading.text("site.contact_name")),
+        contact_name: reading.optional_text("site.contact_name"),
         contact_email: published(reading, "site.contact_email", |text| (!is_mailbox(text)).then_some(MAIL)),
         contact_url: url(reading, "site.contact_url"),
         terms_url: url(reading, "site.terms_url"),

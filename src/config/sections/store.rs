@@ -8,7 +8,7 @@ use scoregate_store::{
 };
 
 use super::super::config_reader::ConfigReader;
-use super::super::{Config, ConfigProblem, ConfigProblems};
+use super::super::{Config, ConfigProblems};
 
 const MAX_AGE: &str = "keys.max_age";
 /// Shorter ages would refuse requests whenever the database is slow for a moment.
@@ -72,8 +72,7 @@ pub(in super::super) fn gateways(reading: &mut ConfigReader<'_>) -> NonZeroU32 {
 
 /// Name of this gateway in the list of gateways.
 pub(in super::super) fn node_name(reading: &mut ConfigReader<'_>) -> Option<String> {
-    reading.maybe(NODE_NAME)?;
-    let name = reading.text(NODE_NAME);
+    let name = reading.optional_text(NODE_NAME)?;
     if name.chars().count() > MAX_NAME {
         reading.reject(NODE_NAME, format!("write at most {MAX_NAME} characters"));
     }
@@ -116,8 +115,7 @@ pub fn check_database_files(config: &Config) -> Result<(), ConfigProblems> {
             Some(files) if bad.file == files.certificate => CERTIFICATE,
             Some(_) | None => CA_FILE,
         };
-        let found = Some(bad.file.display().to_string());
-        ConfigProblems(vec![ConfigProblem { path: path.into(), found, remedy: bad.reason }])
+        ConfigProblems::one(path, Some(bad.file.display().to_string()), bad.reason)
     })
 }
 

@@ -22,14 +22,11 @@ pub(in super::super) fn read(
     endpoints: &EndpointTable,
 ) -> (Vec<Tier>, FieldSets) {
     let mut sets = FieldSets::default();
-    let mut names: Vec<&str> = reading.written().values.keys().filter_map(|path| tier_of(path)).collect();
-    names.dedup();
+    let names = reading.names_in("tiers");
     if names.is_empty() {
         return (standard_tiers(), sets);
     }
-    if names.len() > MOST_TIERS {
-        reading.problem("tiers", None, format!("found {} tiers; the maximum is {MOST_TIERS}", names.len()));
-    }
+    reading.at_most("tiers", names.len(), MOST_TIERS, "tiers");
     let tiers =
         names.into_iter().map(|name| TierTable { reading: &mut *reading, name, endpoints }.tier(&mut sets));
     (tiers.collect(), sets)
@@ -104,8 +101,4 @@ impl TierTable<'_, '_> {
 
 fn list<T, C: FromIterator<T>>(value: &Value, of: impl Fn(&str) -> Option<T>) -> Option<C> {
     value.as_array()?.iter().map(|one| of(one.as_str()?)).collect()
-}
-
-fn tier_of(path: &str) -> Option<&str> {
-    path.strip_prefix("tiers.")?.split('.').next()
 }

@@ -13,9 +13,7 @@ use super::super::file::ConfigValues;
 use super::super::{ConfigProblem, ConfigProblems};
 
 pub(in super::super) fn certificates(reading: &mut ConfigReader<'_>) -> Vec<CertificateFiles> {
-    let mut names: Vec<&str> = reading.written().values.keys().filter_map(|path| name_of(path)).collect();
-    names.dedup();
-    names.into_iter().map(|name| certificate(reading, name)).collect()
+    reading.names_in("tls").into_iter().map(|name| certificate(reading, name)).collect()
 }
 
 fn certificate(reading: &mut ConfigReader<'_>, name: &str) -> CertificateFiles {
@@ -73,10 +71,6 @@ pub fn read_certificates(
         };
         ConfigProblems(bad.into_iter().map(problem).collect())
     })
-}
-
-fn name_of(path: &str) -> Option<&str> {
-    path.strip_prefix("tls.")?.split('.').next()
 }
 
 #[cfg(test)]

@@ -11,9 +11,7 @@ const SAMPLE: &str = "traces.sample_one_in";
 pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> Option<TraceConfig> {
     let one_in = reading.number(SAMPLE);
     let Some(value) = reading.maybe(ENDPOINT) else {
-        if reading.maybe(SAMPLE).is_some() {
-            reading.problem(SAMPLE, None, format!("this setting needs a collector: write {ENDPOINT}"));
-        }
+        reading.without_effect(&[SAMPLE], &format!("this setting needs a collector: write {ENDPOINT}"));
         return None;
     };
     match CollectorEndpoint::parse(&reading.text(ENDPOINT)) {

@@ -14,7 +14,7 @@ use scoregate_base::clock::Clock;
 use scoregate_base::routes::EndpointTable;
 
 use super::super::config_reader::ConfigReader;
-use super::super::{ConfigProblem, ConfigProblems, UpstreamConfig};
+use super::super::{ConfigProblems, UpstreamConfig};
 use super::{mapping, upstream_headers};
 
 /// File name of the archive in the data directory.
@@ -102,11 +102,7 @@ fn addresses(reading: &mut ConfigReader<'_>) -> Vec<(&'static str, String, bool)
 
 fn several_addresses(reading: &mut ConfigReader<'_>, more: Vec<MoreAddress>) -> HttpAddresses {
     if more.is_empty() {
-        for path in SEVERAL {
-            if reading.maybe(path).is_some() {
-                reading.problem(path, None, format!("this setting needs several addresses: write {URLS}"));
-            }
-        }
+        reading.without_effect(&SEVERAL, &format!("this setting needs several addresses: write {URLS}"));
     }
     HttpAddresses {
         more,
@@ -127,8 +123,7 @@ fn several_addresses(reading: &mut ConfigReader<'_>, more: Vec<MoreAddress>) -> 
 }
 
 fn health_path(reading: &mut ConfigReader<'_>) -> Option<String> {
-    reading.maybe(HEALTH_PATH)?;
-    let path = reading.text(HEALTH_PATH);
+    let path = reading.optional_text(HEALTH_PATH)?;
     if !path.starts_with('/') || path.contains('#') || path.parse::<PathAndQuery>().is_err() {
         reading.reject(HEALTH_PATH, "write a path that begins with /, such as \"/healthz\"");
     }
@@ -137,10 +132,7 @@ fn health_path(reading: &mut ConfigReader<'_>) -> Option<String> {
 
 fn check_addresses(reading: &mut ConfigReader<'_>, http: &HttpConfig, written: &[(&str, String, bool)]) {
     let mut names = Vec::new();
-    if written.len() > MAX_ADDRESSES {
-        let found = written.len();
-        reading.problem(URLS, None, format!("found {found} addresses; the maximum is {MAX_ADDRESSES}"));
-    }
+    reading.at_most(URLS, written.len(), MAX_ADDRESSES, "addresses");
     for ((path, base, _), (one, _)) in written.iter().zip(http.each()) {
         let found = Some(Value::from(base.as_str()));
         if let Err(error) = one.check() {
@@ -155,11 +147,7 @@ fn check_addresses(reading: &mut ConfigReader<'_>, http: &HttpConfig, written: &
     }
     let is_tls = |base: &str| base.get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"));
     if !names.is_empty() && !written.iter().any(|(_, base, _)| is_tls(base)) {
-        for path in TLS {
-            if reading.maybe(path).is_some() {
-                reading.problem(path, None, "this setting needs TLS: write https:// in upstream.url");
-            }
-        }
+        reading.without_effect(&TLS, "this setting needs TLS: write https:// in upstream.url");
     }
 }
 
@@ -175,8 +163,7 @@ fn backend_tls(reading: &mut ConfigReader<'_>) -> BackendTlsSettings {
 }
 
 fn server_name(reading: &mut ConfigReader<'_>) -> Option<ServerName<'static>> {
-    reading.maybe(SERVER_NAME)?;
-    let name = ServerName::try_from(reading.text(SERVER_NAME));
+    let name = ServerName::try_from(reading.optional_text(SERVER_NAME)?);
     if name.is_err() {
         reading.reject(SERVER_NAME, "write a host name or an IP address, without a port");
     }
@@ -185,10 +172,8 @@ fn server_name(reading: &mut ConfigReader<'_>) -> Option<ServerName<'static>> {
 
 /// Path of the run archive; default: in the data directory.
 pub(in super::super) fn archive(reading: &mut ConfigReader<'_>) -> PathBuf {
-    if reading.maybe("built_in.archive").is_some() {
-        return PathBuf::from(reading.text("built_in.archive"));
-    }
-    PathBuf::from(reading.text("data_dir")).join(ARCHIVE)
+    let own = reading.optional_text("built_in.archive").map(PathBuf::from);
+    own.unwrap_or_else(|| PathBuf::from(reading.text("data_dir")).join(ARCHIVE))
 }
 
 impl UpstreamConfig {
@@ -212,11 +197,7 @@ impl UpstreamConfig {
 /// Reads the TLS files of the backend, or reports the first unusable one.
 pub fn read_backend_tls(settings: &BackendTlsSettings, clock: &Clock) -> Result<BackendTls, ConfigProblems> {
     settings.load(clock).map_err(|bad| {
-        ConfigProblems(vec![ConfigProblem {
-            path: bad.file.setting().into(),
-            found: Some(bad.path.display().to_string()),
-            remedy: bad.reason,
-        }])
+        ConfigProblems::one(bad.file.setting(), Some(bad.path.display().to_string()), bad.reason)
     })
 }
 
