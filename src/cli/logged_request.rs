@@ -1,6 +1,6 @@
 //! A request as the access log states it.
 
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufReader};
 use std::path::Path;
 
 use serde_json::{Map, Value};
@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::gateway::Explanation;
 
 use super::command_error::{CommandError, CommandOutcome};
-use super::input_file;
+use super::input_file::InputFile;
 use super::input_lines::InputLines;
 
 /// Longer lines are not of the access log.
@@ -27,11 +27,7 @@ const NOT_LOGGED: &str =
 /// The last request with this id in a log.
 pub(super) fn find(id: &str, log: &Path, config: &Config) -> CommandOutcome<Explanation> {
     let unreadable = |error: io::Error| CommandError::Input(format!("{}: {error}", log.display()));
-    let reader: Box<dyn BufRead> = if log == Path::new("-") {
-        Box::new(io::stdin().lock())
-    } else {
-        Box::new(BufReader::new(input_file::open(log).map_err(unreadable)?))
-    };
+    let reader = BufReader::new(InputFile::open(log).map_err(unreadable)?.reader);
     let mut found = None;
     for line in InputLines::new(reader, MAX_LINE) {
         let line = line.map_err(unreadable)?;

@@ -4,7 +4,7 @@
 //! see `admin`.
 
 use std::collections::HashSet;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 
@@ -18,7 +18,7 @@ use crate::admin::{AdminCommand, ImportView, LineView, MAX_BATCH, read_json};
 use crate::cli::command_error::{CommandError, CommandOutcome};
 use crate::cli::control::{CommandTarget, MissingStore};
 use crate::cli::exit::Exit;
-use crate::cli::input_file;
+use crate::cli::input_file::InputFile;
 use crate::cli::input_lines::{InputLine, InputLines};
 use crate::cli::printer::{self, Progress};
 use crate::cli::serve::StopSignals;
@@ -47,6 +47,7 @@ pub(super) struct KeysImportArgs {
 
 /// A key with the longest texts needs a tenth of it.
 const MAX_LINE_LENGTH: usize = 65_536;
+const READ_BUFFER: usize = 1 << 16;
 
 /// File formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -93,12 +94,12 @@ struct KeyImportCounts {
 
 pub(super) async fn run(config: &Config, args: KeysImportArgs, json: bool) -> CommandOutcome {
     let format = args.format.map_or_else(|| Format::of(&args.file), Ok)?;
-    let (source, size) = open(&args.file)?;
+    let bad =
+        |error: io::Error| CommandError::Input(format!("{} cannot be read: {error}", args.file.display()));
+    let InputFile { name, reader: source, size } = InputFile::open(&args.file).map_err(bad)?;
     let target = CommandTarget::find(config, MissingStore::Create).await?;
     let mut signals = StopSignals::listen()?;
     let mut stop = pin!(signals.wait());
-    let name =
-        if args.file == Path::new("-") { "standard input".into() } else { args.file.display().to_string() };
     let (sender, mut chunks) = mpsc::channel(1);
     let reader = std::thread::Builder::new().name("reader".into());
     // Not joined: the reader may be blocked on standard input. It ends with the process.
@@ -213,21 +214,11 @@ impl KeyImportCounts {
     }
 }
 
-/// Opens the file; the size is known for regular files.
-fn open(file: &Path) -> CommandOutcome<(Box<dyn BufRead + Send>, Option<u64>)> {
-    if file == Path::new("-") {
-        return Ok((Box::new(BufReader::new(io::stdin())), None));
-    }
-    let bad = |error: io::Error| CommandError::Input(format!("{} cannot be read: {error}", file.display()));
-    let opened = input_file::open(file).map_err(bad)?;
-    let size = opened.metadata().map_err(bad)?.len();
-    Ok((Box::new(BufReader::with_capacity(1 << 16, opened)), Some(size)))
-}
-
 /// Sends the parsed lines. Ends early if the receiver is gone.
-fn read(source: Box<dyn BufRead + Send>, format: Format, to: &mpsc::Sender<KeyChunk>) {
+fn read(source: impl Read, format: Format, to: &mpsc::Sender<KeyChunk>) {
     let (mut columns, mut seen) = (None, HashSet::new());
     let (mut batch, mut bytes) = (Vec::with_capacity(MAX_BATCH), 0);
+    let source = BufReader::with_capacity(READ_BUFFER, source);
     for line in InputLines::new(source, MAX_LINE_LENGTH) {
         let InputLine { number, bytes: end, text } = match line {
             Ok(line) => line,

@@ -2,7 +2,7 @@
 //! checked: no server or store is needed.
 
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
@@ -11,7 +11,8 @@ use crate::config::Config;
 use scoregate_base::keys::{KeyForm, shown_prefix};
 
 use super::super::exit::Exit;
-use super::super::{input_file, printer};
+use super::super::input_file::InputFile;
+use super::super::printer;
 
 pub(super) const AFTER_HELP: &str = "Examples:\n  scoregate keys scan src/main.py .env\n  \
 git diff --cached | scoregate keys scan -\n\n\
@@ -100,11 +101,7 @@ pub(super) fn run(config: &Config, args: &ScanArgs, is_json: bool) -> Exit {
                 printer::data(&format!("{file}:{line}:{column}: {shown}\n"));
             }
         };
-        let scanned = if path == Path::new("-") {
-            KeyScanner::new(&form, io::stdin().lock()).each(show)
-        } else {
-            input_file::open(path).and_then(|file| KeyScanner::new(&form, file).each(show))
-        };
+        let scanned = InputFile::open(path).and_then(|file| KeyScanner::new(&form, file.reader).each(show));
         if let Err(error) = scanned {
             printer::message(&format!("error: {file} cannot be read: {error}"));
             is_unread = true;

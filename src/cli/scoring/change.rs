@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::cli::command_error::{CommandError, CommandOutcome};
 use crate::cli::control::operator;
+use crate::cli::input_file::input_name;
 use crate::cli::input_lines::InputLine;
 use crate::cli::printer;
 use crate::cli::serve::runtime_of_this_thread;
@@ -104,7 +105,7 @@ pub(super) fn correct(place: &ArchivePlace, args: CorrectArgs) -> CommandOutcome
     };
     let shown = |refused: &RefusedRunChange| {
         let number = numbers.get(refused.index).copied().unwrap_or_default();
-        format!("{}:{number}: id: {}", name(&file), refused.id)
+        format!("{}:{number}: id: {}", input_name(&file), refused.id)
     };
     change(place, reason, json, &correct, &shown)
 }
@@ -146,13 +147,17 @@ fn nothing_changed() -> CommandError {
 /// The runs of a file with their line numbers. Invalid lines are reported; an error is why the file cannot be used.
 fn read(file: &Path, suites: &SuiteTable) -> Result<Vec<(u64, IdentifiedRun)>, Option<String>> {
     let now = Clock::system().now().wall;
-    let unreadable = |error| Some(format!("{} cannot be read: {error}", name(file)));
+    let unreadable = |error| Some(format!("{} cannot be read: {error}", input_name(file)));
     let lines = RunFile::open(file).and_then(|source| source.lines(&Arc::new(AtomicU64::new(0))));
     let (mut records, mut messages, mut is_valid) = (Vec::new(), EqualMessages::default(), true);
     for line in lines.map_err(unreadable)? {
         let InputLine { number, bytes, text } = line.map_err(unreadable)?;
         if bytes > MAX_BYTES {
-            return Err(Some(format!("{} has more than {} MiB; split it", name(file), MAX_BYTES >> 20)));
+            return Err(Some(format!(
+                "{} has more than {} MiB; split it",
+                input_name(file),
+                MAX_BYTES >> 20
+            )));
         }
         // An export begins with the table of its archive.
         if let Ok(text) = &text
@@ -169,16 +174,12 @@ fn read(file: &Path, suites: &SuiteTable) -> Result<Vec<(u64, IdentifiedRun)>, O
             Ok(record) => records.push((number, record)),
             Err(bad) => {
                 is_valid = false;
-                messages.report(format_args!("{}:{number}", name(file)), bad);
+                messages.report(format_args!("{}:{number}", input_name(file)), bad);
             }
         }
     }
     messages.finish();
     if is_valid { Ok(records) } else { Err(None) }
-}
-
-fn name(file: &Path) -> String {
-    if file == Path::new("-") { "standard input".into() } else { file.display().to_string() }
 }
 
 impl RunChangeCounts {

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 
 use crate::cli::command_error::{CommandError, CommandOutcome};
 use crate::cli::exit::Exit;
-use crate::cli::input_file;
+use crate::cli::input_file::InputFile;
 use crate::cli::input_lines::{InputLine, InputLines};
 use crate::cli::printer::{self, Progress};
 use crate::cli::serve::{StopSignals, runtime_of_this_thread};
@@ -165,12 +165,8 @@ impl RunFile {
 
     /// Opens a file, or standard input.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        if path == Path::new("-") {
-            return Ok(Self { name: "standard input".into(), file: Box::new(io::stdin()), size: None });
-        }
-        let file = input_file::open(path)?;
-        let size = Some(file.metadata()?.len());
-        Ok(Self { name: path.display().to_string().into(), file: Box::new(file), size })
+        let InputFile { name, reader, size } = InputFile::open(path)?;
+        Ok(Self { name: name.into(), file: reader, size })
     }
 
     /// Its lines. Adds the bytes read to a counter.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use scoregate_base::clock::{Clock, Wall};
 use scoregate_store::{
@@ -26,18 +26,17 @@ const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_mins(1);
 
 pub(super) fn run(command: &StoreCommand, settings: &DatabaseSettings) -> CommandOutcome {
     let database = settings.read_files().map_err(|error| CommandError::Input(error.to_string()))?;
-    match command {
-        StoreCommand::Init { grant } => {
-            block_on(change_tables(settings, database, TablesWork::Create, grant))
-        }
-        StoreCommand::Upgrade { grant } => {
-            block_on(change_tables(settings, database, TablesWork::Upgrade, grant))
-        }
-        StoreCommand::Check { json } => block_on(check(settings, database, *json)),
-        StoreCommand::Export { file, force, close, .. } => {
-            block_on(export(settings, database, file, *force, *close))
-        }
-        StoreCommand::Import { file } => block_on(import(settings, database, file)),
+    block_on(async {
+        match command {
+            StoreCommand::Init { grant } => change_tables(settings, database, TablesWork::Create, grant).await,
+            StoreCommand::Upgrade { grant } => {
+                change_tables(settings, database, TablesWork::Upgrade, grant).await
+            }
+            StoreCommand::Check { json } => check(settings, database, *json).await,
+            StoreCommand::Export { file, force, close, .. } => {
+                export(settings, database, file, *force, *close).await
+            }
+            StoreCommand::Import { file } => import(settings, database, file).await,
         StoreCommand::Backup { .. }
         | StoreCommand::VerifyBackup { .. }
         | StoreCommand::Restore { .. }
@@ -46,7 +45,8 @@ pub(super) fn run(command: &StoreCommand, settings: &DatabaseSettings) -> Comman
              a database with its own tools, such as pg_dump"
                 .into(),
         )),
-    }
+        }
+    })
 }
 
 async fn change_tables(
@@ -169,21 +169,28 @@ fn print(settings: &DatabaseSettings, report: &DatabaseReport, now: Wall, as_jso
     printed
 }
 
+/// The contents of the tables: for each its name for people, its name in JSON, and its value.
+fn contents(report: &DatabaseReport) -> [(&'static str, &'static str, Value); 8] {
+    [
+        ("schema", "format", json!(report.format)),
+        ("applications", "applications", json!(report.applications)),
+        ("keys", "keys", json!(report.keys)),
+        ("valid keys", "keys_in_force", json!(report.keys_in_force)),
+        ("current day", "day", json!(report.day)),
+        ("units granted", "granted", json!(report.granted)),
+        ("audit records", "audit", json!(report.audit)),
+        ("shared documents", "documents", json!(report.documents)),
+    ]
+}
+
 fn as_text(settings: &DatabaseSettings, report: &DatabaseReport) -> String {
-    printer::fields([
-        ("database", settings.address.to_string()),
-        ("server", format!("PostgreSQL {}", report.server)),
-        ("schema", report.format.to_string()),
-        ("applications", report.applications.to_string()),
-        ("keys", report.keys.to_string()),
-        ("valid keys", report.keys_in_force.to_string()),
-        ("current day", report.day.map_or_else(|| "-".into(), |day| day.to_string())),
-        ("units granted", report.granted.to_string()),
-        ("audit records", report.audit.to_string()),
-        ("shared documents", report.documents.to_string()),
-        ("timeline", if report.hidden_timeline.is_none() { "checked" } else { "cannot be checked" }.into()),
-        ("replication", if report.is_synchronous { "synchronous" } else { "not synchronous" }.into()),
-    ])
+    let timeline = if report.hidden_timeline.is_none() { "checked" } else { "cannot be checked" };
+    let replication = if report.is_synchronous { "synchronous" } else { "not synchronous" };
+    let server = format!("PostgreSQL {}", report.server);
+    let contents = contents(report).map(|(name, _, value)| (name, printer::cell(&value)));
+    let first = [("database", settings.address.to_string()), ("server", server)];
+    let last = [("timeline", timeline.into()), ("replication", replication.into())];
+    printer::fields(first.into_iter().chain(contents).chain(last))
 }
 
 fn as_value(
@@ -191,22 +198,15 @@ fn as_value(
     report: &DatabaseReport,
     is_sound: bool,
     difference: Duration,
-) -> serde_json::Value {
-    json!({
-        "database": settings.address.to_string(),
-        "sound": is_sound,
-        "server": report.server,
-        "format": report.format,
-        "applications": report.applications,
-        "keys": report.keys,
-        "keys_in_force": report.keys_in_force,
-        "day": report.day.map(|day| day.to_string()),
-        "granted": report.granted,
-        "audit": report.audit,
-        "documents": report.documents,
-        "synchronous": report.is_synchronous,
-        "timeline_checked": report.hidden_timeline.is_none(),
-        "missing_features": report.missing_features,
-        "clock_difference_seconds": difference.as_secs(),
-    })
+) -> Value {
+    let state = [
+        ("database", json!(settings.address.to_string())),
+        ("sound", json!(is_sound)),
+        ("server", json!(report.server)),
+        ("synchronous", json!(report.is_synchronous)),
+        ("timeline_checked", json!(report.hidden_timeline.is_none())),
+        ("missing_features", json!(report.missing_features)),
+        ("clock_difference_seconds", json!(difference.as_secs())),
+    ];
+    contents(report).map(|(_, name, value)| (name, value)).into_iter().chain(state).collect()
 }

@@ -59,12 +59,7 @@ pub(super) fn print_verified(report: &InspectionReport, if_unsound: &str) -> Exi
 }
 
 fn print_contents(report: &InspectionReport) -> Exit {
-    let shown = |value: Value| match value {
-        Value::Null => "-".into(),
-        Value::String(text) => text,
-        other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => other.to_string(),
-    };
-    printer::data(&printer::fields(contents(report).map(|(name, _, value)| (name, shown(value)))))
+    printer::data(&printer::fields(contents(report).map(|(name, _, value)| (name, printer::cell(&value)))))
 }
 
 /// The contents of a store: for each its name for people, its name in JSON, and its value.
