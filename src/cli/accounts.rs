@@ -20,12 +20,7 @@ use super::input_file;
 use super::printer::{self, cell, field, items};
 use super::serve::ServerArgs;
 
-pub(super) const AFTER_HELP: &str = "Examples:\n  \
-scoregate accounts list --email example.org --data-dir DIR\n  \
-scoregate accounts suspend ID --data-dir DIR\n  \
-scoregate accounts export ID --data-dir DIR > account.json\n\n\
-DIR is the data directory of the server; --config FILE reads it from the configuration. ID is the id of an account, such as\n\
-own_3kTMd9Qw0aB. Changes are recorded in the audit trail, without the e-mail address.";
+pub(super) const AFTER_HELP: &str = include_str!("help/accounts.txt");
 
 /// A longer text is refused in any case.
 const MAX_MESSAGE_BYTES: u64 = 32_768;

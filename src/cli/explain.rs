@@ -17,14 +17,7 @@ use super::logged_request;
 use super::printer;
 use super::serve::ServerArgs;
 
-pub(super) const AFTER_HELP: &str = "Examples:\n  \
-scoregate explain --key sg_live_3kTM 'GET /api/v1/models?period=7d' --data-dir DIR\n  \
-scoregate explain --app app_3kTMd9Qw0aB --header 'If-None-Match: \"4a\"' 'GET /api/v1/models' --data-dir DIR\n  \
-scoregate explain --request 9f2ab1c4d5e60718 --log access.log --data-dir DIR\n\n\
-The first two run the decisions of the gateway on copies of its state: nothing is taken, fetched or recorded. If the\n\
-ledger or the backend decides, each possible outcome is printed. The third one prints what the access log states about\n\
-a request; lines need `log.format = \"json\"`. DIR is the data directory of the running server; --config FILE reads it\n\
-from the configuration.";
+pub(super) const AFTER_HELP: &str = include_str!("help/explain.txt");
 
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("caller").multiple(true))]

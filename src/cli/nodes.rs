@@ -12,12 +12,7 @@ use super::exit::Exit;
 use super::printer;
 use super::serve::ServerArgs;
 
-pub(super) const AFTER_HELP: &str = "Examples:\n  \
-scoregate nodes --data-dir DIR\n  \
-scoregate nodes --config scoregate.toml --json\n\n\
-DIR is the data directory of a gateway; --config FILE reads it from the configuration. Works through the gateway on\n\
-this machine, or on the database if there is none. A gateway that stopped in order is not listed; one that was killed\n\
-is listed for a day, and is not live after 30 seconds.";
+pub(super) const AFTER_HELP: &str = include_str!("help/nodes.txt");
 
 #[derive(Debug, Args)]
 pub(super) struct NodesArgs {

@@ -13,12 +13,7 @@ use super::exit::Exit;
 use super::printer;
 use super::serve::ServerArgs;
 
-pub(super) const AFTER_HELP: &str = "Examples:\n  \
-scoregate suspects --data-dir DIR\n  \
-scoregate suspects --since 30d --json --data-dir DIR\n  \
-scoregate suspects show app_3kTMd9Qw0aB --data-dir DIR\n\n\
-A finding is a reason to look at an application; nothing acts on it by itself. DIR is the data directory of a gateway;\n\
---config FILE reads it from the configuration. The rules and how often they err are described in docs/suspects.md.";
+pub(super) const AFTER_HELP: &str = include_str!("help/suspects.txt");
 
 /// Blocks for the requests of an hour, from none to the most of all hours.
 const BLOCKS: [char; 9] = ['·', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];

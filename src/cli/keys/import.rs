@@ -26,15 +26,7 @@ use crate::config::Config;
 
 use super::csv::Columns;
 
-pub(super) const AFTER_HELP: &str = "Examples:\n  \
-scoregate keys import keys.csv --data-dir DIR\n  \
-scoregate keys import - --format jsonl --data-dir DIR < keys.jsonl\n\n\
-One key per line. Required fields: sha256 (64 hexadecimal digits), name and tier. Optional fields: application,\n\
-prefix, minute_limit, day_limit, url, contact, note, created_at, expires_at and revoked_at. A CSV file begins with a line of\n\
-column names, in any order. A key with an application id is added to that application if the other fields agree, or\n\
-creates it; without one it gets an application of its own. Invalid lines are reported on standard error and the others\n\
-are imported; the exit code is then 1. Existing keys are left unchanged, so a file can be imported again. Keys of other\n\
-formats are accepted only if keys.accept_imported is set.";
+pub(super) const AFTER_HELP: &str = include_str!("../help/keys_import.txt");
 
 #[derive(Debug, Args)]
 pub(super) struct KeysImportArgs {

@@ -10,14 +10,7 @@ use super::super::exit::Exit;
 use super::super::printer;
 use super::super::serve::ServerArgs;
 
-pub(in super::super) const AFTER_HELP: &str = "Examples:\n  \
-scoregate keys create --name 'Weather site' --tier pro --data-dir DIR\n  \
-scoregate keys list --data-dir DIR --json\n  \
-scoregate keys rotate app_0123456789a --overlap-hours 24 --data-dir DIR\n  \
-scoregate keys import keys.csv --data-dir DIR\n\n\
-DIR is the data directory of the server; --config FILE reads it from the configuration. On a running server changes\n\
-take effect immediately.\n\
-A key is printed once, when it is created: only its SHA-256 is stored.";
+pub(in super::super) const AFTER_HELP: &str = include_str!("../help/keys.txt");
 
 #[derive(Debug, Args)]
 pub(in super::super) struct KeysArgs {

@@ -28,7 +28,7 @@ use super::import_counts::RunImportCounts;
 use super::reader_thread::ReaderThread;
 use super::tool_logs::{ToolLogArgs, ToolLogs};
 
-pub(super) const AFTER_HELP: &str = include_str!("import_help.txt");
+pub(super) const AFTER_HELP: &str = include_str!("../help/scoring_import.txt");
 
 const OTHER_SUITES: &str = "has another suite table than the archive, so its runs are not imported; import it into a \
      new archive, or set the table of the archive with `scoregate scoring suites set` first";

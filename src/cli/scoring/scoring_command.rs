@@ -8,12 +8,7 @@ use super::super::command_error::CommandOutcome;
 use super::super::serve::ServerArgs;
 use super::archive_place::ArchivePlace;
 
-pub(in super::super) const AFTER_HELP: &str = "Examples:\n  \
-scoregate scoring import runs.jsonl.gz --data-dir DIR\n  \
-scoregate scoring export --archive runs.db > runs.jsonl\n  \
-scoregate scoring withdraw r-17 --reason 'wrong API key' --archive runs.db\n  \
-scoregate scoring serve --archive runs.db\n\n\
-The archive is --archive FILE, else the one set in --config FILE, else runs.db in --data-dir DIR.";
+pub(in super::super) const AFTER_HELP: &str = include_str!("../help/scoring.txt");
 
 #[derive(Debug, Args)]
 pub(in super::super) struct ScoringArgs {

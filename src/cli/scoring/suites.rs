@@ -19,7 +19,7 @@ use super::archive_place::ArchivePlace;
 /// Maximum size of a table.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-pub(super) const AFTER_HELP: &str = include_str!("suites_help.txt");
+pub(super) const AFTER_HELP: &str = include_str!("../help/scoring_suites.txt");
 
 #[derive(Debug, Subcommand)]
 pub(super) enum SuitesCommand {

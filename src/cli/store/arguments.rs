@@ -9,13 +9,7 @@ use crate::cli::serve::ServerArgs;
 use scoregate_base::clock::Day;
 use scoregate_store::RoleName;
 
-pub(in super::super) const AFTER_HELP: &str = "Examples:\n  \
-scoregate store check --data-dir DIR\n  \
-scoregate store backup --to BACKUPS --keep 7 --data-dir DIR\n  \
-scoregate store restore backup.db --data-dir DIR\n\n\
-DIR is the data directory of the server; --config FILE reads it from the configuration. With a store file\n\
-`restore`, `import`, `init`, `close-future-days` and `export --close` need a stopped server; the others also work while it runs.\n\
-Backups and exports contain SHA-256 hashes of keys, not the keys. Keep them private nevertheless.";
+pub(in super::super) const AFTER_HELP: &str = include_str!("../help/store.txt");
 
 #[derive(Debug, Args)]
 pub(in super::super) struct StoreArgs {
