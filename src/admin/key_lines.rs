@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::accounts::{BadField, KeyRecord};
 use scoregate_base::clock::Wall;
@@ -34,26 +34,24 @@ pub struct LineObject(pub Vec<(String, Value)>);
 impl LineObject {
     /// The fields of a key.
     pub fn of(record: &KeyRecord) -> Self {
-        let timestamp = |at: Option<Wall>| at.map(|at| Value::from(at.rfc3339()));
-        let text = |text: &Option<String>| text.clone().map(Value::from);
         let key = [
-            ("sha256", Some(Value::from(record.digest.to_string()))),
-            ("name", Some(Value::from(record.name.clone()))),
-            ("tier", Some(Value::from(record.tier.clone()))),
-            ("application", record.application.map(|id| Value::from(id.to_string()))),
-            ("prefix", text(&record.shown)),
-            ("key_name", text(&record.key_name)),
-            ("minute_limit", record.own.minute.map(Value::from)),
-            ("day_limit", record.own.day.map(Value::from)),
+            ("sha256", json!(record.digest.to_string())),
+            ("name", json!(record.name)),
+            ("tier", json!(record.tier)),
+            ("application", json!(record.application)),
+            ("prefix", json!(record.shown)),
+            ("key_name", json!(record.key_name)),
+            ("minute_limit", json!(record.own.minute)),
+            ("day_limit", json!(record.own.day)),
         ];
         let times = [
-            ("created_at", timestamp(record.created_at)),
-            ("expires_at", timestamp(record.expires_at)),
-            ("revoked_at", timestamp(record.revoked_at)),
+            ("created_at", json!(record.created_at)),
+            ("expires_at", json!(record.expires_at)),
+            ("revoked_at", json!(record.revoked_at)),
         ];
-        let description = record.description.columns().map(|(name, value)| (name, text(value)));
-        let all = key.into_iter().chain(description).chain(times);
-        Self(all.filter_map(|(name, value)| Some((name.to_owned(), value?))).collect())
+        let description = record.description.columns().map(|(name, value)| (name, json!(value)));
+        let given = key.into_iter().chain(description).chain(times).filter(|(_, value)| !value.is_null());
+        Self(given.map(|(name, value)| (name.to_owned(), value)).collect())
     }
 
     /// Validates the fields of a key. A null counts as absent.

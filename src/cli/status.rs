@@ -2,7 +2,8 @@
 //!
 //! Over the Unix socket of a running gateway, or on the store if none runs on this machine.
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, Subcommand};
 use serde_json::Value;
 
 use crate::admin::{AdminCommand, StatusCommand};
@@ -14,14 +15,7 @@ use super::exit::Exit;
 use super::printer::{self, cell, field, items};
 use super::serve::ServerArgs;
 
-pub(super) const AFTER_HELP: &str = "Examples:\n  \
-scoregate status post 'Scores are late' --message 'We are looking into it.' --data-dir DIR\n  \
-scoregate status post --incident 1 --message 'We have found the cause.' --state identified --data-dir DIR\n  \
-scoregate status resolve 1 --message 'All scores are up to date.' --data-dir DIR\n  \
-scoregate status list --data-dir DIR\n\n\
-DIR is the data directory of the server; --config FILE reads it from the configuration. Messages are public: they appear on\n\
-/status and in /status.atom, if site.status_page is on, immediately at this gateway and within a minute at others. They are\n\
-never changed or removed.";
+pub(super) const AFTER_HELP: &str = include_str!("help/status.txt");
 
 #[derive(Debug, Args)]
 pub(super) struct StatusArgs {
@@ -52,8 +46,8 @@ enum StatusAction {
         #[arg(long, value_name = "TEXT")]
         message: String,
         /// State of the incident from now on.
-        #[arg(long)]
-        state: Option<OpenIncidentState>,
+        #[arg(long, value_parser = open_states())]
+        state: Option<IncidentState>,
     },
     /// Resolve an incident.
     #[command(after_help = "Example:\n  \
@@ -74,17 +68,6 @@ enum StatusAction {
     },
 }
 
-/// The state of an open incident.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum OpenIncidentState {
-    /// The cause is not known.
-    Investigating,
-    /// The cause is known.
-    Identified,
-    /// A fix is in place and being monitored.
-    Monitoring,
-}
-
 pub(super) fn run(args: StatusArgs) -> CommandOutcome {
     let StatusArgs { action, server, json } = args;
     let (config, command) = (server.settings()?, action.into_command());
@@ -99,27 +82,24 @@ pub(super) fn run(args: StatusArgs) -> CommandOutcome {
 impl StatusAction {
     fn into_command(self) -> StatusCommand {
         match self {
-            Self::Post { title, incident, message, state } => {
-                let state = state.map(Into::into);
-                match incident {
-                    Some(incident) => StatusCommand::Continue { incident, message, state },
-                    None => StatusCommand::Open { title: title.unwrap_or_default(), message, state },
-                }
-            }
+            Self::Post { title, incident, message, state } => match incident {
+                Some(incident) => StatusCommand::Continue { incident, message, state },
+                None => StatusCommand::Open { title: title.unwrap_or_default(), message, state },
+            },
             Self::Resolve { incident, message } => StatusCommand::Resolve { incident, message },
             Self::List { limit } => StatusCommand::List { limit },
         }
     }
 }
 
-impl From<OpenIncidentState> for IncidentState {
-    fn from(state: OpenIncidentState) -> Self {
-        match state {
-            OpenIncidentState::Investigating => Self::Investigating,
-            OpenIncidentState::Identified => Self::Identified,
-            OpenIncidentState::Monitoring => Self::Monitoring,
-        }
-    }
+/// Parses the state of an open incident.
+fn open_states() -> impl TypedValueParser<Value = IncidentState> {
+    let states = PossibleValuesParser::new([
+        PossibleValue::new("investigating").help("The cause is not known"),
+        PossibleValue::new("identified").help("The cause is known"),
+        PossibleValue::new("monitoring").help("A fix is in place and being monitored"),
+    ]);
+    states.try_map(|word| IncidentState::parse(&word).ok_or("unknown"))
 }
 
 fn posted(response: &Value) -> Exit {

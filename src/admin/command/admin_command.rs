@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::accounts::{
     BadField, DescriptionChange, FieldChange, ImportedKey, IssuedKey, KeyDetails, KeyRecord, Registrar,
 };
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::ApplicationId;
-use scoregate_store::{AuditQuery, StoredApplication};
+use scoregate_store::AuditQuery;
 
 use crate::admin::view::{ApplicationView, ExportView, ImportView};
 
@@ -49,37 +49,19 @@ pub enum AdminCommand {
 /// Performs a command, recorded in the audit trail under `actor`.
 pub async fn perform(administration: &Administration, command: AdminCommand, actor: &str) -> CommandResult {
     let Administration { registrar: keys, reports, .. } = administration;
-    match command {
-        AdminCommand::Create(new) => issued(keys, &keys.create(actor, new.into_application()?).await?),
-        AdminCommand::List { after, limit } => {
-            let page = keys.list(after, limit).await?;
-            let views = page.applications.iter().map(|stored| ApplicationView::new(stored, keys));
-            let views: Vec<_> = views.collect();
-            Ok(json!({ "applications": views, "skipped": page.skipped, "next": page.next }))
-        }
-        AdminCommand::Show(id) => application(keys, &keys.show(id).await?),
-        AdminCommand::Rotate(id, RotateBody { overlap_seconds, key_name, expires_at }) => {
-            let overlap = Duration::from_secs(overlap_seconds);
-            let expires_at = expires_at.map(timestamp).transpose()?;
-            let details = KeyDetails { name: key_name, expires_at, allowance: None };
-            issued(keys, &keys.rotate(actor, id, overlap, details).await?)
-        }
-        AdminCommand::Revoke(id, RevokeBody { key }) => {
-            application(keys, &keys.revoke(actor, id, key.as_deref()).await?)
-        }
-        AdminCommand::SetTier(id, TierBody { tier }) => {
-            application(keys, &keys.set_tier(actor, id, &tier).await?)
-        }
+    let application = match command {
+        AdminCommand::Show(id) => keys.show(id).await?,
+        AdminCommand::Revoke(id, RevokeBody { key }) => keys.revoke(actor, id, key.as_deref()).await?,
+        AdminCommand::SetTier(id, TierBody { tier }) => keys.set_tier(actor, id, &tier).await?,
         AdminCommand::SetLimits(id, LimitsBody { minute_limit, day_limit, until }) => {
             if minute_limit.is_unchanged() && day_limit.is_unchanged() {
                 return Err(CommandProblem::bad("send minute_limit or day_limit; null for the tier's limit"));
             }
             let until = until.map(timestamp).transpose()?;
-            application(keys, &keys.set_limits(actor, id, minute_limit, day_limit, until).await?)
+            keys.set_limits(actor, id, minute_limit, day_limit, until).await?
         }
         AdminCommand::SetExpiry(id, ExpiryBody { key, expires_at }) => {
-            let at = expiry(expires_at)?;
-            application(keys, &keys.set_expiry(actor, id, key.as_deref(), at).await?)
+            keys.set_expiry(actor, id, key.as_deref(), expiry(expires_at)?).await?
         }
         AdminCommand::Update { id, change } => {
             if change == DescriptionChange::default() {
@@ -87,21 +69,41 @@ pub async fn perform(administration: &Administration, command: AdminCommand, act
                     "send name, url, contact or note; null removes a url, a contact or a note",
                 ));
             }
-            application(keys, &keys.describe(actor, id, change).await?)
+            keys.describe(actor, id, change).await?
         }
-        AdminCommand::Requests { id, first, last } => Ok(json!(reports.requests(id, first, last).await?)),
+        AdminCommand::Create(new) => {
+            return Ok(issued(keys, &keys.create(actor, new.into_application()?).await?));
+        }
+        AdminCommand::Rotate(id, RotateBody { overlap_seconds, key_name, expires_at }) => {
+            let overlap = Duration::from_secs(overlap_seconds);
+            let expires_at = expires_at.map(timestamp).transpose()?;
+            let details = KeyDetails { name: key_name, expires_at, allowance: None };
+            return Ok(issued(keys, &keys.rotate(actor, id, overlap, details).await?));
+        }
+        AdminCommand::List { after, limit } => {
+            let page = keys.list(after, limit).await?;
+            let views = page.applications.iter().map(|stored| ApplicationView::new(stored, keys));
+            let views: Vec<_> = views.collect();
+            return Ok(json!({ "applications": views, "skipped": page.skipped, "next": page.next }));
+        }
         AdminCommand::Audit(query) => {
             let (records, next) = keys.audit(query).await?;
-            Ok(json!({ "records": records, "next": next }))
+            return Ok(json!({ "records": records, "next": next }));
         }
-        AdminCommand::Import(lines) => import(keys, lines, actor).await,
-        AdminCommand::Export { after, limit } => Ok(json!(ExportView::from(&keys.list(after, limit).await?))),
-        AdminCommand::Status(command) => command.perform(&administration.messages, actor).await,
-        AdminCommand::Owner(command) => command.perform(administration, actor).await,
-        AdminCommand::Nodes => Ok(json!(reports.nodes().await?)),
-        AdminCommand::Suspects { days } => Ok(json!(reports.suspects(days).await?)),
-        AdminCommand::Evidence(id) => Ok(json!(reports.evidence(id).await?)),
-    }
+        AdminCommand::Export { after, limit } => {
+            return Ok(json!(ExportView::from(&keys.list(after, limit).await?)));
+        }
+        AdminCommand::Import(lines) => return import(keys, lines, actor).await,
+        AdminCommand::Status(command) => return command.perform(&administration.messages, actor).await,
+        AdminCommand::Owner(command) => return command.perform(administration, actor).await,
+        AdminCommand::Requests { id, first, last } => {
+            return Ok(json!(reports.requests(id, first, last).await?));
+        }
+        AdminCommand::Nodes => return Ok(json!(reports.nodes().await?)),
+        AdminCommand::Suspects { days } => return Ok(json!(reports.suspects(days).await?)),
+        AdminCommand::Evidence(id) => return Ok(json!(reports.evidence(id).await?)),
+    };
+    Ok(json!(ApplicationView::new(&application, keys)))
 }
 
 /// Imports the valid lines; the outcomes are in the order of the lines.
@@ -123,13 +125,9 @@ async fn import(
     Ok(json!(ImportView::new(&outcomes, registrar.accepts_imported())))
 }
 
-fn application(registrar: &Registrar, stored: &StoredApplication) -> CommandResult {
-    Ok(json!(ApplicationView::new(stored, registrar)))
-}
-
-fn issued(registrar: &Registrar, issued: &IssuedKey) -> CommandResult {
+fn issued(registrar: &Registrar, issued: &IssuedKey) -> Value {
     let application = ApplicationView::new(&issued.application, registrar);
-    Ok(json!({ "key": issued.key.expose(), "application": application }))
+    json!({ "key": issued.key.expose(), "application": application })
 }
 
 /// The expiry to set; `None` for never.
