@@ -2,7 +2,7 @@
 //! same code. Commands on documents need a running server.
 
 use std::future::Future;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +33,8 @@ use super::serve::runtime;
 /// million keys from a cold disk.
 const ATTEMPTS: u32 = 100;
 const RETRY_DELAY: Duration = Duration::from_millis(100);
+/// The side port responds within milliseconds, from its own thread.
+const GET_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The server or store that commands work on.
 pub(super) enum CommandTarget {
@@ -186,7 +188,7 @@ async fn send(stream: UnixStream, request: ControlRequest) -> CommandOutcome<Val
 }
 
 /// Sends one request over a new connection and reads the response.
-pub(super) async fn exchange(
+async fn exchange(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     (method, target, body): ControlRequest,
 ) -> anyhow::Result<(StatusCode, Bytes)> {
@@ -206,6 +208,21 @@ pub(super) async fn exchange(
     // The connection ends with the exchange, whose result contains any error of the connection.
     let (response, _) = tokio::join!(exchange, connection);
     response.context("the server closed the connection")
+}
+
+/// Requests a path over a connection that is being opened.
+pub(super) async fn get<S: AsyncRead + AsyncWrite + Unpin>(
+    clock: &Clock,
+    connected: impl Future<Output = io::Result<S>>,
+    path: String,
+) -> anyhow::Result<(StatusCode, String)> {
+    let exchanged = async {
+        let stream = connected.await.context("cannot connect")?;
+        exchange(stream, (Method::GET, path, Vec::new())).await
+    };
+    let response = clock.within(GET_TIMEOUT, exchanged).await;
+    let (status, body) = response.map_err(|_| anyhow::anyhow!("timed out after {GET_TIMEOUT:?}"))??;
+    Ok((status, String::from_utf8_lossy(&body).into_owned()))
 }
 
 /// Opens the store of a stopped server, or the database of several servers.

@@ -7,11 +7,8 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
-use std::time::Duration;
 
-use anyhow::Context as _;
 use clap::Args;
-use http::Method;
 use tokio::net::{TcpStream, UnixStream};
 
 use crate::app::SOCKET;
@@ -19,7 +16,7 @@ use crate::config::{ConfigProblems, read_environment, read_file, side_port};
 use scoregate_base::clock::Clock;
 
 use super::command_error::{CommandError, CommandOutcome};
-use super::control::{block_on, exchange};
+use super::control::{block_on, get};
 use super::printer;
 use super::serve::environment;
 
@@ -28,9 +25,6 @@ scoregate health --config scoregate.toml\n  scoregate health --data-dir DIR\n\n\
 Requests /readyz from the side port given by --admin or --config, or over the Unix socket in DIR. The exit code is 0\n\
 if the server is ready, and 1 if it is not ready or does not respond within three seconds. Exit code 2 is not used,\n\
 since some supervisors reserve it.";
-
-/// The side port responds within milliseconds, from its own thread.
-const TIMEOUT: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Args)]
 pub(super) struct HealthArgs {
@@ -94,21 +88,11 @@ fn reachable(listen: SocketAddr) -> SocketAddr {
 
 /// Requests `/readyz`; returns the body if the server is ready.
 async fn probe(target: &HealthTarget) -> CommandOutcome<String> {
-    let request = (Method::GET, "/readyz".into(), Vec::new());
-    let unreachable = "cannot connect";
-    let exchanged = async {
-        match target {
-            HealthTarget::SidePort(address) => {
-                exchange(TcpStream::connect(address).await.context(unreachable)?, request).await
-            }
-            HealthTarget::Socket(path) => {
-                exchange(UnixStream::connect(path).await.context(unreachable)?, request).await
-            }
-        }
+    let (clock, ready) = (Clock::system(), "/readyz".to_owned());
+    let (status, body) = match target {
+        HealthTarget::SidePort(address) => get(&clock, TcpStream::connect(address), ready).await?,
+        HealthTarget::Socket(path) => get(&clock, UnixStream::connect(path), ready).await?,
     };
-    let response = Clock::system().within(TIMEOUT, exchanged).await;
-    let (status, body) = response.map_err(|_| anyhow::anyhow!("timed out after {TIMEOUT:?}"))??;
-    let body = String::from_utf8_lossy(&body).into_owned();
     if status.is_success() { Ok(body) } else { Err(CommandError::Input(body.trim_end().to_owned())) }
 }
 

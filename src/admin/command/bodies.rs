@@ -21,17 +21,11 @@ use super::problem::{CommandProblem, CommandResult};
 pub struct NewKey {
     pub name: String,
     pub tier: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minute_limit: Option<u32>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub day_limit: Option<u32>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contact: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
 }
 
@@ -39,9 +33,7 @@ pub struct NewKey {
 #[serde(deny_unknown_fields)]
 pub struct RotateBody {
     pub overlap_seconds: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_name: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
 }
 
@@ -76,14 +68,12 @@ pub struct LimitsBody {
     pub minute_limit: FieldChange<u32>,
     #[serde(default, skip_serializing_if = "FieldChange::is_unchanged")]
     pub day_limit: FieldChange<u32>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExpiryBody {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     #[serde(default, skip_serializing_if = "FieldChange::is_unchanged")]
     pub expires_at: FieldChange<String>,

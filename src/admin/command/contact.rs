@@ -14,15 +14,12 @@ use super::problem::{CommandProblem, CommandResult};
 struct ContactBody {
     subject: String,
     message: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     applications: Option<Vec<String>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     tier: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     accounts: Option<Vec<String>>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     all: bool,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     dry_run: bool,
 }
 

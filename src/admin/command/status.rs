@@ -30,7 +30,6 @@ pub enum StatusCommand {
 struct OpenBody {
     title: String,
     message: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     state: Option<String>,
 }
 
@@ -38,7 +37,6 @@ struct OpenBody {
 #[serde(deny_unknown_fields)]
 struct ContinueBody {
     message: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     state: Option<String>,
 }
 

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use http::Method;
 use tokio::net::UnixStream;
 
 use crate::admin::{NODES, USAGE};
@@ -13,7 +12,7 @@ use crate::app::SOCKET;
 use scoregate_base::clock::Clock;
 
 use super::super::command_error::{CommandError, CommandOutcome};
-use super::super::control::{block_on, exchange};
+use super::super::control::{block_on, get};
 use super::super::exit::Exit;
 use super::super::printer;
 use super::super::serve::{ServerArgs, StopSignals};
@@ -31,8 +30,6 @@ gateways on the store of the running server, and usage added up over them.";
 
 /// Applications, and unauthenticated addresses, in a sample: the ones with the most requests.
 const SAMPLE_LIMIT: usize = 256;
-/// The side port responds within milliseconds, from its own thread.
-const TIMEOUT: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Args)]
 pub(in super::super) struct TopArgs {
@@ -137,14 +134,9 @@ impl PolledServer {
     }
 
     async fn request(&self, target: String) -> anyhow::Result<String> {
-        let exchanged = async {
-            let stream = UnixStream::connect(&self.socket).await.context("cannot connect")?;
-            exchange(stream, (Method::GET, target, Vec::new())).await
-        };
-        let response = self.clock.within(TIMEOUT, exchanged).await;
-        let (status, body) = response.map_err(|_| anyhow::anyhow!("timed out after {TIMEOUT:?}"))??;
+        let (status, body) = get(&self.clock, UnixStream::connect(&self.socket), target).await?;
         anyhow::ensure!(status.is_success(), "it returned status {status}");
-        Ok(String::from_utf8_lossy(&body).into_owned())
+        Ok(body)
     }
 }
 
@@ -182,8 +174,7 @@ fn page<S: PageSample>(before: &S, now: Result<&S, &CommandError>) -> Vec<FrameL
     let (_, rows) = Screen::size();
     match now {
         Ok(now) => S::page(before, now, rows),
-        Err(CommandError::Input(problem)) => unavailable(before, problem, rows),
-        Err(CommandError::Fault(error)) => unavailable(before, &format!("{error:#}"), rows),
+        Err(error) => unavailable(before, &error.to_string(), rows),
     }
 }
 
