@@ -210,8 +210,8 @@ fn table(accounts: &[Value], are_deleted: bool) -> Exit {
     let row = |account: &Value| {
         let text = |name| cell(field(account, name));
         let or_default = |name| match field(account, name) {
-            Value::Null => "default".into(),
-            Value::Array(kinds) if kinds.is_empty() => "none".into(),
+            absent if absent.is_null() => "default".into(),
+            kinds if kinds.as_array().is_some_and(Vec::is_empty) => "none".into(),
             value => cell(value),
         };
         let state = match (are_deleted, field(account, "suspended_at")) {

@@ -95,9 +95,9 @@ fn details(application: &Value) -> Exit {
     ];
     let description = Description::NAMES.map(|name| (name, name, "-"));
     let rows = rows.into_iter().chain(description).chain([("created", "created_at", "-")]);
-    let rows = rows.map(|(shown, name, absent)| match field(application, name) {
-        Value::Null => (shown, absent.to_owned()),
-        value => (shown, cell(value)),
+    let rows = rows.map(|(shown, name, absent)| {
+        let value = field(application, name);
+        (shown, if value.is_null() { absent.to_owned() } else { cell(value) })
     });
     let exit = printer::data(&format!("{}\n", printer::fields(rows)));
     if exit == Exit::Done { printer::objects(&KEY_COLUMNS, items(application, "keys")) } else { exit }
