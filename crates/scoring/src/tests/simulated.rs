@@ -7,8 +7,10 @@ use super::fixtures::{HOUR, asked, limit, now};
 
 /// The seed of the demo.
 const DEMO_SEED: u64 = 42;
-/// Hours between the tested instants: coprime with every cycle.
-const STEP: u32 = 37;
+/// Hours between the tested instants, which are coprime with every cycle, and the number of instants. With `SCOREGATE_FULL=1`
+/// every hour of 60 days.
+const STEPS: (u32, u32) = (37, 24);
+const ALL: (u32, u32) = (1, 60 * 24);
 
 #[test]
 fn at_any_hour_the_simulated_data_has_an_alert_an_ongoing_incident_and_degradations() {
@@ -22,8 +24,9 @@ fn at_any_hour_the_simulated_data_has_an_alert_an_ongoing_incident_and_degradati
         ("degradations of a day", list(Route::Degradations, Period::Day)),
     ];
     let mut missing = Vec::new();
-    for step in 0..12 {
-        let scoring = Scoring::demo(DEMO_SEED, now().plus(HOUR * STEP * step));
+    let (hours, steps) = if std::env::var_os("SCOREGATE_FULL").is_some() { ALL } else { STEPS };
+    for step in 0..steps {
+        let scoring = Scoring::demo(DEMO_SEED, now().plus(HOUR * hours * step));
         let is_empty = |question: &&(&str, DocumentKey)| asked(&scoring, &question.1).is_empty();
         missing.extend(questions.iter().filter(is_empty).map(|(name, _)| (*name, step)));
     }
