@@ -4,7 +4,7 @@
 //! Against the real program over loopback. Only the program's own CPU time counts. `cargo bench --bench measure -- costs` is
 //! small; `SCOREGATE_FULL=1` sends enough requests for reliable figures.
 
-use std::fs::{read_dir, read_to_string};
+use std::fs::read_to_string;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
@@ -15,6 +15,8 @@ use super::gateway_process::GatewayProcess;
 
 /// A request above this would allow amplification attacks.
 const BOUND: f64 = 20.0;
+/// Models in the response of the backend, a realistic number.
+const MODELS: usize = 60;
 
 pub(crate) fn run() {
     let is_full = std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1");
@@ -67,7 +69,7 @@ impl Program {
             "guard.per_minute = 100000000\nfreshness.probe = false\nproxies.trusted = [\"127.0.0.0/8\"]\n\
              server.max_connections_per_address = 10000\nserver.max_connections_per_application = 10000\n\
              upstream.url = \"http://{}/\"\n",
-            backend()
+            backend(MODELS)
         );
         Self(GatewayProcess::start(directory, &settings, &[]))
     }
@@ -150,16 +152,16 @@ impl Program {
             }
         };
         ask();
-        let before = self.worked();
+        let before = self.0.cpu_seconds();
         for _ in 0..times {
             ask();
         }
-        (self.worked() - before) / times as f64
+        (self.0.cpu_seconds() - before) / times as f64
     }
 
     /// CPU seconds per document that was never requested before.
     fn misses(&self, documents: usize) -> f64 {
-        let before = self.worked();
+        let before = self.0.cpu_seconds();
         let periods = ["latest", "24h", "7d", "1m"];
         for number in 0..documents {
             let target =
@@ -168,7 +170,7 @@ impl Program {
             open.write_all(&self.get(&target)).unwrap();
             answered(&mut open);
         }
-        (self.worked() - before) / documents as f64
+        (self.0.cpu_seconds() - before) / documents as f64
     }
 
     /// Resident memory per open connection, by its use.
@@ -213,15 +215,6 @@ impl Program {
         }
     }
 
-    fn worked(&self) -> f64 {
-        let tasks = read_dir(format!("/proc/{}/task", self.0.id())).unwrap();
-        let nanos = tasks.filter_map(|task| {
-            let text = read_to_string(task.ok()?.path().join("schedstat")).ok()?;
-            text.split(' ').next()?.parse::<f64>().ok()
-        });
-        nanos.sum::<f64>() / 1e9
-    }
-
     fn resident(&self) -> u64 {
         let status = read_to_string(format!("/proc/{}/status", self.0.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
@@ -234,7 +227,7 @@ fn closing(request: &[u8]) -> Vec<u8> {
 }
 
 /// Reads a response; returns whether the connection stays open.
-fn answered(open: &mut TcpStream) -> bool {
+pub(crate) fn answered(open: &mut TcpStream) -> bool {
     let (mut bytes, mut chunk) = (Vec::new(), vec![0; 65_536]);
     loop {
         let read = open.read(&mut chunk).unwrap_or(0);
@@ -253,12 +246,12 @@ fn answered(open: &mut TcpStream) -> bool {
     }
 }
 
-/// A backend with one response of realistic size.
-fn backend() -> SocketAddr {
+/// A backend with one response, a list of so many models.
+pub(crate) fn backend(models: usize) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let mut items = String::new();
-    for number in 0..60 {
+    for number in 0..models {
         items.push_str(&format!(
             "{}{{\"id\":\"model-{number}\",\"name\":\"Model {number}\",\"provider\":\"p{number}\",\"currentScore\":{number}.25,\
              \"trend\":\"up\",\"status\":\"good\",\"lastUpdated\":\"2026-11-21T12:00:00Z\"}}",

@@ -1,5 +1,6 @@
 //! The real program as a process, with a key without effective limits.
 
+use std::fs::{read_dir, read_to_string};
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -39,6 +40,16 @@ impl GatewayProcess {
         let address = serving.split("public=").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
         std::thread::spawn(move || lines.count());
         Self { child, address, key }
+    }
+
+    /// The CPU time of its threads so far.
+    pub(crate) fn cpu_seconds(&self) -> f64 {
+        let tasks = read_dir(format!("/proc/{}/task", self.id())).unwrap();
+        let nanos = tasks.filter_map(|task| {
+            let text = read_to_string(task.ok()?.path().join("schedstat")).ok()?;
+            text.split(' ').next()?.parse::<f64>().ok()
+        });
+        nanos.sum::<f64>() / 1e9
     }
 
     /// The process.

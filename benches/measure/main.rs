@@ -16,6 +16,7 @@
     reason = "a bench prints what it measured, reads the machine's clock and may end where something is not as it should be"
 )]
 
+mod agents;
 mod costs;
 mod coverage;
 mod detection;
@@ -38,7 +39,8 @@ use std::time::Instant;
 /// Measures with these arguments. Panics if an outcome was wrong.
 type Measurement = fn(&[String]);
 
-const MEASUREMENTS: [(&str, Measurement); 12] = [
+const MEASUREMENTS: [(&str, Measurement); 13] = [
+    ("agents", |_| agents::run()),
     ("costs", |_| costs::run()),
     ("coverage", |_| coverage::run()),
     ("detection", |_| detection::run()),
