@@ -87,7 +87,7 @@ pub(super) fn parse(request: ReceivedRequest<'_>) -> Result<ParsedRequest<'_>, R
     Ok(ParsedRequest { head, target, path, query, headers, credentials, method, is_tool_call })
 }
 
-/// The request that a call of a tool stands for.
+/// The request that corresponds to a call of a tool.
 fn call<'r>(request: ReceivedRequest<'r>, target: &'r str) -> Result<ParsedRequest<'r>, Refusal> {
     let ReceivedRequest { head, headers, credentials, .. } = request;
     if target.len() > MAX_TARGET {

@@ -66,7 +66,7 @@ pub const OPERATOR: &str = "operator";
 const REPEATED_TO_OPERATOR: Duration = Duration::from_hours(72);
 
 impl NewMail {
-    /// A message to the webhook of the operator. `about` and its type are its id.
+    /// A message to the webhook of the operator. Its id consists of its type and `about`.
     pub fn to_operator(message: &str, about: &str, data: &Value, at: Wall) -> Self {
         Self {
             kind: MailKind::Webhook,

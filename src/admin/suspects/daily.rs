@@ -43,8 +43,8 @@ impl DailySuspects {
         Self { administration, applications, tells_operator, clock, judged_before }
     }
 
-    /// Judges the last days that ended, unless it has. Called every few minutes on the gateway of a fleet that does it
-    /// (`is_chosen`), and on the others, where the metric is 0.
+    /// Judges the days that ended last, once a day, on the gateway of a fleet that `is_chosen`. On the others the metric is 0.
+    /// Called every minute.
     pub async fn judge(&self, is_chosen: bool) {
         let before = self.clock.now().wall.minus(AFTER_MIDNIGHT).day();
         let mut judged_before = self.judged_before.lock().await;
