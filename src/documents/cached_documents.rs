@@ -12,8 +12,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
-
 use crate::cache::freshness::{KnownRefresh, ttl, verdict};
 use crate::cache::{
     Cache, DataMarks, Document, FlightLeader, Freshness, PublishedVersion, RefreshInterval, StoredDocument,
@@ -61,7 +59,7 @@ pub struct CachedDocument {
 /// The cached documents, their retention, and when the backend refreshes them.
 pub struct Documents {
     cache: Cache,
-    retention: ArcSwap<Retention>,
+    retention: Arc<Retention>,
     schedule: RefreshSchedule,
     changed: Arc<ChangedKeys>,
     marks: DataMarks,
@@ -81,25 +79,17 @@ impl Documents {
         let evicted = Arc::clone(&changed);
         let (schedule, marks, expired_removed_at) = Default::default();
         let cache = Cache::new(cache_bytes, move |key| evicted.note(key));
-        Self {
-            cache,
-            retention: ArcSwap::from_pointee(retention),
-            schedule,
-            changed,
-            marks,
-            expired_removed_at,
-            clock,
-        }
+        Self { cache, retention: Arc::new(retention), schedule, changed, marks, expired_removed_at, clock }
     }
 
     /// The endpoints whose documents are stored.
     pub fn endpoints(&self) -> EndpointTable {
-        self.retention.load().endpoints.clone()
+        self.retention.endpoints.clone()
     }
 
     /// The retention of documents.
-    pub(in crate::documents) fn retention(&self) -> arc_swap::Guard<Arc<Retention>> {
-        self.retention.load()
+    pub(in crate::documents) fn retention(&self) -> &Arc<Retention> {
+        &self.retention
     }
 
     /// When the backend refreshes.
@@ -120,8 +110,7 @@ impl Documents {
 
     /// The verdict on a stored document at `now`.
     pub(crate) fn judge(&self, key: &DocumentKey, stored: Arc<StoredDocument>, now: Mono) -> FoundDocument {
-        let retention = self.retention.load();
-        let lifetime = retention.lifetime(key.route);
+        let lifetime = self.retention.lifetime(key.route);
         let due = lifetime.due(&stored, self.schedule.last_detected());
         FoundDocument { stored, due, verdict: verdict(due, &lifetime.windows, now) }
     }
@@ -133,7 +122,7 @@ impl Documents {
 
     /// When the refresh of a document is due, or was.
     pub(in crate::documents) fn due(&self, key: &DocumentKey, stored: &StoredDocument) -> Mono {
-        self.retention.load().lifetime(key.route).due(stored, self.schedule.last_detected())
+        self.retention.lifetime(key.route).due(stored, self.schedule.last_detected())
     }
 
     /// Whether to query the backend for a document: not if it responded a moment ago and nothing has changed since.
@@ -144,7 +133,7 @@ impl Documents {
         now: Mono,
     ) -> bool {
         now >= stored.revalidate_at
-            || self.retention.load().lifetime(key.route).is_outdated(stored, self.schedule.last_detected())
+            || self.retention.lifetime(key.route).is_outdated(stored, self.schedule.last_detected())
     }
 
     /// The backend's next expected refresh, by its newest response.
@@ -155,7 +144,7 @@ impl Documents {
     /// The next expected refresh, possibly in the past; `None` if nothing is known.
     pub(in crate::documents) fn expected_refresh(&self, now: Now) -> Option<Wall> {
         // Without a refresher the schedule is not updated: the newest response is all that is known.
-        if self.retention.load().probing {
+        if self.retention.probing {
             self.schedule.expected().map(|at| now.wall_at(at))
         } else {
             self.schedule.stated()
@@ -171,7 +160,7 @@ impl Documents {
     ) -> Arc<StoredDocument> {
         let key = leader.key();
         let (now, before) = (confirmation.answered, confirmation.before.as_deref());
-        let retention = self.retention.load();
+        let retention = &*self.retention;
         let follows_the_backend = retention.lifetime(key.route).follows_the_backend();
         let known = KnownRefresh {
             stated: confirmation.next_refresh,
@@ -217,7 +206,7 @@ impl Documents {
             return;
         };
         let has_changed = !stored.document.has_same_data(&before.document);
-        if has_changed && self.retention.load().lifetime(key.route).follows_the_backend() {
+        if has_changed && self.retention.lifetime(key.route).follows_the_backend() {
             let (document, before, stored) = (key.clone(), Arc::clone(before), Arc::clone(stored));
             self.schedule.record_changed_document(DetectedRefresh { document, before, stored, at });
         }
@@ -230,7 +219,7 @@ impl Documents {
         mut stored: StoredDocument,
         now: Now,
     ) -> Arc<StoredDocument> {
-        let (key, retention) = (leader.key(), self.retention.load());
+        let (key, retention) = (leader.key(), &*self.retention);
         if retention.lifetime(key.route).follows_the_backend() {
             self.schedule.record_data(stored.document.generated_at(), now.wall);
             self.schedule.state(now.wall_at(stored.due));
@@ -269,7 +258,7 @@ impl Documents {
     pub(in crate::documents) fn put_restored(&self, key: DocumentKey, stored: StoredDocument) {
         let (generated_at, now) = (stored.document.generated_at(), self.clock.now().wall);
         self.marks.record(&key, generated_at, now);
-        if self.retention.load().lifetime(key.route).follows_the_backend() {
+        if self.retention.lifetime(key.route).follows_the_backend() {
             self.schedule.record_data(generated_at, now);
         }
         self.cache.put(key, Arc::new(stored));
@@ -304,7 +293,7 @@ impl Documents {
     /// Recently used documents that follow the backend's refreshes, most used first, and the one that is always polled.
     /// Visits every document.
     pub(in crate::documents) fn in_use(&self) -> Vec<(DocumentKey, Arc<StoredDocument>)> {
-        let retention = self.retention.load();
+        let retention = &*self.retention;
         let follows = |key: &DocumentKey| retention.lifetime(key.route).follows_the_backend();
         let always = retention.polled_when_idle();
         let is_wanted = |(key, stored): &(DocumentKey, Arc<StoredDocument>)| {
@@ -374,7 +363,7 @@ impl Documents {
 
     fn remove_expired(&self, now: Mono) {
         self.expired_removed_at.store(now.nanos(), Ordering::Relaxed);
-        let (retention, last_detected) = (self.retention.load(), self.schedule.last_detected());
+        let (retention, last_detected) = (&*self.retention, self.schedule.last_detected());
         // The verdict of `find`: a document that was outdated early also expires early.
         let is_expired = |key: &DocumentKey, stored: &StoredDocument| {
             let lifetime = retention.lifetime(key.route);

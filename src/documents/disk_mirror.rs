@@ -124,7 +124,7 @@ impl DiskMirror {
 
     fn read(&self, disk: &MirrorWorker, record: &MirrorRecord) -> Option<RestoredDocument> {
         let retention = self.documents.retention();
-        match mirror_record::read(record, &disk.backend, &retention, self.clock.now()) {
+        match mirror_record::read(record, &disk.backend, retention, self.clock.now()) {
             Ok(restored) => Some(restored),
             Err(reason) => {
                 tracing::debug!(name = record.name, %reason, "removing an unusable record of the disk mirror");

@@ -274,7 +274,7 @@ impl FetchWorker {
             leader.while_current(put_suspect);
             return Err(invalid("it is empty, and the previous response was not; a second one is accepted"));
         }
-        let (label_key, retention) = (leader.key().clone(), Arc::clone(&self.documents.retention()));
+        let (label_key, retention) = (leader.key().clone(), Arc::clone(self.documents.retention()));
         let permit = self.builders.acquire().await.map_err(|error| invalid(&error.to_string()))?;
         let built = tokio::task::spawn_blocking(move || {
             let label = retention.label(&label_key);

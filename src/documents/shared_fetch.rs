@@ -150,7 +150,7 @@ impl SharedFetch {
         label: String,
         content: Bytes,
     ) -> Option<Document> {
-        let (backend, retention) = (fleet.backend().to_owned(), Arc::clone(&self.documents.retention()));
+        let (backend, retention) = (fleet.backend().to_owned(), Arc::clone(self.documents.retention()));
         let (record, now) = (MirrorRecord { name: key.address(), label, content }, self.clock.now());
         let permit = self.builders.acquire().await.ok()?;
         let read = move || mirror_record::read(&record, &backend, &retention, now);

@@ -32,7 +32,6 @@ fn outdated_document(clock: &Clock) -> (Documents, DocumentKey) {
     };
     let label = documents.retention();
     let document = Document::with_dates(content, &label.label(&key), [now.wall; 4], None).unwrap();
-    drop(label);
     let due = now.mono.plus(10 * HOUR);
     documents.put(key.clone(), Arc::new(StoredDocument::restored(document, [due, due, now.mono], 0)));
     documents.schedule().record_refresh(now.mono.plus(Duration::from_secs(1)));
