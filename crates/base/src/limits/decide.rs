@@ -152,13 +152,16 @@ impl AccountBalance {
 
     /// Status of one rule.
     pub fn limit_status(self, rule: LimitRule, limits: &Limits, now: Now) -> LimitStatus {
-        let current = self.current(limits, now);
         match rule {
-            LimitRule::Minute => bucket_status(rule, current.minute, limits.minute, now),
-            LimitRule::Guard => bucket_status(rule, current.guard, limits.guard, now),
+            LimitRule::Minute => {
+                let minute = self.minute.rebase(self.minute_capacity, limits.minute, now.mono);
+                bucket_status(rule, minute, limits.minute, now)
+            }
+            LimitRule::Guard => bucket_status(rule, self.guard, limits.guard, now),
             LimitRule::Day => {
-                let remaining = current.day.remaining(limits.day);
-                let reset = current.day.day().end();
+                let day = self.day.on(now.wall.day());
+                let remaining = day.remaining(limits.day);
+                let reset = day.day().end();
                 let wait = if remaining == 0 { reset.since(now.wall) } else { Duration::ZERO };
                 LimitStatus {
                     rule,
