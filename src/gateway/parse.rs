@@ -197,17 +197,26 @@ fn is_host(host: &[u8]) -> bool {
             (address.is_some() && !rest.is_empty(), rest.get(1..).unwrap_or_default())
         }
         name => {
-            let end = name.iter().position(|byte| !is_of_a_name(*byte)).unwrap_or(name.len());
+            let end = name
+                .iter()
+                .position(|byte| OF_A_NAME.get(usize::from(*byte)) != Some(&true))
+                .unwrap_or(name.len());
             (end > 0, name.get(end..).unwrap_or_default())
         }
     };
     is_known && (rest.is_empty() || rest.strip_prefix(b":").is_some_and(is_port))
 }
 
-/// A byte of a name (RFC 3986, 3.2.2) without escapes.
-const fn is_of_a_name(byte: u8) -> bool {
-    matches!(byte, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'&'..=b'+' | b';' | b'=')
-}
+/// Whether a byte may be in a name (RFC 3986, 3.2.2), which has no escapes here.
+#[expect(clippy::indexing_slicing, reason = "every byte is an index")]
+const OF_A_NAME: [bool; 256] = {
+    let (mut table, mut byte) = ([false; 256], 0_u8);
+    while byte < u8::MAX {
+        table[byte as usize] = matches!(byte, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'&'..=b'+' | b';' | b'=');
+        byte += 1;
+    }
+    table
+};
 
 /// The port after a colon may be empty.
 fn is_port(port: &[u8]) -> bool {

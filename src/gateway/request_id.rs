@@ -37,7 +37,7 @@ impl RequestId {
         let holds_one = |id: &HeaderValue| credentials.appear_in(id.to_str().unwrap_or_default(), form);
         match headers.first_two(&REQUEST_ID) {
             [Some(id), None] if is_well_formed(id) && !holds_one(id) => Self::Given(id.clone()),
-            _ => Self::Fresh(fresh(now)),
+            _ => Self::Fresh(hexadecimal(number(now))),
         }
     }
 
@@ -85,10 +85,30 @@ fn number(now: Now) -> u64 {
     next
 }
 
-fn fresh(now: Now) -> [u8; 16] {
-    let mut text = [0; 16];
-    for (pair, byte) in text.as_chunks_mut().0.iter_mut().zip(number(now).to_be_bytes()) {
-        *pair = [byte >> 4, byte & 15].map(|digit| digit + if digit < 10 { b'0' } else { b'a' - 10 });
+/// The hexadecimal digits of a number.
+fn hexadecimal(number: u64) -> [u8; 16] {
+    const fn alternating(bits: u32) -> u128 {
+        u128::MAX / ((1 << bits) + 1)
     }
-    text
+    let mut digits = u128::from(number);
+    // Moves halves apart until each byte has one digit, without a loop over the bytes.
+    digits = (digits | digits << 32) & const { alternating(32) };
+    digits = (digits | digits << 16) & const { alternating(16) };
+    digits = (digits | digits << 8) & const { alternating(8) };
+    digits = (digits | digits << 4) & const { alternating(4) };
+    let each = const { u128::MAX / 0xff };
+    let letters = ((digits + each * 6) >> 4) & each;
+    (digits + each * u128::from(b'0') + letters * u128::from(b'a' - b'0' - 10)).to_be_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_written_in_sixteen_lower_case_digits() {
+        for number in [0, 1, 0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210, 0x9a09_a90a, u64::MAX] {
+            assert_eq!(hexadecimal(number), *format!("{number:016x}").as_bytes());
+        }
+    }
 }
