@@ -57,16 +57,11 @@ pub(super) struct DocumentReply {
     pub(super) outcome: CacheOutcome,
 }
 
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const PRIVATE_NO_STORE: HeaderValue = HeaderValue::from_static("private, no-store");
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
-const VARIES: HeaderValue = HeaderValue::from_static("Accept-Encoding, Authorization, X-API-Key");
 const VARIES_FOR_ALL: HeaderValue = HeaderValue::from_static("Accept-Encoding");
-/// One year, as HSTS recommends.
-const NEVER_IN_THE_CLEAR: HeaderValue = HeaderValue::from_static("max-age=31536000");
-const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 
 impl DocumentReply {
     /// Chooses the form by the caller's rights and the encoding, and decides on a 304.
@@ -169,13 +164,15 @@ pub(super) fn respond(answered: &Result<Reply, Refusal>, at: &ResponseContext<'_
     if !is_shared {
         limits.write(&mut head, values);
     }
-    if varies {
-        head.put(HeaderField::Vary, if is_shared { VARIES_FOR_ALL } else { VARIES });
+    match (varies, is_shared) {
+        (false, _) => {}
+        (true, false) => head.keep(HeaderField::Vary),
+        (true, true) => head.put(HeaderField::Vary, VARIES_FOR_ALL),
     }
-    head.put(HeaderField::ContentTypeOptions, NOSNIFF);
+    head.keep(HeaderField::ContentTypeOptions);
     head.put(HeaderField::RequestId, at.id.value());
     if at.peer.is_encrypted {
-        head.put(HeaderField::StrictTransportSecurity, NEVER_IN_THE_CLEAR);
+        head.keep(HeaderField::StrictTransportSecurity);
     }
     head.finish();
     if let Some((name, value)) = header_of_the_page(answered.as_ref().ok()) {
@@ -227,7 +224,7 @@ fn document<'m>(reply: &DocumentReply, start: HeadStart<'m>, values: &mut Header
         HeaderField::CacheStatus,
     ]);
     let representation = (!reply.not_modified).then(|| reply.representation());
-    let (status, body, mut head) = body_of(representation, JSON, FIELDS, start);
+    let (status, body, mut head) = body_of(representation, None, FIELDS, start);
     let representation = reply.representation();
     head.put(HeaderField::Etag, representation.etag.clone());
     head.put(HeaderField::LastModified, representation.last_modified.clone());
@@ -245,16 +242,16 @@ fn tool_result<'m>(
     const FIELDS: HeaderFieldSet =
         HeaderFieldSet::of(&[HeaderField::ContentType, HeaderField::CacheControl, HeaderField::CacheStatus]);
     let mut head = start.with(FIELDS);
-    head.put(HeaderField::ContentType, JSON);
+    head.keep(HeaderField::ContentType);
     head.put(HeaderField::CacheControl, PRIVATE_NO_STORE);
     head.put(HeaderField::CacheStatus, reply.cache_status(values));
     (StatusCode::OK, reply.representation().body.clone(), head)
 }
 
-/// A 200 with this body and its headers, or a 304 without one. `fields` follow.
+/// A 200 with this body and its headers, or a 304 without one. `fields` follow. Without a type, the body is JSON.
 fn body_of<'m>(
     representation: Option<&Representation>,
-    content_type: HeaderValue,
+    content_type: Option<HeaderValue>,
     fields: HeaderFieldSet,
     start: HeadStart<'m>,
 ) -> Content<'m> {
@@ -262,7 +259,10 @@ fn body_of<'m>(
         return (StatusCode::NOT_MODIFIED, Bytes::new(), start.with(fields));
     };
     let mut head = start.with(fields.and(BODY).and_if(encoding.is_some(), HeaderField::ContentEncoding));
-    head.put(HeaderField::ContentType, content_type);
+    match content_type {
+        None => head.keep(HeaderField::ContentType),
+        Some(content_type) => head.put(HeaderField::ContentType, content_type),
+    }
     head.put(HeaderField::ContentLength, length.clone());
     if let Some(encoding) = encoding {
         head.put(HeaderField::ContentEncoding, encoding.clone());
@@ -272,7 +272,7 @@ fn body_of<'m>(
 
 fn me<'m>(body: &Bytes, start: HeadStart<'m>, values: &mut HeaderValueWriter) -> Content<'m> {
     let mut head = start.with(BODY.and(CACHE_CONTROL));
-    head.put(HeaderField::ContentType, JSON);
+    head.keep(HeaderField::ContentType);
     head.put(HeaderField::ContentLength, values.number(body.len()).value());
     head.put(HeaderField::CacheControl, PRIVATE_NO_STORE);
     (StatusCode::OK, body.clone(), head)
@@ -288,7 +288,7 @@ fn public_page<'m>(reply: &PageReply, start: HeadStart<'m>) -> Content<'m> {
     let page = &reply.page;
     let representation = (!reply.not_modified).then(|| reply.representation());
     let content_type = HeaderValue::from_static(page.content_type);
-    let (status, body, mut head) = body_of(representation, content_type, FIELDS, start);
+    let (status, body, mut head) = body_of(representation, Some(content_type), FIELDS, start);
     head.put(HeaderField::Etag, reply.representation().etag.clone());
     head.put(HeaderField::CacheControl, HeaderValue::from_static(page.cache_control));
     head.put(HeaderField::ContentSecurityPolicy, page.content_policy.clone());
@@ -339,7 +339,11 @@ fn error<'m>(
         .and_if(wait.is_some(), HeaderField::RetryAfter)
         .and_if(refusal.closes(), HeaderField::Connection);
     let mut head = start.with(fields);
-    head.put(HeaderField::ContentType, if as_problem { PROBLEM } else { JSON });
+    if as_problem {
+        head.put(HeaderField::ContentType, PROBLEM);
+    } else {
+        head.keep(HeaderField::ContentType);
+    }
     head.put(HeaderField::ContentLength, NumberField::Plain.value(body.len() as u64));
     head.put(HeaderField::CacheControl, NO_STORE);
     if let Some(methods) = allow {

@@ -41,11 +41,14 @@ impl Deprecation {
 
     /// Adds the headers to a response.
     pub(in super::super) fn write(&self, headers: &mut HeaderMap) {
-        for (name, value) in [("deprecation", &self.since), ("sunset", &self.sunset), ("link", &self.link)] {
+        let mut set = |name, value: &Option<HeaderValue>| {
             if let Some(value) = value {
                 headers.insert(name, value.clone());
             }
-        }
+        };
+        set("deprecation", &self.since);
+        set("sunset", &self.sunset);
+        set("link", &self.link);
     }
 }
 

@@ -52,22 +52,20 @@ impl LimitHeaders {
         let terms = caller.account.terms();
         // They describe the moment of sending, also at midnight.
         let known = at.limit_statuses.filter(|_| now.wall.day() == started.wall.day());
-        let statuses = match (known, rule) {
+        let [mut minute, mut day, mut reported] = match (known, rule) {
             (Some([minute, day]), LimitRule::Minute) => [*minute, *day, *minute],
             (Some([minute, day]), LimitRule::Day) => [*minute, *day, *day],
             (None, _) | (_, LimitRule::Guard) => caller.account.limit_statuses(rule, &terms.limits, now),
         };
+        if let Some(rule) = hit {
+            reported = reported.as_hit(started, now);
+            match rule {
+                LimitRule::Minute => minute = reported,
+                LimitRule::Day => day = reported,
+                LimitRule::Guard => {}
+            }
+        }
         let policy = terms.policy.clone();
-        let as_reported = |status: LimitStatus| {
-            if Some(status.rule) == hit { status.as_hit(started, now) } else { status }
-        };
-        let [minute, day, other] = statuses;
-        let (minute, day) = (as_reported(minute), as_reported(day));
-        let reported = match rule {
-            LimitRule::Minute => minute,
-            LimitRule::Day => day,
-            LimitRule::Guard => as_reported(other),
-        };
         Self { reported, next_token: minute.wait, scope: LimitScope::Application([minute, day], policy) }
     }
 
@@ -76,7 +74,12 @@ impl LimitHeaders {
         head.put(HeaderField::Limit, NumberField::Plain.value(self.reported.limit.into()));
         head.put(HeaderField::Remaining, values.number(self.reported.remaining).value());
         head.put(HeaderField::Reset, NumberField::Plain.value(self.reported.reset.seconds()));
-        head.put(HeaderField::Resource, HeaderValue::from_static(self.reported.rule.name()));
+        match self.reported.rule {
+            LimitRule::Day => head.keep(HeaderField::Resource),
+            rule @ (LimitRule::Minute | LimitRule::Guard) => {
+                head.put(HeaderField::Resource, HeaderValue::from_static(rule.name()));
+            }
+        }
         let policy = match self.scope {
             LimitScope::Application([minute, day], policy) => {
                 part(values, &minute);

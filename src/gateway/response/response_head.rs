@@ -1,7 +1,8 @@
 //! The headers of a response, set in the order in which they are sent.
 //!
-//! Responses use few distinct sets of header fields. For each set a map of its names is kept. A response copies it and
-//! replaces the values, so names are not hashed for every response. The values are chosen in `respond`.
+//! Responses use few distinct sets of header fields. For each set a map of its names is kept, with the values that fields
+//! usually have. A response copies it and replaces the others, so names are not hashed for every response. The values are
+//! chosen in `respond`.
 
 use std::cell::RefCell;
 
@@ -43,40 +44,38 @@ pub(in super::super) enum HeaderField {
     StrictTransportSecurity,
 }
 
-const FIELDS: usize = 23;
-
-/// The names, in the order of the variants, which is the order on the wire.
-const NAMES: [HeaderName; FIELDS] = [
-    CONTENT_TYPE,
-    CONTENT_LENGTH,
-    CONTENT_ENCODING,
-    ETAG,
-    LAST_MODIFIED,
-    CACHE_CONTROL,
-    HeaderName::from_static("cache-status"),
-    ALLOW,
-    WWW_AUTHENTICATE,
-    RETRY_AFTER,
-    CONNECTION,
-    CONTENT_SECURITY_POLICY,
-    REFERRER_POLICY,
-    HeaderName::from_static("x-ratelimit-limit"),
-    HeaderName::from_static("x-ratelimit-remaining"),
-    HeaderName::from_static("x-ratelimit-reset"),
-    HeaderName::from_static("x-ratelimit-resource"),
-    HeaderName::from_static("ratelimit"),
-    HeaderName::from_static("ratelimit-policy"),
-    VARY,
-    X_CONTENT_TYPE_OPTIONS,
-    REQUEST_ID,
-    STRICT_TRANSPORT_SECURITY,
+/// The names, in the order of the variants, which is the order on the wire, and the values that fields usually have.
+const FIELDS: [(HeaderName, &str); 23] = [
+    (CONTENT_TYPE, "application/json"),
+    (CONTENT_LENGTH, ""),
+    (CONTENT_ENCODING, ""),
+    (ETAG, ""),
+    (LAST_MODIFIED, ""),
+    (CACHE_CONTROL, ""),
+    (HeaderName::from_static("cache-status"), ""),
+    (ALLOW, ""),
+    (WWW_AUTHENTICATE, ""),
+    (RETRY_AFTER, ""),
+    (CONNECTION, ""),
+    (CONTENT_SECURITY_POLICY, ""),
+    (REFERRER_POLICY, ""),
+    (HeaderName::from_static("x-ratelimit-limit"), ""),
+    (HeaderName::from_static("x-ratelimit-remaining"), ""),
+    (HeaderName::from_static("x-ratelimit-reset"), ""),
+    (HeaderName::from_static("x-ratelimit-resource"), "day"),
+    (HeaderName::from_static("ratelimit"), ""),
+    (HeaderName::from_static("ratelimit-policy"), ""),
+    (VARY, "Accept-Encoding, Authorization, X-API-Key"),
+    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (REQUEST_ID, ""),
+    (STRICT_TRANSPORT_SECURITY, "max-age=31536000"),
 ];
 
 /// Maximum number of sets kept per thread. About twenty occur.
 const MAX_TEMPLATES: usize = 64;
 
 thread_local! {
-    /// Maps of the sets used so far, with empty values. One list per thread avoids locks.
+    /// Maps of the sets used so far. One list per thread avoids locks.
     static TEMPLATES: RefCell<Vec<(HeaderFieldSet, HeaderMap)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -103,22 +102,23 @@ impl HeaderFieldSet {
         if is_present { Self(self.0 | field.bit()) } else { self }
     }
 
-    fn names(self) -> impl Iterator<Item = HeaderName> {
+    fn usual(self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
         let is_in = move |at: usize| (self.0 >> at) & 1 == 1;
-        NAMES.into_iter().enumerate().filter(move |(at, _)| is_in(*at)).map(|(_, name)| name)
+        let present = FIELDS.into_iter().enumerate().filter(move |(at, _)| is_in(*at));
+        present.map(|(_, (name, value))| (name, HeaderValue::from_static(value)))
     }
 
-    /// A map of these names.
+    /// A map of these fields with their usual values.
     fn template(self) -> HeaderMap {
         TEMPLATES.with_borrow_mut(|kept| {
-            if let Some((_, names)) = kept.iter().find(|(known, _)| *known == self) {
-                return names.clone();
+            if let Some((_, fields)) = kept.iter().find(|(known, _)| *known == self) {
+                return fields.clone();
             }
-            let names: HeaderMap = self.names().map(|name| (name, HeaderValue::from_static(""))).collect();
+            let fields: HeaderMap = self.usual().collect();
             if kept.len() < MAX_TEMPLATES {
-                kept.push((self, names.clone()));
+                kept.push((self, fields.clone()));
             }
-            names
+            fields
         })
     }
 }
@@ -160,11 +160,23 @@ impl HeadWriter<'_> {
     /// Sets the next field. All must be set, in the order of [`HeaderField`].
     #[inline]
     pub(in super::super) fn put(&mut self, field: HeaderField, value: HeaderValue) {
-        debug_assert!(self.unset.0.trailing_zeros() == field as u32, "{field:?} is not the next field");
-        if let Some(place) = self.values.next() {
-            *place = value;
-            self.unset.0 &= !field.bit();
+        if let Some(place) = self.next(field) {
+            // Usual values are static: there is nothing to drop, and not trying to is less code for every field.
+            std::mem::forget(std::mem::replace(place, value));
         }
+    }
+
+    /// Leaves the next field at its usual value.
+    #[inline]
+    pub(in super::super) fn keep(&mut self, field: HeaderField) {
+        self.next(field);
+    }
+
+    #[inline]
+    fn next(&mut self, field: HeaderField) -> Option<&mut HeaderValue> {
+        debug_assert!(self.unset.0.trailing_zeros() == field as u32, "{field:?} is not the next field");
+        self.unset.0 &= !field.bit();
+        self.values.next()
     }
 
     /// Ends the head.
@@ -206,12 +218,26 @@ mod tests {
                 let map = head(fields, word);
                 assert_eq!(map.len(), fields.len());
                 for field in fields {
-                    assert_eq!(map[&NAMES[*field as usize]], format!("{word} {}", *field as usize));
+                    assert_eq!(map[&FIELDS[*field as usize].0], format!("{word} {}", *field as usize));
                 }
             }
         }
         let known = TEMPLATES.with_borrow(|kept| kept.iter().filter(|(_, names)| !names.is_empty()).count());
         assert_eq!(known, 3, "what is copied has to have been kept");
+    }
+
+    #[test]
+    fn a_field_that_is_kept_has_its_usual_value() {
+        let mut map = HeaderMap::new();
+        let fields =
+            HeaderFieldSet::of(&[HeaderField::ContentType, HeaderField::Resource, HeaderField::Vary]);
+        let mut head = HeadStart::new(&mut map, HeaderFieldSet::default()).with(fields);
+        head.keep(HeaderField::ContentType);
+        head.put(HeaderField::Resource, HeaderValue::from_static("minute"));
+        head.keep(HeaderField::Vary);
+        head.finish();
+        let values: Vec<&str> = map.values().map(|value| value.to_str().unwrap()).collect();
+        assert_eq!(values, ["application/json", "minute", "Accept-Encoding, Authorization, X-API-Key"]);
     }
 
     #[test]
@@ -232,8 +258,8 @@ mod tests {
             (HeaderField::RequestId, "x-request-id"),
             (HeaderField::StrictTransportSecurity, "strict-transport-security"),
         ] {
-            assert_eq!(NAMES[field as usize], name);
+            assert_eq!(FIELDS[field as usize].0, name);
         }
-        assert_eq!(HeaderField::StrictTransportSecurity as usize + 1, FIELDS);
+        assert_eq!(HeaderField::StrictTransportSecurity as usize + 1, FIELDS.len());
     }
 }
