@@ -41,12 +41,6 @@ use super::{admit, me, resolve};
 /// Liveness: answers as long as the process runs.
 const HEALTH: &str = "/healthz";
 
-/// How far a request came without waiting.
-enum QuickAnswer<'r> {
-    Ready(Reply),
-    Waits(ParsedRequest<'r>),
-}
-
 impl Gateway {
     /// Answers a request. Never fails and never panics: a panic becomes a 500. `trust` belongs to the connection.
     pub fn handle<'r>(
@@ -85,14 +79,17 @@ impl Gateway {
         let mut exchange =
             Exchange::open(&self.recorders, &self.form, started, client, headers, &credentials);
         let request = ReceivedRequest { head, headers, has_body, credentials, called };
-        let quick = catch_unwind(AssertUnwindSafe(|| self.quick(request, trust, &mut exchange)));
-        let answered = match quick.unwrap_or_else(|_| self.panicked()) {
-            Ok(QuickAnswer::Ready(reply)) => Ok(reply),
-            Ok(QuickAnswer::Waits(parsed)) => {
-                return Either::Right(Box::pin(self.handle_waiting(parsed, trust, exchange)));
-            }
-            Err(refusal) => Err(refusal),
-        };
+        let (mut parsed, mut answered) = (None, Ok(None));
+        let quick = || answered = self.quick(request, &mut parsed, trust, &mut exchange);
+        if catch_unwind(AssertUnwindSafe(quick)).is_err() {
+            answered = self.panicked();
+        }
+        if matches!(answered, Ok(None))
+            && let Some(parsed) = parsed
+        {
+            return Either::Right(Box::pin(self.handle_waiting(parsed, trust, exchange)));
+        }
+        let answered = answered.and_then(|reply| reply.ok_or(Refusal::Internal));
         Either::Left(ready(self.close(answered, head, &mut exchange)))
     }
 
@@ -114,14 +111,13 @@ impl Gateway {
     /// Renders the response and records it.
     fn close(
         &self,
-        answered: Result<Reply, Refusal>,
+        mut answered: Result<Reply, Refusal>,
         head: &Parts,
         exchange: &mut Exchange<'_>,
     ) -> Response<Full<Bytes>> {
-        let Exchange { ref caller, peer, started, .. } = *exchange;
-        let answered =
-            answered.map_err(|refusal| guarded(refusal, &self.guard, caller.as_ref(), peer, started));
-        if let Err(refusal) = &answered {
+        if let Err(refusal) = &mut answered {
+            let Exchange { ref caller, peer, started, .. } = *exchange;
+            *refusal = guarded(refusal.clone(), &self.guard, caller.as_ref(), peer, started);
             exchange.log(refusal);
         }
         let now = self.clock.later_than(exchange.started);
@@ -149,27 +145,27 @@ impl Gateway {
         self.capacity.update_gauges();
     }
 
-    /// The stages of a request that does not have to wait, in order: pages, hits, 304s and most refusals.
+    /// The stages of a request that does not have to wait, in order: pages, hits, 304s and most refusals. `None` if it has to.
     fn quick<'r>(
         &self,
         request: ReceivedRequest<'r>,
+        parsed: &mut Option<ParsedRequest<'r>>,
         trust: &ConnectionTrust,
         x: &mut Exchange<'_>,
-    ) -> Result<QuickAnswer<'r>, Refusal> {
-        let parsed = parse(request)?;
-        if let Some((subject, reply)) = self.unauthenticated_reply(&parsed, x.started.wall) {
+    ) -> Result<Option<Reply>, Refusal> {
+        let parsed = parsed.insert(parse(request)?);
+        if let Some((subject, reply)) = self.unauthenticated_reply(parsed, x.started.wall) {
             x.subject = subject;
             let reply = within_page_bytes(reply, parsed.head, &self.guard, x.peer, x.started);
-            return reply.map(QuickAnswer::Ready);
+            return reply.map(Some);
         }
         if !self.key_directory.freshness.is_current(x.started) {
-            return Ok(QuickAnswer::Waits(parsed));
+            return Ok(None);
         }
-        let reply = match self.begin(&parsed, trust, x)? {
-            None => self.hit(&parsed, trust, x)?,
-            me => me,
-        };
-        Ok(reply.map_or(QuickAnswer::Waits(parsed), QuickAnswer::Ready))
+        match self.begin(parsed, trust, x)? {
+            None => self.hit(parsed, trust, x),
+            me => Ok(me),
+        }
     }
 
     /// Identifies the caller and finds the document. Answers `/me`.
