@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::documents::{CachedDocument, DocumentEngine};
+use crate::documents::DocumentEngine;
 use scoregate_base::json;
 use scoregate_base::routes::Selection;
 
@@ -22,28 +22,9 @@ pub struct PurgeBody {
     pub hard: bool,
 }
 
-/// A stored document.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[expect(missing_docs, reason = "the fields' names are the JSON's, documented in README")]
-pub struct DocumentView {
-    pub document: String,
-    pub items: usize,
-    pub bytes: usize,
-    pub confirmed_seconds_ago: u64,
-    pub due_in_seconds: i64,
-}
-
 /// The stored documents.
 pub(super) fn list(engine: &DocumentEngine) -> Value {
-    let view = |cached: CachedDocument| DocumentView {
-        document: cached.document,
-        items: cached.items,
-        bytes: cached.bytes,
-        confirmed_seconds_ago: cached.confirmed.as_secs(),
-        due_in_seconds: cached.due_in,
-    };
-    let documents: Vec<DocumentView> = engine.documents.list().into_iter().map(view).collect();
-    json!({ "documents": documents })
+    json!({ "documents": engine.documents.list() })
 }
 
 /// Removes documents, or has them refreshed.

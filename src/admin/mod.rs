@@ -31,7 +31,7 @@ mod usage_view;
 mod view;
 
 pub use access::{AdminAccess, BadToken};
-pub use cache::{DocumentView, PurgeBody};
+pub use cache::PurgeBody;
 pub use command::{
     AdminCommand, Administration, CommandProblem, ExpiryBody, LimitsBody, MAX_BATCH, NOT_SEARCHABLE, NewKey,
     OwnerCommand, RevokeBody, RotateBody, StatusCommand, TierBody, perform,

@@ -6,7 +6,8 @@ use clap::{Args, Subcommand};
 use http::Method;
 use serde::Deserialize;
 
-use crate::admin::{CACHE, DocumentView, PURGE, PurgeBody};
+use crate::admin::{CACHE, PURGE, PurgeBody};
+use crate::documents::CachedDocument;
 
 use super::command_error::CommandOutcome;
 use super::control::{block_on, request_running};
@@ -53,7 +54,7 @@ enum CacheCommand {
 
 #[derive(Deserialize)]
 struct Inventory {
-    documents: Vec<DocumentView>,
+    documents: Vec<CachedDocument>,
 }
 
 pub(super) fn run(args: CacheArgs) -> CommandOutcome {
@@ -76,7 +77,7 @@ pub(super) fn run(args: CacheArgs) -> CommandOutcome {
 }
 
 fn list(inventory: &Inventory) -> Exit {
-    let row = |view: &DocumentView| {
+    let row = |view: &CachedDocument| {
         let refresh =
             if view.due_in_seconds <= 0 { "overdue".into() } else { format!("in {} s", view.due_in_seconds) };
         let confirmed = format!("{} s ago", view.confirmed_seconds_ago);

@@ -12,6 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::cache::freshness::{KnownRefresh, ttl, verdict};
 use crate::cache::{
     Cache, DataMarks, Document, FlightLeader, Freshness, PublishedVersion, RefreshInterval, StoredDocument,
@@ -41,8 +43,8 @@ pub(in crate::documents) struct Confirmation {
     pub(in crate::documents) stated_at: Option<Wall>,
 }
 
-/// A stored document, for the operator.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A stored document, for the operator. The fields' names are those of `GET /v1/cache`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CachedDocument {
     /// Its address, such as `/api/v1/models`.
     pub document: String,
@@ -50,10 +52,10 @@ pub struct CachedDocument {
     pub bytes: usize,
     /// Number of items.
     pub items: usize,
-    /// Time since the backend confirmed it.
-    pub confirmed: Duration,
+    /// Seconds since the backend confirmed it.
+    pub confirmed_seconds_ago: u64,
     /// Seconds until its refresh is due; negative when overdue.
-    pub due_in: i64,
+    pub due_in_seconds: i64,
 }
 
 /// The cached documents, their retention, and when the backend refreshes them.
@@ -343,8 +345,8 @@ impl Documents {
             document: key.address(),
             bytes: stored.document.bytes(),
             items: stored.document.items(),
-            confirmed: now.since(stored.confirmed),
-            due_in: ttl(self.due(&key, &stored), now),
+            confirmed_seconds_ago: now.since(stored.confirmed).as_secs(),
+            due_in_seconds: ttl(self.due(&key, &stored), now),
         };
         let mut all: Vec<CachedDocument> = self.cache.all().into_iter().map(row).collect();
         all.sort_by(|one, other| one.document.cmp(&other.document));
