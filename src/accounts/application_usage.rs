@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use scoregate_base::clock::{Day, Now};
 use scoregate_base::keys::ApplicationId;
 use scoregate_base::limits::{LimitRule, LimitStatus};
@@ -14,19 +16,32 @@ use super::account::Account;
 use super::unrecorded_requests::KindCount;
 use super::usage_counts::{CountedRequests, UsageCounts};
 
-/// Usage of an application.
-#[derive(Clone, Debug)]
+/// Usage of an application, as the side port writes it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ApplicationUse {
     /// Its id.
-    pub id: ApplicationId,
+    pub application: String,
     /// Its name.
-    pub name: Box<str>,
+    pub name: String,
     /// The name of its tier.
     pub tier: String,
-    /// Status of its minute, its day and its guard.
-    pub limit_statuses: [LimitStatus; 3],
-    /// Its requests, if it is tracked.
-    pub counted: Option<CountedRequests>,
+    /// Remaining allowances of its minute, its day and its guard.
+    pub limits: Vec<RemainingAllowance>,
+    /// Its requests; null if too few to be counted.
+    pub requests: Option<CountedRequests>,
+}
+
+/// The remaining allowance of a rule.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RemainingAllowance {
+    /// The rule.
+    pub name: String,
+    /// Allowed units.
+    pub limit: u32,
+    /// Remaining units.
+    pub remaining: u32,
+    /// Time at which the full allowance is available again.
+    pub reset_at: String,
 }
 
 /// Tracks the applications with the most requests.
@@ -61,8 +76,8 @@ impl ApplicationUsage {
     pub(super) fn list(&self, most: usize, now: Now) -> Vec<ApplicationUse> {
         let listed = self.applications.list(era(now.wall.day())).into_iter();
         let known = listed.filter_map(|SketchEntry { overestimate, value, .. }| {
-            let counted = Some(value.counts.counted(overestimate, now));
-            Some(ApplicationUse { counted, ..ApplicationUse::of(value.account.as_ref()?, now) })
+            let requests = Some(value.counts.counted(overestimate, now));
+            Some(ApplicationUse::new(value.account.as_ref()?, requests, now))
         });
         known.take(most).collect()
     }
@@ -70,20 +85,26 @@ impl ApplicationUsage {
     /// Usage of one application.
     pub(super) fn of(&self, account: &Account, now: Now) -> ApplicationUse {
         let found = self.applications.find(era(now.wall.day()), account.id);
-        let counted = found.map(|entry| entry.value.counts.counted(entry.overestimate, now));
-        ApplicationUse { counted, ..ApplicationUse::of(account, now) }
+        let requests = found.map(|entry| entry.value.counts.counted(entry.overestimate, now));
+        ApplicationUse::new(account, requests, now)
     }
 }
 
 impl ApplicationUse {
-    fn of(account: &Account, now: Now) -> Self {
+    fn new(account: &Account, requests: Option<CountedRequests>, now: Now) -> Self {
         let terms = account.terms();
+        let allowance = |status: LimitStatus| RemainingAllowance {
+            name: status.rule.name().into(),
+            limit: status.limit,
+            remaining: status.remaining,
+            reset_at: status.reset.rfc3339(),
+        };
         Self {
-            id: account.id,
-            name: account.name(),
+            application: account.id.to_string(),
+            name: account.name().into(),
             tier: terms.tier_name.to_string(),
-            limit_statuses: account.limit_statuses(LimitRule::Guard, &terms.limits, now),
-            counted: None,
+            limits: account.limit_statuses(LimitRule::Guard, &terms.limits, now).map(allowance).into(),
+            requests,
         }
     }
 }

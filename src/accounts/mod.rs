@@ -34,7 +34,7 @@ mod usage_counts;
 
 pub use account::Account;
 pub(crate) use account_state::SettledRequest;
-pub use application_usage::ApplicationUse;
+pub use application_usage::{ApplicationUse, RemainingAllowance};
 pub use changes::{
     Actor, AdoptError, BadField, ContactOutcome, ContactRequest, ContactSelection, DescriptionChange,
     DirectoryKeeper, FieldChange, ImportedKey, IssuedKey, KeyChanges, KeyDetails, KeyRecord, LeakAction,

@@ -51,5 +51,5 @@ pub use settings::SettingView;
 pub use suspects::{
     DailySuspects, EvidenceDayView, EvidenceHourView, EvidenceView, FigureView, SuspectView, SuspectsView,
 };
-pub use usage_view::{AllowanceView, ApplicationUseView, UnauthenticatedUseView, UsageView};
+pub use usage_view::UsageView;
 pub use view::{ExportView, ImportView, LineView};

@@ -7,11 +7,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::accounts::{ApplicationUse, CountedRequests};
+use crate::accounts::ApplicationUse;
 use crate::gateway::{Gateway, UnauthenticatedUse};
 use scoregate_base::clock::Day;
 use scoregate_base::keys::ApplicationId;
-use scoregate_base::limits::LimitStatus;
 
 use super::command::{Administration, CommandProblem, CommandResult};
 use super::paths::USAGE;
@@ -27,46 +26,9 @@ pub struct UsageView {
     /// Start of the counts: the start of the process, or midnight UTC.
     pub since: String,
     /// The applications with the most requests.
-    pub applications: Vec<ApplicationUseView>,
+    pub applications: Vec<ApplicationUse>,
     /// The unauthenticated addresses with the most refused requests.
-    pub unauthenticated: Vec<UnauthenticatedUseView>,
-}
-
-/// Usage of an application.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct ApplicationUseView {
-    /// The application's id.
-    pub application: String,
-    /// Its name.
-    pub name: String,
-    /// Its tier.
-    pub tier: String,
-    /// Remaining allowances, one for each rule.
-    pub limits: Vec<AllowanceView>,
-    /// Its requests; null if too few to be counted.
-    pub requests: Option<CountedRequests>,
-}
-
-/// The remaining allowance of a rule.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct AllowanceView {
-    /// The rule.
-    pub name: String,
-    /// Allowed units.
-    pub limit: u32,
-    /// Remaining units.
-    pub remaining: u32,
-    /// Time at which the full allowance is available again.
-    pub reset_at: String,
-}
-
-/// Usage of an unauthenticated address.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct UnauthenticatedUseView {
-    /// The IPv4 address, or the IPv6 network that is counted as one client.
-    pub address: String,
-    /// The refused requests.
-    pub requests: CountedRequests,
+    pub unauthenticated: Vec<UnauthenticatedUse>,
 }
 
 /// The top callers of this gateway or of all, or the usage of one application.
@@ -80,7 +42,7 @@ pub(super) async fn read(
     if let Some(id) = path.strip_prefix(USAGE).and_then(|below| below.strip_prefix('/')) {
         let id: ApplicationId = parsed_id(id)?;
         let account = administration.registrar.account(id).await?.ok_or_else(|| no_usage(id))?;
-        return Ok(json!(ApplicationUseView::from(&recorders.requests.usage_of(&account, now))));
+        return Ok(json!(recorders.requests.usage_of(&account, now)));
     }
     let (limit, fleet, day) = parameters(query)?;
     if fleet {
@@ -88,8 +50,8 @@ pub(super) async fn read(
     }
     Ok(json!(UsageView {
         since: recorders.usage.since(now).rfc3339(),
-        applications: recorders.requests.applications(limit, now).iter().map(Into::into).collect(),
-        unauthenticated: recorders.usage.unauthenticated(limit, now).iter().map(Into::into).collect(),
+        applications: recorders.requests.applications(limit, now),
+        unauthenticated: recorders.usage.unauthenticated(limit, now),
     }))
 }
 
@@ -114,33 +76,4 @@ fn parameters(query: Option<&str>) -> CommandResult<(usize, bool, Option<Day>)> 
         Day::parse(text).filter(|_| fleet).ok_or_else(bad)
     });
     Ok((limit, fleet, day.transpose()?))
-}
-
-impl From<&ApplicationUse> for ApplicationUseView {
-    fn from(used: &ApplicationUse) -> Self {
-        Self {
-            application: used.id.to_string(),
-            name: used.name.to_string(),
-            tier: used.tier.clone(),
-            limits: used.limit_statuses.iter().map(AllowanceView::from).collect(),
-            requests: used.counted,
-        }
-    }
-}
-
-impl From<&LimitStatus> for AllowanceView {
-    fn from(status: &LimitStatus) -> Self {
-        Self {
-            name: status.rule.name().into(),
-            limit: status.limit,
-            remaining: status.remaining,
-            reset_at: status.reset.rfc3339(),
-        }
-    }
-}
-
-impl From<&UnauthenticatedUse> for UnauthenticatedUseView {
-    fn from(used: &UnauthenticatedUse) -> Self {
-        Self { address: used.network.to_string(), requests: used.counted }
-    }
 }

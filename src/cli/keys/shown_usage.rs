@@ -3,8 +3,8 @@
 use http::Method;
 use serde_json::Value;
 
-use crate::accounts::{CountedRequests, RequestCounts};
-use crate::admin::{AllowanceView, ApplicationUseView, USAGE};
+use crate::accounts::{ApplicationUse, CountedRequests, RemainingAllowance, RequestCounts};
+use crate::admin::USAGE;
 use crate::cli::command_error::CommandOutcome;
 use crate::cli::control::request_running;
 use crate::cli::exit::Exit;
@@ -27,8 +27,8 @@ pub(super) fn merged(mut response: Value, used: Option<Value>) -> Value {
 }
 
 /// Prints the usage.
-pub(super) fn show(used: &ApplicationUseView) -> Exit {
-    let row = |allowance: &AllowanceView| {
+pub(super) fn show(used: &ApplicationUse) -> Exit {
+    let row = |allowance: &RemainingAllowance| {
         let used = allowance.limit.saturating_sub(allowance.remaining);
         let (limit, remaining) = (allowance.limit.to_string(), allowance.remaining.to_string());
         vec![allowance.name.clone(), limit, used.to_string(), remaining, allowance.reset_at.clone()]

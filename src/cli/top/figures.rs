@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::accounts::{CountedRequests, RequestCounts};
-use crate::admin::{ApplicationUseView, UnauthenticatedUseView};
+use crate::accounts::{ApplicationUse, CountedRequests, RequestCounts};
+use crate::gateway::UnauthenticatedUse;
 
 use super::sample::ServerSample;
 
@@ -69,7 +69,7 @@ impl<'s> UsageRates<'s> {
     }
 
     /// Applications by current request rate, highest first.
-    pub(super) fn applications(&self) -> Vec<(&'s ApplicationUseView, RequestDelta)> {
+    pub(super) fn applications(&self) -> Vec<(&'s ApplicationUse, RequestDelta)> {
         let counted = |sample: &'s ServerSample| {
             let all = sample.usage.applications.iter();
             all.filter_map(|used| Some((used.application.as_str(), used, used.requests?)))
@@ -78,7 +78,7 @@ impl<'s> UsageRates<'s> {
     }
 
     /// Unauthenticated addresses by current request rate, highest first.
-    pub(super) fn unauthenticated(&self) -> Vec<(&'s UnauthenticatedUseView, RequestDelta)> {
+    pub(super) fn unauthenticated(&self) -> Vec<(&'s UnauthenticatedUse, RequestDelta)> {
         let counted = |sample: &'s ServerSample| {
             sample.usage.unauthenticated.iter().map(|used| (used.address.as_str(), used, used.requests))
         };
@@ -134,7 +134,7 @@ mod tests {
 
     fn sample(seconds: u64, metrics: &str, unauthenticated: &[(&str, CountedRequests)]) -> ServerSample {
         let at = Now { wall: Wall::from_seconds(seconds), mono: Mono::from_nanos(seconds * 1_000_000_000) };
-        let view = |(address, counted): &(&str, CountedRequests)| UnauthenticatedUseView {
+        let view = |(address, counted): &(&str, CountedRequests)| UnauthenticatedUse {
             address: (*address).into(),
             requests: *counted,
         };

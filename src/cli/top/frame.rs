@@ -1,6 +1,6 @@
 //! Renders a page of `top` as lines of text, most important first. Does no I/O.
 
-use crate::admin::{AllowanceView, ApplicationUseView};
+use crate::accounts::{ApplicationUse, RemainingAllowance};
 
 use super::figures::{RequestDelta, UsageRates};
 use super::words::{as_f64, count, percent, rate, short, size, span, sum, time};
@@ -212,10 +212,10 @@ fn applications(figures: &UsageRates<'_>) -> Vec<FrameLine> {
         "REQUESTS TODAY",
         "UNITS LEFT"
     );
-    let row = |(used, change): &(&ApplicationUseView, RequestDelta)| {
+    let row = |(used, change): &(&ApplicationUse, RequestDelta)| {
         let rates = |of| rate(change.rate(of));
         let today = used.requests.map_or(0, |counted| counted.today.requests);
-        let is_day = |limit: &&AllowanceView| limit.name == "day";
+        let is_day = |limit: &&RemainingAllowance| limit.name == "day";
         let remaining = used.limits.iter().find(is_day).map_or(0, |limit| limit.remaining);
         format!(
             "{:<15}  {:<12} {:>8} {:>8} {:>8} {:>9} {:>8} {:>14} {:>11}  {}",
@@ -263,7 +263,8 @@ mod tests {
     use super::super::sample::{ScrapedMetrics, ServerSample};
     use super::*;
     use crate::accounts::{CountedRequests, RequestCounts};
-    use crate::admin::{UnauthenticatedUseView, UsageView};
+    use crate::admin::UsageView;
+    use crate::gateway::UnauthenticatedUse;
     use scoregate_base::clock::{Mono, Now, Wall};
 
     fn counted(requests: u64) -> CountedRequests {
@@ -277,11 +278,11 @@ mod tests {
     }
 
     fn sample(seconds: u64, metrics: &str, applications: &[(&str, u64)]) -> ServerSample {
-        let application = |(name, requests): &(&str, u64)| ApplicationUseView {
+        let application = |(name, requests): &(&str, u64)| ApplicationUse {
             application: format!("app_{name}"),
             name: format!("{name}\u{1b}[2J"),
             tier: "pro".into(),
-            limits: vec![AllowanceView {
+            limits: vec![RemainingAllowance {
                 name: "day".into(),
                 limit: 10_000,
                 remaining: 9_000,
@@ -289,7 +290,7 @@ mod tests {
             }],
             requests: Some(counted(*requests)),
         };
-        let unauthenticated = (1..=9).map(|last| UnauthenticatedUseView {
+        let unauthenticated = (1..=9).map(|last| UnauthenticatedUse {
             address: format!("192.0.2.{last}"),
             requests: counted(seconds * last),
         });

@@ -5,6 +5,8 @@
 
 use std::net::IpAddr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::accounts::{CountedRequests, RequestCounts, UsageCounts, minute_of};
 use scoregate_base::clock::{Now, Wall};
 use scoregate_base::limits::{LimitRule, network};
@@ -19,12 +21,12 @@ pub struct UsageTracker {
 }
 
 /// Usage of an unauthenticated client.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct UnauthenticatedUse {
-    /// Its address or /64.
-    pub network: IpAddr,
+    /// The IPv4 address, or the IPv6 network that is counted as one client.
+    pub address: String,
     /// Its refused requests.
-    pub counted: CountedRequests,
+    pub requests: CountedRequests,
 }
 
 impl UsageTracker {
@@ -61,8 +63,8 @@ impl UsageTracker {
         let listed = self.unauthenticated.list(era(now)).into_iter().take(most);
         listed
             .map(|SketchEntry { key, overestimate, value, .. }| UnauthenticatedUse {
-                network: key,
-                counted: value.counted(overestimate, now),
+                address: key.to_string(),
+                requests: value.counted(overestimate, now),
             })
             .collect()
     }
