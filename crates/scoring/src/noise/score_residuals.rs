@@ -78,6 +78,16 @@ impl ScoreResiduals {
         quotient(1).max(quotient(method::NOISE_SHORT_BLOCK)).max(1.0)
     }
 
+    /// The sum of the squares of the differences from another.
+    pub(in super::super) fn squares_of_differences(&self, other: &Self) -> f64 {
+        sum_of_squares(&self.rounds, &other.rounds)
+    }
+
+    /// At most the variance of a difference, given their squares.
+    pub(in super::super) fn least_variance(&self, squares: f64) -> f64 {
+        squares * ratio(1, self.rounds.len().max(1))
+    }
+
     fn sums(&self, block: usize) -> &[f64] {
         let sums = || self.rounds.chunks_exact(block).map(|rounds| rounds.iter().sum()).collect();
         self.blocks.get(block - 1).map_or(&[], |known| known.get_or_init(sums))
@@ -90,12 +100,16 @@ impl ScoreResiduals {
 }
 
 impl<'r> PairedNoise<'r> {
-    /// The noise; `None` with too few rounds in common.
-    pub(in super::super) fn of(one: &'r ScoreResiduals, other: &'r ScoreResiduals) -> Option<Self> {
+    /// The noise, given the squares of all differences; `None` with too few rounds in common.
+    pub(in super::super) fn of(
+        one: &'r ScoreResiduals,
+        other: &'r ScoreResiduals,
+        squares: f64,
+    ) -> Option<Self> {
         if one.length != other.length {
             return None;
         }
-        let (pair, common) = ([one, other], squared_differences(&one.rounds, &other.rounds));
+        let (pair, common) = ([one, other], (common_rounds(&one.rounds, &other.rounds), squares));
         let (levels, fitted) = (one.levels.max(other.levels), one.fitted.max(other.fitted));
         let free = common
             .0
@@ -136,10 +150,19 @@ fn block_variance(
     (count > 0).then_some(mean * fit_correction(common.0, lost))
 }
 
-/// The number of differences, and the sum of their squares. Several sums at a time do not wait for each other, and there is no
-/// branch: a refresh comes here for most pairs of models.
+/// The number of differences, and the sum of their squares.
 fn squared_differences(one: &[f64], other: &[f64]) -> (usize, f64) {
-    let (mut counts, mut sums) = ([0_u64; LANES], [0.0; LANES]);
+    (common_rounds(one, other), sum_of_squares(one, other))
+}
+
+fn common_rounds(one: &[f64], other: &[f64]) -> usize {
+    one.iter().zip(other).filter(|(one, other)| !(*one - *other).is_nan()).count()
+}
+
+/// The sum of the squares of differences. Several sums at a time do not wait for each other, and there is no branch: a refresh
+/// comes here for most pairs of models.
+fn sum_of_squares(one: &[f64], other: &[f64]) -> f64 {
+    let mut sums = [0.0; LANES];
     let padded = |rest: &[f64]| {
         let mut rest = rest.iter();
         [(); LANES].map(|()| rest.next().copied().unwrap_or(f64::NAN))
@@ -147,12 +170,10 @@ fn squared_differences(one: &[f64], other: &[f64]) -> (usize, f64) {
     let ((ones, one), (others, other)) = (one.as_chunks(), other.as_chunks());
     let rest = (&padded(one), &padded(other));
     ones.iter().zip(others).chain([rest]).for_each(|(one, other): (&[f64; LANES], &[f64; LANES])| {
-        for (((count, sum), one), other) in counts.iter_mut().zip(&mut sums).zip(one).zip(other) {
-            let difference = one - other;
-            let known = if difference.is_nan() { 0 } else { u64::MAX };
-            *sum += f64::from_bits((difference * difference).to_bits() & known);
-            *count += known & 1;
+        for ((sum, one), other) in sums.iter_mut().zip(one).zip(other) {
+            // The maximum of zero and not a number is zero.
+            *sum += ((one - other) * (one - other)).max(0.0);
         }
     });
-    (usize::try_from(counts.iter().sum::<u64>()).unwrap_or(usize::MAX), sums.iter().sum())
+    sums.iter().sum()
 }

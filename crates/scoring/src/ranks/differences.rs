@@ -8,6 +8,7 @@ use std::cell::OnceCell;
 use scoregate_base::routes::Period;
 
 use super::super::measure::Measure;
+use super::super::method;
 use super::super::model_state::ModelState;
 use super::super::noise::score_noise::{EdgeReach, ScoreBasis, UncertainScore};
 use super::super::noise::score_residuals::{PairedNoise, ScoreResiduals};
@@ -17,12 +18,19 @@ use super::super::student::{self, TailQuantiles};
 /// A score that can be compared with those of other models.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct ComparedScore<'a> {
-    score: UncertainScore,
+    score: &'a UncertainScore,
+    /// More than any part of its bounds, in quantiles: cheaper than a difference if scores are far apart.
+    most: f64,
     residuals: &'a ScoreResiduals,
 }
 
 /// The noise of the difference of two models, computed on first use. It is the same over every period.
-pub(in super::super) type NoiseOfPair<'a> = OnceCell<Option<PairedNoise<'a>>>;
+#[derive(Debug, Default)]
+pub(in super::super) struct NoiseOfPair<'a> {
+    /// The sum of the squares of the differences.
+    squares: OnceCell<f64>,
+    noise: OnceCell<Option<PairedNoise<'a>>>,
+}
 
 /// The score of one model less that of another.
 #[derive(Clone, Copy, Debug)]
@@ -34,40 +42,60 @@ pub(in super::super) struct ScoreDifference {
 impl<'a> ComparedScore<'a> {
     /// The score of a model; `None` if its uncertainty is unknown.
     pub(in super::super) fn of(model: &'a ModelState, period: Period, measure: Measure) -> Option<Self> {
-        let score = *model.over(period).uncertain(measure)?;
-        Some(Self { score, residuals: model.residuals(measure) })
+        let score = model.over(period).uncertain(measure)?;
+        let (basis, edge) = (&score.basis, &score.edge);
+        let parts = [score.tested.spread?.variance, basis.least, edge.below + edge.above];
+        let most = parts.map(f64::sqrt).iter().sum::<f64>() + basis.cycle.abs();
+        Some(Self { score, most, residuals: model.residuals(measure) })
     }
 
     /// This score less another.
     pub(in super::super) fn less(&self, other: &Self) -> ScoreDifference {
-        self.less_with(other, self.paired(other, &OnceCell::new()))
+        self.less_with(other, self.paired(other, &NoiseOfPair::default()))
     }
 
     /// Whether this score is above another, beyond the bound with these quantiles. Most scores are so far apart that it holds
-    /// whatever the correlation of their noise is, which is not computed then.
+    /// whatever the correlation of their noise is, or so close that it does not hold with the least noise: then the noise of the
+    /// pair is not computed.
     pub(in super::super) fn is_far_above(
         &self,
         other: &Self,
         quantiles: &TailQuantiles,
         noise: &NoiseOfPair<'a>,
     ) -> bool {
-        let opposed = self.score.tested.spread.zip(other.score.tested.spread).map(|(a, b)| Spread {
-            variance: (a.variance.sqrt() + b.variance.sqrt()).powi(2),
-            df: a.df.min(b.df),
-        });
-        self.less_with(other, opposed).is_positive(quantiles)
-            || self.less_with(other, self.paired(other, noise)).is_positive(quantiles)
+        let Some((a, b)) = self.score.tested.spread.zip(other.score.tested.spread) else { return false };
+        let df = a.df.min(b.df);
+        let most = quantiles.with(df.floor()).max(1.0) * (self.most + other.most);
+        let is_with = |paired| self.less_with(other, Some(paired)).is_positive(quantiles);
+        let opposed = Spread { variance: (a.variance.sqrt() + b.variance.sqrt()).powi(2), df };
+        if self.score.estimate.mean - other.score.estimate.mean > most || is_with(opposed) {
+            return true;
+        }
+        let rounds = f64::from(u32::try_from(self.rounds(other)).unwrap_or(u32::MAX));
+        let least = self.residuals.least_variance(self.squares(other, noise)) / rounds;
+        let least = least.min(a.variance + b.variance);
+        is_with(Spread { variance: least, df: method::NOISE_FREEDOM_MOST })
+            && self.less_with(other, self.paired(other, noise)).is_positive(quantiles)
+    }
+
+    /// The rounds that both have.
+    fn rounds(&self, other: &Self) -> usize {
+        self.score.basis.rounds.min(other.score.basis.rounds)
+    }
+
+    fn squares(&self, other: &Self, noise: &NoiseOfPair<'a>) -> f64 {
+        *noise.squares.get_or_init(|| self.residuals.squares_of_differences(other.residuals))
     }
 
     /// The variance of the difference of as many rounds as both have.
     fn paired(&self, other: &Self, noise: &NoiseOfPair<'a>) -> Option<Spread> {
-        let rounds = self.score.basis.rounds.min(other.score.basis.rounds);
-        let noise = noise.get_or_init(|| PairedNoise::of(self.residuals, other.residuals)).as_ref()?;
-        Some(noise.of_mean_before(self.score.basis.range.to, rounds))
+        let paired = || PairedNoise::of(self.residuals, other.residuals, self.squares(other, noise));
+        let noise = noise.noise.get_or_init(paired).as_ref()?;
+        Some(noise.of_mean_before(self.score.basis.range.to, self.rounds(other)))
     }
 
     fn less_with(&self, other: &Self, paired: Option<Spread>) -> ScoreDifference {
-        let (one, other) = (&self.score, &other.score);
+        let (one, other) = (self.score, other.score);
         let common = common(&one.basis, &other.basis);
         let spread = one.tested.spread.zip(other.tested.spread).map(|(a, b)| {
             let alone = Spread { variance: a.variance + b.variance, df: a.df.min(b.df) };

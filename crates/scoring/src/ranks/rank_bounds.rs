@@ -1,5 +1,7 @@
 //! How sure the ranks of models are, determined once for a whole snapshot from the differences between their scores.
 
+use std::cell::Cell;
+
 use scoregate_base::routes::Period;
 
 use super::super::hour::of_period;
@@ -9,14 +11,15 @@ use super::super::model_state::{ModelState, RankBounds};
 use super::super::student::TailQuantiles;
 use super::differences::{ComparedScore, NoiseOfPair};
 
+/// Models whose deviations stay in the cache while those of all others pass.
+const TILE: usize = 16;
+
 /// A score in a ranking, and the numbers of scores that are surely above and below it.
 struct RankedScore<'a> {
     published: f64,
     score: ComparedScore<'a>,
-    /// Number of scores in the ranking.
-    listed: usize,
-    above: usize,
-    below: usize,
+    above: Cell<usize>,
+    below: Cell<usize>,
 }
 
 /// Determines the ranks that every model may have.
@@ -36,45 +39,43 @@ fn rank_bounds(models: &[ModelState], measure: Measure) -> Vec<[Option<RankBound
         let comparisons = u32::try_from(listed).unwrap_or(u32::MAX).saturating_sub(1).max(1);
         TailQuantiles::of(method::INTERVAL_TAIL / f64::from(comparisons))
     });
-    let ranked = |model| {
-        Period::ALL.map(|period| RankedScore::of(model, (period, measure), *of_period(period, &listed)))
-    };
-    let mut ranked: Vec<[Option<RankedScore<'_>>; 4]> = models.iter().map(ranked).collect();
-    let mut rest = ranked.as_mut_slice();
-    while let Some((one, others)) = std::mem::take(&mut rest).split_first_mut() {
-        for other in &mut *others {
-            let noise = NoiseOfPair::new();
-            for ((one, other), quantiles) in one.iter_mut().zip(other).zip(&shared) {
-                if let Some((one, other)) = one.as_mut().zip(other.as_mut()) {
-                    one.compare(other, quantiles, &noise);
+    let ranked = |model| Period::ALL.map(|period| RankedScore::of(model, (period, measure)));
+    let ranked: Vec<[Option<RankedScore<'_>>; 4]> = models.iter().map(ranked).collect();
+    for (start, tile) in (0..).step_by(TILE).zip(ranked.chunks(TILE)) {
+        for (at, other) in ranked.iter().enumerate().skip(start) {
+            for one in tile.iter().take(at - start) {
+                let noise = NoiseOfPair::default();
+                for ((one, other), quantiles) in one.iter().zip(other).zip(&shared) {
+                    if let Some((one, other)) = one.as_ref().zip(other.as_ref()) {
+                        one.compare(other, quantiles, &noise);
+                    }
                 }
             }
         }
-        rest = others;
     }
     let bounds = |scores: &[Option<RankedScore<'_>>; 4]| {
-        scores.each_ref().map(|score| score.as_ref().map(RankedScore::bounds))
+        Period::ALL.map(|period| {
+            let score = of_period(period, scores).as_ref()?;
+            let upper = of_period(period, &listed) - score.below.get();
+            Some(RankBounds { lower: score.above.get() + 1, upper })
+        })
     };
     ranked.iter().map(bounds).collect()
 }
 
 impl<'a> RankedScore<'a> {
-    fn of(model: &'a ModelState, (period, measure): (Period, Measure), listed: usize) -> Option<Self> {
+    fn of(model: &'a ModelState, (period, measure): (Period, Measure)) -> Option<Self> {
         let score = ComparedScore::of(model, period, measure)?;
         let published = model.over(period).published(measure)?.score;
-        Some(Self { published, score, listed, above: 0, below: 0 })
-    }
-
-    fn bounds(&self) -> RankBounds {
-        RankBounds { lower: self.above + 1, upper: self.listed - self.below }
+        Some(Self { published, score, above: Cell::new(0), below: Cell::new(0) })
     }
 
     /// Counts the other score, which is that of a later model, if it is surely another rank.
-    fn compare(&mut self, other: &mut Self, quantiles: &TailQuantiles, noise: &NoiseOfPair<'a>) {
+    fn compare(&self, other: &Self, quantiles: &TailQuantiles, noise: &NoiseOfPair<'a>) {
         let (better, worse) = if self.published >= other.published { (self, other) } else { (other, self) };
         if better.score.is_far_above(&worse.score, quantiles, noise) {
-            better.below += 1;
-            worse.above += 1;
+            better.below.update(|below| below + 1);
+            worse.above.update(|above| above + 1);
         }
     }
 }
