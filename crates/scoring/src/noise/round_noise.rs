@@ -14,8 +14,9 @@ use super::super::statistics::Spread;
 /// The variance of values that are equal but for rounding errors.
 pub(super) const NEGLIGIBLE: f64 = 1e-18;
 
-/// They suffice for the full precision.
+/// They suffice for the full precision, and one below the last size ends with it.
 const NEWTON_STEPS: usize = 10;
+const NEWTON_LAST: f64 = 1e-9;
 
 /// The noise of a series.
 #[derive(Clone, Debug)]
@@ -214,13 +215,16 @@ pub(in super::super) fn share_of_mean(correlation: f64, rounds: usize) -> f64 {
 }
 
 /// The correlation of neighbours for which the mean of `block` rounds has this share of the variance of one: by Newton's
-/// method, which approaches the root of a convex function from above.
+/// method, which approaches the root of a convex function from above, beginning with that of its first three terms.
 fn correlation(block: usize, share: f64) -> f64 {
     let count = ratio(block, 1);
-    if block < 2 {
+    let excess = share * count * count - count;
+    if block < 2 || excess <= 0.0 {
         return 0.0;
     }
-    let mut correlation = method::NOISE_CORRELATION_MOST;
+    let (slope, bend) = (2.0 * (count - 1.0), 2.0 * (count - 2.0));
+    let above = 2.0 * excess / (slope + (slope * slope + 4.0 * bend * excess).sqrt());
+    let mut correlation = above.min(method::NOISE_CORRELATION_MOST);
     for _ in 0..NEWTON_STEPS {
         let (mut value, mut slope) = (0.0, 0.0);
         for distance in (0..block).rev() {
@@ -229,11 +233,10 @@ fn correlation(block: usize, share: f64) -> f64 {
             value = value * correlation + pairs;
         }
         let step = (value / (count * count) - share) / (slope / (count * count));
-        let next = (correlation - step).clamp(0.0, method::NOISE_CORRELATION_MOST);
-        if next.to_bits() == correlation.to_bits() {
+        correlation = (correlation - step).clamp(0.0, method::NOISE_CORRELATION_MOST);
+        if step < NEWTON_LAST {
             break;
         }
-        correlation = next;
     }
     correlation
 }
