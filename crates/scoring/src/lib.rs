@@ -26,6 +26,7 @@ mod method;
 mod model_state;
 mod noise;
 mod page_hinkley;
+mod parallel;
 mod period_scores;
 mod presence;
 mod ranks;

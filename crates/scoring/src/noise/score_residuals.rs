@@ -1,7 +1,7 @@
 //! The deviations of the rounds of a score from its levels and cycle, by time. Those of two models show the noise of the
 //! difference of their scores, in which noise that both share cancels.
 
-use std::cell::OnceCell;
+use std::sync::OnceLock;
 
 use super::super::hour::{Hour, HourRange};
 use super::super::method;
@@ -21,7 +21,7 @@ pub(in super::super) struct ScoreResiduals {
     /// By time; not a number for a missing round.
     rounds: Vec<f64>,
     /// The sums of blocks of 1, 2, … rounds, computed on first use; not a number if a round is missing.
-    blocks: [OnceCell<Vec<f64>>; method::NOISE_BLOCK],
+    blocks: [OnceLock<Vec<f64>>; method::NOISE_BLOCK],
     /// Number of levels and of fitted effects.
     levels: usize,
     fitted: usize,
@@ -49,7 +49,7 @@ impl ScoreResiduals {
     ) -> Self {
         let all = length.rounds_in(month);
         let (first, none) = (length.round_of(month.from).from, vec![f64::NAN; all]);
-        let blocks = [const { OnceCell::new() }; method::NOISE_BLOCK];
+        let blocks = [const { OnceLock::new() }; method::NOISE_BLOCK];
         let mut residuals = Self { length, first, rounds: none, blocks, levels, fitted };
         for (hour, deviation) in rounds {
             let place = residuals.place(hour);

@@ -8,6 +8,7 @@ use super::super::hour::of_period;
 use super::super::measure::Measure;
 use super::super::method;
 use super::super::model_state::{ModelState, RankBounds};
+use super::super::parallel;
 use super::super::student::TailQuantiles;
 use super::differences::{ComparedScore, NoiseOfPair};
 
@@ -24,9 +25,11 @@ struct RankedScore<'a> {
 
 /// Determines the ranks that every model may have.
 pub(in super::super) fn determine(model_states: &mut [ModelState]) {
-    let ranks = Measure::ALL.map(|measure| rank_bounds(model_states, measure));
+    let ranks = parallel::map(&Measure::ALL, |measure| rank_bounds(model_states, *measure));
     for (index, model_state) in model_states.iter_mut().enumerate() {
-        model_state.ranks = ranks.each_ref().map(|ranks| ranks.get(index).copied().unwrap_or_default());
+        for (of_measure, ranks) in model_state.ranks.iter_mut().zip(&ranks) {
+            *of_measure = ranks.get(index).copied().unwrap_or_default();
+        }
     }
 }
 

@@ -1,0 +1,30 @@
+//! Work on several threads, for refreshes of many models.
+
+use std::num::NonZero;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+/// The results for all items, in their order, computed on as many threads as can work at the same time. If the system has no
+/// thread left, the others do its work.
+pub(super) fn map<I: Sync, T: Send>(items: &[I], of: impl Fn(&I) -> T + Sync) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let one = || {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            Some((at, of(items.get(at)?)))
+        };
+        std::iter::from_fn(one).collect::<Vec<(usize, T)>>()
+    };
+    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(items.len());
+    let mut done = thread::scope(|scope| {
+        let start = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
+        let others: Vec<_> = (1..threads).filter_map(start).collect();
+        let mut done = work();
+        for other in others {
+            done.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        done
+    });
+    done.sort_unstable_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
+}
