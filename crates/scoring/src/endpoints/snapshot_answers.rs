@@ -11,7 +11,10 @@ use scoregate_base::routes::{DocumentKey, ModelId, Period, Route, SortBy};
 
 use super::super::answer::Answer;
 use super::super::hour::{Hour, of_period};
+use super::super::method;
+use super::super::parallel;
 use super::super::snapshot::Snapshot;
+use super::super::student::TailQuantiles;
 use super::{
     Item, alerts, degradations, drift, history, incidents, index, model, models, providers, recommendations,
     reliability, transparency,
@@ -54,16 +57,18 @@ impl SnapshotAnswers {
             put(Route::ProviderReliability, &reliability::items(snapshot, period));
             put(Route::Transparency, &transparency::items(snapshot, period));
         }
-        let (ranked, alerts) = (models::of_day(snapshot), alerts::find(snapshot));
-        for model_state in &snapshot.model_states {
+        let (hour, ranked, alerts) = (snapshot.hour, models::of_day(snapshot), alerts::find(snapshot));
+        let documents = parallel::map(&snapshot.model_states, |model_state| {
+            let quantiles = TailQuantiles::of(method::INTERVAL_TAIL);
             let of = |route| DocumentKey::of_model(route, model_state.model.id().clone());
-            answers.put(of(Route::Model), &[model::item(model_state, &ranked, &snapshot.quantiles)]);
-            answers.put(of(Route::Drift), &[drift::item(model_state, &alerts, snapshot.hour)]);
-            for period in Period::ALL {
-                let key = DocumentKey { period: Some(period), ..of(Route::History) };
-                answers.put(key, &history::items(model_state, period));
-            }
-        }
+            let history = |period| (Some(period), Route::History, history::items(model_state, period));
+            let [latest, day, week, month] = Period::ALL.map(history);
+            let detail = vec![model::item(model_state, &ranked, &quantiles)];
+            let drift = vec![drift::item(model_state, &alerts, hour)];
+            [(None, Route::Model, detail), (None, Route::Drift, drift), latest, day, week, month]
+                .map(|(period, route, items)| (DocumentKey { period, ..of(route) }, answers.rendered(&items)))
+        });
+        answers.documents.extend(documents.into_iter().flatten());
         let best = ranked.first().map(|best| best.id());
         answers.put(DocumentKey::plain(Route::Index), &[index::item(snapshot, best)]);
         answers.put(DocumentKey::plain(Route::Alerts), &alerts::items(&alerts));
