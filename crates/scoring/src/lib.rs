@@ -26,7 +26,6 @@ mod method;
 mod model_state;
 mod noise;
 mod page_hinkley;
-mod parallel;
 mod period_scores;
 mod presence;
 mod ranks;

@@ -12,7 +12,7 @@ use scoregate_base::routes::{DocumentKey, ModelId, Period, Route, SortBy};
 use super::super::answer::Answer;
 use super::super::hour::{Hour, of_period};
 use super::super::method;
-use super::super::parallel;
+use super::super::ranks::parallel;
 use super::super::snapshot::Snapshot;
 use super::super::student::TailQuantiles;
 use super::{

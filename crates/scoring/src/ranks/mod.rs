@@ -1,4 +1,5 @@
 //! Comparisons between models: how sure their order is.
 
 pub(super) mod differences;
+pub(super) mod parallel;
 pub(super) mod rank_bounds;

@@ -8,9 +8,9 @@ use super::super::hour::of_period;
 use super::super::measure::Measure;
 use super::super::method;
 use super::super::model_state::{ModelState, RankBounds};
-use super::super::parallel;
 use super::super::student::TailQuantiles;
 use super::differences::{ComparedScore, NoiseOfPair};
+use super::parallel;
 
 /// Models whose deviations stay in the cache while those of all others pass.
 const TILE: usize = 16;
