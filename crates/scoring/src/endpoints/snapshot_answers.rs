@@ -12,6 +12,7 @@ use scoregate_base::routes::{DocumentKey, ModelId, Period, Route, SortBy};
 use super::super::answer::Answer;
 use super::super::hour::{Hour, of_period};
 use super::super::method;
+use super::super::model_state::ModelState;
 use super::super::ranks::parallel;
 use super::super::snapshot::Snapshot;
 use super::super::student::TailQuantiles;
@@ -19,6 +20,9 @@ use super::{
     Item, alerts, degradations, drift, history, incidents, index, model, models, providers, recommendations,
     reliability, transparency,
 };
+
+/// Enough that a thread and its quantiles are worth their start.
+const MODELS_OF_A_THREAD: usize = 64;
 
 /// The rendered data of one snapshot.
 #[derive(Debug)]
@@ -58,15 +62,20 @@ impl SnapshotAnswers {
             put(Route::Transparency, &transparency::items(snapshot, period));
         }
         let (hour, ranked, alerts) = (snapshot.hour, models::of_day(snapshot), alerts::find(snapshot));
-        let documents = parallel::map(&snapshot.model_states, |model_state| {
+        let parts: Vec<&[ModelState]> = snapshot.model_states.chunks(MODELS_OF_A_THREAD).collect();
+        let documents = parallel::map(&parts, |part| {
             let quantiles = TailQuantiles::of(method::INTERVAL_TAIL);
-            let of = |route| DocumentKey::of_model(route, model_state.model.id().clone());
-            let history = |period| (Some(period), Route::History, history::items(model_state, period));
-            let [latest, day, week, month] = Period::ALL.map(history);
-            let detail = vec![model::item(model_state, &ranked, &quantiles)];
-            let drift = vec![drift::item(model_state, &alerts, hour)];
-            [(None, Route::Model, detail), (None, Route::Drift, drift), latest, day, week, month]
-                .map(|(period, route, items)| (DocumentKey { period, ..of(route) }, answers.rendered(&items)))
+            let of_model = |model_state: &ModelState| {
+                let of = |route| DocumentKey::of_model(route, model_state.model.id().clone());
+                let history = |period| (Some(period), Route::History, history::items(model_state, period));
+                let [latest, day, week, month] = Period::ALL.map(history);
+                let detail = vec![model::item(model_state, &ranked, &quantiles)];
+                let drift = vec![drift::item(model_state, &alerts, hour)];
+                [(None, Route::Model, detail), (None, Route::Drift, drift), latest, day, week, month].map(
+                    |(period, route, items)| (DocumentKey { period, ..of(route) }, answers.rendered(&items)),
+                )
+            };
+            part.iter().flat_map(of_model).collect::<Vec<_>>()
         });
         answers.documents.extend(documents.into_iter().flatten());
         let best = ranked.first().map(|best| best.id());

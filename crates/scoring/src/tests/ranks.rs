@@ -3,8 +3,14 @@
 use scoregate_base::routes::{DocumentKey, ModelId, Period, Route, SortBy};
 use serde_json::Value;
 
+use super::super::hour::of_period;
 use super::super::lab::simulated_noise::{NoiseGenerator, NoiseKind};
-use super::fixtures::{HOURS, asked, leveled, rankings};
+use super::super::measure::Measure;
+use super::super::method;
+use super::super::model_state::RankBounds;
+use super::super::ranks::differences::is_above;
+use super::super::student::TailQuantiles;
+use super::fixtures::{HOURS, asked, leveled, leveled_runs, rankings};
 
 const MODELS: u32 = 12;
 
@@ -70,4 +76,31 @@ fn noise_that_is_slow_widens_the_bounds_of_a_difference() {
         ["differenceLower", "differenceUpper"].map(|field| detail["comparisons"][0][field].as_f64().unwrap());
     // Two means of a day with a variance of 1 + 1 / 24 each: an interval of 5.7 points.
     assert!((4.5..8.0).contains(&(upper - lower)), "{detail}");
+}
+
+#[test]
+fn shortcuts_find_the_ranks_of_a_comparison_of_all_pairs() {
+    const COMPARED: u32 = 20;
+    let noise: Vec<Vec<f64>> = (0..=COMPARED).map(white).collect();
+    let quantiles = TailQuantiles::of(method::INTERVAL_TAIL / f64::from(COMPARED - 1));
+    let mut undecided = 0;
+    for (distance, shared, own) in [(0.05, 0.0, 1.0), (0.05, 2.0, 0.2), (0.3, 1.0, 1.0), (3.0, 0.0, 1.0)] {
+        let (source, end) = leveled_runs(COMPARED, distance, |model, hour| {
+            let [together, alone] = [COMPARED, model].map(|series| noise[series as usize][hour as usize]);
+            shared * together + own * f64::from(1 + model % 3) * alone
+        });
+        let models = source.snapshot(end).unwrap().model_states;
+        for period in Period::ALL {
+            for model in &models {
+                let of = (period, Measure::Combined);
+                let above = models.iter().filter(|other| is_above(other, model, of, &quantiles)).count();
+                let below = models.iter().filter(|other| is_above(model, other, of, &quantiles)).count();
+                let bounds = RankBounds { lower: above + 1, upper: models.len() - below };
+                let found = of_period(period, Measure::Combined.of(&model.ranks));
+                assert_eq!(*found, Some(bounds), "{} {period:?} {distance} {shared} {own}", model.id());
+                undecided += usize::from(above + below + 1 < models.len());
+            }
+        }
+    }
+    assert!(undecided > 0);
 }
