@@ -115,6 +115,9 @@ pub async fn run(side: SidePort, config: SideConfig, stop: CancellationToken) ->
     let (connections, slots) = (TaskTracker::new(), Arc::<SideConnections>::default());
     let over_tcp = async {
         while let Some((stream, _)) = stop.run_until_cancelled(accept_next(&clock, || tcp.accept())).await {
+            if stream.set_nodelay(true).is_err() {
+                continue; // fails only if the socket is gone
+            }
             open(stream, &side, AdminTransport::Tcp, &connections, &slots, &stop);
         }
     };
