@@ -44,12 +44,17 @@ pub(crate) struct File {
 impl File {
     /// A file that a test plants.
     pub(crate) fn planted(path: &str, text: &str) -> Self {
-        Self { path: path.into(), text: text.into() }
+        Self {
+            path: path.into(),
+            text: text.into(),
+        }
     }
 
     /// Whether it is Rust.
     pub(crate) fn is_rust(&self) -> bool {
-        Path::new(&self.path).extension().is_some_and(|extension| extension == "rs")
+        Path::new(&self.path)
+            .extension()
+            .is_some_and(|extension| extension == "rs")
     }
 }
 
@@ -61,13 +66,20 @@ pub(crate) fn tree() -> Vec<File> {
 /// Every text file below a root, but for what git keeps and what it is told to ignore.
 pub(crate) fn tree_of(root: &Path) -> Vec<File> {
     let ignored = std::fs::read_to_string(root.join(".gitignore")).expect("there is a .gitignore");
-    let ignored: Vec<&str> = ignored.lines().filter_map(|line| line.strip_prefix('/')).collect();
+    let ignored: Vec<&str> = ignored
+        .lines()
+        .filter_map(|line| line.strip_prefix('/'))
+        .collect();
     let mut files = Vec::new();
     let mut left = vec![root.to_path_buf()];
     while let Some(directory) = left.pop() {
         for entry in std::fs::read_dir(directory).expect("the tree can be read") {
             let path = entry.expect("the tree can be read").path();
-            let name = path.file_name().expect("an entry has a name").to_string_lossy().into_owned();
+            let name = path
+                .file_name()
+                .expect("an entry has a name")
+                .to_string_lossy()
+                .into_owned();
             if path.is_dir() {
                 if name != ".git" && !ignored.contains(&name.as_str()) {
                     left.push(path);
@@ -76,13 +88,19 @@ pub(crate) fn tree_of(root: &Path) -> Vec<File> {
                 let path = path.strip_prefix(root).expect("all lies below the root");
                 // In a linked checkout `.git` is a file, and git's own.
                 if path != Path::new(".git") {
-                    files.push(File { path: path.to_string_lossy().into_owned(), text });
+                    files.push(File {
+                        path: path.to_string_lossy().into_owned(),
+                        text,
+                    });
                 }
             }
         }
     }
     files.sort_by(|one, other| one.path.cmp(&other.path));
-    assert!(files.iter().any(|file| file.path == "src/lib.rs"), "this is not the tree");
+    assert!(
+        files.iter().any(|file| file.path == "src/lib.rs"),
+        "this is not the tree"
+    );
     files
 }
 

@@ -18,12 +18,20 @@ const BEFORE: usize = 1_000;
 const CACHE_LINE: u64 = 64;
 
 /// Allocation functions of jemalloc.
-const ALLOCATES: [&str; 5] =
-    ["_rjem_malloc", "_rjem_mallocx", "_rjem_calloc", "_rjem_realloc", "_rjem_rallocx"];
+const ALLOCATES: [&str; 5] = [
+    "_rjem_malloc",
+    "_rjem_mallocx",
+    "_rjem_calloc",
+    "_rjem_realloc",
+    "_rjem_rallocx",
+];
 
 /// Whether valgrind is installed.
 pub(crate) fn is_there() -> bool {
-    Command::new("valgrind").arg("--version").output().is_ok_and(|told| told.status.success())
+    Command::new("valgrind")
+        .arg("--version")
+        .output()
+        .is_ok_and(|told| told.status.success())
 }
 
 /// The cost of one response.
@@ -40,8 +48,15 @@ pub(crate) fn cost(kind: Kind, times: usize) -> Cost {
     let installation = Installation::of(program());
     let file = installation.settings().with_file_name("callgrind.out");
     let mut command = Command::new("valgrind");
-    command.arg("--tool=callgrind").arg(format!("--callgrind-out-file={}", file.display()));
-    command.arg("--dump-instr=yes").arg(program()).arg("serve").arg("--config").arg(installation.settings());
+    command
+        .arg("--tool=callgrind")
+        .arg(format!("--callgrind-out-file={}", file.display()));
+    command
+        .arg("--dump-instr=yes")
+        .arg(program())
+        .arg("serve")
+        .arg("--config")
+        .arg(installation.settings());
     let serving = RunningProgram::start(command);
     let mut repeated_request = serving.repeated_request(&installation, kind);
     repeated_request.run(BEFORE);
@@ -64,8 +79,16 @@ pub(crate) fn cost(kind: Kind, times: usize) -> Cost {
 }
 
 fn control(what: &str, serving: &RunningProgram) {
-    let done = Command::new("callgrind_control").arg(what).arg(serving.id().to_string()).output().unwrap();
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let done = Command::new("callgrind_control")
+        .arg(what)
+        .arg(serving.id().to_string())
+        .output()
+        .unwrap();
+    assert!(
+        done.status.success(),
+        "{}",
+        String::from_utf8_lossy(&done.stderr)
+    );
 }
 
 /// The counts of a run.
@@ -84,26 +107,42 @@ impl Counts {
         let text = String::from_utf8_lossy(&bytes);
         let mut counts = Self::default();
         // A name is given once; later it is referred to by number. Addresses are relative to the previous line.
-        let (mut names, mut called, mut address): (HashMap<String, String>, String, u64) = Default::default();
+        let (mut names, mut called, mut address): (HashMap<String, String>, String, u64) =
+            Default::default();
         let mut is_call = false;
         for line in text.lines() {
             if let Some(name) = line.strip_prefix("cfn=") {
                 let (number, name) = name.split_once(' ').unwrap_or((name, ""));
-                called.clone_from(names.entry(number.to_owned()).or_insert_with(|| name.to_owned()));
+                called.clone_from(
+                    names
+                        .entry(number.to_owned())
+                        .or_insert_with(|| name.to_owned()),
+                );
             } else if let Some(name) = line.strip_prefix("fn=") {
                 let (number, name) = name.split_once(' ').unwrap_or((name, ""));
-                names.entry(number.to_owned()).or_insert_with(|| name.to_owned());
+                names
+                    .entry(number.to_owned())
+                    .or_insert_with(|| name.to_owned());
             } else if let Some(calls) = line.strip_prefix("calls=") {
                 let calls: u64 = calls.split(' ').next().unwrap().parse().unwrap();
-                counts.allocations += if ALLOCATES.contains(&called.as_str()) { calls } else { 0 };
+                counts.allocations += if ALLOCATES.contains(&called.as_str()) {
+                    calls
+                } else {
+                    0
+                };
                 is_call = true;
-            } else if let Some(all) = line.strip_prefix("totals: ").or_else(|| line.strip_prefix("summary: "))
+            } else if let Some(all) = line
+                .strip_prefix("totals: ")
+                .or_else(|| line.strip_prefix("summary: "))
             {
                 counts.instructions = all.trim().parse().unwrap();
             } else if line.starts_with(['0', '+', '-', '*']) {
                 let (position, rest) = line.split_once(' ').unwrap();
                 address = position_after(address, position);
-                let executed: u64 = rest.split(' ').nth(1).map_or(0, |count| count.parse().unwrap());
+                let executed: u64 = rest
+                    .split(' ')
+                    .nth(1)
+                    .map_or(0, |count| count.parse().unwrap());
                 // The line after a call has the cost of the called function.
                 *counts.executed.entry(address).or_default() += if is_call { 0 } else { executed };
                 is_call = false;

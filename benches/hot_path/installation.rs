@@ -26,10 +26,19 @@ impl Installation {
             directory.path().join("data").display()
         );
         std::fs::write(directory.path().join("scoregate.toml"), settings).unwrap();
-        let installation = Self { program, directory, key: String::new(), spent: String::new() };
+        let installation = Self {
+            program,
+            directory,
+            key: String::new(),
+            spent: String::new(),
+        };
         installation.import();
         let (key, spent) = (installation.create("load"), installation.create("one"));
-        Self { key, spent, ..installation }
+        Self {
+            key,
+            spent,
+            ..installation
+        }
     }
 
     pub(crate) fn settings(&self) -> PathBuf {
@@ -40,14 +49,27 @@ impl Installation {
     fn import(&self) {
         let now = jiff::Timestamp::now().as_second() / 3_600 * 3_600;
         let mut lines = String::new();
-        let axes = ["correctness", "spec", "codeQuality", "efficiency", "stability", "refusal", "recovery"];
+        let axes = [
+            "correctness",
+            "spec",
+            "codeQuality",
+            "efficiency",
+            "stability",
+            "refusal",
+            "recovery",
+        ];
         for model in 0..20 {
             for (minute, suite) in [(0, "coding"), (1, "reasoning"), (2, "tooling")] {
                 let at = jiff::Timestamp::from_second(now - 3_600 + 60 * minute).unwrap();
                 let score = 0.5 + 0.02 * f64::from(model);
-                let scores: Vec<String> = axes.iter().map(|axis| format!("\"{axis}\":{score}")).collect();
-                let trial =
-                    format!("{{\"scores\":{{{}}},\"latencyMs\":900,\"cost\":0.01}}", scores.join(","));
+                let scores: Vec<String> = axes
+                    .iter()
+                    .map(|axis| format!("\"{axis}\":{score}"))
+                    .collect();
+                let trial = format!(
+                    "{{\"scores\":{{{}}},\"latencyMs\":900,\"cost\":0.01}}",
+                    scores.join(",")
+                );
                 writeln!(
                     lines,
                     "{{\"id\":\"{model}-{suite}\",\"model\":{{\"id\":\"model-{model}\",\"name\":\"Model {model}\",\
@@ -63,14 +85,24 @@ impl Installation {
     }
 
     fn create(&self, tier: &str) -> String {
-        self.run(&["keys", "create", "--name", "bench", "--tier", tier]).trim().to_owned()
+        self.run(&["keys", "create", "--name", "bench", "--tier", tier])
+            .trim()
+            .to_owned()
     }
 
     fn run(&self, arguments: &[&str]) -> String {
         let settings = self.settings();
-        let done = Command::new(&self.program).args(arguments).arg("--config").arg(settings).output();
+        let done = Command::new(&self.program)
+            .args(arguments)
+            .arg("--config")
+            .arg(settings)
+            .output();
         let done = done.unwrap();
-        assert!(done.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
+        assert!(
+            done.status.success(),
+            "{arguments:?}: {}",
+            String::from_utf8_lossy(&done.stderr)
+        );
         String::from_utf8(done.stdout).unwrap()
     }
 }

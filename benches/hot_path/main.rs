@@ -27,7 +27,10 @@ use program::{KINDS, Kind, is_guarded};
 
 /// Tolerance for variation by the compiler and by the counting itself.
 const TOLERANCE: f64 = 1.03;
-const RECORDED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/hot_path/recorded.toml");
+const RECORDED: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/benches/hot_path/recorded.toml"
+);
 
 fn main() -> ExitCode {
     let is_full = std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1");
@@ -42,11 +45,16 @@ fn main() -> ExitCode {
         "answer", "instructions", "recorded", "to a hit", "allocations", "code, KB"
     );
     for kind in KINDS {
-        let Cost { instructions, allocations, code } =
-            callgrind::cost(kind, if is_full { 4_000 } else { 1_000 });
+        let Cost {
+            instructions,
+            allocations,
+            code,
+        } = callgrind::cost(kind, if is_full { 4_000 } else { 1_000 });
         counted.insert(kind.word(), instructions);
         let hit = counted[Kind::Hit.word()];
-        let before = recorded.get(kind.word()).map_or("-".into(), |known| format!("{known:.0}"));
+        let before = recorded
+            .get(kind.word())
+            .map_or("-".into(), |known| format!("{known:.0}"));
         println!(
             "{:<8} {instructions:>14.0} {before:>12} {:>9.2} {allocations:>13.1} {code:>9.1}",
             kind.word(),
@@ -62,7 +70,11 @@ fn main() -> ExitCode {
     }
     let dearer: Vec<&str> = counted
         .iter()
-        .filter(|(kind, now)| recorded.get(**kind).is_none_or(|before| **now > before * TOLERANCE))
+        .filter(|(kind, now)| {
+            recorded
+                .get(**kind)
+                .is_none_or(|before| **now > before * TOLERANCE)
+        })
         .map(|(kind, _)| *kind)
         .collect();
     if dearer.is_empty() {
@@ -84,6 +96,12 @@ fn recorded() -> BTreeMap<String, f64> {
 
 fn record(counted: &BTreeMap<&str, f64>) {
     let head = "# Instructions that the release build takes for an answer, as callgrind counts them: `cargo bench --bench hot_path`.\n";
-    let lines = counted.iter().map(|(kind, now)| format!("\"{kind}\" = {now:.1}\n"));
-    std::fs::write(RECORDED, lines.fold(head.to_owned(), |all, line| all + &line)).unwrap();
+    let lines = counted
+        .iter()
+        .map(|(kind, now)| format!("\"{kind}\" = {now:.1}\n"));
+    std::fs::write(
+        RECORDED,
+        lines.fold(head.to_owned(), |all, line| all + &line),
+    )
+    .unwrap();
 }

@@ -11,7 +11,10 @@ use super::installation::Installation;
 
 /// Another build of the program, if its path is among the arguments.
 pub(crate) fn other_build() -> Option<PathBuf> {
-    std::env::args().skip(1).find(|argument| argument.contains('/')).map(PathBuf::from)
+    std::env::args()
+        .skip(1)
+        .find(|argument| argument.contains('/'))
+        .map(PathBuf::from)
 }
 
 /// Whether another build is compared with the recorded values.
@@ -37,8 +40,14 @@ pub(crate) enum Kind {
 }
 
 /// All kinds. The hit is first: others are reported as multiples of it.
-pub(crate) const KINDS: [Kind; 6] =
-    [Kind::Hit, Kind::NotModified, Kind::NoKey, Kind::Limited, Kind::Me, Kind::Call];
+pub(crate) const KINDS: [Kind; 6] = [
+    Kind::Hit,
+    Kind::NotModified,
+    Kind::NoKey,
+    Kind::Limited,
+    Kind::Me,
+    Kind::Call,
+];
 
 impl Kind {
     /// Its name.
@@ -70,10 +79,26 @@ pub(crate) struct RunningProgram {
 impl RunningProgram {
     /// Starts it by this command, to which the program's arguments are appended.
     pub(crate) fn start(mut command: Command) -> Self {
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
-        let line = lines.find(|line| line.contains("public=")).expect("it says where it serves");
-        let address = line.split("public=").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+        let mut child = command
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap())
+            .lines()
+            .map_while(Result::ok);
+        let line = lines
+            .find(|line| line.contains("public="))
+            .expect("it says where it serves");
+        let address = line
+            .split("public=")
+            .nth(1)
+            .unwrap()
+            .split(' ')
+            .next()
+            .unwrap()
+            .parse()
+            .unwrap();
         std::thread::spawn(move || lines.count());
         Self { child, address }
     }
@@ -84,16 +109,39 @@ impl RunningProgram {
     }
 
     /// A connection on which a kind of response is requested.
-    pub(crate) fn repeated_request(&self, installation: &Installation, kind: Kind) -> RepeatedRequest {
+    pub(crate) fn repeated_request(
+        &self,
+        installation: &Installation,
+        kind: Kind,
+    ) -> RepeatedRequest {
         let mut stream = TcpStream::connect(self.address).unwrap();
         let mut buffer = Vec::new();
-        let tag = send(&mut stream, &request(&installation.key, "", Kind::Hit), &mut buffer, "200");
+        let tag = send(
+            &mut stream,
+            &request(&installation.key, "", Kind::Hit),
+            &mut buffer,
+            "200",
+        );
         let condition = format!("If-None-Match: {tag}\r\n");
-        send(&mut stream, &request(&installation.spent, "", Kind::Hit), &mut buffer, "");
+        send(
+            &mut stream,
+            &request(&installation.spent, "", Kind::Hit),
+            &mut buffer,
+            "",
+        );
         // One character is changed, so the checksum is wrong.
-        let wrong: String =
-            installation.key.chars().rev().map(|c| if c == 'a' { 'b' } else { 'a' }).take(6).collect();
-        let kept: String = installation.key.chars().take(installation.key.len() - 6).collect();
+        let wrong: String = installation
+            .key
+            .chars()
+            .rev()
+            .map(|c| if c == 'a' { 'b' } else { 'a' })
+            .take(6)
+            .collect();
+        let kept: String = installation
+            .key
+            .chars()
+            .take(installation.key.len() - 6)
+            .collect();
         let wrong = kept + &wrong;
         let request = match kind {
             Kind::Hit | Kind::Me => request(&installation.key, "", kind),
@@ -102,7 +150,12 @@ impl RunningProgram {
             Kind::Limited => request(&installation.spent, "", kind),
             Kind::Call => call(&installation.key),
         };
-        RepeatedRequest { stream, request, buffer, status: kind.status() }
+        RepeatedRequest {
+            stream,
+            request,
+            buffer,
+            status: kind.status(),
+        }
     }
 
     /// Stops it with SIGTERM.
@@ -123,14 +176,24 @@ pub(crate) struct RepeatedRequest {
 impl RepeatedRequest {
     pub(crate) fn run(&mut self, times: usize) {
         for _ in 0..times {
-            send(&mut self.stream, &self.request, &mut self.buffer, self.status);
+            send(
+                &mut self.stream,
+                &self.request,
+                &mut self.buffer,
+                self.status,
+            );
         }
     }
 }
 
 fn request(key: &str, fields: &str, kind: Kind) -> Vec<u8> {
-    let target = if kind == Kind::Me { "/api/v1/me" } else { "/api/v1/models?period=24h" };
-    format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n{fields}\r\n").into_bytes()
+    let target = if kind == Kind::Me {
+        "/api/v1/me"
+    } else {
+        "/api/v1/models?period=24h"
+    };
+    format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n{fields}\r\n")
+        .into_bytes()
 }
 
 /// A call of the tool of [`request`]'s document.
@@ -149,7 +212,11 @@ fn send(stream: &mut TcpStream, request: &[u8], buffer: &mut Vec<u8>, status: &s
     let head = loop {
         let mut piece = [0; 16_384];
         let read = stream.read(&mut piece).unwrap();
-        assert!(read > 0, "the connection ended: {}", String::from_utf8_lossy(buffer));
+        assert!(
+            read > 0,
+            "the connection ended: {}",
+            String::from_utf8_lossy(buffer)
+        );
         buffer.extend_from_slice(&piece[..read]);
         if let Some(end) = buffer.windows(4).position(|four| four == b"\r\n\r\n") {
             break end + 4;
@@ -165,7 +232,11 @@ fn send(stream: &mut TcpStream, request: &[u8], buffer: &mut Vec<u8>, status: &s
             .next()
             .unwrap_or_default()
     };
-    let length = if text.starts_with("HTTP/1.1 304") { 0 } else { field("content-length").parse().unwrap() };
+    let length = if text.starts_with("HTTP/1.1 304") {
+        0
+    } else {
+        field("content-length").parse().unwrap()
+    };
     let mut rest = vec![0; head + length - buffer.len()];
     stream.read_exact(&mut rest).unwrap();
     field("etag")

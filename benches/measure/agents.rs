@@ -27,8 +27,9 @@ pub(crate) fn run() {
     );
     let program = GatewayProcess::start(directory.path(), &settings, &[]);
     let kinds = kinds(&program.key);
-    let mut agents: Vec<TcpStream> =
-        (0..AGENTS).map(|_| TcpStream::connect(program.address).unwrap()).collect();
+    let mut agents: Vec<TcpStream> = (0..AGENTS)
+        .map(|_| TcpStream::connect(program.address).unwrap())
+        .collect();
     let mut costs = kinds.each_ref().map(|_| Vec::new());
     for turn in 0..=turns {
         for ((_, request), costs) in kinds.iter().zip(&mut costs) {
@@ -45,7 +46,10 @@ pub(crate) fn run() {
             }
         }
     }
-    println!("CPU time of a response, {AGENTS} connections, {turns} turns of {} requests", rounds * AGENTS);
+    println!(
+        "CPU time of a response, {AGENTS} connections, {turns} turns of {} requests",
+        rounds * AGENTS
+    );
     println!("{:<52} {:>9} {:>9}", "request", "us", "to a hit");
     let medians = costs.map(|mut costs| {
         costs.sort_unstable_by(f64::total_cmp);
@@ -58,10 +62,14 @@ pub(crate) fn run() {
 
 /// A hit, and calls of the tool that has the same document.
 fn kinds(key: &str) -> [(&'static str, Vec<u8>); 3] {
-    let hit = format!("GET /api/v1/models?period=24h HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\n\r\n");
+    let hit =
+        format!("GET /api/v1/models?period=24h HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\n\r\n");
     let call = |fields: &str, meta: &str| {
-        let params = format!("{{\"name\":\"get_models\",\"arguments\":{{\"period\":\"24h\"}}{meta}}}");
-        let body = format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{params}}}");
+        let params =
+            format!("{{\"name\":\"get_models\",\"arguments\":{{\"period\":\"24h\"}}{meta}}}");
+        let body = format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{params}}}"
+        );
         let head = format!(
             "POST /mcp HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\nContent-Type: application/json\r\n"
         );

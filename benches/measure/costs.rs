@@ -25,15 +25,24 @@ pub(crate) fn run() {
     let program = Program::start(directory.path());
     let hit = program.costs(&program.get("/api/v1/models"), times);
     let fresh = program.costs(&closing(&program.get("/api/v1/models")), times / 4);
-    println!("processor time of a request, {times} of each kind; a cached hit is {:.1} us", hit * 1e6);
-    println!("{:<52} {:>8} {:>9} {:>9} {:>12}", "request", "bytes", "us", "to a hit", "per byte sent");
+    println!(
+        "processor time of a request, {times} of each kind; a cached hit is {:.1} us",
+        hit * 1e6
+    );
+    println!(
+        "{:<52} {:>8} {:>9} {:>9} {:>12}",
+        "request", "bytes", "us", "to a hit", "per byte sent"
+    );
     let mut worst: Vec<(f64, &str)> = Vec::new();
     for (name, request) in program.requests() {
         // If the response closes the connection, the next request opens a new one.
         let cost = program.costs(&request, times / 4);
         let (ratio, bytes) = (cost / hit, request.len());
         let per_byte = ratio / (bytes as f64 / program.get("/api/v1/models").len() as f64);
-        println!("{name:<52} {bytes:>8} {:>9.1} {ratio:>9.2} {per_byte:>12.2}", cost * 1e6);
+        println!(
+            "{name:<52} {bytes:>8} {:>9.1} {ratio:>9.2} {per_byte:>12.2}",
+            cost * 1e6
+        );
         worst.push((ratio, name));
     }
     println!(
@@ -56,7 +65,12 @@ pub(crate) fn run() {
     for (ratio, name) in worst.iter().take(3) {
         println!("among the three costliest: {name}, {ratio:.2} hits");
     }
-    assert!(worst[0].0 < BOUND, "{} costs {:.1} hits", worst[0].1, worst[0].0);
+    assert!(
+        worst[0].0 < BOUND,
+        "{} costs {:.1} hits",
+        worst[0].1,
+        worst[0].0
+    );
     program.memory(if is_full { 1_000 } else { 100 });
 }
 
@@ -75,18 +89,25 @@ impl Program {
     }
 
     fn get(&self, target: &str) -> Vec<u8> {
-        format!("GET {target} HTTP/1.1\r\nHost: a\r\nX-API-Key: {}\r\n\r\n", self.0.key).into_bytes()
+        format!(
+            "GET {target} HTTP/1.1\r\nHost: a\r\nX-API-Key: {}\r\n\r\n",
+            self.0.key
+        )
+        .into_bytes()
     }
 
     fn with(&self, fields: &str) -> Vec<u8> {
         let key = &self.0.key;
-        format!("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\n{fields}\r\n\r\n").into_bytes()
+        format!("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\n{fields}\r\n\r\n")
+            .into_bytes()
     }
 
     /// Requests of clients, with or without a key, that might cost more than expected.
     fn requests(&self) -> Vec<(&'static str, Vec<u8>)> {
         let long = |piece: &str, bytes: usize| piece.repeat(bytes / piece.len());
-        let many: String = (0..60).map(|number| format!("X-{number}: {number}\r\n")).collect();
+        let many: String = (0..60)
+            .map(|number| format!("X-{number}: {number}\r\n"))
+            .collect();
         let plain = |line: &str| format!("{line} HTTP/1.1\r\nHost: a\r\n\r\n").into_bytes();
         vec![
             ("no key", plain("GET /api/v1/models")),
@@ -145,7 +166,9 @@ impl Program {
     fn costs(&self, request: &[u8], times: usize) -> f64 {
         let mut stream = None;
         let mut ask = || {
-            let mut open = stream.take().unwrap_or_else(|| TcpStream::connect(self.0.address).unwrap());
+            let mut open = stream
+                .take()
+                .unwrap_or_else(|| TcpStream::connect(self.0.address).unwrap());
             open.write_all(request).unwrap();
             if answered(&mut open) {
                 stream = Some(open);
@@ -164,8 +187,11 @@ impl Program {
         let before = self.0.cpu_seconds();
         let periods = ["latest", "24h", "7d", "1m"];
         for number in 0..documents {
-            let target =
-                format!("/api/v1/incidents?limit={}&period={}", 1 + number % 100, periods[number / 100]);
+            let target = format!(
+                "/api/v1/incidents?limit={}&period={}",
+                1 + number % 100,
+                periods[number / 100]
+            );
             let mut open = TcpStream::connect(self.0.address).unwrap();
             open.write_all(&self.get(&target)).unwrap();
             answered(&mut open);
@@ -181,7 +207,11 @@ impl Program {
         let kinds: [(&str, &[u8], bool); 4] = [
             ("one that sent nothing", b"", false),
             ("one that had a hit", &hit, true),
-            ("one with 15 KiB of a head that goes on", &half[..half.len() - 4], false),
+            (
+                "one with 15 KiB of a head that goes on",
+                &half[..half.len() - 4],
+                false,
+            ),
             (
                 "one with 31 KiB of a head that goes on",
                 &[&half[..half.len() - 4], &half[200..half.len() - 4]].concat(),
@@ -217,7 +247,10 @@ impl Program {
 
     fn resident(&self) -> u64 {
         let status = read_to_string(format!("/proc/{}/status", self.0.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .unwrap();
         line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1_024
     }
 }
@@ -234,7 +267,10 @@ pub(crate) fn answered(open: &mut TcpStream) -> bool {
         bytes.extend_from_slice(&chunk[..read]);
         if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
             let head = String::from_utf8_lossy(&bytes[..end]).to_lowercase();
-            let length = head.split("content-length: ").nth(1).and_then(|rest| rest.split("\r\n").next());
+            let length = head
+                .split("content-length: ")
+                .nth(1)
+                .and_then(|rest| rest.split("\r\n").next());
             let length = length.map_or(0, |length| length.parse().unwrap());
             if bytes.len() >= end + 4 + length {
                 return !head.contains("connection: close") && head.contains("x-request-id");
@@ -258,7 +294,9 @@ pub(crate) fn backend(models: usize) -> SocketAddr {
             if number == 0 { "" } else { "," }
         ));
     }
-    let body = format!("{{\"success\":true,\"generated_at\":\"2026-11-21T12:00:00Z\",\"data\":[{items}]}}");
+    let body = format!(
+        "{{\"success\":true,\"generated_at\":\"2026-11-21T12:00:00Z\",\"data\":[{items}]}}"
+    );
     let answer = format!(
         "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()

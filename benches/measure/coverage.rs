@@ -10,7 +10,9 @@ use std::time::Duration;
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::{DocumentKey, ModelId, Period, Query, Route};
 use scoregate_scoring::lab::simulated_noise::{NoiseGenerator, NoiseKind, SeededNormal};
-use scoregate_scoring::{METHOD_VERSION, Run, RunOutcome, RunSource, Scoring, Suite, TestedModel, Trial};
+use scoregate_scoring::{
+    METHOD_VERSION, Run, RunOutcome, RunSource, Scoring, Suite, TestedModel, Trial,
+};
 use serde_json::Value;
 
 /// Models in a snapshot.
@@ -85,7 +87,11 @@ struct Coverage {
     mean_width: f64,
 }
 
-const HOURLY: SuiteSchedule = SuiteSchedule { every: 1, first: 0, missing: 0.0 };
+const HOURLY: SuiteSchedule = SuiteSchedule {
+    every: 1,
+    first: 0,
+    missing: 0.0,
+};
 const BASE: CoverageCase = CoverageCase {
     name: "independent",
     period: Period::Day,
@@ -97,24 +103,65 @@ const BASE: CoverageCase = CoverageCase {
     deviation: 1.0,
     young: None,
 };
-const TWO_HOURLY: SuiteSchedule = SuiteSchedule { every: 2, first: 1, missing: 0.0 };
+const TWO_HOURLY: SuiteSchedule = SuiteSchedule {
+    every: 2,
+    first: 1,
+    missing: 0.0,
+};
 const AR: fn(f64) -> NoiseKind = NoiseKind::Autoregressive;
 
 fn graded(name: &'static str, period: Period, noise: NoiseKind) -> CoverageCase {
-    CoverageCase { name, period, noise, deviation: 1.5, trials: 1, marks: MarkKind::Graded(0.0), ..BASE }
+    CoverageCase {
+        name,
+        period,
+        noise,
+        deviation: 1.5,
+        trials: 1,
+        marks: MarkKind::Graded(0.0),
+        ..BASE
+    }
 }
 
 fn run_effect(name: &'static str, trials: u32) -> CoverageCase {
-    CoverageCase { name, period: Period::Latest, trials, deviation: 2.5, ..BASE }
+    CoverageCase {
+        name,
+        period: Period::Latest,
+        trials,
+        deviation: 2.5,
+        ..BASE
+    }
 }
 
 fn pass_fail(name: &'static str, period: Period, level: f64, trials: u32) -> CoverageCase {
-    CoverageCase { name, period, level, trials, marks: MarkKind::PassFail, deviation: 0.0, ..BASE }
+    CoverageCase {
+        name,
+        period,
+        level,
+        trials,
+        marks: MarkKind::PassFail,
+        deviation: 0.0,
+        ..BASE
+    }
 }
 
-fn scheduled(name: &'static str, period: Period, every: [(u32, u32); 3], missing: f64) -> CoverageCase {
-    let schedule = every.map(|(every, first)| SuiteSchedule { every, first, missing });
-    CoverageCase { name, period, schedule, deviation: 2.5, ..BASE }
+fn scheduled(
+    name: &'static str,
+    period: Period,
+    every: [(u32, u32); 3],
+    missing: f64,
+) -> CoverageCase {
+    let schedule = every.map(|(every, first)| SuiteSchedule {
+        every,
+        first,
+        missing,
+    });
+    CoverageCase {
+        name,
+        period,
+        schedule,
+        deviation: 2.5,
+        ..BASE
+    }
 }
 
 fn daily(period: Period) -> CoverageCase {
@@ -123,11 +170,21 @@ fn daily(period: Period) -> CoverageCase {
 
 /// Each suite at an hour of its own.
 fn apart(period: Period) -> CoverageCase {
-    scheduled("suites at 3, 9 and 20 h", period, [(24, 3), (24, 9), (24, 20)], 0.0)
+    scheduled(
+        "suites at 3, 9 and 20 h",
+        period,
+        [(24, 3), (24, 9), (24, 20)],
+        0.0,
+    )
 }
 
 fn unequal(period: Period) -> CoverageCase {
-    scheduled("hourly, 6-hourly, daily", period, [(1, 0), (6, 2), (24, 5)], 0.0)
+    scheduled(
+        "hourly, 6-hourly, daily",
+        period,
+        [(1, 0), (6, 2), (24, 5)],
+        0.0,
+    )
 }
 
 fn with_gaps(period: Period) -> CoverageCase {
@@ -136,21 +193,39 @@ fn with_gaps(period: Period) -> CoverageCase {
 
 /// With five trials per run, which add noise of their own.
 fn marked(name: &'static str, period: Period, noise: NoiseKind) -> CoverageCase {
-    CoverageCase { trials: 5, marks: MarkKind::Graded(4.5), ..graded(name, period, noise) }
+    CoverageCase {
+        trials: 5,
+        marks: MarkKind::Graded(4.5),
+        ..graded(name, period, noise)
+    }
 }
 
 /// Runs at this distance instead of every hour, with noise that changes from run to run.
 fn every(hours: u32, case: CoverageCase) -> CoverageCase {
-    CoverageCase { schedule: [SuiteSchedule { every: hours, first: 0, missing: 0.0 }; 3], ..case }
+    CoverageCase {
+        schedule: [SuiteSchedule {
+            every: hours,
+            first: 0,
+            missing: 0.0,
+        }; 3],
+        ..case
+    }
 }
 
 /// The standard deviation is three times larger in the last 72 hours.
 fn tripled(period: Period) -> CoverageCase {
-    graded("sd x 3 in the last 72 hours", period, NoiseKind::Changed(3.0, DAYS * 24 - 72))
+    graded(
+        "sd x 3 in the last 72 hours",
+        period,
+        NoiseKind::Changed(3.0, DAYS * 24 - 72),
+    )
 }
 
 fn young(name: &'static str, hours: u32, factor: f64) -> CoverageCase {
-    CoverageCase { young: Some(YoungModels { hours, factor }), ..graded(name, Period::Day, NoiseKind::White) }
+    CoverageCase {
+        young: Some(YoungModels { hours, factor }),
+        ..graded(name, Period::Day, NoiseKind::White)
+    }
 }
 
 /// The rows about cycles, changing noise, outliers, and models unlike their peers.
@@ -159,16 +234,48 @@ fn further_cases() -> Vec<CoverageCase> {
     for period in [Period::Latest, Period::Day, Period::Week] {
         cases.push(graded("daily cycle ±2", period, NoiseKind::DailyCycle(2.0)));
         cases.push(tripled(period));
-        cases.push(graded("sd changing by day", period, NoiseKind::ChangingByDay));
-        cases.push(graded("2 % outliers of -20", period, NoiseKind::Outliers(20.0)));
-        cases.push(every(6, graded("daily cycle ±2, 6-hourly", period, NoiseKind::DailyCycle(2.0))));
-        cases.push(every(6, graded("weekly cycle ±2, 6-hourly", period, NoiseKind::WeeklyCycle(2.0))));
-        cases.push(every(24, graded("weekly cycle ±2, daily", period, NoiseKind::WeeklyCycle(2.0))));
+        cases.push(graded(
+            "sd changing by day",
+            period,
+            NoiseKind::ChangingByDay,
+        ));
+        cases.push(graded(
+            "2 % outliers of -20",
+            period,
+            NoiseKind::Outliers(20.0),
+        ));
+        cases.push(every(
+            6,
+            graded(
+                "daily cycle ±2, 6-hourly",
+                period,
+                NoiseKind::DailyCycle(2.0),
+            ),
+        ));
+        cases.push(every(
+            6,
+            graded(
+                "weekly cycle ±2, 6-hourly",
+                period,
+                NoiseKind::WeeklyCycle(2.0),
+            ),
+        ));
+        cases.push(every(
+            24,
+            graded(
+                "weekly cycle ±2, daily",
+                period,
+                NoiseKind::WeeklyCycle(2.0),
+            ),
+        ));
         cases.push(every(24, tripled(period)));
     }
     for period in [Period::Day, Period::Week, Period::Month] {
         cases.push(graded("weekend of -3", period, NoiseKind::Weekend(3.0)));
-        cases.push(every(24, graded("weekend of -3, daily", period, NoiseKind::Weekend(3.0))));
+        cases.push(every(
+            24,
+            graded("weekend of -3, daily", period, NoiseKind::Weekend(3.0)),
+        ));
     }
     for (hours, [double, fourfold]) in [
         (3, ["3 rounds, sd x 2", "3 rounds, sd x 4"]),
@@ -185,9 +292,20 @@ fn cases() -> Vec<CoverageCase> {
     let cycle = NoiseKind::WeeklyCycle(2.0);
     vec![
         BASE,
-        CoverageCase { period: Period::Week, ..BASE },
-        CoverageCase { period: Period::Month, ..BASE },
-        CoverageCase { name: "trials only", period: Period::Latest, deviation: 0.0, ..BASE },
+        CoverageCase {
+            period: Period::Week,
+            ..BASE
+        },
+        CoverageCase {
+            period: Period::Month,
+            ..BASE
+        },
+        CoverageCase {
+            name: "trials only",
+            period: Period::Latest,
+            deviation: 0.0,
+            ..BASE
+        },
         run_effect("run effect, 1 trial", 1),
         run_effect("run effect, 3 trials", 3),
         run_effect("run effect, 10 trials", 10),
@@ -241,26 +359,47 @@ impl Coverage {
 }
 
 fn measure(case: &CoverageCase, snapshots: u32) -> Coverage {
-    let mut coverage = Coverage { scores: 0, intervals: 0, covering: 0, mean_width: 0.0 };
+    let mut coverage = Coverage {
+        scores: 0,
+        intervals: 0,
+        covering: 0,
+        mean_width: 0.0,
+    };
     let mut widths = 0.0;
-    let query = Query { period: Some(case.period), ..Query::default() };
+    let query = Query {
+        period: Some(case.period),
+        ..Query::default()
+    };
     let list = DocumentKey::new(Route::Models, None, query, case.period);
     for number in 0..snapshots {
         let scoring = scored(case, number);
         for model in items(&scoring, &list) {
-            let index = model["id"].as_str().unwrap().trim_start_matches('m').parse().unwrap();
-            if (case.young.is_some() && !is_young(index)) || model["currentScore"].as_f64().is_none() {
+            let index = model["id"]
+                .as_str()
+                .unwrap()
+                .trim_start_matches('m')
+                .parse()
+                .unwrap();
+            if (case.young.is_some() && !is_young(index))
+                || model["currentScore"].as_f64().is_none()
+            {
                 continue;
             }
             coverage.scores += 1;
             let bounds = ["confidenceLower", "confidenceUpper"].map(|field| model[field].as_f64());
-            let [Some(lower), Some(upper)] = bounds else { continue };
+            let [Some(lower), Some(upper)] = bounds else {
+                continue;
+            };
             coverage.intervals += 1;
             coverage.covering += u32::from((lower..=upper).contains(&case.level));
             widths += upper - lower;
         }
     }
-    assert!(coverage.intervals > 0, "{}: no interval is published", case.name);
+    assert!(
+        coverage.intervals > 0,
+        "{}: no interval is published",
+        case.name
+    );
     coverage.mean_width = widths / f64::from(coverage.intervals);
     coverage
 }
@@ -272,7 +411,11 @@ fn scored(case: &CoverageCase, number: u32) -> Scoring {
         let seed = RUNS ^ (u64::from(number) << 32 | u64::from(index) << 16);
         runs.extend(model_runs(case, first, index, seed));
     }
-    Scoring::open(RunSource::Runs(runs.into()), first.plus(Duration::from_hours(24) * DAYS)).unwrap()
+    Scoring::open(
+        RunSource::Runs(runs.into()),
+        first.plus(Duration::from_hours(24) * DAYS),
+    )
+    .unwrap()
 }
 
 fn is_young(index: u32) -> bool {
@@ -281,14 +424,18 @@ fn is_young(index: u32) -> bool {
 
 fn model_runs(case: &CoverageCase, first: Wall, index: u32, seed: u64) -> Vec<Run> {
     let young = case.young.filter(|_| is_young(index));
-    let (first_hour, factor) = young.map_or((0, 1.0), |young| (DAYS * 24 - young.hours, young.factor));
+    let (first_hour, factor) =
+        young.map_or((0, 1.0), |young| (DAYS * 24 - young.hours, young.factor));
     let id = format!("m{index:02}");
     let id = ModelId::new(&id).unwrap();
     let model = Arc::new(TestedModel::new(id, "M", "p", None, None).unwrap());
     let mut runs = Vec::new();
     for ((suite, schedule), number) in Suite::DEFAULT.into_iter().zip(case.schedule).zip(0..) {
-        let mut noise =
-            NoiseGenerator::new(case.noise, factor * case.deviation, seed + number * 0x5_0000_0000_0000);
+        let mut noise = NoiseGenerator::new(
+            case.noise,
+            factor * case.deviation,
+            seed + number * 0x5_0000_0000_0000,
+        );
         let mut random = SeededNormal::new(seed ^ (number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
         for hour in 0..DAYS * 24 {
             // Noise passes hour by hour, also between runs.
@@ -297,7 +444,9 @@ fn model_runs(case: &CoverageCase, first: Wall, index: u32, seed: u64) -> Vec<Ru
             if hour < first_hour || hour % schedule.every != schedule.first || is_missing {
                 continue;
             }
-            let trials = (0..case.trials).map(|_| trial(case.marks, level, &mut random)).collect();
+            let trials = (0..case.trials)
+                .map(|_| trial(case.marks, level, &mut random))
+                .collect();
             let at = first.plus(Duration::from_hours(1) * hour);
             let outcome = RunOutcome::Scored(trials);
             runs.push(Run::new(Arc::clone(&model), suite, at, outcome).unwrap());
@@ -308,7 +457,9 @@ fn model_runs(case: &CoverageCase, first: Wall, index: u32, seed: u64) -> Vec<Ru
 
 fn trial(marks: MarkKind, level: f64, random: &mut SeededNormal) -> Trial {
     let mark = match marks {
-        MarkKind::Graded(deviation) => ((level + deviation * random.normal()) / 100.0).clamp(0.0, 1.0),
+        MarkKind::Graded(deviation) => {
+            ((level + deviation * random.normal()) / 100.0).clamp(0.0, 1.0)
+        }
         MarkKind::PassFail => f64::from(u8::from(random.uniform() < level / 100.0)),
     };
     Trial::new([mark; 7], 1_000.0, 0.01).unwrap()
@@ -320,9 +471,19 @@ pub(crate) fn items(scoring: &Scoring, key: &DocumentKey) -> Vec<Value> {
 }
 
 pub(crate) fn run() {
-    let snapshots = if std::env::var_os("SCOREGATE_FULL").is_some() { 50 } else { 1 };
-    println!("method {METHOD_VERSION}; {} scores a line, of models with 37 days of runs", snapshots * MODELS);
-    println!("{:>28} {:>8} {:>10} {:>10} {:>10}", "", "period", "intervals", "covering", "width");
+    let snapshots = if std::env::var_os("SCOREGATE_FULL").is_some() {
+        50
+    } else {
+        1
+    };
+    println!(
+        "method {METHOD_VERSION}; {} scores a line, of models with 37 days of runs",
+        snapshots * MODELS
+    );
+    println!(
+        "{:>28} {:>8} {:>10} {:>10} {:>10}",
+        "", "period", "intervals", "covering", "width"
+    );
     for case in cases().into_iter().chain(further_cases()) {
         let found = measure(&case, snapshots);
         let present = f64::from(found.intervals) / f64::from(found.scores.max(1));

@@ -5,7 +5,8 @@
 
 use scoregate_scoring::METHOD_VERSION;
 use scoregate_scoring::lab::detection::{
-    Detector, FEW_MODELS, Findings, MODELS, NoiseKind, Scenario, SeriesPlan, WATCHED_HOURS, evaluate,
+    Detector, FEW_MODELS, Findings, MODELS, NoiseKind, Scenario, SeriesPlan, WATCHED_HOURS,
+    evaluate,
 };
 
 const QUIET: [(&str, NoiseKind, f64); 13] = [
@@ -45,17 +46,31 @@ const NOISES: [(&str, NoiseKind, f64); 8] = [
 ];
 
 pub(crate) fn run() {
-    let series = if std::env::var_os("SCOREGATE_FULL").is_some() { 1_000 } else { 3 };
+    let series = if std::env::var_os("SCOREGATE_FULL").is_some() {
+        1_000
+    } else {
+        3
+    };
     let days = WATCHED_HOURS / 24;
     println!("method {METHOD_VERSION}; {series} series a line, each watched for {days} days");
     for hours in [1].into_iter().chain(LONG_ROUNDS) {
         println!(
             "\nquiet series, rounds of {hours} h: alarms for each month of one model, of {FEW_MODELS} models"
         );
-        println!("{:>22} {:>16} {:>6} {:>10} {:>10} {:>10}", "", "noise", "sd", "drift", "incident", "alert");
+        println!(
+            "{:>22} {:>16} {:>6} {:>10} {:>10} {:>10}",
+            "", "noise", "sd", "drift", "incident", "alert"
+        );
         for (name, noise, deviation) in QUIET {
-            let plan = SeriesPlan { scenario: Scenario::Quiet, noise, deviation, hours, series };
-            let [drift, incident, alert] = evaluate(plan).map(|f| f64::from(f.alarms) / f64::from(series));
+            let plan = SeriesPlan {
+                scenario: Scenario::Quiet,
+                noise,
+                deviation,
+                hours,
+                series,
+            };
+            let [drift, incident, alert] =
+                evaluate(plan).map(|f| f64::from(f.alarms) / f64::from(series));
             println!(
                 "{:>22} {name:>16} {deviation:>6.1} {drift:>10.4} {incident:>10.4} {alert:>10.4}",
                 "quiet"
@@ -66,19 +81,41 @@ pub(crate) fn run() {
         println!(
             "\nplanted falls, rounds of {hours} h, of {MODELS} models: share found, median and 95th percentile of the delay in rounds"
         );
-        let [drift, incident, alert] = Detector::ALL.map(|detector| format!("{detector:?}").to_lowercase());
-        println!("{:>22} {:>16} {:>6} {drift:>16} {incident:>16} {alert:>16}", "", "noise", "sd");
+        let [drift, incident, alert] =
+            Detector::ALL.map(|detector| format!("{detector:?}").to_lowercase());
+        println!(
+            "{:>22} {:>16} {:>6} {drift:>16} {incident:>16} {alert:>16}",
+            "", "noise", "sd"
+        );
         for (change, scenario) in CHANGES {
             for (name, noise, deviation) in NOISES {
-                let plan = SeriesPlan { scenario, noise, deviation, hours, series };
-                let [drift, incident, alert] = evaluate(plan).map(|findings| shown(&findings, series));
-                println!("{change:>22} {name:>16} {deviation:>6.1} {drift:>16} {incident:>16} {alert:>16}");
+                let plan = SeriesPlan {
+                    scenario,
+                    noise,
+                    deviation,
+                    hours,
+                    series,
+                };
+                let [drift, incident, alert] =
+                    evaluate(plan).map(|findings| shown(&findings, series));
+                println!(
+                    "{change:>22} {name:>16} {deviation:>6.1} {drift:>16} {incident:>16} {alert:>16}"
+                );
             }
         }
     }
 }
 
 fn shown(findings: &Findings, series: u32) -> String {
-    let delay = |share| findings.delay(share).map_or_else(|| "-".to_owned(), |rounds| rounds.to_string());
-    format!("{:.3} {:>4} {:>4}", f64::from(findings.found()) / f64::from(series), delay(0.5), delay(0.95))
+    let delay = |share| {
+        findings
+            .delay(share)
+            .map_or_else(|| "-".to_owned(), |rounds| rounds.to_string())
+    };
+    format!(
+        "{:.3} {:>4} {:>4}",
+        f64::from(findings.found()) / f64::from(series),
+        delay(0.5),
+        delay(0.95)
+    )
 }

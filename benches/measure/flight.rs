@@ -15,11 +15,21 @@ const ROUNDS: usize = 21;
 
 pub(crate) fn run() {
     let is_full = std::env::var_os("SCOREGATE_FULL").is_some();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
     println!("from a flight's landing until the last who waits is awake, {ROUNDS} rounds");
     println!("{:>8} {:>12} {:>12}", "waiting", "median", "worst");
-    for waiting in if is_full { vec![100, 1_000, 10_000] } else { vec![100, 1_000] } {
-        let mut took: Vec<Duration> = (0..ROUNDS).map(|_| runtime.block_on(round(waiting))).collect();
+    for waiting in if is_full {
+        vec![100, 1_000, 10_000]
+    } else {
+        vec![100, 1_000]
+    } {
+        let mut took: Vec<Duration> = (0..ROUNDS)
+            .map(|_| runtime.block_on(round(waiting)))
+            .collect();
         took.sort_unstable();
         let (median, worst) = (took.get(ROUNDS / 2).unwrap(), took.last().unwrap());
         println!("{waiting:>8} {median:>12.1?} {worst:>12.1?}");
@@ -30,8 +40,13 @@ pub(crate) fn run() {
 async fn round(waiting: usize) -> Duration {
     let flights = Arc::new(SingleFlight::<u32, ()>::default());
     let key = DocumentKey::new(Route::Index, None, Query::default(), Period::Day);
-    let FlightRole::First(ticket, _own) = flights.join(&key, ()) else { unreachable!("the table is new") };
-    let (aboard, asleep) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(waiting)));
+    let FlightRole::First(ticket, _own) = flights.join(&key, ()) else {
+        unreachable!("the table is new")
+    };
+    let (aboard, asleep) = (
+        Arc::new(Semaphore::new(0)),
+        Arc::new(AtomicUsize::new(waiting)),
+    );
     let (last, awake) = oneshot::channel();
     let last = Arc::new(Mutex::new(Some(last)));
     for _ in 0..waiting {
@@ -44,11 +59,21 @@ async fn round(waiting: usize) -> Duration {
             aboard.add_permits(1);
             assert_eq!(landed.result().await, Some(7));
             if asleep.fetch_sub(1, Ordering::AcqRel) == 1 {
-                last.lock().unwrap().take().unwrap().send(Instant::now()).unwrap();
+                last.lock()
+                    .unwrap()
+                    .take()
+                    .unwrap()
+                    .send(Instant::now())
+                    .unwrap();
             }
         }));
     }
-    drop(aboard.acquire_many(u32::try_from(waiting).unwrap()).await.unwrap());
+    drop(
+        aboard
+            .acquire_many(u32::try_from(waiting).unwrap())
+            .await
+            .unwrap(),
+    );
     // As in the program, a task completes it and not the thread that started the runtime.
     let landing = tokio::spawn(async move {
         let landed = Instant::now();

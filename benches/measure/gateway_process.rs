@@ -25,21 +25,50 @@ impl GatewayProcess {
     pub(crate) fn start(directory: &Path, settings: &str, launcher: &[&str]) -> Self {
         let (file, data) = (directory.join("scoregate.toml"), directory.join("data"));
         std::fs::create_dir(&data).unwrap();
-        std::fs::write(&file, format!("data_dir = \"{}\"\n{PORTS}{settings}{TIER}", data.display())).unwrap();
+        std::fs::write(
+            &file,
+            format!("data_dir = \"{}\"\n{PORTS}{settings}{TIER}", data.display()),
+        )
+        .unwrap();
         let config = ["--config", file.to_str().unwrap()];
-        let create = ["keys", "create", "--name", "bench", "--tier", "load", "--json"];
-        let created = Command::new(PROGRAM).args(create).args(config).output().unwrap();
+        let create = [
+            "keys", "create", "--name", "bench", "--tier", "load", "--json",
+        ];
+        let created = Command::new(PROGRAM)
+            .args(create)
+            .args(config)
+            .output()
+            .unwrap();
         let created: serde_json::Value = serde_json::from_slice(&created.stdout).unwrap();
         let key = created["key"].as_str().unwrap().to_owned();
         let mut words = launcher.iter().chain([&PROGRAM]);
         let mut command = Command::new(words.next().unwrap());
-        command.args(words).arg("serve").args(config).stdout(Stdio::null()).stderr(Stdio::piped());
+        command
+            .args(words)
+            .arg("serve")
+            .args(config)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let serving = lines.find_map(|line| line.ok().filter(|line| line.contains("serving"))).unwrap();
-        let address = serving.split("public=").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+        let serving = lines
+            .find_map(|line| line.ok().filter(|line| line.contains("serving")))
+            .unwrap();
+        let address = serving
+            .split("public=")
+            .nth(1)
+            .unwrap()
+            .split(' ')
+            .next()
+            .unwrap()
+            .parse()
+            .unwrap();
         std::thread::spawn(move || lines.count());
-        Self { child, address, key }
+        Self {
+            child,
+            address,
+            key,
+        }
     }
 
     /// The CPU time of its threads so far.

@@ -22,26 +22,54 @@ pub(crate) fn run() {
     let is_full = std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1");
     let installation = Installation::of(env!("CARGO_BIN_EXE_scoregate").into());
     let times = if is_full { 20_000 } else { 500 };
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let config = resolve(&read_file(&installation.settings())).unwrap();
         let running = app::start(config, Clock::system()).await.unwrap();
         let gateway = running.gateway();
         let hit = head(&installation.key, None);
-        let first = gateway.handle(&hit, false, PEER, &ConnectionTrust::default()).await;
+        let first = gateway
+            .handle(&hit, false, PEER, &ConnectionTrust::default())
+            .await;
         assert_eq!(first.status(), 200);
         let tag = first.headers()["etag"].to_str().unwrap().to_owned();
-        gateway.handle(&head(&installation.spent, None), false, PEER, &ConnectionTrust::default()).await;
-        println!("{:<34} {:>10} {:>9}", "within the process", "ns", "to a hit");
+        gateway
+            .handle(
+                &head(&installation.spent, None),
+                false,
+                PEER,
+                &ConnectionTrust::default(),
+            )
+            .await;
+        println!(
+            "{:<34} {:>10} {:>9}",
+            "within the process", "ns", "to a hit"
+        );
         let mut of_a_hit = 0.0;
         for (name, head, status) in [
             ("a hit", hit, 200),
             ("304", head(&installation.key, Some(&tag)), 304),
-            ("401, a key that nobody has", head("sg_live_nobody", None), 401),
-            ("429, the minute is over", head(&installation.spent, None), 429),
+            (
+                "401, a key that nobody has",
+                head("sg_live_nobody", None),
+                401,
+            ),
+            (
+                "429, the minute is over",
+                head(&installation.spent, None),
+                429,
+            ),
         ] {
             let once = async || {
-                gateway.handle(&head, false, PEER, &ConnectionTrust::default()).await.status() == status
+                gateway
+                    .handle(&head, false, PEER, &ConnectionTrust::default())
+                    .await
+                    .status()
+                    == status
             };
             let took = median(times, once).await;
             of_a_hit = if of_a_hit == 0.0 { took } else { of_a_hit };
@@ -49,17 +77,25 @@ pub(crate) fn run() {
         }
         stages(&gateway, &head(&installation.key, None), times, of_a_hit).await;
         let miss = misses(&gateway, &head(&installation.key, None), times / 50).await;
-        println!("{:<34} {miss:>10.0} {:>9.2}", "a miss, scored by the one inside", miss / of_a_hit);
+        println!(
+            "{:<34} {miss:>10.0} {:>9.2}",
+            "a miss, scored by the one inside",
+            miss / of_a_hit
+        );
         running.stop().await;
     });
 }
 
-const PEER: Peer =
-    Peer { address: IpAddr::V4(Ipv4Addr::LOCALHOST), is_encrypted: false, is_tool_call: false };
+const PEER: Peer = Peer {
+    address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+    is_encrypted: false,
+    is_tool_call: false,
+};
 
 fn head(key: &str, tag: Option<&str>) -> Parts {
-    let request =
-        Request::get("/api/v1/models?period=24h").header("host", "localhost").header("x-api-key", key);
+    let request = Request::get("/api/v1/models?period=24h")
+        .header("host", "localhost")
+        .header("x-api-key", key);
     let request = match tag {
         Some(tag) => request.header("if-none-match", tag),
         None => request,
@@ -72,7 +108,10 @@ async fn stages(gateway: &Gateway, head: &Parts, times: usize, whole: f64) {
     let hit = CacheHit::of(gateway, head, PEER).await.unwrap();
     let each = [
         ("parse", median(times, async || hit.parse()).await),
-        ("authenticate", median(times, async || hit.authenticate()).await),
+        (
+            "authenticate",
+            median(times, async || hit.authenticate()).await,
+        ),
         ("resolve", median(times, async || hit.resolve()).await),
         ("a place", median(times, async || hit.enter().await).await),
         ("admit", median(times, async || hit.admit().await).await),
@@ -101,11 +140,20 @@ async fn median(times: usize, once: impl AsyncFn() -> bool) -> f64 {
 
 /// Nanoseconds of a request that finds nothing stored.
 async fn misses(gateway: &Gateway, head: &Parts, times: usize) -> f64 {
-    let (all, mut took) = (Selection::parse("all", &EndpointTable::default()).unwrap(), 0.0);
+    let (all, mut took) = (
+        Selection::parse("all", &EndpointTable::default()).unwrap(),
+        0.0,
+    );
     for _ in 0..times {
         gateway.engine.purge(&all, true).await;
         let began = Instant::now();
-        assert_eq!(gateway.handle(head, false, PEER, &ConnectionTrust::default()).await.status(), 200);
+        assert_eq!(
+            gateway
+                .handle(head, false, PEER, &ConnectionTrust::default())
+                .await
+                .status(),
+            200
+        );
         took += began.elapsed().as_nanos() as f64;
     }
     took / times as f64

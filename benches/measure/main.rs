@@ -57,10 +57,17 @@ const MEASUREMENTS: [(&str, Measurement); 13] = [
 
 fn main() -> ExitCode {
     // Cargo passes `--bench` to every bench.
-    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let arguments: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|argument| argument != "--bench")
+        .collect();
     let Some((wanted, rest)) = arguments.split_first() else {
         let is_well = MEASUREMENTS.iter().all(|(name, _)| runs_alone(name));
-        return if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+        return if is_well {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        };
     };
     let Some((_, run)) = MEASUREMENTS.iter().find(|(name, _)| name == wanted) else {
         let names = MEASUREMENTS.map(|(name, _)| name).join(", ");
@@ -75,7 +82,10 @@ fn main() -> ExitCode {
 fn runs_alone(name: &str) -> bool {
     println!("\n== {name}");
     let started = Instant::now();
-    let status = Command::new(std::env::current_exe().unwrap()).arg(name).status().unwrap();
+    let status = Command::new(std::env::current_exe().unwrap())
+        .arg(name)
+        .status()
+        .unwrap();
     println!("== {name}: {status} after {:.1?}", started.elapsed());
     status.success()
 }

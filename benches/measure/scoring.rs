@@ -55,8 +55,14 @@ fn now() -> Wall {
 /// The real program imports a file, and then the same file again.
 fn imports(models: usize, hours: u64) {
     let place = TempDir::new().unwrap();
-    let (file, archive) = (place.path().join("runs.jsonl"), place.path().join("runs.db"));
-    let (mut text, mut trials) = (std::io::BufWriter::new(std::fs::File::create(&file).unwrap()), 0);
+    let (file, archive) = (
+        place.path().join("runs.jsonl"),
+        place.path().join("runs.db"),
+    );
+    let (mut text, mut trials) = (
+        std::io::BufWriter::new(std::fs::File::create(&file).unwrap()),
+        0,
+    );
     for record in simulated_records(SEED, models, now(), hours) {
         let line = record.write();
         trials += line.matches("\"scores\"").count();
@@ -67,7 +73,13 @@ fn imports(models: usize, hours: u64) {
     for turn in ["first", "again"] {
         let began = Instant::now();
         let mut import = Command::new(PROGRAM)
-            .args(["scoring", "import", file.to_str().unwrap(), "--archive", archive.to_str().unwrap()])
+            .args([
+                "scoring",
+                "import",
+                file.to_str().unwrap(),
+                "--archive",
+                archive.to_str().unwrap(),
+            ])
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -78,7 +90,12 @@ fn imports(models: usize, hours: u64) {
         }
         let took = began.elapsed();
         let mut told = String::new();
-        import.stdout.take().unwrap().read_to_string(&mut told).unwrap();
+        import
+            .stdout
+            .take()
+            .unwrap()
+            .read_to_string(&mut told)
+            .unwrap();
         #[expect(clippy::cast_precision_loss, reason = "a rate to be read by people")]
         let rate = trials as f64 / took.as_secs_f64();
         println!(
@@ -110,11 +127,18 @@ fn opens(path: &Path) {
     let opened = began.elapsed();
     let scoring = Scoring::open(RunSource::Archive(archive), now()).unwrap();
     let models = scoring.model_ids().len();
-    println!("opened in {opened:.1?}, the first snapshot, of {models} models, after {:.1?}", began.elapsed());
+    println!(
+        "opened in {opened:.1?}, the first snapshot, of {models} models, after {:.1?}",
+        began.elapsed()
+    );
 }
 
 fn refreshes(path: &Path) {
-    let scoring = Scoring::open(RunSource::Archive(Archive::open(path, now()).unwrap()), now()).unwrap();
+    let scoring = Scoring::open(
+        RunSource::Archive(Archive::open(path, now()).unwrap()),
+        now(),
+    )
+    .unwrap();
     let worked = on_cpu();
     let mut took: Vec<Duration> = (1..=ROUNDS)
         .map(|hour| {
@@ -132,28 +156,51 @@ fn refreshes(path: &Path) {
     );
     let mut bytes = 0;
     for id in scoring.model_ids() {
-        bytes += scoring.answer(&DocumentKey::of_model(Route::Model, id)).unwrap().data.len();
+        bytes += scoring
+            .answer(&DocumentKey::of_model(Route::Model, id))
+            .unwrap()
+            .data
+            .len();
     }
     println!("its model details alone: {bytes} bytes of JSON");
 }
 
 /// `/models` over a socket, during refreshes and without any.
 fn answers_meanwhile(path: &Path) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let scoring = Scoring::open(RunSource::Archive(Archive::open(path, now()).unwrap()), now()).unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    let scoring = Scoring::open(
+        RunSource::Archive(Archive::open(path, now()).unwrap()),
+        now(),
+    )
+    .unwrap();
     let scoring = Arc::new(scoring);
     let (clock, hand) = Clock::manual(now());
     let stop = CancellationToken::new();
-    let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+    let listener = runtime
+        .block_on(tokio::net::TcpListener::bind("127.0.0.1:0"))
+        .unwrap();
     let address = listener.local_addr().unwrap();
-    let backend = Arc::new(BackendServer::new(Arc::clone(&scoring), "a bench".into(), clock));
+    let backend = Arc::new(BackendServer::new(
+        Arc::clone(&scoring),
+        "a bench".into(),
+        clock,
+    ));
     let serving = runtime.spawn(backend::serve(listener, backend, 16, stop.clone()));
     let calm = measured(address, || std::thread::sleep(Duration::from_secs(1)));
-    let meanwhile = measured(address, || (0..ROUNDS).for_each(|_| pass_an_hour(&scoring, &hand)));
-    for (when, [middle, late, latest], count) in
-        [("while nothing is made", calm.0, calm.1), ("while snapshots are made", meanwhile.0, meanwhile.1)]
-    {
-        println!("/models {when}: median {middle:.1?}, p99 {late:.1?}, p99.9 {latest:.1?} of {count}");
+    let meanwhile = measured(address, || {
+        (0..ROUNDS).for_each(|_| pass_an_hour(&scoring, &hand))
+    });
+    for (when, [middle, late, latest], count) in [
+        ("while nothing is made", calm.0, calm.1),
+        ("while snapshots are made", meanwhile.0, meanwhile.1),
+    ] {
+        println!(
+            "/models {when}: median {middle:.1?}, p99 {late:.1?}, p99.9 {latest:.1?} of {count}"
+        );
     }
     stop.cancel();
     runtime.block_on(serving).unwrap();
@@ -198,7 +245,8 @@ fn measured(address: SocketAddr, meanwhile: impl FnOnce()) -> ([Duration; 3], us
 
 /// Requests the list of models and reads the response.
 fn ask(connection: &mut BufReader<TcpStream>) -> std::io::Result<()> {
-    let request = b"GET /api/v1/models?period=24h&sortBy=combined HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let request =
+        b"GET /api/v1/models?period=24h&sortBy=combined HTTP/1.1\r\nHost: localhost\r\n\r\n";
     connection.get_mut().write_all(request)?;
     let (mut line, mut length) = (String::new(), 0);
     while line != "\r\n" {
@@ -217,14 +265,24 @@ fn ask(connection: &mut BufReader<TcpStream>) -> std::io::Result<()> {
 /// The memory of the real program on an archive.
 fn stands(path: &Path) {
     let mut serving = Command::new(PROGRAM)
-        .args(["scoring", "serve", "--listen", "127.0.0.1:0", "--archive", path.to_str().unwrap()])
+        .args([
+            "scoring",
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--archive",
+            path.to_str().unwrap(),
+        ])
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let mut output = String::new();
     let mut log = BufReader::new(serving.stderr.take().unwrap());
     while !output.contains("stop with Ctrl-C") {
-        assert!(log.read_line(&mut output).unwrap() > 0, "it ended: {output}");
+        assert!(
+            log.read_line(&mut output).unwrap() > 0,
+            "it ended: {output}"
+        );
     }
     let id = serving.id().to_string();
     let mut line = String::from("scoregate scoring serve on it:");
@@ -241,7 +299,11 @@ fn on_cpu() -> Duration {
     let status = std::fs::read_to_string("/proc/self/stat").unwrap();
     let after_the_name = status.rsplit(')').next().unwrap();
     let of_user_and_system = after_the_name.split_whitespace().skip(11).take(2);
-    Duration::from_millis(of_user_and_system.map(|ticks| 10 * ticks.parse::<u64>().unwrap()).sum())
+    Duration::from_millis(
+        of_user_and_system
+            .map(|ticks| 10 * ticks.parse::<u64>().unwrap())
+            .sum(),
+    )
 }
 
 /// Memory of a process in MiB; `None` if it has just ended.

@@ -34,21 +34,33 @@ pub(crate) fn run(arguments: &[String]) {
         return respond();
     }
     let is_full = std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1");
-    let (rounds, time) =
-        if is_full { (11, Duration::from_secs(10)) } else { (3, Duration::from_millis(400)) };
+    let (rounds, time) = if is_full {
+        (11, Duration::from_secs(10))
+    } else {
+        (3, Duration::from_millis(400))
+    };
     let directory = TempDir::new().unwrap();
     let gateway = GatewayProcess::start(directory.path(), SETTINGS, &[]);
     let responder = Responder::start();
     let forms = Forms::of(gateway.address);
-    let (attack, calm) = (ATTACKERS * ATTACKS_PER_SECOND, HIT_CONNECTIONS * HITS_PER_SECOND);
-    println!("{calm} hits a second, {attack} requests of an attack a second, {rounds} rounds of {time:?}");
-    println!("{:>6} {:>14} {:>14} {:>14} {:>8}", "round", "quiet p99", "responder p99", "site p99", "ratio");
+    let (attack, calm) = (
+        ATTACKERS * ATTACKS_PER_SECOND,
+        HIT_CONNECTIONS * HITS_PER_SECOND,
+    );
+    println!(
+        "{calm} hits a second, {attack} requests of an attack a second, {rounds} rounds of {time:?}"
+    );
+    println!(
+        "{:>6} {:>14} {:>14} {:>14} {:>8}",
+        "round", "quiet p99", "responder p99", "site p99", "ratio"
+    );
     let mut ratios = Vec::new();
     for round in 0..rounds {
         let quiet = measure(&gateway, None, &forms, time);
         let elsewhere = measure(&gateway, Some(responder.address), &forms, time);
         let site = measure(&gateway, Some(gateway.address), &forms, time);
-        let p99 = |histogram: &Histogram<u64>| Duration::from_nanos(histogram.value_at_quantile(0.99));
+        let p99 =
+            |histogram: &Histogram<u64>| Duration::from_nanos(histogram.value_at_quantile(0.99));
         let ratio = p99(&site).as_secs_f64() / p99(&elsewhere).as_secs_f64();
         println!(
             "{round:>6} {:>14.1?} {:>14.1?} {:>14.1?} {ratio:>8.2}",
@@ -59,10 +71,19 @@ pub(crate) fn run(arguments: &[String]) {
         ratios.push(ratio);
     }
     ratios.sort_unstable_by(f64::total_cmp);
-    println!("median ratio of the p99 of hits: {:.2}", ratios[ratios.len() / 2]);
-    let answers: Vec<String> =
-        forms.answers.iter().map(|count| count.load(Ordering::Relaxed).to_string()).collect();
-    println!("answers to the attack on the site by status class 2xx to 5xx: {}", answers.join(" "));
+    println!(
+        "median ratio of the p99 of hits: {:.2}",
+        ratios[ratios.len() / 2]
+    );
+    let answers: Vec<String> = forms
+        .answers
+        .iter()
+        .map(|count| count.load(Ordering::Relaxed).to_string())
+        .collect();
+    println!(
+        "answers to the attack on the site by status class 2xx to 5xx: {}",
+        answers.join(" ")
+    );
 }
 
 /// Latencies of hits, from the time when each was due, while an address is attacked.
@@ -82,8 +103,9 @@ fn measure(
                 scope.spawn(move || attack(address, attacker, forms, counts, is_over));
             }
         }
-        let callers: Vec<_> =
-            (0..HIT_CONNECTIONS).map(|caller| scope.spawn(move || hits(gateway, caller, time))).collect();
+        let callers: Vec<_> = (0..HIT_CONNECTIONS)
+            .map(|caller| scope.spawn(move || hits(gateway, caller, time)))
+            .collect();
         for caller in callers {
             all.add(caller.join().unwrap()).unwrap();
         }
@@ -102,7 +124,11 @@ struct Arrivals {
 impl Arrivals {
     fn new(per_second: u64, seed: u64) -> Self {
         let mean = Duration::from_secs(1) / u32::try_from(per_second).unwrap();
-        Self { next: Instant::now(), mean, state: seed }
+        Self {
+            next: Instant::now(),
+            mean,
+            state: seed,
+        }
     }
 }
 
@@ -125,8 +151,11 @@ impl Iterator for Arrivals {
 fn hits(gateway: &GatewayProcess, caller: u64, time: Duration) -> Histogram<u64> {
     let mut stream = TcpStream::connect(gateway.address).unwrap();
     stream.set_nodelay(true).unwrap();
-    let request =
-        format!("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: {}\r\n\r\n", gateway.key).into_bytes();
+    let request = format!(
+        "GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: {}\r\n\r\n",
+        gateway.key
+    )
+    .into_bytes();
     let mut taken = Histogram::new(3).unwrap();
     let end = Instant::now() + time;
     for due in Arrivals::new(HITS_PER_SECOND, caller).take_while(|due| *due < end) {
@@ -134,7 +163,9 @@ fn hits(gateway: &GatewayProcess, caller: u64, time: Duration) -> Histogram<u64>
         stream.write_all(&request).unwrap();
         let status = read_response(&mut stream).unwrap();
         assert_eq!(status, 200);
-        taken.record(u64::try_from(due.elapsed().as_nanos()).unwrap()).unwrap();
+        taken
+            .record(u64::try_from(due.elapsed().as_nanos()).unwrap())
+            .unwrap();
     }
     taken
 }
@@ -147,13 +178,20 @@ fn attack(
     counts: Option<&[AtomicU32; 4]>,
     is_over: &AtomicBool,
 ) {
-    for (number, due) in (0_u64..).zip(Arrivals::new(ATTACKS_PER_SECOND, HIT_CONNECTIONS + attacker)) {
+    for (number, due) in (0_u64..).zip(Arrivals::new(
+        ATTACKS_PER_SECOND,
+        HIT_CONNECTIONS + attacker,
+    )) {
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
         if is_over.load(Ordering::Relaxed) {
             return;
         }
-        let Ok(mut stream) = TcpStream::connect(address) else { continue };
-        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        let Ok(mut stream) = TcpStream::connect(address) else {
+            continue;
+        };
+        stream
+            .set_read_timeout(Some(Duration::from_secs(10)))
+            .unwrap();
         let sent = stream.write_all(&forms.request(attacker + number));
         let status = sent.ok().and_then(|()| read_response(&mut stream));
         if let (Some(status), Some(counts)) = (status, counts) {
@@ -168,7 +206,9 @@ fn read_response(stream: &mut TcpStream) -> Option<u16> {
     loop {
         if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
             let head = String::from_utf8_lossy(&bytes[..end]).to_lowercase();
-            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+            let length = head
+                .lines()
+                .find_map(|line| line.strip_prefix("content-length: "));
             let length: usize = length.map_or(0, |length| length.parse().unwrap());
             if bytes.len() >= end + 4 + length {
                 return head.split(' ').nth(1)?.parse().ok();
@@ -194,35 +234,63 @@ struct Forms {
 impl Forms {
     fn of(address: SocketAddr) -> Self {
         let mut stream = TcpStream::connect(address).unwrap();
-        stream.write_all(b"GET /account/sign-in HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
+        stream
+            .write_all(b"GET /account/sign-in HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+            .unwrap();
         let mut page = String::new();
         stream.read_to_string(&mut page).unwrap();
-        let after = |begin: &str| page.split_once(begin).unwrap_or_else(|| panic!("{begin}: {page}")).1;
+        let after = |begin: &str| {
+            page.split_once(begin)
+                .unwrap_or_else(|| panic!("{begin}: {page}"))
+                .1
+        };
         let cookie = after("set-cookie: ").split(';').next().unwrap().to_owned();
         let field = after("name=\"csrf\"");
-        let csrf = field.split("value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
-        Self { cookie, csrf, next: AtomicU64::new(0), answers: Default::default() }
+        let csrf = field
+            .split("value=\"")
+            .nth(1)
+            .unwrap()
+            .split('"')
+            .next()
+            .unwrap()
+            .to_owned();
+        Self {
+            cookie,
+            csrf,
+            next: AtomicU64::new(0),
+            answers: Default::default(),
+        }
     }
 
     /// One of four kinds: a sign-up, a guessed link, a guessed session, a form that is too large.
     fn request(&self, kind: u64) -> Vec<u8> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let network =
-            std::net::Ipv4Addr::from_bits(0x0b00_0000 + u32::try_from(number % 0x00ff_ffff).unwrap());
+        let network = std::net::Ipv4Addr::from_bits(
+            0x0b00_0000 + u32::try_from(number % 0x00ff_ffff).unwrap(),
+        );
         let guess = format!("{number:043}");
         let head = |line: String, more: &str| {
             format!("{line} HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: {network}\r\n{more}")
         };
         let form = |body: &str| {
             let kind = "Content-Type: application/x-www-form-urlencoded";
-            let more =
-                format!("Cookie: {}\r\n{kind}\r\nContent-Length: {}\r\n\r\n{body}", self.cookie, body.len());
+            let more = format!(
+                "Cookie: {}\r\n{kind}\r\nContent-Length: {}\r\n\r\n{body}",
+                self.cookie,
+                body.len()
+            );
             head("POST /account/sign-in".into(), &more)
         };
         match kind % 4 {
-            0 => form(&format!("csrf={}&email=robot{number}%40example.org", self.csrf)),
+            0 => form(&format!(
+                "csrf={}&email=robot{number}%40example.org",
+                self.csrf
+            )),
             1 => head(format!("GET /account/confirm?token={guess}"), "\r\n"),
-            2 => head("GET /account".into(), &format!("Cookie: scoregate-session={guess}\r\n\r\n")),
+            2 => head(
+                "GET /account".into(),
+                &format!("Cookie: scoregate-session={guess}\r\n\r\n"),
+            ),
             _ => form(&"x".repeat(9_000)),
         }
         .into_bytes()
@@ -238,10 +306,19 @@ struct Responder {
 impl Responder {
     fn start() -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        let mut child = command.args(["site_attack", RESPONDER]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = command
+            .args(["site_attack", RESPONDER])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        Self { address: line.trim().parse().unwrap(), child }
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        Self {
+            address: line.trim().parse().unwrap(),
+            child,
+        }
     }
 }
 
@@ -262,6 +339,8 @@ fn respond() {
     for stream in listener.incoming() {
         let Ok(mut stream) = stream else { continue };
         // A client that is gone is no failure of the responder.
-        let _answered = stream.read(&mut chunk).and_then(|_| stream.write_all(&response));
+        let _answered = stream
+            .read(&mut chunk)
+            .and_then(|_| stream.write_all(&response));
     }
 }

@@ -49,9 +49,21 @@ struct Attack {
 
 const CALLER: u8 = 2;
 const ATTACKS: [Attack; 3] = [
-    Attack { name: "closes", host: 3, closes: true },
-    Attack { name: "waits", host: 4, closes: false },
-    Attack { name: "waits, same address", host: CALLER, closes: false },
+    Attack {
+        name: "closes",
+        host: 3,
+        closes: true,
+    },
+    Attack {
+        name: "waits",
+        host: 4,
+        closes: false,
+    },
+    Attack {
+        name: "waits, same address",
+        host: CALLER,
+        closes: false,
+    },
 ];
 
 pub(crate) fn run(arguments: &[String]) {
@@ -59,17 +71,32 @@ pub(crate) fn run(arguments: &[String]) {
     if !is_pinned && has_two_processors() {
         let this = std::env::current_exe().unwrap();
         let mut command = Command::new("taskset");
-        assert!(command.args(["-c", "1"]).arg(this).args(["tls_attack", PINNED]).status().unwrap().success());
+        assert!(
+            command
+                .args(["-c", "1"])
+                .arg(this)
+                .args(["tls_attack", PINNED])
+                .status()
+                .unwrap()
+                .success()
+        );
         return;
     }
     let is_full = std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1");
-    let time = if is_full { Duration::from_secs(20) } else { Duration::from_millis(600) };
+    let time = if is_full {
+        Duration::from_secs(20)
+    } else {
+        Duration::from_millis(600)
+    };
     println!(
         "{:>22} {:>20} {:>9} {:>9} {:>9} {:>9} {:>11} {:>9}",
         "key", "attack", "hits", "p50", "p99", "max", "connect p99", "failed"
     );
     let ecdsa_key = KeyPair::generate().unwrap().serialize_pem();
-    for (network, name, key) in [(1, "RSA-2048", RSA_KEY.to_owned()), (2, "ECDSA P-256", ecdsa_key)] {
+    for (network, name, key) in [
+        (1, "RSA-2048", RSA_KEY.to_owned()),
+        (2, "ECDSA P-256", ecdsa_key),
+    ] {
         println!("{name:>22}: a signature takes {:.0?}", signing_time(&key));
         let directory = TempDir::new().unwrap();
         let gateway = Gateway::start(directory.path(), network, &key, is_pinned);
@@ -82,7 +109,10 @@ pub(crate) fn run(arguments: &[String]) {
 
 fn has_two_processors() -> bool {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let taskset = Command::new("taskset").arg("--version").stdout(Stdio::null()).status();
+    let taskset = Command::new("taskset")
+        .arg("--version")
+        .stdout(Stdio::null())
+        .status();
     processors > 1 && taskset.is_ok_and(|status| status.success())
 }
 
@@ -90,7 +120,10 @@ fn has_two_processors() -> bool {
 fn signing_time(key: &str) -> Duration {
     let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
     let key = rustls::crypto::ring::sign::any_supported_type(&key).unwrap();
-    let schemes = [rustls::SignatureScheme::RSA_PSS_SHA256, rustls::SignatureScheme::ECDSA_NISTP256_SHA256];
+    let schemes = [
+        rustls::SignatureScheme::RSA_PSS_SHA256,
+        rustls::SignatureScheme::ECDSA_NISTP256_SHA256,
+    ];
     let signer = key.choose_scheme(&schemes).unwrap();
     let (start, count) = (Instant::now(), 200);
     for _ in 0..count {
@@ -107,9 +140,14 @@ struct Measured {
 }
 
 fn report(key: &str, attack: &str, measured: &Measured) {
-    let Measured { hits, connects, failed } = measured;
-    let at =
-        |histogram: &Histogram<u64>, quantile| Duration::from_nanos(histogram.value_at_quantile(quantile));
+    let Measured {
+        hits,
+        connects,
+        failed,
+    } = measured;
+    let at = |histogram: &Histogram<u64>, quantile| {
+        Duration::from_nanos(histogram.value_at_quantile(quantile))
+    };
     println!(
         "{key:>22} {attack:>20} {:>9} {:>9.1?} {:>9.1?} {:>9.1?} {:>11.1?} {failed:>9}",
         hits.len(),
@@ -130,8 +168,10 @@ struct Gateway {
 impl Gateway {
     fn start(directory: &Path, network: u8, private_key: &str, is_pinned: bool) -> Self {
         let pair = KeyPair::from_pem(private_key).unwrap();
-        let certificate =
-            CertificateParams::new(vec!["localhost".into()]).unwrap().self_signed(&pair).unwrap();
+        let certificate = CertificateParams::new(vec!["localhost".into()])
+            .unwrap()
+            .self_signed(&pair)
+            .unwrap();
         std::fs::write(directory.join("certificate.pem"), certificate.pem()).unwrap();
         std::fs::write(directory.join("key.pem"), private_key).unwrap();
         let shown = directory.display();
@@ -139,16 +179,25 @@ impl Gateway {
             "upstream = \"built-in\"\nlog.access = false\n\
              [tls.default]\ncertificate = \"{shown}/certificate.pem\"\nkey = \"{shown}/key.pem\"\n"
         );
-        let launcher: &[&str] = if is_pinned { &["taskset", "-c", "0"] } else { &[] };
+        let launcher: &[&str] = if is_pinned {
+            &["taskset", "-c", "0"]
+        } else {
+            &[]
+        };
         let process = GatewayProcess::start(directory, &settings, launcher);
-        Self { process, network, client: client(certificate.der()) }
+        Self {
+            process,
+            network,
+            client: client(certificate.der()),
+        }
     }
 
     fn connect(&self) -> std::io::Result<StreamOwned<ClientConnection, TcpStream>> {
         let stream: TcpStream = self.socket(CALLER)?.into();
         stream.set_read_timeout(Some(Duration::from_secs(30)))?;
         let name = ServerName::try_from("localhost").unwrap();
-        let session = ClientConnection::new(Arc::clone(&self.client), name).map_err(std::io::Error::other)?;
+        let session =
+            ClientConnection::new(Arc::clone(&self.client), name).map_err(std::io::Error::other)?;
         Ok(StreamOwned::new(session, stream))
     }
 
@@ -167,8 +216,13 @@ impl Gateway {
             }
             response.extend_from_slice(chunk.get(..read).unwrap());
             let text = String::from_utf8_lossy(&response);
-            let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+            let Some((head, body)) = text.split_once("\r\n\r\n") else {
+                continue;
+            };
+            let length = head
+                .lines()
+                .find_map(|line| line.strip_prefix("content-length: "))
+                .unwrap();
             if body.len() >= length.parse().unwrap() {
                 assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
                 return Ok(());
@@ -196,7 +250,9 @@ impl Gateway {
                 std::thread::sleep(due.saturating_duration_since(Instant::now()));
                 // A late response delays the next request, and counts from when that was due.
                 match work() {
-                    Ok(()) => taken.record(u64::try_from(due.elapsed().as_nanos()).unwrap()).unwrap(),
+                    Ok(()) => taken
+                        .record(u64::try_from(due.elapsed().as_nanos()).unwrap())
+                        .unwrap(),
                     Err(_) => drop(failed.fetch_add(1, Ordering::Relaxed)),
                 }
             }
@@ -216,9 +272,11 @@ impl Gateway {
             let mut callers = Vec::new();
             for mut stream in open {
                 let repeat = &repeat;
-                callers.push(scope.spawn(move || repeat(HIT_INTERVAL, &mut || self.hit(&mut stream))));
+                callers
+                    .push(scope.spawn(move || repeat(HIT_INTERVAL, &mut || self.hit(&mut stream))));
             }
-            let connects = scope.spawn(|| repeat(CONNECT_INTERVAL, &mut || self.hit(&mut self.connect()?)));
+            let connects =
+                scope.spawn(|| repeat(CONNECT_INTERVAL, &mut || self.hit(&mut self.connect()?)));
             std::thread::sleep(time);
             is_over.store(true, Ordering::Relaxed);
             let mut hits = Histogram::new(3).unwrap();
@@ -226,7 +284,11 @@ impl Gateway {
                 hits.add(caller.join().unwrap()).unwrap();
             }
             let connects = connects.join().unwrap();
-            Measured { hits, connects, failed: failed.load(Ordering::Relaxed) }
+            Measured {
+                hits,
+                connects,
+                failed: failed.load(Ordering::Relaxed),
+            }
         })
     }
 
@@ -244,7 +306,9 @@ impl Gateway {
         while !is_over.load(Ordering::Relaxed) {
             due += HELLO_INTERVAL;
             std::thread::sleep(due.saturating_duration_since(Instant::now()));
-            let Ok(mut socket) = self.socket(attack.host) else { continue };
+            let Ok(mut socket) = self.socket(attack.host) else {
+                continue;
+            };
             if socket.write_all(hello).is_ok() && !attack.closes {
                 // Otherwise the ports of the address would all be in TIME_WAIT soon.
                 socket.set_linger(Some(Duration::ZERO)).unwrap();
@@ -261,7 +325,9 @@ fn client(certificate: &CertificateDer<'_>) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     roots.add(certificate.clone().into_owned()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap();
     let mut config = config.with_root_certificates(roots).with_no_client_auth();
     config.resumption = rustls::client::Resumption::disabled();
     Arc::new(config)

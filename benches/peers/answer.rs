@@ -22,15 +22,25 @@ impl Extent {
     pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
         let head = bytes.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
         let text = String::from_utf8_lossy(&bytes[..head]).to_ascii_lowercase();
-        let length = text.split("\r\ncontent-length:").nth(1).and_then(|rest| rest.split("\r\n").next());
+        let length = text
+            .split("\r\ncontent-length:")
+            .nth(1)
+            .and_then(|rest| rest.split("\r\n").next());
         let body = match length {
             Some(length) => length.trim().parse().unwrap(),
             None if text.starts_with("http/1.1 304") => 0,
             None => panic!("an answer that does not say its length: {text}"),
         };
         // A 304 has the length of the full response, if any, and no body.
-        let body = if text.starts_with("http/1.1 304") { 0 } else { body };
-        Some(Self { head, whole: head + body })
+        let body = if text.starts_with("http/1.1 304") {
+            0
+        } else {
+            body
+        };
+        Some(Self {
+            head,
+            whole: head + body,
+        })
     }
 }
 
@@ -44,19 +54,28 @@ pub(crate) struct Answer {
 impl Answer {
     /// Its status.
     pub(crate) fn status(&self) -> u16 {
-        std::str::from_utf8(&self.bytes[9..12]).unwrap().parse().unwrap()
+        std::str::from_utf8(&self.bytes[9..12])
+            .unwrap()
+            .parse()
+            .unwrap()
     }
 
     /// Its header fields, names in lower case.
     pub(crate) fn fields(&self) -> Vec<(String, String)> {
         let head = String::from_utf8_lossy(&self.bytes[..self.extent.head]);
         let fields = head.lines().skip(1).filter_map(|line| line.split_once(':'));
-        fields.map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned())).collect()
+        fields
+            .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
+            .collect()
     }
 
     /// The value of a field; empty where there is none.
     pub(crate) fn field(&self, name: &str) -> String {
-        self.fields().into_iter().find(|(known, _)| known == name).map(|(_, value)| value).unwrap_or_default()
+        self.fields()
+            .into_iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value)
+            .unwrap_or_default()
     }
 
     /// Its body.

@@ -33,20 +33,30 @@ pub(crate) fn of_scores(size: usize) -> SocketAddr {
         items.push(item);
     }
     let last = items.last_mut().unwrap();
-    *last = last.replace("\"name\":\"", &format!("\"name\":\"{}", "M".repeat(size - bytes + 1)));
+    *last = last.replace(
+        "\"name\":\"",
+        &format!("\"name\":\"{}", "M".repeat(size - bytes + 1)),
+    );
     let data = items.join(",");
-    let body = format!("{{\"success\":true,\"generated_at\":\"2026-11-21T12:00:00Z\",\"data\":[{data}]}}");
+    let body =
+        format!("{{\"success\":true,\"generated_at\":\"2026-11-21T12:00:00Z\",\"data\":[{data}]}}");
     serve(FIELDS, body.as_bytes())
 }
 
 /// A backend for a gateway with this many models: each detail is as large as the list elsewhere.
 pub(crate) fn of_models(count: usize, tls: Option<Arc<ServerConfig>>) -> SocketAddr {
-    let item =
-        |id: &str, name: &str| format!("{{\"id\":\"{id}\",\"name\":\"{name}\",\"currentScore\":70.25}}");
+    let item = |id: &str, name: &str| {
+        format!("{{\"id\":\"{id}\",\"name\":\"{name}\",\"currentScore\":70.25}}")
+    };
     let envelope = |data: &str| {
         format!("{{\"success\":true,\"generated_at\":\"2026-11-21T12:00:00Z\",\"data\":[{data}]}}")
     };
-    let list = envelope(&(0..count).map(|number| item(&model(number), "M")).collect::<Vec<_>>().join(","));
+    let list = envelope(
+        &(0..count)
+            .map(|number| item(&model(number), "M"))
+            .collect::<Vec<_>>()
+            .join(","),
+    );
     let name = "M".repeat(DATA);
     serve_each(FIELDS, tls, move |target| {
         let path = target.split('?').next().unwrap_or(target);
@@ -59,9 +69,19 @@ pub(crate) fn of_models(count: usize, tls: Option<Arc<ServerConfig>>) -> SocketA
 
 /// A backend for the peers: the gateway's response, with the storable part of its head.
 pub(crate) fn of_answer(answer: &Answer) -> SocketAddr {
-    let kept = ["content-type", "etag", "last-modified", "x-content-type-options"];
-    let fields: String = kept.map(|name| format!("{name}: {}\r\n", answer.field(name))).concat();
-    serve(&format!("{fields}cache-control: public, max-age=86400\r\n"), answer.body())
+    let kept = [
+        "content-type",
+        "etag",
+        "last-modified",
+        "x-content-type-options",
+    ];
+    let fields: String = kept
+        .map(|name| format!("{name}: {}\r\n", answer.field(name)))
+        .concat();
+    serve(
+        &format!("{fields}cache-control: public, max-age=86400\r\n"),
+        answer.body(),
+    )
 }
 
 fn serve(fields: &str, body: &[u8]) -> SocketAddr {
@@ -104,9 +124,16 @@ fn answer_all(stream: impl Read + Write, fields: &str, answer: &dyn Fn(&str) -> 
         }
         if line == "\r\n" {
             let body = answer(&target);
-            let head = format!("HTTP/1.1 200 OK\r\n{fields}content-length: {}\r\n\r\n", body.len());
+            let head = format!(
+                "HTTP/1.1 200 OK\r\n{fields}content-length: {}\r\n\r\n",
+                body.len()
+            );
             let stream = stream.get_mut();
-            if stream.write_all(&[head.as_bytes(), &body].concat()).and_then(|()| stream.flush()).is_err() {
+            if stream
+                .write_all(&[head.as_bytes(), &body].concat())
+                .and_then(|()| stream.flush())
+                .is_err()
+            {
                 return;
             }
         }

@@ -47,13 +47,18 @@ impl ClientPool {
     /// Connects to this address.
     pub(crate) fn to(address: SocketAddr, transport: &Transport) -> Self {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
-        let members: Vec<ClientConnection> =
-            (0..CONNECTIONS).map(|_| ClientConnection::to(address, transport)).collect();
+        let members: Vec<ClientConnection> = (0..CONNECTIONS)
+            .map(|_| ClientConnection::to(address, transport))
+            .collect();
         for (number, connection) in (0..).zip(&members) {
             let data = epoll::EventData::new_u64(number);
             epoll::add(&epoll, &connection.stream, data, epoll::EventFlags::IN).unwrap();
         }
-        Self { epoll, events: Vec::with_capacity(CONNECTIONS), members }
+        Self {
+            epoll,
+            events: Vec::with_capacity(CONNECTIONS),
+            members,
+        }
     }
 
     /// Closed loop: each connection sends its next request after a response.
@@ -65,7 +70,10 @@ impl ClientPool {
         let mut open = self.members.len();
         while open > 0 {
             let elapsed = started_at.elapsed();
-            assert!(elapsed < duration + STALL_TIMEOUT, "{open} requests were never answered");
+            assert!(
+                elapsed < duration + STALL_TIMEOUT,
+                "{open} requests were never answered"
+            );
             for number in self.ready(Duration::from_secs(1)) {
                 if self.members[number].has_answer(job.status, &mut outcome) {
                     open -= 1;
@@ -95,11 +103,16 @@ impl ClientPool {
             }
             while !outcome.is_too_much && sent < all && due(sent) <= now {
                 outcome.is_too_much = now - due(sent) > Duration::from_secs(1);
-                let Some(number) = free.pop_front() else { break };
+                let Some(number) = free.pop_front() else {
+                    break;
+                };
                 self.send(job, number, due(sent));
                 sent += 1;
             }
-            assert!(now < started_at + duration + STALL_TIMEOUT, "requests were never answered");
+            assert!(
+                now < started_at + duration + STALL_TIMEOUT,
+                "requests were never answered"
+            );
             for number in self.ready(Duration::ZERO) {
                 if self.members[number].has_answer(job.status, &mut outcome) {
                     outcome.took.push(self.members[number].due.elapsed());
@@ -121,10 +134,21 @@ impl ClientPool {
 
     /// Connections with data to read.
     fn ready(&mut self, patience: Duration) -> Vec<usize> {
-        let patience = Timespec { tv_sec: patience.as_secs().cast_signed(), tv_nsec: 0 };
+        let patience = Timespec {
+            tv_sec: patience.as_secs().cast_signed(),
+            tv_nsec: 0,
+        };
         self.events.clear();
-        epoll::wait(&self.epoll, spare_capacity(&mut self.events), Some(&patience)).unwrap();
-        self.events.iter().map(|event| event.data.u64() as usize).collect()
+        epoll::wait(
+            &self.epoll,
+            spare_capacity(&mut self.events),
+            Some(&patience),
+        )
+        .unwrap();
+        self.events
+            .iter()
+            .map(|event| event.data.u64() as usize)
+            .collect()
     }
 }
 
@@ -176,7 +200,11 @@ impl ClientConnection {
 
     /// Reads available data; returns whether the response is complete.
     fn has_answer(&mut self, status: u16, outcome: &mut Outcome) -> bool {
-        let is_expected = if self.has_read() { self.is_expected(status) } else { None };
+        let is_expected = if self.has_read() {
+            self.is_expected(status)
+        } else {
+            None
+        };
         outcome.answers += usize::from(is_expected.is_some());
         outcome.strange += usize::from(is_expected == Some(false));
         is_expected.is_some()
@@ -198,7 +226,10 @@ impl ClientConnection {
         };
         match read {
             Ok(0) => {
-                panic!("a connection was ended: {}", String::from_utf8_lossy(&self.bytes[..self.filled]))
+                panic!(
+                    "a connection was ended: {}",
+                    String::from_utf8_lossy(&self.bytes[..self.filled])
+                )
             }
             Ok(read) => self.filled += read,
             Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
@@ -214,7 +245,8 @@ impl ClientConnection {
             return frames(so_far);
         }
         let Extent { head, whole } = self.before;
-        let is_as_before = whole == self.filled && head >= 4 && so_far[head - 4..head] == *b"\r\n\r\n";
+        let is_as_before =
+            whole == self.filled && head >= 4 && so_far[head - 4..head] == *b"\r\n\r\n";
         if !is_as_before {
             self.before = Extent::of(so_far).filter(|extent| self.filled >= extent.whole)?;
         }

@@ -113,7 +113,15 @@ const PEERS: [Peer; 5] = [
         module: None,
         file: "envoy.yaml",
         settings: include_str!("configs/envoy.yaml"),
-        arguments: &["-c", "@FILE@", "--concurrency", "1", "--disable-hot-restart", "-l", "error"],
+        arguments: &[
+            "-c",
+            "@FILE@",
+            "--concurrency",
+            "1",
+            "--disable-hot-restart",
+            "-l",
+            "error",
+        ],
         limitations: "counts in memory only; both limits are refilled all the time; reports one of them",
         refills: true,
     },
@@ -131,7 +139,11 @@ pub(crate) struct Floor<'s> {
 impl Floor<'_> {
     /// The lower bounds, and the sketch.
     pub(crate) fn all(self, sent: &Answer) -> Vec<Contestant> {
-        let names = [("raw epoll loop", RAW), ("bare hyper", BARE), ("sketch", SKETCH)];
+        let names = [
+            ("raw epoll loop", RAW),
+            ("bare hyper", BARE),
+            ("sketch", SKETCH),
+        ];
         names.map(|(name, role)| self.one(name, role, sent)).into()
     }
 
@@ -143,8 +155,11 @@ impl Floor<'_> {
 
     /// The codec behind TLS, and that of HTTP/2.
     pub(crate) fn transports(self, sent: &Answer) -> [Contestant; 2] {
-        [("bare hyper, TLS", BARE_TLS), ("bare hyper, HTTP/2", BARE_HTTP2)]
-            .map(|(name, role)| self.one(name, role, sent))
+        [
+            ("bare hyper, TLS", BARE_TLS),
+            ("bare hyper, HTTP/2", BARE_HTTP2),
+        ]
+        .map(|(name, role)| self.one(name, role, sent))
     }
 
     /// The codec with another response.
@@ -154,9 +169,12 @@ impl Floor<'_> {
 
     /// The codec on two cores, with one worker and with two.
     pub(crate) fn on_two_cores(self, sent: &Answer) -> Vec<Contestant> {
-        [("bare hyper, one worker, free to move", BARE), ("bare hyper, two workers", BARE_OF_TWO)]
-            .map(|(name, role)| self.start(name, role, self.cores.two(self.program), sent, 1))
-            .into()
+        [
+            ("bare hyper, one worker, free to move", BARE),
+            ("bare hyper, two workers", BARE_OF_TWO),
+        ]
+        .map(|(name, role)| self.start(name, role, self.cores.two(self.program), sent, 1))
+        .into()
     }
 
     /// The loop, with this many copies of the response.
@@ -166,7 +184,13 @@ impl Floor<'_> {
 
     /// The loop, with the memory accesses of a hit with this many accounts.
     pub(crate) fn loop_with(self, accounts: usize, sent: &Answer) -> Contestant {
-        self.start("the loop", ACCESSES, self.cores.one(self.program), sent, accounts)
+        self.start(
+            "the loop",
+            ACCESSES,
+            self.cores.one(self.program),
+            sent,
+            accounts,
+        )
     }
 
     fn one(self, name: &'static str, role: &str, sent: &Answer) -> Contestant {
@@ -195,7 +219,14 @@ impl Floor<'_> {
         } else {
             "no keys, no limits"
         };
-        Contestant { name, address, process, knows_keys, counts_down: knows_keys, limitations }
+        Contestant {
+            name,
+            address,
+            process,
+            knows_keys,
+            counts_down: knows_keys,
+            limitations,
+        }
     }
 }
 
@@ -208,12 +239,15 @@ pub(crate) fn peers(
 ) -> (Vec<Contestant>, Vec<String>) {
     let (mut here, mut absent) = (Vec::new(), Vec::new());
     for peer in &PEERS {
-        let started = peer.start(cores, keys, backend, sent, MINUTE).and_then(|contestant| {
-            if peer.refills {
-                peer.start(cores, keys, backend, sent, 2)?.reaches_a_limit_of_two(keys)?;
-            }
-            Ok(contestant)
-        });
+        let started = peer
+            .start(cores, keys, backend, sent, MINUTE)
+            .and_then(|contestant| {
+                if peer.refills {
+                    peer.start(cores, keys, backend, sent, 2)?
+                        .reaches_a_limit_of_two(keys)?;
+                }
+                Ok(contestant)
+            });
         match started {
             Ok(contestant) => here.push(contestant),
             Err(reason) => absent.push(format!("{}: {reason}", peer.name)),
@@ -257,7 +291,9 @@ impl Peer {
                 ("@CREDENTIALS@", keys.credentials()),
                 ("@CACHE_CONTROL@", sent.field("cache-control")),
             ];
-            values.iter().fold(text.to_owned(), |text, (mark, value)| text.replace(mark, value))
+            values.iter().fold(text.to_owned(), |text, (mark, value)| {
+                text.replace(mark, value)
+            })
         };
         std::fs::write(&file, with_values(self.settings)).unwrap();
         let mut command: Command = cores.one(&program);
@@ -277,15 +313,25 @@ impl Peer {
 
 /// The directory of nginx's modules.
 fn modules() -> PathBuf {
-    let places = ["/usr/lib/nginx/modules", "/usr/lib64/nginx/modules", "/usr/share/nginx/modules"];
-    places.iter().map(Path::new).find(|place| place.is_dir()).unwrap_or(Path::new("modules")).into()
+    let places = [
+        "/usr/lib/nginx/modules",
+        "/usr/lib64/nginx/modules",
+        "/usr/share/nginx/modules",
+    ];
+    places
+        .iter()
+        .map(Path::new)
+        .find(|place| place.is_dir())
+        .unwrap_or(Path::new("modules"))
+        .into()
 }
 
 impl Contestant {
     /// Checks that each key has a limit of its own, which is two.
     fn reaches_a_limit_of_two(&self, keys: &Keys) -> Result<(), String> {
         for request in keys.hits().requests.iter().take(2) {
-            let statuses = [(); 3].map(|()| ask(self.address, request).map_or(0, |answer| answer.status()));
+            let statuses =
+                [(); 3].map(|()| ask(self.address, request).map_or(0, |answer| answer.status()));
             if statuses != [200, 200, 429] {
                 return Err(format!("with a limit of two, requests get {statuses:?}"));
             }
@@ -301,7 +347,10 @@ impl Contestant {
         for request in &hits.requests {
             let answer = get(request)?;
             if answer.status() != 200 || answer.body() != sent.body() {
-                return Err(format!("another answer: {}", String::from_utf8_lossy(&answer.bytes)));
+                return Err(format!(
+                    "another answer: {}",
+                    String::from_utf8_lossy(&answer.bytes)
+                ));
             }
         }
         let refused = get(&stranger.requests[0])?;
@@ -313,11 +362,20 @@ impl Contestant {
         if self.counts_down && left(&before).is_some() && left(&last) >= left(&before) {
             return Err("what is left does not go down".into());
         }
-        let names =
-            |answer: &Answer| answer.fields().into_iter().map(|(name, _)| name).collect::<Vec<String>>();
+        let names = |answer: &Answer| {
+            answer
+                .fields()
+                .into_iter()
+                .map(|(name, _)| name)
+                .collect::<Vec<String>>()
+        };
         let (its, gateway) = (names(&last), names(sent));
         let without = |these: &[String], those: &[String]| {
-            these.iter().filter(|name| !those.contains(name)).cloned().collect()
+            these
+                .iter()
+                .filter(|name| !those.contains(name))
+                .cloned()
+                .collect()
         };
         Ok([without(&gateway, &its), without(&its, &gateway)])
     }

@@ -57,11 +57,16 @@ const SEND_BUFFER: usize = 64 * 1_024;
 
 /// Runs one of them if the arguments request it. It ends with its parent.
 pub(crate) fn is_played(arguments: &[String]) -> bool {
-    let [_, role, file, copies] = arguments else { return false };
+    let [_, role, file, copies] = arguments else {
+        return false;
+    };
     if !role.starts_with("floor-") {
         return false;
     }
-    let (file, mut one) = (Path::new(file), tokio::runtime::Builder::new_current_thread());
+    let (file, mut one) = (
+        Path::new(file),
+        tokio::runtime::Builder::new_current_thread(),
+    );
     let (answer, directory) = (std::fs::read(file).unwrap(), file.parent().unwrap());
     std::thread::spawn(|| {
         drop(std::io::stdin().read(&mut [0]));
@@ -72,17 +77,31 @@ pub(crate) fn is_played(arguments: &[String]) -> bool {
     println!("{LISTENS}{}", listener.local_addr().unwrap());
     let constant = Constant::of(&answer);
     match role.as_str() {
-        RAW => raw(&listener, &vec![answer; copies.parse().unwrap()], &[CacheLine::default()]),
+        RAW => raw(
+            &listener,
+            &vec![answer; copies.parse().unwrap()],
+            &[CacheLine::default()],
+        ),
         ACCESSES => {
             let accounts: usize = copies.parse().unwrap();
-            raw(&listener, &[answer], &vec![CacheLine([1; 8]); accounts * ACCOUNT_LINES]);
+            raw(
+                &listener,
+                &[answer],
+                &vec![CacheLine([1; 8]); accounts * ACCOUNT_LINES],
+            );
         }
-        BARE => serve(&mut one, listener, move |stream| http1(stream, constant.clone())),
+        BARE => serve(&mut one, listener, move |stream| {
+            http1(stream, constant.clone())
+        }),
         BARE_OF_TWO => {
             let mut two = tokio::runtime::Builder::new_multi_thread();
-            serve(two.worker_threads(2), listener, move |stream| http1(stream, constant.clone()));
+            serve(two.worker_threads(2), listener, move |stream| {
+                http1(stream, constant.clone())
+            });
         }
-        BARE_HTTP2 => serve(&mut one, listener, move |stream| http2(stream, constant.clone())),
+        BARE_HTTP2 => serve(&mut one, listener, move |stream| {
+            http2(stream, constant.clone())
+        }),
         BARE_TLS => {
             let acceptor = acceptor(directory);
             serve(&mut one, listener, move |stream| {
@@ -103,8 +122,8 @@ pub(crate) fn is_played(arguments: &[String]) -> bool {
                     async move { Ok::<_, Infallible>(response) }
                 };
                 async move {
-                    let served =
-                        http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(answer));
+                    let served = http1::Builder::new()
+                        .serve_connection(TokioIo::new(stream), service_fn(answer));
                     let _has_ended = served.await;
                 }
             });
@@ -137,7 +156,9 @@ fn raw(listener: &TcpListener, copies: &[Vec<u8>], lines: &[CacheLine]) {
                 streams.push(Some(stream));
                 continue;
             }
-            let Some(stream) = &mut streams[number] else { continue };
+            let Some(stream) = &mut streams[number] else {
+                continue;
+            };
             match stream.read(&mut bytes) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 Ok(read) if read > 0 => {
@@ -147,7 +168,9 @@ fn raw(listener: &TcpListener, copies: &[Vec<u8>], lines: &[CacheLine]) {
                         draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                         draw = draw.wrapping_add(lines[(draw >> 33) as usize % lines.len()].0[0]);
                     }
-                    stream.write_all(&copies[(draw >> 33) as usize % copies.len()]).unwrap();
+                    stream
+                        .write_all(&copies[(draw >> 33) as usize % copies.len()])
+                        .unwrap();
                 }
                 Ok(_) | Err(_) => streams[number] = None,
             }
@@ -184,7 +207,10 @@ struct Constant {
 
 impl Constant {
     fn of(answer: &[u8]) -> Self {
-        let end = answer.windows(4).position(|window| window == b"\r\n\r\n").unwrap();
+        let end = answer
+            .windows(4)
+            .position(|window| window == b"\r\n\r\n")
+            .unwrap();
         let head = std::str::from_utf8(&answer[..end]).unwrap();
         let mut fields = HeaderMap::new();
         for line in head.lines().skip(1) {
@@ -195,7 +221,11 @@ impl Constant {
             }
         }
         let status = StatusCode::from_bytes(&answer[9..12]).unwrap();
-        Self { status, fields, body: Bytes::copy_from_slice(&answer[end + 4..]) }
+        Self {
+            status,
+            fields,
+            body: Bytes::copy_from_slice(&answer[end + 4..]),
+        }
     }
 
     fn response(&self) -> Response<Full<Bytes>> {
@@ -214,7 +244,9 @@ where
         let response = constant.response();
         async move { Ok::<_, Infallible>(response) }
     };
-    let _has_ended = http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(answer)).await;
+    let _has_ended = http1::Builder::new()
+        .serve_connection(TokioIo::new(stream), service_fn(answer))
+        .await;
 }
 
 async fn http2(stream: tokio::net::TcpStream, constant: Constant) {

@@ -74,14 +74,20 @@ pub(crate) fn started(
         certificate.write(directory.path());
     }
     let tls = gateway.certificate.map_or(String::new(), |_| {
-        format!("[tls.default]\ncertificate = \"{}\"\nkey = \"{}\"\n", path(CERTIFICATE), path(KEY))
-    });
-    let upstream = gateway.backend_certificate.map_or(format!("http://{backend}/"), |_| {
         format!(
-            "https://{backend}/\"\nupstream.server_name = \"{HOST}\"\nupstream.ca_file = \"{}",
-            path(CERTIFICATE)
+            "[tls.default]\ncertificate = \"{}\"\nkey = \"{}\"\n",
+            path(CERTIFICATE),
+            path(KEY)
         )
     });
+    let upstream = gateway
+        .backend_certificate
+        .map_or(format!("http://{backend}/"), |_| {
+            format!(
+                "https://{backend}/\"\nupstream.server_name = \"{HOST}\"\nupstream.ca_file = \"{}",
+                path(CERTIFICATE)
+            )
+        });
     // Unlimited refusals, or the guard would close the connections.
     let settings = format!(
         "listen = \"127.0.0.1:0\"\nadmin.listen = \"127.0.0.1:0\"\ndata_dir = \"{}\"\nguard.per_minute = 100000000\n\
@@ -93,17 +99,36 @@ pub(crate) fn started(
         gateway.settings,
     );
     std::fs::write(&file, settings).unwrap();
-    let binary = gateway.build.unwrap_or(Path::new(env!("CARGO_BIN_EXE_scoregate")));
+    let binary = gateway
+        .build
+        .unwrap_or(Path::new(env!("CARGO_BIN_EXE_scoregate")));
     let lines = directory.path().join("keys.csv");
     std::fs::write(&lines, keys.csv()).unwrap();
-    let arguments = ["keys", "import", &path("keys.csv"), "--config", &path("scoregate.toml")];
+    let arguments = [
+        "keys",
+        "import",
+        &path("keys.csv"),
+        "--config",
+        &path("scoregate.toml"),
+    ];
     let imported = Command::new(binary).args(arguments).output().unwrap();
-    assert!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
-    let mut command = if gateway.has_two_cores { cores.two(binary) } else { cores.one(binary) };
+    assert!(
+        imported.status.success(),
+        "{}",
+        String::from_utf8_lossy(&imported.stderr)
+    );
+    let mut command = if gateway.has_two_cores {
+        cores.two(binary)
+    } else {
+        cores.one(binary)
+    };
     command.arg("serve").arg("--config").arg(&file);
     let started_at = Instant::now();
     let (process, said) = Process::that_says(command, directory, "public=");
-    let (address, side) = (address_after("public=", &said), address_after("side=", &said));
+    let (address, side) = (
+        address_after("public=", &said),
+        address_after("side=", &said),
+    );
     (
         Contestant {
             name: gateway.name,

@@ -45,17 +45,46 @@ struct Grown {
 }
 
 /// The rows: each kind with few and with many, interleaved.
-pub(crate) fn all(floor: Floor<'_>, size: &Size, sent: &Answer, is_full: bool) -> Vec<(String, Figures)> {
-    let (keys, documents) = if is_full { (1_000_000, 100_000) } else { (1_000, 500) };
+pub(crate) fn all(
+    floor: Floor<'_>,
+    size: &Size,
+    sent: &Answer,
+    is_full: bool,
+) -> Vec<(String, Figures)> {
+    let (keys, documents) = if is_full {
+        (1_000_000, 100_000)
+    } else {
+        (1_000, 500)
+    };
     let kinds = [
-        Many { name: "few keys", keys: FEW, documents: 1 },
-        Many { name: "many keys", keys, documents: 1 },
-        Many { name: "few documents", keys: FEW, documents: FEW },
-        Many { name: "many documents", keys: FEW, documents },
+        Many {
+            name: "few keys",
+            keys: FEW,
+            documents: 1,
+        },
+        Many {
+            name: "many keys",
+            keys,
+            documents: 1,
+        },
+        Many {
+            name: "few documents",
+            keys: FEW,
+            documents: FEW,
+        },
+        Many {
+            name: "many documents",
+            keys: FEW,
+            documents,
+        },
     ];
     let mut measure_growth = kinds.map(|many| Grown::up(many, floor.cores));
     for one in &measure_growth {
-        let Many { name, keys, documents } = one.many;
+        let Many {
+            name,
+            keys,
+            documents,
+        } = one.many;
         let (started_at, warmed) = (Instant::now(), one.is_in_use());
         println!(
             "{name:<38} {keys} keys, {documents} documents; started in {:.2?} with {:.1} MiB; {warmed} answers in {:.1?} before all are in use",
@@ -66,7 +95,10 @@ pub(crate) fn all(floor: Floor<'_>, size: &Size, sent: &Answer, is_full: bool) -
     }
     let [few, many, ..] = &measure_growth;
     let more = (many.many.keys - few.many.keys) as f64;
-    println!("{:.0} bytes for each idle key", (many.idle - few.idle) / more);
+    println!(
+        "{:.0} bytes for each idle key",
+        (many.idle - few.idle) / more
+    );
     let loops = [
         ("the loop, few keys", floor.loop_with(FEW, sent)),
         ("the loop, many keys", floor.loop_with(keys, sent)),
@@ -74,11 +106,18 @@ pub(crate) fn all(floor: Floor<'_>, size: &Size, sent: &Answer, is_full: bool) -
         ("the loop, many documents", floor.loop_over(documents, sent)),
     ];
     let asks = Keys::mint(FEW);
-    let of_loops = loops
-        .iter()
-        .map(|(name, contestant)| Row { name: (*name).to_owned(), ..Row::hits(contestant, &asks) });
-    let sides = measure_growth.each_ref().map(|one| (one.many.name, one.side, LeaseCounts::read(one.side)));
-    let rows: Vec<Row<'_>> = measure_growth.iter_mut().map(Grown::row).chain(of_loops).collect();
+    let of_loops = loops.iter().map(|(name, contestant)| Row {
+        name: (*name).to_owned(),
+        ..Row::hits(contestant, &asks)
+    });
+    let sides = measure_growth
+        .each_ref()
+        .map(|one| (one.many.name, one.side, LeaseCounts::read(one.side)));
+    let rows: Vec<Row<'_>> = measure_growth
+        .iter_mut()
+        .map(Grown::row)
+        .chain(of_loops)
+        .collect();
     let figures = in_turns(&rows, size);
     for (name, side, before) in sides {
         println!(
@@ -93,13 +132,28 @@ impl Grown {
     fn up(many: Many, cores: &Cores) -> Self {
         let keys = Keys::mint(many.keys);
         let backend = backend::of_models(many.documents, None);
-        let gateway = GatewayUnderTest { name: many.name, settings: gateway::LARGE_CACHE, ..gateway::PLAIN };
+        let gateway = GatewayUnderTest {
+            name: many.name,
+            settings: gateway::LARGE_CACHE,
+            ..gateway::PLAIN
+        };
         let started_at = Instant::now();
         let (contestant, side, started) = gateway::started(gateway, cores, &keys, backend);
         println!("{}: set up in {:.1?}", many.name, started_at.elapsed());
         let idle = resident(&contestant.process.family());
-        let job = if many.documents == 1 { keys.hits() } else { keys.details(many.documents) };
-        Self { contestant, side, job: job.shuffled(), many, started, idle }
+        let job = if many.documents == 1 {
+            keys.hits()
+        } else {
+            keys.details(many.documents)
+        };
+        Self {
+            contestant,
+            side,
+            job: job.shuffled(),
+            many,
+            started,
+            idle,
+        }
     }
 
     fn row(&mut self) -> Row<'_> {
@@ -123,13 +177,24 @@ impl Grown {
                 let outcome = pool.without_pause(&self.job, Duration::from_millis(200));
                 all += outcome.answers;
                 strange += outcome.strange;
-                in_a_row = if outcome.strange == 0 { in_a_row + outcome.answers } else { 0 };
-                assert!(strange <= pass, "{}: {strange} strange answers", self.many.name);
+                in_a_row = if outcome.strange == 0 {
+                    in_a_row + outcome.answers
+                } else {
+                    0
+                };
+                assert!(
+                    strange <= pass,
+                    "{}: {strange} strange answers",
+                    self.many.name
+                );
             }
             let leases = LeaseCounts::read(self.side).share_since(before);
             let has_grown = all >= least && leases < FEW_LEASES;
             if in_a_row >= pass && (has_grown || started_at.elapsed() > LONGEST) {
-                println!("{}: {leases:.1} leases per 100 requests at the end of the warm-up", self.many.name);
+                println!(
+                    "{}: {leases:.1} leases per 100 requests at the end of the warm-up",
+                    self.many.name
+                );
                 return all;
             }
         }

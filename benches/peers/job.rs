@@ -30,7 +30,11 @@ impl Keys {
     pub(crate) fn mint(count: usize) -> Self {
         let form = KeyForm::new("sg_live", false);
         let mint = || form.mint().unwrap().expose().to_owned();
-        Self { known: (0..count).map(|_| mint()).collect(), unknown: mint(), spent: mint() }
+        Self {
+            known: (0..count).map(|_| mint()).collect(),
+            unknown: mint(),
+            spent: mint(),
+        }
     }
 
     /// Input for `scoregate keys import`.
@@ -70,14 +74,24 @@ impl Keys {
 
     /// Each key in turn requests the document.
     pub(crate) fn hits(&self) -> Job {
-        Job::new(self.known.iter().map(|key| request(TARGET, key, "")).collect(), 200)
+        Job::new(
+            self.known
+                .iter()
+                .map(|key| request(TARGET, key, ""))
+                .collect(),
+            200,
+        )
     }
 
     /// The keys in turn request one of several documents.
     pub(crate) fn details(&self, documents: usize) -> Job {
         let asked = (0..documents).zip(self.known.iter().cycle());
         let ask = |(number, key): (usize, &String)| {
-            request(&format!("/api/v1/models/{}?period=24h", model(number)), key, "")
+            request(
+                &format!("/api/v1/models/{}?period=24h", model(number)),
+                key,
+                "",
+            )
         };
         Job::new(asked.map(ask).collect(), 200)
     }
@@ -85,7 +99,13 @@ impl Keys {
     /// The same, as conditional requests.
     pub(crate) fn unchanged(&self, held: &Answer) -> Job {
         let field = format!("If-None-Match: {}\r\n", held.field("etag"));
-        Job::new(self.known.iter().map(|key| request(TARGET, key, &field)).collect(), 304)
+        Job::new(
+            self.known
+                .iter()
+                .map(|key| request(TARGET, key, &field))
+                .collect(),
+            304,
+        )
     }
 
     /// Requests with a well-formed unknown key.
@@ -105,7 +125,8 @@ pub(crate) fn model(number: usize) -> String {
 }
 
 fn request(target: &str, key: &str, fields: &str) -> Vec<u8> {
-    format!("GET {target} HTTP/1.1\r\nHost: api.example\r\nX-API-Key: {key}\r\n{fields}\r\n").into_bytes()
+    format!("GET {target} HTTP/1.1\r\nHost: api.example\r\nX-API-Key: {key}\r\n{fields}\r\n")
+        .into_bytes()
 }
 
 /// Requests in turn, and the expected status.
@@ -123,21 +144,37 @@ pub(crate) struct Job {
 
 impl Job {
     fn new(requests: Vec<Vec<u8>>, status: u16) -> Self {
-        Self { requests, status, transport: Transport::Clear, next: Cell::new(0) }
+        Self {
+            requests,
+            status,
+            transport: Transport::Clear,
+            next: Cell::new(0),
+        }
     }
 
     /// The same over another transport.
     pub(crate) fn over(self, transport: Transport) -> Self {
-        let requests = self.requests.into_iter().map(|request| transport.request(request)).collect();
-        Self { requests, transport, ..self }
+        let requests = self
+            .requests
+            .into_iter()
+            .map(|request| transport.request(request))
+            .collect();
+        Self {
+            requests,
+            transport,
+            ..self
+        }
     }
 
     /// The same in random order, always the same one.
     pub(crate) fn shuffled(mut self) -> Self {
         let mut state = 0x9E37_79B9_7F4A_7C15_u64;
         for place in (1..self.requests.len()).rev() {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            self.requests.swap(place, (state >> 33) as usize % (place + 1));
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            self.requests
+                .swap(place, (state >> 33) as usize % (place + 1));
         }
         self
     }
@@ -145,7 +182,11 @@ impl Job {
     /// The next request.
     pub(crate) fn next(&self) -> &[u8] {
         let at = self.next.get();
-        self.next.set(if at + 1 < self.requests.len() { at + 1 } else { 0 });
+        self.next.set(if at + 1 < self.requests.len() {
+            at + 1
+        } else {
+            0
+        });
         &self.requests[at]
     }
 }

@@ -14,15 +14,25 @@ impl LeaseCounts {
     /// Those of the gateway with this side port.
     pub(crate) fn read(side: SocketAddr) -> Self {
         let mut stream = TcpStream::connect(side).unwrap();
-        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+        stream
+            .write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            .unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
         let sample = |name: &str, label: &str| -> f64 {
             let of_series = |line: &&str| line.starts_with(name) && line.contains(label);
-            text.lines().find(of_series).and_then(|line| line.rsplit(' ').next()).unwrap().parse().unwrap()
+            text.lines()
+                .find(of_series)
+                .and_then(|line| line.rsplit(' ').next())
+                .unwrap()
+                .parse()
+                .unwrap()
         };
         Self {
-            leases: sample("scoregate_store_duration_seconds_count{", "operation=\"lease\""),
+            leases: sample(
+                "scoregate_store_duration_seconds_count{",
+                "operation=\"lease\"",
+            ),
             delivered: sample("scoregate_quota_units_total{", "use=\"delivered\""),
         }
     }

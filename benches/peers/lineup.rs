@@ -12,16 +12,25 @@ use crate::job::{Job, Keys};
 use crate::machine::Cores;
 use crate::transport::{ServerCertificate, Transport};
 
-const WITHOUT_ACCESS_LOG: GatewayUnderTest =
-    GatewayUnderTest { name: "scoregate, no access log", has_access_log: false, ..PLAIN };
-const ONE_OF_TWO: GatewayUnderTest =
-    GatewayUnderTest { name: "one worker, free to move", has_two_cores: true, ..PLAIN };
-const TWO: GatewayUnderTest = GatewayUnderTest { name: "two workers", workers: 2, ..ONE_OF_TWO };
+const WITHOUT_ACCESS_LOG: GatewayUnderTest = GatewayUnderTest {
+    name: "scoregate, no access log",
+    has_access_log: false,
+    ..PLAIN
+};
+const ONE_OF_TWO: GatewayUnderTest = GatewayUnderTest {
+    name: "one worker, free to move",
+    has_two_cores: true,
+    ..PLAIN
+};
+const TWO: GatewayUnderTest = GatewayUnderTest {
+    name: "two workers",
+    workers: 2,
+    ..ONE_OF_TWO
+};
 
 /// Documents that are requested in turn, and settings with space for a fraction of them.
 const FETCHED: usize = 2_000;
-const FEW_STORED: &str =
-    "cache.max_bytes = \"1MiB\"\ncache.disk_max_bytes = \"1MiB\"\nupstream.max_concurrent_requests = 64\n";
+const FEW_STORED: &str = "cache.max_bytes = \"1MiB\"\ncache.disk_max_bytes = \"1MiB\"\nupstream.max_concurrent_requests = 64\n";
 
 /// Results of `deploy/dist/build.sh`: the shipped program, and this bench with the same settings.
 const SHIPPED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/target/dist/scoregate");
@@ -64,7 +73,12 @@ impl Setting {
 
     /// Servers that are this program.
     pub(crate) fn floor<'s>(&'s self, program: &'s Path) -> Floor<'s> {
-        Floor { cores: &self.cores, keys: &self.keys, certificate: self.certificate, program }
+        Floor {
+            cores: &self.cores,
+            keys: &self.keys,
+            certificate: self.certificate,
+            program,
+        }
     }
 
     fn start(&self, gateway: GatewayUnderTest, backend: SocketAddr) -> Contestant {
@@ -78,8 +92,11 @@ impl Lineup {
         let backend = backend::of_scores(data);
         let plain = setting.start(PLAIN, backend);
         let sent = hit(&plain, &setting.keys, data);
-        let mut others: Vec<Contestant> =
-            setting.builds.iter().map(|path| setting.start(build_at("", path), backend)).collect();
+        let mut others: Vec<Contestant> = setting
+            .builds
+            .iter()
+            .map(|path| setting.start(build_at("", path), backend))
+            .collect();
         if Path::new(SHIPPED).is_file() {
             others.push(setting.start(build_at("scoregate, shipped", SHIPPED), backend));
         }
@@ -89,10 +106,21 @@ impl Lineup {
         if as_shipped.is_file() {
             others.extend(setting.floor(as_shipped).shipped(&sent));
         }
-        let (peers, absent) = peers(&setting.cores, &setting.keys, backend::of_answer(&sent), &sent);
+        let (peers, absent) = peers(
+            &setting.cores,
+            &setting.keys,
+            backend::of_answer(&sent),
+            &sent,
+        );
         others.extend(peers);
         others.retain(|other| other.name.contains('/') || setting.is_selected(other.name));
-        Self { plain, sent, absent, others, backend }
+        Self {
+            plain,
+            sent,
+            absent,
+            others,
+            backend,
+        }
     }
 
     /// The gateway, then the others.
@@ -121,7 +149,9 @@ impl Lineup {
             println!(
                 "{:<38} {}",
                 contestant.name,
-                [contestant.limitations.to_owned(), fields.join("; ")].join("; ").trim_matches([';', ' '])
+                [contestant.limitations.to_owned(), fields.join("; ")]
+                    .join("; ")
+                    .trim_matches([';', ' '])
             );
         }
         for line in &self.absent {
@@ -133,9 +163,11 @@ impl Lineup {
     pub(crate) fn pairs(&self, setting: &Setting) -> Vec<Pair> {
         let (keys, floor) = (&setting.keys, setting.floor(&setting.this));
         let mut pairs = Vec::new();
-        for (name, job) in
-            [("304", keys.unchanged(&self.sent)), ("401", keys.refused()), ("429", keys.limited())]
-        {
+        for (name, job) in [
+            ("304", keys.unchanged(&self.sent)),
+            ("401", keys.refused()),
+            ("429", keys.limited()),
+        ] {
             if setting.is_selected(name) {
                 // The last of them is the answer that the job gets.
                 let answer = job
@@ -145,23 +177,50 @@ impl Lineup {
                     .take(2)
                     .map(|request| ask(self.plain.address, request).unwrap());
                 let bare = floor.bare(name, &answer.last().unwrap());
-                pairs.push(Pair { name, gateway: None, bare, job });
+                pairs.push(Pair {
+                    name,
+                    gateway: None,
+                    bare,
+                    job,
+                });
             }
         }
         let [tls, http2] = floor.transports(&self.sent);
         if setting.is_selected("TLS") {
-            let gateway = GatewayUnderTest { name: "TLS", certificate: Some(setting.certificate), ..PLAIN };
+            let gateway = GatewayUnderTest {
+                name: "TLS",
+                certificate: Some(setting.certificate),
+                ..PLAIN
+            };
             let job = keys.hits().over(setting.certificate.transport());
             let gateway = Some(setting.start(gateway, self.backend));
-            pairs.push(Pair { name: "TLS", gateway, bare: tls, job });
+            pairs.push(Pair {
+                name: "TLS",
+                gateway,
+                bare: tls,
+                job,
+            });
         }
         if setting.is_selected("HTTP/2") {
             let job = keys.hits().over(Transport::Http2);
-            pairs.push(Pair { name: "HTTP/2", gateway: None, bare: http2, job });
+            pairs.push(Pair {
+                name: "HTTP/2",
+                gateway: None,
+                bare: http2,
+                job,
+            });
         }
         if !pairs.is_empty() {
             let (name, bare) = ("hit", floor.bare("hit", &self.sent));
-            pairs.insert(0, Pair { name, gateway: None, bare, job: keys.hits() });
+            pairs.insert(
+                0,
+                Pair {
+                    name,
+                    gateway: None,
+                    bare,
+                    job: keys.hits(),
+                },
+            );
         }
         pairs
     }
@@ -170,15 +229,27 @@ impl Lineup {
     /// TLS, and with it.
     pub(crate) fn misses(setting: &Setting) -> Vec<(Contestant, Job)> {
         let certificate = setting.certificate;
-        [("scoregate, miss", None), ("scoregate, miss over HTTPS", Some(certificate))]
-            .into_iter()
-            .filter(|(name, _)| setting.is_selected(name))
-            .map(|(name, backend_certificate)| {
-                let backend = backend::of_models(FETCHED, backend_certificate.map(ServerCertificate::server));
-                let gateway = GatewayUnderTest { name, settings: FEW_STORED, backend_certificate, ..PLAIN };
-                (setting.start(gateway, backend), setting.keys.details(FETCHED))
-            })
-            .collect()
+        [
+            ("scoregate, miss", None),
+            ("scoregate, miss over HTTPS", Some(certificate)),
+        ]
+        .into_iter()
+        .filter(|(name, _)| setting.is_selected(name))
+        .map(|(name, backend_certificate)| {
+            let backend =
+                backend::of_models(FETCHED, backend_certificate.map(ServerCertificate::server));
+            let gateway = GatewayUnderTest {
+                name,
+                settings: FEW_STORED,
+                backend_certificate,
+                ..PLAIN
+            };
+            (
+                setting.start(gateway, backend),
+                setting.keys.details(FETCHED),
+            )
+        })
+        .collect()
     }
 
     /// The gateway on two cores with one worker and with two, and the codec likewise.
@@ -187,7 +258,10 @@ impl Lineup {
             return Vec::new();
         }
         let gateways = [ONE_OF_TWO, TWO].map(|gateway| setting.start(gateway, self.backend));
-        gateways.into_iter().chain(setting.floor(&setting.this).on_two_cores(&self.sent)).collect()
+        gateways
+            .into_iter()
+            .chain(setting.floor(&setting.this).on_two_cores(&self.sent))
+            .collect()
     }
 }
 
@@ -205,10 +279,23 @@ fn build_at(name: &'static str, path: &str) -> GatewayUnderTest {
 fn hit(plain: &Contestant, keys: &Keys, data: usize) -> Answer {
     let request = &keys.hits().requests[0];
     let first = ask(plain.address, request).unwrap();
-    assert_eq!(first.status(), 200, "{}", String::from_utf8_lossy(&first.bytes));
+    assert_eq!(
+        first.status(),
+        200,
+        "{}",
+        String::from_utf8_lossy(&first.bytes)
+    );
     let sent = ask(plain.address, request).unwrap();
-    assert!(sent.field("cache-status").contains("; hit"), "{}", sent.field("cache-status"));
+    assert!(
+        sent.field("cache-status").contains("; hit"),
+        "{}",
+        sent.field("cache-status")
+    );
     // The envelope around the data.
-    assert!((data + 200..data + 400).contains(&sent.body().len()), "{} bytes of body", sent.body().len());
+    assert!(
+        (data + 200..data + 400).contains(&sent.body().len()),
+        "{} bytes of body",
+        sent.body().len()
+    );
     sent
 }

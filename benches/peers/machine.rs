@@ -16,7 +16,9 @@ impl Cores {
     /// Moves this process to the client's core. Threads and processes started later inherit that, so call it first.
     pub(crate) fn take() -> Self {
         let allowed = allowed();
-        let (Some(server), Some(last)) = (allowed.first(), allowed.last()) else { return Self::unpinned() };
+        let (Some(server), Some(last)) = (allowed.first(), allowed.last()) else {
+            return Self::unpinned();
+        };
         let own = std::process::id().to_string();
         let moved = Command::new("taskset")
             .args(["-cp", &last.to_string(), &own])
@@ -32,14 +34,25 @@ impl Cores {
             2 => format!(
                 "servers on core {server}, the client on core {last}, which two workers share with it"
             ),
-            _ => format!("servers on core {server}, two workers also on {second}, the client on core {last}"),
+            _ => format!(
+                "servers on core {server}, two workers also on {second}, the client on core {last}"
+            ),
         };
-        Self { server: Some(server.to_string()), two: Some(format!("{server},{second}")), output }
+        Self {
+            server: Some(server.to_string()),
+            two: Some(format!("{server},{second}")),
+            output,
+        }
     }
 
     fn unpinned() -> Self {
-        let output = "taskset is missing: processes are not pinned to cores, so the figures vary".to_owned();
-        Self { server: None, two: None, output }
+        let output =
+            "taskset is missing: processes are not pinned to cores, so the figures vary".to_owned();
+        Self {
+            server: None,
+            two: None,
+            output,
+        }
     }
 
     /// A description for the table's head.
@@ -60,7 +73,9 @@ impl Cores {
 
 /// `taskset` replaces itself by the program, so the process id stays.
 fn on(cores: Option<&str>, program: &Path) -> Command {
-    let Some(cores) = cores else { return Command::new(program) };
+    let Some(cores) = cores else {
+        return Command::new(program);
+    };
     let mut command = Command::new("taskset");
     command.args(["-c", cores]).arg(program);
     command
@@ -69,7 +84,11 @@ fn on(cores: Option<&str>, program: &Path) -> Command {
 /// The cores available to this process: `0-3,8` in the kernel's notation.
 fn allowed() -> Vec<usize> {
     let status = read_to_string("/proc/self/status").unwrap_or_default();
-    let listed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or("").trim();
+    let listed = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))
+        .unwrap_or("")
+        .trim();
     let mut cores = Vec::new();
     for part in listed.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -84,17 +103,28 @@ fn allowed() -> Vec<usize> {
 pub(crate) fn installed(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let also = ["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from);
-    std::env::split_paths(&path).chain(also).map(|folder| folder.join(program)).find(|file| file.is_file())
+    std::env::split_paths(&path)
+        .chain(also)
+        .map(|folder| folder.join(program))
+        .find(|file| file.is_file())
 }
 
 /// A process and all its descendants.
 pub(crate) fn family(root: u32) -> Vec<u32> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for entry in read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(id) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        let Some(id) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse::<u32>().ok())
+        else {
+            continue;
+        };
         let stat = read_to_string(entry.path().join("stat")).unwrap_or_default();
         // The name in brackets may contain blanks; the parent is the second field after it.
-        let parent = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)?.parse().ok());
+        let parent = stat
+            .rsplit_once(") ")
+            .and_then(|(_, rest)| rest.split(' ').nth(1)?.parse().ok());
         children.entry(parent.unwrap_or(0)).or_default().push(id);
     }
     let (mut all, mut next) = (vec![root], 0);
@@ -108,9 +138,18 @@ pub(crate) fn family(root: u32) -> Vec<u32> {
 /// CPU seconds of a family so far. Threads that have ended are missing: the contestants are configured so that theirs
 /// do not end.
 pub(crate) fn worked(family: &[u32]) -> f64 {
-    let tasks = family.iter().filter_map(|id| read_dir(format!("/proc/{id}/task")).ok()).flatten().flatten();
+    let tasks = family
+        .iter()
+        .filter_map(|id| read_dir(format!("/proc/{id}/task")).ok())
+        .flatten()
+        .flatten();
     let nanos = tasks.filter_map(|task| {
-        read_to_string(task.path().join("schedstat")).ok()?.split(' ').next()?.parse::<f64>().ok()
+        read_to_string(task.path().join("schedstat"))
+            .ok()?
+            .split(' ')
+            .next()?
+            .parse::<f64>()
+            .ok()
     });
     nanos.sum::<f64>() / 1e9
 }

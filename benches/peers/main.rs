@@ -83,11 +83,18 @@ fn main() {
         size.turn
     );
     println!("{}", lineup.output());
-    println!("a hit takes {} instructions, as benches/hot_path/recorded.toml states", recorded());
+    println!(
+        "a hit takes {} instructions, as benches/hot_path/recorded.toml states",
+        recorded()
+    );
     lineup.check(&setting);
     let hits = measure_hits(&setting, &lineup, &size);
     let pairs = measure_pairs(&setting, &lineup, &size);
-    let small = if setting.is_selected("3 kB") { measure_small(&setting, &size) } else { Value::Null };
+    let small = if setting.is_selected("3 kB") {
+        measure_small(&setting, &size)
+    } else {
+        Value::Null
+    };
     let misses = measure_misses(&setting, &size);
     let workers = measure_workers(&setting, &lineup, &size);
     let growth = if setting.is_selected("many") {
@@ -106,20 +113,34 @@ fn main() {
 
 fn size(is_full: bool) -> Size {
     if is_full {
-        Size { rounds: 9, warm_up: Duration::from_millis(300), turn: Duration::from_secs(2) }
+        Size {
+            rounds: 9,
+            warm_up: Duration::from_millis(300),
+            turn: Duration::from_secs(2),
+        }
     } else {
-        Size { rounds: 5, warm_up: Duration::from_millis(20), turn: Duration::from_millis(80) }
+        Size {
+            rounds: 5,
+            warm_up: Duration::from_millis(20),
+            turn: Duration::from_millis(80),
+        }
     }
 }
 
 /// The recorded instructions of a hit.
 fn recorded() -> &'static str {
-    RECORDED.lines().find_map(|line| line.strip_prefix("\"hit\" = ")).unwrap()
+    RECORDED
+        .lines()
+        .find_map(|line| line.strip_prefix("\"hit\" = "))
+        .unwrap()
 }
 
 /// All contestants as fast as they can, and at half of the gateway's maximum.
 fn measure_hits(setting: &Setting, lineup: &Lineup, size: &Size) -> Value {
-    let rows: Vec<Row<'_>> = lineup.all().map(|contestant| Row::hits(contestant, &setting.keys)).collect();
+    let rows: Vec<Row<'_>> = lineup
+        .all()
+        .map(|contestant| Row::hits(contestant, &setting.keys))
+        .collect();
     let mut figures = in_turns(&rows, size);
     let half = middle(&figures[0].rate).unwrap() / 2.0;
     at_rate(&rows, size, half, &mut figures);
@@ -150,7 +171,10 @@ fn measure_pairs(setting: &Setting, lineup: &Lineup, size: &Size) -> Value {
 /// A hit with a smaller body.
 fn measure_small(setting: &Setting, size: &Size) -> Value {
     let lineup = Lineup::start(setting, LESS_DATA);
-    let rows: Vec<Row<'_>> = lineup.all().map(|contestant| Row::hits(contestant, &setting.keys)).collect();
+    let rows: Vec<Row<'_>> = lineup
+        .all()
+        .map(|contestant| Row::hits(contestant, &setting.keys))
+        .collect();
     measured(&rows, size, &format!("a hit; {}", lineup.output()), of_hits)
 }
 
@@ -159,7 +183,11 @@ fn measure_misses(setting: &Setting, size: &Size) -> Value {
     let contestants = Lineup::misses(setting);
     let rows: Vec<Row<'_>> = contestants
         .iter()
-        .map(|(contestant, job)| Row { name: contestant.name.to_owned(), contestant, job: job.clone() })
+        .map(|(contestant, job)| Row {
+            name: contestant.name.to_owned(),
+            contestant,
+            job: job.clone(),
+        })
         .collect();
     measured(&rows, size, "a miss", of_misses)
 }
@@ -167,23 +195,41 @@ fn measure_misses(setting: &Setting, size: &Size) -> Value {
 /// The cost of a second core: for the gateway, and for the codec.
 fn measure_workers(setting: &Setting, lineup: &Lineup, size: &Size) -> Value {
     let contestants = lineup.on_two_cores(setting);
-    let rows: Vec<Row<'_>> =
-        contestants.iter().map(|contestant| Row::hits(contestant, &setting.keys)).collect();
-    measured(&rows, size, "two workers and one, on the same two cores", of_workers)
+    let rows: Vec<Row<'_>> = contestants
+        .iter()
+        .map(|contestant| Row::hits(contestant, &setting.keys))
+        .collect();
+    measured(
+        &rows,
+        size,
+        "two workers and one, on the same two cores",
+        of_workers,
+    )
 }
 
 /// The cost of a hit with many keys or documents, as ratios to few.
 fn measure_growth(setting: &Setting, lineup: &Lineup, size: &Size, is_full: bool) -> Value {
     println!();
     let rows = growth::all(setting.floor(&setting.this), size, &lineup.sent, is_full);
-    let named: Vec<_> = rows.iter().map(|(name, figures)| (name.clone(), figures)).collect();
+    let named: Vec<_> = rows
+        .iter()
+        .map(|(name, figures)| (name.clone(), figures))
+        .collect();
     let heading = "a hit with few and with many keys or documents";
-    let printed: Vec<Value> = named.chunks(2).flat_map(|pair| table::print(heading, pair)).collect();
+    let printed: Vec<Value> = named
+        .chunks(2)
+        .flat_map(|pair| table::print(heading, pair))
+        .collect();
     json!({ "rows": printed, "ratios": table::print_ratios(&of_growth(&named)) })
 }
 
 /// Measures rows, and prints them and their ratios.
-fn measured(rows: &[Row<'_>], size: &Size, heading: &str, compared: fn(&Rows<'_>) -> Vec<Compared>) -> Value {
+fn measured(
+    rows: &[Row<'_>],
+    size: &Size,
+    heading: &str,
+    compared: fn(&Rows<'_>) -> Vec<Compared>,
+) -> Value {
     if rows.is_empty() {
         return Value::Null;
     }
@@ -197,6 +243,10 @@ fn printed(
     heading: &str,
     compared: fn(&Rows<'_>) -> Vec<Compared>,
 ) -> Value {
-    let named: Vec<_> = rows.iter().map(|row| row.name.clone()).zip(figures).collect();
+    let named: Vec<_> = rows
+        .iter()
+        .map(|row| row.name.clone())
+        .zip(figures)
+        .collect();
     json!({ "rows": table::print(heading, &named), "ratios": table::print_ratios(&compared(&named)) })
 }

@@ -48,15 +48,19 @@ pub(crate) fn in_turns(rows: &[Row<'_>], size: &Size) -> Vec<Figures> {
             // The order rotates.
             let place = (turn + round) % rows.len();
             let row = &rows[place];
-            let (mut pool, family) =
-                (ClientPool::to(row.contestant.address, &row.job.transport), row.contestant.process.family());
+            let (mut pool, family) = (
+                ClientPool::to(row.contestant.address, &row.job.transport),
+                row.contestant.process.family(),
+            );
             pool.without_pause(&row.job, size.warm_up);
             let before = worked(&family);
             let outcome = pool.without_pause(&row.job, size.turn);
             let work = worked(&family) - before;
             row.holds(outcome.strange, outcome.answers);
             all[place].work.push(work * 1e6 / outcome.answers as f64);
-            all[place].rate.push(outcome.answers as f64 / outcome.lasted.as_secs_f64());
+            all[place]
+                .rate
+                .push(outcome.answers as f64 / outcome.lasted.as_secs_f64());
             all[place].memory.push(resident(&family) / 1_048_576.0);
         }
     }
@@ -77,7 +81,11 @@ pub(crate) fn at_rate(rows: &[Row<'_>], size: &Size, rate: f64, all: &mut [Figur
             for (took, thousandths) in all[place].took.iter_mut().zip([500, 990, 999]) {
                 let at = (outcome.took.len() - 1) * thousandths / 1_000;
                 let micros = outcome.took[at].as_secs_f64() * 1e6;
-                took.push(if outcome.is_too_much { f64::INFINITY } else { micros });
+                took.push(if outcome.is_too_much {
+                    f64::INFINITY
+                } else {
+                    micros
+                });
             }
         }
     }
@@ -86,7 +94,11 @@ pub(crate) fn at_rate(rows: &[Row<'_>], size: &Size, rate: f64, all: &mut [Figur
 impl<'c> Row<'c> {
     /// The job of all contestants.
     pub(crate) fn hits(contestant: &'c Contestant, keys: &Keys) -> Self {
-        Self { name: contestant.name.to_owned(), contestant, job: keys.hits() }
+        Self {
+            name: contestant.name.to_owned(),
+            contestant,
+            job: keys.hits(),
+        }
     }
 
     /// A caller with an exhausted minute still gets one request a minute; for all others no unexpected status is
@@ -115,7 +127,8 @@ pub(crate) fn middle(figures: &[f64]) -> Option<f64> {
 pub(crate) fn interval(figures: &[f64]) -> Option<(f64, f64)> {
     let mut sorted = figures.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
-    let (mut rank, mut chance, mut below) = (0, 0.5_f64.powi(i32::try_from(sorted.len()).ok()?), 0.0);
+    let (mut rank, mut chance, mut below) =
+        (0, 0.5_f64.powi(i32::try_from(sorted.len()).ok()?), 0.0);
     loop {
         below += chance;
         if below > 0.025 {
@@ -125,10 +138,19 @@ pub(crate) fn interval(figures: &[f64]) -> Option<(f64, f64)> {
         rank += 1;
     }
     let rank = rank.max(1);
-    Some((*sorted.get(rank - 1)?, *sorted.get(sorted.len().checked_sub(rank)?)?))
+    Some((
+        *sorted.get(rank - 1)?,
+        *sorted.get(sorted.len().checked_sub(rank)?)?,
+    ))
 }
 
 /// The median of the ratios, round by round.
 pub(crate) fn ratio(figures: &[f64], to: &[f64]) -> Option<f64> {
-    middle(&figures.iter().zip(to).map(|(one, other)| one / other).collect::<Vec<f64>>())
+    middle(
+        &figures
+            .iter()
+            .zip(to)
+            .map(|(one, other)| one / other)
+            .collect::<Vec<f64>>(),
+    )
 }

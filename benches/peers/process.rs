@@ -23,7 +23,11 @@ pub(crate) struct Process {
 
 impl Process {
     /// Starts it, and returns the first line of the output that contains `words`.
-    pub(crate) fn that_says(mut command: Command, directory: TempDir, words: &str) -> (Self, String) {
+    pub(crate) fn that_says(
+        mut command: Command,
+        directory: TempDir,
+        words: &str,
+    ) -> (Self, String) {
         // The gateway prints it on standard error, the lower bounds on standard output; the access log is on the
         // other.
         let is_floor = words == crate::floor::LISTENS;
@@ -45,7 +49,14 @@ impl Process {
         // Keeps reading, or the server would block some day.
         std::thread::spawn(move || lines.count());
         let stdin = child.stdin.take();
-        (Self { child, stdin, _directory: directory }, said)
+        (
+            Self {
+                child,
+                stdin,
+                _directory: directory,
+            },
+            said,
+        )
     }
 
     /// Starts a server on a given port, and waits until it accepts. Its output is the error.
@@ -56,9 +67,16 @@ impl Process {
     ) -> Result<Self, String> {
         let said = directory.path().join("said.txt");
         let file = std::fs::File::create(&said).unwrap();
-        command.stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file);
+        command
+            .stdin(Stdio::null())
+            .stdout(file.try_clone().unwrap())
+            .stderr(file);
         let child = command.spawn().map_err(|error| error.to_string())?;
-        let mut process = Self { child, stdin: None, _directory: directory };
+        let mut process = Self {
+            child,
+            stdin: None,
+            _directory: directory,
+        };
         let started_at = Instant::now();
         while TcpStream::connect(address).is_err() {
             let has_ended = process.child.try_wait().is_ok_and(|ended| ended.is_some());
@@ -85,7 +103,9 @@ impl Drop for Process {
         if self.stdin.take().is_none() {
             signal(self.child.id(), Signal::TERM);
         }
-        while self.child.try_wait().is_ok_and(|ended| ended.is_none()) && started_at.elapsed() < TIMEOUT / 3 {
+        while self.child.try_wait().is_ok_and(|ended| ended.is_none())
+            && started_at.elapsed() < TIMEOUT / 3
+        {
             std::thread::sleep(Duration::from_millis(10));
         }
         if self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
@@ -106,10 +126,20 @@ fn signal(id: u32, signal: Signal) {
 
 /// The address after these words of a line.
 pub(crate) fn address_after(words: &str, said: &str) -> SocketAddr {
-    said.split(words).nth(1).unwrap().split(' ').next().unwrap().parse().unwrap()
+    said.split(words)
+        .nth(1)
+        .unwrap()
+        .split(' ')
+        .next()
+        .unwrap()
+        .parse()
+        .unwrap()
 }
 
 /// A free port, for servers that cannot choose one themselves.
 pub(crate) fn free_port() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
 }

@@ -44,7 +44,9 @@ impl Sketch {
     /// With the keys of a directory, and one document.
     pub(crate) fn new(directory: &Path, fields: HeaderMap, body: Bytes) -> Self {
         let keys = std::fs::read_to_string(directory.join("keys.txt")).unwrap();
-        let digests = keys.lines().map(|line| Sha256::digest(line.split(' ').next().unwrap()).into());
+        let digests = keys
+            .lines()
+            .map(|line| Sha256::digest(line.split(' ').next().unwrap()).into());
         let documents = Cache::new(1_000);
         documents.insert(TARGET.to_owned(), (fields, body));
         Self {
@@ -56,14 +58,21 @@ impl Sketch {
 
     /// Answers a request.
     pub(crate) fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
-        let Some(key) = request.headers().get("x-api-key") else { return refuse(StatusCode::UNAUTHORIZED) };
+        let Some(key) = request.headers().get("x-api-key") else {
+            return refuse(StatusCode::UNAUTHORIZED);
+        };
         let digest: [u8; 32] = Sha256::digest(key.as_bytes()).into();
-        let Some(account) = self.accounts.get(&digest) else { return refuse(StatusCode::UNAUTHORIZED) };
+        let Some(account) = self.accounts.get(&digest) else {
+            return refuse(StatusCode::UNAUTHORIZED);
+        };
         let Some((minute, day)) = account.spend(Instant::now()) else {
             return refuse(StatusCode::TOO_MANY_REQUESTS);
         };
         drop(account);
-        let target = request.uri().path_and_query().map_or("", |target| target.as_str());
+        let target = request
+            .uri()
+            .path_and_query()
+            .map_or("", |target| target.as_str());
         let Some((mut fields, body)) = self.documents.get(target) else {
             return refuse(StatusCode::NOT_FOUND);
         };
@@ -72,7 +81,10 @@ impl Sketch {
         fields.insert(LIMITS, HeaderValue::try_from(text).unwrap());
         fields.insert(REMAINING, HeaderValue::from(day));
         let request = self.requests.fetch_add(1, Ordering::Relaxed);
-        fields.insert(REQUEST_ID, HeaderValue::try_from(format!("{request:032x}")).unwrap());
+        fields.insert(
+            REQUEST_ID,
+            HeaderValue::try_from(format!("{request:032x}")).unwrap(),
+        );
         let mut response = Response::new(Full::new(body));
         *response.headers_mut() = fields;
         response
@@ -81,15 +93,22 @@ impl Sketch {
 
 impl Account {
     fn new() -> Self {
-        let bucket = Bucket { units: f64::from(MINUTE), filled_at: Instant::now() };
-        Self { minute: Mutex::new(bucket), day: AtomicU64::new(0) }
+        let bucket = Bucket {
+            units: f64::from(MINUTE),
+            filled_at: Instant::now(),
+        };
+        Self {
+            minute: Mutex::new(bucket),
+            day: AtomicU64::new(0),
+        }
     }
 
     /// Takes a unit of both limits; returns what is left of them.
     fn spend(&self, now: Instant) -> Option<(u64, u64)> {
         let minute = {
             let mut bucket = self.minute.lock();
-            let gained = now.duration_since(bucket.filled_at).as_secs_f64() * f64::from(MINUTE) / 60.0;
+            let gained =
+                now.duration_since(bucket.filled_at).as_secs_f64() * f64::from(MINUTE) / 60.0;
             bucket.units = (bucket.units + gained).min(f64::from(MINUTE));
             bucket.filled_at = now;
             bucket.units = (bucket.units >= 1.0).then(|| bucket.units - 1.0)?;

@@ -22,7 +22,9 @@ pub(crate) fn print(heading: &str, rows: &Rows<'_>) -> Vec<Value> {
         "p99 us  ratio",
         "p99.9 us  ratio"
     );
-    let Some((_, base)) = rows.first() else { return Vec::new() };
+    let Some((_, base)) = rows.first() else {
+        return Vec::new();
+    };
     let mut all = Vec::new();
     for (name, figures) in rows {
         let work = pair(&figures.work, &base.work);
@@ -40,7 +42,9 @@ pub(crate) fn print(heading: &str, rows: &Rows<'_>) -> Vec<Value> {
             shown(p999, 9, 0),
         );
         let both = |pair: Option<(f64, f64)>| {
-            pair.map_or(Value::Null, |(value, ratio)| json!([short(value), short(ratio)]))
+            pair.map_or(Value::Null, |(value, ratio)| {
+                json!([short(value), short(ratio)])
+            })
         };
         all.push(json!({
             "name": name, "cpu_us": both(work), "busy": short(busy(figures)), "rate": both(rate), "resident_mib": both(memory),
@@ -55,9 +59,13 @@ pub(crate) fn print_ratios(ratios: &[Compared]) -> Vec<Value> {
     let mut all = Vec::new();
     println!("\n{:<74} {:>6}  95 % interval", "CPU time", "median");
     for Compared { name, rounds } in ratios {
-        let (Some(median), Some((low, high))) = (middle(rounds), interval(rounds)) else { continue };
+        let (Some(median), Some((low, high))) = (middle(rounds), interval(rounds)) else {
+            continue;
+        };
         println!("{name:<74} {median:>6.3}  {low:.3} to {high:.3}");
-        all.push(json!({ "name": name, "median": short(median), "interval": [short(low), short(high)] }));
+        all.push(
+            json!({ "name": name, "median": short(median), "interval": [short(low), short(high)] }),
+        );
     }
     all
 }
@@ -69,12 +77,18 @@ fn pair(figures: &[f64], to: &[f64]) -> Option<(f64, f64)> {
 /// Utilisation of one core. Below saturation a server wakes up for single requests, which costs more CPU time per
 /// request.
 fn busy(figures: &Figures) -> f64 {
-    let each = figures.work.iter().zip(&figures.rate).map(|(work, rate)| work * rate / 1e6);
+    let each = figures
+        .work
+        .iter()
+        .zip(&figures.rate)
+        .map(|(work, rate)| work * rate / 1e6);
     middle(&each.collect::<Vec<f64>>()).unwrap_or(0.0)
 }
 
 fn shown(pair: Option<(f64, f64)>, width: usize, digits: usize) -> String {
-    let Some((value, ratio)) = pair else { return format!("{:>width$} {:>7}", "-", "-") };
+    let Some((value, ratio)) = pair else {
+        return format!("{:>width$} {:>7}", "-", "-");
+    };
     format!("{value:>width$.digits$} {ratio:>7.2}")
 }
 

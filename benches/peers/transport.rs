@@ -47,7 +47,10 @@ pub(crate) struct ServerCertificate {
 impl ServerCertificate {
     pub(crate) fn new() -> Self {
         let key = KeyPair::generate().unwrap();
-        let certificate = CertificateParams::new(vec![HOST.to_owned()]).unwrap().self_signed(&key).unwrap();
+        let certificate = CertificateParams::new(vec![HOST.to_owned()])
+            .unwrap()
+            .self_signed(&key)
+            .unwrap();
         let mut roots = RootCertStore::empty();
         roots.add(certificate.der().clone()).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -56,7 +59,11 @@ impl ServerCertificate {
             .unwrap()
             .with_root_certificates(roots)
             .with_no_client_auth();
-        Self { certificate: certificate.pem(), key: key.serialize_pem(), client: Arc::new(client) }
+        Self {
+            certificate: certificate.pem(),
+            key: key.serialize_pem(),
+            client: Arc::new(client),
+        }
     }
 
     /// Writes the files of a server.
@@ -80,11 +87,12 @@ impl ServerCertificate {
 pub(crate) fn server_config(certificate: &[u8], key: &[u8]) -> Arc<ServerConfig> {
     let certificate = CertificateDer::from_pem_slice(certificate).unwrap();
     let key = PrivateKeyDer::from_pem_slice(key).unwrap();
-    let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate], key);
+    let config =
+        ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate], key);
     Arc::new(config.unwrap())
 }
 
@@ -121,7 +129,10 @@ impl Transport {
 /// without indexing.
 fn headers(http1: &str) -> Vec<u8> {
     let mut lines = http1.lines();
-    let target = lines.next().and_then(|line| line.split(' ').nth(1)).unwrap();
+    let target = lines
+        .next()
+        .and_then(|line| line.split(' ').nth(1))
+        .unwrap();
     let mut block = vec![0x82, 0x86, 0x04];
     literal(&mut block, target);
     for (name, value) in lines.filter_map(|line| line.split_once(": ")) {
@@ -134,7 +145,12 @@ fn headers(http1: &str) -> Vec<u8> {
         literal(&mut block, value);
     }
     let length = u32::try_from(block.len()).unwrap().to_be_bytes();
-    [&length[1..], &[HEADERS, END_STREAM | END_HEADERS, 0, 0, 0, 0], &block].concat()
+    [
+        &length[1..],
+        &[HEADERS, END_STREAM | END_HEADERS, 0, 0, 0, 0],
+        &block,
+    ]
+    .concat()
 }
 
 /// A string of HPACK.
@@ -156,7 +172,10 @@ pub(crate) fn frames(mut bytes: &[u8]) -> Option<bool> {
         let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
         let (payload, rest) = rest.split_at_checked(length)?;
         let (kind, flags) = (head[3], head[4]);
-        assert!([DATA, HEADERS, SETTINGS, 8].contains(&kind), "a frame of type {kind}");
+        assert!(
+            [DATA, HEADERS, SETTINGS, 8].contains(&kind),
+            "a frame of type {kind}"
+        );
         // `:status: 200` has a number.
         is_ok |= kind == HEADERS && payload.first() == Some(&0x88);
         if kind <= HEADERS && flags & END_STREAM != 0 {

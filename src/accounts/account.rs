@@ -8,7 +8,9 @@ use parking_lot::{Mutex, MutexGuard};
 
 use scoregate_base::clock::{Day, Now};
 use scoregate_base::keys::ApplicationId;
-use scoregate_base::limits::{AccountBalance, DayBalance, LimitRule, LimitStatus, Limits, NodeTotals};
+use scoregate_base::limits::{
+    AccountBalance, DayBalance, LimitRule, LimitStatus, Limits, NodeTotals,
+};
 use scoregate_store::StoredApplication;
 
 use super::account_state::AccountState;
@@ -87,7 +89,13 @@ impl Account {
 
     /// Applies the ledger's reply to a lease of `day` before it begins, and returns the number of leased units. If the day
     /// has begun meanwhile, the account may have leased units of it already: the totals are those of both.
-    pub(super) fn lease_ahead(&self, leased_under: Limits, day: Day, node: NodeTotals, granted: u64) -> u32 {
+    pub(super) fn lease_ahead(
+        &self,
+        leased_under: Limits,
+        day: Day,
+        node: NodeTotals,
+        granted: u64,
+    ) -> u32 {
         let mut state = self.state();
         let current = state.day();
         if current.day() < day {
@@ -97,7 +105,11 @@ impl Account {
         }
         let applied = current.apply(day, node, granted);
         let is_current = leased_under == self.terms.load().limits;
-        state.set_day(if is_current { applied } else { applied.without_idle() });
+        state.set_day(if is_current {
+            applied
+        } else {
+            applied.without_idle()
+        });
         applied.leased().saturating_sub(current.leased())
     }
 
@@ -145,7 +157,12 @@ impl Account {
     }
 
     /// Status of the minute, the day and `rule`, read in one step for all headers of a response.
-    pub(crate) fn limit_statuses(&self, rule: LimitRule, limits: &Limits, now: Now) -> [LimitStatus; 3] {
+    pub(crate) fn limit_statuses(
+        &self,
+        rule: LimitRule,
+        limits: &Limits,
+        now: Now,
+    ) -> [LimitStatus; 3] {
         let state = self.state();
         let [minute, day] =
             [LimitRule::Minute, LimitRule::Day].map(|rule| state.limit_status(rule, limits, now));

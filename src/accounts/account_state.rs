@@ -8,8 +8,8 @@ use tokio::sync::watch;
 use scoregate_base::clock::{Day, Mono, Now, Wall};
 use scoregate_base::evidence::Origin;
 use scoregate_base::limits::{
-    AccountBalance, AdmissionVerdict, DayBalance, LeaseAvailability, LimitRule, LimitStatus, Limits,
-    MinuteShare, ReturnedUnits, ShareTokens,
+    AccountBalance, AdmissionVerdict, DayBalance, LeaseAvailability, LimitRule, LimitStatus,
+    Limits, MinuteShare, ReturnedUnits, ShareTokens,
 };
 use scoregate_store::RequestOutcome;
 
@@ -83,7 +83,13 @@ impl LeaseCall {
 impl AccountState {
     /// Nothing is in flight.
     pub(super) fn new(name: &str, balance: AccountBalance) -> Self {
-        Self { name: name.into(), balance, lease: None, is_uncharged: false, is_listed: false }
+        Self {
+            name: name.into(),
+            balance,
+            lease: None,
+            is_uncharged: false,
+            is_listed: false,
+        }
     }
 
     /// Its display name.
@@ -154,8 +160,13 @@ impl AccountState {
         is_unreachable: impl FnOnce() -> bool,
     ) -> Option<SettledRequest> {
         let is_unchanged = request.kind.outcome == RequestOutcome::NotModified;
-        let (verdict, may_gain) =
-            self.decide(limits, gateways, now, is_unchanged, LeaseAvailability::Reachable);
+        let (verdict, may_gain) = self.decide(
+            limits,
+            gateways,
+            now,
+            is_unchanged,
+            LeaseAvailability::Reachable,
+        );
         if may_gain && self.returned_units().is_due(now.mono) {
             return None;
         }
@@ -178,10 +189,20 @@ impl AccountState {
             | AdmissionVerdict::NoToken { .. } => return None,
         };
         let outcome = refused.map_or(request.kind.outcome, RequestOutcome::of_limit);
-        let kind = RequestKind { outcome, ..request.kind };
+        let kind = RequestKind {
+            outcome,
+            ..request.kind
+        };
         let is_first = self.count_request(CountedRequest { kind, ..request });
-        let statuses = [LimitRule::Minute, LimitRule::Day].map(|rule| self.limit_status(rule, limits, now));
-        Some(SettledRequest { refused, charged, runs_low, statuses, is_first })
+        let statuses =
+            [LimitRule::Minute, LimitRule::Day].map(|rule| self.limit_status(rule, limits, now));
+        Some(SettledRequest {
+            refused,
+            charged,
+            runs_low,
+            statuses,
+            is_first,
+        })
     }
 
     pub(crate) const fn day(&self) -> DayBalance {
@@ -212,7 +233,10 @@ impl AccountState {
 
     /// Whether units of this day were leased before it begins.
     pub(super) fn is_leased_ahead(&self, day: Day) -> bool {
-        self.lease.as_ref().and_then(|lease| lease.ahead).is_some_and(|ahead| ahead.day.day() == day)
+        self.lease
+            .as_ref()
+            .and_then(|lease| lease.ahead)
+            .is_some_and(|ahead| ahead.day.day() == day)
     }
 
     /// Takes the balance of a day that has not begun here.
@@ -274,7 +298,11 @@ impl AccountState {
 
     /// Takes the units that were delivered on days that ended.
     pub(super) fn take_ended(&mut self) -> Vec<(Day, u32)> {
-        let ended = self.lease.as_mut().map(|lease| std::mem::take(&mut lease.ended)).unwrap_or_default();
+        let ended = self
+            .lease
+            .as_mut()
+            .map(|lease| std::mem::take(&mut lease.ended))
+            .unwrap_or_default();
         self.drop_unused_lease();
         ended
     }
@@ -289,12 +317,18 @@ impl AccountState {
 
     /// Records where a request came from.
     pub(super) fn came_from(&mut self, origin: Origin, at: Wall) {
-        self.lease.get_or_insert_default().requests.came_from(origin, at);
+        self.lease
+            .get_or_insert_default()
+            .requests
+            .came_from(origin, at);
     }
 
     /// Takes the requests since the last recording.
     pub(super) fn take_requests(&mut self) -> UnrecordedRequests {
-        let counted = self.lease.as_mut().map(|lease| std::mem::take(&mut lease.requests));
+        let counted = self
+            .lease
+            .as_mut()
+            .map(|lease| std::mem::take(&mut lease.requests));
         self.drop_unused_lease();
         counted.unwrap_or_default()
     }
@@ -315,7 +349,9 @@ impl AccountState {
     }
 
     fn has_ended(&self) -> bool {
-        self.lease.as_ref().is_some_and(|lease| !lease.ended.is_empty())
+        self.lease
+            .as_ref()
+            .is_some_and(|lease| !lease.ended.is_empty())
     }
 
     fn returned_units(&mut self) -> &mut ReturnedUnits {
@@ -338,7 +374,10 @@ impl AccountState {
 
     /// The ledger call in flight.
     pub(super) fn call(&self) -> Option<&LeaseCall> {
-        self.lease.as_ref().and_then(|lease| lease.call.as_ref()).filter(|call| call.is_under_way())
+        self.lease
+            .as_ref()
+            .and_then(|lease| lease.call.as_ref())
+            .filter(|call| call.is_under_way())
     }
 
     /// Records that a ledger call begins.
@@ -395,6 +434,9 @@ impl AccountState {
     }
 
     fn share(&mut self) -> &mut MinuteShare {
-        self.lease.get_or_insert_default().minute.get_or_insert_default()
+        self.lease
+            .get_or_insert_default()
+            .minute
+            .get_or_insert_default()
     }
 }

@@ -62,23 +62,38 @@ impl ApplicationUsage {
     /// Counts requests of an application.
     pub(super) fn count(&self, account: &Arc<Account>, counted: &KindCount) {
         let caller = || Arc::clone(account);
-        let new = |inherited| TrackedUse { account: (inherited == 0).then(caller), ..TrackedUse::default() };
+        let new = |inherited| TrackedUse {
+            account: (inherited == 0).then(caller),
+            ..TrackedUse::default()
+        };
         let (requests, minute) = counted.requests_of_minute();
-        self.applications.count(era(counted.day()), account.id, requests.requests, new, |used| {
-            if !used.counts.is_empty() || requests.requests > 1 {
-                used.account.get_or_insert_with(caller);
-            }
-            used.counts.add(&requests, minute);
-        });
+        self.applications.count(
+            era(counted.day()),
+            account.id,
+            requests.requests,
+            new,
+            |used| {
+                if !used.counts.is_empty() || requests.requests > 1 {
+                    used.account.get_or_insert_with(caller);
+                }
+                used.counts.add(&requests, minute);
+            },
+        );
     }
 
     /// The applications with the most requests of the day.
     pub(super) fn list(&self, most: usize, now: Now) -> Vec<ApplicationUse> {
         let listed = self.applications.list(era(now.wall.day())).into_iter();
-        let known = listed.filter_map(|SketchEntry { overestimate, value, .. }| {
-            let requests = Some(value.counts.counted(overestimate, now));
-            Some(ApplicationUse::new(value.account.as_ref()?, requests, now))
-        });
+        let known = listed.filter_map(
+            |SketchEntry {
+                 overestimate,
+                 value,
+                 ..
+             }| {
+                let requests = Some(value.counts.counted(overestimate, now));
+                Some(ApplicationUse::new(value.account.as_ref()?, requests, now))
+            },
+        );
         known.take(most).collect()
     }
 
@@ -103,7 +118,10 @@ impl ApplicationUse {
             application: account.id.to_string(),
             name: account.name().into(),
             tier: terms.tier_name.to_string(),
-            limits: account.limit_statuses(LimitRule::Guard, &terms.limits, now).map(allowance).into(),
+            limits: account
+                .limit_statuses(LimitRule::Guard, &terms.limits, now)
+                .map(allowance)
+                .into(),
             requests,
         }
     }

@@ -54,20 +54,31 @@ impl DeliveredUnits {
     }
 
     /// Records totals that grew since the last call. What could not be recorded is recorded by the next call.
-    pub(super) async fn record(&self, store: &dyn UsageStore, node: u64, today: Day) -> StoreResult<()> {
+    pub(super) async fn record(
+        &self,
+        store: &dyn UsageStore,
+        node: u64,
+        today: Day,
+    ) -> StoreResult<()> {
         let mut recorded = self.days.lock().await;
         let totals = recorded.grown(&self.listed(), today);
         for totals in totals.chunks(AT_ONCE) {
             store.record_usage(node, totals.to_vec()).await?;
             for total in totals {
-                recorded.days.entry((total.day, total.application)).or_default().recorded = total.units;
+                recorded
+                    .days
+                    .entry((total.day, total.application))
+                    .or_default()
+                    .recorded = total.units;
             }
         }
         if recorded.cleaned_on < today {
             recorded.cleaned_on = today;
             recorded.days.retain(|(day, _), _| is_open(*day, today));
             // One that was used yesterday may have a unit of yesterday in flight, or units leased before midnight.
-            self.accounts.lock().retain(|account| account.state().remains_listed(today));
+            self.accounts
+                .lock()
+                .retain(|account| account.state().remains_listed(today));
         }
         drop(recorded);
         Ok(())
@@ -84,7 +95,11 @@ impl RecordedDays {
         let mut current: HashMap<(Day, ApplicationId), u64> = HashMap::new();
         for account in accounts {
             let mut state = account.state();
-            for (day, units) in state.take_ended().into_iter().filter(|(day, _)| is_open(*day, today)) {
+            for (day, units) in state
+                .take_ended()
+                .into_iter()
+                .filter(|(day, _)| is_open(*day, today))
+            {
                 self.days.entry((day, account.id)).or_default().ended += u64::from(units);
             }
             let day = state.day();
@@ -99,7 +114,11 @@ impl RecordedDays {
         let total = |(key, known): (&(Day, ApplicationId), &RecordedDay)| {
             let units = known.ended + current.get(key).copied().unwrap_or(0);
             let (day, application) = *key;
-            (units > known.recorded).then_some(UsageTotal { day, application, units })
+            (units > known.recorded).then_some(UsageTotal {
+                day,
+                application,
+                units,
+            })
         };
         let mut totals: Vec<UsageTotal> = self.days.iter().filter_map(total).collect();
         totals.sort_unstable_by_key(|total| (total.day, total.application));
@@ -130,8 +149,8 @@ mod tests {
     use scoregate_base::routes::EndpointTable;
     use scoregate_observe::telemetry::metrics::MetricsRegistry;
     use scoregate_store::{
-        Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport, ReportOutcome, StoreError, StoreFuture,
-        UsageList, UsageQuery,
+        Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport, ReportOutcome, StoreError,
+        StoreFuture, UsageList, UsageQuery,
     };
 
     /// Grants what is requested, and remembers recorded usage.
@@ -148,12 +167,19 @@ mod tests {
 
         fn exchange(&self, exchange: LedgerExchange) -> StoreFuture<'_, LedgerExchangeReply> {
             let outcome = |report: &LedgerReport| ReportOutcome::Applied {
-                node: NodeTotals { granted: report.totals.granted, ..report.totals.known },
+                node: NodeTotals {
+                    granted: report.totals.granted,
+                    ..report.totals.known
+                },
                 granted: u64::from(report.totals.granted),
                 has_outdated_terms: false,
             };
             let outcomes = exchange.reports.iter().map(outcome).collect();
-            let reply = LedgerExchangeReply { today: exchange.today, outcomes, minutes: Vec::new() };
+            let reply = LedgerExchangeReply {
+                today: exchange.today,
+                outcomes,
+                minutes: Vec::new(),
+            };
             Box::pin(async { Ok(reply) })
         }
 
@@ -166,7 +192,10 @@ mod tests {
         fn record_usage(&self, _: u64, totals: Vec<UsageTotal>) -> StoreFuture<'_, ()> {
             let is_away = self.is_away.load(Ordering::Relaxed);
             self.calls.lock().push(totals);
-            let away = || StoreError::Unavailable { doing: "record usage", reason: "it is away".into() };
+            let away = || StoreError::Unavailable {
+                doing: "record usage",
+                reason: "it is away".into(),
+            };
             Box::pin(async move { if is_away { Err(away()) } else { Ok(()) } })
         }
 
@@ -185,19 +214,31 @@ mod tests {
 
     impl CountingGateway {
         fn new() -> Self {
-            let (clock, manual) = Clock::manual(Wall::parse_rfc3339("2026-11-21T23:59:00Z").unwrap());
+            let (clock, manual) =
+                Clock::manual(Wall::parse_rfc3339("2026-11-21T23:59:00Z").unwrap());
             let stored = stored("pro", &[]);
-            let terms = TermsByTier::new(&standard_tiers(), 60).of("pro", stored.own).unwrap();
+            let terms = TermsByTier::new(&standard_tiers(), 60)
+                .of("pro", stored.own)
+                .unwrap();
             let account = Arc::new(Account::new(&stored, terms, clock.now().wall.day()));
             let store = Arc::new(GenerousStore::default());
             let ledger: Arc<dyn Ledger> = Arc::clone(&store) as Arc<dyn Ledger>;
-            let instruments =
-                Arc::new(Instruments::new(&MetricsRegistry::default(), &[], &EndpointTable::default()));
+            let instruments = Arc::new(Instruments::new(
+                &MetricsRegistry::default(),
+                &[],
+                &EndpointTable::default(),
+            ));
             let tasks = TaskTracker::new();
             let spawn = Box::new(move |work| drop(tasks.spawn(work)));
             let calls = LedgerCalls::new(ledger, 7, spawn, clock.clone(), instruments);
             let leases = Arc::new(Leases::of(calls));
-            Self { store, leases, account, clock, manual }
+            Self {
+                store,
+                leases,
+                account,
+                clock,
+                manual,
+            }
         }
 
         /// Admits a request, and returns the day of its unit.
@@ -205,10 +246,15 @@ mod tests {
             let limits = self.account.terms().limits;
             loop {
                 let (now, ledger) = (self.clock.now(), LeaseAvailability::Reachable);
-                let verdict = self.account.state().admit(&limits, None, now, false, ledger);
+                let verdict = self
+                    .account
+                    .state()
+                    .admit(&limits, None, now, false, ledger);
                 match verdict {
                     AdmissionVerdict::Admitted { day, .. } => return day,
-                    AdmissionVerdict::LeaseFirst => drop(self.leases.lease(&self.account).await.unwrap()),
+                    AdmissionVerdict::LeaseFirst => {
+                        drop(self.leases.lease(&self.account).await.unwrap())
+                    }
                     other @ (AdmissionVerdict::RevalidateOnly
                     | AdmissionVerdict::RevalidateWithoutUnits
                     | AdmissionVerdict::Refused(_)
@@ -231,16 +277,30 @@ mod tests {
         async fn record(&self) -> BTreeMap<u32, u64> {
             self.store.calls.lock().clear();
             let (calls, today) = (&self.leases.calls, self.clock.now().wall.day());
-            let recorded = calls.delivered.record(&*self.store, calls.node, today).await;
-            assert_eq!(recorded.is_ok(), !self.store.is_away.load(Ordering::Relaxed));
-            let first = Wall::parse_rfc3339("2026-11-01T00:00:00Z").unwrap().day().number();
+            let recorded = calls
+                .delivered
+                .record(&*self.store, calls.node, today)
+                .await;
+            assert_eq!(
+                recorded.is_ok(),
+                !self.store.is_away.load(Ordering::Relaxed)
+            );
+            let first = Wall::parse_rfc3339("2026-11-01T00:00:00Z")
+                .unwrap()
+                .day()
+                .number();
             let calls = self.store.calls.lock();
-            calls.iter().flatten().map(|total| (total.day.number() - first + 1, total.units)).collect()
+            calls
+                .iter()
+                .flatten()
+                .map(|total| (total.day.number() - first + 1, total.units))
+                .collect()
         }
 
         fn next_day(&self) {
             let now = self.clock.now().wall;
-            self.manual.advance(now.day().end().since(now) + Duration::from_mins(1));
+            self.manual
+                .advance(now.day().end().since(now) + Duration::from_mins(1));
         }
     }
 
@@ -269,7 +329,11 @@ mod tests {
         assert_eq!(gateway.record().await, BTreeMap::from([(21, 5), (22, 1)]));
         gateway.account.state().settle(delivered, true);
         gateway.account.state().settle(refused, false);
-        assert_eq!(gateway.record().await, BTreeMap::from([(21, 6)]), "a unit in flight at midnight");
+        assert_eq!(
+            gateway.record().await,
+            BTreeMap::from([(21, 6)]),
+            "a unit in flight at midnight"
+        );
         assert_eq!(gateway.record().await, BTreeMap::new());
     }
 

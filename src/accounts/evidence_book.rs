@@ -48,8 +48,15 @@ impl EvidenceBook {
 
     /// Gets the key of the day from the store.
     pub(super) async fn ensure_key(&self, store: &dyn EvidenceStore, day: Day) -> StoreResult<()> {
-        if self.sketch_key.load().as_ref().is_none_or(|key| key.0 != day) {
-            let key = store.sketch_key(day, RandomState::default().hash_one(day)).await?;
+        if self
+            .sketch_key
+            .load()
+            .as_ref()
+            .is_none_or(|key| key.0 != day)
+        {
+            let key = store
+                .sketch_key(day, RandomState::default().hash_one(day))
+                .await?;
             self.sketch_key.store(Some(Arc::new((day, key))));
         }
         Ok(())
@@ -57,13 +64,21 @@ impl EvidenceBook {
 
     /// Records the hours before `until`. If the store cannot be reached, the next call records those of the last few hours. One
     /// call at a time, and once no request of such an hour can be added.
-    pub(super) async fn record(&self, store: &dyn EvidenceStore, node: u64, until: u32) -> StoreResult<()> {
+    pub(super) async fn record(
+        &self,
+        store: &dyn EvidenceStore,
+        node: u64,
+        until: u32,
+    ) -> StoreResult<()> {
         loop {
             let batch = self.ended(until);
             if batch.is_empty() {
                 return Ok(());
             }
-            let keys: Vec<_> = batch.iter().map(|hour| (hour.evidence.hour(), hour.application)).collect();
+            let keys: Vec<_> = batch
+                .iter()
+                .map(|hour| (hour.evidence.hour(), hour.application))
+                .collect();
             let recorded = store.record_evidence(node, batch).await;
             let mut hours = self.hours.lock();
             if recorded.is_err() {
@@ -78,10 +93,15 @@ impl EvidenceBook {
 
     fn ended(&self, until: u32) -> Vec<HourRecord> {
         let (hours, mut records) = (self.hours.lock(), Vec::new());
-        for ((_, application), evidence) in
-            hours.iter().take_while(|((hour, _), _)| *hour < until).take(AT_ONCE)
+        for ((_, application), evidence) in hours
+            .iter()
+            .take_while(|((hour, _), _)| *hour < until)
+            .take(AT_ONCE)
         {
-            records.push(HourRecord { application: *application, evidence: HourEvidence::clone(evidence) });
+            records.push(HourRecord {
+                application: *application,
+                evidence: HourEvidence::clone(evidence),
+            });
         }
         records
     }
@@ -89,9 +109,12 @@ impl EvidenceBook {
     /// Advice by the requests of an hour. Few requests are no reason for it.
     pub(super) fn advice(&self, application: ApplicationId, hour: u32) -> Vec<String> {
         let hours = self.hours.lock();
-        let evidence =
-            hours.get(&(hour, application)).filter(|hour| hour.counts().delivered >= ENOUGH_FOR_ADVICE);
-        let Some(evidence) = evidence else { return Vec::new() };
+        let evidence = hours
+            .get(&(hour, application))
+            .filter(|hour| hour.counts().delivered >= ENOUGH_FOR_ADVICE);
+        let Some(evidence) = evidence else {
+            return Vec::new();
+        };
         let mut day = DayEvidence::default();
         day.add(evidence, 0);
         drop(hours);
@@ -99,13 +122,20 @@ impl EvidenceBook {
     }
 
     /// The origin of a request, if the key of the day is known.
-    pub(super) fn origin(&self, address: IpAddr, agent: Option<&HeaderValue>, at: Wall) -> Option<Origin> {
+    pub(super) fn origin(
+        &self,
+        address: IpAddr,
+        agent: Option<&HeaderValue>,
+        at: Wall,
+    ) -> Option<Origin> {
         let key = self.sketch_key.load();
         let (_, key) = **key.as_ref().filter(|key| key.0 == at.day())?;
         let positions = FixedState::with_seed(key);
         let network = match address.to_canonical() {
             IpAddr::V4(address) => u64::from(address.to_bits() >> 8),
-            IpAddr::V6(address) => u64::try_from(address.to_bits() >> 80).unwrap_or_default() | 1 << 48,
+            IpAddr::V6(address) => {
+                u64::try_from(address.to_bits() >> 80).unwrap_or_default() | 1 << 48
+            }
         };
         let agent = agent.map_or(&b""[..], |agent| product(agent.as_bytes()));
         Some(Origin {
@@ -117,7 +147,10 @@ impl EvidenceBook {
 
 /// The first product of a user agent, without its version.
 fn product(agent: &[u8]) -> &[u8] {
-    agent.split(|byte| b"/ (".contains(byte)).next().unwrap_or_default()
+    agent
+        .split(|byte| b"/ (".contains(byte))
+        .next()
+        .unwrap_or_default()
 }
 
 fn top_bits(hash: u64) -> u16 {
@@ -149,7 +182,10 @@ mod tests {
         fn record_evidence(&self, _: u64, hours: Vec<HourRecord>) -> StoreFuture<'_, ()> {
             Box::pin(async move {
                 if self.is_away.load(Ordering::Relaxed) {
-                    return Err(StoreError::Unavailable { doing: "record evidence", reason: "away".into() });
+                    return Err(StoreError::Unavailable {
+                        doing: "record evidence",
+                        reason: "away".into(),
+                    });
                 }
                 self.recorded.lock().extend(hours);
                 Ok(())
@@ -168,14 +204,25 @@ mod tests {
     /// Evidence of one document.
     fn seen(hour: u32) -> Vec<HourEvidence> {
         let mut evidence = HourEvidence::of(hour);
-        evidence.delivered(DocumentMark { model: Some(7), document: 8 }, 100, false, NOON);
+        evidence.delivered(
+            DocumentMark {
+                model: Some(7),
+                document: 8,
+            },
+            100,
+            false,
+            NOON,
+        );
         vec![evidence]
     }
 
     #[tokio::test]
     async fn an_hour_is_recorded_as_a_whole_once_it_has_ended() {
         let (book, store) = (EvidenceBook::default(), RememberingStore::default());
-        let (one, other) = (ApplicationId::mint().unwrap(), ApplicationId::mint().unwrap());
+        let (one, other) = (
+            ApplicationId::mint().unwrap(),
+            ApplicationId::mint().unwrap(),
+        );
         for (application, hour) in [(one, 7), (one, 7), (other, 7), (one, 8)] {
             book.add(application, seen(hour));
         }
@@ -185,7 +232,9 @@ mod tests {
         book.record(&store, 1, 8).await.unwrap();
         let mut delivered: Vec<_> = std::mem::take(&mut *store.recorded.lock());
         delivered.sort_by_key(|record| record.application != one);
-        let counted = delivered.iter().map(|record| (record.application, record.evidence.counts().delivered));
+        let counted = delivered
+            .iter()
+            .map(|record| (record.application, record.evidence.counts().delivered));
         assert_eq!(counted.collect::<Vec<_>>(), [(one, 2), (other, 1)]);
     }
 
@@ -200,7 +249,12 @@ mod tests {
         }
         store.is_away.store(false, Ordering::Relaxed);
         book.record(&store, 1, 16).await.unwrap();
-        let hours: Vec<u32> = store.recorded.lock().iter().map(|record| record.evidence.hour()).collect();
+        let hours: Vec<u32> = store
+            .recorded
+            .lock()
+            .iter()
+            .map(|record| record.evidence.hour())
+            .collect();
         assert_eq!(hours, [13, 14, 15]);
     }
 
@@ -208,7 +262,11 @@ mod tests {
     async fn origins_are_recorded_by_network_and_product_once_the_key_of_the_day_is_known() {
         let (book, store) = (EvidenceBook::default(), RememberingStore::default());
         let origin = |address: &str, agent: &'static str| {
-            book.origin(address.parse().unwrap(), Some(&HeaderValue::from_static(agent)), NOON)
+            book.origin(
+                address.parse().unwrap(),
+                Some(&HeaderValue::from_static(agent)),
+                NOON,
+            )
         };
         assert_eq!(origin("192.0.2.1", "curl/8.1"), None);
         book.ensure_key(&store, NOON.day()).await.unwrap();
@@ -218,6 +276,9 @@ mod tests {
         assert_eq!(one, origin("::ffff:192.0.2.7", "curl"));
         let there = |address| origin(address, "curl").unwrap().network;
         assert_eq!(there("2001:db8:1::1"), there("2001:db8:1:ffff::2"));
-        assert_ne!(origin("192.0.2.1", "curl").unwrap().agent, origin("192.0.2.1", "wget").unwrap().agent);
+        assert_ne!(
+            origin("192.0.2.1", "curl").unwrap().agent,
+            origin("192.0.2.1", "wget").unwrap().agent
+        );
     }
 }

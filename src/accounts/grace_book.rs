@@ -37,11 +37,21 @@ impl GraceBook {
     pub(super) fn continuing(records: &OwedRecords) -> Self {
         let mut carried = HashMap::<_, Vec<OwedUnits>>::new();
         for one in &records.owed {
-            carried.entry((one.application, one.day)).or_default().push(*one);
+            carried
+                .entry((one.application, one.day))
+                .or_default()
+                .push(*one);
         }
-        let next = |held: &HeldGraceShare| HeldGraceShare { life: held.life.saturating_add(1), ..*held };
+        let next = |held: &HeldGraceShare| HeldGraceShare {
+            life: held.life.saturating_add(1),
+            ..*held
+        };
         let shares = records.shares.iter().map(next).collect();
-        Self(Mutex::new(GraceEntries { shares, carried, ..GraceEntries::default() }))
+        Self(Mutex::new(GraceEntries {
+            shares,
+            carried,
+            ..GraceEntries::default()
+        }))
     }
 
     /// Units that the account may owe here on its day.
@@ -51,22 +61,36 @@ impl GraceBook {
         let entries = self.0.lock();
         let held = entries.shares.iter().find(|held| held.day == day);
         let part = held.map_or(0, |held| held.share.part(grace));
-        let carried = entries.carried.get(&(account.id, day)).into_iter().flatten();
+        let carried = entries
+            .carried
+            .get(&(account.id, day))
+            .into_iter()
+            .flatten();
         carried.fold(part, |part, one| part.saturating_sub(one.owed))
     }
 
     /// Units of earlier processes, of this day and later ones, ordered by process.
     pub(super) fn carried(&self, today: Day) -> Vec<OwedUnits> {
         let entries = self.0.lock();
-        let mut all: Vec<_> =
-            entries.carried.values().flatten().filter(|one| one.day >= today).copied().collect();
+        let mut all: Vec<_> = entries
+            .carried
+            .values()
+            .flatten()
+            .filter(|one| one.day >= today)
+            .copied()
+            .collect();
         all.sort_unstable_by_key(|one| (one.node, one.day, one.application));
         all
     }
 
     /// Forgets units of an earlier process: they are charged within the quota, as if they had been leased.
     pub(super) fn settle_carried(&self, settled: &OwedUnits) {
-        if let Some(carried) = self.0.lock().carried.get_mut(&(settled.application, settled.day)) {
+        if let Some(carried) = self
+            .0
+            .lock()
+            .carried
+            .get_mut(&(settled.application, settled.day))
+        {
             carried.retain(|one| one != settled);
         }
     }
@@ -79,7 +103,13 @@ impl GraceBook {
     /// Its shares of this day and later ones. Units that are owed of earlier days are forgotten, so no process may continue
     /// their shares, even if the clock is set back.
     pub(super) fn shares(&self, today: Day) -> Vec<HeldGraceShare> {
-        self.0.lock().shares.iter().filter(|held| held.day >= today).copied().collect()
+        self.0
+            .lock()
+            .shares
+            .iter()
+            .filter(|held| held.day >= today)
+            .copied()
+            .collect()
     }
 
     /// Takes its shares out: nothing more is delivered on grace. Returns those of this day and later ones.
@@ -104,19 +134,32 @@ impl GraceBook {
         let oldest = days.iter().min().copied().unwrap_or_default();
         entries.shares.retain(|held| held.day >= oldest);
         entries.tokens.retain(|day, _| *day >= oldest);
-        let has_all = days.iter().all(|day| entries.shares.iter().any(|held| held.day == *day));
+        let has_all = days
+            .iter()
+            .all(|day| entries.shares.iter().any(|held| held.day == *day));
         let wait = if has_all { CONFIRM_EVERY } else { CLAIM_EVERY };
         entries.next_claim = now.plus(std::time::Duration::from_secs(wait));
         let mut claims = Vec::new();
         for day in days {
             let held = entries.shares.iter().find(|held| held.day == *day);
             let (share, life) = held.map_or((None, 0), |held| (Some(held.share), held.life));
-            let waiting = held.map(|held| held.token).or_else(|| entries.tokens.get(day).copied());
-            let Some(token) = waiting.or_else(&token) else { continue };
+            let waiting = held
+                .map(|held| held.token)
+                .or_else(|| entries.tokens.get(day).copied());
+            let Some(token) = waiting.or_else(&token) else {
+                continue;
+            };
             if share.is_none() {
                 entries.tokens.insert(*day, token);
             }
-            claims.push(GraceClaim { day: *day, gateways, held: share, token, life, node });
+            claims.push(GraceClaim {
+                day: *day,
+                gateways,
+                held: share,
+                token,
+                life,
+                node,
+            });
         }
         claims
     }
@@ -135,8 +178,15 @@ impl GraceBook {
         }
         entries.shares.retain(|held| held.day != claim.day);
         if let Some(share) = share {
-            let GraceClaim { day, token, life, .. } = *claim;
-            entries.shares.push(HeldGraceShare { day, share, token, life });
+            let GraceClaim {
+                day, token, life, ..
+            } = *claim;
+            entries.shares.push(HeldGraceShare {
+                day,
+                share,
+                token,
+                life,
+            });
         } else {
             entries.next_claim = Mono::default();
         }

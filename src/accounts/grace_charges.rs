@@ -7,8 +7,8 @@ use std::time::Duration;
 use scoregate_base::clock::{Day, Now};
 use scoregate_base::limits::{NodeReport, NodeTotals};
 use scoregate_store::{
-    HeldGraceShare, Ledger, LedgerExchange, LedgerReport, OwedFile, OwedRecords, OwedUnits, ReportOutcome,
-    StoreResult,
+    HeldGraceShare, Ledger, LedgerExchange, LedgerReport, OwedFile, OwedRecords, OwedUnits,
+    ReportOutcome, StoreResult,
 };
 
 use super::account::Account;
@@ -42,21 +42,34 @@ impl GraceCharges {
     pub(super) async fn opened(file: OwedFile, node: u64, is_durable: bool) -> Self {
         let read = file.clone();
         let reading = tokio::task::spawn_blocking(move || read.read_or_set_aside());
-        let Ok(Ok(mut records)) =
-            reading.await.inspect_err(|_| tracing::error!("reading scoregate.owed panicked"))
+        let Ok(Ok(mut records)) = reading
+            .await
+            .inspect_err(|_| tracing::error!("reading scoregate.owed panicked"))
         else {
-            return Self { node, ..Self::default() };
+            return Self {
+                node,
+                ..Self::default()
+            };
         };
         if !is_durable {
             records.shares.clear();
         }
         let book = Arc::new(GraceBook::continuing(&records));
-        let saved = OwedRecords { shares: Vec::new(), ..records };
+        let saved = OwedRecords {
+            shares: Vec::new(),
+            ..records
+        };
         let writer = GraceWriter::start((file, saved), node, &book, is_durable);
         let writer = writer.inspect_err(|error| {
             tracing::error!(%error, "cannot start the thread that writes scoregate.owed; grace is disabled");
         });
-        let charges = Self { node, book, writer: writer.ok(), is_durable, ..Self::default() };
+        let charges = Self {
+            node,
+            book,
+            writer: writer.ok(),
+            is_durable,
+            ..Self::default()
+        };
         // The file must say that this process continues the shares before it uses them.
         if is_durable
             && !charges.book.shares(Day::default()).is_empty()
@@ -83,9 +96,16 @@ impl GraceCharges {
         }
         let today = now.wall.day();
         let is_near = today.end().since(now.wall) <= CLAIM_AHEAD;
-        let days = if is_near { &[today, today.next()][..] } else { &[today] };
+        let days = if is_near {
+            &[today, today.next()][..]
+        } else {
+            &[today]
+        };
         let token = || getrandom::u64().ok();
-        for claim in self.book.due_claims(days, (self.node, gateways), now.mono, token) {
+        for claim in self
+            .book
+            .due_claims(days, (self.node, gateways), now.mono, token)
+        {
             match ledger.claim_grace(claim).await {
                 Ok(share) => {
                     if share.is_none() && claim.held.is_some() {
@@ -113,9 +133,17 @@ impl GraceCharges {
         let carried = self.book.carried(Day::default());
         for of_node in carried.chunk_by(|one, next| one.node == next.node) {
             for owed in of_node.chunks(CHARGED_AT_ONCE) {
-                let Some(OwedUnits { node, .. }) = owed.first() else { continue };
+                let Some(OwedUnits { node, .. }) = owed.first() else {
+                    continue;
+                };
                 let reports = owed.iter().map(charge).collect();
-                let reply = ledger.exchange(LedgerExchange { node: *node, today, reports }).await?;
+                let reply = ledger
+                    .exchange(LedgerExchange {
+                        node: *node,
+                        today,
+                        reports,
+                    })
+                    .await?;
                 for (one, outcome) in owed.iter().zip(&reply.outcomes) {
                     // Units beyond the quota are part of the grace of the day, which may not be delivered again.
                     if matches!(outcome, ReportOutcome::Applied { granted, .. } if *granted <= one.quota.into())
@@ -149,13 +177,20 @@ impl GraceCharges {
         let is_owing = units > 0 || !self.book.carried(today).is_empty();
         // Once the file has no share, one that cannot be returned is lost.
         let keeps = is_owing || is_unreachable || ledger.day().await.is_err();
-        let (kept, returned) = if keeps { (shares, Vec::new()) } else { (Vec::new(), shares) };
+        let (kept, returned) = if keeps {
+            (shares, Vec::new())
+        } else {
+            (Vec::new(), shares)
+        };
         if let Err(error) = self.replace(kept, today, true).await {
             tracing::error!(%error, units, "units delivered on grace cannot be saved and will not be charged");
             return;
         }
         if units > 0 {
-            tracing::warn!(units, "units delivered on grace will be charged at the next start");
+            tracing::warn!(
+                units,
+                "units delivered on grace will be charged at the next start"
+            );
         }
         self.give_back(ledger, returned).await;
     }
@@ -174,10 +209,23 @@ impl GraceCharges {
         self.replace(self.book.shares(today), today, false).await
     }
 
-    async fn replace(&self, shares: Vec<HeldGraceShare>, today: Day, is_last: bool) -> std::io::Result<()> {
-        let Some(writer) = &self.writer else { return Ok(()) };
+    async fn replace(
+        &self,
+        shares: Vec<HeldGraceShare>,
+        today: Day,
+        is_last: bool,
+    ) -> std::io::Result<()> {
+        let Some(writer) = &self.writer else {
+            return Ok(());
+        };
         let shares = if self.is_durable { shares } else { Vec::new() };
-        writer.replace(NewContent { shares, today, is_last }).await
+        writer
+            .replace(NewContent {
+                shares,
+                today,
+                is_last,
+            })
+            .await
     }
 
     /// Accounts that owe units of this day. Units of a past day can no longer be charged: the ledger has closed it. The units of
@@ -195,6 +243,16 @@ impl GraceCharges {
 }
 
 fn charge(owed: &OwedUnits) -> LedgerReport {
-    let known = NodeTotals { granted: owed.granted, ..NodeTotals::default() };
-    LedgerReport::of_units(owed.application, owed.day, NodeReport { known, ..NodeReport::default() })
+    let known = NodeTotals {
+        granted: owed.granted,
+        ..NodeTotals::default()
+    };
+    LedgerReport::of_units(
+        owed.application,
+        owed.day,
+        NodeReport {
+            known,
+            ..NodeReport::default()
+        },
+    )
 }

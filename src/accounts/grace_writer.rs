@@ -64,15 +64,29 @@ impl GraceWriter {
         let (sender, work) = channel();
         let book = Arc::clone(book);
         let (log, is_unchanged, is_failing) = (None, true, false);
-        let state = WriterState { node, book, file, is_durable, log, saved, is_unchanged, is_failing };
-        std::thread::Builder::new().name("grace".into()).spawn(move || state.run(&work))?;
+        let state = WriterState {
+            node,
+            book,
+            file,
+            is_durable,
+            log,
+            saved,
+            is_unchanged,
+            is_failing,
+        };
+        std::thread::Builder::new()
+            .name("grace".into())
+            .spawn(move || state.run(&work))?;
         Ok(Self(sender))
     }
 
     /// Reserves units of the account's day durably. Returns whether one may be spent.
     pub(super) async fn reserve(&self, account: &Arc<Account>) -> bool {
         let (reply, reserved) = oneshot::channel();
-        let is_sent = self.0.send(GraceWork::Reserve(Arc::clone(account), reply)).is_ok();
+        let is_sent = self
+            .0
+            .send(GraceWork::Reserve(Arc::clone(account), reply))
+            .is_ok();
         is_sent && reserved.await.unwrap_or(false)
     }
 
@@ -80,7 +94,9 @@ impl GraceWriter {
     pub(super) async fn replace(&self, content: NewContent) -> io::Result<()> {
         let stopped = || io::Error::other("its thread has stopped");
         let (reply, replaced) = oneshot::channel();
-        self.0.send(GraceWork::Replace(content, reply)).map_err(|_| stopped())?;
+        self.0
+            .send(GraceWork::Replace(content, reply))
+            .map_err(|_| stopped())?;
         replaced.await.map_err(|_| stopped())?
     }
 }
@@ -116,8 +132,16 @@ impl WriterState {
                 answer(reply, day.has_reserved());
                 continue;
             }
-            let (node, application, (granted, owed)) = (self.node, account.id, day.to_reserve(part));
-            entries.push(OwedUnits { node, application, day: day.day(), granted, owed, quota });
+            let (node, application, (granted, owed)) =
+                (self.node, account.id, day.to_reserve(part));
+            entries.push(OwedUnits {
+                node,
+                application,
+                day: day.day(),
+                granted,
+                owed,
+                quota,
+            });
             waiting.push((account, reply));
         }
         let is_written = entries.is_empty() || self.add(&entries);
@@ -140,8 +164,10 @@ impl WriterState {
             log.add(entries)
         } else {
             let today = entries.iter().map(|one| one.day).max().unwrap_or_default();
-            let mut records =
-                self.records(&NewContent { shares: self.book.shares(today), ..NewContent::default() });
+            let mut records = self.records(&NewContent {
+                shares: self.book.shares(today),
+                ..NewContent::default()
+            });
             records.owed.extend(entries);
             self.write(records)
         };
@@ -168,17 +194,40 @@ impl WriterState {
 
     /// The content with the units of this process: those reserved, or those owed if it spends no more.
     fn records(&self, content: &NewContent) -> OwedRecords {
-        let listed = if self.is_durable || content.is_last { self.book.listed() } else { Vec::new() };
+        let listed = if self.is_durable || content.is_last {
+            self.book.listed()
+        } else {
+            Vec::new()
+        };
         let own = listed.iter().map(|account| {
             let day = account.state().day();
-            let total = if content.is_last { day.charge().known.granted } else { day.reserved() };
+            let total = if content.is_last {
+                day.charge().known.granted
+            } else {
+                day.reserved()
+            };
             let owed = total.saturating_sub(day.totals().granted);
             let (application, quota) = (account.id, account.terms().limits.day);
-            OwedUnits { node: self.node, application, day: day.day(), granted: total, owed, quota }
+            OwedUnits {
+                node: self.node,
+                application,
+                day: day.day(),
+                granted: total,
+                owed,
+                quota,
+            }
         });
         let own = own.filter(|one| one.day >= content.today);
-        let owed = self.book.carried(content.today).into_iter().chain(own).collect();
-        OwedRecords { shares: content.shares.clone(), owed }
+        let owed = self
+            .book
+            .carried(content.today)
+            .into_iter()
+            .chain(own)
+            .collect();
+        OwedRecords {
+            shares: content.shares.clone(),
+            owed,
+        }
     }
 
     fn write(&mut self, records: OwedRecords) -> io::Result<()> {

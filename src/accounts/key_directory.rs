@@ -89,7 +89,10 @@ impl Hasher for DigestHasher {
 impl KeyDirectory {
     /// An empty directory of keys that other gateways change too.
     pub fn shared(freshness: KeyFreshness) -> Self {
-        Self { freshness: Arc::new(freshness), ..Self::default() }
+        Self {
+            freshness: Arc::new(freshness),
+            ..Self::default()
+        }
     }
 
     /// Forgets all keys. Only before requests are served.
@@ -113,10 +116,17 @@ impl KeyDirectory {
         if hour <= found.used {
             return;
         }
-        let before = self.entries.get(digest).map(|entry| entry.used.fetch_max(hour.0, Ordering::Relaxed));
+        let before = self
+            .entries
+            .get(digest)
+            .map(|entry| entry.used.fetch_max(hour.0, Ordering::Relaxed));
         if before.is_some_and(|before| before < hour.0) {
             let (application, at) = (found.account.id, hour.start());
-            self.used.lock().insert(KeyUse { application, digest: *digest, at });
+            self.used.lock().insert(KeyUse {
+                application,
+                digest: *digest,
+                at,
+            });
         }
     }
 
@@ -124,7 +134,11 @@ impl KeyDirectory {
     pub(super) fn take_used(&self, after: Option<KeyUse>, most: usize) -> Vec<KeyUse> {
         let mut used = self.used.lock();
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let taken: Vec<KeyUse> = used.range((from, Bound::Unbounded)).take(most).copied().collect();
+        let taken: Vec<KeyUse> = used
+            .range((from, Bound::Unbounded))
+            .take(most)
+            .copied()
+            .collect();
         for one in &taken {
             used.remove(one);
         }
@@ -157,7 +171,11 @@ impl KeyDirectory {
             }
             return false;
         };
-        let known = stored.keys.iter().find_map(|key| self.find(&key.digest)).map(|found| found.account);
+        let known = stored
+            .keys
+            .iter()
+            .find_map(|key| self.find(&key.digest))
+            .map(|found| found.account);
         let known = known.or_else(|| self.without_keys.lock().remove(&stored.id));
         let account = match known {
             Some(account) => {
@@ -195,9 +213,15 @@ impl KeyDirectory {
 
     /// Revokes all keys that are not among these: they are no longer stored.
     pub fn revoke_all_except(&self, stored: &HashSet<Digest>) {
-        for mut entry in self.entries.iter_mut().filter(|entry| !stored.contains(entry.key())) {
+        for mut entry in self
+            .entries
+            .iter_mut()
+            .filter(|entry| !stored.contains(entry.key()))
+        {
             entry.expires_at = KeyExpiry(Wall::default());
-            self.by_expiry.lock().insert((Wall::default(), *entry.key()));
+            self.by_expiry
+                .lock()
+                .insert((Wall::default(), *entry.key()));
         }
     }
 
@@ -215,7 +239,9 @@ impl KeyDirectory {
         if let Some(before) = before
             && let Some(entry) = self.entries.get(&key.digest)
         {
-            entry.used.fetch_max(before.used.into_inner(), Ordering::Relaxed);
+            entry
+                .used
+                .fetch_max(before.used.into_inner(), Ordering::Relaxed);
         }
         if let Some(expires_at) = expires_at {
             self.by_expiry.lock().insert((expires_at, key.digest));
@@ -226,11 +252,18 @@ impl KeyDirectory {
     /// a new one.
     pub fn sweep(&self, now: Now) {
         let is_expired = |entry: &DirectoryEntry| {
-            entry.expires_at.instant().is_some_and(|expires_at| expires_at <= now.wall)
+            entry
+                .expires_at
+                .instant()
+                .is_some_and(|expires_at| expires_at <= now.wall)
         };
-        let is_removable =
-            |_: &Digest, entry: &DirectoryEntry| is_expired(entry) && entry.account.can_be_dropped(now);
-        let first_unexpired = (now.wall.plus(Duration::from_nanos(1)), Digest::from_bytes([0; 32]));
+        let is_removable = |_: &Digest, entry: &DirectoryEntry| {
+            is_expired(entry) && entry.account.can_be_dropped(now)
+        };
+        let first_unexpired = (
+            now.wall.plus(Duration::from_nanos(1)),
+            Digest::from_bytes([0; 32]),
+        );
         let due = {
             let mut by_expiry = self.by_expiry.lock();
             let later = by_expiry.split_off(&first_unexpired);
@@ -238,9 +271,15 @@ impl KeyDirectory {
         };
         let is_retained = |(_, digest): &(Wall, Digest)| {
             let is_removed = self.entries.remove_if(digest, is_removable).is_some();
-            !is_removed && self.entries.get(digest).is_some_and(|entry| is_expired(entry.value()))
+            !is_removed
+                && self
+                    .entries
+                    .get(digest)
+                    .is_some_and(|entry| is_expired(entry.value()))
         };
-        self.without_keys.lock().retain(|_, account| !account.can_be_dropped(now));
+        self.without_keys
+            .lock()
+            .retain(|_, account| !account.can_be_dropped(now));
         let mut waiting: BTreeSet<_> = due.into_iter().filter(is_retained).collect();
         self.by_expiry.lock().append(&mut waiting);
     }
@@ -269,21 +308,29 @@ impl KeyDirectory {
         // Their units can no longer be used, and the ledger may not know it yet.
         let changed = self.take_changed();
         let mut units = changed.iter().map(|(_, units)| units).sum();
-        let mut changed: HashSet<ApplicationId> = changed.iter().map(|(account, _)| account.id).collect();
+        let mut changed: HashSet<ApplicationId> =
+            changed.iter().map(|(account, _)| account.id).collect();
         let without_keys: Vec<_> = self.without_keys.lock().values().cloned().collect();
         let with_keys = self.entries.iter().map(|entry| Arc::clone(&entry.account));
         let drained = with_keys.chain(without_keys).flat_map(|account| {
             let mut state = account.state();
-            let ahead = state.take_ahead().and_then(|ahead| Some((ahead.day(), ahead.release().1?)));
+            let ahead = state
+                .take_ahead()
+                .and_then(|ahead| Some((ahead.day(), ahead.release().1?)));
             let before = state.day();
             let (day, report) = before.release();
             state.set_day(day);
             units += before.leased() - day.leased();
             let is_changed = changed.remove(&account.id);
-            let known = || NodeReport { known: day.totals(), ..NodeReport::default() };
+            let known = || NodeReport {
+                known: day.totals(),
+                ..NodeReport::default()
+            };
             let totals = report.or_else(|| is_changed.then(known));
             let reports = [ahead, totals.map(|totals| (day.day(), totals))];
-            reports.map(|report| report.map(|(day, totals)| LedgerReport::of_units(account.id, day, totals)))
+            reports.map(|report| {
+                report.map(|(day, totals)| LedgerReport::of_units(account.id, day, totals))
+            })
         });
         let reports = drained.flatten().collect();
         (reports, units)

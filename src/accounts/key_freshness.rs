@@ -47,7 +47,11 @@ struct FeedAttempt {
 impl KeyFreshness {
     /// For a shared store; requests are refused if the last reading is older than `max_age`.
     pub fn shared(max_age: Option<Duration>) -> Self {
-        Self { is_shared: true, max_age, ..Self::default() }
+        Self {
+            is_shared: true,
+            max_age,
+            ..Self::default()
+        }
     }
 
     /// Waits until the directory has all changes made before `now`, unless it certainly has those of a few seconds
@@ -64,7 +68,11 @@ impl KeyFreshness {
             let is_newer =
                 |attempt: &FeedAttempt| attempt.began.is_some_and(is_later) && !attempt.is_outdated;
             // A timeout is not an error: the age is checked next.
-            drop(clock.within(CATCH_UP_TIMEOUT, attempts.wait_for(is_newer)).await);
+            drop(
+                clock
+                    .within(CATCH_UP_TIMEOUT, attempts.wait_for(is_newer))
+                    .await,
+            );
         }
         match self.max_age {
             Some(max_age) if self.age(clock.now()) > max_age => Err(KeysOutdated),
@@ -74,7 +82,8 @@ impl KeyFreshness {
 
     /// Whether the last reading is recent.
     pub(crate) fn is_current(&self, now: Now) -> bool {
-        !self.is_shared || self.age(now) <= MAX_READING_AGE && !self.must_read.load(Ordering::Relaxed)
+        !self.is_shared
+            || self.age(now) <= MAX_READING_AGE && !self.must_read.load(Ordering::Relaxed)
     }
 
     /// The directory was loaded from a local copy that was complete at `read_at`. Requests do not wait for the store.
@@ -82,7 +91,11 @@ impl KeyFreshness {
         self.mono.store(now.mono.nanos(), Ordering::Relaxed);
         self.wall.store(read_at.millis(), Ordering::Relaxed);
         self.is_copied.store(true, Ordering::Release);
-        self.attempt.send_replace(FeedAttempt { began: Some(now), is_failed: true, is_outdated: false });
+        self.attempt.send_replace(FeedAttempt {
+            began: Some(now),
+            is_failed: true,
+            is_outdated: false,
+        });
     }
 
     /// Whether the directory is that of the local copy.
@@ -100,8 +113,13 @@ impl KeyFreshness {
         if !self.is_shared {
             return Duration::ZERO;
         }
-        let (mono, wall) = (self.mono.load(Ordering::Relaxed), self.wall.load(Ordering::Relaxed));
-        now.mono.since(Mono::from_nanos(mono)).max(now.wall.since(Wall::from_millis(wall)))
+        let (mono, wall) = (
+            self.mono.load(Ordering::Relaxed),
+            self.wall.load(Ordering::Relaxed),
+        );
+        now.mono
+            .since(Mono::from_nanos(mono))
+            .max(now.wall.since(Wall::from_millis(wall)))
     }
 
     /// Records an attempt to read the feed that began at `began`.
@@ -126,7 +144,8 @@ impl KeyFreshness {
     pub(super) fn require_reading(&self) {
         if self.is_shared {
             self.must_read.store(true, Ordering::Relaxed);
-            self.attempt.send_modify(|attempt| attempt.is_outdated = true);
+            self.attempt
+                .send_modify(|attempt| attempt.is_outdated = true);
             self.wake.notify_one();
         }
     }
@@ -147,7 +166,9 @@ mod tests {
     use super::*;
 
     /// A directory that was read at the start, and its clock.
-    fn read_at_start(max_age: Option<Duration>) -> (KeyFreshness, Clock, scoregate_base::clock::ManualClock) {
+    fn read_at_start(
+        max_age: Option<Duration>,
+    ) -> (KeyFreshness, Clock, scoregate_base::clock::ManualClock) {
         let (clock, manual) = Clock::manual(Wall::from_seconds(1_763_726_400));
         let freshness = KeyFreshness::shared(max_age);
         freshness.attempted(clock.now(), true);
@@ -167,9 +188,10 @@ mod tests {
 
     #[tokio::test]
     async fn after_a_pause_or_a_suspend_requests_wait_for_the_next_reading() {
-        for pause in
-            [scoregate_base::clock::ManualClock::advance, scoregate_base::clock::ManualClock::suspend]
-        {
+        for pause in [
+            scoregate_base::clock::ManualClock::advance,
+            scoregate_base::clock::ManualClock::suspend,
+        ] {
             let (freshness, clock, manual) = read_at_start(None);
             pause(&manual, Duration::from_mins(10));
             let mut request = Box::pin(freshness.ensure(&clock, clock.now()));
@@ -181,8 +203,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn requests_do_not_wait_while_the_store_is_unreachable_and_are_refused_after_the_maximum_age() {
-        for (max_age, expected) in [(None, Ok(())), (Some(Duration::from_mins(1)), Err(KeysOutdated))] {
+    async fn requests_do_not_wait_while_the_store_is_unreachable_and_are_refused_after_the_maximum_age()
+     {
+        for (max_age, expected) in [
+            (None, Ok(())),
+            (Some(Duration::from_mins(1)), Err(KeysOutdated)),
+        ] {
             let (freshness, clock, manual) = read_at_start(max_age);
             manual.advance(Duration::from_mins(1));
             freshness.attempted(clock.now(), false);
@@ -194,15 +220,25 @@ mod tests {
 
     #[tokio::test]
     async fn the_age_of_a_local_copy_is_that_of_its_reading_until_the_store_is_read() {
-        for (max_age, expected) in [(None, Ok(())), (Some(Duration::from_mins(2)), Err(KeysOutdated))] {
+        for (max_age, expected) in [
+            (None, Ok(())),
+            (Some(Duration::from_mins(2)), Err(KeysOutdated)),
+        ] {
             let (clock, manual) = Clock::manual(Wall::from_seconds(1_763_726_400));
             let freshness = KeyFreshness::shared(max_age);
             assert_eq!(freshness.age_of_copy(clock.now()), None);
             let read_at = clock.now().wall.minus(Duration::from_mins(1));
             freshness.loaded_from_copy(read_at, clock.now());
-            assert_eq!(freshness.ensure(&clock, clock.now()).await, Ok(()), "nothing to wait for");
+            assert_eq!(
+                freshness.ensure(&clock, clock.now()).await,
+                Ok(()),
+                "nothing to wait for"
+            );
             manual.advance(Duration::from_secs(61));
-            assert_eq!(freshness.age_of_copy(clock.now()), Some(Duration::from_secs(121)));
+            assert_eq!(
+                freshness.age_of_copy(clock.now()),
+                Some(Duration::from_secs(121))
+            );
             assert_eq!(freshness.ensure(&clock, clock.now()).await, expected);
             freshness.attempted(clock.now(), false);
             assert!(freshness.is_copied());

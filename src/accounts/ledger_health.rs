@@ -38,7 +38,10 @@ impl LedgerHealth {
         }
         let next = now.plus(RETRY).nanos();
         now.nanos() >= retry_at
-            && self.retry_at.compare_exchange(retry_at, next, Ordering::AcqRel, Ordering::Acquire).is_ok()
+            && self
+                .retry_at
+                .compare_exchange(retry_at, next, Ordering::AcqRel, Ordering::Acquire)
+                .is_ok()
     }
 
     /// Whether no request has made the attempt that is due, for a while.
@@ -49,7 +52,10 @@ impl LedgerHealth {
 
     /// Records a failed or late call. Returns `true` if the ledger was reachable before.
     pub(super) fn failed(&self, now: Mono) -> bool {
-        let was_reachable = self.retry_at.swap(now.plus(RETRY).nanos(), Ordering::AcqRel) == REACHABLE;
+        let was_reachable = self
+            .retry_at
+            .swap(now.plus(RETRY).nanos(), Ordering::AcqRel)
+            == REACHABLE;
         if was_reachable {
             self.since.store(now.nanos(), Ordering::Release);
         }
@@ -76,7 +82,9 @@ mod tests {
         let (reach, start) = (LedgerHealth::default(), Mono::from_nanos(5));
         assert!(reach.may_try(start) && reach.may_try(start));
         assert!(reach.failed(start) && !reach.failed(start));
-        assert!(reach.is_unreachable() && !reach.may_try(start) && reach.unreachable_since() == start);
+        assert!(
+            reach.is_unreachable() && !reach.may_try(start) && reach.unreachable_since() == start
+        );
         let later = start.plus(RETRY);
         assert!(reach.may_try(later) && !reach.may_try(later));
         assert!(reach.succeeded() && !reach.succeeded());

@@ -36,10 +36,11 @@ pub use account::Account;
 pub(crate) use account_state::SettledRequest;
 pub use application_usage::{ApplicationUse, RemainingAllowance};
 pub use changes::{
-    Actor, AdoptError, BadField, ContactOutcome, ContactRequest, ContactSelection, DescriptionChange,
-    DirectoryKeeper, FieldChange, ImportedKey, IssuedKey, KeyChanges, KeyDetails, KeyRecord, LeakAction,
-    LeakSettings, LeakedKey, LeakedKeys, LocalCopyWriter, NewApplication, NoticeSettings, NoticeSweep,
-    NoticeTexts, OwnerAdministration, OwnerMail, Registrar, RegistrarError, StoreMonitor,
+    Actor, AdoptError, BadField, ContactOutcome, ContactRequest, ContactSelection,
+    DescriptionChange, DirectoryKeeper, FieldChange, ImportedKey, IssuedKey, KeyChanges,
+    KeyDetails, KeyRecord, LeakAction, LeakSettings, LeakedKey, LeakedKeys, LocalCopyWriter,
+    NewApplication, NoticeSettings, NoticeSweep, NoticeTexts, OwnerAdministration, OwnerMail,
+    Registrar, RegistrarError, StoreMonitor,
 };
 pub use key_directory::KeyDirectory;
 pub(crate) use key_directory::KeyLookup;

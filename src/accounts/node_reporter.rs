@@ -65,7 +65,16 @@ impl NodeReporter {
             is_removed: false,
         });
         let is_oldest = AtomicBool::new(false);
-        Self { store, calls, requests, catalogue_size, name, started_at, is_oldest, progress }
+        Self {
+            store,
+            calls,
+            requests,
+            catalogue_size,
+            name,
+            started_at,
+            is_oldest,
+            progress,
+        }
     }
 
     /// Reports the status of this gateway, and counts the live ones. A failure is logged when it begins. Called every few
@@ -79,8 +88,12 @@ impl NodeReporter {
             Ok(nodes) => {
                 let (now, limit) = (self.calls.clock.now().wall, self.calls.minutes.gateways());
                 let limit = limit.unwrap_or(NonZeroU32::MIN);
-                self.is_oldest.store(nodes.is_oldest(self.calls.node, now), Ordering::Relaxed);
-                self.calls.instruments.shared_store.fleet(nodes.live(now).count(), limit);
+                self.is_oldest
+                    .store(nodes.is_oldest(self.calls.node, now), Ordering::Relaxed);
+                self.calls
+                    .instruments
+                    .shared_store
+                    .fleet(nodes.live(now).count(), limit);
                 if std::mem::take(&mut progress.is_failing) {
                     tracing::info!("this gateway is listed in the store again");
                 }
@@ -116,7 +129,9 @@ impl NodeReporter {
         let mut progress = self.progress.lock().await;
         progress.is_removed = true;
         // The store is not asked again if it does not answer, so that a shutdown waits for it once.
-        if self.record(&mut progress, self.calls.clock.now(), true).await
+        if self
+            .record(&mut progress, self.calls.clock.now(), true)
+            .await
             && let Err(error) = self.store.remove_node(self.calls.node).await
         {
             tracing::warn!(%error, "this gateway remains in the list of the store for a day");
@@ -141,7 +156,12 @@ impl NodeReporter {
     /// Returns whether everything is recorded.
     async fn record(&self, progress: &mut ReportProgress, now: Now, is_stopping: bool) -> bool {
         let recording = self.record_all(now.wall, is_stopping);
-        match self.calls.instruments.measured(&self.calls.clock, StoreWork::Usage, recording).await {
+        match self
+            .calls
+            .instruments
+            .measured(&self.calls.clock, StoreWork::Usage, recording)
+            .await
+        {
             Ok(()) => progress.usage_recorded_at = now.wall,
             Err(error) => {
                 tracing::warn!(%error, "usage was not recorded; the next attempt includes it");
@@ -153,17 +173,30 @@ impl NodeReporter {
 
     async fn record_all(&self, now: Wall, is_stopping: bool) -> Result<(), StoreError> {
         let (node, today) = (self.calls.node, now.day());
-        self.calls.delivered.record(&*self.store, node, today).await?;
+        self.calls
+            .delivered
+            .record(&*self.store, node, today)
+            .await?;
         self.requests.record(&*self.store, node, today).await?;
-        let until = if is_stopping { u32::MAX } else { HourEvidence::hour_of(now.minus(RECORDED_AFTER)) };
-        self.requests.record_evidence(&*self.store, node, until).await
+        let until = if is_stopping {
+            u32::MAX
+        } else {
+            HourEvidence::hour_of(now.minus(RECORDED_AFTER))
+        };
+        self.requests
+            .record_evidence(&*self.store, node, until)
+            .await
     }
 
     /// Merges the evidence of hours that all gateways have recorded. At `now` this one has.
     async fn merge_evidence(&self, progress: &mut ReportProgress, now: Wall) {
         let until = HourEvidence::hour_of(now.minus(MERGED_AFTER));
         while progress.merged_until < until {
-            match self.store.merge_evidence(until, (self.catalogue_size)(), MERGED_AT_ONCE).await {
+            match self
+                .store
+                .merge_evidence(until, (self.catalogue_size)(), MERGED_AT_ONCE)
+                .await
+            {
                 Ok(true) => {}
                 Ok(false) => progress.merged_until = until,
                 Err(error) => {

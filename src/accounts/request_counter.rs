@@ -63,8 +63,17 @@ impl RequestCounter {
         waited: bool,
         at: Now,
     ) {
-        let kind = RequestKind { day, endpoint, outcome };
-        let is_first = account.state().count_request(CountedRequest { kind, document, waited, at });
+        let kind = RequestKind {
+            day,
+            endpoint,
+            outcome,
+        };
+        let is_first = account.state().count_request(CountedRequest {
+            kind,
+            document,
+            waited,
+            at,
+        });
         if is_first {
             self.list(account);
         }
@@ -80,11 +89,26 @@ impl RequestCounter {
         endpoint: Route,
         document: DocumentUse,
     ) -> Option<SettledRequest> {
-        let outcome = if document.is_unchanged { RequestOutcome::NotModified } else { RequestOutcome::Ok };
-        let kind = RequestKind { day: now.wall.day(), endpoint: Some(endpoint), outcome };
-        let request = CountedRequest { kind, document: Some(document), waited: false, at: now };
+        let outcome = if document.is_unchanged {
+            RequestOutcome::NotModified
+        } else {
+            RequestOutcome::Ok
+        };
+        let kind = RequestKind {
+            day: now.wall.day(),
+            endpoint: Some(endpoint),
+            outcome,
+        };
+        let request = CountedRequest {
+            kind,
+            document: Some(document),
+            waited: false,
+            at: now,
+        };
         let is_unreachable = || leases.is_unreachable();
-        account.state().admit_and_settle(limits, leases.gateways(), now, request, is_unreachable)
+        account
+            .state()
+            .admit_and_settle(limits, leases.gateways(), now, request, is_unreachable)
     }
 
     /// Records where a request of an application came from.
@@ -122,7 +146,11 @@ impl RequestCounter {
         // Only this method frees the numbers of an account, so one that is counted from now on is listed for the next call.
         for account in std::mem::take(&mut *self.accounts.lock()) {
             let (counts, evidence) = account.state().take_requests().into_parts();
-            counted.extend(counts.into_iter().map(|count| (Arc::clone(&account), count)));
+            counted.extend(
+                counts
+                    .into_iter()
+                    .map(|count| (Arc::clone(&account), count)),
+            );
             self.evidence.add(account.id, evidence);
         }
         counted.sort_by_key(|(_, count)| count.day());
@@ -161,7 +189,12 @@ impl RequestCounter {
 
     /// Records totals that grew since the last call. The next call includes totals that could not be recorded. One call at a
     /// time.
-    pub(super) async fn record(&self, store: &dyn RequestStore, node: u64, today: Day) -> StoreResult<()> {
+    pub(super) async fn record(
+        &self,
+        store: &dyn RequestStore,
+        node: u64,
+        today: Day,
+    ) -> StoreResult<()> {
         self.take_counted();
         self.totals.lock().clean(today);
         loop {
@@ -188,30 +221,52 @@ impl RequestTotals {
     fn clean(&mut self, today: Day) {
         if self.cleaned_on < today {
             self.cleaned_on = today;
-            self.requests.retain(|(_, kind), _| is_open(kind.day, today));
+            self.requests
+                .retain(|(_, kind), _| is_open(kind.day, today));
             self.requests.shrink_to_fit();
             self.unrecorded.retain(|(_, kind)| is_open(kind.day, today));
         }
     }
 
     fn next_batch(&self) -> Vec<(TotalKey, RequestTotal)> {
-        self.unrecorded.iter().take(AT_ONCE).map(|key| (*key, self.total(key))).collect()
+        self.unrecorded
+            .iter()
+            .take(AT_ONCE)
+            .map(|key| (*key, self.total(key)))
+            .collect()
     }
 
     /// Marks these totals as recorded, except those that grew meanwhile.
     fn recorded(&mut self, totals: impl Iterator<Item = (TotalKey, u64)>) {
         for (key, requests) in totals {
-            if self.requests.get(&key).is_none_or(|total| *total == requests) {
+            if self
+                .requests
+                .get(&key)
+                .is_none_or(|total| *total == requests)
+            {
                 self.unrecorded.remove(&key);
             }
         }
     }
 
     fn total(&self, key: &TotalKey) -> RequestTotal {
-        let (application, RequestKind { day, endpoint, outcome }) = *key;
+        let (
+            application,
+            RequestKind {
+                day,
+                endpoint,
+                outcome,
+            },
+        ) = *key;
         let requests = self.requests.get(key).copied().unwrap_or_default();
         let endpoint = endpoint.map_or(NO_ENDPOINT, Route::name).into();
-        RequestTotal { day, application, endpoint, outcome, requests }
+        RequestTotal {
+            day,
+            application,
+            endpoint,
+            outcome,
+            requests,
+        }
     }
 }
 
@@ -240,7 +295,10 @@ mod tests {
         fn record_requests(&self, _: u64, totals: Vec<RequestTotal>) -> StoreFuture<'_, ()> {
             let is_away = self.is_away.load(Ordering::Relaxed);
             self.calls.lock().push(totals);
-            let away = || StoreError::Unavailable { doing: "record requests", reason: "it is away".into() };
+            let away = || StoreError::Unavailable {
+                doing: "record requests",
+                reason: "it is away".into(),
+            };
             Box::pin(async move { if is_away { Err(away()) } else { Ok(()) } })
         }
 
@@ -261,14 +319,24 @@ mod tests {
             assert_eq!(recorded.is_ok(), !self.is_away.load(Ordering::Relaxed));
             let calls = self.calls.lock();
             let all = calls.iter().flatten();
-            all.map(|total| ((total.day, total.endpoint.to_string(), total.outcome), total.requests))
-                .collect()
+            all.map(|total| {
+                (
+                    (total.day, total.endpoint.to_string(), total.outcome),
+                    total.requests,
+                )
+            })
+            .collect()
         }
     }
 
     fn account(id: ApplicationId) -> Arc<Account> {
-        let stored = StoredApplication { id, ..stored("pro", &[]) };
-        let terms = TermsByTier::new(&standard_tiers(), 60).of("pro", stored.own).unwrap();
+        let stored = StoredApplication {
+            id,
+            ..stored("pro", &[])
+        };
+        let terms = TermsByTier::new(&standard_tiers(), 60)
+            .of("pro", stored.own)
+            .unwrap();
         Arc::new(Account::new(&stored, terms, TODAY))
     }
 
@@ -293,11 +361,22 @@ mod tests {
         for outcome in [OK, OK, RequestOutcome::Disconnected] {
             count(&counter, &account, TODAY, (Some(Route::Models), outcome));
         }
-        count(&counter, &account, TODAY, (None, RequestOutcome::ClientError));
+        count(
+            &counter,
+            &account,
+            TODAY,
+            (None, RequestOutcome::ClientError),
+        );
         let ok = |requests| ((TODAY, "models".to_owned(), OK), requests);
-        let gone = ((TODAY, "models".to_owned(), RequestOutcome::Disconnected), 1);
+        let gone = (
+            (TODAY, "models".to_owned(), RequestOutcome::Disconnected),
+            1,
+        );
         let none = ((TODAY, "none".to_owned(), RequestOutcome::ClientError), 1);
-        assert_eq!(store.record(&counter, TODAY).await, BTreeMap::from([ok(2), gone, none]));
+        assert_eq!(
+            store.record(&counter, TODAY).await,
+            BTreeMap::from([ok(2), gone, none])
+        );
         assert!(store.record(&counter, TODAY).await.is_empty());
         count(&counter, &account, TODAY, (Some(Route::Models), OK));
         assert_eq!(store.record(&counter, TODAY).await, BTreeMap::from([ok(3)]));
@@ -310,17 +389,30 @@ mod tests {
         let count = |of| count(&counter, &account, of, (Some(Route::Index), OK));
         let total = |of, requests| ((of, "index".to_owned(), OK), requests);
         count(TODAY);
-        assert_eq!(store.record(&counter, TODAY).await, BTreeMap::from([total(TODAY, 1)]));
+        assert_eq!(
+            store.record(&counter, TODAY).await,
+            BTreeMap::from([total(TODAY, 1)])
+        );
         count(day(1));
         count(TODAY);
         let both = BTreeMap::from([total(TODAY, 2), total(day(1), 1)]);
         assert_eq!(store.record(&counter, day(1)).await, both);
         count(TODAY);
-        assert_eq!(store.record(&counter, day(2)).await, BTreeMap::from([total(TODAY, 3)]));
+        assert_eq!(
+            store.record(&counter, day(2)).await,
+            BTreeMap::from([total(TODAY, 3)])
+        );
         count(TODAY);
         count(day(1));
-        assert_eq!(store.record(&counter, day(3)).await, BTreeMap::from([total(day(1), 2)]));
-        assert_eq!(counter.totals.lock().requests.len(), 1, "totals of closed days use no memory");
+        assert_eq!(
+            store.record(&counter, day(3)).await,
+            BTreeMap::from([total(day(1), 2)])
+        );
+        assert_eq!(
+            counter.totals.lock().requests.len(),
+            1,
+            "totals of closed days use no memory"
+        );
     }
 
     #[tokio::test]
@@ -346,7 +438,10 @@ mod tests {
             let replacing = account(id);
             count(&counter, &replacing, TODAY, (Some(Route::Models), OK));
             assert_eq!(store.record(&counter, TODAY).await, total(requests));
-            assert!(counter.accounts.lock().is_empty(), "an account without new requests is not listed");
+            assert!(
+                counter.accounts.lock().is_empty(),
+                "an account without new requests is not listed"
+            );
         }
     }
 
@@ -361,7 +456,11 @@ mod tests {
         let sizes: Vec<usize> = store.calls.lock().iter().map(Vec::len).collect();
         assert_eq!(sizes, [1_000, 1_000, 500]);
         let calls = store.calls.lock();
-        let recorded: BTreeSet<_> = calls.iter().flatten().map(|total| total.application).collect();
+        let recorded: BTreeSet<_> = calls
+            .iter()
+            .flatten()
+            .map(|total| total.application)
+            .collect();
         assert_eq!(recorded.len(), 2_500);
     }
 }

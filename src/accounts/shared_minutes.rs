@@ -26,7 +26,10 @@ pub(super) struct SharedMinutes {
 
 impl SharedMinutes {
     pub(super) fn among(gateways: NonZeroU32) -> Self {
-        Self { gateways: Some(gateways), holders: Mutex::default() }
+        Self {
+            gateways: Some(gateways),
+            holders: Mutex::default(),
+        }
     }
 
     pub(super) fn gateways(&self) -> Option<NonZeroU32> {
@@ -59,7 +62,9 @@ impl SharedMinutes {
         asked: Mono,
         now: Mono,
     ) {
-        account.state().change_share(|share, tokens| (share.apply(tokens, report, grant, asked, now), ()));
+        account
+            .state()
+            .change_share(|share, tokens| (share.apply(tokens, report, grant, asked, now), ()));
         if grant.capacity > 0 {
             self.holders.lock().insert(account.id, Arc::clone(account));
         }
@@ -68,7 +73,9 @@ impl SharedMinutes {
     /// Whether another gateway may return tokens that the account needs.
     pub(super) fn awaits_recall(account: &Account, now: Mono) -> bool {
         let limit = account.terms().limits.minute;
-        account.state().change_share(|share, tokens| (tokens, share.awaits_recall(tokens, limit, now)))
+        account
+            .state()
+            .change_share(|share, tokens| (tokens, share.awaits_recall(tokens, limit, now)))
     }
 
     /// Whether any application has a share here.
@@ -77,11 +84,16 @@ impl SharedMinutes {
     }
 
     /// Accounts whose shares should be returned: recalled ones, and those not in use.
-    pub(super) fn to_return(&self, recalled: &HashSet<ApplicationId>, now: Mono) -> Vec<Arc<Account>> {
+    pub(super) fn to_return(
+        &self,
+        recalled: &HashSet<ApplicationId>,
+        now: Mono,
+    ) -> Vec<Arc<Account>> {
         let mut holders = self.holders.lock();
         holders.retain(|_, account| account.state().has_share(now));
-        let is_due =
-            |account: &&Arc<Account>| recalled.contains(&account.id) || account.state().has_idle_share(now);
+        let is_due = |account: &&Arc<Account>| {
+            recalled.contains(&account.id) || account.state().has_idle_share(now)
+        };
         holders.values().filter(is_due).cloned().collect()
     }
 
@@ -94,18 +106,34 @@ impl SharedMinutes {
     ) -> LedgerReport {
         let terms = account.terms();
         let limit = terms.limits.minute;
-        let release = |share: &mut MinuteShare, tokens| share.release(tokens, limit, in_use, now.mono);
-        let minute = state.has_share(now.mono).then(|| state.change_share(release));
+        let release =
+            |share: &mut MinuteShare, tokens| share.release(tokens, limit, in_use, now.mono);
+        let minute = state
+            .has_share(now.mono)
+            .then(|| state.change_share(release));
         let day = state.open_day(now.wall.day(), &terms.limits);
-        let totals = NodeReport { known: day.totals(), ..NodeReport::default() };
+        let totals = NodeReport {
+            known: day.totals(),
+            ..NodeReport::default()
+        };
         let terms = Some(terms.assumed());
-        LedgerReport { application: account.id, day: day.day(), totals, minute, terms }
+        LedgerReport {
+            application: account.id,
+            day: day.day(),
+            totals,
+            minute,
+            terms,
+        }
     }
 
     /// Takes all shares out, as reports that return them.
     pub(super) fn drain(&self, now: Now) -> Vec<LedgerReport> {
         let holders = std::mem::take(&mut *self.holders.lock());
-        let holders = holders.values().filter(|account| account.state().has_share(now.mono));
-        holders.map(|account| Self::release(account, &mut account.state(), false, now)).collect()
+        let holders = holders
+            .values()
+            .filter(|account| account.state().has_share(now.mono));
+        holders
+            .map(|account| Self::release(account, &mut account.state(), false, now))
+            .collect()
     }
 }

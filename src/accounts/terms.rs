@@ -43,9 +43,17 @@ impl TermsByTier {
                 grace: grace(tier.rights, tier.limits.day),
             };
             let own = OwnLimits::default();
-            Arc::new(Terms::new(TierIndex(index), tier.name.as_str().into(), own, tier.rights, limits))
+            Arc::new(Terms::new(
+                TierIndex(index),
+                tier.name.as_str().into(),
+                own,
+                tier.rights,
+                limits,
+            ))
         };
-        Self { each: tiers.iter().enumerate().map(make).collect() }
+        Self {
+            each: tiers.iter().enumerate().map(make).collect(),
+        }
     }
 
     /// The terms of an application: those of its tier, unless it has its own limits. `None` if the tier is unknown.
@@ -61,7 +69,13 @@ impl TermsByTier {
             guard: common.limits.guard,
             grace: grace(common.rights, day),
         };
-        Some(Arc::new(Terms::new(common.tier, Arc::clone(&common.tier_name), own, common.rights, limits)))
+        Some(Arc::new(Terms::new(
+            common.tier,
+            Arc::clone(&common.tier_name),
+            own,
+            common.rights,
+            limits,
+        )))
     }
 
     /// The tiers, as notices to owners depend on them: by default those of paid tiers have some.
@@ -87,19 +101,39 @@ fn grace(rights: Rights, day: u32) -> u32 {
 }
 
 impl Terms {
-    fn new(tier: TierIndex, tier_name: Arc<str>, own: OwnLimits, rights: Rights, limits: Limits) -> Self {
+    fn new(
+        tier: TierIndex,
+        tier_name: Arc<str>,
+        own: OwnLimits,
+        rights: Rights,
+        limits: Limits,
+    ) -> Self {
         let part = |rule: LimitRule, quota: u32| {
             format!("\"{}\";q={quota};w={}", rule.name(), rule.window_seconds())
         };
+        let policy = format!(
+            "{}, {}",
+            part(LimitRule::Minute, limits.minute),
+            part(LimitRule::Day, limits.day)
+        );
         let policy =
-            format!("{}, {}", part(LimitRule::Minute, limits.minute), part(LimitRule::Day, limits.day));
-        let policy = HeaderValue::try_from(policy).expect("rule names and numbers are visible ASCII");
-        Self { tier, tier_name, own, rights, limits, policy }
+            HeaderValue::try_from(policy).expect("rule names and numbers are visible ASCII");
+        Self {
+            tier,
+            tier_name,
+            own,
+            rights,
+            limits,
+            policy,
+        }
     }
 
     /// The terms that its reports to the ledger assume.
     pub(super) fn assumed(&self) -> AssumedTerms {
-        AssumedTerms { tier: Arc::clone(&self.tier_name), own: self.own }
+        AssumedTerms {
+            tier: Arc::clone(&self.tier_name),
+            own: self.own,
+        }
     }
 }
 
@@ -110,7 +144,12 @@ mod tests {
 
     #[test]
     fn policy_header_lists_both_limits() {
-        let terms = TermsByTier::new(&standard_tiers(), 60).of("pro", OwnLimits::default()).unwrap();
-        assert_eq!(terms.policy, "\"minute\";q=60;w=60, \"day\";q=10000;w=86400");
+        let terms = TermsByTier::new(&standard_tiers(), 60)
+            .of("pro", OwnLimits::default())
+            .unwrap();
+        assert_eq!(
+            terms.policy,
+            "\"minute\";q=60;w=60, \"day\";q=10000;w=86400"
+        );
     }
 }

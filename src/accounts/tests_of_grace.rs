@@ -44,10 +44,20 @@ struct LedgerState {
 }
 
 impl ShareLedger {
-    fn answer<T: Send + 'static>(&self, work: impl FnOnce(&mut LedgerState) -> T) -> StoreFuture<'_, T> {
+    fn answer<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut LedgerState) -> T,
+    ) -> StoreFuture<'_, T> {
         let mut state = self.0.lock();
-        let error = || StoreError::Unavailable { doing: "answer", reason: "it is unreachable".into() };
-        let answer = if state.is_away { Err(error()) } else { Ok(work(&mut state)) };
+        let error = || StoreError::Unavailable {
+            doing: "answer",
+            reason: "it is unreachable".into(),
+        };
+        let answer = if state.is_away {
+            Err(error())
+        } else {
+            Ok(work(&mut state))
+        };
         Box::pin(std::future::ready(answer))
     }
 
@@ -67,21 +77,35 @@ impl Ledger for ShareLedger {
 
     fn exchange(&self, exchange: LedgerExchange) -> StoreFuture<'_, LedgerExchangeReply> {
         self.answer(|state| {
-            let LedgerExchange { node, today, reports } = exchange;
+            let LedgerExchange {
+                node,
+                today,
+                reports,
+            } = exchange;
             let outcomes = reports.iter().map(|report| {
                 let totals = state.nodes.entry(node).or_default();
                 (state.total, *totals) = state.total.apply(*totals, &report.totals);
                 let granted = state.total.granted;
-                ReportOutcome::Applied { node: *totals, granted, has_outdated_terms: false }
+                ReportOutcome::Applied {
+                    node: *totals,
+                    granted,
+                    has_outdated_terms: false,
+                }
             });
-            LedgerExchangeReply { today, outcomes: outcomes.collect(), minutes: Vec::new() }
+            LedgerExchangeReply {
+                today,
+                outcomes: outcomes.collect(),
+                minutes: Vec::new(),
+            }
         })
     }
 
     fn claim_grace(&self, claim: GraceClaim) -> StoreFuture<'_, Option<GraceShare>> {
         self.answer(|state| {
             let applied = claim.applied_to(&state.holders)?;
-            state.holders.retain(|other| other.share.number != applied.share.number);
+            state
+                .holders
+                .retain(|other| other.share.number != applied.share.number);
             state.holders.push(applied);
             Some(applied.share)
         })
@@ -89,7 +113,9 @@ impl Ledger for ShareLedger {
 
     fn return_grace(&self, share: HeldGraceShare) -> StoreFuture<'_, ()> {
         self.answer(|state| {
-            state.holders.retain(|holder| (holder.token, holder.life) != (share.token, share.life));
+            state
+                .holders
+                .retain(|holder| (holder.token, holder.life) != (share.token, share.life));
         })
     }
 
@@ -100,10 +126,20 @@ impl Ledger for ShareLedger {
 
 /// The paid application, as loaded by a new process.
 fn loaded(now: Now) -> Arc<Account> {
-    let own = OwnLimits { minute: None, day: Some(QUOTA) };
-    let stored = StoredApplication { own, ..stored("pro", &[KEY]) };
+    let own = OwnLimits {
+        minute: None,
+        day: Some(QUOTA),
+    };
+    let stored = StoredApplication {
+        own,
+        ..stored("pro", &[KEY])
+    };
     let directory = KeyDirectory::default();
-    assert!(directory.apply(&stored, &TermsByTier::new(&standard_tiers(), 60), now.wall.day()));
+    assert!(directory.apply(
+        &stored,
+        &TermsByTier::new(&standard_tiers(), 60),
+        now.wall.day()
+    ));
     directory.find(&Digest::of(KEY)).unwrap().account
 }
 
@@ -117,7 +153,11 @@ struct GraceProcess {
 impl GraceProcess {
     async fn start(directory: &Path, node: u64, now: Now) -> Self {
         let charges = GraceCharges::opened(OwedFile::of(directory), node, true).await;
-        Self { charges, account: loaded(now), now }
+        Self {
+            charges,
+            account: loaded(now),
+            now,
+        }
     }
 
     fn today(&self) -> Day {
@@ -125,7 +165,10 @@ impl GraceProcess {
     }
 
     async fn claim(&self, ledger: &ShareLedger) {
-        let now = Now { mono: self.now.mono.plus(Duration::from_mins(2)), ..self.now };
+        let now = Now {
+            mono: self.now.mono.plus(Duration::from_mins(2)),
+            ..self.now
+        };
         self.charges.claim(ledger, 2, now).await;
     }
 
@@ -136,7 +179,9 @@ impl GraceProcess {
             let part = self.charges.book.part(&self.account, self.today());
             let day = self.account.state().day();
             if let Some(held) = day.hold_on_grace(QUOTA, part) {
-                self.account.state().set_day(held.settle(self.today(), true));
+                self.account
+                    .state()
+                    .set_day(held.settle(self.today(), true));
                 delivered += 1;
             } else if !day.may_owe(QUOTA, part) || !self.charges.reserve(&self.account).await {
                 return delivered;
@@ -163,19 +208,39 @@ async fn units_charged_beyond_the_quota_remain_on_their_share_until_the_day_ends
     for process in [&a, &e, &d] {
         process.claim(&ledger).await;
     }
-    assert!(a.charges.book.holds(a.today()) && !d.charges.book.holds(d.today()), "two shares");
+    assert!(
+        a.charges.book.holds(a.today()) && !d.charges.book.holds(d.today()),
+        "two shares"
+    );
     // Another gateway has leased the whole quota, which these have not learned.
-    let granted = NodeReport { granted: QUOTA, quota: QUOTA, ..NodeReport::default() };
+    let granted = NodeReport {
+        granted: QUOTA,
+        quota: QUOTA,
+        ..NodeReport::default()
+    };
     let report = LedgerReport::of_units(a.account.id, a.today(), granted);
-    ledger.exchange(LedgerExchange { node: 9, today: a.today(), reports: vec![report] }).await.unwrap();
+    ledger
+        .exchange(LedgerExchange {
+            node: 9,
+            today: a.today(),
+            reports: vec![report],
+        })
+        .await
+        .unwrap();
     let mut on_grace = a.deliver_on_grace().await + e.deliver_on_grace().await;
     assert_eq!(on_grace, QUOTA / 100);
     a.stop(&ledger).await;
     // Three processes on the data directory charge the units. They are granted once.
     for node in 4..7 {
         let next = GraceProcess::start(first.path(), node, now).await;
-        next.charges.charge_carried(&ledger, next.today()).await.unwrap();
-        assert_eq!(ledger.0.lock().total.granted, u64::from(QUOTA + QUOTA / 200));
+        next.charges
+            .charge_carried(&ledger, next.today())
+            .await
+            .unwrap();
+        assert_eq!(
+            ledger.0.lock().total.granted,
+            u64::from(QUOTA + QUOTA / 200)
+        );
         next.claim(&ledger).await;
         on_grace += next.deliver_on_grace().await;
         next.stop(&ledger).await;
@@ -191,7 +256,10 @@ async fn a_process_that_has_stopped_claims_no_share() {
     let process = GraceProcess::start(directory.path(), 1, now).await;
     process.claim(&ledger).await;
     assert_eq!(ledger.holders(), 1);
-    process.charges.finish(&ledger, false, process.today()).await;
+    process
+        .charges
+        .finish(&ledger, false, process.today())
+        .await;
     assert_eq!(ledger.holders(), 0);
     process.charges.book.claim_soon();
     process.claim(&ledger).await;
@@ -205,12 +273,24 @@ async fn the_share_of_a_process_that_stopped_with_owed_units_stays_in_the_file()
     let process = GraceProcess::start(directory.path(), 1, now).await;
     process.claim(&ledger).await;
     assert_eq!(process.deliver_on_grace().await, QUOTA / 200);
-    process.charges.finish(&ledger, false, process.today()).await;
+    process
+        .charges
+        .finish(&ledger, false, process.today())
+        .await;
     let saved = OwedFile::of(directory.path()).read().unwrap();
     assert_eq!((saved.shares.len(), saved.owed[0].owed), (1, QUOTA / 200));
     // A background task runs once more.
-    process.account.state().set_day(DayBalance::opened(process.today(), 0));
-    assert!(process.charges.uncharged_on(process.today()).await.is_empty());
+    process
+        .account
+        .state()
+        .set_day(DayBalance::opened(process.today(), 0));
+    assert!(
+        process
+            .charges
+            .uncharged_on(process.today())
+            .await
+            .is_empty()
+    );
     assert_eq!(OwedFile::of(directory.path()).read().unwrap(), saved);
 }
 
@@ -223,7 +303,10 @@ async fn units_charged_within_the_quota_may_be_delivered_on_grace_again() {
     first.stop(&ledger).await;
     let next = GraceProcess::start(directory.path(), 2, now).await;
     assert_eq!(next.deliver_on_grace().await, 0);
-    next.charges.charge_carried(&ledger, next.today()).await.unwrap();
+    next.charges
+        .charge_carried(&ledger, next.today())
+        .await
+        .unwrap();
     assert_eq!(next.deliver_on_grace().await, QUOTA / 200);
 }
 
@@ -234,8 +317,14 @@ async fn a_file_that_cannot_be_read_is_kept_under_another_name() {
     std::fs::write(&path, "no such format\n").unwrap();
     let process = GraceProcess::start(directory.path(), 1, now).await;
     process.claim(&ledger).await;
-    assert!(std::fs::read_to_string(&path).unwrap().starts_with("scoregate-owed 2"));
-    let kept = directory.path().join(format!("{}.unreadable", OwedFile::NAME));
+    assert!(
+        std::fs::read_to_string(&path)
+            .unwrap()
+            .starts_with("scoregate-owed 2")
+    );
+    let kept = directory
+        .path()
+        .join(format!("{}.unreadable", OwedFile::NAME));
     assert_eq!(std::fs::read_to_string(kept).unwrap(), "no such format\n");
 }
 
@@ -244,14 +333,31 @@ fn gateway(ledger: &Arc<ShareLedger>) -> (LedgerCalls, ManualClock) {
     let (clock, manual) = Clock::manual(Wall::from_seconds(1_763_726_400));
     let tasks = TaskTracker::new();
     let spawn = Box::new(move |work| drop(tasks.spawn(work)));
-    let instruments = Arc::new(Instruments::new(&MetricsRegistry::default(), &[], &EndpointTable::default()));
-    let calls = LedgerCalls::new(Arc::clone(ledger) as Arc<dyn Ledger>, 7, spawn, clock, instruments);
-    (calls.shared(NonZeroU32::new(2).unwrap(), Duration::from_secs(2)), manual)
+    let instruments = Arc::new(Instruments::new(
+        &MetricsRegistry::default(),
+        &[],
+        &EndpointTable::default(),
+    ));
+    let calls = LedgerCalls::new(
+        Arc::clone(ledger) as Arc<dyn Ledger>,
+        7,
+        spawn,
+        clock,
+        instruments,
+    );
+    (
+        calls.shared(NonZeroU32::new(2).unwrap(), Duration::from_secs(2)),
+        manual,
+    )
 }
 
 #[tokio::test]
-async fn a_gateway_without_requests_notices_that_the_ledger_is_reachable_again_and_claims_its_share() {
-    let (ledger, directory) = (Arc::new(ShareLedger::default()), tempfile::tempdir().unwrap());
+async fn a_gateway_without_requests_notices_that_the_ledger_is_reachable_again_and_claims_its_share()
+ {
+    let (ledger, directory) = (
+        Arc::new(ShareLedger::default()),
+        tempfile::tempdir().unwrap(),
+    );
     let (calls, manual) = gateway(&ledger);
     let leases = Leases::of(calls.carrying(OwedFile::of(directory.path())).await);
     ledger.set_away(true);

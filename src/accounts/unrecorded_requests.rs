@@ -61,10 +61,27 @@ pub(super) struct UnrecordedRequests {
 
 impl UnrecordedRequests {
     /// Counts a request.
-    pub(super) fn count(&mut self, CountedRequest { kind, document, waited, at }: CountedRequest) {
+    pub(super) fn count(
+        &mut self,
+        CountedRequest {
+            kind,
+            document,
+            waited,
+            at,
+        }: CountedRequest,
+    ) {
         match (kind.outcome, document) {
-            (RequestOutcome::Ok, Some(DocumentUse { mark, bytes, is_conditional, .. })) => {
-                self.evidence(at.wall).delivered(mark, bytes, is_conditional, at.wall);
+            (
+                RequestOutcome::Ok,
+                Some(DocumentUse {
+                    mark,
+                    bytes,
+                    is_conditional,
+                    ..
+                }),
+            ) => {
+                self.evidence(at.wall)
+                    .delivered(mark, bytes, is_conditional, at.wall);
             }
             (RequestOutcome::NotModified, Some(DocumentUse { mark, .. })) => {
                 self.evidence(at.wall).unchanged(mark, at.wall);
@@ -82,12 +99,21 @@ impl UnrecordedRequests {
             ) => {}
         }
         let (minute, waited) = (minute_of(at.mono), u32::from(waited));
-        match self.counts.iter_mut().find(|count| count.kind == kind && count.minute == minute) {
+        match self
+            .counts
+            .iter_mut()
+            .find(|count| count.kind == kind && count.minute == minute)
+        {
             Some(count) => {
                 count.requests = count.requests.saturating_add(1);
                 count.waited = count.waited.saturating_add(waited);
             }
-            None => self.counts.push(KindCount { kind, minute, requests: 1, waited }),
+            None => self.counts.push(KindCount {
+                kind,
+                minute,
+                requests: 1,
+                waited,
+            }),
         }
     }
 
@@ -106,7 +132,9 @@ impl UnrecordedRequests {
             self.evidence.push(HourEvidence::of(hour));
             self.evidence.len() - 1
         });
-        self.evidence.get_mut(index).expect("the index was found or is the last one")
+        self.evidence
+            .get_mut(index)
+            .expect("the index was found or is the last one")
     }
 
     /// Whether no request was counted.
@@ -143,18 +171,36 @@ impl KindCount {
         let (requests, none) = (self.requests(), RequestCounts::default());
         let counted = match self.kind.outcome {
             RequestOutcome::Ok if self.kind.endpoint == Some(Route::Me) => none,
-            RequestOutcome::Ok => {
-                RequestCounts { delivered: requests, waited: u64::from(self.waited), ..none }
-            }
-            RequestOutcome::NotModified => RequestCounts { unchanged: requests, ..none },
-            RequestOutcome::RateLimited | RequestOutcome::QuotaExceeded => {
-                RequestCounts { limited: requests, ..none }
-            }
-            RequestOutcome::ClientError => RequestCounts { client_errors: requests, ..none },
-            RequestOutcome::ServerError => RequestCounts { failed: requests, ..none },
+            RequestOutcome::Ok => RequestCounts {
+                delivered: requests,
+                waited: u64::from(self.waited),
+                ..none
+            },
+            RequestOutcome::NotModified => RequestCounts {
+                unchanged: requests,
+                ..none
+            },
+            RequestOutcome::RateLimited | RequestOutcome::QuotaExceeded => RequestCounts {
+                limited: requests,
+                ..none
+            },
+            RequestOutcome::ClientError => RequestCounts {
+                client_errors: requests,
+                ..none
+            },
+            RequestOutcome::ServerError => RequestCounts {
+                failed: requests,
+                ..none
+            },
             RequestOutcome::Disconnected => none,
         };
-        (RequestCounts { requests, ..counted }, self.minute)
+        (
+            RequestCounts {
+                requests,
+                ..counted
+            },
+            self.minute,
+        )
     }
 }
 
@@ -168,14 +214,37 @@ mod tests {
     fn requests_that_end_around_a_full_hour_add_up_to_two_hours_of_evidence() {
         let mut requests = UnrecordedRequests::default();
         for seconds in [3_599, 3_601, 3_598, 3_602, 3_599] {
-            let at = Now { wall: Wall::from_seconds(seconds), mono: Mono::default() };
-            let kind = RequestKind { day: at.wall.day(), endpoint: None, outcome: RequestOutcome::Ok };
-            let mark = DocumentMark { model: None, document: 1 };
-            let document = Some(DocumentUse { mark, bytes: 10, is_conditional: false, is_unchanged: false });
-            requests.count(CountedRequest { kind, document, waited: false, at });
+            let at = Now {
+                wall: Wall::from_seconds(seconds),
+                mono: Mono::default(),
+            };
+            let kind = RequestKind {
+                day: at.wall.day(),
+                endpoint: None,
+                outcome: RequestOutcome::Ok,
+            };
+            let mark = DocumentMark {
+                model: None,
+                document: 1,
+            };
+            let document = Some(DocumentUse {
+                mark,
+                bytes: 10,
+                is_conditional: false,
+                is_unchanged: false,
+            });
+            requests.count(CountedRequest {
+                kind,
+                document,
+                waited: false,
+                at,
+            });
         }
         let (_, evidence) = requests.into_parts();
-        let hours: Vec<_> = evidence.iter().map(|hour| (hour.hour(), hour.counts().delivered)).collect();
+        let hours: Vec<_> = evidence
+            .iter()
+            .map(|hour| (hour.hour(), hour.counts().delivered))
+            .collect();
         assert_eq!(hours, [(0, 3), (1, 2)]);
     }
 }

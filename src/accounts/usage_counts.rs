@@ -88,7 +88,11 @@ impl UsageCounts {
     /// The counts, of which up to `overestimate` requests were not tracked.
     pub(crate) fn counted(&self, overestimate: u64, now: Now) -> CountedRequests {
         let last_minute = self.last_full_minute(minute_of(now.mono));
-        CountedRequests { today: self.today, last_minute, missed: overestimate }
+        CountedRequests {
+            today: self.today,
+            last_minute,
+            missed: overestimate,
+        }
     }
 }
 

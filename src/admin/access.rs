@@ -31,7 +31,10 @@ pub enum AdminAccess {
 
 /// The token is too short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a token must have at least {} characters", AdminAccess::MIN_TOKEN_LENGTH)]
+#[error(
+    "a token must have at least {} characters",
+    AdminAccess::MIN_TOKEN_LENGTH
+)]
 pub struct BadToken;
 
 impl AdminAccess {
@@ -41,7 +44,9 @@ impl AdminAccess {
     /// Access over TCP; rejects a short token.
     pub fn over_tcp(token: Option<SecretSetting>, hosts: Vec<String>) -> Result<Self, BadToken> {
         match &token {
-            Some(secret) if secret.current().expose().len() < Self::MIN_TOKEN_LENGTH => Err(BadToken),
+            Some(secret) if secret.current().expose().len() < Self::MIN_TOKEN_LENGTH => {
+                Err(BadToken)
+            }
             Some(_) | None => Ok(Self::Tcp { token, hosts }),
         }
     }
@@ -49,9 +54,14 @@ impl AdminAccess {
     /// Refuses a request for any path if the host is not ours: DNS rebinding leads browsers here under a foreign name.
     /// A request without a host is not from a browser.
     pub(super) fn check_host(&self, uri: &Uri, headers: &HeaderMap) -> CommandResult<()> {
-        let Self::Tcp { hosts, .. } = self else { return Ok(()) };
+        let Self::Tcp { hosts, .. } = self else {
+            return Ok(());
+        };
         let named = headers.get_all(HOST).iter().map(HeaderValue::as_bytes);
-        let named = named.chain(uri.authority().map(|authority| authority.as_str().as_bytes()));
+        let named = named.chain(
+            uri.authority()
+                .map(|authority| authority.as_str().as_bytes()),
+        );
         for host in named {
             if !std::str::from_utf8(host).is_ok_and(|host| is_own_host(host, hosts)) {
                 return Err(CommandProblem::new(
@@ -65,19 +75,25 @@ impl AdminAccess {
 
     /// Checks a request that requires the token.
     pub(super) fn check(&self, headers: &HeaderMap) -> CommandResult<()> {
-        let Self::Tcp { token, .. } = self else { return Ok(()) };
+        let Self::Tcp { token, .. } = self else {
+            return Ok(());
+        };
         if headers.contains_key(ORIGIN) {
             return Err(CommandProblem::forbidden(
                 "requests from browsers are refused: the side port accepts no Origin header",
             ));
         }
         let Some(expected) = token else {
-            return Err(CommandProblem::forbidden("admin.token is not set: set it, or use the Unix socket"));
+            return Err(CommandProblem::forbidden(
+                "admin.token is not set: set it, or use the Unix socket",
+            ));
         };
         let mut sent = headers.get_all(AUTHORIZATION).iter();
         let (first, second) = (sent.next(), sent.next());
         if second.is_some() {
-            return Err(CommandProblem::bad("the request has several Authorization headers: send one"));
+            return Err(CommandProblem::bad(
+                "the request has several Authorization headers: send one",
+            ));
         }
         // Digests are compared in constant time, so that timing reveals neither content nor length.
         let sent = Digest::of(first.and_then(bearer).unwrap_or(""));
@@ -96,16 +112,25 @@ impl AdminAccess {
 /// The token of an `Authorization` header. Schemes are case-insensitive (RFC 9110, 11.1).
 fn bearer(value: &HeaderValue) -> Option<&str> {
     let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim_start_matches(' '))
+    scheme
+        .eq_ignore_ascii_case("bearer")
+        .then(|| token.trim_start_matches(' '))
 }
 
 /// Accepts an IP address, `localhost` or a configured name, with any port.
 fn is_own_host(host: &str, hosts: &[String]) -> bool {
     let name = match host.rsplit_once(':') {
-        Some((name, port)) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        Some((name, port))
+            if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) =>
+        {
+            name
+        }
         Some(_) | None => host,
     };
-    let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    let bare = name
+        .strip_prefix('[')
+        .and_then(|name| name.strip_suffix(']'))
+        .unwrap_or(name);
     // A trailing dot is part of the same name.
     let name = name.strip_suffix('.').unwrap_or(name);
     let is_listed = || hosts.iter().any(|own| own.eq_ignore_ascii_case(name));
@@ -122,10 +147,12 @@ mod tests {
     }
 
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
-        pairs.iter().fold(HeaderMap::new(), |mut headers, (name, value)| {
-            headers.append(*name, HeaderValue::from_static(value));
-            headers
-        })
+        pairs
+            .iter()
+            .fold(HeaderMap::new(), |mut headers, (name, value)| {
+                headers.append(*name, HeaderValue::from_static(value));
+                headers
+            })
     }
 
     #[test]
@@ -135,10 +162,17 @@ mod tests {
         assert!(access.check(&headers(&[good])).is_ok());
         for refused in [
             &[("host", "localhost")][..],
-            &[("host", "localhost"), ("authorization", "Bearer 0123456789abcdeF")],
+            &[
+                ("host", "localhost"),
+                ("authorization", "Bearer 0123456789abcdeF"),
+            ],
             &[("host", "localhost"), ("authorization", "0123456789abcdef")],
             &[("host", "localhost"), good, good],
-            &[("host", "localhost"), ("origin", "http://localhost:9464"), good],
+            &[
+                ("host", "localhost"),
+                ("origin", "http://localhost:9464"),
+                good,
+            ],
         ] {
             assert!(access.check(&headers(refused)).is_err(), "{refused:?}");
         }
@@ -147,14 +181,28 @@ mod tests {
     #[test]
     fn tcp_is_refused_without_a_token_and_a_short_token_is_rejected() {
         let closed = AdminAccess::over_tcp(None, Vec::new()).unwrap();
-        assert!(closed.check(&headers(&[("host", "localhost"), ("authorization", "Bearer ")])).is_err());
+        assert!(
+            closed
+                .check(&headers(&[
+                    ("host", "localhost"),
+                    ("authorization", "Bearer ")
+                ]))
+                .is_err()
+        );
         assert!(AdminAccess::over_tcp(Some(token("short")), Vec::new()).is_err());
     }
 
     #[test]
     fn an_empty_token_matches_nothing() {
-        let access = AdminAccess::Tcp { token: Some(token("")), hosts: Vec::new() };
-        for sent in [&[][..], &[("authorization", "Bearer ")], &[("authorization", "Bearer")]] {
+        let access = AdminAccess::Tcp {
+            token: Some(token("")),
+            hosts: Vec::new(),
+        };
+        for sent in [
+            &[][..],
+            &[("authorization", "Bearer ")],
+            &[("authorization", "Bearer")],
+        ] {
             assert!(access.check(&headers(sent)).is_err(), "{sent:?}");
         }
     }

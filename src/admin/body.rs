@@ -25,7 +25,9 @@ pub(super) async fn read(clock: &Clock, path: &str, mut body: Incoming) -> Comma
     let (mut received, mut read) = (BytesMut::new(), 0_usize);
     let reading = async {
         while let Some(frame) = body.frame().await {
-            let Ok(data) = frame?.into_data() else { continue };
+            let Ok(data) = frame?.into_data() else {
+                continue;
+            };
             read = read.saturating_add(data.len());
             if read <= limit {
                 received.extend_from_slice(&data);
@@ -45,7 +47,9 @@ pub(super) async fn read(clock: &Clock, path: &str, mut body: Incoming) -> Comma
             let seconds = TIMEOUT.as_secs();
             Err(CommandProblem::new(
                 StatusCode::REQUEST_TIMEOUT,
-                format!("the body was not received within {seconds} s; send it again on a new connection"),
+                format!(
+                    "the body was not received within {seconds} s; send it again on a new connection"
+                ),
             ))
         }
     }

@@ -41,24 +41,49 @@ pub struct ExplainBody {
 }
 
 /// Explains a request.
-pub(super) async fn explain(gateway: &Gateway, registrar: &Registrar, body: &[u8]) -> CommandResult {
+pub(super) async fn explain(
+    gateway: &Gateway,
+    registrar: &Registrar,
+    body: &[u8],
+) -> CommandResult {
     let body: ExplainBody = json::read(body).map_err(|bad| CommandProblem::bad(bad.to_string()))?;
     let head = body.head()?;
-    let StoredKey { digest, shown, .. } = body.stored_key(registrar, gateway.clock.now().wall).await?;
+    let StoredKey { digest, shown, .. } =
+        body.stored_key(registrar, gateway.clock.now().wall).await?;
     let address = body.client.unwrap_or(Ipv4Addr::LOCALHOST.into());
-    let key = ExplainedKey { digest, prefix: shown };
-    Ok(json!(gateway.explain(&head, &key, Peer { address, is_encrypted: false, is_tool_call: false })))
+    let key = ExplainedKey {
+        digest,
+        prefix: shown,
+    };
+    Ok(json!(gateway.explain(
+        &head,
+        &key,
+        Peer {
+            address,
+            is_encrypted: false,
+            is_tool_call: false
+        }
+    )))
 }
 
 impl ExplainBody {
     fn head(&self) -> CommandResult<Parts> {
-        let bad = || CommandProblem::bad("request: write method and target, such as `GET /api/v1/models`");
+        let bad = || {
+            CommandProblem::bad("request: write method and target, such as `GET /api/v1/models`")
+        };
         let (method, target) = self.request.split_once(' ').ok_or_else(bad)?;
-        let (mut head, ()) =
-            Request::builder().method(method).uri(target).body(()).map_err(|_| bad())?.into_parts();
+        let (mut head, ()) = Request::builder()
+            .method(method)
+            .uri(target)
+            .body(())
+            .map_err(|_| bad())?
+            .into_parts();
         for line in &self.headers {
             let field = line.split_once(':').and_then(|(name, value)| {
-                Some((name.parse::<HeaderName>().ok()?, HeaderValue::from_str(value.trim()).ok()?))
+                Some((
+                    name.parse::<HeaderName>().ok()?,
+                    HeaderValue::from_str(value.trim()).ok()?,
+                ))
             });
             let (name, value) =
                 field.ok_or_else(|| CommandProblem::bad("headers: write each as `Name: value`"))?;
@@ -69,7 +94,9 @@ impl ExplainBody {
             }
             head.headers.append(name, value);
         }
-        head.headers.entry(HOST).or_insert(HeaderValue::from_static("localhost"));
+        head.headers
+            .entry(HOST)
+            .or_insert(HeaderValue::from_static("localhost"));
         Ok(head)
     }
 
@@ -77,7 +104,9 @@ impl ExplainBody {
     async fn stored_key(&self, registrar: &Registrar, now: Wall) -> CommandResult<StoredKey> {
         let mut found = Vec::new();
         let keys = |application: ApplicationId, keys: Vec<StoredKey>| {
-            keys.into_iter().filter(|key| self.fits(key)).map(move |key| (application, key))
+            keys.into_iter()
+                .filter(|key| self.fits(key))
+                .map(move |key| (application, key))
         };
         match (&self.application, &self.key) {
             (Some(id), _) => {
@@ -89,7 +118,9 @@ impl ExplainBody {
                 loop {
                     let page = registrar.list(after, PAGE).await?;
                     found.extend(
-                        page.applications.into_iter().flat_map(|stored| keys(stored.id, stored.keys)),
+                        page.applications
+                            .into_iter()
+                            .flat_map(|stored| keys(stored.id, stored.keys)),
                     );
                     after = page.next;
                     if after.is_none() {
@@ -103,11 +134,16 @@ impl ExplainBody {
             found.sort_by_key(|(_, key)| (key.is_active(now), key.created_at));
             found.drain(..found.len().saturating_sub(1));
         }
-        let listed = found.iter().take(MAX_LISTED).map(|(id, key)| format!("{} of {id}", key.shown));
+        let listed = found
+            .iter()
+            .take(MAX_LISTED)
+            .map(|(id, key)| format!("{} of {id}", key.shown));
         let listed: Vec<String> = listed.collect();
         match <[_; 1]>::try_from(found) {
             Ok([(_, key)]) => Ok(key),
-            Err(none) if none.is_empty() => Err(CommandProblem::bad("no stored key begins with that")),
+            Err(none) if none.is_empty() => {
+                Err(CommandProblem::bad("no stored key begins with that"))
+            }
             Err(several) => Err(CommandProblem::bad(format!(
                 "{} keys begin with that; write more of it, or the application too: {}",
                 several.len(),
@@ -119,7 +155,8 @@ impl ExplainBody {
     /// Whether a key is meant. An imported key may be known by fewer characters than the operator has.
     fn fits(&self, key: &StoredKey) -> bool {
         let is_meant = |prefix: &String| {
-            key.shown.starts_with(prefix) || (!key.shown.is_empty() && prefix.starts_with(&key.shown))
+            key.shown.starts_with(prefix)
+                || (!key.shown.is_empty() && prefix.starts_with(&key.shown))
         };
         self.key.as_ref().is_none_or(is_meant)
     }

@@ -7,7 +7,9 @@ use crate::accounts::Registrar;
 use scoregate_base::clock::{Clock, Day};
 use scoregate_base::evidence::judgement::SuspectRules;
 use scoregate_base::keys::ApplicationId;
-use scoregate_store::{REQUEST_DAYS_KEPT, RequestList, RequestQuery, Store, StoreError, UsageQuery};
+use scoregate_store::{
+    REQUEST_DAYS_KEPT, RequestList, RequestQuery, Store, StoreError, UsageQuery,
+};
 
 use super::command::{CommandProblem, CommandResult};
 use super::fleet::{FleetUsageView, NodesRead, NodesView};
@@ -26,8 +28,18 @@ pub struct FleetReports {
 
 impl FleetReports {
     /// Reads from `store`; applications are read by `registrar`.
-    pub fn new(store: Arc<dyn Store>, registrar: Arc<Registrar>, rules: SuspectRules, clock: Clock) -> Self {
-        Self { store, registrar, rules, clock }
+    pub fn new(
+        store: Arc<dyn Store>,
+        registrar: Arc<Registrar>,
+        rules: SuspectRules,
+        clock: Clock,
+    ) -> Self {
+        Self {
+            store,
+            registrar,
+            rules,
+            clock,
+        }
     }
 
     pub(super) fn store(&self) -> &dyn Store {
@@ -45,12 +57,18 @@ impl FleetReports {
     /// The first and the last of the last days, today included.
     pub(super) fn last_days(&self, days: u32) -> (Day, Day) {
         let last = self.clock.now().wall.day();
-        (Day::from_number(last.number().saturating_sub(days - 1)), last)
+        (
+            Day::from_number(last.number().saturating_sub(days - 1)),
+            last,
+        )
     }
 
     async fn read_nodes(&self) -> Result<NodesRead, StoreError> {
         let nodes = self.store.nodes().await?;
-        Ok(NodesRead { nodes, at: self.clock.now().wall })
+        Ok(NodesRead {
+            nodes,
+            at: self.clock.now().wall,
+        })
     }
 
     /// The gateways that use the store.
@@ -59,14 +77,21 @@ impl FleetReports {
     }
 
     /// The applications with the highest usage of a day, by default today.
-    pub(super) async fn usage(&self, day: Option<Day>, limit: usize) -> CommandResult<FleetUsageView> {
+    pub(super) async fn usage(
+        &self,
+        day: Option<Day>,
+        limit: usize,
+    ) -> CommandResult<FleetUsageView> {
         let day = day.unwrap_or_else(|| self.clock.now().wall.day());
         // Before the usage, which contains at least what was recorded by then.
         let nodes = self.read_nodes().await?;
         let usage = self.store.usage(UsageQuery::on(day, limit)).await?;
         let ids = usage.totals.iter().map(|total| total.application).collect();
         let found = self.registrar.find(ids, day).await?;
-        let applications: HashMap<_, _> = found.into_iter().map(|stored| (stored.id, stored)).collect();
+        let applications: HashMap<_, _> = found
+            .into_iter()
+            .map(|stored| (stored.id, stored))
+            .collect();
         Ok(FleetUsageView::new(day, &usage, &applications, &nodes))
     }
 
@@ -78,9 +103,19 @@ impl FleetReports {
         last: Option<Day>,
     ) -> CommandResult<ApplicationRequestsView> {
         let last = last.unwrap_or_else(|| self.clock.now().wall.day());
-        let first = first.unwrap_or(Day::from_number(last.number().saturating_sub(REQUEST_DAYS - 1)));
-        let query = RequestQuery { application, first, last };
-        if last.number().checked_sub(first.number()).is_none_or(|days| days >= REQUEST_DAYS_KEPT) {
+        let first = first.unwrap_or(Day::from_number(
+            last.number().saturating_sub(REQUEST_DAYS - 1),
+        ));
+        let query = RequestQuery {
+            application,
+            first,
+            last,
+        };
+        if last
+            .number()
+            .checked_sub(first.number())
+            .is_none_or(|days| days >= REQUEST_DAYS_KEPT)
+        {
             return Err(CommandProblem::bad(format!(
                 "the days must be in order and at most {REQUEST_DAYS_KEPT}, for which requests are kept"
             )));
@@ -93,8 +128,17 @@ impl FleetReports {
     }
 
     /// All requests of an application that are kept, by day, endpoint and outcome.
-    pub(super) async fn kept_requests(&self, application: ApplicationId) -> Result<RequestList, StoreError> {
+    pub(super) async fn kept_requests(
+        &self,
+        application: ApplicationId,
+    ) -> Result<RequestList, StoreError> {
         let (first, last) = self.last_days(REQUEST_DAYS_KEPT);
-        self.store.requests(RequestQuery { application, first, last }).await
+        self.store
+            .requests(RequestQuery {
+                application,
+                first,
+                last,
+            })
+            .await
     }
 }

@@ -46,7 +46,8 @@ impl Heartbeat {
 
     /// Beats once. Called by a task of the monitored runtime.
     pub(super) fn beat(&self) {
-        self.last.store(self.clock.mono().nanos(), Ordering::Relaxed);
+        self.last
+            .store(self.clock.mono().nanos(), Ordering::Relaxed);
     }
 
     pub(super) fn update_metric(&self) {
@@ -54,7 +55,9 @@ impl Heartbeat {
     }
 
     fn age(&self) -> Duration {
-        self.clock.mono().since(Mono::from_nanos(self.last.load(Ordering::Relaxed)))
+        self.clock
+            .mono()
+            .since(Mono::from_nanos(self.last.load(Ordering::Relaxed)))
     }
 
     /// Fails with the age of the last beat if requests are not served in time.
@@ -81,9 +84,13 @@ mod tests {
     fn without_a_heartbeat_a_server_is_not_ready_after_five_seconds_and_not_alive_after_twenty() {
         let (clock, manual) = Clock::manual(Wall::from_seconds(0));
         let heartbeat = Heartbeat::new(clock, Gauge::noop());
-        for (elapsed, ready, alive) in
-            [(0, true, true), (4_999, true, true), (1, false, true), (14_999, false, true), (1, false, false)]
-        {
+        for (elapsed, ready, alive) in [
+            (0, true, true),
+            (4_999, true, true),
+            (1, false, true),
+            (14_999, false, true),
+            (1, false, false),
+        ] {
             manual.advance(Duration::from_millis(elapsed));
             assert_eq!(
                 (heartbeat.is_ready().is_ok(), heartbeat.is_alive().is_ok()),

@@ -17,9 +17,22 @@ use scoregate_store::{Description, OwnLimits};
 
 /// All fields, in the order of an export.
 pub static FIELDS: LazyLock<Vec<&str>> = LazyLock::new(|| {
-    let limits = ["sha256", "name", "tier", "application", "prefix", "key_name", "minute_limit", "day_limit"];
+    let limits = [
+        "sha256",
+        "name",
+        "tier",
+        "application",
+        "prefix",
+        "key_name",
+        "minute_limit",
+        "day_limit",
+    ];
     let times = ["created_at", "expires_at", "revoked_at"];
-    limits.into_iter().chain(Description::NAMES).chain(times).collect()
+    limits
+        .into_iter()
+        .chain(Description::NAMES)
+        .chain(times)
+        .collect()
 });
 /// The required fields.
 pub const REQUIRED: [&str; 3] = ["sha256", "name", "tier"];
@@ -49,9 +62,20 @@ impl LineObject {
             ("expires_at", json!(record.expires_at)),
             ("revoked_at", json!(record.revoked_at)),
         ];
-        let description = record.description.columns().map(|(name, value)| (name, json!(value)));
-        let given = key.into_iter().chain(description).chain(times).filter(|(_, value)| !value.is_null());
-        Self(given.map(|(name, value)| (name.to_owned(), value)).collect())
+        let description = record
+            .description
+            .columns()
+            .map(|(name, value)| (name, json!(value)));
+        let given = key
+            .into_iter()
+            .chain(description)
+            .chain(times)
+            .filter(|(_, value)| !value.is_null());
+        Self(
+            given
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
+        )
     }
 
     /// Validates the fields of a key. A null counts as absent.
@@ -83,22 +107,35 @@ impl LineObject {
 
     /// The value of a field as a cell of a table; empty if there is none.
     pub fn cell(&self, name: &str) -> String {
-        let value = self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value);
+        let value = self
+            .0
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value);
         match value {
             None => String::new(),
-            Some(value) => value.as_str().map_or_else(|| value.to_string(), str::to_owned),
+            Some(value) => value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned),
         }
     }
 }
 
 /// The name of a field; an error lists all fields.
 pub fn known_field(name: &str) -> Result<&'static str, BadField> {
-    FIELDS.iter().copied().find(|known| *known == name).ok_or_else(|| {
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || " _-".contains(c);
-        let repeated = name.len() <= MAX_REPEATED_NAME && name.chars().all(is_plain);
-        let shown = if repeated { name } else { "a field" };
-        BadField::new(shown, format!("is not a known field; the fields are {}", FIELDS.join(", ")))
-    })
+    FIELDS
+        .iter()
+        .copied()
+        .find(|known| *known == name)
+        .ok_or_else(|| {
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || " _-".contains(c);
+            let repeated = name.len() <= MAX_REPEATED_NAME && name.chars().all(is_plain);
+            let shown = if repeated { name } else { "a field" };
+            BadField::new(
+                shown,
+                format!("is not a known field; the fields are {}", FIELDS.join(", ")),
+            )
+        })
 }
 
 #[derive(Default)]
@@ -129,7 +166,9 @@ impl KnownFields {
         expected: &str,
         read: impl FnOnce(&str) -> Option<T>,
     ) -> Result<Option<T>, BadField> {
-        let Some(value) = self.take(name) else { return Ok(None) };
+        let Some(value) = self.take(name) else {
+            return Ok(None);
+        };
         let bad = || BadField::new(name, expected);
         value.as_str().and_then(read).ok_or_else(bad).map(Some)
     }
@@ -146,10 +185,14 @@ impl KnownFields {
 
     /// A JSON number, or a string of digits as in CSV.
     fn number(&mut self, name: &str) -> Result<Option<u32>, BadField> {
-        let Some(value) = self.take(name) else { return Ok(None) };
+        let Some(value) = self.take(name) else {
+            return Ok(None);
+        };
         let digits = |text: &str| text.parse().ok().filter(|_| !text.starts_with('+'));
-        let number =
-            value.as_u64().and_then(|number| u32::try_from(number).ok()).or(value.as_str().and_then(digits));
+        let number = value
+            .as_u64()
+            .and_then(|number| u32::try_from(number).ok())
+            .or(value.as_str().and_then(digits));
         let bad = || BadField::new(name, format!("must be an integer from 1 to {}", u32::MAX));
         number.ok_or_else(bad).map(Some)
     }
@@ -158,7 +201,9 @@ impl KnownFields {
 impl Serialize for LineObject {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
-        self.0.iter().try_for_each(|(name, value)| map.serialize_entry(name, value))?;
+        self.0
+            .iter()
+            .try_for_each(|(name, value)| map.serialize_entry(name, value))?;
         map.end()
     }
 }
@@ -189,7 +234,10 @@ impl<'de> Deserialize<'de> for LineObject {
 pub fn read_json(line: &str) -> Result<KeyRecord, BadField> {
     let fields: LineObject = serde_json::from_str(line).map_err(|error| {
         let byte = error.column();
-        BadField::new("line", format!("is not a single JSON object: syntax error at byte {byte}"))
+        BadField::new(
+            "line",
+            format!("is not a single JSON object: syntax error at byte {byte}"),
+        )
     })?;
     fields.read()
 }
@@ -208,7 +256,10 @@ mod tests {
         );
         for line in [minimal, full] {
             let record = read_json(&line).unwrap();
-            assert_eq!(serde_json::to_string(&LineObject::of(&record)).unwrap(), line);
+            assert_eq!(
+                serde_json::to_string(&LineObject::of(&record)).unwrap(),
+                line
+            );
         }
     }
 
@@ -226,10 +277,22 @@ mod tests {
             (without("name"), "name", "missing"),
             (without("tier"), "tier", "missing"),
             (with("").replace(DIGEST, "0123"), "sha256", "64 hexadecimal"),
-            (with("").replace(DIGEST, &"g".repeat(64)), "sha256", "64 hexadecimal"),
-            (with("").replace(&format!("\"{DIGEST}\""), "7"), "sha256", "64 hexadecimal"),
+            (
+                with("").replace(DIGEST, &"g".repeat(64)),
+                "sha256",
+                "64 hexadecimal",
+            ),
+            (
+                with("").replace(&format!("\"{DIGEST}\""), "7"),
+                "sha256",
+                "64 hexadecimal",
+            ),
             (with(r#","admin":true"#), "admin", "the fields are"),
-            (with(r#","tp_1234567890abcdef":1"#), "a field", "the fields are"),
+            (
+                with(r#","tp_1234567890abcdef":1"#),
+                "a field",
+                "the fields are",
+            ),
             (with(r#","tier":"free""#), "tier", "twice"),
             (with(r#","application":"weather""#), "application", "app_"),
             (with(r#","minute_limit":0"#), "minute_limit", "at least 1"),
@@ -237,20 +300,56 @@ mod tests {
             (with(r#","day_limit":-1"#), "day_limit", "an integer from"),
             (with(r#","day_limit":1.5"#), "day_limit", "an integer from"),
             (with(r#","day_limit":"+1""#), "day_limit", "an integer from"),
-            (with(r#","minute_limit":4294967296"#), "minute_limit", "an integer from"),
+            (
+                with(r#","minute_limit":4294967296"#),
+                "minute_limit",
+                "an integer from",
+            ),
             (with(r#","url":7"#), "url", "string"),
-            (with(r#","url":"javascript:alert(1)""#), "url", "begin with https://"),
-            (with(r#","url":"https://example.org/\"""#), "url", "ASCII without"),
+            (
+                with(r#","url":"javascript:alert(1)""#),
+                "url",
+                "begin with https://",
+            ),
+            (
+                with(r#","url":"https://example.org/\"""#),
+                "url",
+                "ASCII without",
+            ),
             (with(r#","contact":7"#), "contact", "string"),
             (with(&format!(r#","note":"{long}""#)), "note", "1 to 200"),
             (with(r#","note":"a\u001bb""#), "note", "printable"),
             (with(r#","note":"txt.\u202egnp""#), "note", "printable"),
-            (with(r#","name":" ""#).replacen(r#""name":"n","#, "", 1), "name", "1 to 200"),
-            (with(r#","created_at":"yesterday""#), "created_at", "2027-01-31T00:00:00Z"),
-            (with(r#","expires_at":1767225600"#), "expires_at", "2027-01-31T00:00:00Z"),
-            (with(r#","revoked_at":"1969-01-01T00:00:00Z""#), "revoked_at", "2027-01-31T00:00:00Z"),
-            (with(r#","prefix":"a key with spaces""#), "prefix", "visible ASCII"),
-            (with(r#","prefix":"0123456789012345678901234""#), "prefix", "1 to 24"),
+            (
+                with(r#","name":" ""#).replacen(r#""name":"n","#, "", 1),
+                "name",
+                "1 to 200",
+            ),
+            (
+                with(r#","created_at":"yesterday""#),
+                "created_at",
+                "2027-01-31T00:00:00Z",
+            ),
+            (
+                with(r#","expires_at":1767225600"#),
+                "expires_at",
+                "2027-01-31T00:00:00Z",
+            ),
+            (
+                with(r#","revoked_at":"1969-01-01T00:00:00Z""#),
+                "revoked_at",
+                "2027-01-31T00:00:00Z",
+            ),
+            (
+                with(r#","prefix":"a key with spaces""#),
+                "prefix",
+                "visible ASCII",
+            ),
+            (
+                with(r#","prefix":"0123456789012345678901234""#),
+                "prefix",
+                "1 to 24",
+            ),
         ] {
             let rejected = read_json(&line).unwrap_err();
             assert_eq!(rejected.field, field, "{line}: {rejected}");

@@ -23,7 +23,8 @@ pub(super) fn read() -> Value {
 
 /// Changes the level.
 pub(super) fn change(body: &[u8], actor: &str) -> CommandResult {
-    let LevelBody { level } = json::read(body).map_err(|bad| CommandProblem::bad(bad.to_string()))?;
+    let LevelBody { level } =
+        json::read(body).map_err(|bad| CommandProblem::bad(bad.to_string()))?;
     if !log::is_level(&level) {
         return Err(CommandProblem::bad(format!("level: {}", log::LEVELS)));
     }

@@ -33,8 +33,8 @@ mod view;
 pub use access::{AdminAccess, BadToken};
 pub use cache::PurgeBody;
 pub use command::{
-    AdminCommand, Administration, CommandProblem, ExpiryBody, LimitsBody, MAX_BATCH, NOT_SEARCHABLE, NewKey,
-    OwnerCommand, RevokeBody, RotateBody, StatusCommand, TierBody, perform,
+    AdminCommand, Administration, CommandProblem, ExpiryBody, LimitsBody, MAX_BATCH,
+    NOT_SEARCHABLE, NewKey, OwnerCommand, RevokeBody, RotateBody, StatusCommand, TierBody, perform,
 };
 pub use explain::ExplainBody;
 pub use fleet::{FleetApplicationView, FleetUsageView, NodeView, NodesView};
@@ -49,7 +49,8 @@ pub use requests_view::{ApplicationRequestsView, DayRequestsView, EndpointReques
 pub use serve::{ActiveSettings, SideConfig, SidePort, run};
 pub use settings::SettingView;
 pub use suspects::{
-    DailySuspects, EvidenceDayView, EvidenceHourView, EvidenceView, FigureView, SuspectView, SuspectsView,
+    DailySuspects, EvidenceDayView, EvidenceHourView, EvidenceView, FigureView, SuspectView,
+    SuspectsView,
 };
 pub use usage_view::UsageView;
 pub use view::{ExportView, ImportView, LineView};

@@ -9,7 +9,8 @@ const MAX_NAME_LENGTH: usize = 64;
 /// The local user with this ID as `cli:NAME`, or as `cli:uid=NUMBER` if `/etc/passwd` has no usable name.
 pub fn operator(uid: u32) -> String {
     let users = std::fs::read(USERS).unwrap_or_default();
-    let name = name_in(&String::from_utf8_lossy(&users), uid).unwrap_or_else(|| format!("uid={uid}"));
+    let name =
+        name_in(&String::from_utf8_lossy(&users), uid).unwrap_or_else(|| format!("uid={uid}"));
     format!("cli:{name}")
 }
 
@@ -20,8 +21,8 @@ fn name_in(users: &str, uid: u32) -> Option<String> {
         let (name, _password, found) = (fields.next()?, fields.next()?, fields.next()?);
         (found.parse() == Ok(uid)).then_some(name)
     })?;
-    let is_usable =
-        (1..=MAX_NAME_LENGTH).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic());
+    let is_usable = (1..=MAX_NAME_LENGTH).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_graphic());
     is_usable.then(|| name.to_owned())
 }
 

@@ -52,12 +52,15 @@ const PATHS: [&str; 17] = [
 
 /// Whether usage is requested, of all applications or of one.
 pub(super) fn is_usage(path: &str) -> bool {
-    path.strip_prefix(USAGE).is_some_and(|below| below.is_empty() || below.starts_with('/'))
+    path.strip_prefix(USAGE)
+        .is_some_and(|below| below.is_empty() || below.starts_with('/'))
 }
 
 /// All paths, as part of a sentence.
 pub(super) fn list() -> String {
-    let [first @ .., last] = PATHS.as_slice() else { return String::new() };
+    let [first @ .., last] = PATHS.as_slice() else {
+        return String::new();
+    };
     format!("{} and {last}", first.join(", "))
 }
 
@@ -69,7 +72,11 @@ mod tests {
     fn the_list_names_every_path_once() {
         let list = list();
         for path in PATHS {
-            assert_eq!(list.split([' ', ',']).filter(|word| *word == path).count(), 1, "{path} in {list}");
+            assert_eq!(
+                list.split([' ', ',']).filter(|word| *word == path).count(),
+                1,
+                "{path} in {list}"
+            );
         }
     }
 }

@@ -38,7 +38,10 @@ pub enum Unreadiness {
 impl Readiness {
     /// Not ready yet.
     pub fn new(heartbeat: Arc<Heartbeat>) -> Self {
-        Self { is_serving: AtomicBool::new(false), heartbeat }
+        Self {
+            is_serving: AtomicBool::new(false),
+            heartbeat,
+        }
     }
 
     /// The heartbeat of the public port's runtime.
@@ -72,7 +75,11 @@ impl Readiness {
 /// Decides whether a gateway is ready. A gateway that has leased units stays ready without the database, as do all others
 /// like it: if it is unreachable for all, they must not leave the load balancer together. So the decision never depends
 /// on what other gateways can do.
-fn readiness(is_serving: bool, stalled: Option<Duration>, facts: &ServingFacts) -> Result<(), Unreadiness> {
+fn readiness(
+    is_serving: bool,
+    stalled: Option<Duration>,
+    facts: &ServingFacts,
+) -> Result<(), Unreadiness> {
     if !is_serving {
         return Err(Unreadiness::StartingOrStopping);
     }
@@ -114,7 +121,10 @@ mod tests {
         readiness.set(true);
         assert_eq!(readiness.check(&NEW), Ok(()));
         manual.advance(Duration::from_secs(5));
-        assert_eq!(readiness.check(&NEW), Err(Unreadiness::Stalled(Duration::from_secs(5))));
+        assert_eq!(
+            readiness.check(&NEW),
+            Err(Unreadiness::Stalled(Duration::from_secs(5)))
+        );
         assert_eq!(readiness.check_from_within(&NEW), Ok(()));
         assert_eq!(readiness.check(&NEW), Ok(()));
         readiness.set(false);
@@ -125,7 +135,10 @@ mod tests {
     fn cell(is_serving: bool, stalled: Option<Duration>, cases: &[ServingFacts]) -> &'static str {
         let is_ready = |facts: &ServingFacts| readiness(is_serving, stalled, facts).is_ok();
         let first = is_ready(&cases[0]);
-        assert!(cases.iter().all(|facts| is_ready(facts) == first), "{cases:?}");
+        assert!(
+            cases.iter().all(|facts| is_ready(facts) == first),
+            "{cases:?}"
+        );
         if first { "200" } else { "503" }
     }
 
@@ -133,16 +146,32 @@ mod tests {
     fn the_table_of_readiness_in_the_documentation_is_that_of_the_program() {
         let refusal = Some("no connection is left".to_owned());
         let stalled = Some(Duration::from_secs(5));
-        let copied = ServingFacts { is_copied: true, ..NEW };
-        let refused =
-            [false, true].map(|is_copied| ServingFacts { is_copied, refusal: refusal.clone(), ..NEW });
+        let copied = ServingFacts {
+            is_copied: true,
+            ..NEW
+        };
+        let refused = [false, true].map(|is_copied| ServingFacts {
+            is_copied,
+            refusal: refusal.clone(),
+            ..NEW
+        });
         let any = [&[NEW, copied.clone()], &refused[..]].concat();
         for (state, is_serving, stalled, cases) in [
             ("starts or stops", false, None, &any[..]),
             ("its runtime has stalled for 5 s", true, stalled, &any),
             ("read the keys from the database", true, None, &[NEW]),
-            ("uses the local copy of the keys since its start", true, None, &[copied]),
-            ("is refused by a database that answers", true, None, &refused),
+            (
+                "uses the local copy of the keys since its start",
+                true,
+                None,
+                &[copied],
+            ),
+            (
+                "is refused by a database that answers",
+                true,
+                None,
+                &refused,
+            ),
         ] {
             let alike = |change: fn(&mut ServingFacts)| {
                 let changed = cases.iter().cloned().map(move |mut facts| {
@@ -158,7 +187,10 @@ mod tests {
                 alike(|facts| facts.holds_grace_share = true),
                 alike(|facts| facts.is_alone = true)
             );
-            assert!(DOCUMENTATION.lines().any(|line| line == row), "docs/fleet.md lacks the row\n{row}");
+            assert!(
+                DOCUMENTATION.lines().any(|line| line == row),
+                "docs/fleet.md lacks the row\n{row}"
+            );
         }
     }
 }

@@ -28,5 +28,7 @@ pub(super) async fn reload(reloads: &Reloads, actor: &str) -> CommandResult {
         || CommandProblem::bad("this program was started without settings that can be reloaded");
     reloads.send(reply).await.map_err(|_| unsupported())?;
     let outcome = replied.await.map_err(|_| unsupported())?;
-    outcome.map(|reloaded| json!(reloaded)).map_err(CommandProblem::bad)
+    outcome
+        .map(|reloaded| json!(reloaded))
+        .map_err(CommandProblem::bad)
 }

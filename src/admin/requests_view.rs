@@ -62,16 +62,22 @@ impl ApplicationRequestsView {
     ) -> Self {
         let recorded = nodes.live(*at).map(|node| node.usage_recorded_at).min();
         let outcomes = requests.sum();
-        let days = requests.by_day(query).into_iter().map(|(day, outcomes)| DayRequestsView {
-            day: day.to_string(),
-            requests: outcomes.total(),
-            outcomes,
-        });
-        let endpoints = requests.by_endpoint().into_iter().map(|(endpoint, outcomes)| EndpointRequestsView {
-            endpoint: endpoint.to_owned(),
-            requests: outcomes.total(),
-            outcomes,
-        });
+        let days = requests
+            .by_day(query)
+            .into_iter()
+            .map(|(day, outcomes)| DayRequestsView {
+                day: day.to_string(),
+                requests: outcomes.total(),
+                outcomes,
+            });
+        let endpoints = requests
+            .by_endpoint()
+            .into_iter()
+            .map(|(endpoint, outcomes)| EndpointRequestsView {
+                endpoint: endpoint.to_owned(),
+                requests: outcomes.total(),
+                outcomes,
+            });
         Self {
             application: query.application.to_string(),
             from: query.first.to_string(),

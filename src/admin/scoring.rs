@@ -16,18 +16,28 @@ use super::command::{CommandProblem, CommandResult};
 const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Refreshes the snapshot.
-pub(super) async fn refresh(updates: Option<&UpdateRequests>, clock: &Clock, actor: &str) -> CommandResult {
-    let updates =
-        updates.ok_or_else(|| CommandProblem::bad("this server does not use the built-in backend"))?;
+pub(super) async fn refresh(
+    updates: Option<&UpdateRequests>,
+    clock: &Clock,
+    actor: &str,
+) -> CommandResult {
+    let updates = updates
+        .ok_or_else(|| CommandProblem::bad("this server does not use the built-in backend"))?;
     tracing::info!(actor, "scoring refresh requested");
     let late = "the new scores are still being computed; they are published when ready";
-    clock.within(TIMEOUT, request(updates)).await.map_err(|_| CommandProblem::fault(late))?
+    clock
+        .within(TIMEOUT, request(updates))
+        .await
+        .map_err(|_| CommandProblem::fault(late))?
 }
 
 async fn request(updates: &UpdateRequests) -> CommandResult {
     let (reply, replied) = oneshot::channel();
     let stopping = || CommandProblem::fault("the server is stopping");
     updates.send(reply).await.map_err(|_| stopping())?;
-    let refreshed = replied.await.map_err(|_| stopping())?.map_err(|error| CommandProblem::fault(&error))?;
+    let refreshed = replied
+        .await
+        .map_err(|_| stopping())?
+        .map_err(|error| CommandProblem::fault(&error))?;
     Ok(json!({ "refreshed": refreshed }))
 }

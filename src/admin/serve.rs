@@ -29,7 +29,8 @@ use super::access::AdminAccess;
 use super::command::{AdminCommand, Administration, CommandProblem, CommandResult, perform};
 use super::operator::operator;
 use super::paths::{
-    ALIVE, CACHE, EXPLAIN, LOG, METRICS, PURGE, READY, RELOAD, SCORING_REFRESH, SETTINGS, UPSTREAM, is_usage,
+    ALIVE, CACHE, EXPLAIN, LOG, METRICS, PURGE, READY, RELOAD, SCORING_REFRESH, SETTINGS, UPSTREAM,
+    is_usage,
 };
 use super::readiness::{Readiness, Unreadiness};
 use super::reload::{self, Reloads};
@@ -102,7 +103,11 @@ impl AdminTransport {
 }
 
 /// Serves the side port until `stop`. Must run on its own thread.
-pub async fn run(side: SidePort, config: SideConfig, stop: CancellationToken) -> std::io::Result<()> {
+pub async fn run(
+    side: SidePort,
+    config: SideConfig,
+    stop: CancellationToken,
+) -> std::io::Result<()> {
     let clock = side.gateway.load().clock.clone();
     config.tcp.set_nonblocking(true)?;
     let tcp = TcpListener::from_std(config.tcp)?;
@@ -114,19 +119,38 @@ pub async fn run(side: SidePort, config: SideConfig, stop: CancellationToken) ->
     let side = Arc::new(side);
     let (connections, slots) = (TaskTracker::new(), Arc::<SideConnections>::default());
     let over_tcp = async {
-        while let Some((stream, _)) = stop.run_until_cancelled(accept_next(&clock, || tcp.accept())).await {
+        while let Some((stream, _)) = stop
+            .run_until_cancelled(accept_next(&clock, || tcp.accept()))
+            .await
+        {
             if stream.set_nodelay(true).is_err() {
                 continue; // fails only if the socket is gone
             }
-            open(stream, &side, AdminTransport::Tcp, &connections, &slots, &stop);
+            open(
+                stream,
+                &side,
+                AdminTransport::Tcp,
+                &connections,
+                &slots,
+                &stop,
+            );
         }
     };
     let over_socket = async {
         let Some(socket) = &socket else { return };
-        while let Some((stream, _)) = stop.run_until_cancelled(accept_next(&clock, || socket.accept())).await
+        while let Some((stream, _)) = stop
+            .run_until_cancelled(accept_next(&clock, || socket.accept()))
+            .await
         {
             let uid = stream.peer_cred().ok().map(|peer| peer.uid());
-            open(stream, &side, AdminTransport::Socket { uid }, &connections, &slots, &stop);
+            open(
+                stream,
+                &side,
+                AdminTransport::Socket { uid },
+                &connections,
+                &slots,
+                &stop,
+            );
         }
     };
     tokio::join!(over_tcp, over_socket);
@@ -134,7 +158,9 @@ pub async fn run(side: SidePort, config: SideConfig, stop: CancellationToken) ->
     side.changes.close();
     // A client that does not read its response cannot delay the shutdown.
     if clock
-        .within(SHUTDOWN_TIMEOUT, async { tokio::join!(connections.wait(), side.changes.wait()) })
+        .within(SHUTDOWN_TIMEOUT, async {
+            tokio::join!(connections.wait(), side.changes.wait())
+        })
         .await
         .is_err()
     {
@@ -183,7 +209,11 @@ fn open(
 }
 
 impl SidePort {
-    async fn handle(&self, request: Request<Incoming>, access: &AdminAccess) -> Response<Full<Bytes>> {
+    async fn handle(
+        &self,
+        request: Request<Incoming>,
+        access: &AdminAccess,
+    ) -> Response<Full<Bytes>> {
         let is_get = matches!(*request.method(), Method::GET | Method::HEAD);
         if let Err(problem) = access.check_host(request.uri(), request.headers()) {
             return refused(&problem);
@@ -191,7 +221,11 @@ impl SidePort {
         match request.uri().path() {
             METRICS if is_get => {
                 self.readiness.heartbeat().update_metric();
-                text(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", self.scrape.render())
+                text(
+                    StatusCode::OK,
+                    "text/plain; version=0.0.4; charset=utf-8",
+                    self.scrape.render(),
+                )
             }
             ALIVE if is_get => health("alive", self.readiness.check_alive(), &[self.degradation()]),
             READY if is_get => {
@@ -199,14 +233,20 @@ impl SidePort {
                 let details = [self.degradation(), self.awaited_restart()];
                 health("ready", self.readiness.check(&facts), &details)
             }
-            _ => self.command(request, access).await.unwrap_or_else(|problem| refused(&problem)),
+            _ => self
+                .command(request, access)
+                .await
+                .unwrap_or_else(|problem| refused(&problem)),
         }
     }
 
     /// How the server is degraded while it serves.
     fn degradation(&self) -> Option<String> {
         let gateway = self.gateway.load();
-        let age = gateway.key_directory.freshness.age_of_copy(gateway.clock.now())?;
+        let age = gateway
+            .key_directory
+            .freshness
+            .age_of_copy(gateway.clock.now())?;
         Some(format!(
             "degraded: serving from the local copy of the keys, {} s old; the database was unreachable at the start",
             age.as_secs()
@@ -216,7 +256,8 @@ impl SidePort {
     /// The changed settings that need a restart.
     fn awaited_restart(&self) -> Option<String> {
         let paths = self.active.load().at_next_start.join(" ");
-        (!paths.is_empty()).then(|| format!("changed settings that take effect at the next start: {paths}"))
+        (!paths.is_empty())
+            .then(|| format!("changed settings that take effect at the next start: {paths}"))
     }
 
     async fn command(
@@ -232,7 +273,9 @@ impl SidePort {
         let body = match (head.method.as_str(), path) {
             ("GET", CACHE) => cache::list(&gateway.engine),
             ("POST", PURGE) => cache::purge(&gateway.engine, &body, &actor).await?,
-            ("POST", EXPLAIN) => explain::explain(&gateway, &self.administration.registrar, &body).await?,
+            ("POST", EXPLAIN) => {
+                explain::explain(&gateway, &self.administration.registrar, &body).await?
+            }
             ("GET", UPSTREAM) => upstream::view(gateway.engine.fetcher.status()),
             ("GET", path) if is_usage(path) => {
                 usage_view::read(&gateway, &self.administration, path, head.uri.query()).await?
@@ -248,12 +291,20 @@ impl SidePort {
             }
             _ => self.perform(&head, &body, actor).await?,
         };
-        Ok(text(StatusCode::OK, "application/json", format!("{body}\n")))
+        Ok(text(
+            StatusCode::OK,
+            "application/json",
+            format!("{body}\n"),
+        ))
     }
 
     async fn perform(&self, head: &Parts, body: &[u8], actor: String) -> CommandResult {
-        let command = AdminCommand::from_request(&head.method, head.uri.path(), head.uri.query(), body)?;
-        let (administration, status) = (Arc::clone(&self.administration), self.gateway.load().status.clone());
+        let command =
+            AdminCommand::from_request(&head.method, head.uri.path(), head.uri.query(), body)?;
+        let (administration, status) = (
+            Arc::clone(&self.administration),
+            self.gateway.load().status.clone(),
+        );
         let posts_status = matches!(&command, AdminCommand::Status(command) if command.is_change());
         // In a separate task: if the client disconnects, a change that was stored must still take effect.
         let task = self.changes.spawn(async move {
@@ -268,7 +319,8 @@ impl SidePort {
             }
             Ok(performed)
         });
-        task.await.map_err(|_| CommandProblem::fault("the command failed unexpectedly; see the log"))?
+        task.await
+            .map_err(|_| CommandProblem::fault("the command failed unexpectedly; see the log"))?
     }
 }
 
@@ -279,10 +331,20 @@ fn actor(access: &AdminAccess, headers: &HeaderMap) -> String {
         AdminAccess::Socket { uid: Some(uid) } => operator(*uid),
         AdminAccess::Socket { uid: None } => "socket".into(),
         AdminAccess::Tcp { .. } => {
-            let sent = headers.get("x-operator").map(HeaderValue::as_bytes).unwrap_or_default();
-            let name = sent.iter().filter(|byte| byte.is_ascii_graphic()).take(MAX_OPERATOR_LENGTH);
+            let sent = headers
+                .get("x-operator")
+                .map(HeaderValue::as_bytes)
+                .unwrap_or_default();
+            let name = sent
+                .iter()
+                .filter(|byte| byte.is_ascii_graphic())
+                .take(MAX_OPERATOR_LENGTH);
             let name: String = name.map(|byte| char::from(*byte)).collect();
-            if name.is_empty() { "admin-api".into() } else { format!("admin-api:{name}") }
+            if name.is_empty() {
+                "admin-api".into()
+            } else {
+                format!("admin-api:{name}")
+            }
         }
     }
 }
@@ -295,11 +357,16 @@ fn health(
 ) -> Response<Full<Bytes>> {
     let (status, body) = match checked {
         Ok(()) => {
-            let lines =
-                details.iter().flatten().fold(format!("{state}\n"), |lines, line| lines + line + "\n");
+            let lines = details
+                .iter()
+                .flatten()
+                .fold(format!("{state}\n"), |lines, line| lines + line + "\n");
             (StatusCode::OK, lines)
         }
-        Err(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("not {state}: {reason}\n")),
+        Err(reason) => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            format!("not {state}: {reason}\n"),
+        ),
     };
     text(status, "text/plain; charset=utf-8", body)
 }
@@ -309,7 +376,9 @@ fn refused(problem: &CommandProblem) -> Response<Full<Bytes>> {
     let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = text(status, "application/json", format!("{body}\n"));
     if problem.closes() {
-        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        response
+            .headers_mut()
+            .insert(CONNECTION, HeaderValue::from_static("close"));
     }
     response
 }
@@ -317,7 +386,11 @@ fn refused(problem: &CommandProblem) -> Response<Full<Bytes>> {
 fn text(status: StatusCode, content_type: &'static str, body: String) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(Bytes::from(body)));
     *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+        .headers_mut()
+        .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

@@ -45,8 +45,11 @@ impl SideConnections {
         let mut open = self.0.lock();
         if open.by_number.len() >= MAX_CONNECTIONS {
             let is_idle = |other: &SideConnection| other.requests.load(Ordering::Relaxed) == 0;
-            let oldest =
-                open.by_number.iter().find(|(_, other)| is_idle(other)).map(|(number, _)| *number)?;
+            let oldest = open
+                .by_number
+                .iter()
+                .find(|(_, other)| is_idle(other))
+                .map(|(number, _)| *number)?;
             // Its slot is free before the task of the connection has ended.
             if let Some(oldest) = open.by_number.remove(&oldest) {
                 oldest.displaced.cancel();
@@ -55,7 +58,11 @@ impl SideConnections {
         let (number, connection) = (open.next, Arc::<SideConnection>::default());
         open.next += 1;
         open.by_number.insert(number, Arc::clone(&connection));
-        Some(SideSlot { all: Arc::clone(self), number, connection })
+        Some(SideSlot {
+            all: Arc::clone(self),
+            number,
+            connection,
+        })
     }
 }
 
@@ -104,8 +111,14 @@ mod tests {
         let _newer = all.open().unwrap();
         assert_eq!(closed(), [0, 1]);
         let _requests: Vec<SideRequest<'_>> = slots.iter().map(SideSlot::begin_request).collect();
-        let others: Vec<SideSlot> = std::iter::from_fn(|| all.open()).take(2 * MAX_CONNECTIONS).collect();
-        assert_eq!((closed().len(), others.len()), (2, 2 * MAX_CONNECTIONS), "new ones displace each other");
+        let others: Vec<SideSlot> = std::iter::from_fn(|| all.open())
+            .take(2 * MAX_CONNECTIONS)
+            .collect();
+        assert_eq!(
+            (closed().len(), others.len()),
+            (2, 2 * MAX_CONNECTIONS),
+            "new ones displace each other"
+        );
         let _busy: Vec<SideRequest<'_>> = others.iter().map(SideSlot::begin_request).collect();
         assert!(all.open().is_none());
         assert_eq!(all.0.lock().by_number.len(), MAX_CONNECTIONS);

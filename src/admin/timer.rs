@@ -20,9 +20,16 @@ pub(super) struct ClockTimer {
 }
 
 impl ClockTimer {
-    #[expect(clippy::disallowed_methods, reason = "only an origin: the elapsed time is from the clock")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "only an origin: the elapsed time is from the clock"
+    )]
     pub(super) fn new(clock: &Clock) -> Self {
-        Self { clock: clock.clone(), epoch: Instant::now(), started: clock.mono() }
+        Self {
+            clock: clock.clone(),
+            epoch: Instant::now(),
+            started: clock.mono(),
+        }
     }
 
     fn wait_until(&self, end: Mono) -> Pin<Box<dyn Sleep>> {
@@ -38,7 +45,10 @@ impl Timer for ClockTimer {
     }
 
     fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn Sleep>> {
-        self.wait_until(self.started.plus(deadline.saturating_duration_since(self.epoch)))
+        self.wait_until(
+            self.started
+                .plus(deadline.saturating_duration_since(self.epoch)),
+        )
     }
 
     fn now(&self) -> Instant {

@@ -11,8 +11,15 @@ use scoregate_base::clock::Wall;
 /// The status as JSON.
 pub(super) fn view(status: BackendStatus) -> Value {
     let condition = status.condition;
-    let addresses = condition.addresses.iter().map(|(name, status)| address(name, status));
-    let failure = |FetchFailure { at, document, reason }| json!({ "at": at.rfc3339(), "document": document, "reason": reason });
+    let addresses = condition
+        .addresses
+        .iter()
+        .map(|(name, status)| address(name, status));
+    let failure = |FetchFailure {
+                       at,
+                       document,
+                       reason,
+                   }| json!({ "at": at.rfc3339(), "document": document, "reason": reason });
     json!({
         "address": status.address,
         "breaker": condition.breaker.as_str(),
@@ -51,5 +58,8 @@ fn address(name: &str, status: &AddressStatus) -> Value {
 
 /// Rounded up, so that a retry after this time is not too early.
 fn seconds(time: Duration) -> u64 {
-    time.as_millis().div_ceil(1_000).try_into().unwrap_or(u64::MAX)
+    time.as_millis()
+        .div_ceil(1_000)
+        .try_into()
+        .unwrap_or(u64::MAX)
 }

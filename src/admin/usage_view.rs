@@ -39,9 +39,16 @@ pub(super) async fn read(
     query: Option<&str>,
 ) -> CommandResult {
     let (recorders, now) = (&gateway.recorders, gateway.clock.now());
-    if let Some(id) = path.strip_prefix(USAGE).and_then(|below| below.strip_prefix('/')) {
+    if let Some(id) = path
+        .strip_prefix(USAGE)
+        .and_then(|below| below.strip_prefix('/'))
+    {
         let id: ApplicationId = parsed_id(id)?;
-        let account = administration.registrar.account(id).await?.ok_or_else(|| no_usage(id))?;
+        let account = administration
+            .registrar
+            .account(id)
+            .await?
+            .ok_or_else(|| no_usage(id))?;
         return Ok(json!(recorders.requests.usage_of(&account, now)));
     }
     let (limit, fleet, day) = parameters(query)?;
@@ -56,7 +63,9 @@ pub(super) async fn read(
 }
 
 fn no_usage(id: ApplicationId) -> CommandProblem {
-    CommandProblem::bad(format!("all keys of {id} expired or were revoked long ago: it has no usage"))
+    CommandProblem::bad(format!(
+        "all keys of {id} expired or were revoked long ago: it has no usage"
+    ))
 }
 
 /// The parameters of `GET /v1/usage`: the limit, whether usage of all gateways is requested, and the day; today if absent.
@@ -64,7 +73,9 @@ fn parameters(query: Option<&str>) -> CommandResult<(usize, bool, Option<Day>)> 
     let pairs = QueryPairs::read(query, &["most", "fleet", "day"])?;
     let limit = pairs.number("most")?.unwrap_or(DEFAULT_LIMIT);
     if !(1..=MAX_LIMIT).contains(&limit) {
-        return Err(CommandProblem::bad(format!("`most` must be from 1 to {MAX_LIMIT}")));
+        return Err(CommandProblem::bad(format!(
+            "`most` must be from 1 to {MAX_LIMIT}"
+        )));
     }
     let fleet = match pairs.get("fleet") {
         None | Some("false") => false,
@@ -72,7 +83,8 @@ fn parameters(query: Option<&str>) -> CommandResult<(usize, bool, Option<Day>)> 
         Some(_) => return Err(CommandProblem::bad("`fleet` must be true or false")),
     };
     let day = pairs.get("day").map(|text| {
-        let bad = || CommandProblem::bad("`day` must be a day such as 2027-01-31, with `fleet=true`");
+        let bad =
+            || CommandProblem::bad("`day` must be a day such as 2027-01-31, with `fleet=true`");
         Day::parse(text).filter(|_| fleet).ok_or_else(bad)
     });
     Ok((limit, fleet, day.transpose()?))

@@ -55,20 +55,27 @@ pub struct ExportView {
 
 impl<'s> ApplicationView<'s> {
     pub(super) fn new(stored: &'s StoredApplication, registrar: &Registrar) -> Self {
-        Self { stored, used_today: registrar.used_today(stored) }
+        Self {
+            stored,
+            used_today: registrar.used_today(stored),
+        }
     }
 }
 
 impl ImportView {
     pub(super) fn new(outcomes: &[Result<ImportedKey, BadField>], accept_imported: bool) -> Self {
-        let count =
-            |is: fn(&Result<ImportedKey, BadField>) -> bool| outcomes.iter().filter(|one| is(one)).count();
+        let count = |is: fn(&Result<ImportedKey, BadField>) -> bool| {
+            outcomes.iter().filter(|one| is(one)).count()
+        };
         let view = |outcome: &Result<ImportedKey, BadField>| match outcome {
-            Ok(ImportedKey::Imported(id)) => LineView::Imported { application: id.to_string() },
+            Ok(ImportedKey::Imported(id)) => LineView::Imported {
+                application: id.to_string(),
+            },
             Ok(ImportedKey::AlreadyPresent) => LineView::Existing,
-            Err(BadField { field, reason }) => {
-                LineView::Rejected { field: field.clone(), error: reason.clone() }
-            }
+            Err(BadField { field, reason }) => LineView::Rejected {
+                field: field.clone(),
+                error: reason.clone(),
+            },
         };
         Self {
             imported: count(|one| matches!(one, Ok(ImportedKey::Imported(_)))),
@@ -83,7 +90,12 @@ impl ImportView {
 impl From<&ApplicationPage> for ExportView {
     fn from(page: &ApplicationPage) -> Self {
         Self {
-            keys: page.applications.iter().flat_map(KeyRecord::of).map(|key| LineObject::of(&key)).collect(),
+            keys: page
+                .applications
+                .iter()
+                .flat_map(KeyRecord::of)
+                .map(|key| LineObject::of(&key))
+                .collect(),
             skipped: page.skipped.clone(),
             next: page.next.map(|id| id.to_string()),
         }

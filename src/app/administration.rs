@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tokio_util::task::TaskTracker;
 
 use crate::accounts::{
-    DirectoryKeeper, KeyChanges, LeakSettings, LeakedKeys, LocalCopyWriter, NoticeSweep, OwnerAdministration,
-    OwnerMail, Registrar, StoreMonitor, TermsByTier,
+    DirectoryKeeper, KeyChanges, LeakSettings, LeakedKeys, LocalCopyWriter, NoticeSweep,
+    OwnerAdministration, OwnerMail, Registrar, StoreMonitor, TermsByTier,
 };
 use crate::admin::{Administration, FleetReports};
 use crate::config::{Config, ConfigProblems, read_public_keys};
@@ -42,22 +42,51 @@ impl ServerKeys {
         instruments: &Arc<Instruments>,
         tasks: &TaskTracker,
     ) -> Result<Self, ConfigProblems> {
-        let (store, directory) = (|| Arc::clone(&opened.store), || Arc::clone(&opened.key_directory));
+        let (store, directory) = (
+            || Arc::clone(&opened.store),
+            || Arc::clone(&opened.key_directory),
+        );
         let (clock, metrics) = (|| clock.clone(), || Arc::clone(instruments));
         let copy = opened.fleet.as_ref().map(|fleet| {
             let freshness = Arc::clone(&opened.key_directory.freshness);
             let copy = fleet.copy.clone();
-            Arc::new(LocalCopyWriter::new(copy, store(), freshness, clock(), metrics()))
+            Arc::new(LocalCopyWriter::new(
+                copy,
+                store(),
+                freshness,
+                clock(),
+                metrics(),
+            ))
         });
         let terms = TermsByTier::new(&config.tiers, config.guard_per_minute);
-        let changes = KeyChanges::new(store(), Some(directory()), copy.clone(), terms, clock(), metrics());
+        let changes = KeyChanges::new(
+            store(),
+            Some(directory()),
+            copy.clone(),
+            terms,
+            clock(),
+            metrics(),
+        );
         let changes = Arc::new(changes.telling(notice_texts(config)));
         let notices = NoticeSweep::new(&changes).map(Arc::new);
-        let administration = Arc::new(administration(config, &opened.store, &changes, &clock(), instruments));
+        let administration = Arc::new(administration(
+            config,
+            &opened.store,
+            &changes,
+            &clock(),
+            instruments,
+        ));
         let keeper = DirectoryKeeper::new(changes, directory());
         let monitor = Arc::new(StoreMonitor::new(store(), clock(), metrics()));
         let leaks = leaks(config, &administration.registrar, tasks)?;
-        Ok(Self { keeper: Arc::new(keeper), copy, monitor, leaks, notices, administration })
+        Ok(Self {
+            keeper: Arc::new(keeper),
+            copy,
+            monitor,
+            leaks,
+            notices,
+            administration,
+        })
     }
 }
 
@@ -67,9 +96,15 @@ fn leaks(
     registrar: &Registrar,
     tasks: &TaskTracker,
 ) -> Result<Option<Arc<LeakReceiver>>, ConfigProblems> {
-    let Some(LeakConfig { signers, action }) = &config.leaks else { return Ok(None) };
+    let Some(LeakConfig { signers, action }) = &config.leaks else {
+        return Ok(None);
+    };
     let domain = notice_settings(config).domain;
-    let settings = LeakSettings { action: *action, service: config.service.clone(), domain };
+    let settings = LeakSettings {
+        action: *action,
+        service: config.service.clone(),
+        domain,
+    };
     let receiver = LeakReceiver::new(LeakedKeys::new(registrar, settings), tasks.clone());
     read_public_keys(signers, &receiver.signers)?;
     Ok(Some(Arc::new(receiver)))

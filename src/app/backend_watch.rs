@@ -34,16 +34,29 @@ pub(super) struct BackendInUse {
 
 impl BackendWatch {
     pub(super) fn new(in_use: BackendInUse, clock: &Clock, gauges: CertificateGauges) -> Self {
-        let BackendInUse { addresses, watcher, settings, tls } = in_use;
+        let BackendInUse {
+            addresses,
+            watcher,
+            settings,
+            tls,
+        } = in_use;
         gauges.set_expiry(CertificateUse::Backend, tls.client_expires_at);
         let fingerprint = Arc::new(Mutex::new(tls.fingerprint));
         let (watcher, clock) = (Arc::new(watcher), clock.clone());
-        Self { addresses, watcher, settings, fingerprint, clock, gauges }
+        Self {
+            addresses,
+            watcher,
+            settings,
+            fingerprint,
+            clock,
+            gauges,
+        }
     }
 
     /// Checks addresses and files until shutdown.
     pub(super) async fn run(self, stop: CancellationToken) {
-        let (watcher, clock, stop_files) = (Arc::clone(&self.watcher), self.clock.clone(), stop.clone());
+        let (watcher, clock, stop_files) =
+            (Arc::clone(&self.watcher), self.clock.clone(), stop.clone());
         let watch_files = async {
             if self.settings.has_files() {
                 watch(self, clock, stop_files).await;
@@ -75,15 +88,20 @@ impl WatchedFiles for BackendWatch {
 
     /// Connections of the old contents are closed, unless nothing has changed.
     fn renew(&self, tls: BackendTls) {
-        let is_new = std::mem::replace(&mut *self.fingerprint.lock(), tls.fingerprint) != tls.fingerprint;
+        let is_new =
+            std::mem::replace(&mut *self.fingerprint.lock(), tls.fingerprint) != tls.fingerprint;
         if is_new {
-            self.addresses.iter().for_each(|address| address.renew_tls(&tls));
+            self.addresses
+                .iter()
+                .for_each(|address| address.renew_tls(&tls));
             tracing::info!("certificates for the backend reloaded");
         }
-        self.gauges.set_expiry(CertificateUse::Backend, tls.client_expires_at);
+        self.gauges
+            .set_expiry(CertificateUse::Backend, tls.client_expires_at);
     }
 
     fn set_rejected(&self, is_rejected: bool) {
-        self.gauges.set_rejected(CertificateUse::Backend, is_rejected);
+        self.gauges
+            .set_rejected(CertificateUse::Backend, is_rejected);
     }
 }

@@ -19,7 +19,11 @@ pub(super) struct Background {
 impl Background {
     /// Without tasks.
     pub(super) fn new(clock: &Clock) -> Self {
-        Self { clock: clock.clone(), stop: CancellationToken::default(), tasks: TaskTracker::new() }
+        Self {
+            clock: clock.clone(),
+            stop: CancellationToken::default(),
+            tasks: TaskTracker::new(),
+        }
     }
 
     /// Starts a task, which ends by itself.
@@ -37,8 +41,12 @@ impl Background {
     }
 
     /// Starts a task that does `work` with `of` at this interval.
-    pub(super) fn repeat<T, R>(&self, every: Duration, of: &T, work: impl Fn(T) -> R + Send + 'static)
-    where
+    pub(super) fn repeat<T, R>(
+        &self,
+        every: Duration,
+        of: &T,
+        work: impl Fn(T) -> R + Send + 'static,
+    ) where
         T: Clone + Send + 'static,
         R: Future<Output = ()> + Send + 'static,
     {

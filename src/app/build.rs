@@ -13,8 +13,8 @@ use crate::accounts::{Leases, LedgerCalls, SpawnLedgerWork};
 use crate::config::{Config, UpstreamConfig, read_backend_tls};
 use crate::documents::{DocumentEngine, MirrorWorker, SharedFetches};
 use crate::gateway::{
-    AccessLog, AddressGuard, ConcurrencyLimit, Gateway, RemedyLinks, RequestRecorders, ServiceNotice,
-    TargetMemo, UsageTracker,
+    AccessLog, AddressGuard, ConcurrencyLimit, Gateway, RemedyLinks, RequestRecorders,
+    ServiceNotice, TargetMemo, UsageTracker,
 };
 use crate::instruments::Instruments;
 use crate::pages::{self, ACCOUNT_SIGN_IN, Pages, PagesConfig};
@@ -85,7 +85,11 @@ pub(super) async fn build(
     let mail = MailTasks::open(config, &store, clock, &instruments)?;
     let keys = ServerKeys::new(config, &opened, clock, &instruments, ledger_calls)?;
     let shared = shared_fetches(&store, config)?;
-    let BuiltUpstream { upstream, scoring, backend } = upstream(config, shared.as_ref(), clock).await?;
+    let BuiltUpstream {
+        upstream,
+        scoring,
+        backend,
+    } = upstream(config, shared.as_ref(), clock).await?;
     let engine = DocumentEngine::new(
         config.cache_bytes,
         config.retention.clone(),
@@ -121,15 +125,34 @@ pub(super) async fn build(
         status,
         memo: TargetMemo::default(),
         guard: Arc::new(AddressGuard::new(config.guard_per_minute)),
-        capacity: Arc::new(ConcurrencyLimit::new(config.concurrency, Arc::clone(&instruments))),
+        capacity: Arc::new(ConcurrencyLimit::new(
+            config.concurrency,
+            Arc::clone(&instruments),
+        )),
         recorders: recorders(config, clock, registry, instruments, tracer)?,
         proxies: config.proxies.clone(),
         cors: config.cors.clone(),
         deprecation: config.deprecation.clone(),
         notice: notice(config),
     });
-    let site = site::build(config, &store, &keys.administration, clock, registry, ledger_calls);
-    Ok(BuiltGateway { gateway, keys, site, store, scoring, backend, exporter, mail })
+    let site = site::build(
+        config,
+        &store,
+        &keys.administration,
+        clock,
+        registry,
+        ledger_calls,
+    );
+    Ok(BuiltGateway {
+        gateway,
+        keys,
+        site,
+        store,
+        scoring,
+        backend,
+        exporter,
+        mail,
+    })
 }
 
 /// Restores documents of the disk mirror in the background.
@@ -179,7 +202,10 @@ pub(super) fn renewed(
     let capacity = if config.concurrency == old.concurrency {
         Arc::clone(&before.capacity)
     } else {
-        Arc::new(ConcurrencyLimit::new(config.concurrency, Arc::clone(&instruments)))
+        Arc::new(ConcurrencyLimit::new(
+            config.concurrency,
+            Arc::clone(&instruments),
+        ))
     };
     Gateway {
         clock: before.clock.clone(),
@@ -228,8 +254,12 @@ fn recorders(
 /// The access log on standard output.
 fn request_log(config: &Config, registry: &MetricsRegistry) -> anyhow::Result<AccessLog> {
     let lost = log::count_lost_lines(registry);
-    let lost = lost.of(LogStream::Access).filter(|_| config.access_log && is_enabled());
-    let Some(lost) = lost else { return Ok(AccessLog::default()) };
+    let lost = lost
+        .of(LogStream::Access)
+        .filter(|_| config.access_log && is_enabled());
+    let Some(lost) = lost else {
+        return Ok(AccessLog::default());
+    };
     let lines = AccessLogWriter::start(config.log.json, lost.clone(), std::io::stdout());
     let lines = lines.context("the thread that writes the access log cannot be started")?;
     Ok(AccessLog::new(Arc::new(lines), config.sampling))
@@ -256,9 +286,17 @@ fn notice(config: &Config) -> ServiceNotice {
 
 fn remedy_links(config: &Config) -> RemedyLinks {
     let root = config.base_url.as_deref().map_or("", root_of);
-    let sign_up =
-        config.site.as_ref().filter(|_| !root.is_empty()).map(|_| format!("{root}{ACCOUNT_SIGN_IN}"));
-    RemedyLinks::new(root, sign_up, config.links.upgrade_url.clone(), config.deprecation.link())
+    let sign_up = config
+        .site
+        .as_ref()
+        .filter(|_| !root.is_empty())
+        .map(|_| format!("{root}{ACCOUNT_SIGN_IN}"));
+    RemedyLinks::new(
+        root,
+        sign_up,
+        config.links.upgrade_url.clone(),
+        config.deprecation.link(),
+    )
 }
 
 /// A Bearer challenge whose realm is the name of the service. Without a realm if the name contains control characters.
@@ -271,24 +309,38 @@ fn challenge(service: &str) -> HeaderValue {
 /// Opens the disk mirror. Without one the program runs all the same: it contains nothing that cannot be fetched.
 async fn open_mirror(config: &Config, data_dir: &DataDir) -> anyhow::Result<Option<MirrorWorker>> {
     let (path, max_bytes) = (data_dir.path().join(DOCUMENTS), config.cache_disk_bytes);
-    Ok(match tokio::task::spawn_blocking(move || Mirror::open(&path, max_bytes)).await? {
-        Ok(mirror) => Some(MirrorWorker { mirror, backend: config.backend_identity() }),
-        Err(error) => {
-            tracing::error!(%error, "disk mirror disabled");
-            None
-        }
-    })
+    Ok(
+        match tokio::task::spawn_blocking(move || Mirror::open(&path, max_bytes)).await? {
+            Ok(mirror) => Some(MirrorWorker {
+                mirror,
+                backend: config.backend_identity(),
+            }),
+            Err(error) => {
+                tracing::error!(%error, "disk mirror disabled");
+                None
+            }
+        },
+    )
 }
 
 /// The documents that gateways share, if they have a database and a backend in common.
-fn shared_fetches(store: &Arc<dyn Store>, config: &Config) -> anyhow::Result<Option<SharedFetches>> {
-    let UpstreamConfig::Http(http) = &config.upstream else { return Ok(None) };
+fn shared_fetches(
+    store: &Arc<dyn Store>,
+    config: &Config,
+) -> anyhow::Result<Option<SharedFetches>> {
+    let UpstreamConfig::Http(http) = &config.upstream else {
+        return Ok(None);
+    };
     let node = getrandom::u64().context("the operating system returned no random bytes")?;
     let backend = config.backend_identity();
     let scope = format!("{backend} {DOCUMENT_FORMAT}");
     let claim_duration = config.protection.queue_timeout + http.total + CLAIM_MARGIN;
     let shared = Arc::clone(store).shared_documents(scope, node);
-    Ok(shared.map(|shared| SharedFetches { shared, backend, claim_duration }))
+    Ok(shared.map(|shared| SharedFetches {
+        shared,
+        backend,
+        claim_duration,
+    }))
 }
 
 /// Opens the backend.
@@ -304,9 +356,14 @@ async fn upstream(
         UpstreamConfig::Http(http) => return http_upstream(http, config.protection, shared, clock),
     };
     let scoring = Arc::new(scoring);
-    let upstream: Arc<dyn Upstream> = Arc::new(EmbeddedUpstream::new(Arc::clone(&scoring), clock.clone()));
+    let upstream: Arc<dyn Upstream> =
+        Arc::new(EmbeddedUpstream::new(Arc::clone(&scoring), clock.clone()));
     let upstream = ProtectedUpstream::new(upstream, config.protection, clock.clone());
-    Ok(BuiltUpstream { upstream, scoring: Some(scoring), backend: None })
+    Ok(BuiltUpstream {
+        upstream,
+        scoring: Some(scoring),
+        backend: None,
+    })
 }
 
 /// The addresses of a backend over the network.
@@ -322,19 +379,34 @@ fn http_upstream(
         names.push((one.name(), priority));
         let base = one.base.clone();
         let address = HttpUpstream::new(one, &tls, clock.clone());
-        addresses.push(Arc::new(address.with_context(|| format!("backend address {base}"))?));
+        addresses.push(Arc::new(
+            address.with_context(|| format!("backend address {base}"))?,
+        ));
     }
     let seed = getrandom::u64().context("the operating system returned no random bytes")?;
     let HttpAddresses { checks, rules, .. } = config.addresses.clone();
     let book = Arc::new(AddressBook::new(&names, rules, seed, clock.clone()));
-    let dynamic = addresses.iter().map(|address| Arc::clone(address) as Arc<dyn Upstream>).collect();
-    let upstream = ProtectedUpstream::with_addresses(dynamic, Arc::clone(&book), protection, clock.clone());
+    let dynamic = addresses
+        .iter()
+        .map(|address| Arc::clone(address) as Arc<dyn Upstream>)
+        .collect();
+    let upstream =
+        ProtectedUpstream::with_addresses(dynamic, Arc::clone(&book), protection, clock.clone());
     let mut watcher = AddressWatcher::new(addresses.clone(), book, checks, clock.clone());
     if let Some(shared) = shared {
         watcher.share_checks(Arc::clone(&shared.shared));
     }
-    let backend = BackendInUse { addresses, watcher, settings: config.tls.clone(), tls };
-    Ok(BuiltUpstream { upstream, scoring: None, backend: Some(backend) })
+    let backend = BackendInUse {
+        addresses,
+        watcher,
+        settings: config.tls.clone(),
+        tls,
+    };
+    Ok(BuiltUpstream {
+        upstream,
+        scoring: None,
+        backend: Some(backend),
+    })
 }
 
 /// Opens the built-in backend on its archive, which is created if missing. Reads the runs of two months.
@@ -343,7 +415,10 @@ pub async fn open_scoring(archive: PathBuf, now: Wall) -> anyhow::Result<Scoring
         let archive = Archive::open(&archive, now)?;
         if archive.is_empty()? {
             let path = archive.path().display().to_string();
-            tracing::warn!(path, "the archive has no runs; add some with `scoregate scoring import`");
+            tracing::warn!(
+                path,
+                "the archive has no runs; add some with `scoregate scoring import`"
+            );
         }
         Ok(Scoring::open(RunSource::Archive(archive), now)?)
     })
@@ -368,7 +443,9 @@ fn pages(config: &Config) -> Pages {
         guard_per_minute: config.guard_per_minute,
         source: match &config.upstream {
             UpstreamConfig::Http(http) => http.mapping.description(),
-            UpstreamConfig::BuiltIn { .. } | UpstreamConfig::Simulated { .. } => SourceDescription::default(),
+            UpstreamConfig::BuiltIn { .. } | UpstreamConfig::Simulated { .. } => {
+                SourceDescription::default()
+            }
         },
         status_page: config.status_page,
         sign_up: config.site.is_some(),

@@ -38,13 +38,24 @@ impl CertificateReloader {
         gauges: CertificateGauges,
     ) -> anyhow::Result<Self> {
         let found = read_certificates(files, now)?;
-        let tls = found.map(TlsTermination::new).transpose().context("the public port")?;
+        let tls = found
+            .map(TlsTermination::new)
+            .transpose()
+            .context("the public port")?;
         let public = tls.map(|tls| {
             let files = Arc::new(ArcSwap::from_pointee(files.to_vec()));
-            PublicCertificates { files, tls, gauges: gauges.clone() }
+            PublicCertificates {
+                files,
+                tls,
+                gauges: gauges.clone(),
+            }
         });
         public.iter().for_each(PublicCertificates::update_gauges);
-        Ok(Self { public, backend: None, gauges })
+        Ok(Self {
+            public,
+            backend: None,
+            gauges,
+        })
     }
 
     /// TLS, if configured.
@@ -90,7 +101,10 @@ impl CertificateReloader {
 
 impl PublicCertificates {
     fn update_gauges(&self) {
-        self.gauges.set_expiry(CertificateUse::PublicPort, Some(self.tls.certificates().expires_at));
+        self.gauges.set_expiry(
+            CertificateUse::PublicPort,
+            Some(self.tls.certificates().expires_at),
+        );
     }
 }
 
@@ -118,6 +132,7 @@ impl WatchedFiles for PublicCertificates {
     }
 
     fn set_rejected(&self, is_rejected: bool) {
-        self.gauges.set_rejected(CertificateUse::PublicPort, is_rejected);
+        self.gauges
+            .set_rejected(CertificateUse::PublicPort, is_rejected);
     }
 }

@@ -5,7 +5,8 @@ use scoregate_observe::telemetry::metrics::{Counter, MetricFamily, MetricsRegist
 
 /// Counts and logs the steps of this clock from now on.
 pub(super) fn begin(clock: &Clock, registry: &MetricsRegistry) {
-    let steps: MetricFamily<Counter, StepDirection> = registry.counters("scoregate_clock_steps_total");
+    let steps: MetricFamily<Counter, StepDirection> =
+        registry.counters("scoregate_clock_steps_total");
     clock.report_steps_to(move |event| {
         if let ClockEvent::Stepped { direction, .. } = event {
             steps.count(direction);
@@ -16,7 +17,12 @@ pub(super) fn begin(clock: &Clock, registry: &MetricsRegistry) {
 
 fn log(event: ClockEvent) {
     match event {
-        ClockEvent::Stepped { direction: StepDirection::Forward, from, to, applies } => {
+        ClockEvent::Stepped {
+            direction: StepDirection::Forward,
+            from,
+            to,
+            applies,
+        } => {
             let (ahead, from, to) = (to.since(from), from.rfc3339(), to.rfc3339());
             tracing::error!(
                 ?ahead, from, to, day = %applies.day(),
@@ -24,7 +30,12 @@ fn log(event: ClockEvent) {
                  day continues until then"
             );
         }
-        ClockEvent::Stepped { direction: StepDirection::Backward, from, to, applies } => {
+        ClockEvent::Stepped {
+            direction: StepDirection::Backward,
+            from,
+            to,
+            applies,
+        } => {
             let (back, from, to) = (from.since(to), from.rfc3339(), to.rfc3339());
             tracing::error!(
                 ?back, from, to, day = %applies.day(),

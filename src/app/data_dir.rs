@@ -2,7 +2,9 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
@@ -48,7 +50,11 @@ impl DataDir {
         warn_if_open(path)?;
         let lock = lock_file(&path.join(LOCK));
         let lock = lock.with_context(|| format!("the data directory {shown} is not writable"))?;
-        Ok(Self { path: path.to_owned(), _lock: try_lock(lock, path)?, socket: false })
+        Ok(Self {
+            path: path.to_owned(),
+            _lock: try_lock(lock, path)?,
+            socket: false,
+        })
     }
 
     /// Locks an existing directory for reading, so that no server uses it meanwhile. One that no server has used has no lock.
@@ -71,7 +77,8 @@ impl DataDir {
         // The lock is ours, so an existing socket was left by a process that has ended.
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(error).with_context(|| format!("the old socket {shown} cannot be removed"));
+                return Err(error)
+                    .with_context(|| format!("the old socket {shown} cannot be removed"));
             }
             Ok(()) | Err(_) => {}
         }
@@ -88,9 +95,8 @@ fn try_lock(lock: File, path: &Path) -> anyhow::Result<File> {
     match lock.try_lock() {
         Ok(()) => Ok(lock),
         Err(std::fs::TryLockError::WouldBlock) => Err(DataDirInUse::new(path).into()),
-        Err(std::fs::TryLockError::Error(error)) => {
-            Err(error).with_context(|| format!("the data directory {} cannot be locked", path.display()))
-        }
+        Err(std::fs::TryLockError::Error(error)) => Err(error)
+            .with_context(|| format!("the data directory {} cannot be locked", path.display())),
     }
 }
 
@@ -114,7 +120,10 @@ fn warn_if_open(path: &Path) -> io::Result<()> {
 /// it empty takes it for the lock of a store.
 fn lock_file(path: &Path) -> io::Result<File> {
     let opened = OpenOptions::new().write(true).open(path);
-    if opened.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+    if opened
+        .as_ref()
+        .is_err_and(|error| error.kind() == ErrorKind::NotFound)
+    {
         let new = path.with_extension(format!("lock-{}", std::process::id()));
         write_new(&new)?.sync_all()?;
         let linked = std::fs::hard_link(&new, path);
@@ -129,7 +138,12 @@ fn lock_file(path: &Path) -> io::Result<File> {
 }
 
 fn write_new(path: &Path) -> io::Result<File> {
-    let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(path)?;
+    let mut file = OpenOptions::new()
+        .create(true)
+        .truncate(true)
+        .write(true)
+        .mode(0o600)
+        .open(path)?;
     file.write_all(NO_STORE_YET)?;
     Ok(file)
 }

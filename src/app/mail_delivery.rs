@@ -44,17 +44,31 @@ impl MailTasks {
         let mail = match &config.mail {
             Some(mail) => {
                 let transport = open_mail_transport(mail, clock)?;
-                let sender = MailSender::new(store(), mail, transport, clock.clone(), instruments());
-                Some((sender, QueueMonitor::new(store(), clock.clone(), instruments())))
+                let sender =
+                    MailSender::new(store(), mail, transport, clock.clone(), instruments());
+                Some((
+                    sender,
+                    QueueMonitor::new(store(), clock.clone(), instruments()),
+                ))
             }
             None => None,
         };
-        let owners_have_webhooks = mail.is_some() && config.site.as_ref().is_some_and(|site| site.webhooks);
+        let owners_have_webhooks =
+            mail.is_some() && config.site.as_ref().is_some_and(|site| site.webhooks);
         let webhooks = (owners_have_webhooks || config.operator.is_some()).then(|| {
             // Public authorities are in the program, so there is no file that cannot be read.
-            let tls = BackendTlsSettings::default().load(clock).expect("no files are read").client_config();
+            let tls = BackendTlsSettings::default()
+                .load(clock)
+                .expect("no files are read")
+                .client_config();
             let client = WebhookClient::new(Arc::new(PublicInternet), tls, clock.clone());
-            WebhookSender::new(store(), client, config.operator.clone(), clock.clone(), instruments())
+            WebhookSender::new(
+                store(),
+                client,
+                config.operator.clone(),
+                clock.clone(),
+                instruments(),
+            )
         });
         Ok(Self { mail, webhooks })
     }
@@ -71,8 +85,9 @@ impl MailWorker {
         });
         let webhooks = webhooks.map(|webhooks| webhooks.run(stop.clone()));
         let sending = (sender.is_some() || webhooks.is_some()).then(|| {
-            background
-                .spawn(async { _ = tokio::join!(OptionFuture::from(sender), OptionFuture::from(webhooks)) })
+            background.spawn(async {
+                _ = tokio::join!(OptionFuture::from(sender), OptionFuture::from(webhooks))
+            })
         });
         Self { stop, sending }
     }
@@ -80,7 +95,9 @@ impl MailWorker {
     /// Finishes the mail that is being sent, for a limited time. After that its claim expires, and it is sent again.
     pub(super) async fn finish(self, clock: &Clock, time: Duration) {
         self.stop.cancel();
-        let Some(mut sending) = self.sending else { return };
+        let Some(mut sending) = self.sending else {
+            return;
+        };
         tracing::debug!("no more mail is sent");
         if clock.within(time, &mut sending).await.is_err() {
             sending.abort();

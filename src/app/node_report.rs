@@ -36,17 +36,31 @@ pub(super) fn start(
     let documents = Arc::clone(&gateway.engine.documents);
     let catalogue_size = Box::new(move || documents.catalogue_size());
     let leases = &gateway.leases;
-    let reporter = Arc::new(NodeReporter::new(store, leases, requests, catalogue_size, node_name(config)));
+    let reporter = Arc::new(NodeReporter::new(
+        store,
+        leases,
+        requests,
+        catalogue_size,
+        node_name(config),
+    ));
     let first = Arc::clone(&reporter);
-    let others =
-        background.repeated(REPORT_EVERY, &reporter, |reporter| async move { reporter.report().await });
+    let others = background.repeated(REPORT_EVERY, &reporter, |reporter| async move {
+        reporter.report().await
+    });
     background.spawn(async move {
         first.report().await;
         others.await;
     });
-    background.repeat(RECORD_EVERY, &reporter, |reporter| async move { reporter.record_usage().await });
+    background.repeat(RECORD_EVERY, &reporter, |reporter| async move {
+        reporter.record_usage().await
+    });
     let (tells_operator, clock) = (config.operator.is_some(), background.clock.clone());
-    let suspects = DailySuspects::new(Arc::clone(&keys.administration), registry, tells_operator, clock);
+    let suspects = DailySuspects::new(
+        Arc::clone(&keys.administration),
+        registry,
+        tells_operator,
+        clock,
+    );
     let judging = (Arc::clone(&reporter), Arc::new(suspects));
     background.repeat(JUDGE_EVERY, &judging, |(reporter, suspects)| async move {
         suspects.judge(reporter.is_oldest()).await;
@@ -56,5 +70,8 @@ pub(super) fn start(
 
 /// The name of this gateway; default: the host name.
 pub(super) fn node_name(config: &Config) -> String {
-    config.node_name.clone().unwrap_or_else(|| uname().nodename().to_string_lossy().into_owned())
+    config
+        .node_name
+        .clone()
+        .unwrap_or_else(|| uname().nodename().to_string_lossy().into_owned())
 }

@@ -11,7 +11,10 @@ const NO_DOMAIN: &str = "localhost";
 /// Whether gateways with these settings send queued mail, and the domain of its message ids.
 pub(super) fn notice_settings(config: &Config) -> NoticeSettings {
     let sender = config.mail.as_ref().map(|mail| mail.from.domain());
-    NoticeSettings { domain: domain(config.base_url.as_deref(), sender), is_sent: sender.is_some() }
+    NoticeSettings {
+        domain: domain(config.base_url.as_deref(), sender),
+        is_sent: sender.is_some(),
+    }
 }
 
 /// The texts of notices to owners, if there are pages of accounts and mail is sent.
@@ -27,9 +30,16 @@ pub fn notice_texts(config: &Config) -> Option<NoticeTexts> {
 }
 
 fn domain(base_url: Option<&str>, sender: Option<&str>) -> String {
-    let host = base_url.and_then(|url| url.parse::<Uri>().ok()).and_then(|url| url.host().map(str::to_owned));
+    let host = base_url
+        .and_then(|url| url.parse::<Uri>().ok())
+        .and_then(|url| url.host().map(str::to_owned));
     let host = host.filter(|host| !host.starts_with('['));
-    host.unwrap_or_else(|| sender.filter(|domain| !domain.starts_with('[')).unwrap_or(NO_DOMAIN).into())
+    host.unwrap_or_else(|| {
+        sender
+            .filter(|domain| !domain.starts_with('['))
+            .unwrap_or(NO_DOMAIN)
+            .into()
+    })
 }
 
 #[cfg(test)]
@@ -42,11 +52,23 @@ mod tests {
             (None, None, "localhost"),
             (None, Some("example.org"), "example.org"),
             (None, Some("[192.0.2.1]"), "localhost"),
-            (Some("https://api.example.org"), Some("example.org"), "api.example.org"),
+            (
+                Some("https://api.example.org"),
+                Some("example.org"),
+                "api.example.org",
+            ),
             (Some("http://gateway:8080/api/v1"), None, "gateway"),
-            (Some("http://[::1]:8080"), Some("example.org"), "example.org"),
+            (
+                Some("http://[::1]:8080"),
+                Some("example.org"),
+                "example.org",
+            ),
         ] {
-            assert_eq!(domain(base_url, sender), expected, "{base_url:?} {sender:?}");
+            assert_eq!(
+                domain(base_url, sender),
+                expected,
+                "{base_url:?} {sender:?}"
+            );
         }
     }
 }

@@ -19,7 +19,10 @@ impl OpenFiles {
         if limit.current == limit.maximum {
             return Self(limit.current);
         }
-        let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+        let raised = Rlimit {
+            current: limit.maximum,
+            maximum: limit.maximum,
+        };
         match setrlimit(Resource::Nofile, raised) {
             Ok(()) => Self(limit.maximum),
             Err(error) => {
@@ -31,8 +34,11 @@ impl OpenFiles {
 
     /// The number of connections, at most `configured`.
     pub(crate) fn max_connections(self, configured: usize) -> usize {
-        let Some(limit) = self.0 else { return configured };
-        let possible = usize::try_from((limit - RESERVED.min(limit / 2)).max(1)).unwrap_or(usize::MAX);
+        let Some(limit) = self.0 else {
+            return configured;
+        };
+        let possible =
+            usize::try_from((limit - RESERVED.min(limit / 2)).max(1)).unwrap_or(usize::MAX);
         if possible < configured {
             tracing::warn!(
                 configured,

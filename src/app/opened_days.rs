@@ -12,8 +12,14 @@ use scoregate_store::{Ledger, StoreError, maintenance};
 const LONG_IDLE_DAYS: u32 = 7;
 
 /// Logs a day that has not begun yet, with the command that closes it, and a clock that is days ahead of the ledger.
-pub(super) async fn report(store: &dyn Ledger, data_dir: &Path, now: Wall) -> Result<(), StoreError> {
-    let (Some(newest), today) = (store.day().await?, now.day()) else { return Ok(()) };
+pub(super) async fn report(
+    store: &dyn Ledger,
+    data_dir: &Path,
+    now: Wall,
+) -> Result<(), StoreError> {
+    let (Some(newest), today) = (store.day().await?, now.day()) else {
+        return Ok(());
+    };
     if newest > today {
         let command = maintenance::close_command(data_dir, today);
         tracing::error!(

@@ -64,7 +64,11 @@ impl Reloader {
         self.report(&Err(problems.clone()));
     }
 
-    async fn apply(&mut self, target: &ReloadTarget<'_>, config: Config) -> Result<Reloaded, ConfigProblems> {
+    async fn apply(
+        &mut self,
+        target: &ReloadTarget<'_>,
+        config: Config,
+    ) -> Result<Reloaded, ConfigProblems> {
         let before = &self.config;
         let (mut config, changed) = config.in_place_of(before)?;
         site::located(&mut config, target.public);
@@ -75,13 +79,18 @@ impl Reloader {
         let active = active(&config, &changed).map_err(|error| problem("admin.token", &error))?;
         let terms = TermsByTier::new(&config.tiers, config.guard_per_minute);
         if config.tiers != before.tiers || config.guard_per_minute != before.guard_per_minute {
-            target.keeper.adopt(terms).await.map_err(|error| problem("tiers", &error))?;
+            target
+                .keeper
+                .adopt(terms)
+                .await
+                .map_err(|error| problem("tiers", &error))?;
         }
 
         let gateway = build::renewed(&target.gateway.load(), before, &config, &self.registry);
         target.gateway.store(Arc::new(gateway));
         site::renew(self.site.as_ref(), &config);
-        self.certificates.replace(&config.certificates, certificates);
+        self.certificates
+            .replace(&config.certificates, certificates);
         if let (Some(backend), Some(tls)) = (self.certificates.backend(), backend_tls) {
             backend.renew(tls);
         }
@@ -98,7 +107,9 @@ impl Reloader {
     }
 
     fn report(&self, outcome: &Result<Reloaded, ConfigProblems>) {
-        self.registry.gauge("scoregate_config_rejected").set(f64::from(u8::from(outcome.is_err())));
+        self.registry
+            .gauge("scoregate_config_rejected")
+            .set(f64::from(u8::from(outcome.is_err())));
         count(&self.registry).count(if outcome.is_ok() {
             ReloadOutcome::Applied
         } else {
@@ -121,9 +132,16 @@ impl Reloader {
 
 /// The settings of the side port.
 pub(super) fn active(config: &Config, changed: &Reloaded) -> Result<ActiveSettings, BadToken> {
-    let access = Arc::new(AdminAccess::over_tcp(config.admin_token.clone(), config.admin_hosts.clone())?);
+    let access = Arc::new(AdminAccess::over_tcp(
+        config.admin_token.clone(),
+        config.admin_hosts.clone(),
+    )?);
     let at_next_start = changed.at_next_start.clone();
-    Ok(ActiveSettings { access, settings: config.shown(), at_next_start })
+    Ok(ActiveSettings {
+        access,
+        settings: config.shown(),
+        at_next_start,
+    })
 }
 
 metric_label! {
@@ -141,10 +159,15 @@ pub(super) fn begin(registry: &MetricsRegistry) {
 }
 
 /// Lowers the limit of connections to what the limit of open files allows, and reports it.
-#[expect(clippy::cast_precision_loss, reason = "a gauge is a float; no machine has 2^53 connections")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a gauge is a float; no machine has 2^53 connections"
+)]
 pub(super) fn limit_connections(server: &mut ServerConfig, registry: &MetricsRegistry) {
     server.max_connections = OpenFiles::raise().max_connections(server.max_connections);
-    registry.gauge("scoregate_connections_limit").set(server.max_connections as f64);
+    registry
+        .gauge("scoregate_connections_limit")
+        .set(server.max_connections as f64);
 }
 
 fn count(registry: &MetricsRegistry) -> MetricFamily<Counter, ReloadOutcome> {
@@ -152,5 +175,9 @@ fn count(registry: &MetricsRegistry) -> MetricFamily<Counter, ReloadOutcome> {
 }
 
 fn problem(path: &str, error: &impl ToString) -> ConfigProblems {
-    ConfigProblems(vec![ConfigProblem { path: path.to_owned(), found: None, remedy: error.to_string() }])
+    ConfigProblems(vec![ConfigProblem {
+        path: path.to_owned(),
+        found: None,
+        remedy: error.to_string(),
+    }])
 }

@@ -93,14 +93,28 @@ pub async fn start_on(
     let mut data_dir = sockets.data_dir(&config.data_dir, &clock).await?;
     // Ports first: an address in use is noticed before anything is loaded.
     let ((port, tcp), ledger_calls) = (sockets.open(&config).await?, TaskTracker::new());
-    let (public, side) = (site::located(&mut config, port.address()?), tcp.local_addr()?);
-    let built = Box::pin(build::build(&config, &data_dir, &clock, &registry, &ledger_calls)).await?;
+    let (public, side) = (
+        site::located(&mut config, port.address()?),
+        tcp.local_addr()?,
+    );
+    let built = Box::pin(build::build(
+        &config,
+        &data_dir,
+        &clock,
+        &registry,
+        &ledger_calls,
+    ))
+    .await?;
     let (certificates, keys) = (certificates.with_backend(built.backend, &clock), built.keys);
-    let (gateway, (reload_requests, reloads)) = (Arc::new(ArcSwap::from(built.gateway)), mpsc::channel(1));
+    let (gateway, (reload_requests, reloads)) =
+        (Arc::new(ArcSwap::from(built.gateway)), mpsc::channel(1));
     let (updater, update_requests) = tasks::snapshot_updater(built.scoring, &clock);
     let disk = storage::StorageGauges::new(data_dir.path(), &config, &registry);
     let (background, readiness) = tasks::begin(disk, &certificates, &secrets, &registry, &clock);
-    let active = Arc::new(ArcSwap::from_pointee(reload::active(&config, &Reloaded::default())?));
+    let active = Arc::new(ArcSwap::from_pointee(reload::active(
+        &config,
+        &Reloaded::default(),
+    )?));
     let side_port = SidePort {
         scrape: registry.scrape(),
         administration: Arc::clone(&keys.administration),
@@ -111,13 +125,28 @@ pub async fn start_on(
         reloads: reload_requests,
         updates: update_requests,
     };
-    let side_thread = tasks::side_thread(side_port, tcp, data_dir.socket()?, background.stop.clone())?;
+    let side_thread =
+        tasks::side_thread(side_port, tcp, data_dir.socket()?, background.stop.clone())?;
     let supervisor = Supervisor::start(readiness.heartbeat())?;
-    let server = public_server(port, &gateway, (built.site.as_ref(), &keys), &config, &clock, &registry);
+    let server = public_server(
+        port,
+        &gateway,
+        (built.site.as_ref(), &keys),
+        &config,
+        &clock,
+        &registry,
+    );
     let (live_config, stop_public) = (server.live_config(), CancellationToken::new());
     let serving = background.spawn(server.run(stop_public.clone()));
     tasks::spawn(&background, &gateway, &keys, updater, &config);
-    let reporter = node_report::start(&background, built.store, &gateway.load(), &config, &keys, &registry);
+    let reporter = node_report::start(
+        &background,
+        built.store,
+        &gateway.load(),
+        &config,
+        &keys,
+        &registry,
+    );
     readiness.set(true);
     status_report::start(&background, &gateway, &readiness);
     tracing::info!(%public, %side, keys = gateway.load().key_directory.len(), "serving");
@@ -129,7 +158,15 @@ pub async fn start_on(
         keys,
         gateway,
         reloads,
-        reloader: Reloader { config, registry, certificates, secrets, live_config, active, site: built.site },
+        reloader: Reloader {
+            config,
+            registry,
+            certificates,
+            secrets,
+            live_config,
+            active,
+            site: built.site,
+        },
         mail: MailWorker::start(built.mail, &background),
         clock,
         readiness,
@@ -154,11 +191,20 @@ fn public_server(
     clock: &Clock,
     registry: &MetricsRegistry,
 ) -> Server {
-    let server = Server::new(port, Arc::clone(gateway), config.server.clone(), clock.clone(), registry);
+    let server = Server::new(
+        port,
+        Arc::clone(gateway),
+        config.server.clone(),
+        clock.clone(),
+        registry,
+    );
     let instruments = McpInstruments::new(registry);
     let mcp = McpService::new(&gateway.load().endpoints, &config.service, instruments);
     let mcp = config.mcp.then(|| Arc::new(mcp));
-    server.with_site(site.cloned()).with_leaks(keys.leaks.clone()).with_mcp(mcp)
+    server
+        .with_site(site.cloned())
+        .with_leaks(keys.leaks.clone())
+        .with_mcp(mcp)
 }
 
 /// Begins the metrics and the watch of secrets, loads the certificates, and applies them and the limit of open files to the
@@ -194,7 +240,12 @@ impl RunningServer {
     /// Applies other settings. If anything is wrong, nothing changes.
     pub async fn reload(&mut self, config: Config) -> Result<Reloaded, ConfigProblems> {
         let (gateway, keeper) = (&*self.gateway, &*self.keys.keeper);
-        let target = ReloadTarget { gateway, keeper, public: self.public, now: self.clock.now().wall };
+        let target = ReloadTarget {
+            gateway,
+            keeper,
+            public: self.public,
+            now: self.clock.now().wall,
+        };
         self.reloader.reload(&target, config).await
     }
 
@@ -223,7 +274,12 @@ impl RunningServer {
         let settling = self.clock.within(timeout, self.ledger_calls.wait());
         let (settled, ()) = tokio::join!(settling, self.mail.finish(&self.clock, timeout));
         gateway.leases.drain(&gateway.key_directory).await;
-        if self.clock.within(LAST_USES, self.keys.keeper.store_uses(0)).await.is_err() {
+        if self
+            .clock
+            .within(LAST_USES, self.keys.keeper.store_uses(0))
+            .await
+            .is_err()
+        {
             tracing::warn!("some last uses of keys are not recorded: there was no time left");
         }
         if let Some(copy) = &self.keys.copy {
@@ -245,6 +301,9 @@ impl RunningServer {
         drop(tokio::join!(logged, notified));
         let all_finished = served && settled.is_ok();
         tracing::info!(all_finished, "stopped");
-        ShutdownReport { all_finished, _held: self.data_dir }
+        ShutdownReport {
+            all_finished,
+            _held: self.data_dir,
+        }
     }
 }

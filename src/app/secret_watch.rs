@@ -34,10 +34,14 @@ impl WatchedSecret {
                 UpstreamConfig::BuiltIn { .. } | UpstreamConfig::Simulated { .. } => None,
             },
             Self::Mail => match config.mail.as_ref()? {
-                MailConfig { delivery: MailDelivery::Smtp(server), .. } => {
-                    server.login.as_ref().map(|login| login.password.clone())
-                }
-                MailConfig { delivery: MailDelivery::Directory { .. }, .. } => None,
+                MailConfig {
+                    delivery: MailDelivery::Smtp(server),
+                    ..
+                } => server.login.as_ref().map(|login| login.password.clone()),
+                MailConfig {
+                    delivery: MailDelivery::Directory { .. },
+                    ..
+                } => None,
             },
             Self::Operator => Some(config.operator.as_ref()?.secret.clone()),
         }
@@ -56,8 +60,13 @@ pub(super) struct SecretWatch {
 impl SecretWatch {
     pub(super) fn new(config: &Config, registry: &MetricsRegistry) -> Self {
         let rejected = registry.gauges("scoregate_secret_files_rejected");
-        let secrets = WatchedSecret::ALL.into_iter().filter_map(|secret| Some((secret, secret.of(config)?)));
-        let watch = Self { secrets: Arc::new(Mutex::new(secrets.collect())), rejected: Arc::new(rejected) };
+        let secrets = WatchedSecret::ALL
+            .into_iter()
+            .filter_map(|secret| Some((secret, secret.of(config)?)));
+        let watch = Self {
+            secrets: Arc::new(Mutex::new(secrets.collect())),
+            rejected: Arc::new(rejected),
+        };
         for secret in WatchedSecret::ALL {
             watch.report(secret, false);
         }
@@ -77,7 +86,10 @@ impl SecretWatch {
     pub(super) async fn refresh(&self) {
         let watch = self.clone();
         // Files may be on a slow disk.
-        if tokio::task::spawn_blocking(move || watch.refresh_all()).await.is_err() {
+        if tokio::task::spawn_blocking(move || watch.refresh_all())
+            .await
+            .is_err()
+        {
             tracing::error!("checking the files of secrets panicked");
         }
     }
@@ -104,7 +116,9 @@ mod tests {
 
     #[test]
     fn every_secret_of_the_settings_is_watched() {
-        let secrets = SETTINGS.iter().filter(|setting| setting.kind == ValueKind::Secret);
+        let secrets = SETTINGS
+            .iter()
+            .filter(|setting| setting.kind == ValueKind::Secret);
         let mut expected: Vec<_> = secrets.map(|setting| setting.path).collect();
         let mut watched = WatchedSecret::ALL.map(WatchedSecret::path);
         expected.sort_unstable();

@@ -33,8 +33,20 @@ pub(super) fn build(
     let instruments = SiteInstruments::new(registry);
     let site = config.site.clone()?;
     let (store, registrar) = (Arc::clone(store), Arc::clone(&administration.registrar));
-    let (owners, clock, tasks) = (Arc::clone(&administration.owners), clock.clone(), tasks.clone());
-    Some(Arc::new(Site::new(site, store, registrar, owners, clock, instruments, tasks)))
+    let (owners, clock, tasks) = (
+        Arc::clone(&administration.owners),
+        clock.clone(),
+        tasks.clone(),
+    );
+    Some(Arc::new(Site::new(
+        site,
+        store,
+        registrar,
+        owners,
+        clock,
+        instruments,
+        tasks,
+    )))
 }
 
 /// Applies other settings.

@@ -36,14 +36,23 @@ impl InheritedSockets {
         let mut inherited = ListenFd::from_env();
         let mut take = |which, name| {
             let taken = inherited.take_tcp_listener(which);
-            taken.with_context(|| format!("cannot listen on the inherited socket of the {name} port"))
+            taken.with_context(|| {
+                format!("cannot listen on the inherited socket of the {name} port")
+            })
         };
-        Ok(Self { public: take(0, "public")?, side: take(1, "side")? })
+        Ok(Self {
+            public: take(0, "public")?,
+            side: take(1, "side")?,
+        })
     }
 
     /// Locks the data directory. With inherited sockets, waits until the predecessor has released it.
     pub(super) async fn data_dir(&self, path: &Path, clock: &Clock) -> anyhow::Result<DataDir> {
-        let timeout = if self.public.is_some() { PREDECESSOR } else { Duration::ZERO };
+        let timeout = if self.public.is_some() {
+            PREDECESSOR
+        } else {
+            Duration::ZERO
+        };
         let end = clock.mono().plus(timeout);
         loop {
             match DataDir::open(path) {
@@ -61,9 +70,11 @@ impl InheritedSockets {
             Some(socket) => PublicPort::inherited(socket),
             None => server::bind(config.listen).await,
         };
-        let public = public.with_context(|| format!("the public port {} cannot be opened", config.listen))?;
+        let public = public
+            .with_context(|| format!("the public port {} cannot be opened", config.listen))?;
         let side = self.side.map_or_else(|| listen(config.admin_listen), Ok);
-        let side = side.with_context(|| format!("the side port {} cannot be opened", config.admin_listen))?;
+        let side = side
+            .with_context(|| format!("the side port {} cannot be opened", config.admin_listen))?;
         Ok((public, side))
     }
 }
@@ -71,7 +82,11 @@ impl InheritedSockets {
 /// A listening socket with a longer queue than that of the standard library, 128 connections: a probe would wait a second
 /// behind a burst of others.
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    let socket = if address.is_ipv4() {
+        TcpSocket::new_v4()?
+    } else {
+        TcpSocket::new_v6()?
+    };
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)?.into_std()

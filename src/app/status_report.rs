@@ -32,8 +32,11 @@ pub(super) fn publisher(
     instruments: &Arc<Instruments>,
 ) -> Option<Arc<StatusPublisher>> {
     let publisher = || {
-        let (store, instruments, data) =
-            (Arc::clone(store), Arc::clone(instruments), data_state(documents, clock));
+        let (store, instruments, data) = (
+            Arc::clone(store),
+            Arc::clone(instruments),
+            data_state(documents, clock),
+        );
         StatusPublisher::new(store, site(config), data, clock.clone(), instruments)
     };
     config.status_page.then(publisher).map(Arc::new)
@@ -49,16 +52,30 @@ pub(super) fn site(config: &Config) -> StatusSite {
 }
 
 /// Starts the observations, the first one immediately.
-pub(super) fn start(background: &Background, gateway: &Arc<ArcSwap<Gateway>>, readiness: &Arc<Readiness>) {
-    let Some(publisher) = gateway.load().status.clone() else { return };
+pub(super) fn start(
+    background: &Background,
+    gateway: &Arc<ArcSwap<Gateway>>,
+    readiness: &Arc<Readiness>,
+) {
+    let Some(publisher) = gateway.load().status.clone() else {
+        return;
+    };
     let (gateway, readiness) = (Arc::clone(gateway), Arc::clone(readiness));
     let (clock, stop) = (background.clock.clone(), background.stop.clone());
     background.spawn(async move {
         loop {
             let (began, seen) = (clock.mono(), observation(&gateway.load(), &readiness));
             publisher.observe(seen).await;
-            let wait = if seen.data.newest.is_some() { OBSERVE_EVERY } else { FIRST_EVERY };
-            if stop.run_until_cancelled(clock.sleep_until(began.plus(wait))).await.is_none() {
+            let wait = if seen.data.newest.is_some() {
+                OBSERVE_EVERY
+            } else {
+                FIRST_EVERY
+            };
+            if stop
+                .run_until_cancelled(clock.sleep_until(began.plus(wait)))
+                .await
+                .is_none()
+            {
                 return;
             }
         }
@@ -68,13 +85,23 @@ pub(super) fn start(background: &Background, gateway: &Arc<ArcSwap<Gateway>>, re
 fn observation(gateway: &Gateway, readiness: &Readiness) -> Observation {
     let breaker = gateway.engine.fetcher.status().condition.breaker;
     Observation {
-        is_ready: readiness.check_from_within(&gateway.leases.serving_facts()).is_ok(),
+        is_ready: readiness
+            .check_from_within(&gateway.leases.serving_facts())
+            .is_ok(),
         backend_fails: breaker != BreakerState::Closed,
         data: data_state(&gateway.engine.documents, &gateway.clock),
     }
 }
 
 fn data_state(documents: &Documents, clock: &Clock) -> DataState {
-    let DataRefresh { newest, expected, stale_since } = documents.data_refresh(clock.now());
-    DataState { newest, expected, stale_since }
+    let DataRefresh {
+        newest,
+        expected,
+        stale_since,
+    } = documents.data_refresh(clock.now());
+    DataState {
+        newest,
+        expected,
+        stale_since,
+    }
 }

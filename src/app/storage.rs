@@ -55,7 +55,11 @@ impl StorageGauges {
     pub(super) async fn run(self, clock: Clock, stop: CancellationToken) {
         let storage = Arc::new(self);
         let mut is_failing = false;
-        while stop.run_until_cancelled(clock.sleep(MEASURE_EVERY)).await.is_some() {
+        while stop
+            .run_until_cancelled(clock.sleep(MEASURE_EVERY))
+            .await
+            .is_some()
+        {
             let measured = Arc::clone(&storage);
             match tokio::task::spawn_blocking(move || measured.measure()).await {
                 Ok(Ok(())) => is_failing = false,
@@ -75,11 +79,13 @@ impl StorageGauges {
     )]
     fn measure(&self) -> io::Result<()> {
         let file_system = statvfs(&self.directory)?;
-        self.free.set(file_system.f_bavail.saturating_mul(file_system.f_frsize) as f64);
-        self.size.set(file_system.f_blocks.saturating_mul(file_system.f_frsize) as f64);
+        self.free
+            .set(file_system.f_bavail.saturating_mul(file_system.f_frsize) as f64);
+        self.size
+            .set(file_system.f_blocks.saturating_mul(file_system.f_frsize) as f64);
         if let Some(gauges) = &self.last_backup {
-            let (at, bytes) =
-                last_backup(&self.directory)?.map_or((0, 0), |last| (last.at.seconds(), last.bytes));
+            let (at, bytes) = last_backup(&self.directory)?
+                .map_or((0, 0), |last| (last.at.seconds(), last.bytes));
             gauges.bytes.set(bytes as f64);
             gauges.at.set(at as f64);
         }

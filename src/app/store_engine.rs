@@ -11,8 +11,8 @@ use crate::accounts::{DirectoryKeeper, KeyDirectory, KeyFreshness};
 use crate::config::Config;
 use scoregate_base::clock::{Clock, Mono};
 use scoregate_store::{
-    ConnectionFault, DatabaseAddress, DatabaseConfig, DatabaseSettings, Embedded as EmbeddedStore, LocalCopy,
-    OpenFailure, PostgresStore, SeenTimelines, Store, StoreError, VerifiedLocalCopy,
+    ConnectionFault, DatabaseAddress, DatabaseConfig, DatabaseSettings, Embedded as EmbeddedStore,
+    LocalCopy, OpenFailure, PostgresStore, SeenTimelines, Store, StoreError, VerifiedLocalCopy,
 };
 
 const UNREADABLE: &str = "the stored applications and keys cannot be read";
@@ -49,7 +49,11 @@ struct StartingDatabase {
 }
 
 /// Opens the configured store.
-pub async fn open_store(config: &Config, data_dir: &Path, clock: &Clock) -> anyhow::Result<Arc<dyn Store>> {
+pub async fn open_store(
+    config: &Config,
+    data_dir: &Path,
+    clock: &Clock,
+) -> anyhow::Result<Arc<dyn Store>> {
     if let Some(settings) = &config.database {
         let database = read_database_files(settings).await?;
         let directory = data_dir.to_owned();
@@ -73,7 +77,11 @@ pub(super) async fn open_for_server(
 ) -> anyhow::Result<ServerStore> {
     let Some(settings) = &config.database else {
         let store = open_store(config, data_dir, clock).await?;
-        return Ok(ServerStore { store, key_directory: Arc::default(), fleet: None });
+        return Ok(ServerStore {
+            store,
+            key_directory: Arc::default(),
+            fleet: None,
+        });
     };
     let database = read_database_files(settings).await?;
     let directory = data_dir.to_owned();
@@ -86,7 +94,9 @@ pub(super) async fn open_for_server(
         clock: clock.clone(),
         until: clock.mono().plus(settings.start_timeout),
     };
-    let connected = database.retrying(async || store.connect_to_serve().await, is_transient).await;
+    let connected = database
+        .retrying(async || store.connect_to_serve().await, is_transient)
+        .await;
     let copied = match connected {
         Ok(()) => None,
         Err(failure) if !is_transient(&failure) => {
@@ -95,9 +105,21 @@ pub(super) async fn open_for_server(
         Err(failure) => Some(database.copy_instead(failure.error).await?),
     };
     let (gateways, timeout, copy) = (config.gateways, settings.timeout, LocalCopy::of(data_dir));
-    let fleet = Some(FleetStore { gateways, timeout, copy, database, copied });
-    let key_directory = Arc::new(KeyDirectory::shared(KeyFreshness::shared(config.keys_max_age)));
-    Ok(ServerStore { store, key_directory, fleet })
+    let fleet = Some(FleetStore {
+        gateways,
+        timeout,
+        copy,
+        database,
+        copied,
+    });
+    let key_directory = Arc::new(KeyDirectory::shared(KeyFreshness::shared(
+        config.keys_max_age,
+    )));
+    Ok(ServerStore {
+        store,
+        key_directory,
+        fleet,
+    })
 }
 
 /// Whether a later attempt may succeed.
@@ -111,14 +133,20 @@ fn is_transient(failure: &OpenFailure) -> bool {
 impl ServerStore {
     /// Loads the keys from the store, or from the local copy if the database is unreachable.
     pub(super) async fn load_keys(self, keeper: &DirectoryKeeper) -> anyhow::Result<()> {
-        let Some(FleetStore { database, copied, .. }) = self.fleet else {
+        let Some(FleetStore {
+            database, copied, ..
+        }) = self.fleet
+        else {
             return keeper.load().await.context(UNREADABLE);
         };
         let copy = if let Some(copied) = copied {
             copied
         } else {
             let is_transient = |error: &StoreError| matches!(error, StoreError::Unavailable { .. });
-            match database.retrying(async || keeper.load().await, is_transient).await {
+            match database
+                .retrying(async || keeper.load().await, is_transient)
+                .await
+            {
                 Ok(()) => return Ok(()),
                 Err(error) if is_transient(&error) => {
                     database.copy_instead(error).await.context(UNREADABLE)?
@@ -126,7 +154,10 @@ impl ServerStore {
                 Err(error) => return Err(error).context(UNREADABLE),
             }
         };
-        keeper.load_copy(copy).await.context("the local copy of the keys cannot be read")
+        keeper
+            .load_copy(copy)
+            .await
+            .context("the local copy of the keys cannot be read")
     }
 }
 
@@ -143,13 +174,16 @@ impl StartingDatabase {
     ) -> Result<(), E> {
         let mut is_logged = false;
         loop {
-            let Err(error) = attempt().await else { return Ok(()) };
+            let Err(error) = attempt().await else {
+                return Ok(());
+            };
             let now = self.clock.mono();
             if !is_transient(&error) || now.plus(RETRY_PAUSE) > self.until {
                 return Err(error);
             }
             if !std::mem::replace(&mut is_logged, true) {
-                let (database, seconds) = (self.address.to_string(), self.until.since(now).as_secs());
+                let (database, seconds) =
+                    (self.address.to_string(), self.until.since(now).as_secs());
                 tracing::warn!(%error, database, "cannot use the database; retrying for {seconds} s");
             }
             self.clock.sleep(RETRY_PAUSE).await;

@@ -31,12 +31,16 @@ impl Supervisor {
     pub(super) fn start(heartbeat: Arc<Heartbeat>) -> anyhow::Result<Self> {
         let ((stages, notifications), (done, ended)) = (channel(), channel());
         // Twice within the watchdog timeout.
-        let every = sd_notify::watchdog_enabled().filter(|limit| !limit.is_zero()).map(|limit| limit / 2);
+        let every = sd_notify::watchdog_enabled()
+            .filter(|limit| !limit.is_zero())
+            .map(|limit| limit / 2);
         let serve = move || {
             serve(&notifications, &heartbeat, every);
             drop::<Sender<()>>(done);
         };
-        let thread = std::thread::Builder::new().name("supervisor".into()).spawn(serve);
+        let thread = std::thread::Builder::new()
+            .name("supervisor".into())
+            .spawn(serve);
         thread.context("the thread that notifies the service manager cannot be started")?;
         Ok(Self { stages, ended })
     }
@@ -44,7 +48,10 @@ impl Supervisor {
     /// Queues a notification. Never blocks.
     pub(super) fn notify(&self, stage: SupervisorState) {
         if self.stages.send(stage).is_err() {
-            tracing::warn!(?stage, "service manager cannot be notified; the notification thread has ended");
+            tracing::warn!(
+                ?stage,
+                "service manager cannot be notified; the notification thread has ended"
+            );
         }
     }
 
@@ -84,7 +91,10 @@ fn keep_alive(heartbeat: &Heartbeat) -> Option<NotifyState<'static>> {
         Ok(()) => Some(NotifyState::Watchdog),
         Err(age) => {
             let seconds = age.as_secs();
-            tracing::error!(seconds, "public port runtime stalled; no watchdog notification sent");
+            tracing::error!(
+                seconds,
+                "public port runtime stalled; no watchdog notification sent"
+            );
             None
         }
     }
@@ -99,9 +109,14 @@ mod tests {
     #[test]
     fn the_watchdog_gets_no_keep_alive_once_the_runtime_has_stalled_for_twenty_seconds() {
         let (clock, manual) = Clock::manual(Wall::from_seconds(0));
-        let heartbeat =
-            Heartbeat::new(clock, MetricsRegistry::default().gauge("scoregate_heartbeat_age_seconds"));
-        assert!(matches!(keep_alive(&heartbeat), Some(NotifyState::Watchdog)));
+        let heartbeat = Heartbeat::new(
+            clock,
+            MetricsRegistry::default().gauge("scoregate_heartbeat_age_seconds"),
+        );
+        assert!(matches!(
+            keep_alive(&heartbeat),
+            Some(NotifyState::Watchdog)
+        ));
         manual.advance(Duration::from_millis(19_999));
         assert!(keep_alive(&heartbeat).is_some());
         manual.advance(Duration::from_millis(1));

@@ -79,7 +79,9 @@ pub(super) fn spawn(
         background.until_stopped(leaks.signers.clone().follow(signers, clock));
     }
     if let Some(notices) = &keys.notices {
-        background.repeat(SWEEP_QUOTAS_EVERY, notices, |notices| async move { notices.quotas().await });
+        background.repeat(SWEEP_QUOTAS_EVERY, notices, |notices| async move {
+            notices.quotas().await
+        });
         let (notices, clock) = (Arc::clone(notices), background.clock.clone());
         background.until_stopped(async move {
             loop {
@@ -89,50 +91,85 @@ pub(super) fn spawn(
         });
     }
     if let Some(copy) = &keys.copy {
-        let (freshness, clock) =
-            (Arc::clone(&gateway.load().key_directory.freshness), background.clock.clone());
-        background.until_stopped(follow_changes(Arc::clone(&keys.keeper), freshness, clock.clone()));
+        let (freshness, clock) = (
+            Arc::clone(&gateway.load().key_directory.freshness),
+            background.clock.clone(),
+        );
+        background.until_stopped(follow_changes(
+            Arc::clone(&keys.keeper),
+            freshness,
+            clock.clone(),
+        ));
         background.until_stopped(measure_store(Arc::clone(&keys.monitor), clock));
-        background.repeat(KEEP_COPY_EVERY, copy, |copy| async move { copy.write_due().await });
-        background.repeat(CHECK_ACCESS_EVERY, &gateway.load().leases, |leases| async move {
-            leases.check_access().await;
+        background.repeat(KEEP_COPY_EVERY, copy, |copy| async move {
+            copy.write_due().await
         });
+        background.repeat(
+            CHECK_ACCESS_EVERY,
+            &gateway.load().leases,
+            |leases| async move {
+                leases.check_access().await;
+            },
+        );
     } else {
-        background.repeat(WATCH_EVERY, &keys.monitor, |monitor| async move { monitor.check_file().await });
+        background.repeat(WATCH_EVERY, &keys.monitor, |monitor| async move {
+            monitor.check_file().await
+        });
     }
     spawn_periodic(background, gateway, keys);
 }
 
 /// Starts the tasks that run at fixed intervals with every store.
 fn spawn_periodic(background: &Background, gateway: &Arc<ArcSwap<Gateway>>, keys: &ServerKeys) {
-    background.repeat(COMPARE_CLOCKS_EVERY, &background.clock, |clock| async move {
-        clock.check();
-    });
+    background.repeat(
+        COMPARE_CLOCKS_EVERY,
+        &background.clock,
+        |clock| async move {
+            clock.check();
+        },
+    );
     background.repeat(SWEEP_EVERY, gateway, |gateway| sweep(gateway.load_full()));
     let (leases, key_directory) = {
         let gateway = gateway.load();
-        (Arc::clone(&gateway.leases), Arc::clone(&gateway.key_directory))
+        (
+            Arc::clone(&gateway.leases),
+            Arc::clone(&gateway.key_directory),
+        )
     };
     let units = (Arc::clone(&leases), key_directory);
-    background.repeat(LEASE_TOMORROW_EVERY, &units, |(leases, key_directory)| async move {
-        leases.lease_tomorrow(&key_directory).await;
-    });
-    background.repeat(RETURN_UNUSED_EVERY, &units, |(leases, key_directory)| async move {
-        leases.return_unused(&key_directory).await;
-    });
+    background.repeat(
+        LEASE_TOMORROW_EVERY,
+        &units,
+        |(leases, key_directory)| async move {
+            leases.lease_tomorrow(&key_directory).await;
+        },
+    );
+    background.repeat(
+        RETURN_UNUSED_EVERY,
+        &units,
+        |(leases, key_directory)| async move {
+            leases.return_unused(&key_directory).await;
+        },
+    );
     background.repeat(KEEP_GRACE_EVERY, &leases, |leases| async move {
         leases.retry_lease();
         leases.keep_grace_share().await;
     });
-    background.repeat(DELETE_OUTDATED_EVERY, &leases, |leases| async move { leases.delete_outdated().await });
+    background.repeat(DELETE_OUTDATED_EVERY, &leases, |leases| async move {
+        leases.delete_outdated().await
+    });
     let charges = (leases, Arc::clone(&keys.monitor));
     background.repeat(ACCOUNT_EVERY, &charges, |(leases, monitor)| async move {
         leases.charge_owed().await;
         monitor.check_damage();
     });
-    background.repeat(RESTORE_LIMITS_EVERY, &keys.administration, |administration| async move {
-        administration.registrar.restore_limits().await;
-    });
+    background.repeat(
+        RESTORE_LIMITS_EVERY,
+        &keys.administration,
+        |administration| async move {
+            administration.registrar.restore_limits().await;
+        },
+    );
     // A task of its own: with many keys it takes minutes, and charges must not wait for it.
     background.repeat(ACCOUNT_EVERY, &keys.keeper, |keeper| async move {
         keeper.store_uses(PAUSES_OF_USES).await;
@@ -146,7 +183,11 @@ pub(super) fn snapshot_updater(
 ) -> (Option<SnapshotUpdater>, Option<UpdateRequests>) {
     let updater = |scoring: Arc<Scoring>| {
         let checker = Arc::clone(&scoring);
-        SnapshotUpdater::new(scoring, Arc::new(move |now| checker.check(now)), clock.clone())
+        SnapshotUpdater::new(
+            scoring,
+            Arc::new(move |now| checker.check(now)),
+            clock.clone(),
+        )
     };
     scoring.map(updater).unzip()
 }
@@ -181,7 +222,9 @@ pub(super) fn begin(
     let stop = || background.stop.clone();
     background.spawn(storage.run(clock.clone(), stop()));
     background.spawn(certificates.clone().run(clock.clone(), stop()));
-    background.repeat(CHECK_INTERVAL, secrets, |secrets| async move { secrets.refresh().await });
+    background.repeat(CHECK_INTERVAL, secrets, |secrets| async move {
+        secrets.refresh().await
+    });
     let stop = stop();
     background.spawn(async move { sender.run(stop).await });
     (background, Arc::new(Readiness::new(heartbeat)))
@@ -194,14 +237,21 @@ pub(super) fn side_thread(
     socket: UnixListener,
     stop: CancellationToken,
 ) -> anyhow::Result<std::thread::JoinHandle<()>> {
-    let config = SideConfig { tcp, socket: Some(socket) };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let config = SideConfig {
+        tcp,
+        socket: Some(socket),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let serve = move || {
         if let Err(error) = runtime.block_on(admin::run(side, config, stop)) {
             tracing::error!(%error, "the side port failed");
         }
     };
-    Ok(std::thread::Builder::new().name("side-port".into()).spawn(serve)?)
+    Ok(std::thread::Builder::new()
+        .name("side-port".into())
+        .spawn(serve)?)
 }
 
 /// Applies changes to applications and keys that were made elsewhere.
@@ -232,7 +282,10 @@ async fn measure_store(monitor: Arc<StoreMonitor>, clock: Clock) {
 
 async fn sweep(gateway: Arc<Gateway>) {
     // With many documents this takes milliseconds, too long for a serving thread.
-    if tokio::task::spawn_blocking(move || gateway.sweep()).await.is_err() {
+    if tokio::task::spawn_blocking(move || gateway.sweep())
+        .await
+        .is_err()
+    {
         tracing::error!("periodic task panicked");
     }
 }

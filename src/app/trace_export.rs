@@ -31,7 +31,9 @@ pub(super) fn open(
     clock: &Clock,
 ) -> anyhow::Result<Option<(Arc<Tracer>, SpanExporter)>> {
     span_counts(registry);
-    let Some(traces) = &config.traces else { return Ok(None) };
+    let Some(traces) = &config.traces else {
+        return Ok(None);
+    };
     // A host may run several gateways.
     let instance = format!("{}:{}", node_name(config), config.listen.port());
     let mut seed = getrandom::u64().context("the operating system returned no random bytes")?;
@@ -39,7 +41,9 @@ pub(super) fn open(
         seed = getrandom::u64().unwrap_or(seed.rotate_left(29) ^ 0x5851_f42d_4c95_7f2d);
         seed
     };
-    Ok(Some(SpanExporter::new(traces, instance, registry, clock, seeds)))
+    Ok(Some(SpanExporter::new(
+        traces, instance, registry, clock, seeds,
+    )))
 }
 
 impl TraceExport {
@@ -53,7 +57,9 @@ impl TraceExport {
     /// Sends the spans in the queue, for a limited time.
     pub(super) async fn finish(self, clock: &Clock) {
         self.stop.cancel();
-        let Some(mut exporting) = self.exporting else { return };
+        let Some(mut exporting) = self.exporting else {
+            return;
+        };
         if clock.within(LAST_SPANS, &mut exporting).await.is_err() {
             exporting.abort();
             tracing::warn!("the last spans were not exported in time");

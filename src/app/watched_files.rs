@@ -67,14 +67,22 @@ impl CertificateGauges {
 
     /// Certificates are in use; `None` if they contain none that expires.
     pub(super) fn set_expiry(&self, of: CertificateUse, expires_at: Option<Wall>) {
-        self.change(of, |state| *state = CertificateState { expires_at, is_rejected: false });
+        self.change(of, |state| {
+            *state = CertificateState {
+                expires_at,
+                is_rejected: false,
+            }
+        });
     }
 
     pub(super) fn set_rejected(&self, of: CertificateUse, is_rejected: bool) {
         self.change(of, |state| state.is_rejected = is_rejected);
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 are far below 2^52")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "seconds since 1970 are far below 2^52"
+    )]
     fn change(&self, of: CertificateUse, change: impl FnOnce(&mut CertificateState)) {
         let mut states = self.states.lock();
         let [public, backend] = &mut *states;
@@ -84,7 +92,9 @@ impl CertificateGauges {
         });
         let first = states.iter().filter_map(|state| state.expires_at).min();
         self.expires_at.set(first.map_or(0, Wall::seconds) as f64);
-        self.rejected.set(f64::from(u8::from(states.iter().any(|state| state.is_rejected))));
+        self.rejected.set(f64::from(u8::from(
+            states.iter().any(|state| state.is_rejected),
+        )));
     }
 }
 
@@ -98,7 +108,11 @@ enum FileCheck<T> {
 /// Checks the files until shutdown.
 pub(super) async fn watch<F: WatchedFiles>(files: F, clock: Clock, stop: CancellationToken) {
     let mut rejected = None;
-    while stop.run_until_cancelled(clock.sleep(CHECK_INTERVAL)).await.is_some() {
+    while stop
+        .run_until_cancelled(clock.sleep(CHECK_INTERVAL))
+        .await
+        .is_some()
+    {
         let (checked, now) = (files.clone(), clock.now().wall);
         // Files may be on a slow disk.
         let checked = tokio::task::spawn_blocking(move || check(&checked, rejected, now)).await;
@@ -118,7 +132,11 @@ pub(super) async fn watch<F: WatchedFiles>(files: F, clock: Clock, stop: Cancell
     }
 }
 
-fn check<F: WatchedFiles>(files: &F, rejected: Option<[u8; 32]>, now: Wall) -> FileCheck<F::Contents> {
+fn check<F: WatchedFiles>(
+    files: &F,
+    rejected: Option<[u8; 32]>,
+    now: Wall,
+) -> FileCheck<F::Contents> {
     let fingerprint = files.on_disk();
     if fingerprint == Some(files.in_use()) {
         files.set_rejected(false);

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderMap, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED,
+    ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderMap, IF_MODIFIED_SINCE, IF_NONE_MATCH,
+    LAST_MODIFIED,
 };
 use http::{HeaderValue, Method, Response, StatusCode, Uri};
 
@@ -39,7 +40,12 @@ impl BackendServer {
     /// Answers from `scoring` with the time of `clock`. `license` is the attribution notice in every response.
     pub fn new(scoring: Arc<Scoring>, license: String, clock: Clock) -> Self {
         let responses = SnapshotResponses::new(license);
-        Self { scoring, responses, endpoints: EndpointTable::default(), clock }
+        Self {
+            scoring,
+            responses,
+            endpoints: EndpointTable::default(),
+            clock,
+        }
     }
 
     pub(super) fn clock(&self) -> &Clock {
@@ -61,7 +67,12 @@ impl BackendServer {
     }
 
     /// Answers a request.
-    pub(super) fn answer(&self, method: &Method, target: &Uri, headers: &HeaderMap) -> Response<BodyParts> {
+    pub(super) fn answer(
+        &self,
+        method: &Method,
+        target: &Uri,
+        headers: &HeaderMap,
+    ) -> Response<BodyParts> {
         if *method == Method::OPTIONS {
             let mut response = empty(StatusCode::NO_CONTENT);
             response.headers_mut().insert(ALLOW, METHODS);
@@ -75,17 +86,27 @@ impl BackendServer {
         if target.path() == "/healthz" {
             return uncached(StatusCode::OK, TEXT, Bytes::from_static(b"alive\n"));
         }
-        self.document(target, headers).unwrap_or_else(|refusal| refused(&refusal))
+        self.document(target, headers)
+            .unwrap_or_else(|refusal| refused(&refusal))
     }
 
-    fn document(&self, target: &Uri, headers: &HeaderMap) -> Result<Response<BodyParts>, BackendRefusal> {
+    fn document(
+        &self,
+        target: &Uri,
+        headers: &HeaderMap,
+    ) -> Result<Response<BodyParts>, BackendRefusal> {
         let found = self
             .endpoints
             .find(target.path())
             .filter(|found| found.endpoint.stored)
             .ok_or(BackendRefusal::Path)?;
-        let id = found.raw_id.map(ModelId::from_path).transpose().map_err(BackendRefusal::Param)?;
-        let query = decode_query(target.query(), found.endpoint.takes).map_err(BackendRefusal::Param)?;
+        let id = found
+            .raw_id
+            .map(ModelId::from_path)
+            .transpose()
+            .map_err(BackendRefusal::Param)?;
+        let query =
+            decode_query(target.query(), found.endpoint.takes).map_err(BackendRefusal::Param)?;
         let key = DocumentKey::new(found.endpoint.route, id, query, Period::Latest);
         let answer = self.scoring.answer(&key).ok_or(BackendRefusal::Model)?;
         let prepared = self.responses.of(key, &answer);
@@ -99,7 +120,10 @@ impl BackendServer {
         let validators = response.headers_mut();
         validators.insert(ETAG, prepared.etag.clone());
         validators.insert(LAST_MODIFIED, prepared.last_modified.clone());
-        validators.insert(CACHE_CONTROL, cache_control(answer.next_refresh, self.clock.now().wall));
+        validators.insert(
+            CACHE_CONTROL,
+            cache_control(answer.next_refresh, self.clock.now().wall),
+        );
         Ok(response)
     }
 }
@@ -109,7 +133,9 @@ fn is_not_modified(headers: &HeaderMap, prepared: &SnapshotResponse) -> bool {
     if headers.contains_key(IF_NONE_MATCH) {
         return is_current(headers, &prepared.etag);
     }
-    let since = headers.get(IF_MODIFIED_SINCE).and_then(|date| Wall::parse_http_date(date.to_str().ok()?));
+    let since = headers
+        .get(IF_MODIFIED_SINCE)
+        .and_then(|date| Wall::parse_http_date(date.to_str().ok()?));
     since.is_some_and(|since| prepared.dated <= since)
 }
 
@@ -118,8 +144,13 @@ fn cache_control(next_refresh: Wall, now: Wall) -> HeaderValue {
     if next_refresh <= now {
         return HeaderValue::from_static("no-cache");
     }
-    let left = next_refresh.since(now).min(MAX_AGE).as_millis().div_ceil(1_000);
-    HeaderValue::try_from(format!("public, max-age={}", left.max(1))).expect("a number is visible ASCII")
+    let left = next_refresh
+        .since(now)
+        .min(MAX_AGE)
+        .as_millis()
+        .div_ceil(1_000);
+    HeaderValue::try_from(format!("public, max-age={}", left.max(1)))
+        .expect("a number is visible ASCII")
 }
 
 fn refused(refusal: &BackendRefusal) -> Response<BodyParts> {

@@ -34,12 +34,20 @@ impl BackendRefusal {
 
     pub(super) fn body(&self) -> Bytes {
         let row = self.row();
-        let bad = if let Self::Param(bad) = self { Some(bad) } else { None };
+        let bad = if let Self::Param(bad) = self {
+            Some(bad)
+        } else {
+            None
+        };
         let message = bad.map_or_else(
             || format!("{} {}", row.condition, row.remedy),
             |bad| bad.message(&bad.param.allowed()),
         );
-        let body = ErrorBody::new(row, &message, bad.map(|bad| (bad.param, bad.param.allowed())));
+        let body = ErrorBody::new(
+            row,
+            &message,
+            bad.map(|bad| (bad.param, bad.param.allowed())),
+        );
         let mut text = vec![b'{'];
         body.write(&mut text);
         text.push(b'}');

@@ -45,15 +45,32 @@ pub async fn serve(
     let checked = Arc::clone(&backend);
     let check: UpdateSnapshot = Arc::new(move |now| checked.check(now));
     // Imports cannot notify this process, so it polls for them.
-    let (updater, _) = SnapshotUpdater::new(Arc::clone(backend.scoring()), check, backend.clock().clone());
+    let (updater, _) = SnapshotUpdater::new(
+        Arc::clone(backend.scoring()),
+        check,
+        backend.clock().clone(),
+    );
     tasks.spawn(update_snapshots(updater, stop.clone()));
-    let slots = Arc::new(Semaphore::new(max_connections.clamp(1, Semaphore::MAX_PERMITS)));
+    let slots = Arc::new(Semaphore::new(
+        max_connections.clamp(1, Semaphore::MAX_PERMITS),
+    ));
     let accept = async || {
-        let slot = Arc::clone(&slots).acquire_owned().await.expect("the semaphore is never closed");
-        (slot, accept_next(backend.clock(), || listener.accept()).await)
+        let slot = Arc::clone(&slots)
+            .acquire_owned()
+            .await
+            .expect("the semaphore is never closed");
+        (
+            slot,
+            accept_next(backend.clock(), || listener.accept()).await,
+        )
     };
     while let Some((slot, (stream, _))) = stop.run_until_cancelled(accept()).await {
-        tasks.spawn(serve_connection(stream, slot, Arc::clone(&backend), stop.clone()));
+        tasks.spawn(serve_connection(
+            stream,
+            slot,
+            Arc::clone(&backend),
+            stop.clone(),
+        ));
     }
     drop(listener);
     tasks.close();

@@ -51,12 +51,19 @@ pub(super) struct BodyParts(std::array::IntoIter<Bytes, 3>);
 impl SnapshotResponses {
     /// An empty set. `license` is the attribution notice in each response.
     pub(super) fn new(license: String) -> Self {
-        Self { license, by_key: DashMap::new() }
+        Self {
+            license,
+            by_key: DashMap::new(),
+        }
     }
 
     /// The response with this data.
     pub(super) fn of(&self, key: DocumentKey, answer: &Answer) -> Arc<SnapshotResponse> {
-        if let Some(by_key) = self.by_key.get(&key).filter(|by_key| by_key.data_tag == answer.etag) {
+        if let Some(by_key) = self
+            .by_key
+            .get(&key)
+            .filter(|by_key| by_key.data_tag == answer.etag)
+        {
             return Arc::clone(&by_key);
         }
         let label = EnvelopeFields {
@@ -72,16 +79,23 @@ impl SnapshotResponses {
 
     /// Removes responses whose data differs from `answer` or no longer exists.
     pub(super) fn keep_current(&self, answer: impl Fn(&DocumentKey) -> Option<Answer>) {
-        self.by_key
-            .retain(|key, response| answer(key).is_some_and(|answer| answer.etag == response.data_tag));
+        self.by_key.retain(|key, response| {
+            answer(key).is_some_and(|answer| answer.etag == response.data_tag)
+        });
     }
 }
 
 impl SnapshotResponse {
     fn new(label: &EnvelopeFields<'_>, answer: &Answer) -> Self {
         let opening = label.opening(answer.count, answer.generated_at);
-        let digest = Sha256::new().chain_update(&opening).chain_update(answer.etag.as_bytes()).finalize();
-        let tag = format!("\"{}\"", HEXLOWER.encode(digest.get(..16).unwrap_or_default()));
+        let digest = Sha256::new()
+            .chain_update(&opening)
+            .chain_update(answer.etag.as_bytes())
+            .finalize();
+        let tag = format!(
+            "\"{}\"",
+            HEXLOWER.encode(digest.get(..16).unwrap_or_default())
+        );
         let header = |text: String| HeaderValue::try_from(text).expect("it is visible ASCII");
         Self {
             data_tag: Arc::clone(&answer.etag),
@@ -94,7 +108,14 @@ impl SnapshotResponse {
     }
 
     pub(super) fn body(&self) -> BodyParts {
-        BodyParts([self.opening.clone(), self.data.clone(), Bytes::from_static(b"}")].into_iter())
+        BodyParts(
+            [
+                self.opening.clone(),
+                self.data.clone(),
+                Bytes::from_static(b"}"),
+            ]
+            .into_iter(),
+        )
     }
 }
 
@@ -147,7 +168,12 @@ mod tests {
     }
 
     fn key() -> DocumentKey {
-        DocumentKey::new(Route::Index, None, Query::default(), scoregate_base::routes::Period::Latest)
+        DocumentKey::new(
+            Route::Index,
+            None,
+            Query::default(),
+            scoregate_base::routes::Period::Latest,
+        )
     }
 
     #[test]
@@ -159,7 +185,10 @@ mod tests {
         let other = responses.of(key(), &answer("[2]", 10_800, "\"b\""));
         let back = responses.of(key(), &answer("[1]", 14_400, "\"a\""));
         assert!(first.etag != other.etag && first.etag != back.etag && other.etag != back.etag);
-        assert_eq!([&first, &other, &back].map(|response| response.dated.seconds()), [3_600, 10_800, 14_400]);
+        assert_eq!(
+            [&first, &other, &back].map(|response| response.dated.seconds()),
+            [3_600, 10_800, 14_400]
+        );
     }
 
     #[test]
@@ -178,12 +207,18 @@ mod tests {
         let response =
             SnapshotResponses::new("Cite \"us\".".into()).of(key(), &answer("[1]", 3_600, "\"a\""));
         let body = response.body();
-        assert_eq!((body.size_hint().exact(), body.is_end_stream()), (Some(body.left() as u64), false));
+        assert_eq!(
+            (body.size_hint().exact(), body.is_end_stream()),
+            (Some(body.left() as u64), false)
+        );
         let length = body.left();
         let whole = body.collect().await.unwrap().to_bytes();
         assert_eq!(whole.len(), length);
         let read: serde_json::Value = serde_json::from_slice(&whole).unwrap();
-        assert_eq!((&read["license"], &read["data"][0]), (&"Cite \"us\".".into(), &1.into()));
+        assert_eq!(
+            (&read["license"], &read["data"][0]),
+            (&"Cite \"us\".".into(), &1.into())
+        );
         assert!(BodyParts::one(Bytes::new()).is_end_stream());
     }
 }

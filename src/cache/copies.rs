@@ -33,10 +33,23 @@ mod tests {
     #[test]
     fn copy_is_current_if_any_sent_tag_matches() {
         let etag = HeaderValue::from_static("\"abc-br\"");
-        for current in ["\"abc-br\"", "W/\"abc-br\"", "\"x\", \"abc-br\"", "*", " \"abc-br\" "] {
+        for current in [
+            "\"abc-br\"",
+            "W/\"abc-br\"",
+            "\"x\", \"abc-br\"",
+            "*",
+            " \"abc-br\" ",
+        ] {
             assert!(is_current(&with(current), &etag), "{current}");
         }
-        for other in ["\"abc\"", "abc-br", "\"abc-gz\"", "", "\"\"", "w/\"abc-br\""] {
+        for other in [
+            "\"abc\"",
+            "abc-br",
+            "\"abc-gz\"",
+            "",
+            "\"\"",
+            "w/\"abc-br\"",
+        ] {
             assert!(!is_current(&with(other), &etag), "{other}");
         }
     }

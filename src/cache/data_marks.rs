@@ -25,7 +25,9 @@ pub struct DataMarks {
 
 impl Default for DataMarks {
     fn default() -> Self {
-        Self { newest: Moka::new(MAX_MARKS) }
+        Self {
+            newest: Moka::new(MAX_MARKS),
+        }
     }
 }
 

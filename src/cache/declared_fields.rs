@@ -18,7 +18,11 @@ pub(super) fn only_declared(
     endpoint: &Endpoint,
     seen: &FieldPaths,
 ) -> Result<Bytes, BadContent> {
-    let visible = VisibleFields { place: endpoint.name, fields: endpoint.item, seen };
+    let visible = VisibleFields {
+        place: endpoint.name,
+        fields: endpoint.item,
+        seen,
+    };
     let items: Vec<&RawValue> = serde_json::from_slice(data).map_err(|_| BadContent)?;
     let mut kept = String::with_capacity(data.len());
     list(&items, &mut kept, |item, kept| {
@@ -71,10 +75,15 @@ impl VisibleFields<'_> {
         }
         kept.push('{');
         for member in &members.0 {
-            let Some(field) = self.fields.iter().find(|field| field.name == member.name) else { continue };
+            let Some(field) = self.fields.iter().find(|field| field.name == member.name) else {
+                continue;
+            };
             // Only paths of reserved fields are looked up.
-            let path =
-                if field.has_paid_part() { [self.place, ".", field.name].concat() } else { String::new() };
+            let path = if field.has_paid_part() {
+                [self.place, ".", field.name].concat()
+            } else {
+                String::new()
+            };
             if field.paid_only && !self.seen.contains(&path) {
                 continue;
             }
@@ -84,7 +93,11 @@ impl VisibleFields<'_> {
             }
             kept.push_str(member.written);
             kept.push(':');
-            let parts = VisibleFields { place: &path, fields: field.shape.fields(), seen: self.seen };
+            let parts = VisibleFields {
+                place: &path,
+                fields: field.shape.fields(),
+                seen: self.seen,
+            };
             if !parts.value(member.value.get(), &field.shape, kept)? {
                 kept.truncate(before);
             }
@@ -95,7 +108,12 @@ impl VisibleFields<'_> {
 
     /// Appends a value whose parts are these fields. An object or a list where none is declared has undeclared parts: it is
     /// left out, and the result is false.
-    fn value(&self, value: &str, shape: &FieldShape, kept: &mut String) -> Result<bool, BadContent> {
+    fn value(
+        &self,
+        value: &str,
+        shape: &FieldShape,
+        kept: &mut String,
+    ) -> Result<bool, BadContent> {
         let is_list = matches!(shape, FieldShape::Objects(_) | FieldShape::Texts);
         if !value.starts_with(['{', '[']) {
             kept.push_str(value);
@@ -103,7 +121,11 @@ impl VisibleFields<'_> {
             self.object(value, kept)?;
         } else if value.starts_with('[') && is_list {
             let of_objects = matches!(shape, FieldShape::Objects(_));
-            let element = if of_objects { FieldShape::Object(&[]) } else { FieldShape::Text };
+            let element = if of_objects {
+                FieldShape::Object(&[])
+            } else {
+                FieldShape::Text
+            };
             let elements: Vec<&RawValue> = serde_json::from_str(value).map_err(|_| BadContent)?;
             list(&elements, kept, |one, kept| self.value(one, &element, kept))?;
         } else {
@@ -119,11 +141,20 @@ mod tests {
     use scoregate_base::routes::shapes::Presence;
 
     const fn field(name: &'static str, shape: FieldShape, paid_only: bool) -> ItemField {
-        ItemField { name, shape, presence: Presence::Always, paid_only, meaning: "", example: None }
+        ItemField {
+            name,
+            shape,
+            presence: Presence::Always,
+            paid_only,
+            meaning: "",
+            example: None,
+        }
     }
 
-    const INNER: &[ItemField] =
-        &[field("from", FieldShape::Integer, false), field("rebate", FieldShape::Number, true)];
+    const INNER: &[ItemField] = &[
+        field("from", FieldShape::Integer, false),
+        field("rebate", FieldShape::Number, true),
+    ];
     const FIELDS: &[ItemField] = &[
         field("id", FieldShape::Text, false),
         field("cost", FieldShape::Number, true),
@@ -160,10 +191,19 @@ mod tests {
                 r#"[{"id":"\u0061"},{"id":null}]"#,
             ),
             (r#"[{"\u0063ost":1,"id":"a"}]"#, r#"[{"id":"a"}]"#),
-            (r#"[{"id":{"cost":1},"tags":["a",{"cost":1},"b",[2]]}]"#, r#"[{"tags":["a","b"]}]"#),
-            (r#"[{"seller":{"rebate":3,"from":1.0,"x":0}}]"#, r#"[{"seller":{"from":1.0}}]"#),
+            (
+                r#"[{"id":{"cost":1},"tags":["a",{"cost":1},"b",[2]]}]"#,
+                r#"[{"tags":["a","b"]}]"#,
+            ),
+            (
+                r#"[{"seller":{"rebate":3,"from":1.0,"x":0}}]"#,
+                r#"[{"seller":{"from":1.0}}]"#,
+            ),
             (r#"[{"seller":[{"from":1}],"steps":{"from":1}}]"#, "[{}]"),
-            (r#"[{"steps":[{"rebate":1},{"from":2},[3],null]}]"#, r#"[{"steps":[{},{"from":2},null]}]"#),
+            (
+                r#"[{"steps":[{"rebate":1},{"from":2},[3],null]}]"#,
+                r#"[{"steps":[{},{"from":2},null]}]"#,
+            ),
         ] {
             assert_eq!(kept(data, &[]).as_deref(), Ok(expected), "{data}");
         }
@@ -173,9 +213,18 @@ mod tests {
     fn a_tier_sees_the_reserved_fields_of_its_set_wherever_they_are() {
         let data = r#"[{"cost":1,"new":2,"seller":{"rebate":3},"steps":[{"rebate":4}]}]"#;
         for (seen, expected) in [
-            (&["prices.cost"][..], r#"[{"cost":1,"seller":{},"steps":[{}]}]"#),
-            (&["prices.seller.rebate", "cost"], r#"[{"seller":{"rebate":3},"steps":[{}]}]"#),
-            (&["prices.steps.rebate", "other.cost"], r#"[{"seller":{},"steps":[{"rebate":4}]}]"#),
+            (
+                &["prices.cost"][..],
+                r#"[{"cost":1,"seller":{},"steps":[{}]}]"#,
+            ),
+            (
+                &["prices.seller.rebate", "cost"],
+                r#"[{"seller":{"rebate":3},"steps":[{}]}]"#,
+            ),
+            (
+                &["prices.steps.rebate", "other.cost"],
+                r#"[{"seller":{},"steps":[{"rebate":4}]}]"#,
+            ),
         ] {
             assert_eq!(kept(data, seen).as_deref(), Ok(expected), "{seen:?}");
         }
@@ -183,7 +232,13 @@ mod tests {
 
     #[test]
     fn data_whose_fields_are_ambiguous_is_rejected() {
-        for data in [r#"[{"id":1,"id":2}]"#, r#"[{"seller":{"from":1,"from":2}}]"#, "[1]", "{}", "[{]"] {
+        for data in [
+            r#"[{"id":1,"id":2}]"#,
+            r#"[{"seller":{"from":1,"from":2}}]"#,
+            "[1]",
+            "{}",
+            "[{]",
+        ] {
             assert_eq!(kept(data, &[]), Err(BadContent), "{data}");
         }
     }

@@ -70,8 +70,9 @@ pub struct EnvelopeFields<'a> {
 impl EnvelopeFields<'_> {
     /// The envelope up to its data; a `}` follows.
     pub fn opening(&self, count: usize, generated_at: Wall) -> String {
-        let word =
-            |word: Option<&'static str>| word.map_or_else(|| "null".into(), |word| format!("\"{word}\""));
+        let word = |word: Option<&'static str>| {
+            word.map_or_else(|| "null".into(), |word| format!("\"{word}\""))
+        };
         format!(
             "{{\"success\":true,\"version\":\"{API_VERSION}\",\"generated_at\":\"{}\",\"license\":{},\"period\":{},\"sort_by\":{},\"count\":{count},\"data\":",
             generated_at.rfc3339(),
@@ -122,25 +123,47 @@ impl Document {
         before: Option<&Self>,
     ) -> Result<Self, BadContent> {
         let partial = partial_data(&content.data, label)?;
-        let each = std::iter::once(&content.data)
-            .chain(partial.iter().map(|data| data.as_ref().unwrap_or(&content.data)));
+        let each = std::iter::once(&content.data).chain(
+            partial
+                .iter()
+                .map(|data| data.as_ref().unwrap_or(&content.data)),
+        );
         let old = |index: usize| before.and_then(|before| before.forms.get(index));
         let mut built: Vec<Arc<DocumentForm>> = Vec::with_capacity(MOST_FIELD_SETS);
         for ((index, data), at) in each.enumerate().zip(dates) {
             let is_same = |form: &&Arc<DocumentForm>| form.data == *data;
             let kept = old(index).filter(is_same);
-            let shared = || built.iter().filter(|form| form.generated_at == at).find(is_same);
+            let shared = || {
+                built
+                    .iter()
+                    .filter(|form| form.generated_at == at)
+                    .find(is_same)
+            };
             let form = kept.or_else(shared).map(Arc::clone);
-            built.push(form.unwrap_or_else(|| Arc::new(DocumentForm::new(data, content.count, at, label))));
+            built.push(
+                form.unwrap_or_else(|| Arc::new(DocumentForm::new(data, content.count, at, label))),
+            );
         }
         let free = built.get(1).cloned().ok_or(BadContent)?;
         let forms = std::array::from_fn(|index| Arc::clone(built.get(index).unwrap_or(&free)));
         // With several forms, a date that only the full form changed would be visible to Free callers in the time of
         // the next refresh.
         let has_paid_field = label.key.route.endpoint().has_paid_field();
-        let generated_at = if has_paid_field { free.generated_at } else { content.generated_at };
-        let listing = (label.key.route == Route::Models).then(|| ModelListing::read(&content.data)).flatten();
-        Ok(Self { forms, source: content.source, generated_at, items: content.count, listing })
+        let generated_at = if has_paid_field {
+            free.generated_at
+        } else {
+            content.generated_at
+        };
+        let listing = (label.key.route == Route::Models)
+            .then(|| ModelListing::read(&content.data))
+            .flatten();
+        Ok(Self {
+            forms,
+            source: content.source,
+            generated_at,
+            items: content.count,
+            listing,
+        })
     }
 
     /// The form for these rights.
@@ -167,7 +190,10 @@ impl Document {
 
     /// Whether it has the same data as another, in all forms.
     pub fn has_same_data(&self, other: &Self) -> bool {
-        self.forms.iter().zip(&other.forms).all(|(form, other)| form.data == other.data)
+        self.forms
+            .iter()
+            .zip(&other.forms)
+            .all(|(form, other)| form.data == other.data)
     }
 
     /// Whether it lists a model; `None` unless it is a list of models.
@@ -188,20 +214,35 @@ impl Document {
     /// Bytes of all bodies, for the capacity of the cache.
     pub fn bytes(&self) -> usize {
         let is_first = |(index, form): &(usize, &Arc<DocumentForm>)| {
-            !self.forms.iter().take(*index).any(|other| Arc::ptr_eq(other, form))
+            !self
+                .forms
+                .iter()
+                .take(*index)
+                .any(|other| Arc::ptr_eq(other, form))
         };
-        self.forms.iter().enumerate().filter(is_first).map(|(_, form)| form.encoded.bytes()).sum()
+        self.forms
+            .iter()
+            .enumerate()
+            .filter(is_first)
+            .map(|(_, form)| form.encoded.bytes())
+            .sum()
     }
 }
 
 impl DocumentForm {
     fn new(data: &Bytes, count: usize, generated_at: Wall, label: &EnvelopeFields<'_>) -> Self {
         let body = envelope(data, count, generated_at, label);
-        let tool_result = label.tool_result.map(|write| write(label.key.route.endpoint(), &body));
+        let tool_result = label
+            .tool_result
+            .map(|write| write(label.key.route.endpoint(), &body));
         let encoded = EncodedBodies::new(&body, generated_at).with_tool_result(tool_result);
         // The data is a slice of the body, not a copy.
         let from = body.len() - data.len() - 1;
-        Self { data: encoded.plain().slice(from..body.len() - 1), encoded, generated_at }
+        Self {
+            data: encoded.plain().slice(from..body.len() - 1),
+            encoded,
+            generated_at,
+        }
     }
 
     /// Its items.
@@ -216,8 +257,14 @@ impl DocumentForm {
 }
 
 /// The data of the forms after the full one; `None` if a form has all of it.
-fn partial_data(data: &Bytes, label: &EnvelopeFields<'_>) -> Result<Vec<Option<Bytes>>, BadContent> {
-    let (endpoint, reserved) = (label.key.route.endpoint(), label.key.route.endpoint().reserved_fields());
+fn partial_data(
+    data: &Bytes,
+    label: &EnvelopeFields<'_>,
+) -> Result<Vec<Option<Bytes>>, BadContent> {
+    let (endpoint, reserved) = (
+        label.key.route.endpoint(),
+        label.key.route.endpoint().reserved_fields(),
+    );
     let of = |seen: &FieldPaths| match endpoint.route.is_configured() {
         _ if reserved.is_empty() => Ok(None),
         // Only the full form has undeclared fields, whatever else a tier sees.
@@ -262,8 +309,12 @@ mod tests {
     fn build(route: Route, data: &str, seconds: u64, before: Option<&Document>) -> Document {
         let key = key(route);
         let sets = FieldSets::default();
-        let label =
-            EnvelopeFields { key: &key, license: "Cite \"us\".", field_sets: &sets, tool_result: None };
+        let label = EnvelopeFields {
+            key: &key,
+            license: "Cite \"us\".",
+            field_sets: &sets,
+            tool_result: None,
+        };
         Document::build(content(data, seconds), &label, before).unwrap()
     }
 
@@ -273,7 +324,12 @@ mod tests {
 
     #[test]
     fn the_envelope_has_its_fields_in_order_and_the_items_untouched() {
-        let document = build(Route::Models, r#"[{"x":1.10,"é":"\u00e9", "z":null}]"#, 1_763_726_400, None);
+        let document = build(
+            Route::Models,
+            r#"[{"x":1.10,"é":"\u00e9", "z":null}]"#,
+            1_763_726_400,
+            None,
+        );
         assert_eq!(
             body(&document, Rights::FREE),
             r#"{"success":true,"version":"1.0.0","generated_at":"2025-11-21T12:00:00Z","license":"Cite \"us\".","period":"24h","sort_by":"combined","count":1,"data":[{"x":1.10,"é":"\u00e9", "z":null}]}"#
@@ -290,7 +346,9 @@ mod tests {
             let document = build(Route::Model, data, 1, None);
             let free = body(&document, Rights::FREE);
             assert!(
-                !free.contains("latest") && !free.contains("\\u0053") && free.contains(r#""b":1.0"#),
+                !free.contains("latest")
+                    && !free.contains("\\u0053")
+                    && free.contains(r#""b":1.0"#),
                 "{free}"
             );
             assert!(body(&document, Rights::PAID).contains(data));
@@ -302,15 +360,29 @@ mod tests {
         let one = build(Route::Model, r#"[{"id":"a"}]"#, 1, None);
         let two = build(Route::Model, r#"[{"id":"a","latestScore":1}]"#, 1, None);
         assert!(std::ptr::eq(one.form(Rights::PAID), one.form(Rights::FREE)));
-        assert!(!std::ptr::eq(two.form(Rights::PAID), two.form(Rights::FREE)));
+        assert!(!std::ptr::eq(
+            two.form(Rights::PAID),
+            two.form(Rights::FREE)
+        ));
     }
 
     #[test]
     fn a_change_for_paid_callers_only_does_not_change_the_free_form() {
         let before = build(Route::Model, r#"[{"id":"a","latestScore":1}]"#, 100, None);
-        let after = build(Route::Model, r#"[{"id":"a","latestScore":2}]"#, 200, Some(&before));
-        assert!(std::ptr::eq(before.form(Rights::FREE), after.form(Rights::FREE)));
-        assert!(!std::ptr::eq(before.form(Rights::PAID), after.form(Rights::PAID)));
+        let after = build(
+            Route::Model,
+            r#"[{"id":"a","latestScore":2}]"#,
+            200,
+            Some(&before),
+        );
+        assert!(std::ptr::eq(
+            before.form(Rights::FREE),
+            after.form(Rights::FREE)
+        ));
+        assert!(!std::ptr::eq(
+            before.form(Rights::PAID),
+            after.form(Rights::PAID)
+        ));
         assert_eq!(before.generated_at(), after.generated_at());
         let gone = build(Route::Model, r#"[{"id":"a"}]"#, 300, Some(&after));
         assert_eq!(body(&gone, Rights::FREE), body(&before, Rights::FREE));
@@ -319,14 +391,32 @@ mod tests {
     #[test]
     fn data_without_the_paid_field_has_the_bytes_of_data_that_never_had_it() {
         for (with, without) in [
-            (r#"[ { "latestScore": 1, "a" : 1.0 } ]"#, r#"[ { "a" : 1.0 } ]"#),
-            ("[{\n  \"a\": 1,\n  \"latestScore\": [ 2 ],\n  \"b\": 2\n}]", "[{\n  \"a\": 1,\n  \"b\": 2\n}]"),
-            ("[{\n  \"a\": 1,\n  \"latestScore\": null\n}]", "[{\n  \"a\": 1\n}]"),
-            (r#"[{ "latest\u0053core":"}" }, {"\u00e4":"\u00e9"}]"#, r#"[{}, {"\u00e4":"\u00e9"}]"#),
-            (r#"[{"a": {"latestScore":{"b":1}, "c": [ ]}, "latestScore":1}]"#, r#"[{"a": {"c": [ ]}}]"#),
+            (
+                r#"[ { "latestScore": 1, "a" : 1.0 } ]"#,
+                r#"[ { "a" : 1.0 } ]"#,
+            ),
+            (
+                "[{\n  \"a\": 1,\n  \"latestScore\": [ 2 ],\n  \"b\": 2\n}]",
+                "[{\n  \"a\": 1,\n  \"b\": 2\n}]",
+            ),
+            (
+                "[{\n  \"a\": 1,\n  \"latestScore\": null\n}]",
+                "[{\n  \"a\": 1\n}]",
+            ),
+            (
+                r#"[{ "latest\u0053core":"}" }, {"\u00e4":"\u00e9"}]"#,
+                r#"[{}, {"\u00e4":"\u00e9"}]"#,
+            ),
+            (
+                r#"[{"a": {"latestScore":{"b":1}, "c": [ ]}, "latestScore":1}]"#,
+                r#"[{"a": {"c": [ ]}}]"#,
+            ),
         ] {
             let document = build(Route::Model, with, 1, None);
-            assert!(body(&document, Rights::FREE).ends_with(&format!("\"data\":{without}}}")), "{with}");
+            assert!(
+                body(&document, Rights::FREE).ends_with(&format!("\"data\":{without}}}")),
+                "{with}"
+            );
             assert!(body(&document, Rights::PAID).contains(with));
         }
     }
@@ -335,8 +425,17 @@ mod tests {
     fn ambiguous_json_is_rejected() {
         let key = key(Route::Model);
         let sets = FieldSets::default();
-        let label = EnvelopeFields { key: &key, license: "", field_sets: &sets, tool_result: None };
-        let deep = format!("[{}\"latestScore\"{}]", "[".repeat(5_000), "]".repeat(5_000));
+        let label = EnvelopeFields {
+            key: &key,
+            license: "",
+            field_sets: &sets,
+            tool_result: None,
+        };
+        let deep = format!(
+            "[{}\"latestScore\"{}]",
+            "[".repeat(5_000),
+            "]".repeat(5_000)
+        );
         for data in [
             r#"[{"latestScore":1,"latestScore":2}]"#,
             r#"[{"a":1,"a":2,"latestScore":2}]"#,

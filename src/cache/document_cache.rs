@@ -29,14 +29,19 @@ impl Cache {
         let documents = Moka::builder()
             .max_capacity(most_bytes)
             .weigher(|_, stored: &Arc<StoredDocument>| weight(stored))
-            .eviction_listener(move |key: Arc<DocumentKey>, stored: Arc<StoredDocument>, cause| {
-                stored.withdraw();
-                if cause == RemovalCause::Size {
-                    evicted(&key);
-                }
-            })
+            .eviction_listener(
+                move |key: Arc<DocumentKey>, stored: Arc<StoredDocument>, cause| {
+                    stored.withdraw();
+                    if cause == RemovalCause::Size {
+                        evicted(&key);
+                    }
+                },
+            )
             .build_with_hasher(RandomState::default());
-        Self { documents, most_bytes }
+        Self {
+            documents,
+            most_bytes,
+        }
     }
 
     /// Returns a stored document.
@@ -46,7 +51,10 @@ impl Cache {
 
     /// Returns a stored document without counting as a use for the eviction. Visits every document.
     pub fn peek(&self, key: &DocumentKey) -> Option<Arc<StoredDocument>> {
-        self.documents.iter().find(|(stored_key, _)| **stored_key == *key).map(|(_, stored)| stored)
+        self.documents
+            .iter()
+            .find(|(stored_key, _)| **stored_key == *key)
+            .map(|(_, stored)| stored)
     }
 
     /// Whether a document may be stored: it may use at most a quarter of the capacity.
@@ -67,19 +75,29 @@ impl Cache {
     }
 
     /// Replaces `before` by the same document with other dates, unless another one was stored since.
-    pub fn replace(&self, key: &DocumentKey, before: &Arc<StoredDocument>, after: Arc<StoredDocument>) {
-        self.documents.entry_by_ref(key).and_compute_with(|entry| match entry {
-            Some(entry) if Arc::ptr_eq(entry.value(), before) => {
-                before.withdraw();
-                Op::Put(after)
-            }
-            _ => Op::Nop,
-        });
+    pub fn replace(
+        &self,
+        key: &DocumentKey,
+        before: &Arc<StoredDocument>,
+        after: Arc<StoredDocument>,
+    ) {
+        self.documents
+            .entry_by_ref(key)
+            .and_compute_with(|entry| match entry {
+                Some(entry) if Arc::ptr_eq(entry.value(), before) => {
+                    before.withdraw();
+                    Op::Put(after)
+                }
+                _ => Op::Nop,
+            });
     }
 
     /// All stored documents.
     pub fn all(&self) -> Vec<(DocumentKey, Arc<StoredDocument>)> {
-        self.documents.iter().map(|(key, stored)| (key.as_ref().clone(), stored)).collect()
+        self.documents
+            .iter()
+            .map(|(key, stored)| (key.as_ref().clone(), stored))
+            .collect()
     }
 
     /// Removes a document.
@@ -103,10 +121,13 @@ impl Cache {
     }
 
     fn remove_if(&self, key: &DocumentKey, is_unwanted: impl Fn(&StoredDocument) -> bool) -> bool {
-        let result = self.documents.entry_by_ref(key).and_compute_with(|entry| match entry {
-            Some(entry) if is_unwanted(entry.value()) => Op::Remove,
-            _ => Op::Nop,
-        });
+        let result = self
+            .documents
+            .entry_by_ref(key)
+            .and_compute_with(|entry| match entry {
+                Some(entry) if is_unwanted(entry.value()) => Op::Remove,
+                _ => Op::Nop,
+            });
         matches!(result, CompResult::Removed(_))
     }
 
@@ -152,7 +173,10 @@ mod tests {
             }
         });
         let (documents, bytes) = cache.evict_excess();
-        assert!(documents > 0 && bytes <= most, "{documents} of {bytes} bytes in {most}");
+        assert!(
+            documents > 0 && bytes <= most,
+            "{documents} of {bytes} bytes in {most}"
+        );
     }
 
     #[test]
@@ -162,7 +186,10 @@ mod tests {
         let cache = Cache::new(20 * each, |_| {});
         cache.put(wanted.clone(), stored(&wanted));
         for number in 1_001..1_500 {
-            cache.get(&wanted).unwrap_or_else(|| panic!("it was evicted for {number}")).used();
+            cache
+                .get(&wanted)
+                .unwrap_or_else(|| panic!("it was evicted for {number}"))
+                .used();
             cache.put(key(number), stored(&key(number)));
             cache.evict_excess();
         }

@@ -60,7 +60,12 @@ impl EncodedBodies {
     pub fn identity(body: &[u8], modified_at: Wall) -> Self {
         let (tag, date) = (tag(body), modified_at.http_date());
         let identity = Representation::new(body, &tag, &date, ContentCoding::Identity);
-        Self { identity, gzip: None, brotli: None, tool_result: None }
+        Self {
+            identity,
+            gzip: None,
+            brotli: None,
+            tool_result: None,
+        }
     }
 
     /// Encodes a body. Expensive: not for the request path.
@@ -69,10 +74,14 @@ impl EncodedBodies {
         let smaller = |encoded: &Vec<u8>| encoded.len() < body.len();
         let is_worthwhile = body.len() >= WORTH_ENCODING;
         let gzip = is_worthwhile.then(|| gzip(body)).flatten().filter(smaller);
-        let brotli = is_worthwhile.then(|| brotli(body)).flatten().filter(smaller);
+        let brotli = is_worthwhile
+            .then(|| brotli(body))
+            .flatten()
+            .filter(smaller);
         Self {
             gzip: gzip.map(|bytes| Representation::new(&bytes, &tag, &date, ContentCoding::Gzip)),
-            brotli: brotli.map(|bytes| Representation::new(&bytes, &tag, &date, ContentCoding::Brotli)),
+            brotli: brotli
+                .map(|bytes| Representation::new(&bytes, &tag, &date, ContentCoding::Brotli)),
             identity: Representation::new(body, &tag, &date, ContentCoding::Identity),
             tool_result: None,
         }
@@ -80,9 +89,15 @@ impl EncodedBodies {
 
     /// With the result of a call, which these bytes are.
     pub(super) fn with_tool_result(self, body: Option<Bytes>) -> Self {
-        let tool_result =
-            body.map(|body| Representation { length: body.len().into(), body, ..self.identity.clone() });
-        Self { tool_result, ..self }
+        let tool_result = body.map(|body| Representation {
+            length: body.len().into(),
+            body,
+            ..self.identity.clone()
+        });
+        Self {
+            tool_result,
+            ..self
+        }
     }
 
     /// The body without encoding.
@@ -115,13 +130,20 @@ impl Representation {
             ContentCoding::Brotli => ("-br", Some(HeaderValue::from_static("br"))),
         };
         let (etag, length) = (format!("\"{tag}{suffix}\""), body.len().to_string());
-        let mut rest = Bytes::from([etag.as_bytes(), length.as_bytes(), date.as_bytes(), body].concat());
+        let mut rest =
+            Bytes::from([etag.as_bytes(), length.as_bytes(), date.as_bytes(), body].concat());
         let mut value = |text: &str| {
             let value = HeaderValue::from_maybe_shared(rest.split_to(text.len()));
             value.expect("a tag of hexadecimal digits, a number and a date are visible ASCII")
         };
         let (etag, length, last_modified) = (value(&etag), value(&length), value(date));
-        Self { body: rest, etag, length, last_modified, encoding: name }
+        Self {
+            body: rest,
+            etag,
+            length,
+            last_modified,
+            encoding: name,
+        }
     }
 }
 
@@ -130,11 +152,14 @@ fn tag(body: &[u8]) -> String {
     Sha256::digest(body)
         .iter()
         .take(12)
-        .fold(String::with_capacity(24), |tag, byte| tag + &format!("{byte:02x}"))
+        .fold(String::with_capacity(24), |tag, byte| {
+            tag + &format!("{byte:02x}")
+        })
 }
 
 fn gzip(body: &[u8]) -> Option<Vec<u8>> {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(GZIP_LEVEL));
+    let mut encoder =
+        flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(GZIP_LEVEL));
     encoder.write_all(body).ok()?;
     encoder.finish().ok()
 }
@@ -142,7 +167,9 @@ fn gzip(body: &[u8]) -> Option<Vec<u8>> {
 fn brotli(body: &[u8]) -> Option<Vec<u8>> {
     // The default window of 4 MiB is zeroed every time, which costs four times as much as encoding a page of
     // rankings. Below 17 bits the encoder uses another algorithm, slower than both.
-    let window = i32::try_from(body.len().next_power_of_two().ilog2()).unwrap_or(22).clamp(18, 22);
+    let window = i32::try_from(body.len().next_power_of_two().ilog2())
+        .unwrap_or(22)
+        .clamp(18, 22);
     let params = brotli::enc::BrotliEncoderParams {
         quality: BROTLI_QUALITY,
         lgwin: window,
@@ -182,7 +209,9 @@ impl AcceptedCodings {
     fn add(&mut self, item: &str) {
         let mut parts = item.split(';').map(str::trim);
         let (name, weight, more) = (parts.next().unwrap_or(""), parts.next(), parts.next());
-        let quality = weight.map_or(Some(1_000), quality).filter(|_| more.is_none());
+        let quality = weight
+            .map_or(Some(1_000), quality)
+            .filter(|_| more.is_none());
         let Some(quality) = quality else { return };
         let coding = if name.eq_ignore_ascii_case("br") {
             &mut self.brotli
@@ -215,10 +244,15 @@ impl AcceptedCodings {
 
 /// Parses `q=0.5` as thousandths, by the grammar of RFC 9110: at most three decimals, from 0 to 1.
 pub fn quality(parameter: &str) -> Option<u16> {
-    let value = parameter.strip_prefix("q=").or_else(|| parameter.strip_prefix("Q="))?;
+    let value = parameter
+        .strip_prefix("q=")
+        .or_else(|| parameter.strip_prefix("Q="))?;
     let (whole, decimals) = value.split_once('.').unwrap_or((value, ""));
     let well_formed = decimals.len() <= 3 && decimals.bytes().all(|digit| digit.is_ascii_digit());
-    let thousandths = format!("{decimals:0<3}").parse().ok().filter(|_| well_formed)?;
+    let thousandths = format!("{decimals:0<3}")
+        .parse()
+        .ok()
+        .filter(|_| well_formed)?;
     match (whole, thousandths) {
         ("0", thousandths) => Some(thousandths),
         ("1", 0) => Some(1_000),
@@ -238,9 +272,18 @@ mod tests {
     #[test]
     fn too_many_encodings_get_the_plain_body() {
         let accepted = |count: usize| HeaderValue::from_str(&vec!["br"; count].join(",")).unwrap();
-        assert_eq!(negotiate([accepted(MAX_ELEMENTS)].iter()), ContentCoding::Brotli);
-        assert_eq!(negotiate([accepted(MAX_ELEMENTS + 1)].iter()), ContentCoding::Identity);
-        assert_eq!(negotiate([accepted(MAX_ELEMENTS), accepted(1)].iter()), ContentCoding::Identity);
+        assert_eq!(
+            negotiate([accepted(MAX_ELEMENTS)].iter()),
+            ContentCoding::Brotli
+        );
+        assert_eq!(
+            negotiate([accepted(MAX_ELEMENTS + 1)].iter()),
+            ContentCoding::Identity
+        );
+        assert_eq!(
+            negotiate([accepted(MAX_ELEMENTS), accepted(1)].iter()),
+            ContentCoding::Identity
+        );
     }
 
     #[test]
@@ -286,13 +329,24 @@ mod tests {
             .read_to_end(&mut gunzipped)
             .unwrap();
         let mut unbrotlied = Vec::new();
-        brotli::BrotliDecompress(&mut &*encoded.choose(ContentCoding::Brotli).body, &mut unbrotlied).unwrap();
+        brotli::BrotliDecompress(
+            &mut &*encoded.choose(ContentCoding::Brotli).body,
+            &mut unbrotlied,
+        )
+        .unwrap();
         assert_eq!((&gunzipped[..], &unbrotlied[..]), (&body[..], &body[..]));
-        let tags = [ContentCoding::Identity, ContentCoding::Gzip, ContentCoding::Brotli]
-            .map(|e| encoded.choose(e).etag.clone());
+        let tags = [
+            ContentCoding::Identity,
+            ContentCoding::Gzip,
+            ContentCoding::Brotli,
+        ]
+        .map(|e| encoded.choose(e).etag.clone());
         assert!(tags[0] != tags[1] && tags[1] != tags[2] && tags[0] != tags[2]);
         let plain = encoded.choose(ContentCoding::Identity);
-        assert_eq!((&plain.body, plain.length.to_str().unwrap()), (&body, &*body.len().to_string()));
+        assert_eq!(
+            (&plain.body, plain.length.to_str().unwrap()),
+            (&body, &*body.len().to_string())
+        );
         assert_eq!(plain.last_modified, "Thu, 01 Jan 1970 00:00:00 GMT");
     }
 

@@ -74,14 +74,28 @@ pub struct KnownRefresh {
 /// The dates of a document confirmed at `now`: by the backend's statement, else one `cadence` after the time of the
 /// data, else by the next refresh of the backend. If all of these have passed, its refresh is overdue: it is served,
 /// marked stale, and requested again soon.
-pub fn dates(known: KnownRefresh, generated_at: Wall, cadence: Duration, now: Wall) -> FreshnessDates {
+pub fn dates(
+    known: KnownRefresh,
+    generated_at: Wall,
+    cadence: Duration,
+    now: Wall,
+) -> FreshnessDates {
     let by_cadence = generated_at.plus(cadence);
     // Data dated in the future would be kept too long.
     let sensible = (by_cadence <= now.plus(cadence)).then_some(by_cadence);
-    let due = [known.stated, sensible, known.of_the_backend].into_iter().flatten().find(|due| *due > now);
+    let due = [known.stated, sensible, known.of_the_backend]
+        .into_iter()
+        .flatten()
+        .find(|due| *due > now);
     match due {
-        Some(due) => FreshnessDates { due, revalidate_at: due },
-        None => FreshnessDates { due: now, revalidate_at: now.plus(overdue_interval(cadence)) },
+        Some(due) => FreshnessDates {
+            due,
+            revalidate_at: due,
+        },
+        None => FreshnessDates {
+            due: now,
+            revalidate_at: now.plus(overdue_interval(cadence)),
+        },
     }
 }
 
@@ -105,7 +119,11 @@ pub fn max_age(due: Mono, spread: u64, now: Mono) -> u64 {
 /// The remaining lifetime for `Cache-Status`; negative once the refresh is overdue.
 pub fn ttl(due: Mono, now: Mono) -> i64 {
     let seconds = |duration: Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
-    if now < due { seconds(due.since(now)) } else { -seconds(now.since(due)) }
+    if now < due {
+        seconds(due.since(now))
+    } else {
+        -seconds(now.since(due))
+    }
 }
 
 #[cfg(test)]
@@ -143,16 +161,40 @@ mod tests {
         let (now, hour) = (Wall::from_seconds(10 * HOUR), Duration::from_secs(HOUR));
         let at = Wall::from_seconds;
         for (stated, of_the_backend, generated, due, revalidate_at) in [
-            (Some(10 * HOUR + 7), Some(11 * HOUR), 10 * HOUR, 10 * HOUR + 7, 10 * HOUR + 7),
-            (None, Some(11 * HOUR), 10 * HOUR - 60, 11 * HOUR - 60, 11 * HOUR - 60),
-            (Some(9 * HOUR), None, 10 * HOUR - 60, 11 * HOUR - 60, 11 * HOUR - 60),
+            (
+                Some(10 * HOUR + 7),
+                Some(11 * HOUR),
+                10 * HOUR,
+                10 * HOUR + 7,
+                10 * HOUR + 7,
+            ),
+            (
+                None,
+                Some(11 * HOUR),
+                10 * HOUR - 60,
+                11 * HOUR - 60,
+                11 * HOUR - 60,
+            ),
+            (
+                Some(9 * HOUR),
+                None,
+                10 * HOUR - 60,
+                11 * HOUR - 60,
+                11 * HOUR - 60,
+            ),
             (None, Some(11 * HOUR), 9 * HOUR, 11 * HOUR, 11 * HOUR),
             (None, Some(10 * HOUR), 9 * HOUR, 10 * HOUR, 10 * HOUR + 60),
             (None, None, 9 * HOUR, 10 * HOUR, 10 * HOUR + 60),
             (None, None, 99 * HOUR, 10 * HOUR, 10 * HOUR + 60),
         ] {
-            let known = KnownRefresh { stated: stated.map(at), of_the_backend: of_the_backend.map(at) };
-            let wanted = FreshnessDates { due: at(due), revalidate_at: at(revalidate_at) };
+            let known = KnownRefresh {
+                stated: stated.map(at),
+                of_the_backend: of_the_backend.map(at),
+            };
+            let wanted = FreshnessDates {
+                due: at(due),
+                revalidate_at: at(revalidate_at),
+            };
             assert_eq!(dates(known, at(generated), hour, now), wanted);
         }
     }
@@ -165,6 +207,9 @@ mod tests {
             let overdue = max_age(at(HOUR), spread, at(HOUR));
             assert!((30..=60).contains(&overdue), "{overdue}");
         }
-        assert_eq!((ttl(at(HOUR), at(10)), ttl(at(HOUR), at(HOUR + 5))), (3_590, -5));
+        assert_eq!(
+            (ttl(at(HOUR), at(10)), ttl(at(HOUR), at(HOUR + 5))),
+            (3_590, -5)
+        );
     }
 }

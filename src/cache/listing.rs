@@ -22,7 +22,10 @@ impl ModelListing {
     /// that are not listed.
     pub(super) fn read(data: &[u8]) -> Option<Self> {
         let items: Vec<ListedModel<'_>> = serde_json::from_slice(data).ok()?;
-        let mut ids: Vec<Box<str>> = items.iter().map(|item| identifier(item.id)).collect::<Option<_>>()?;
+        let mut ids: Vec<Box<str>> = items
+            .iter()
+            .map(|item| identifier(item.id))
+            .collect::<Option<_>>()?;
         ids.sort_unstable();
         (!ids.is_empty()).then(|| Self(ids.into()))
     }
@@ -34,7 +37,9 @@ impl ModelListing {
 
     /// Whether the list contains a model.
     pub(super) fn names(&self, id: &ModelId) -> bool {
-        self.0.binary_search_by(|named| named.as_ref().cmp(id.as_str())).is_ok()
+        self.0
+            .binary_search_by(|named| named.as_ref().cmp(id.as_str()))
+            .is_ok()
     }
 }
 
@@ -58,17 +63,29 @@ mod tests {
 
     #[test]
     fn model_ids_may_be_strings_or_numbers() {
-        let data = r#"[{"name":"x","id":"gpt-5"},{"id":17,"more":{"id":"inner"}},{"id":"atl\u0061s"}]"#;
-        for (id, named) in [("gpt-5", true), ("17", true), ("atlas", true), ("inner", false), ("1", false)] {
+        let data =
+            r#"[{"name":"x","id":"gpt-5"},{"id":17,"more":{"id":"inner"}},{"id":"atl\u0061s"}]"#;
+        for (id, named) in [
+            ("gpt-5", true),
+            ("17", true),
+            ("atlas", true),
+            ("inner", false),
+            ("1", false),
+        ] {
             assert_eq!(names(data, id), Some(named), "{id}");
         }
     }
 
     #[test]
     fn a_list_with_an_unreadable_item_has_no_ids() {
-        for data in
-            ["[]", "[{}]", r#"[{"id":"a"},{"id":null}]"#, r#"[{"id":"a","id":"b"}]"#, "{", r#"[{"id":-1}]"#]
-        {
+        for data in [
+            "[]",
+            "[{}]",
+            r#"[{"id":"a"},{"id":null}]"#,
+            r#"[{"id":"a","id":"b"}]"#,
+            "{",
+            r#"[{"id":-1}]"#,
+        ] {
             assert_eq!(names(data, "a"), None, "{data}");
         }
     }

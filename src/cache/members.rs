@@ -37,7 +37,11 @@ impl<'b> Members<'b> {
     pub fn get(&self, name: &str) -> Result<Option<&'b RawValue>, DuplicateMember> {
         let mut called = self.0.iter().filter(|member| member.name == name);
         let first = called.next().map(|member| member.value);
-        if called.next().is_some() { Err(DuplicateMember) } else { Ok(first) }
+        if called.next().is_some() {
+            Err(DuplicateMember)
+        } else {
+            Ok(first)
+        }
     }
 
     /// The first member whose name occurs before it.
@@ -67,7 +71,11 @@ impl<'b> Visitor<'b> for OrderedMembers {
         while let Some((written, value)) = map.next_entry::<&'b RawValue, &'b RawValue>()? {
             let written = written.get();
             let MemberName(name) = serde_json::from_str(written).map_err(A::Error::custom)?;
-            members.push(Member { name, written, value });
+            members.push(Member {
+                name,
+                written,
+                value,
+            });
         }
         Ok(Members(members))
     }
@@ -86,21 +94,49 @@ mod tests {
     fn names_are_decoded_and_values_stay_as_they_were_written() {
         let text = r#" { "a" : 1.10 , "\u0062\/":[ 1E+2 ], "a":null } "#;
         let members = Members::of(text).unwrap();
-        let seen: Vec<_> = members.0.iter().map(|m| (&*m.name, m.written, m.value.get())).collect();
+        let seen: Vec<_> = members
+            .0
+            .iter()
+            .map(|m| (&*m.name, m.written, m.value.get()))
+            .collect();
         assert_eq!(
             seen,
-            [("a", "\"a\"", "1.10"), ("b/", r#""\u0062\/""#, "[ 1E+2 ]"), ("a", "\"a\"", "null")]
+            [
+                ("a", "\"a\"", "1.10"),
+                ("b/", r#""\u0062\/""#, "[ 1E+2 ]"),
+                ("a", "\"a\"", "null")
+            ]
         );
-        assert_eq!(members.get("b/").unwrap().map(RawValue::get), Some("[ 1E+2 ]"));
+        assert_eq!(
+            members.get("b/").unwrap().map(RawValue::get),
+            Some("[ 1E+2 ]")
+        );
         assert!(members.get("c").unwrap().is_none());
         assert_eq!(members.get("a").err(), Some(DuplicateMember));
-        assert_eq!(members.twice().map(|member| member.value.get()), Some("null"));
-        assert!(Members::of(r#"{"a":1,"\u0061a":2}"#).unwrap().twice().is_none());
+        assert_eq!(
+            members.twice().map(|member| member.value.get()),
+            Some("null")
+        );
+        assert!(
+            Members::of(r#"{"a":1,"\u0061a":2}"#)
+                .unwrap()
+                .twice()
+                .is_none()
+        );
     }
 
     #[test]
     fn only_objects_have_members() {
-        for text in ["[]", "7", "", "{", r#"{"a":}"#, r#"{"a":1}}"#, r#"{"\ud800":1}"#, "{a:1}"] {
+        for text in [
+            "[]",
+            "7",
+            "",
+            "{",
+            r#"{"a":}"#,
+            r#"{"a":1}}"#,
+            r#"{"\ud800":1}"#,
+            "{a:1}",
+        ] {
             assert!(Members::of(text).is_err(), "{text}");
         }
     }

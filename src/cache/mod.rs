@@ -22,7 +22,9 @@ mod stored;
 
 pub use copies::is_current;
 pub use data_marks::DataMarks;
-pub use document::{Document, DocumentContent, DocumentForm, EnvelopeFields, ToolResultWriter, Validators};
+pub use document::{
+    Document, DocumentContent, DocumentForm, EnvelopeFields, ToolResultWriter, Validators,
+};
 pub use document_cache::Cache;
 pub use encode::{ContentCoding, EncodedBodies, Representation, negotiate, quality};
 pub use freshness::{Freshness, StaleWindows};

@@ -17,7 +17,9 @@ pub struct NegativeCache<W: Clone + Send + Sync + 'static> {
 
 impl<W: Clone + Send + Sync + 'static> Default for NegativeCache<W> {
     fn default() -> Self {
-        Self { known: Moka::new(MAX_ENTRIES) }
+        Self {
+            known: Moka::new(MAX_ENTRIES),
+        }
     }
 }
 

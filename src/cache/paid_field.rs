@@ -71,7 +71,9 @@ fn find_cuts(
         Some(b'[') => {
             let items: Vec<&RawValue> = serde_json::from_str(value).map_err(|_| BadContent)?;
             let depth = deeper?;
-            items.into_iter().try_for_each(|item| find_cuts(whole, item.get(), name, depth, cuts))
+            items
+                .into_iter()
+                .try_for_each(|item| find_cuts(whole, item.get(), name, depth, cuts))
         }
         _ => Ok(()),
     }

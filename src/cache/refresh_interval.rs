@@ -8,8 +8,12 @@ use std::time::Duration;
 use scoregate_base::clock::Mono;
 
 /// Intervals after each request that found nothing new, once a refresh is overdue.
-const OVERDUE: [Duration; 4] =
-    [Duration::from_secs(5), Duration::from_secs(10), Duration::from_secs(20), Duration::from_secs(40)];
+const OVERDUE: [Duration; 4] = [
+    Duration::from_secs(5),
+    Duration::from_secs(10),
+    Duration::from_secs(20),
+    Duration::from_secs(40),
+];
 const LONG_OVERDUE: Duration = Duration::from_mins(1);
 /// Before that, the number of requests that would fill a cadence: in its first half, when refreshes are rare; in the
 /// second, when one may come early; and in the last twelfth, when most early refreshes come. Never more often than
@@ -31,7 +35,13 @@ pub struct RefreshInterval {
 impl RefreshInterval {
     /// A backend that refreshes at `expected`, and about every `cadence` after that.
     pub fn new(cadence: Duration, expected: Mono, now: Mono) -> Self {
-        Self { cadence, expected, overdue_requests: 0, next: expected }.in_between(now)
+        Self {
+            cadence,
+            expected,
+            overdue_requests: 0,
+            next: expected,
+        }
+        .in_between(now)
     }
 
     /// When the next refresh is expected.
@@ -54,8 +64,15 @@ impl RefreshInterval {
         if now < self.expected {
             return self.in_between(now);
         }
-        let wait = OVERDUE.get(self.overdue_requests).copied().unwrap_or(LONG_OVERDUE);
-        Self { overdue_requests: self.overdue_requests + 1, next: now.plus(wait), ..self }
+        let wait = OVERDUE
+            .get(self.overdue_requests)
+            .copied()
+            .unwrap_or(LONG_OVERDUE);
+        Self {
+            overdue_requests: self.overdue_requests + 1,
+            next: now.plus(wait),
+            ..self
+        }
     }
 
     fn in_between(self, now: Mono) -> Self {
@@ -68,7 +85,10 @@ impl RefreshInterval {
             IN_THE_FIRST_HALF
         };
         let wait = (self.cadence / requests).max(LONG_OVERDUE.min(self.cadence));
-        Self { next: self.expected.min(now.plus(wait)).max(now), ..self }
+        Self {
+            next: self.expected.min(now.plus(wait)).max(now),
+            ..self
+        }
     }
 }
 
@@ -84,9 +104,13 @@ mod tests {
 
     /// The times of requests that find nothing new.
     fn asked_in_vain(interval: RefreshInterval, requests: usize) -> Vec<Mono> {
-        let rhythms =
-            std::iter::successors(Some(interval), |interval| Some(interval.not_refreshed(interval.next())));
-        rhythms.take(requests).map(|interval| interval.next()).collect()
+        let rhythms = std::iter::successors(Some(interval), |interval| {
+            Some(interval.not_refreshed(interval.next()))
+        });
+        rhythms
+            .take(requests)
+            .map(|interval| interval.next())
+            .collect()
     }
 
     #[test]
@@ -100,14 +124,21 @@ mod tests {
     fn before_the_expected_time_requests_become_more_frequent_and_never_pass_it() {
         let requested_at = asked_in_vain(RefreshInterval::new(HOUR, at(2_410), at(0)), 18);
         let (second, last) = ((1_020..=2_220).step_by(120), (2_280..=2_400).step_by(60));
-        let wanted: Vec<Mono> =
-            [300, 600, 900].into_iter().chain(second).chain(last).chain([2_410]).map(at).collect();
+        let wanted: Vec<Mono> = [300, 600, 900]
+            .into_iter()
+            .chain(second)
+            .chain(last)
+            .chain([2_410])
+            .map(at)
+            .collect();
         assert_eq!(requested_at, wanted);
     }
 
     #[test]
     fn a_refresh_restarts_the_interval() {
-        let late = RefreshInterval::new(HOUR, at(0), at(0)).not_refreshed(at(0)).not_refreshed(at(5));
+        let late = RefreshInterval::new(HOUR, at(0), at(0))
+            .not_refreshed(at(0))
+            .not_refreshed(at(5));
         let interval = late.refreshed(at(3_615), at(15));
         assert_eq!(interval, RefreshInterval::new(HOUR, at(3_615), at(15)));
         assert_eq!(interval.next(), at(315));
@@ -115,7 +146,10 @@ mod tests {
 
     #[test]
     fn a_long_overdue_refresh_is_requested_at_once() {
-        assert_eq!(RefreshInterval::new(HOUR, at(10), at(5_000)).next(), at(5_000));
+        assert_eq!(
+            RefreshInterval::new(HOUR, at(10), at(5_000)).next(),
+            at(5_000)
+        );
     }
 
     #[test]

@@ -21,10 +21,29 @@ pub(crate) fn key(number: u64) -> DocumentKey {
 pub(crate) fn stored(key: &DocumentKey) -> Arc<StoredDocument> {
     let data = Bytes::from(format!("[{{\"id\":\"{}\"}}]", key.id.as_ref().unwrap()));
     let (generated_at, source) = (Wall::from_seconds(1), Validators::default());
-    let content = DocumentContent { data, count: 1, generated_at, stated_at: None, source };
+    let content = DocumentContent {
+        data,
+        count: 1,
+        generated_at,
+        stated_at: None,
+        source,
+    };
     let (license, field_sets) = ("Cite us.", &FieldSets::default());
-    let document =
-        Document::build(content, &EnvelopeFields { key, license, field_sets, tool_result: None }, None)
-            .unwrap();
-    Arc::new(StoredDocument::confirmed(document, [Mono::default(); 2], Mono::default(), None))
+    let document = Document::build(
+        content,
+        &EnvelopeFields {
+            key,
+            license,
+            field_sets,
+            tool_result: None,
+        },
+        None,
+    )
+    .unwrap();
+    Arc::new(StoredDocument::confirmed(
+        document,
+        [Mono::default(); 2],
+        Mono::default(),
+        None,
+    ))
 }

@@ -54,7 +54,9 @@ pub struct FlightCompletion<T>(Arc<FlightEnd<T>>);
 
 impl<T, N> Default for SingleFlight<T, N> {
     fn default() -> Self {
-        Self { table: Arc::default() }
+        Self {
+            table: Arc::default(),
+        }
     }
 }
 
@@ -67,10 +69,18 @@ impl<T: Clone, N: Clone> SingleFlight<T, N> {
                 FlightRole::Shared(FlightCompletion(Arc::clone(end)), note.clone())
             }
             Entry::Vacant(place) => {
-                let end = Arc::new(FlightEnd { result: OnceLock::new(), wake: Notify::new() });
+                let end = Arc::new(FlightEnd {
+                    result: OnceLock::new(),
+                    wake: Notify::new(),
+                });
                 place.insert((Arc::clone(&end), note.clone()));
                 let result = FlightCompletion(Arc::clone(&end));
-                let leader = FlightLeader { table: Arc::clone(&self.table), key: key.clone(), note, end };
+                let leader = FlightLeader {
+                    table: Arc::clone(&self.table),
+                    key: key.clone(),
+                    note,
+                    end,
+                };
                 FlightRole::First(leader, result)
             }
         }
@@ -101,7 +111,8 @@ impl<T: Clone, N: Clone> SingleFlight<T, N> {
     #[cfg(any(test, feature = "lab"))]
     pub fn waiters(&self) -> usize {
         let table_and_leader = 2;
-        let waiters = |end: &Arc<FlightEnd<T>>| Arc::strong_count(end).saturating_sub(table_and_leader);
+        let waiters =
+            |end: &Arc<FlightEnd<T>>| Arc::strong_count(end).saturating_sub(table_and_leader);
         self.table.iter().map(|flight| waiters(&flight.0)).sum()
     }
 }
@@ -143,7 +154,8 @@ impl<T, N> FlightLeader<T, N> {
     }
 
     fn clear(&self) {
-        self.table.remove_if(&self.key, |_, (end, _)| Arc::ptr_eq(end, &self.end));
+        self.table
+            .remove_if(&self.key, |_, (end, _)| Arc::ptr_eq(end, &self.end));
     }
 }
 
@@ -189,7 +201,9 @@ mod tests {
         assert!(flights.is_empty());
         assert_eq!(first.result().await, Some(7));
         for flight in others {
-            let FlightRole::Shared(result, "first") = flight else { panic!("somebody was fetching") };
+            let FlightRole::Shared(result, "first") = flight else {
+                panic!("somebody was fetching")
+            };
             assert_eq!(result.result().await, Some(7));
         }
     }
@@ -197,13 +211,18 @@ mod tests {
     #[tokio::test]
     async fn invalidated_flight_completes_for_its_waiters_but_is_not_stored() {
         let flights = SingleFlight::<u32, ()>::default();
-        let FlightRole::First(old, first) = flights.join(&key(), ()) else { panic!("nobody was fetching") };
+        let FlightRole::First(old, first) = flights.join(&key(), ()) else {
+            panic!("nobody was fetching")
+        };
         assert_eq!(old.while_current(|| 1), Some(1));
         flights.invalidate(|_| true);
         let FlightRole::First(new, later) = flights.join(&key(), ()) else {
             panic!("the old one was boarded")
         };
-        assert_eq!((old.while_current(|| 1), new.while_current(|| 1)), (None, Some(1)));
+        assert_eq!(
+            (old.while_current(|| 1), new.while_current(|| 1)),
+            (None, Some(1))
+        );
         old.complete(7);
         assert_eq!((first.result().await, flights.len()), (Some(7), 1));
         new.complete(8);

@@ -62,7 +62,11 @@ impl StoredDocument {
     }
 
     /// A document stored with these dates, possibly by an earlier process.
-    pub fn restored(document: Document, [due, revalidate_at, confirmed]: [Mono; 3], uses: u32) -> Self {
+    pub fn restored(
+        document: Document,
+        [due, revalidate_at, confirmed]: [Mono; 3],
+        uses: u32,
+    ) -> Self {
         let uses = AtomicU32::new(uses);
         Self {
             document,
@@ -112,33 +116,66 @@ impl StoredDocument {
     /// The same document, with its refresh due by `now` at the latest.
     #[must_use]
     pub fn overdue(&self, now: Mono) -> Self {
-        Self { due: self.due.min(now), revalidate_at: self.revalidate_at.min(now), ..self.clone() }
+        Self {
+            due: self.due.min(now),
+            revalidate_at: self.revalidate_at.min(now),
+            ..self.clone()
+        }
     }
 
     /// The same document, current at `now`, with its next refresh at `due`.
     #[must_use]
     pub fn current(&self, now: Mono, due: Mono) -> Self {
-        Self { confirmed: now, due, revalidate_at: due, ..self.clone() }
+        Self {
+            confirmed: now,
+            due,
+            revalidate_at: due,
+            ..self.clone()
+        }
     }
 
     /// The same document, with its version in the shared store.
     #[must_use]
     pub fn published_as(&self, published: PublishedVersion) -> Self {
-        Self { published: Some(published), ..self.clone() }
+        Self {
+            published: Some(published),
+            ..self.clone()
+        }
     }
 
     /// The same document, after suspect content.
     #[must_use]
     pub fn suspected(&self) -> Self {
-        Self { is_suspect: true, ..self.clone() }
+        Self {
+            is_suspect: true,
+            ..self.clone()
+        }
     }
 }
 
 impl Clone for StoredDocument {
     fn clone(&self) -> Self {
         let (document, uses) = (self.document.clone(), AtomicU32::new(self.uses()));
-        let Self { due, revalidate_at, confirmed, is_cached, is_suspect, published, .. } = *self;
+        let Self {
+            due,
+            revalidate_at,
+            confirmed,
+            is_cached,
+            is_suspect,
+            published,
+            ..
+        } = *self;
         let withdrawn = AtomicBool::new(false);
-        Self { document, due, revalidate_at, confirmed, is_cached, is_suspect, published, uses, withdrawn }
+        Self {
+            document,
+            due,
+            revalidate_at,
+            confirmed,
+            is_cached,
+            is_suspect,
+            published,
+            uses,
+            withdrawn,
+        }
     }
 }

@@ -57,7 +57,9 @@ enum AccountsAction {
         limit: usize,
     },
     /// Show an account.
-    #[command(after_help = "Example:\n  scoregate accounts show own_3kTMd9Qw0aB --data-dir DIR --json")]
+    #[command(
+        after_help = "Example:\n  scoregate accounts show own_3kTMd9Qw0aB --data-dir DIR --json"
+    )]
     Show {
         /// The account.
         id: OwnerId,
@@ -93,8 +95,10 @@ enum AccountsAction {
         default: bool,
     },
     /// Delete an account: close its applications, revoke their keys, and remove its personal data.
-    #[command(after_help = "Example:\n  scoregate accounts delete own_3kTMd9Qw0aB --data-dir DIR\n\n\
-        This cannot be undone. The audit trail and the usage remain, without personal data.")]
+    #[command(
+        after_help = "Example:\n  scoregate accounts delete own_3kTMd9Qw0aB --data-dir DIR\n\n\
+        This cannot be undone. The audit trail and the usage remain, without personal data."
+    )]
     Delete {
         /// The account.
         id: OwnerId,
@@ -143,12 +147,20 @@ enum AccountsAction {
 }
 
 pub(super) fn run(args: AccountsArgs) -> CommandOutcome {
-    let AccountsArgs { action, server, json } = args;
+    let AccountsArgs {
+        action,
+        server,
+        json,
+    } = args;
     let (config, command) = (server.settings()?, action.into_command()?);
-    let (is_list, is_export) =
-        (matches!(command, OwnerCommand::List(_)), matches!(command, OwnerCommand::Export(_)));
-    let (is_contact, is_delete) =
-        (matches!(command, OwnerCommand::Contact(_)), matches!(command, OwnerCommand::Delete(_)));
+    let (is_list, is_export) = (
+        matches!(command, OwnerCommand::List(_)),
+        matches!(command, OwnerCommand::Export(_)),
+    );
+    let (is_contact, is_delete) = (
+        matches!(command, OwnerCommand::Contact(_)),
+        matches!(command, OwnerCommand::Delete(_)),
+    );
     Ok(match perform_once(&config, AdminCommand::Owner(command))? {
         response if json || is_export => printer::json(&response),
         response if is_list => list(&response),
@@ -160,33 +172,59 @@ pub(super) fn run(args: AccountsArgs) -> CommandOutcome {
 impl AccountsAction {
     fn into_command(self) -> CommandOutcome<OwnerCommand> {
         Ok(match self {
-            Self::List { email, application, after, limit } => {
-                OwnerCommand::List(OwnerQuery { email, application, after, limit })
-            }
+            Self::List {
+                email,
+                application,
+                after,
+                limit,
+            } => OwnerCommand::List(OwnerQuery {
+                email,
+                application,
+                after,
+                limit,
+            }),
             Self::Show { id } => OwnerCommand::Show(id),
             Self::Suspend { id } => OwnerCommand::Suspend(id),
             Self::Resume { id } => OwnerCommand::Resume(id),
             Self::SetTier { id, tier, .. } => OwnerCommand::SetTier { owner: id, tier },
             Self::Delete { id } => OwnerCommand::Delete(id),
             Self::Export { id } => OwnerCommand::Export(id),
-            Self::Contact { subject, message, application, tier, account, all: _, dry_run } => {
+            Self::Contact {
+                subject,
+                message,
+                application,
+                tier,
+                account,
+                all: _,
+                dry_run,
+            } => {
                 let selection = match tier {
                     Some(tier) => ContactSelection::Tier(tier),
                     None if !application.is_empty() => ContactSelection::Applications(application),
                     None if !account.is_empty() => ContactSelection::Accounts(account),
                     None => ContactSelection::All,
                 };
-                let bad =
-                    |error| CommandError::Input(format!("{} cannot be read: {error}", message.display()));
+                let bad = |error| {
+                    CommandError::Input(format!("{} cannot be read: {error}", message.display()))
+                };
                 let message = input_file::read_text(&message, MAX_MESSAGE_BYTES).map_err(bad)?;
-                OwnerCommand::Contact(ContactRequest { selection, subject, message, is_dry_run: dry_run })
+                OwnerCommand::Contact(ContactRequest {
+                    selection,
+                    subject,
+                    message,
+                    is_dry_run: dry_run,
+                })
             }
         })
     }
 }
 
 fn searchable(text: &str) -> Result<String, String> {
-    if is_address_fragment(text) { Ok(text.to_owned()) } else { Err(NOT_SEARCHABLE.into()) }
+    if is_address_fragment(text) {
+        Ok(text.to_owned())
+    } else {
+        Err(NOT_SEARCHABLE.into())
+    }
 }
 
 fn list(listed: &Value) -> Exit {
@@ -203,7 +241,10 @@ fn contacted(view: &ContactOutcome) -> Exit {
     if !view.mail_is_sent {
         printer::message("no mail server is configured: queued mail is not sent");
     }
-    printer::data(&format!("accounts: {}, queued mails: {}\n", view.accounts, view.queued))
+    printer::data(&format!(
+        "accounts: {}, queued mails: {}\n",
+        view.accounts, view.queued
+    ))
 }
 
 fn table(accounts: &[Value], are_deleted: bool) -> Exit {
@@ -221,8 +262,24 @@ fn table(accounts: &[Value], are_deleted: bool) -> Exit {
         };
         let (tier, notices) = (or_default("tier"), or_default("notices"));
         let (created, applications) = (text("created_at"), text("applications"));
-        vec![text("id"), text("email"), state.into(), tier, notices, created, applications]
+        vec![
+            text("id"),
+            text("email"),
+            state.into(),
+            tier,
+            notices,
+            created,
+            applications,
+        ]
     };
-    let header = ["id", "email", "state", "tier", "notices", "created", "applications"];
+    let header = [
+        "id",
+        "email",
+        "state",
+        "tier",
+        "notices",
+        "created",
+        "applications",
+    ];
     printer::table(&header, accounts.iter().map(row))
 }

@@ -64,7 +64,11 @@ pub(super) fn run(args: CacheArgs) -> CommandOutcome {
         CacheCommand::List => (Method::GET, CACHE.into(), Vec::new()),
         CacheCommand::Purge { documents, hard } => {
             let body = serde_json::to_vec(&PurgeBody { documents, hard });
-            (Method::POST, PURGE.into(), body.expect("a string and a boolean are valid JSON"))
+            (
+                Method::POST,
+                PURGE.into(),
+                body.expect("a string and a boolean are valid JSON"),
+            )
         }
     };
     let reason = "documents are only in the memory of a running server";
@@ -72,16 +76,28 @@ pub(super) fn run(args: CacheArgs) -> CommandOutcome {
     Ok(match response {
         response if args.json => printer::json(&response),
         response if is_list => printer::response(response, list),
-        response => printer::data(&format!("purged: {}\n", response.get("purged").unwrap_or(&response))),
+        response => printer::data(&format!(
+            "purged: {}\n",
+            response.get("purged").unwrap_or(&response)
+        )),
     })
 }
 
 fn list(inventory: &Inventory) -> Exit {
     let row = |view: &CachedDocument| {
-        let refresh =
-            if view.due_in_seconds <= 0 { "overdue".into() } else { format!("in {} s", view.due_in_seconds) };
+        let refresh = if view.due_in_seconds <= 0 {
+            "overdue".into()
+        } else {
+            format!("in {} s", view.due_in_seconds)
+        };
         let confirmed = format!("{} s ago", view.confirmed_seconds_ago);
-        vec![view.items.to_string(), view.bytes.to_string(), confirmed, refresh, view.document.clone()]
+        vec![
+            view.items.to_string(),
+            view.bytes.to_string(),
+            confirmed,
+            refresh,
+            view.document.clone(),
+        ]
     };
     let header = ["items", "bytes", "confirmed", "refresh", "document"];
     printer::table(&header, inventory.documents.iter().map(row))

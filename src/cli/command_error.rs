@@ -78,6 +78,10 @@ impl From<MaintenanceError> for CommandError {
         } else {
             anyhow::Error::from(error)
         };
-        if is_input { Self::Input(error.to_string()) } else { Self::Fault(error) }
+        if is_input {
+            Self::Input(error.to_string())
+        } else {
+            Self::Fault(error)
+        }
     }
 }

@@ -8,8 +8,8 @@ use super::command_error::CommandError;
 use super::exit::Exit;
 use super::location_args::LocationArgs;
 use super::{
-    accounts, cache, check, demo, explain, health, keys, nodes, printer, reload, scoring, serve, status,
-    store, suspects, top, version,
+    accounts, cache, check, demo, explain, health, keys, nodes, printer, reload, scoring, serve,
+    status, store, suspects, top, version,
 };
 
 const AFTER_HELP: &str = "Try it:\n  scoregate demo\n\nRun it:\n  echo 'upstream = \"built-in\"' > scoregate.toml\n  \
@@ -56,10 +56,12 @@ enum CliCommand {
         location: LocationArgs,
     },
     /// Check a configuration and report all errors.
-    #[command(after_help = "Examples:\n  scoregate check --sample > scoregate.toml\n  \
+    #[command(
+        after_help = "Examples:\n  scoregate check --sample > scoregate.toml\n  \
         scoregate check --config scoregate.toml\n\n\
         Prints nothing if the configuration is valid. Environment variables are checked too.\n\
-        Everything in the sample is commented out: append your settings, at least the backend.")]
+        Everything in the sample is commented out: append your settings, at least the backend."
+    )]
     Check {
         /// The configuration file.
         #[arg(long, env = "SCOREGATE_CONFIG", required_unless_present = "sample")]
@@ -119,7 +121,9 @@ enum CliCommand {
         to: PathBuf,
     },
     /// Print shell completions.
-    #[command(after_help = "Example:\n  scoregate completions bash > /etc/bash_completion.d/scoregate")]
+    #[command(
+        after_help = "Example:\n  scoregate completions bash > /etc/bash_completion.d/scoregate"
+    )]
     Completions {
         /// The shell.
         shell: clap_complete::Shell,
@@ -141,7 +145,11 @@ const RENAMED: [(&str, &str, &str); 9] = [
 
 /// How to write the former words among the arguments: the parser reports only the first one.
 fn renamed_words(arguments: &[String]) -> impl Iterator<Item = String> {
-    let is_given = |word: &str| arguments.iter().any(|one| one.split('=').next() == Some(word));
+    let is_given = |word: &str| {
+        arguments
+            .iter()
+            .any(|one| one.split('=').next() == Some(word))
+    };
     let found = RENAMED.iter().filter(move |(command, old, _)| {
         arguments.first().is_some_and(|first| first == command) && old.split(' ').all(is_given)
     });
@@ -159,17 +167,25 @@ pub fn main() -> Exit {
             let printed = error.print();
             let is_help = matches!(error.kind(), DisplayHelp | DisplayVersion);
             if !is_help {
-                let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+                let words = std::env::args_os()
+                    .skip(1)
+                    .map(|word| word.to_string_lossy().into_owned());
                 renamed_words(&words.collect::<Vec<_>>()).for_each(|line| printer::message(&line));
             }
-            return if is_help && printed.is_ok() { Exit::Done } else { Exit::Input };
+            return if is_help && printed.is_ok() {
+                Exit::Done
+            } else {
+                Exit::Input
+            };
         }
     };
     let done = match cli.command {
         CliCommand::Demo { location, seed } => Ok(demo::run(&location, seed)),
-        CliCommand::Serve { config, reload_on_change, location } => {
-            serve::run(config.as_deref(), &location, reload_on_change)
-        }
+        CliCommand::Serve {
+            config,
+            reload_on_change,
+            location,
+        } => serve::run(config.as_deref(), &location, reload_on_change),
         CliCommand::Check { config, sample } => check::run(config.as_deref(), sample),
         CliCommand::Keys(args) => keys::run(args),
         CliCommand::Accounts(args) => accounts::run(args),

@@ -23,14 +23,22 @@ impl ConfigWatch<OwnedFd> {
     pub(super) fn on(file: &Path) -> io::Result<Self> {
         let events = init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
         watch(&events, file)?;
-        Ok(Self { events, file: file.to_owned(), contents: std::fs::read(file).ok() })
+        Ok(Self {
+            events,
+            file: file.to_owned(),
+            contents: std::fs::read(file).ok(),
+        })
     }
 
     /// Begins to wait for events. Requires a runtime.
     pub(super) fn begin(self) -> io::Result<ConfigWatch<Receiver>> {
         // No pipe, but it is read like one.
         let events = Receiver::from_owned_fd_unchecked(self.events)?;
-        Ok(ConfigWatch { events, file: self.file, contents: self.contents })
+        Ok(ConfigWatch {
+            events,
+            file: self.file,
+            contents: self.contents,
+        })
     }
 }
 
@@ -57,9 +65,13 @@ impl ConfigWatch<Receiver> {
 }
 
 fn watch(events: &impl AsFd, file: &Path) -> io::Result<()> {
-    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let when =
-        WatchFlags::CLOSE_WRITE | WatchFlags::MOVED_TO | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
+    let parent = file
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    let when = WatchFlags::CLOSE_WRITE
+        | WatchFlags::MOVED_TO
+        | WatchFlags::DELETE_SELF
+        | WatchFlags::MOVE_SELF;
     add_watch(events, parent.unwrap_or(Path::new(".")), when)?;
     match add_watch(events, file, WatchFlags::CLOSE_WRITE) {
         // Until it is written again.

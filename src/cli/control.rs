@@ -82,14 +82,19 @@ impl CommandTarget {
         for _ in 0..ATTEMPTS {
             if let Some(target) = Self::try_find(config).await? {
                 if is_new && matches!(target, Self::Store { .. }) {
-                    printer::message(&format!("a new store was created in {}", data_dir.display()));
+                    printer::message(&format!(
+                        "a new store was created in {}",
+                        data_dir.display()
+                    ));
                 }
                 return Ok(target);
             }
             clock.sleep(RETRY_DELAY).await;
         }
         let in_use = DataDirInUse::new(data_dir);
-        Err(CommandError::Input(format!("{in_use}; it does not respond")))
+        Err(CommandError::Input(format!(
+            "{in_use}; it does not respond"
+        )))
     }
 
     /// The server on this machine, if one is running; else the database itself.
@@ -131,10 +136,14 @@ impl CommandTarget {
     pub(super) async fn perform(&self, command: AdminCommand) -> CommandOutcome<Value> {
         match self {
             Self::Running(socket) => {
-                let stream = UnixStream::connect(socket).await.context("the server has stopped")?;
+                let stream = UnixStream::connect(socket)
+                    .await
+                    .context("the server has stopped")?;
                 send(stream, command.to_request()).await
             }
-            Self::Store { administration, .. } => Ok(perform(administration, command, &operator()).await?),
+            Self::Store { administration, .. } => {
+                Ok(perform(administration, command, &operator()).await?)
+            }
         }
     }
 }
@@ -155,7 +164,9 @@ pub(super) async fn request_running(
         Ok(stream) => send(stream, request).await,
         Err(error) => {
             let shown = config.data_dir.display();
-            Err(CommandError::Input(format!("no server is running in {shown} ({error}): {reason}")))
+            Err(CommandError::Input(format!(
+                "no server is running in {shown} ({error}): {reason}"
+            )))
         }
     }
 }
@@ -167,9 +178,9 @@ pub(super) async fn request_if_running(
 ) -> Option<CommandOutcome<Value>> {
     match UnixStream::connect(data_dir.join(SOCKET)).await {
         Ok(stream) => Some(send(stream, request).await),
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            Some(Err(CommandError::Input("only the user that runs it may open its socket".into())))
-        }
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => Some(Err(
+            CommandError::Input("only the user that runs it may open its socket".into()),
+        )),
         Err(_) => None,
     }
 }
@@ -221,26 +232,51 @@ pub(super) async fn get<S: AsyncRead + AsyncWrite + Unpin>(
         exchange(stream, (Method::GET, path, Vec::new())).await
     };
     let response = clock.within(GET_TIMEOUT, exchanged).await;
-    let (status, body) = response.map_err(|_| anyhow::anyhow!("timed out after {GET_TIMEOUT:?}"))??;
+    let (status, body) =
+        response.map_err(|_| anyhow::anyhow!("timed out after {GET_TIMEOUT:?}"))??;
     Ok((status, String::from_utf8_lossy(&body).into_owned()))
 }
 
 /// Opens the store of a stopped server, or the database of several servers.
 async fn open_target(config: &Config, lock: Option<DataDir>) -> CommandOutcome<CommandTarget> {
     let clock = Clock::system();
-    let store = open_store(config, &config.data_dir, &clock).await.context("the store cannot be opened")?;
+    let store = open_store(config, &config.data_dir, &clock)
+        .await
+        .context("the store cannot be opened")?;
     let names: Vec<String> = config.tiers.iter().map(|tier| tier.name.clone()).collect();
-    let instruments = Arc::new(Instruments::new(&MetricsRegistry::default(), &names, &config.endpoints));
-    let (keys, terms) = (Arc::clone(&store), TermsByTier::new(&config.tiers, config.guard_per_minute));
-    let changes = KeyChanges::new(keys, None, None, terms, clock.clone(), Arc::clone(&instruments));
+    let instruments = Arc::new(Instruments::new(
+        &MetricsRegistry::default(),
+        &names,
+        &config.endpoints,
+    ));
+    let (keys, terms) = (
+        Arc::clone(&store),
+        TermsByTier::new(&config.tiers, config.guard_per_minute),
+    );
+    let changes = KeyChanges::new(
+        keys,
+        None,
+        None,
+        terms,
+        clock.clone(),
+        Arc::clone(&instruments),
+    );
     let changes = changes.telling(notice_texts(config));
     let administration = administration(config, &store, &Arc::new(changes), &clock, &instruments);
-    Ok(CommandTarget::Store { administration: Box::new(administration), _lock: lock })
+    Ok(CommandTarget::Store {
+        administration: Box::new(administration),
+        _lock: lock,
+    })
 }
 
 /// Performs a command on the server or the store of a configuration.
 pub(super) fn perform_once(config: &Config, command: AdminCommand) -> CommandOutcome<Value> {
-    block_on(async { CommandTarget::find(config, MissingStore::Refuse).await?.perform(command).await })
+    block_on(async {
+        CommandTarget::find(config, MissingStore::Refuse)
+            .await?
+            .perform(command)
+            .await
+    })
 }
 
 /// Runs an async command to completion.

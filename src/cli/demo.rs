@@ -66,7 +66,10 @@ fn print_mail(text: &str) {
 fn write_mail_to_files(config: &mut Config) {
     let directory = config.data_dir.join(MAIL);
     if let Some(mail) = &mut config.mail {
-        mail.delivery = MailDelivery::Directory { path: directory, print: print_mail };
+        mail.delivery = MailDelivery::Directory {
+            path: directory,
+            print: print_mail,
+        };
     }
 }
 
@@ -120,14 +123,20 @@ async fn summary(running: &RunningServer, data_dir: &Path) -> anyhow::Result<Str
         }
     }
     let (public, side) = (running.public, running.side);
-    writeln!(text, "\ncurl -H 'Authorization: Bearer {pro}' 'http://{public}/api/v1/models'")?;
+    writeln!(
+        text,
+        "\ncurl -H 'Authorization: Bearer {pro}' 'http://{public}/api/v1/models'"
+    )?;
     writeln!(
         text,
         "\ndocs    http://{public}/docs\nsign up http://{public}/account/sign-in\nstatus  http://{public}/status\nMCP     http://{public}/mcp\nmetrics http://{side}/metrics\nstate   {}",
         data_dir.display()
     )?;
     if cfg!(debug_assertions) {
-        writeln!(text, "build   development: not optimised, so do not measure it")?;
+        writeln!(
+            text,
+            "build   development: not optimised, so do not measure it"
+        )?;
     }
     Ok(text)
 }
@@ -140,10 +149,14 @@ async fn issue_key(
     tier: &str,
 ) -> anyhow::Result<String> {
     let name = format!("demo-{tier}");
-    let existing =
-        applications.iter().find(|application| application.name == name && application.tier == tier);
+    let existing = applications
+        .iter()
+        .find(|application| application.name == name && application.tier == tier);
     let issued = if let Some(existing) = existing {
-        running.registrar.rotate(ACTOR, existing.id, Duration::ZERO, KeyDetails::default()).await?
+        running
+            .registrar
+            .rotate(ACTOR, existing.id, Duration::ZERO, KeyDetails::default())
+            .await?
     } else {
         let new = NewApplication {
             name,
@@ -170,7 +183,12 @@ fn temporary_directory(location: &LocationArgs) -> anyhow::Result<Option<Tempora
     let number = getrandom::u64().context("the operating system returned no random bytes")?;
     let path = std::env::temp_dir().join(format!("scoregate-demo-{number:016x}"));
     let created = std::fs::DirBuilder::new().mode(0o700).create(&path);
-    created.with_context(|| format!("the temporary directory {} cannot be created", path.display()))?;
+    created.with_context(|| {
+        format!(
+            "the temporary directory {} cannot be created",
+            path.display()
+        )
+    })?;
     Ok(Some(TemporaryDirectory(path)))
 }
 

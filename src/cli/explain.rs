@@ -23,7 +23,11 @@ pub(super) const AFTER_HELP: &str = include_str!("help/explain.txt");
 #[command(group = ArgGroup::new("caller").multiple(true))]
 pub(super) struct ExplainArgs {
     /// Method and target, such as `GET /api/v1/models`.
-    #[arg(value_name = "REQUEST", required_unless_present = "logged", requires = "caller")]
+    #[arg(
+        value_name = "REQUEST",
+        required_unless_present = "logged",
+        requires = "caller"
+    )]
     text: Option<String>,
     /// The first characters of the key; the rest is not sent.
     #[arg(long, value_name = "PREFIX", group = "caller")]
@@ -51,7 +55,17 @@ pub(super) struct ExplainArgs {
 }
 
 pub(super) fn run(args: ExplainArgs) -> CommandOutcome {
-    let ExplainArgs { text, key, app, header, client, logged, log, server, json } = args;
+    let ExplainArgs {
+        text,
+        key,
+        app,
+        header,
+        client,
+        logged,
+        log,
+        server,
+        json,
+    } = args;
     let config = server.settings()?;
     let explanation = if let (Some(id), Some(log)) = (logged, log) {
         serde_json::to_value(logged_request::find(&id, &log, &config)?)
@@ -65,10 +79,18 @@ pub(super) fn run(args: ExplainArgs) -> CommandOutcome {
         };
         let body = serde_json::to_vec(&body).expect("strings are valid JSON");
         let reason = "it alone knows the state that decides";
-        Ok(block_on(request_running(&config, (Method::POST, EXPLAIN.into(), body), reason))?)
+        Ok(block_on(request_running(
+            &config,
+            (Method::POST, EXPLAIN.into(), body),
+            reason,
+        ))?)
     };
     let explanation = explanation.expect("strings and numbers are valid JSON");
-    Ok(if json { printer::json(&explanation) } else { printer::response(explanation, show) })
+    Ok(if json {
+        printer::json(&explanation)
+    } else {
+        printer::response(explanation, show)
+    })
 }
 
 fn show(explanation: &Explanation) -> Exit {
@@ -87,16 +109,23 @@ fn show(explanation: &Explanation) -> Exit {
         };
         let mut facts = outcome_facts(outcome);
         if count == 1 {
-            let headers = outcome.headers.iter().map(|(name, value)| format!("{name}: {value}"));
+            let headers = outcome
+                .headers
+                .iter()
+                .map(|(name, value)| format!("{name}: {value}"));
             facts.extend(headers.map(|header| ("header", header)));
         }
-        blocks.push(block(&title, facts.iter().map(|(name, value)| (*name, &**value))));
+        blocks.push(block(
+            &title,
+            facts.iter().map(|(name, value)| (*name, &**value)),
+        ));
     }
     printer::data(&blocks.join("\n"))
 }
 
 fn outcome_facts(outcome: &PossibleOutcome) -> Vec<(&'static str, String)> {
-    let amounts = |RuleAmounts { minute, day, guard }| format!("minute {minute}, day {day}, guard {guard}");
+    let amounts =
+        |RuleAmounts { minute, day, guard }| format!("minute {minute}, day {day}, guard {guard}");
     let facts = [
         ("status", Some(outcome.status.to_string())),
         ("code", outcome.code.clone()),
@@ -105,7 +134,9 @@ fn outcome_facts(outcome: &PossibleOutcome) -> Vec<(&'static str, String)> {
         ("cost", Some(amounts(outcome.cost))),
         ("left", outcome.left.map(amounts)),
     ];
-    let facts = facts.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    let facts = facts
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)));
     facts.collect()
 }
 

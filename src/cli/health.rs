@@ -29,7 +29,12 @@ since some supervisors reserve it.";
 #[derive(Debug, Args)]
 pub(super) struct HealthArgs {
     /// Address of the side port; loopback is used for the unspecified address.
-    #[arg(long, value_name = "ADDR", env = "SCOREGATE_ADMIN_LISTEN", default_value = "127.0.0.1:9464")]
+    #[arg(
+        long,
+        value_name = "ADDR",
+        env = "SCOREGATE_ADMIN_LISTEN",
+        default_value = "127.0.0.1:9464"
+    )]
     admin: SocketAddr,
     /// The server's configuration file, for the address of the side port. Overrides --admin.
     #[arg(long, value_name = "FILE", conflicts_with = "data_dir")]
@@ -59,7 +64,9 @@ impl HealthArgs {
         if let Some(directory) = &self.data_dir {
             return Ok(HealthTarget::Socket(directory.join(SOCKET)));
         }
-        let Some(file) = &self.config else { return Ok(HealthTarget::SidePort(reachable(self.admin))) };
+        let Some(file) = &self.config else {
+            return Ok(HealthTarget::SidePort(reachable(self.admin)));
+        };
         let mut values = read_file(file);
         values.overlay(read_environment(environment()));
         Ok(HealthTarget::SidePort(reachable(side_port(&values)?)))
@@ -69,9 +76,9 @@ impl HealthArgs {
 pub(super) fn run(args: &HealthArgs) -> CommandOutcome {
     let target = args.target()?;
     match block_on(probe(&target)) {
-        Err(CommandError::Fault(error)) => {
-            Err(CommandError::Input(format!("no response from {target}: {error:#}")))
-        }
+        Err(CommandError::Fault(error)) => Err(CommandError::Input(format!(
+            "no response from {target}: {error:#}"
+        ))),
         probed => Ok(printer::data(&probed?)),
     }
 }
@@ -93,7 +100,11 @@ async fn probe(target: &HealthTarget) -> CommandOutcome<String> {
         HealthTarget::SidePort(address) => get(&clock, TcpStream::connect(address), ready).await?,
         HealthTarget::Socket(path) => get(&clock, UnixStream::connect(path), ready).await?,
     };
-    if status.is_success() { Ok(body) } else { Err(CommandError::Input(body.trim_end().to_owned())) }
+    if status.is_success() {
+        Ok(body)
+    } else {
+        Err(CommandError::Input(body.trim_end().to_owned()))
+    }
 }
 
 #[cfg(test)]
@@ -102,9 +113,11 @@ mod tests {
 
     #[test]
     fn the_unspecified_address_becomes_loopback() {
-        for (listen, expected) in
-            [("0.0.0.0:9464", "127.0.0.1:9464"), ("[::]:9464", "[::1]:9464"), ("192.0.2.1:1", "192.0.2.1:1")]
-        {
+        for (listen, expected) in [
+            ("0.0.0.0:9464", "127.0.0.1:9464"),
+            ("[::]:9464", "[::1]:9464"),
+            ("192.0.2.1:1", "192.0.2.1:1"),
+        ] {
             assert_eq!(reachable(listen.parse().unwrap()).to_string(), expected);
         }
     }

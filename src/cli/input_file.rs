@@ -12,7 +12,9 @@ fn open(path: &Path) -> io::Result<File> {
     if file.metadata()?.is_file() {
         return Ok(file);
     }
-    Err(io::Error::other("it is not a regular file; write - and pass the content to standard input"))
+    Err(io::Error::other(
+        "it is not a regular file; write - and pass the content to standard input",
+    ))
 }
 
 /// An open file, or standard input.
@@ -29,25 +31,42 @@ impl InputFile {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let name = input_name(path);
         if path == Path::new("-") {
-            return Ok(Self { name, reader: Box::new(io::stdin()), size: None });
+            return Ok(Self {
+                name,
+                reader: Box::new(io::stdin()),
+                size: None,
+            });
         }
         let file = open(path)?;
         let size = Some(file.metadata()?.len());
-        Ok(Self { name, reader: Box::new(file), size })
+        Ok(Self {
+            name,
+            reader: Box::new(file),
+            size,
+        })
     }
 }
 
 /// A path as messages name it.
 pub(super) fn input_name(path: &Path) -> String {
-    if path == Path::new("-") { "standard input".into() } else { path.display().to_string() }
+    if path == Path::new("-") {
+        "standard input".into()
+    } else {
+        path.display().to_string()
+    }
 }
 
 /// The whole text of a file, or of standard input for `-`. A longer one is an error.
 pub(super) fn read_text(path: &Path, max_bytes: u64) -> io::Result<String> {
     let mut text = String::new();
-    let read = InputFile::open(path)?.reader.take(max_bytes + 1).read_to_string(&mut text)?;
+    let read = InputFile::open(path)?
+        .reader
+        .take(max_bytes + 1)
+        .read_to_string(&mut text)?;
     if read as u64 > max_bytes {
-        return Err(io::Error::other(format!("it is larger than {max_bytes} bytes")));
+        return Err(io::Error::other(format!(
+            "it is larger than {max_bytes} bytes"
+        )));
     }
     Ok(text)
 }

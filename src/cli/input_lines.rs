@@ -31,7 +31,12 @@ pub(super) struct InputLines<R> {
 impl<R: BufRead> InputLines<R> {
     /// Reads lines of at most `max_length` bytes.
     pub(super) fn new(reader: R, max_length: usize) -> Self {
-        Self { reader, max_length, number: 0, bytes: 0 }
+        Self {
+            reader,
+            max_length,
+            number: 0,
+            bytes: 0,
+        }
     }
 
     fn read(&mut self) -> io::Result<Option<InputLine>> {
@@ -47,7 +52,10 @@ impl<R: BufRead> InputLines<R> {
             let skipped = (&mut self.reader).take(MAX_SKIPPED).skip_until(b'\n')? as u64;
             self.bytes += skipped;
             if skipped == MAX_SKIPPED {
-                return Err(endless(&format!("line {} is longer than {MAX_SKIPPED} bytes", self.number)));
+                return Err(endless(&format!(
+                    "line {} is longer than {MAX_SKIPPED} bytes",
+                    self.number
+                )));
             }
         }
         let text = if is_complete {
@@ -57,11 +65,19 @@ impl<R: BufRead> InputLines<R> {
         };
         let text = text.map(|text| {
             // Some programs start a file with a byte order mark. Anywhere else it is an invisible character.
-            let start = if self.number == 1 { text.strip_prefix('\u{feff}') } else { None };
+            let start = if self.number == 1 {
+                text.strip_prefix('\u{feff}')
+            } else {
+                None
+            };
             let text = start.unwrap_or(&text);
             text.trim_end_matches(['\r', '\n']).to_owned()
         });
-        Ok(Some(InputLine { number: self.number, bytes: self.bytes, text }))
+        Ok(Some(InputLine {
+            number: self.number,
+            bytes: self.bytes,
+            text,
+        }))
     }
 }
 
@@ -100,21 +116,34 @@ mod tests {
     #[test]
     fn any_line_ending_is_accepted_and_blank_lines_are_skipped_but_counted() {
         let lines = read(b"\xef\xbb\xbfone\r\n\n  \r\nfour\nlast");
-        assert_eq!(lines, [(1, Ok("one".into())), (4, Ok("four".into())), (5, Ok("last".into()))]);
+        assert_eq!(
+            lines,
+            [
+                (1, Ok("one".into())),
+                (4, Ok("four".into())),
+                (5, Ok("last".into()))
+            ]
+        );
         assert!(read(b"").is_empty());
     }
 
     #[test]
     fn a_byte_order_mark_is_skipped_once_and_at_the_beginning_only() {
         let lines = read("\u{feff}\u{feff}one\n\u{feff}two".as_bytes());
-        assert_eq!(lines, [(1, Ok("\u{feff}one".into())), (2, Ok("\u{feff}two".into()))]);
+        assert_eq!(
+            lines,
+            [(1, Ok("\u{feff}one".into())), (2, Ok("\u{feff}two".into()))]
+        );
     }
 
     #[test]
     fn a_line_that_is_not_utf8_or_too_long_does_not_affect_the_others() {
         let long = vec![b'x'; 1 << 20];
         let lines = read(&[b"one\n\xff\xfe\n", &long[..], b"\nfour\n", &long[..]].concat());
-        let lines: Vec<_> = lines.iter().map(|(number, line)| (*number, line.as_deref())).collect();
+        let lines: Vec<_> = lines
+            .iter()
+            .map(|(number, line)| (*number, line.as_deref()))
+            .collect();
         let too_long = format!("is longer than {MAX_LENGTH} bytes");
         assert_eq!(lines[0], (1, Ok("one")));
         assert_eq!(lines[1], (2, Err(&"is not UTF-8".to_owned())));
@@ -125,9 +154,16 @@ mod tests {
 
     #[test]
     fn an_input_of_blank_lines_or_without_a_line_end_is_an_error_before_it_ends() {
-        for (byte, words) in [(b'\n', "more than 100000 blank lines"), (0, "line 1 is longer than")] {
+        for (byte, words) in [
+            (b'\n', "more than 100000 blank lines"),
+            (0, "line 1 is longer than"),
+        ] {
             let endless = io::BufReader::new(io::repeat(byte));
-            let error = InputLines::new(endless, MAX_LENGTH).next().unwrap().unwrap_err().to_string();
+            let error = InputLines::new(endless, MAX_LENGTH)
+                .next()
+                .unwrap()
+                .unwrap_err()
+                .to_string();
             assert!(error.contains(words), "{error}");
         }
     }
@@ -135,7 +171,9 @@ mod tests {
     #[test]
     fn the_longest_line_is_read_and_its_bytes_are_counted() {
         let text = [vec![b'x'; MAX_LENGTH], b"\nn".to_vec()].concat();
-        let lines: Vec<InputLine> = InputLines::new(&text[..], MAX_LENGTH).map(Result::unwrap).collect();
+        let lines: Vec<InputLine> = InputLines::new(&text[..], MAX_LENGTH)
+            .map(Result::unwrap)
+            .collect();
         assert_eq!(lines[0].text.as_ref().map(String::len), Ok(MAX_LENGTH));
         assert_eq!(lines[1].bytes, text.len() as u64);
     }

@@ -25,7 +25,11 @@ pub(super) struct NodesArgs {
 
 pub(super) fn run(args: &NodesArgs) -> CommandOutcome {
     let response = perform_once(&args.server.settings()?, AdminCommand::Nodes)?;
-    Ok(if args.json { printer::json(&response) } else { printer::response(response, list) })
+    Ok(if args.json {
+        printer::json(&response)
+    } else {
+        printer::response(response, list)
+    })
 }
 
 fn list(view: &NodesView) -> Exit {
@@ -36,8 +40,24 @@ fn list(view: &NodesView) -> Exit {
         let seen = format!("{} s ago", node.last_seen_seconds_ago);
         let live = if node.live { "yes" } else { "no" };
         let (since, held) = (node.started_at.clone(), node.units_held.to_string());
-        vec![node.node.clone(), node.version.clone(), since, seen, live.into(), held, node.name.clone()]
+        vec![
+            node.node.clone(),
+            node.version.clone(),
+            since,
+            seen,
+            live.into(),
+            held,
+            node.name.clone(),
+        ]
     };
-    let header = ["node", "version", "since", "last seen", "live", "units held", "name"];
+    let header = [
+        "node",
+        "version",
+        "since",
+        "last seen",
+        "live",
+        "units held",
+        "name",
+    ];
     printer::table(&header, view.nodes.iter().map(row))
 }

@@ -33,9 +33,13 @@ impl OutputFile {
         }
         let reserved = ReservedName((!force).then(|| path.to_owned()));
         let suffix = format!(".{}.part", std::process::id());
-        let failed = |error| CommandError::Input(format!("{shown}{suffix} cannot be created: {error}"));
+        let failed =
+            |error| CommandError::Input(format!("{shown}{suffix} cannot be created: {error}"));
         let replacement = FileReplacement::begin(path, &suffix).map_err(failed)?;
-        Ok(Self { replacement, reserved })
+        Ok(Self {
+            replacement,
+            reserved,
+        })
     }
 
     /// Writes to it.
@@ -60,5 +64,9 @@ impl Drop for ReservedName {
 }
 
 fn create_private(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
 }

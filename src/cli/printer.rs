@@ -23,7 +23,9 @@ pub(super) fn data(text: &str) -> Exit {
         Ok(()) => Exit::Done,
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
         Err(error) => {
-            message(&format!("error: standard output cannot be written: {error}"));
+            message(&format!(
+                "error: standard output cannot be written: {error}"
+            ));
             Exit::Fault
         }
     }
@@ -58,10 +60,15 @@ pub(super) fn json(response: &Value) -> Exit {
 }
 
 /// Shows a response, or reports one that this version cannot read.
-pub(super) fn response<T: DeserializeOwned>(response: Value, show: impl FnOnce(&T) -> Exit) -> Exit {
+pub(super) fn response<T: DeserializeOwned>(
+    response: Value,
+    show: impl FnOnce(&T) -> Exit,
+) -> Exit {
     match serde_json::from_value(response) {
         Ok(view) => show(&view),
-        Err(error) => fault(&anyhow::anyhow!("the server's response is invalid: {error}")),
+        Err(error) => fault(&anyhow::anyhow!(
+            "the server's response is invalid: {error}"
+        )),
     }
 }
 
@@ -80,7 +87,9 @@ pub(super) fn finish_serving(outcome: anyhow::Result<Exit>) -> Exit {
 }
 
 fn reason(error: &anyhow::Error) -> String {
-    let recovery_steps = error.chain().find_map(|cause| recovery_steps(cause.downcast_ref()?));
+    let recovery_steps = error
+        .chain()
+        .find_map(|cause| recovery_steps(cause.downcast_ref()?));
     recovery_steps.map_or_else(
         || format!("error: {error:#}"),
         |recovery_steps| format!("error: {error:#}\n{recovery_steps}"),
@@ -94,8 +103,10 @@ pub(super) fn number_of(number: u64, one: &str, many: &str) -> String {
 
 /// Fields with their names, a line for each.
 pub(super) fn fields<'n>(fields: impl IntoIterator<Item = (&'n str, String)>) -> String {
-    let lines: Vec<String> =
-        fields.into_iter().map(|(name, value)| format!("{name:<18} {value}\n")).collect();
+    let lines: Vec<String> = fields
+        .into_iter()
+        .map(|(name, value)| format!("{name:<18} {value}\n"))
+        .collect();
     lines.concat()
 }
 
@@ -103,23 +114,39 @@ pub(super) fn fields<'n>(fields: impl IntoIterator<Item = (&'n str, String)>) ->
 pub(super) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Exit {
     let rows: Vec<Vec<String>> = rows.into_iter().collect();
     let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
-        cells.chain(header.get(column).map(|name| name.chars().count())).max().unwrap_or(0)
+        let cells = rows
+            .iter()
+            .filter_map(|row| row.get(column))
+            .map(|cell| cell.chars().count());
+        cells
+            .chain(header.get(column).map(|name| name.chars().count()))
+            .max()
+            .unwrap_or(0)
     };
     let widths: Vec<usize> = (0..header.len()).map(width).collect();
     let line = |cells: &[String]| {
-        let padded = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        let padded = cells
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| format!("{cell:<width$}"));
         padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
     let names: Vec<String> = header.iter().map(|name| name.to_uppercase()).collect();
-    let lines: Vec<String> = std::iter::once(line(&names)).chain(rows.iter().map(|row| line(row))).collect();
+    let lines: Vec<String> = std::iter::once(line(&names))
+        .chain(rows.iter().map(|row| line(row)))
+        .collect();
     data(&format!("{}\n", lines.join("\n")))
 }
 
 /// Writes a table of JSON objects, with the name and the field of each column.
 pub(super) fn objects(columns: &[(&str, &str)], objects: &[Value]) -> Exit {
     let header: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
-    let row = |object: &Value| columns.iter().map(|(_, name)| cell(field(object, name))).collect();
+    let row = |object: &Value| {
+        columns
+            .iter()
+            .map(|(_, name)| cell(field(object, name)))
+            .collect()
+    };
     table(&header, objects.iter().map(row))
 }
 
@@ -152,7 +179,10 @@ pub(super) struct Progress {
 impl Progress {
     /// Starts a progress line; the bar is shown if the total is known.
     pub(super) fn new(total: Option<u64>) -> Self {
-        Self { total, is_terminal: io::stderr().is_terminal() }
+        Self {
+            total,
+            is_terminal: io::stderr().is_terminal(),
+        }
     }
 
     /// Updates the line.
@@ -178,11 +208,21 @@ impl Progress {
 }
 
 fn progress_line(done: u64, total: Option<u64>, status: &str) -> String {
-    let Some(total) = total.filter(|total| *total > 0) else { return status.to_owned() };
-    let (done, filled) = (done.min(total), |cells: u64| "#".repeat(usize::try_from(cells).unwrap_or(0)));
-    let scaled = |to: u64| u64::try_from(u128::from(done) * u128::from(to) / u128::from(total)).unwrap_or(to);
+    let Some(total) = total.filter(|total| *total > 0) else {
+        return status.to_owned();
+    };
+    let (done, filled) = (done.min(total), |cells: u64| {
+        "#".repeat(usize::try_from(cells).unwrap_or(0))
+    });
+    let scaled = |to: u64| {
+        u64::try_from(u128::from(done) * u128::from(to) / u128::from(total)).unwrap_or(to)
+    };
     let width = usize::try_from(BAR_WIDTH).unwrap_or(0);
-    format!("[{:<width$}] {:>3} %  {status}", filled(scaled(BAR_WIDTH)), scaled(100))
+    format!(
+        "[{:<width$}] {:>3} %  {status}",
+        filled(scaled(BAR_WIDTH)),
+        scaled(100)
+    )
 }
 
 #[cfg(test)]
@@ -191,12 +231,21 @@ mod tests {
 
     #[test]
     fn the_bar_shows_the_done_part_and_needs_a_total() {
-        assert_eq!(progress_line(0, Some(10), "x"), format!("[{}]   0 %  x", " ".repeat(30)));
+        assert_eq!(
+            progress_line(0, Some(10), "x"),
+            format!("[{}]   0 %  x", " ".repeat(30))
+        );
         assert_eq!(
             progress_line(5, Some(10), "x"),
             format!("[{}{}]  50 %  x", "#".repeat(15), " ".repeat(15))
         );
-        assert_eq!(progress_line(u64::MAX, Some(u64::MAX), "x"), format!("[{}] 100 %  x", "#".repeat(30)));
-        assert_eq!((progress_line(5, None, "x"), progress_line(0, Some(0), "x")), ("x".into(), "x".into()));
+        assert_eq!(
+            progress_line(u64::MAX, Some(u64::MAX), "x"),
+            format!("[{}] 100 %  x", "#".repeat(30))
+        );
+        assert_eq!(
+            (progress_line(5, None, "x"), progress_line(0, Some(0), "x")),
+            ("x".into(), "x".into())
+        );
     }
 }

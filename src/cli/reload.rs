@@ -24,19 +24,36 @@ pub(super) struct ReloadArgs {
 }
 
 pub(super) fn run(args: &ReloadArgs) -> CommandOutcome {
-    let (config, request) = (args.server.settings()?, (Method::POST, RELOAD.into(), Vec::new()));
-    let response = block_on(request_running(&config, request, "there are no settings to reload"))?;
+    let (config, request) = (
+        args.server.settings()?,
+        (Method::POST, RELOAD.into(), Vec::new()),
+    );
+    let response = block_on(request_running(
+        &config,
+        request,
+        "there are no settings to reload",
+    ))?;
     if args.json {
         return Ok(printer::json(&response));
     }
-    Ok(printer::response(response, |reloaded| printer::data(&text(reloaded))))
+    Ok(printer::response(response, |reloaded| {
+        printer::data(&text(reloaded))
+    }))
 }
 
 fn text(reloaded: &Reloaded) -> String {
     let line = |when: &str, paths: &[String]| {
-        if paths.is_empty() { String::new() } else { format!("{when}: {}\n", paths.join(", ")) }
+        if paths.is_empty() {
+            String::new()
+        } else {
+            format!("{when}: {}\n", paths.join(", "))
+        }
     };
     let lines = line("in effect now", &reloaded.at_once)
         + &line("in effect after a restart", &reloaded.at_next_start);
-    if lines.is_empty() { "no setting changed; certificates reloaded\n".into() } else { lines }
+    if lines.is_empty() {
+        "no setting changed; certificates reloaded\n".into()
+    } else {
+        lines
+    }
 }

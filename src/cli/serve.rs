@@ -14,8 +14,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::app::{self, InheritedSockets};
 use crate::config::{
-    Config, ConfigProblems, ConfigValues, read_database_password, read_environment, read_file, read_secrets,
-    resolve,
+    Config, ConfigProblems, ConfigValues, read_database_password, read_environment, read_file,
+    read_secrets, resolve,
 };
 use scoregate_base::clock::Clock;
 use scoregate_observe::telemetry::access_log_writer;
@@ -27,14 +27,18 @@ use super::exit::Exit;
 use super::location_args::LocationArgs;
 use super::printer;
 
-pub(super) fn run(path: Option<&Path>, location: &LocationArgs, reload_on_change: bool) -> CommandOutcome {
+pub(super) fn run(
+    path: Option<&Path>,
+    location: &LocationArgs,
+    reload_on_change: bool,
+) -> CommandOutcome {
     let watch = path.filter(|_| reload_on_change).map(ConfigWatch::on);
     let config = settings(path, location)?;
     start_log(&config.log)?;
     access_log_writer::enable();
     let read_settings = || settings(path, location);
-    let served =
-        runtime(config.workers).and_then(|runtime| runtime.block_on(serve(config, watch, read_settings)));
+    let served = runtime(config.workers)
+        .and_then(|runtime| runtime.block_on(serve(config, watch, read_settings)));
     // The runtime is gone, so the store is closed: only now may the lock on the data directory be released.
     Ok(printer::finish_serving(served.map(|stopped| {
         drop(stopped);
@@ -57,8 +61,17 @@ async fn serve(
     read_settings: impl Fn() -> Result<Config, ConfigProblems>,
 ) -> anyhow::Result<Box<dyn Any>> {
     let (mut stop, mut hang_up) = (StopSignals::listen()?, listen(SignalKind::hangup())?);
-    let mut watch = watch.and_then(|watch| watch.and_then(ConfigWatch::begin).inspect_err(not_watched).ok());
-    let mut start = Box::pin(app::start_on(InheritedSockets::inherited()?, config, Clock::system()));
+    let mut watch = watch.and_then(|watch| {
+        watch
+            .and_then(ConfigWatch::begin)
+            .inspect_err(not_watched)
+            .ok()
+    });
+    let mut start = Box::pin(app::start_on(
+        InheritedSockets::inherited()?,
+        config,
+        Clock::system(),
+    ));
     let mut running = tokio::select! {
         started = &mut start => started?,
         () = stop.wait() => {
@@ -176,12 +189,17 @@ pub(super) fn runtime(workers: Option<usize>) -> anyhow::Result<tokio::runtime::
     if let Some(workers) = workers {
         builder.worker_threads(workers);
     }
-    builder.enable_all().build().context("the worker threads cannot be started")
+    builder
+        .enable_all()
+        .build()
+        .context("the worker threads cannot be started")
 }
 
 /// A runtime on the calling thread, for a command that waits for little.
 pub(super) fn runtime_of_this_thread() -> io::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build()
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
 }
 
 /// SIGTERM and Ctrl-C. Created before anything is started, so that an early signal causes an orderly shutdown too.
@@ -197,7 +215,10 @@ fn listen(kind: SignalKind) -> anyhow::Result<Signal> {
 impl StopSignals {
     /// Installs the handlers. Must be called in a runtime.
     pub(super) fn listen() -> anyhow::Result<Self> {
-        Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
+        Ok(Self {
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+        })
     }
 
     /// Waits for one of the signals.

@@ -69,22 +69,41 @@ enum StatusAction {
 }
 
 pub(super) fn run(args: StatusArgs) -> CommandOutcome {
-    let StatusArgs { action, server, json } = args;
+    let StatusArgs {
+        action,
+        server,
+        json,
+    } = args;
     let (config, command) = (server.settings()?, action.into_command());
     let is_list = matches!(command, StatusCommand::List { .. });
-    Ok(match perform_once(&config, AdminCommand::Status(command))? {
-        response if json => printer::json(&response),
-        response if is_list => list(&response),
-        response => posted(&response),
-    })
+    Ok(
+        match perform_once(&config, AdminCommand::Status(command))? {
+            response if json => printer::json(&response),
+            response if is_list => list(&response),
+            response => posted(&response),
+        },
+    )
 }
 
 impl StatusAction {
     fn into_command(self) -> StatusCommand {
         match self {
-            Self::Post { title, incident, message, state } => match incident {
-                Some(incident) => StatusCommand::Continue { incident, message, state },
-                None => StatusCommand::Open { title: title.unwrap_or_default(), message, state },
+            Self::Post {
+                title,
+                incident,
+                message,
+                state,
+            } => match incident {
+                Some(incident) => StatusCommand::Continue {
+                    incident,
+                    message,
+                    state,
+                },
+                None => StatusCommand::Open {
+                    title: title.unwrap_or_default(),
+                    message,
+                    state,
+                },
             },
             Self::Resolve { incident, message } => StatusCommand::Resolve { incident, message },
             Self::List { limit } => StatusCommand::List { limit },
@@ -104,7 +123,9 @@ fn open_states() -> impl TypedValueParser<Value = IncidentState> {
 
 fn posted(response: &Value) -> Exit {
     if field(response, "published") == false {
-        printer::message("the status page of this gateway is off: set site.status_page and restart it");
+        printer::message(
+            "the status page of this gateway is off: set site.status_page and restart it",
+        );
     }
     let [incident, state] = ["incident", "state"].map(|name| cell(field(response, name)));
     printer::data(&format!("incident {incident}: {state}\n"))

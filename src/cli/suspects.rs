@@ -35,8 +35,10 @@ pub(super) struct SuspectsArgs {
 #[derive(Debug, Subcommand)]
 enum SuspectsAction {
     /// Show the evidence about an application, with its requests by hour and day.
-    #[command(after_help = "Examples:\n  scoregate suspects show app_3kTMd9Qw0aB --data-dir DIR\n  \
-scoregate suspects show app_3kTMd9Qw0aB --letter --data-dir DIR > letter.txt")]
+    #[command(
+        after_help = "Examples:\n  scoregate suspects show app_3kTMd9Qw0aB --data-dir DIR\n  \
+scoregate suspects show app_3kTMd9Qw0aB --letter --data-dir DIR > letter.txt"
+    )]
     Show {
         /// The application.
         id: ApplicationId,
@@ -49,33 +51,53 @@ scoregate suspects show app_3kTMd9Qw0aB --letter --data-dir DIR > letter.txt")]
 pub(super) fn run(args: &SuspectsArgs) -> CommandOutcome {
     let config = args.server.settings()?;
     match args.action {
-        Some(SuspectsAction::Show { id, letter: is_letter }) => {
+        Some(SuspectsAction::Show {
+            id,
+            letter: is_letter,
+        }) => {
             let response = perform_once(&config, AdminCommand::Evidence(id))?;
             let print = if is_letter { letter } else { table };
             let print = |view: &EvidenceView| show(view, print);
-            Ok(if args.json { printer::json(&response) } else { printer::response(response, print) })
+            Ok(if args.json {
+                printer::json(&response)
+            } else {
+                printer::response(response, print)
+            })
         }
         None => {
             let response = perform_once(&config, AdminCommand::Suspects { days: args.since })?;
-            Ok(if args.json { printer::json(&response) } else { printer::response(response, list) })
+            Ok(if args.json {
+                printer::json(&response)
+            } else {
+                printer::response(response, list)
+            })
         }
     }
 }
 
 /// A number of days, such as `7d`.
 fn days(text: &str) -> Result<u32, String> {
-    let number = text.strip_suffix('d').and_then(|number| number.parse().ok());
+    let number = text
+        .strip_suffix('d')
+        .and_then(|number| number.parse().ok());
     number.ok_or_else(|| "write days, such as 7d".into())
 }
 
 fn list(view: &SuspectsView) -> Exit {
     let (from, to) = (&view.from, &view.to);
     if view.suspects.is_empty() {
-        printer::message(&format!("no suspect among {} applications from {from} to {to}", view.applications));
+        printer::message(&format!(
+            "no suspect among {} applications from {from} to {to}",
+            view.applications
+        ));
         return Exit::Done;
     }
     let text: String = view.suspects.iter().map(described).collect();
-    let ids: Vec<&str> = view.suspects.iter().map(|suspect| suspect.application.as_str()).collect();
+    let ids: Vec<&str> = view
+        .suspects
+        .iter()
+        .map(|suspect| suspect.application.as_str())
+        .collect();
     let first = ids.first().copied().unwrap_or_default();
     let end = printer::data(&text);
     printer::message(&format!(
@@ -89,8 +111,21 @@ fn list(view: &SuspectsView) -> Exit {
 
 /// A finding, its sentence and the other applications of its group.
 fn described(suspect: &SuspectView) -> String {
-    let SuspectView { application, name, tier, suspicion, rule, sentence, others, .. } = suspect;
-    let others = if others.is_empty() { String::new() } else { format!("  with {}\n", others.join(", ")) };
+    let SuspectView {
+        application,
+        name,
+        tier,
+        suspicion,
+        rule,
+        sentence,
+        others,
+        ..
+    } = suspect;
+    let others = if others.is_empty() {
+        String::new()
+    } else {
+        format!("  with {}\n", others.join(", "))
+    };
     format!("{application} {suspicion} ({rule}) {tier} {name}\n  {sentence}\n{others}")
 }
 
@@ -107,23 +142,54 @@ fn show(view: &EvidenceView, text: fn(&EvidenceView) -> String) -> Exit {
 
 /// The figures of the days, with the requests of each hour.
 fn table(view: &EvidenceView) -> String {
-    let EvidenceView { application, name, tier, days, suspects, advice } = view;
-    let most = days.iter().flat_map(|day| &day.hours).map(|hour| hour.requests).max().unwrap_or_default();
+    let EvidenceView {
+        application,
+        name,
+        tier,
+        days,
+        suspects,
+        advice,
+    } = view;
+    let most = days
+        .iter()
+        .flat_map(|day| &day.hours)
+        .map(|hour| hour.requests)
+        .max()
+        .unwrap_or_default();
     let mut text = format!("{application} {tier} {name}\n\nday         00    06    12    18    ");
     text += "  delivered  304  again  models  networks  products\n";
     text.extend(days.iter().map(|day| row(day, most)));
-    text.extend(suspects.iter().map(|suspect| format!("\n{}", described(suspect))));
-    text.extend(advice.iter().map(|sentence| format!("\nAdvice to the owner: {sentence}\n")));
+    text.extend(
+        suspects
+            .iter()
+            .map(|suspect| format!("\n{}", described(suspect))),
+    );
+    text.extend(
+        advice
+            .iter()
+            .map(|sentence| format!("\nAdvice to the owner: {sentence}\n")),
+    );
     text
 }
 
 /// A letter to the owner with the findings and the figures of the days.
 fn letter(view: &EvidenceView) -> String {
-    let EvidenceView { application, name, days, suspects, advice, .. } = view;
+    let EvidenceView {
+        application,
+        name,
+        days,
+        suspects,
+        advice,
+        ..
+    } = view;
     let mut text = format!(
         "Hello,\n\nwe have a question about the use of the API by your application {name} ({application}).\n\n"
     );
-    text.extend(suspects.iter().map(|suspect| format!("- {}\n\n", suspect.sentence)));
+    text.extend(
+        suspects
+            .iter()
+            .map(|suspect| format!("- {}\n\n", suspect.sentence)),
+    );
     text += "Its requests by day (UTC):\n\n";
     text.extend(days.iter().map(|day| {
         let EvidenceDayView { day, delivered, repeated, unchanged, models, networks, .. } = day;
@@ -144,7 +210,11 @@ fn number(number: Option<u32>) -> String {
 }
 
 fn row(day: &EvidenceDayView, most: u32) -> String {
-    let hours: String = day.hours.iter().map(|hour| block(hour.requests, most)).collect();
+    let hours: String = day
+        .hours
+        .iter()
+        .map(|hour| block(hour.requests, most))
+        .collect();
     format!(
         "{}  {hours}  {:>9}  {:>3}  {:>5}  {:>6}  {:>8}  {:>8}\n",
         day.day,
@@ -161,8 +231,16 @@ fn row(day: &EvidenceDayView, most: u32) -> String {
 fn block(requests: u32, most: u32) -> char {
     let scale = |number: u32| f64::from(number).ln_1p();
     let steps = [0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875];
-    let part = if requests == 0 { -1.0 } else { scale(requests) / scale(most).max(f64::MIN_POSITIVE) };
-    let index = if part < 0.0 { 0 } else { 1 + steps.iter().filter(|step| part > **step).count() };
+    let part = if requests == 0 {
+        -1.0
+    } else {
+        scale(requests) / scale(most).max(f64::MIN_POSITIVE)
+    };
+    let index = if part < 0.0 {
+        0
+    } else {
+        1 + steps.iter().filter(|step| part > **step).count()
+    };
     BLOCKS.get(index).copied().unwrap_or('█')
 }
 
@@ -172,7 +250,10 @@ mod tests {
 
     #[test]
     fn hours_are_drawn_on_a_logarithmic_scale() {
-        let drawn: String = [0, 1, 10, 100, 1_000].map(|requests| block(requests, 1_000)).iter().collect();
+        let drawn: String = [0, 1, 10, 100, 1_000]
+            .map(|requests| block(requests, 1_000))
+            .iter()
+            .collect();
         assert_eq!(drawn, "·▁▃▆█");
     }
 
@@ -203,6 +284,9 @@ mod tests {
 
     #[test]
     fn days_are_written_with_their_unit() {
-        assert_eq!((days("7d"), days("7").is_err(), days("xd").is_err()), (Ok(7), true, true));
+        assert_eq!(
+            (days("7d"), days("7").is_err(), days("xd").is_err()),
+            (Ok(7), true, true)
+        );
     }
 }

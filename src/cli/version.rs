@@ -15,19 +15,29 @@ const PROFILE: Option<&str> = option_env!("SCOREGATE_PROFILE");
 pub(super) fn run(is_verbose: bool) -> Exit {
     let mut text = concat!("scoregate ", env!("CARGO_PKG_VERSION"), "\n").to_owned();
     if is_verbose {
-        let profile = PROFILE.unwrap_or(if cfg!(debug_assertions) { "dev" } else { "release" });
+        let profile = PROFILE.unwrap_or(if cfg!(debug_assertions) {
+            "dev"
+        } else {
+            "release"
+        });
         let facts = [
             ("commit", COMMIT.unwrap_or("unknown").to_owned()),
             ("profile", profile.to_owned()),
             ("target", format!("{ARCH}-{OS}")),
-            ("features", if cfg!(feature = "lab") { "lab" } else { "none" }.to_owned()),
+            (
+                "features",
+                if cfg!(feature = "lab") { "lab" } else { "none" }.to_owned(),
+            ),
         ];
         let formats = [
             ("archive of runs", ARCHIVE_FORMAT.to_string()),
             ("API", API_VERSION.to_owned()),
             ("method of scores", METHOD_VERSION.to_owned()),
         ];
-        let lines = facts.into_iter().chain(scoregate_store::formats()).chain(formats);
+        let lines = facts
+            .into_iter()
+            .chain(scoregate_store::formats())
+            .chain(formats);
         text.extend(lines.map(|(name, value)| format!("{name:<17} {value}\n")));
     }
     printer::data(&text)

@@ -18,8 +18,16 @@ pub struct ConfigProblem {
 pub struct ConfigProblems(pub Vec<ConfigProblem>);
 
 impl ConfigProblems {
-    pub(super) fn one(path: impl Into<String>, found: Option<String>, remedy: impl Into<String>) -> Self {
-        Self(vec![ConfigProblem { path: path.into(), found, remedy: remedy.into() }])
+    pub(super) fn one(
+        path: impl Into<String>,
+        found: Option<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self(vec![ConfigProblem {
+            path: path.into(),
+            found,
+            remedy: remedy.into(),
+        }])
     }
 }
 

@@ -26,7 +26,10 @@ pub(super) struct ConfigReader<'w> {
 
 impl<'w> ConfigReader<'w> {
     pub(super) fn of(written: &'w ConfigValues) -> Self {
-        Self { written, problems: written.problems.clone() }
+        Self {
+            written,
+            problems: written.problems.clone(),
+        }
     }
 
     /// The given values, for sections with tables of their own.
@@ -36,7 +39,11 @@ impl<'w> ConfigReader<'w> {
 
     /// Returns the result if no problem was found.
     pub(super) fn done<T>(self, read: T) -> Result<T, ConfigProblems> {
-        if self.problems.is_empty() { Ok(read) } else { Err(ConfigProblems(self.problems)) }
+        if self.problems.is_empty() {
+            Ok(read)
+        } else {
+            Err(ConfigProblems(self.problems))
+        }
     }
 
     pub(super) fn problem(&mut self, path: &str, found: Option<&Value>, remedy: impl Into<String>) {
@@ -45,7 +52,11 @@ impl<'w> ConfigReader<'w> {
             Some(variable) => format!("{path} (from {variable})"),
             None => path.to_owned(),
         };
-        self.problems.push(ConfigProblem { path, found, remedy: remedy.into() });
+        self.problems.push(ConfigProblem {
+            path,
+            found,
+            remedy: remedy.into(),
+        });
     }
 
     /// Reports a problem with the given value, if there is one.
@@ -56,33 +67,51 @@ impl<'w> ConfigReader<'w> {
     /// Reports more than the maximum number of items.
     pub(super) fn at_most(&mut self, path: &str, found: usize, most: usize, items: &str) {
         if found > most {
-            self.problem(path, None, format!("found {found} {items}; the maximum is {most}"));
+            self.problem(
+                path,
+                None,
+                format!("found {found} {items}; the maximum is {most}"),
+            );
         }
     }
 
     /// Reports those of the settings that are given, because another one is missing.
     pub(super) fn without_effect(&mut self, paths: &[&str], remedy: &str) {
         let written = self.written;
-        for path in paths.iter().filter(|path| written.values.contains_key(**path)) {
+        for path in paths
+            .iter()
+            .filter(|path| written.values.contains_key(**path))
+        {
             self.problem(path, None, remedy);
         }
     }
 
     /// The names of the tables in a table, in order.
     pub(super) fn names_in(&self, table: &str) -> Vec<&'w str> {
-        let below = self.written.values.keys().filter_map(|path| path.strip_prefix(table)?.strip_prefix('.'));
+        let below = self
+            .written
+            .values
+            .keys()
+            .filter_map(|path| path.strip_prefix(table)?.strip_prefix('.'));
         let mut names: Vec<&str> = below.filter_map(|below| below.split('.').next()).collect();
         names.dedup();
         names
     }
 
     pub(super) fn unknown_paths(&mut self, endpoints: &EndpointTable) {
-        for table in self.written.empty_tables.iter().filter(|table| !may_be_empty(table, endpoints)) {
+        for table in self
+            .written
+            .empty_tables
+            .iter()
+            .filter(|table| !may_be_empty(table, endpoints))
+        {
             let remedy = match table.split_once('.') {
                 Some(("endpoints" | "tiers" | "tls", _)) => {
                     "the table is empty: write its settings, or remove it"
                 }
-                Some(_) | None => "there is no such table; `scoregate check --sample` prints all settings",
+                Some(_) | None => {
+                    "there is no such table; `scoregate check --sample` prints all settings"
+                }
             };
             self.problem(table, None, remedy);
         }
@@ -94,7 +123,8 @@ impl<'w> ConfigReader<'w> {
                 (Some(new), _) => format!("this setting was renamed: write `{new}`"),
                 (None, Some(known)) => format!("there is no such setting; did you mean `{known}`?"),
                 (None, None) => {
-                    "there is no such setting; `scoregate check --sample` prints all settings".into()
+                    "there is no such setting; `scoregate check --sample` prints all settings"
+                        .into()
                 }
             };
             // The value is not printed: it may be a secret under a misspelled path.
@@ -124,7 +154,9 @@ impl<'w> ConfigReader<'w> {
     }
 
     pub(super) fn text(&mut self, path: &str) -> String {
-        let text = self.value(path, |value| value.as_str().map(str::to_owned)).unwrap_or_default();
+        let text = self
+            .value(path, |value| value.as_str().map(str::to_owned))
+            .unwrap_or_default();
         let is_invalid = text.trim().is_empty() || text.chars().any(char::is_control);
         if is_invalid && self.maybe(path).is_some_and(Value::is_str) {
             self.reject(path, "write a non-empty string on one line");
@@ -140,10 +172,15 @@ impl<'w> ConfigReader<'w> {
 
     /// Reads a list of strings; a value from the environment is split at commas.
     pub(super) fn texts(&mut self, path: &str) -> Vec<String> {
-        let Some(value) = self.maybe(path) else { return Vec::new() };
+        let Some(value) = self.maybe(path) else {
+            return Vec::new();
+        };
         let of_the_environment = self.written.variable(path).is_some();
         let texts = match value {
-            Value::Array(items) => items.iter().map(|item| item.as_str().map(str::to_owned)).collect(),
+            Value::Array(items) => items
+                .iter()
+                .map(|item| item.as_str().map(str::to_owned))
+                .collect(),
             Value::String(text) if of_the_environment => {
                 let parts = text.split(',').map(|part| part.trim().to_owned());
                 Some(parts.filter(|part| !part.is_empty()).collect())
@@ -155,12 +192,14 @@ impl<'w> ConfigReader<'w> {
             | Value::Datetime(_)
             | Value::Table(_) => None,
         };
-        self.as_kind(path, ValueKind::Texts, texts).unwrap_or_default()
+        self.as_kind(path, ValueKind::Texts, texts)
+            .unwrap_or_default()
     }
 
     pub(super) fn address(&mut self, path: &str) -> SocketAddr {
         let fallback = SocketAddr::from(([127, 0, 0, 1], 0));
-        self.value(path, |value| value.as_str()?.parse().ok()).unwrap_or(fallback)
+        self.value(path, |value| value.as_str()?.parse().ok())
+            .unwrap_or(fallback)
     }
 
     pub(super) fn flag(&mut self, path: &str) -> bool {
@@ -170,12 +209,19 @@ impl<'w> ConfigReader<'w> {
     pub(super) fn number<T: TryFrom<u64> + From<u8>>(&mut self, path: &str) -> T {
         let bounds = setting_of(path).map(|setting| setting.kind);
         let within = |number: &u64| !matches!(bounds, Some(ValueKind::Number(least, most)) if *number < least || *number > most);
-        let read = |value: &Value| u64::try_from(value.as_integer()?).ok().filter(within)?.try_into().ok();
+        let read = |value: &Value| {
+            u64::try_from(value.as_integer()?)
+                .ok()
+                .filter(within)?
+                .try_into()
+                .ok()
+        };
         self.value(path, read).unwrap_or(1.into())
     }
 
     pub(super) fn duration(&mut self, path: &str) -> Duration {
-        self.value(path, |value| duration(value.as_str()?)).unwrap_or(Duration::from_secs(1))
+        self.value(path, |value| duration(value.as_str()?))
+            .unwrap_or(Duration::from_secs(1))
     }
 
     pub(super) fn size(&mut self, path: &str) -> u64 {
@@ -184,16 +230,21 @@ impl<'w> ConfigReader<'w> {
 
     pub(super) fn word(&mut self, path: &str) -> String {
         let words = setting_of(path).map(|setting| setting.kind);
-        let known = |text: &str| matches!(words, Some(ValueKind::Words(words)) if words.contains(&text));
-        self.value(path, |value| value.as_str().filter(|text| known(text)).map(str::to_owned))
-            .unwrap_or_default()
+        let known =
+            |text: &str| matches!(words, Some(ValueKind::Words(words)) if words.contains(&text));
+        self.value(path, |value| {
+            value.as_str().filter(|text| known(text)).map(str::to_owned)
+        })
+        .unwrap_or_default()
     }
 
     /// A secret. One in a file is read again; a later one must have this many characters.
     pub(super) fn secret(&mut self, path: &str, min_length: usize) -> Option<SecretSetting> {
         self.maybe(path)?;
         let secret = Secret::new(self.value(path, |value| value.as_str().map(str::to_owned))?);
-        let file = self.maybe(&format!("{path}{IN_A_FILE}")).and_then(Value::as_str);
+        let file = self
+            .maybe(&format!("{path}{IN_A_FILE}"))
+            .and_then(Value::as_str);
         Some(match file {
             Some(file) => SecretSetting::in_file(path, Path::new(file), min_length, secret),
             None => SecretSetting::fixed(secret),
@@ -202,7 +253,11 @@ impl<'w> ConfigReader<'w> {
 
     /// A path that may be missing.
     pub(super) fn optional_path(&mut self, path: &str) -> Option<PathBuf> {
-        let file = self.maybe(path)?.as_str().filter(|file| !file.is_empty()).map(PathBuf::from);
+        let file = self
+            .maybe(path)?
+            .as_str()
+            .filter(|file| !file.is_empty())
+            .map(PathBuf::from);
         if file.is_none() {
             self.reject(path, "write a path in double quotes");
         }
@@ -210,14 +265,26 @@ impl<'w> ConfigReader<'w> {
     }
 
     /// The certificate of a client and its private key, which are given together.
-    pub(super) fn certificate_pair(&mut self, certificate: &str, key: &str) -> Option<(PathBuf, PathBuf)> {
+    pub(super) fn certificate_pair(
+        &mut self,
+        certificate: &str,
+        key: &str,
+    ) -> Option<(PathBuf, PathBuf)> {
         let pair = (self.optional_path(certificate), self.optional_path(key));
         match &pair {
             (Some(_), None) => {
-                self.problem(key, None, format!("write the path of the private key of {certificate}"));
+                self.problem(
+                    key,
+                    None,
+                    format!("write the path of the private key of {certificate}"),
+                );
             }
             (None, Some(_)) => {
-                self.problem(certificate, None, format!("write the path of the certificate of {key}"));
+                self.problem(
+                    certificate,
+                    None,
+                    format!("write the path of the certificate of {key}"),
+                );
             }
             (None, None) | (Some(_), Some(_)) => {}
         }

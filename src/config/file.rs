@@ -71,7 +71,9 @@ impl ConfigValues {
     /// Returns whether a value is set at this path or below it.
     pub fn is_set(&self, path: &str) -> bool {
         let below = format!("{path}.");
-        self.values.keys().any(|key| key == path || key.starts_with(&below))
+        self.values
+            .keys()
+            .any(|key| key == path || key.starts_with(&below))
     }
 
     /// Overrides these values with those of `other`.
@@ -84,8 +86,9 @@ impl ConfigValues {
         }
         // Likewise, a secret replaces the path of its file, and the other way round.
         for path in other.values.keys() {
-            let counterpart =
-                path.strip_suffix(IN_A_FILE).map_or_else(|| format!("{path}{IN_A_FILE}"), str::to_owned);
+            let counterpart = path
+                .strip_suffix(IN_A_FILE)
+                .map_or_else(|| format!("{path}{IN_A_FILE}"), str::to_owned);
             self.values.remove(&counterpart);
         }
         for (path, value) in other.values {
@@ -99,21 +102,36 @@ impl ConfigValues {
 /// Reads a file.
 pub fn read_file(path: &Path) -> ConfigValues {
     let read = || {
-        let bytes = std::fs::read(path).map_err(|error| format!("the file cannot be read: {error}"))?;
+        let bytes =
+            std::fs::read(path).map_err(|error| format!("the file cannot be read: {error}"))?;
         let text = String::from_utf8(bytes).map_err(|_| "the file is not UTF-8 text")?;
-        read_text(&text)
-            .map_err(|problem| problem.0.into_iter().map(|p| p.remedy).collect::<Vec<_>>().join("\n"))
+        read_text(&text).map_err(|problem| {
+            problem
+                .0
+                .into_iter()
+                .map(|p| p.remedy)
+                .collect::<Vec<_>>()
+                .join("\n")
+        })
     };
     read().unwrap_or_else(|remedy| {
-        let problem = ConfigProblem { path: path.display().to_string(), found: None, remedy };
-        ConfigValues { problems: vec![problem], is_incomplete: true, ..ConfigValues::default() }
+        let problem = ConfigProblem {
+            path: path.display().to_string(),
+            found: None,
+            remedy,
+        };
+        ConfigValues {
+            problems: vec![problem],
+            is_incomplete: true,
+            ..ConfigValues::default()
+        }
     })
 }
 
 /// Parses TOML.
 pub fn read_text(text: &str) -> Result<ConfigValues, ConfigProblems> {
-    let table: toml::Table =
-        toml::from_str(text).map_err(|error| ConfigProblems::one("(file)", None, malformed(text, &error)))?;
+    let table: toml::Table = toml::from_str(text)
+        .map_err(|error| ConfigProblems::one("(file)", None, malformed(text, &error)))?;
     let mut written = ConfigValues::default();
     flatten("", Value::Table(table), &mut written);
     Ok(written)
@@ -121,9 +139,18 @@ pub fn read_text(text: &str) -> Result<ConfigValues, ConfigProblems> {
 
 /// The error for invalid TOML. Does not repeat the line, which may contain a secret.
 fn malformed(text: &str, error: &toml::de::Error) -> String {
-    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or(text);
+    let before = error
+        .span()
+        .and_then(|span| text.get(..span.start))
+        .unwrap_or(text);
     let line = before.matches('\n').count() + 1;
-    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    let column = before
+        .rsplit('\n')
+        .next()
+        .unwrap_or_default()
+        .chars()
+        .count()
+        + 1;
     let location = format!("line {line}, character {column}");
     match error.message() {
         "duplicate key" => {
@@ -149,7 +176,11 @@ fn flatten(path: &str, value: Value, into: &mut ConfigValues) {
                 into.empty_tables.push(path.to_owned());
             }
             for (name, value) in table {
-                let below = if path.is_empty() { name } else { format!("{path}.{name}") };
+                let below = if path.is_empty() {
+                    name
+                } else {
+                    format!("{path}.{name}")
+                };
                 flatten(&below, value, into);
             }
         }
@@ -174,7 +205,10 @@ pub fn read_environment(variables: impl Iterator<Item = (String, String)>) -> Co
         if NOT_SETTINGS.contains(&name.as_str()) {
             continue;
         }
-        let Some(setting) = SETTINGS.iter().find(|setting| variable(setting.path) == name) else {
+        let Some(setting) = SETTINGS
+            .iter()
+            .find(|setting| variable(setting.path) == name)
+        else {
             let remedy = match new_variable(&name) {
                 Some(new) => format!("this variable was renamed: set {new}"),
                 None => {
@@ -182,10 +216,18 @@ pub fn read_environment(variables: impl Iterator<Item = (String, String)>) -> Co
                         .into()
                 }
             };
-            written.problems.push(ConfigProblem { path: name, found: None, remedy });
+            written.problems.push(ConfigProblem {
+                path: name,
+                found: None,
+                remedy,
+            });
             continue;
         };
-        written.put(setting.path, value_of(setting.kind, text), SettingOrigin::Environment(name));
+        written.put(
+            setting.path,
+            value_of(setting.kind, text),
+            SettingOrigin::Environment(name),
+        );
     }
     written
 }
@@ -193,11 +235,16 @@ pub fn read_environment(variables: impl Iterator<Item = (String, String)>) -> Co
 /// Converts the text of a variable: networks are split at commas, integers and booleans are parsed, other text is a string.
 fn value_of(kind: ValueKind, text: String) -> Value {
     if kind == ValueKind::Networks {
-        let entries = text.split(',').map(str::trim).filter(|_| !text.trim().is_empty());
+        let entries = text
+            .split(',')
+            .map(str::trim)
+            .filter(|_| !text.trim().is_empty());
         return Value::Array(entries.map(Value::from).collect());
     }
     match text.parse::<i64>() {
         Ok(number) => Value::Integer(number),
-        Err(_) => text.parse::<bool>().map_or(Value::String(text), Value::Boolean),
+        Err(_) => text
+            .parse::<bool>()
+            .map_or(Value::String(text), Value::Boolean),
     }
 }

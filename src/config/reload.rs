@@ -53,10 +53,18 @@ impl Config {
             let needs_restart = needs_restart(path) && !is_read_again(path, from, to)
                 || (tls_is_toggled && path.starts_with("tls."));
             if old != new {
-                let list = if needs_restart { &mut changed.at_next_start } else { &mut changed.at_once };
+                let list = if needs_restart {
+                    &mut changed.at_next_start
+                } else {
+                    &mut changed.at_once
+                };
                 list.push(path.clone());
             }
-            let (value, of) = if needs_restart { (old, from) } else { (new, to) };
+            let (value, of) = if needs_restart {
+                (old, from)
+            } else {
+                (new, to)
+            };
             if let Some(value) = value {
                 written.put(path, value.clone(), of.origin(path));
             }
@@ -82,13 +90,17 @@ impl Config {
 /// Whether the setting is a secret in a file that both settings name: the running program reads it itself.
 fn is_read_again(path: &str, from: &ConfigValues, to: &ConfigValues) -> bool {
     let file = format!("{path}{IN_A_FILE}");
-    from.values.get(&file).is_some_and(|of| to.values.get(&file) == Some(of))
+    from.values
+        .get(&file)
+        .is_some_and(|of| to.values.get(&file) == Some(of))
 }
 
 /// Returns whether a setting takes effect at the next start.
 pub(super) fn needs_restart(path: &str) -> bool {
-    let is_or_is_in =
-        |of: &&str| path.strip_prefix(*of).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    let is_or_is_in = |of: &&str| {
+        path.strip_prefix(*of)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
     AT_NEXT_START.iter().any(is_or_is_in)
 }
 
@@ -104,12 +116,19 @@ mod tests {
     #[test]
     fn changes_apply_at_once_or_are_reported_as_pending() {
         let before = config("guard.per_minute = 7\nlisten = \"127.0.0.1:1\"\ndata_dir = \"a\"");
-        let wanted = config("guard.per_minute = 8\nlisten = \"127.0.0.1:2\"\ncache.max_bytes = \"1MiB\"");
+        let wanted =
+            config("guard.per_minute = 8\nlisten = \"127.0.0.1:2\"\ncache.max_bytes = \"1MiB\"");
         let (config, changed) = wanted.in_place_of(&before).unwrap();
         assert_eq!(changed.at_once, ["guard.per_minute"]);
-        assert_eq!(changed.at_next_start, ["cache.max_bytes", "data_dir", "listen"]);
+        assert_eq!(
+            changed.at_next_start,
+            ["cache.max_bytes", "data_dir", "listen"]
+        );
         assert_eq!((config.guard_per_minute, config.listen.port()), (8, 1));
-        assert_eq!((config.data_dir.to_str(), config.cache_bytes), (Some("a"), before.cache_bytes));
+        assert_eq!(
+            (config.data_dir.to_str(), config.cache_bytes),
+            (Some("a"), before.cache_bytes)
+        );
     }
 
     #[test]
@@ -123,7 +142,10 @@ mod tests {
         let (first, second) = (in_file("a"), "\"b\"\nstore.password_file = \"a\"");
         assert_eq!(reloaded(&first, second).at_once, ["store.password"]);
         let moved = reloaded(&first, &in_file("b"));
-        assert_eq!(moved.at_next_start, ["store.password", "store.password_file"]);
+        assert_eq!(
+            moved.at_next_start,
+            ["store.password", "store.password_file"]
+        );
         assert_eq!(reloaded("\"a\"", "\"b\"").at_next_start, ["store.password"]);
     }
 
@@ -138,8 +160,9 @@ mod tests {
     #[test]
     fn every_entry_of_the_next_start_list_is_a_setting() {
         for path in AT_NEXT_START {
-            let known =
-                SETTINGS.iter().any(|setting| needs_restart(setting.path) && setting.path.starts_with(path));
+            let known = SETTINGS
+                .iter()
+                .any(|setting| needs_restart(setting.path) && setting.path.starts_with(path));
             assert!(known || ["mapping", "endpoints"].contains(path), "{path}");
         }
         assert!(!needs_restart("upstreams.x") && !needs_restart("server.shutdown_timeout"));

@@ -7,15 +7,27 @@ const RENAMED: [(&str, &str); 26] = [
     ("upstream.at_once", "upstream.max_concurrent_requests"),
     ("upstream.idle", "upstream.idle_timeout"),
     ("freshness.refresh", "freshness.refresh_interval"),
-    ("freshness.while_revalidate", "freshness.stale_while_revalidate"),
+    (
+        "freshness.while_revalidate",
+        "freshness.stale_while_revalidate",
+    ),
     ("freshness.if_error", "freshness.stale_if_error"),
-    ("freshness.while_refreshed", "freshness.stale_while_revalidate"),
+    (
+        "freshness.while_refreshed",
+        "freshness.stale_while_revalidate",
+    ),
     ("freshness.on_error", "freshness.stale_if_error"),
     ("freshness.probing", "freshness.probe"),
     ("freshness.patience", "freshness.max_wait"),
-    ("freshness.*.while_revalidate", "freshness.*.stale_while_revalidate"),
+    (
+        "freshness.*.while_revalidate",
+        "freshness.*.stale_while_revalidate",
+    ),
     ("freshness.*.if_error", "freshness.*.stale_if_error"),
-    ("freshness.*.while_refreshed", "freshness.*.stale_while_revalidate"),
+    (
+        "freshness.*.while_refreshed",
+        "freshness.*.stale_while_revalidate",
+    ),
     ("freshness.*.on_error", "freshness.*.stale_if_error"),
     ("server.max_age", "server.max_connection_age"),
     ("server.grace", "server.shutdown_timeout"),
@@ -34,18 +46,23 @@ const RENAMED: [(&str, &str); 26] = [
 
 /// The current path of a setting that was renamed.
 pub(super) fn new_path(path: &str) -> Option<String> {
-    RENAMED.iter().find_map(|(old, new)| match old.split_once('*') {
-        None => (*old == path).then(|| (*new).to_owned()),
-        Some((table, field)) => {
-            let name = path.strip_prefix(table)?.strip_suffix(field)?;
-            (!name.contains('.')).then(|| new.replace('*', name))
-        }
-    })
+    RENAMED
+        .iter()
+        .find_map(|(old, new)| match old.split_once('*') {
+            None => (*old == path).then(|| (*new).to_owned()),
+            Some((table, field)) => {
+                let name = path.strip_prefix(table)?.strip_suffix(field)?;
+                (!name.contains('.')).then(|| new.replace('*', name))
+            }
+        })
 }
 
 /// The current environment variable of a setting that was renamed.
 pub(super) fn new_variable(name: &str) -> Option<String> {
-    RENAMED.iter().find(|(old, _)| variable(old) == name).map(|(_, new)| variable(new))
+    RENAMED
+        .iter()
+        .find(|(old, _)| variable(old) == name)
+        .map(|(_, new)| variable(new))
 }
 
 #[cfg(test)]
@@ -60,11 +77,17 @@ mod tests {
     fn every_new_path_is_a_setting_and_no_old_path_is() {
         for (old, new) in RENAMED {
             let (old, new) = (old.replace('*', "models"), new.replace('*', "models"));
-            assert!(setting_of(&new).is_some() || is_in_a_table(&new, &EndpointTable::default()), "{new}");
+            assert!(
+                setting_of(&new).is_some() || is_in_a_table(&new, &EndpointTable::default()),
+                "{new}"
+            );
             assert!(setting_of(&old).is_none(), "{old}");
             assert_eq!(new_path(&old), Some(new));
         }
-        assert_eq!(new_variable("SCOREGATE_SERVER_GRACE").unwrap(), "SCOREGATE_SERVER_SHUTDOWN_TIMEOUT");
+        assert_eq!(
+            new_variable("SCOREGATE_SERVER_GRACE").unwrap(),
+            "SCOREGATE_SERVER_SHUTDOWN_TIMEOUT"
+        );
         assert_eq!(new_path("server.listen"), None);
         assert_eq!(new_path("mapping.a.b.is"), None);
     }

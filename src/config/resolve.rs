@@ -10,8 +10,8 @@ use scoregate_observe::telemetry::log::{LEVELS, LogConfig, is_level};
 use super::config_reader::ConfigReader;
 use super::file::ConfigValues;
 use super::sections::{
-    admin, cors, deprecation, endpoints, freshness, leaks, mail, operator, overload, proxies, server,
-    sign_up, site, store, suspects, tiers, tls, traces, upstream,
+    admin, cors, deprecation, endpoints, freshness, leaks, mail, operator, overload, proxies,
+    server, sign_up, site, store, suspects, tiers, tls, traces, upstream,
 };
 use super::{Config, ConfigProblems};
 
@@ -24,7 +24,10 @@ pub fn resolve(written: &ConfigValues) -> Result<Config, ConfigProblems> {
     let endpoints = endpoints::read(&mut reading);
     reading.unknown_paths(&endpoints);
     let (tiers, field_sets) = tiers::read(&mut reading, &endpoints);
-    let (upstream, proxies) = (upstream::read(&mut reading, &endpoints), proxies::read(&mut reading));
+    let (upstream, proxies) = (
+        upstream::read(&mut reading, &endpoints),
+        proxies::read(&mut reading),
+    );
     let mut config = Config {
         listen: reading.address("listen"),
         admin_listen: reading.address("admin.listen"),
@@ -51,7 +54,10 @@ pub fn resolve(written: &ConfigValues) -> Result<Config, ConfigProblems> {
         upstream,
         archive: upstream::archive(&mut reading),
         protection: protection(&mut reading),
-        retention: Retention { field_sets, ..freshness::retention(&mut reading, &endpoints) },
+        retention: Retention {
+            field_sets,
+            ..freshness::retention(&mut reading, &endpoints)
+        },
         endpoints,
         cache_bytes: reading.size("cache.max_bytes"),
         cache_disk_bytes: reading.size("cache.disk_max_bytes"),
@@ -80,9 +86,14 @@ pub fn resolve(written: &ConfigValues) -> Result<Config, ConfigProblems> {
 fn key_prefix(reading: &mut ConfigReader<'_>) -> String {
     let prefix = reading.text("keys.prefix");
     let fits = (1..=20).contains(&prefix.len())
-        && prefix.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        && prefix
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     if !fits {
-        reading.reject("keys.prefix", "write 1 to 20 letters, digits or underscores");
+        reading.reject(
+            "keys.prefix",
+            "write 1 to 20 letters, digits or underscores",
+        );
     }
     prefix
 }
@@ -100,7 +111,10 @@ fn workers(reading: &mut ConfigReader<'_>) -> Option<usize> {
 }
 
 fn sampling(reading: &mut ConfigReader<'_>) -> LogSampling {
-    LogSampling { slow: reading.duration("log.slow_threshold"), one_in: reading.number("log.sample_one_in") }
+    LogSampling {
+        slow: reading.duration("log.slow_threshold"),
+        one_in: reading.number("log.sample_one_in"),
+    }
 }
 
 fn log(reading: &mut ConfigReader<'_>) -> LogConfig {
@@ -108,7 +122,10 @@ fn log(reading: &mut ConfigReader<'_>) -> LogConfig {
     if !is_level(&level) {
         reading.reject("log.level", LEVELS);
     }
-    LogConfig { json: reading.word("log.format") == "json", level }
+    LogConfig {
+        json: reading.word("log.format") == "json",
+        level,
+    }
 }
 
 #[cfg(test)]
@@ -140,9 +157,13 @@ mod tests {
              admin.token = \"short\"\nguard.per_minute = 0\n[tiers.gold]\nminute = -1\npaid = true\n",
         );
         let expect = |path: &str, value: &str, remedy: &str| {
-            let hit =
-                |line: &&String| line.starts_with(path) && line.contains(value) && line.contains(remedy);
-            assert!(found.iter().any(|line| hit(&line)), "{path} {value} {remedy} in {found:#?}");
+            let hit = |line: &&String| {
+                line.starts_with(path) && line.contains(value) && line.contains(remedy)
+            };
+            assert!(
+                found.iter().any(|line| hit(&line)),
+                "{path} {value} {remedy} in {found:#?}"
+            );
         };
         expect("listen", "8080", "127.0.0.1:8080");
         expect("log.format", "xml", "json");
@@ -154,15 +175,25 @@ mod tests {
         expect("tiers.gold.minute", "-1", "an integer from");
         expect("tiers.gold.day", "", "an integer from");
         expect("upstream:", "", "built-in");
-        assert!(!found.iter().any(|line| line.contains("short")), "a secret was printed");
+        assert!(
+            !found.iter().any(|line| line.contains("short")),
+            "a secret was printed"
+        );
         assert_eq!(found.len(), 10, "{found:#?}");
     }
 
     #[test]
     fn a_configuration_without_an_upstream_is_rejected() {
-        assert!(problems("").iter().any(|line| line.starts_with("upstream: ")));
+        assert!(
+            problems("")
+                .iter()
+                .any(|line| line.starts_with("upstream: "))
+        );
         assert_eq!(problems("[upstream]\nurl = \"ftp://x\"").len(), 1);
-        assert_eq!(problems("[upstream]\nurl = \"http://127.0.0.1:4000/api/v1\""), Vec::<String>::new());
+        assert_eq!(
+            problems("[upstream]\nurl = \"http://127.0.0.1:4000/api/v1\""),
+            Vec::<String>::new()
+        );
         assert_eq!(problems("upstream = \"elsewhere\"").len(), 1);
     }
 
@@ -175,13 +206,20 @@ mod tests {
             ("PATH", "/"),
             ("SCOREGATE_UPSTREAM_URL", "http://localhost:1/"),
         ];
-        let pairs = pairs.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let pairs = pairs
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value.to_owned()));
         written.overlay(read_environment(pairs));
         let config = resolve(&written).unwrap();
         assert_eq!((config.listen.port(), config.guard_per_minute), (2, 7));
         assert!(matches!(config.upstream, UpstreamConfig::Http(_)));
         let unknown = read_environment([("SCOREGATE_LISTN".to_owned(), String::new())].into_iter());
         written.overlay(unknown);
-        assert!(resolve(&written).unwrap_err().to_string().contains("SCOREGATE_LISTN"));
+        assert!(
+            resolve(&written)
+                .unwrap_err()
+                .to_string()
+                .contains("SCOREGATE_LISTN")
+        );
     }
 }

@@ -14,7 +14,10 @@ use super::tables::UPSTREAM_HEADERS;
 
 /// Sets each secret from its file. A secret that is given both ways is a problem.
 pub fn read_secrets(written: &mut ConfigValues) {
-    for secret in SETTINGS.iter().filter(|setting| setting.kind == ValueKind::Secret) {
+    for secret in SETTINGS
+        .iter()
+        .filter(|setting| setting.kind == ValueKind::Secret)
+    {
         read_secret(written, secret.path).unwrap_or_else(|problem| written.problems.push(problem));
     }
     read_headers(written);
@@ -22,10 +25,16 @@ pub fn read_secrets(written: &mut ConfigValues) {
 
 /// Replaces the files of headers for the backend by their contents.
 fn read_headers(written: &mut ConfigValues) {
-    let ConfigValues { values, problems, .. } = written;
-    let Some(Value::Table(headers)) = values.get_mut(UPSTREAM_HEADERS) else { return };
+    let ConfigValues {
+        values, problems, ..
+    } = written;
+    let Some(Value::Table(headers)) = values.get_mut(UPSTREAM_HEADERS) else {
+        return;
+    };
     for (name, value) in headers {
-        let Some(file) = header_file(value) else { continue };
+        let Some(file) = header_file(value) else {
+            continue;
+        };
         match read_secret_file(Path::new(file)) {
             Ok(secret) => *value = Value::String(secret.expose().to_owned()),
             Err(error) => problems.push(ConfigProblem {
@@ -39,7 +48,11 @@ fn read_headers(written: &mut ConfigValues) {
 
 /// The file that has the value of a header.
 pub(super) fn header_file(value: &Value) -> Option<&str> {
-    value.as_table().filter(|table| table.len() == 1)?.get("file")?.as_str()
+    value
+        .as_table()
+        .filter(|table| table.len() == 1)?
+        .get("file")?
+        .as_str()
 }
 
 /// Sets the password of the database from its file, for commands that need no other secret.
@@ -49,15 +62,27 @@ pub fn read_database_password(written: &mut ConfigValues) {
 
 fn read_secret(written: &mut ConfigValues, secret: &str) -> Result<(), ConfigProblem> {
     let path = format!("{secret}{IN_A_FILE}");
-    let Some(file) = written.values.get(&path).cloned() else { return Ok(()) };
-    let problem =
-        |remedy: String| ConfigProblem { path: path.clone(), found: Some(file.to_string()), remedy };
+    let Some(file) = written.values.get(&path).cloned() else {
+        return Ok(());
+    };
+    let problem = |remedy: String| ConfigProblem {
+        path: path.clone(),
+        found: Some(file.to_string()),
+        remedy,
+    };
     if written.values.contains_key(secret) {
         return Err(problem(format!("write either this or {secret}, not both")));
     }
-    let file_path = file.as_str().ok_or_else(|| problem(ValueKind::Path.remedy()))?;
-    let read = read_secret_file(Path::new(file_path)).map_err(|error| problem(error.to_string()))?;
-    written.put(secret, Value::String(read.expose().to_owned()), written.origin(&path));
+    let file_path = file
+        .as_str()
+        .ok_or_else(|| problem(ValueKind::Path.remedy()))?;
+    let read =
+        read_secret_file(Path::new(file_path)).map_err(|error| problem(error.to_string()))?;
+    written.put(
+        secret,
+        Value::String(read.expose().to_owned()),
+        written.origin(&path),
+    );
     Ok(())
 }
 
@@ -84,28 +109,49 @@ mod tests {
         let mut written = written(text);
         read_secrets(&mut written);
         let problems = resolve(&written).unwrap_err();
-        assert!(!problems.to_string().contains("sixteen"), "a secret was printed: {problems}");
+        assert!(
+            !problems.to_string().contains("sixteen"),
+            "a secret was printed: {problems}"
+        );
         problems.to_string()
     }
 
     #[test]
     fn a_secret_is_read_from_its_file_without_the_line_ending() {
-        let (token, credential) = (file_with(format!("{TOKEN}\n").as_bytes()), file_with(b"of the backend"));
-        let paths = [("admin.token", &token), ("upstream.credential", &credential)];
-        let lines = paths.map(|(path, file)| format!("{path}_file = \"{}\"\n", file.path().display()));
+        let (token, credential) = (
+            file_with(format!("{TOKEN}\n").as_bytes()),
+            file_with(b"of the backend"),
+        );
+        let paths = [
+            ("admin.token", &token),
+            ("upstream.credential", &credential),
+        ];
+        let lines =
+            paths.map(|(path, file)| format!("{path}_file = \"{}\"\n", file.path().display()));
         let mut written = written(&lines.concat());
         read_secrets(&mut written);
         let config = resolve(&written).unwrap();
         assert_eq!(config.admin_token.unwrap().current().expose(), TOKEN);
-        let UpstreamConfig::Http(http) = config.upstream else { panic!("{:?}", config.upstream) };
-        assert_eq!(http.credential.unwrap().current().expose(), "of the backend");
+        let UpstreamConfig::Http(http) = config.upstream else {
+            panic!("{:?}", config.upstream)
+        };
+        assert_eq!(
+            http.credential.unwrap().current().expose(),
+            "of the backend"
+        );
     }
 
     #[test]
     fn each_secret_has_a_file_setting() {
-        for secret in SETTINGS.iter().filter(|setting| setting.kind == ValueKind::Secret) {
+        for secret in SETTINGS
+            .iter()
+            .filter(|setting| setting.kind == ValueKind::Secret)
+        {
             let path = format!("{}{IN_A_FILE}", secret.path);
-            assert!(SETTINGS.iter().any(|setting| setting.path == path), "{path}");
+            assert!(
+                SETTINGS.iter().any(|setting| setting.path == path),
+                "{path}"
+            );
         }
     }
 
@@ -114,7 +160,13 @@ mod tests {
         assert!(remedy("admin.token_file = \"/nowhere/token\"").contains("cannot be read"));
         assert!(remedy("admin.token_file = 7").contains("write a path"));
         let large = vec![b'x'; 20_000];
-        for bad in [&b""[..], b"\n", b"sixteen characters\nin two lines", b"sixteen \xff", &large] {
+        for bad in [
+            &b""[..],
+            b"\n",
+            b"sixteen characters\nin two lines",
+            b"sixteen \xff",
+            &large,
+        ] {
             let file = file_with(bad);
             let message = remedy(&format!("admin.token_file = \"{}\"", file.path().display()));
             assert!(message.contains("the file"), "{message}");
@@ -130,19 +182,42 @@ mod tests {
         let token = file_with(TOKEN.as_bytes());
         let by_file = format!("admin.token_file = \"{}\"", token.path().display());
         assert!(
-            remedy(&format!("{by_file}\nadmin.token = \"sixteen other characters\"")).contains("not both")
+            remedy(&format!(
+                "{by_file}\nadmin.token = \"sixteen other characters\""
+            ))
+            .contains("not both")
         );
 
-        let given =
-            |name: &str, value: &str| read_environment([(name.to_owned(), value.to_owned())].into_iter());
+        let given = |name: &str, value: &str| {
+            read_environment([(name.to_owned(), value.to_owned())].into_iter())
+        };
         let mut one = written(&by_file);
         one.overlay(given("SCOREGATE_ADMIN_TOKEN", "from the environment"));
         read_secrets(&mut one);
-        assert_eq!(resolve(&one).unwrap().admin_token.unwrap().current().expose(), "from the environment");
+        assert_eq!(
+            resolve(&one)
+                .unwrap()
+                .admin_token
+                .unwrap()
+                .current()
+                .expose(),
+            "from the environment"
+        );
 
         let mut other = written("admin.token = \"from the file itself\"");
-        other.overlay(given("SCOREGATE_ADMIN_TOKEN_FILE", token.path().to_str().unwrap()));
+        other.overlay(given(
+            "SCOREGATE_ADMIN_TOKEN_FILE",
+            token.path().to_str().unwrap(),
+        ));
         read_secrets(&mut other);
-        assert_eq!(resolve(&other).unwrap().admin_token.unwrap().current().expose(), TOKEN);
+        assert_eq!(
+            resolve(&other)
+                .unwrap()
+                .admin_token
+                .unwrap()
+                .current()
+                .expose(),
+            TOKEN
+        );
     }
 }

@@ -54,10 +54,17 @@ const fn setting(
     default: Option<&'static str>,
     meaning: &'static str,
 ) -> Setting {
-    Setting { path, kind, default, meaning }
+    Setting {
+        path,
+        kind,
+        default,
+        meaning,
+    }
 }
 
-use ValueKind::{Address, Duration, Flag, Instant, Networks, Number, Path, Secret, Size, Text, Texts, Words};
+use ValueKind::{
+    Address, Duration, Flag, Instant, Networks, Number, Path, Secret, Size, Text, Texts, Words,
+};
 
 /// All settings but those in named tables: `[tiers.NAME]`, `[mapping.ENDPOINT]`, `[tls.NAME]` and `[freshness.ENDPOINT]`.
 #[rustfmt::skip]

@@ -28,7 +28,10 @@ use super::file::ConfigValues;
 
 /// The complete, validated configuration.
 #[derive(Clone, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a setting of its own"
+)]
 pub struct Config {
     /// Address of the public port.
     pub listen: SocketAddr,
@@ -161,7 +164,11 @@ impl Config {
     /// The address of the public port, if clients are on this machine. With trusted proxies they are not.
     pub fn local_url(&self) -> Option<String> {
         let is_local = self.listen.ip().is_loopback() && self.proxies.trusted.is_empty();
-        let scheme = if self.certificates.is_empty() { "http" } else { "https" };
+        let scheme = if self.certificates.is_empty() {
+            "http"
+        } else {
+            "https"
+        };
         is_local.then(|| format!("{scheme}://{}", self.listen))
     }
 }

@@ -6,8 +6,13 @@ use super::settings::SETTINGS;
 
 /// The known setting closest to a path, if its edit distance is at most 3.
 pub(super) fn nearest(path: &str) -> Option<&'static str> {
-    let candidates = SETTINGS.iter().map(|setting| (strsim::levenshtein(path, setting.path), setting.path));
-    candidates.min().filter(|(distance, _)| *distance <= 3).map(|(_, known)| known)
+    let candidates = SETTINGS
+        .iter()
+        .map(|setting| (strsim::levenshtein(path, setting.path), setting.path));
+    candidates
+        .min()
+        .filter(|(distance, _)| *distance <= 3)
+        .map(|(_, known)| known)
 }
 
 /// Parses a duration such as `"10s"`; `None` for zero, invalid text and more than ten years.
@@ -54,7 +59,17 @@ mod tests {
         assert_eq!(duration("250ms"), Some(Duration::from_millis(250)));
         assert_eq!(duration("7d"), Some(Duration::from_hours(168)));
         assert_eq!(size("8MiB"), Some(8 << 20));
-        for bad in ["", "10", "s", "-1s", "1.5h", "0s", "99999999999999999999s", "10 weeks", "200000d"] {
+        for bad in [
+            "",
+            "10",
+            "s",
+            "-1s",
+            "1.5h",
+            "0s",
+            "99999999999999999999s",
+            "10 weeks",
+            "200000d",
+        ] {
             assert_eq!(duration(bad), None, "{bad}");
         }
     }

@@ -52,8 +52,16 @@ impl LastFetches {
 
     /// A fetch failed.
     pub(super) fn failed(&self, key: &DocumentKey, failure: &UpstreamFailure, at: Wall) {
-        let reason = failure.to_string().chars().take(MAX_REASON_CHARACTERS).collect();
-        self.lock().1 = Some(FetchFailure { at, document: key.to_string(), reason });
+        let reason = failure
+            .to_string()
+            .chars()
+            .take(MAX_REASON_CHARACTERS)
+            .collect();
+        self.lock().1 = Some(FetchFailure {
+            at,
+            document: key.to_string(),
+            reason,
+        });
     }
 
     /// The last success and the last failure.

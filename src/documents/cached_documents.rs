@@ -16,7 +16,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::cache::freshness::{KnownRefresh, ttl, verdict};
 use crate::cache::{
-    Cache, DataMarks, Document, FlightLeader, Freshness, PublishedVersion, RefreshInterval, StoredDocument,
+    Cache, DataMarks, Document, FlightLeader, Freshness, PublishedVersion, RefreshInterval,
+    StoredDocument,
 };
 use scoregate_base::clock::{Clock, Mono, Now, Wall};
 use scoregate_base::routes::{DocumentKey, EndpointTable, Selection};
@@ -81,7 +82,15 @@ impl Documents {
         let evicted = Arc::clone(&changed);
         let (schedule, marks, expired_removed_at) = Default::default();
         let cache = Cache::new(cache_bytes, move |key| evicted.note(key));
-        Self { cache, retention: Arc::new(retention), schedule, changed, marks, expired_removed_at, clock }
+        Self {
+            cache,
+            retention: Arc::new(retention),
+            schedule,
+            changed,
+            marks,
+            expired_removed_at,
+            clock,
+        }
     }
 
     /// The endpoints whose documents are stored.
@@ -111,10 +120,19 @@ impl Documents {
     }
 
     /// The verdict on a stored document at `now`.
-    pub(crate) fn judge(&self, key: &DocumentKey, stored: Arc<StoredDocument>, now: Mono) -> FoundDocument {
+    pub(crate) fn judge(
+        &self,
+        key: &DocumentKey,
+        stored: Arc<StoredDocument>,
+        now: Mono,
+    ) -> FoundDocument {
         let lifetime = self.retention.lifetime(key.route);
         let due = lifetime.due(&stored, self.schedule.last_detected());
-        FoundDocument { stored, due, verdict: verdict(due, &lifetime.windows, now) }
+        FoundDocument {
+            stored,
+            due,
+            verdict: verdict(due, &lifetime.windows, now),
+        }
     }
 
     /// The stored document.
@@ -124,7 +142,9 @@ impl Documents {
 
     /// When the refresh of a document is due, or was.
     pub(in crate::documents) fn due(&self, key: &DocumentKey, stored: &StoredDocument) -> Mono {
-        self.retention.lifetime(key.route).due(stored, self.schedule.last_detected())
+        self.retention
+            .lifetime(key.route)
+            .due(stored, self.schedule.last_detected())
     }
 
     /// Whether to query the backend for a document: not if it responded a moment ago and nothing has changed since.
@@ -135,7 +155,10 @@ impl Documents {
         now: Mono,
     ) -> bool {
         now >= stored.revalidate_at
-            || self.retention.lifetime(key.route).is_outdated(stored, self.schedule.last_detected())
+            || self
+                .retention
+                .lifetime(key.route)
+                .is_outdated(stored, self.schedule.last_detected())
     }
 
     /// The backend's next expected refresh, by its newest response.
@@ -173,11 +196,16 @@ impl Documents {
         if follows_the_backend {
             self.schedule.record_data(document.generated_at(), now.wall);
             self.schedule.state(dates.due);
-            self.schedule.begin(RefreshInterval::new(retention.cadence, due, now.mono));
+            self.schedule
+                .begin(RefreshInterval::new(retention.cadence, due, now.mono));
         }
         let fits = self.cache.has_room_for(&document);
-        let mut stored =
-            StoredDocument::confirmed(document, [due, revalidate_at], confirmation.requested_at, before);
+        let mut stored = StoredDocument::confirmed(
+            document,
+            [due, revalidate_at],
+            confirmation.requested_at,
+            before,
+        );
         stored.is_cached = fits;
         let stored = Arc::new(stored);
         leader.while_current(|| {
@@ -204,13 +232,20 @@ impl Documents {
         stored: &Arc<StoredDocument>,
         at: Mono,
     ) {
-        let Some(before) = before.filter(|before| before.confirmed >= self.schedule.last_detected()) else {
+        let Some(before) =
+            before.filter(|before| before.confirmed >= self.schedule.last_detected())
+        else {
             return;
         };
         let has_changed = !stored.document.has_same_data(&before.document);
         if has_changed && self.retention.lifetime(key.route).follows_the_backend() {
             let (document, before, stored) = (key.clone(), Arc::clone(before), Arc::clone(stored));
-            self.schedule.record_changed_document(DetectedRefresh { document, before, stored, at });
+            self.schedule.record_changed_document(DetectedRefresh {
+                document,
+                before,
+                stored,
+                at,
+            });
         }
     }
 
@@ -223,9 +258,14 @@ impl Documents {
     ) -> Arc<StoredDocument> {
         let (key, retention) = (leader.key(), &*self.retention);
         if retention.lifetime(key.route).follows_the_backend() {
-            self.schedule.record_data(stored.document.generated_at(), now.wall);
+            self.schedule
+                .record_data(stored.document.generated_at(), now.wall);
             self.schedule.state(now.wall_at(stored.due));
-            self.schedule.begin(RefreshInterval::new(retention.cadence, stored.due, now.mono));
+            self.schedule.begin(RefreshInterval::new(
+                retention.cadence,
+                stored.due,
+                now.mono,
+            ));
         }
         stored.is_cached = self.cache.has_room_for(&stored.document);
         let stored = Arc::new(stored);
@@ -233,7 +273,8 @@ impl Documents {
             if stored.is_cached {
                 self.cache.put(key.clone(), Arc::clone(&stored));
             }
-            self.marks.record(key, stored.document.generated_at(), now.wall);
+            self.marks
+                .record(key, stored.document.generated_at(), now.wall);
         });
         self.changed.note(key);
         stored
@@ -308,12 +349,19 @@ impl Documents {
 
     /// Halves every document's use count.
     pub(in crate::documents) fn decay_uses(&self) {
-        self.cache.all().iter().for_each(|(_, stored)| stored.decay_uses());
+        self.cache
+            .all()
+            .iter()
+            .for_each(|(_, stored)| stored.decay_uses());
     }
 
     /// The addresses of the selected documents.
     pub(in crate::documents) fn names(&self, selection: &Selection) -> Vec<String> {
-        let selected = self.cache.all().into_iter().filter(|(key, _)| selection.fits(key));
+        let selected = self
+            .cache
+            .all()
+            .into_iter()
+            .filter(|(key, _)| selection.fits(key));
         selected.map(|(key, _)| key.address()).collect()
     }
 
@@ -324,7 +372,11 @@ impl Documents {
             self.schedule.forget_data();
         }
         let now = self.clock.now().mono;
-        let selected = self.cache.all().into_iter().filter(|(key, _)| selection.fits(key));
+        let selected = self
+            .cache
+            .all()
+            .into_iter()
+            .filter(|(key, _)| selection.fits(key));
         let mut purged = 0;
         for (key, stored) in selected {
             purged += 1;
@@ -364,12 +416,14 @@ impl Documents {
     }
 
     fn remove_expired(&self, now: Mono) {
-        self.expired_removed_at.store(now.nanos(), Ordering::Relaxed);
+        self.expired_removed_at
+            .store(now.nanos(), Ordering::Relaxed);
         let (retention, last_detected) = (&*self.retention, self.schedule.last_detected());
         // The verdict of `find`: a document that was outdated early also expires early.
         let is_expired = |key: &DocumentKey, stored: &StoredDocument| {
             let lifetime = retention.lifetime(key.route);
-            verdict(lifetime.due(stored, last_detected), &lifetime.windows, now) == Freshness::Expired
+            verdict(lifetime.due(stored, last_detected), &lifetime.windows, now)
+                == Freshness::Expired
         };
         for key in self.cache.remove_all_if(is_expired) {
             self.changed.note(&key);

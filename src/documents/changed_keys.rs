@@ -20,7 +20,10 @@ pub(super) struct ChangedKeys {
 impl ChangedKeys {
     /// A channel that stays empty unless it is read.
     pub(super) fn new(is_read: bool) -> Self {
-        Self { keys: is_read.then(Mutex::default), noted: Notify::new() }
+        Self {
+            keys: is_read.then(Mutex::default),
+            noted: Notify::new(),
+        }
     }
 
     /// Notes that a document was stored, confirmed or removed. Call it after the change: a key noted before may be
@@ -39,7 +42,10 @@ impl ChangedKeys {
 
     /// Takes all keys.
     pub(super) fn take(&self) -> HashSet<DocumentKey> {
-        self.keys.as_ref().map(|keys| std::mem::take(&mut *lock(keys))).unwrap_or_default()
+        self.keys
+            .as_ref()
+            .map(|keys| std::mem::take(&mut *lock(keys)))
+            .unwrap_or_default()
     }
 }
 

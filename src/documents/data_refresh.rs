@@ -29,7 +29,10 @@ impl Documents {
 
     /// The state of the data.
     pub fn data_refresh(&self, now: Now) -> DataRefresh {
-        let newest = self.schedule().newest_data().filter(|_| !KnownModels::is_empty(self));
+        let newest = self
+            .schedule()
+            .newest_data()
+            .filter(|_| !KnownModels::is_empty(self));
         let expected = self.expected_refresh(now);
         DataRefresh::new(newest, expected, self.retention().cadence, now.wall)
     }
@@ -39,8 +42,13 @@ impl DataRefresh {
     /// Data is stale once its refresh is overdue by more than the interval between polls for an overdue one: a refresh
     /// that comes in time is detected by then.
     fn new(newest: Option<Wall>, expected: Option<Wall>, cadence: Duration, now: Wall) -> Self {
-        let stale_since = expected.filter(|expected| now.since(*expected) > overdue_interval(cadence));
-        Self { newest, expected, stale_since }
+        let stale_since =
+            expected.filter(|expected| now.since(*expected) > overdue_interval(cadence));
+        Self {
+            newest,
+            expected,
+            stale_since,
+        }
     }
 }
 
@@ -51,12 +59,16 @@ mod tests {
     #[test]
     fn data_is_stale_a_minute_after_its_refresh_was_expected_and_since_then() {
         let (at, hour) = (Wall::from_seconds, Duration::from_hours(1));
-        let stale_since = |now| DataRefresh::new(Some(at(0)), Some(at(3_600)), hour, at(now)).stale_since;
+        let stale_since =
+            |now| DataRefresh::new(Some(at(0)), Some(at(3_600)), hour, at(now)).stale_since;
         assert_eq!(
             [3_600, 3_660, 3_661, 9_000].map(stale_since),
             [None, None, Some(at(3_600)), Some(at(3_600))]
         );
-        assert_eq!(DataRefresh::new(None, None, hour, at(9_000)).stale_since, None);
+        assert_eq!(
+            DataRefresh::new(None, None, hour, at(9_000)).stale_since,
+            None
+        );
         let second = Duration::from_secs(1);
         let frequent = DataRefresh::new(None, Some(at(10)), second, at(12));
         assert_eq!(frequent.stale_since, Some(at(10)), "refreshes every second");

@@ -49,7 +49,14 @@ impl DiskMirror {
         clock: Clock,
         instruments: Arc<Instruments>,
     ) -> Self {
-        Self { disk, documents, changed, failing: Mutex::new(false), clock, instruments }
+        Self {
+            disk,
+            documents,
+            changed,
+            failing: Mutex::new(false),
+            clock,
+            instruments,
+        }
     }
 
     /// Writes changes until `stop`.
@@ -65,7 +72,10 @@ impl DiskMirror {
     /// Writes all pending changes.
     pub async fn flush(self: &Arc<Self>) {
         let mirror = Arc::clone(self);
-        if tokio::task::spawn_blocking(move || mirror.write_changes()).await.is_err() {
+        if tokio::task::spawn_blocking(move || mirror.write_changes())
+            .await
+            .is_err()
+        {
             tracing::error!("disk mirror panicked");
         }
     }
@@ -94,7 +104,13 @@ impl DiskMirror {
         match self.documents.get(key) {
             Some(stored) => {
                 let (now, seen_at) = (self.clock.now(), self.documents.schedule().last_detected());
-                disk.mirror.put(&mirror_record::write(key, &stored, seen_at, &disk.backend, now))
+                disk.mirror.put(&mirror_record::write(
+                    key,
+                    &stored,
+                    seen_at,
+                    &disk.backend,
+                    now,
+                ))
             }
             None => disk.mirror.remove(&key.address()),
         }
@@ -104,21 +120,35 @@ impl DiskMirror {
     pub fn restore(&self) {
         let Some(disk) = &self.disk else { return };
         let records = disk.mirror.all().records;
-        let chunk_size =
-            records.len().div_ceil(thread::available_parallelism().map_or(1, usize::from)).max(1);
+        let chunk_size = records
+            .len()
+            .div_ceil(thread::available_parallelism().map_or(1, usize::from))
+            .max(1);
         let restored: Vec<RestoredDocument> = thread::scope(|scope| {
             let parts: Vec<_> = records
                 .chunks(chunk_size)
                 .map(|records| {
-                    scope.spawn(move || records.iter().filter_map(|record| self.read(disk, record)).collect())
+                    scope.spawn(move || {
+                        records
+                            .iter()
+                            .filter_map(|record| self.read(disk, record))
+                            .collect()
+                    })
                 })
                 .collect();
-            parts.into_iter().flat_map(|part| part.join().unwrap_or_else(|_| Vec::new())).collect()
+            parts
+                .into_iter()
+                .flat_map(|part| part.join().unwrap_or_else(|_| Vec::new()))
+                .collect()
         });
         let (documents, unusable) = (restored.len(), records.len() - restored.len());
         self.put_restored(restored);
         if documents + unusable > 0 {
-            tracing::info!(documents, unusable, "documents restored from the disk mirror");
+            tracing::info!(
+                documents,
+                unusable,
+                "documents restored from the disk mirror"
+            );
         }
     }
 
@@ -141,15 +171,20 @@ impl DiskMirror {
         let retention = self.documents.retention();
         // The document confirmed last has the best estimate of the next refresh.
         restored.sort_by_key(|restored| restored.stored.confirmed);
-        let follows =
-            |restored: &&RestoredDocument| retention.lifetime(restored.key.route).follows_the_backend();
+        let follows = |restored: &&RestoredDocument| {
+            retention.lifetime(restored.key.route).follows_the_backend()
+        };
         let newest = restored.iter().rfind(follows);
         if let Some(refreshed_at) = restored.iter().map(|restored| restored.refreshed_at).max() {
             schedule.record_refresh(refreshed_at);
         }
         if let Some(newest) = newest {
             schedule.state(now.wall_at(newest.stored.due));
-            schedule.begin(RefreshInterval::new(retention.cadence, newest.stored.due, now.mono));
+            schedule.begin(RefreshInterval::new(
+                retention.cadence,
+                newest.stored.due,
+                now.mono,
+            ));
         }
         for RestoredDocument { key, stored, .. } in restored {
             self.documents.put_restored(key, stored);

@@ -43,9 +43,19 @@ impl DocumentEngine {
         instruments: &Arc<Instruments>,
     ) -> Self {
         let changed = Arc::new(ChangedKeys::new(disk.is_some()));
-        let documents = Arc::new(Documents::new(cache_bytes, retention, Arc::clone(&changed), clock.clone()));
-        let fleet = shared
-            .map(|shared| Arc::new(FleetDocuments::new(shared, clock.clone(), Arc::clone(instruments))));
+        let documents = Arc::new(Documents::new(
+            cache_bytes,
+            retention,
+            Arc::clone(&changed),
+            clock.clone(),
+        ));
+        let fleet = shared.map(|shared| {
+            Arc::new(FleetDocuments::new(
+                shared,
+                clock.clone(),
+                Arc::clone(instruments),
+            ))
+        });
         let fetcher = Fetcher::new(
             Arc::clone(&documents),
             upstream,
@@ -54,11 +64,26 @@ impl DocumentEngine {
             Arc::clone(instruments),
         );
         let fetcher = Arc::new(fetcher);
-        let refresher =
-            Refresher::new(Arc::clone(&documents), Arc::clone(&fetcher), fleet.clone(), clock.clone());
-        let mirror =
-            DiskMirror::new(disk, Arc::clone(&documents), changed, clock.clone(), Arc::clone(instruments));
-        Self { documents, fetcher, refresher: Arc::new(refresher), mirror: Arc::new(mirror), fleet }
+        let refresher = Refresher::new(
+            Arc::clone(&documents),
+            Arc::clone(&fetcher),
+            fleet.clone(),
+            clock.clone(),
+        );
+        let mirror = DiskMirror::new(
+            disk,
+            Arc::clone(&documents),
+            changed,
+            clock.clone(),
+            Arc::clone(instruments),
+        );
+        Self {
+            documents,
+            fetcher,
+            refresher: Arc::new(refresher),
+            mirror: Arc::new(mirror),
+            fleet,
+        }
     }
 
     /// Marks documents as overdue: they are served as stale until they are refreshed. With `hard` they are removed,

@@ -37,8 +37,13 @@ pub(super) struct FetchContext {
 
 impl FetchPriority<'static> {
     /// For a background refresh.
-    pub(crate) const BACKGROUND: Self =
-        Self { class: PriorityClass::Refresh, trace: None, span: None, caller: None, confirmed_since: None };
+    pub(crate) const BACKGROUND: Self = Self {
+        class: PriorityClass::Refresh,
+        trace: None,
+        span: None,
+        caller: None,
+        confirmed_since: None,
+    };
 }
 
 impl<'r> FetchPriority<'r> {
@@ -49,13 +54,26 @@ impl<'r> FetchPriority<'r> {
         trace: Option<&'r TraceContext>,
         span: Option<&'r Arc<RequestSpan>>,
     ) -> Self {
-        let class = if is_paid { PriorityClass::Paid } else { PriorityClass::Free };
-        Self { class, trace, span, caller: Some(application), confirmed_since: None }
+        let class = if is_paid {
+            PriorityClass::Paid
+        } else {
+            PriorityClass::Free
+        };
+        Self {
+            class,
+            trace,
+            span,
+            caller: Some(application),
+            confirmed_since: None,
+        }
     }
 
     /// For a refresh that a request triggers and does not wait for.
     pub(super) fn without_waiting(self) -> Self {
-        Self { class: PriorityClass::Refresh, ..self }
+        Self {
+            class: PriorityClass::Refresh,
+            ..self
+        }
     }
 
     /// The context of a fetch that this starts.

@@ -9,7 +9,12 @@ use scoregate_base::routes::DocumentKey;
 use scoregate_observe::traces::{OpenSpan, RequestSpan, TracedSpanKind};
 
 /// Begins the span. `backend` is the address of the backend; the built-in one has no URL.
-pub(super) fn begin(request: &RequestSpan, key: &DocumentKey, backend: &str, started: Now) -> OpenSpan {
+pub(super) fn begin(
+    request: &RequestSpan,
+    key: &DocumentKey,
+    backend: &str,
+    started: Now,
+) -> OpenSpan {
     let is_remote = backend.contains("://");
     let mut span = if is_remote {
         request.child("GET", TracedSpanKind::Client, started)
@@ -26,7 +31,10 @@ pub(super) fn begin(request: &RequestSpan, key: &DocumentKey, backend: &str, sta
     {
         let is_tls = uri.scheme_str() == Some("https");
         span.set("server.address", host.trim_matches(['[', ']']).to_owned());
-        span.set("server.port", uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 }));
+        span.set(
+            "server.port",
+            uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 }),
+        );
     }
     span
 }
@@ -50,12 +58,21 @@ pub(super) fn status(fetched: &Result<UpstreamResponse, UpstreamFailure>) -> Opt
 }
 
 /// Ends the span at the end of the response.
-pub(super) fn end(mut span: OpenSpan, status: Option<u16>, end: FetchEnd, waiters: usize, ended: Now) {
+pub(super) fn end(
+    mut span: OpenSpan,
+    status: Option<u16>,
+    end: FetchEnd,
+    waiters: usize,
+    ended: Now,
+) {
     if let Some(status) = status {
         span.set("http.response.status_code", status);
     }
     span.set("scoregate.result", end.word());
-    span.set("scoregate.waiters", u16::try_from(waiters).unwrap_or(u16::MAX));
+    span.set(
+        "scoregate.waiters",
+        u16::try_from(waiters).unwrap_or(u16::MAX),
+    );
     match end {
         FetchEnd::Success | FetchEnd::NotFound => {}
         FetchEnd::Unreachable

@@ -69,9 +69,25 @@ impl FetchWorker {
         instruments: Arc<Instruments>,
     ) -> Self {
         let (negative, last) = Default::default();
-        let builders = Arc::new(Semaphore::new(available_parallelism().map_or(1, usize::from).div_ceil(2)));
-        let shared = SharedFetch::new(fleet, Arc::clone(&documents), Arc::clone(&builders), clock.clone());
-        Self { documents, upstream, negative, last, builders, shared, clock, instruments }
+        let builders = Arc::new(Semaphore::new(
+            available_parallelism().map_or(1, usize::from).div_ceil(2),
+        ));
+        let shared = SharedFetch::new(
+            fleet,
+            Arc::clone(&documents),
+            Arc::clone(&builders),
+            clock.clone(),
+        );
+        Self {
+            documents,
+            upstream,
+            negative,
+            last,
+            builders,
+            shared,
+            clock,
+            instruments,
+        }
     }
 
     /// The backend with its queue and circuit breaker.
@@ -91,25 +107,40 @@ impl FetchWorker {
     /// Makes one fetch. A panic counts as a failure: it wakes the waiting requests and is remembered.
     pub(super) async fn run(&self, leader: FetchLeader) {
         let key = leader.key().clone();
-        if AssertUnwindSafe(self.fetch(leader)).catch_unwind().await.is_err() {
+        if AssertUnwindSafe(self.fetch(leader))
+            .catch_unwind()
+            .await
+            .is_err()
+        {
             self.instruments.panicked();
             tracing::error!(document = %key, "a fetch panicked");
-            let (failure, now) = (UpstreamFailure::Invalid("reading it panicked".into()), self.clock.now());
+            let (failure, now) = (
+                UpstreamFailure::Invalid("reading it panicked".into()),
+                self.clock.now(),
+            );
             self.last.failed(&key, &failure, now.wall);
-            self.negative.insert(key, FetchError::Backend(failure), now.mono.plus(FAILURE_TTL));
+            self.negative.insert(
+                key,
+                FetchError::Backend(failure),
+                now.mono.plus(FAILURE_TTL),
+            );
         }
     }
 
     async fn fetch(&self, leader: FetchLeader) {
         let before = self.documents.get(leader.key());
-        let turn = self.shared.turn(&leader, before.as_ref(), leader.note().confirmed_since).await;
+        let turn = self
+            .shared
+            .turn(&leader, before.as_ref(), leader.note().confirmed_since)
+            .await;
         let result = match turn {
             FetchTurn::Taken(stored) => Ok(stored),
             FetchTurn::Failed => Err(FetchError::Backend(UpstreamFailure::Unreachable(
                 "the request of another gateway failed a moment ago".into(),
             ))),
             FetchTurn::Claimed(claim, published) => {
-                self.request_for_all(&leader, published.or_else(|| before.clone()), &claim).await
+                self.request_for_all(&leader, published.or_else(|| before.clone()), &claim)
+                    .await
             }
             FetchTurn::Alone => self.request(&leader, before.clone()).await.0,
         };
@@ -117,7 +148,8 @@ impl FetchWorker {
         match &result {
             Ok(stored) => {
                 self.last.succeeded(now.wall);
-                self.documents.detect(leader.key(), before.as_ref(), stored, now.mono);
+                self.documents
+                    .detect(leader.key(), before.as_ref(), stored, now.mono);
             }
             Err(error) => self.remember(&leader, error, now),
         }
@@ -133,7 +165,10 @@ impl FetchWorker {
     ) -> FetchResult {
         let (key, known) = (leader.key(), before.clone());
         match self.request(leader, before).await {
-            (Ok(stored), _) => Ok(self.shared.publish(key, claim, known.as_ref(), stored).await),
+            (Ok(stored), _) => Ok(self
+                .shared
+                .publish(key, claim, known.as_ref(), stored)
+                .await),
             (Err(error), end) => {
                 let has_failed = end.was_sent() && end != FetchEnd::NotFound;
                 self.shared.release(key, claim, has_failed).await;
@@ -150,11 +185,21 @@ impl FetchWorker {
     ) -> (FetchResult, FetchEnd) {
         let started = self.clock.now();
         let known = before.as_ref().map(|stored| stored.document.source());
-        let FetchContext { priority, trace, span, .. } = leader.note();
+        let FetchContext {
+            priority,
+            trace,
+            span,
+            ..
+        } = leader.note();
         let span = span.as_ref();
-        let span = span.map(|span| fetch_span::begin(span, leader.key(), &self.upstream.address(), started));
+        let span = span
+            .map(|span| fetch_span::begin(span, leader.key(), &self.upstream.address(), started));
         let trace = span.as_ref().and_then(OpenSpan::trace).or(*trace);
-        let request = UpstreamRequest { key: leader.key(), known, trace: trace.as_ref() };
+        let request = UpstreamRequest {
+            key: leader.key(),
+            known,
+            trace: trace.as_ref(),
+        };
         let fetched = self.upstream.fetch(request, priority).await;
         let status = fetch_span::status(&fetched);
         let now = self.clock.now();
@@ -171,7 +216,8 @@ impl FetchWorker {
             Err(FetchError::Backend(failure)) => FetchEnd::of(failure),
             Err(FetchError::NoSuchModel | FetchError::Unlisted) => FetchEnd::NotFound,
         };
-        self.instruments.fetched(end, now.mono.since(started.mono), leader.waiters());
+        self.instruments
+            .fetched(end, now.mono.since(started.mono), leader.waiters());
         if let Some(span) = span {
             fetch_span::end(span, status, end, leader.waiters(), now);
         }
@@ -187,23 +233,34 @@ impl FetchWorker {
     ) -> FetchResult {
         let key = leader.key();
         match fetched {
-            Ok(UpstreamResponse::Content { content, next_refresh }) => {
+            Ok(UpstreamResponse::Content {
+                content,
+                next_refresh,
+            }) => {
                 confirmation.next_refresh = next_refresh;
                 self.store(leader, content, confirmation).await
             }
             Ok(UpstreamResponse::Unchanged { next_refresh }) => {
                 confirmation.next_refresh = next_refresh;
                 let no_validators = || invalid("it answered 304 to a request without validators");
-                let document = confirmation.before.as_ref().ok_or_else(no_validators)?.document.clone();
+                let document = confirmation
+                    .before
+                    .as_ref()
+                    .ok_or_else(no_validators)?
+                    .document
+                    .clone();
                 Ok(self.documents.confirm(leader, document, &confirmation))
             }
-            Ok(UpstreamResponse::Nothing { content, next_refresh })
-                if self.model_exists(key, confirmation.before.is_some()) =>
-            {
+            Ok(UpstreamResponse::Nothing {
+                content,
+                next_refresh,
+            }) if self.model_exists(key, confirmation.before.is_some()) => {
                 confirmation.next_refresh = next_refresh;
                 self.store(leader, content, confirmation).await
             }
-            Ok(UpstreamResponse::IdRejected) if self.model_exists(key, confirmation.before.is_some()) => {
+            Ok(UpstreamResponse::IdRejected)
+                if self.model_exists(key, confirmation.before.is_some()) =>
+            {
                 Err(invalid("unexpected status 400"))
             }
             Ok(
@@ -237,7 +294,9 @@ impl FetchWorker {
                 UNKNOWN_MODEL_TTL
             }
             FetchError::Unlisted
-            | FetchError::Backend(UpstreamFailure::CircuitOpen(_) | UpstreamFailure::QueueFull) => return,
+            | FetchError::Backend(UpstreamFailure::CircuitOpen(_) | UpstreamFailure::QueueFull) => {
+                return;
+            }
             FetchError::Backend(failure) => {
                 let endpoint = key.route.endpoint().name;
                 tracing::warn!(endpoint, document = %key, %failure, "a fetch failed");
@@ -269,16 +328,32 @@ impl FetchWorker {
             )));
         }
         let before = confirmation.before.clone();
-        if let Some(before) = before.as_ref().filter(|before| before.makes_suspect(&content)) {
-            let put_suspect = || self.documents.put(leader.key().clone(), Arc::new(before.suspected()));
+        if let Some(before) = before
+            .as_ref()
+            .filter(|before| before.makes_suspect(&content))
+        {
+            let put_suspect = || {
+                self.documents
+                    .put(leader.key().clone(), Arc::new(before.suspected()))
+            };
             leader.while_current(put_suspect);
-            return Err(invalid("it is empty, and the previous response was not; a second one is accepted"));
+            return Err(invalid(
+                "it is empty, and the previous response was not; a second one is accepted",
+            ));
         }
         let (label_key, retention) = (leader.key().clone(), Arc::clone(self.documents.retention()));
-        let permit = self.builders.acquire().await.map_err(|error| invalid(&error.to_string()))?;
+        let permit = self
+            .builders
+            .acquire()
+            .await
+            .map_err(|error| invalid(&error.to_string()))?;
         let built = tokio::task::spawn_blocking(move || {
             let label = retention.label(&label_key);
-            Document::build(content, &label, before.as_deref().map(|stored| &stored.document))
+            Document::build(
+                content,
+                &label,
+                before.as_deref().map(|stored| &stored.document),
+            )
         });
         let built = built.await.map_err(|error| invalid(&error.to_string()))?;
         let document = built.map_err(|bad| invalid(&bad.to_string()))?;

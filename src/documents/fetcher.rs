@@ -89,7 +89,15 @@ impl Fetcher {
             Arc::clone(&instruments),
         );
         let (flights, turns, tasks) = Default::default();
-        Self { documents, worker, flights, turns, tasks, clock, instruments }
+        Self {
+            documents,
+            worker,
+            flights,
+            turns,
+            tasks,
+            clock,
+            instruments,
+        }
     }
 
     /// Number of requests that wait for a fetch.
@@ -119,8 +127,15 @@ impl Fetcher {
         key: &DocumentKey,
         since: Option<Mono>,
     ) -> Option<Arc<StoredDocument>> {
-        let priority = FetchPriority { confirmed_since: since, ..FetchPriority::BACKGROUND };
-        self.join_or_start(key, priority, Need::Confirmation).result.result().await?.ok()
+        let priority = FetchPriority {
+            confirmed_since: since,
+            ..FetchPriority::BACKGROUND
+        };
+        self.join_or_start(key, priority, Need::Confirmation)
+            .result
+            .result()
+            .await?
+            .ok()
     }
 
     /// Fetches a document for a request, which waits for at most the fetch timeout. For an unlisted model the list of
@@ -130,16 +145,28 @@ impl Fetcher {
         key: &DocumentKey,
         priority: FetchPriority<'_>,
     ) -> Result<(Arc<StoredDocument>, CacheOutcome), WaitError> {
-        let deadline = self.clock.now().mono.plus(self.documents.retention().fetch_timeout);
-        let fetch =
-            |key: DocumentKey| self.join_or_start(&key, priority, Need::Current).by(deadline, &self.clock);
+        let deadline = self
+            .clock
+            .now()
+            .mono
+            .plus(self.documents.retention().fetch_timeout);
+        let fetch = |key: DocumentKey| {
+            self.join_or_start(&key, priority, Need::Current)
+                .by(deadline, &self.clock)
+        };
         match fetch(key.clone()).await {
             Err(WaitError::Fetch(FetchError::Unlisted)) => {}
             ended => return ended,
         }
         let unlisted = Err(WaitError::Fetch(FetchError::Unlisted));
         let refreshed = match KnownModels::newest(&self.documents) {
-            Some(list) if self.documents.may_revalidate(&list.key, &list.stored, self.clock.now().mono) => {
+            Some(list)
+                if self.documents.may_revalidate(
+                    &list.key,
+                    &list.stored,
+                    self.clock.now().mono,
+                ) =>
+            {
                 fetch(list.key).await.is_ok()
             }
             Some(_) => false,
@@ -150,7 +177,11 @@ impl Fetcher {
                 Err(error) => return Err(error),
             },
         };
-        if refreshed { fetch(key.clone()).await } else { unlisted }
+        if refreshed {
+            fetch(key.clone()).await
+        } else {
+            unlisted
+        }
     }
 
     /// Joins the fetch of a document that is in flight, or starts one, unless its result is known: it failed a moment
@@ -164,24 +195,35 @@ impl Fetcher {
         let (leader, result) = match self.flights.join(key, priority.context()) {
             FlightRole::Shared(result, context) => {
                 context.priority.raise(priority.class);
-                return JoinedFetch { result, outcome: CacheOutcome::Shared };
+                return JoinedFetch {
+                    result,
+                    outcome: CacheOutcome::Shared,
+                };
             }
             FlightRole::First(leader, result) => (leader, result),
         };
         let now = self.clock.now().mono;
-        let known = match self.foreknown(key, self.documents.get(key), need, KnownModels::newest, now) {
-            FetchForesight::Known(known) => Some(known),
-            FetchForesight::OneByOne if self.turns.take(priority.caller, now) => None,
-            FetchForesight::OneByOne => Some(Err(FetchError::Unlisted)),
-            FetchForesight::Joined | FetchForesight::Open => None,
-        };
+        let known =
+            match self.foreknown(key, self.documents.get(key), need, KnownModels::newest, now) {
+                FetchForesight::Known(known) => Some(known),
+                FetchForesight::OneByOne if self.turns.take(priority.caller, now) => None,
+                FetchForesight::OneByOne => Some(Err(FetchError::Unlisted)),
+                FetchForesight::Joined | FetchForesight::Open => None,
+            };
         if let Some(known) = known {
             leader.complete(known);
-            return JoinedFetch { result, outcome: CacheOutcome::Shared };
+            return JoinedFetch {
+                result,
+                outcome: CacheOutcome::Shared,
+            };
         }
         let fetcher = Arc::clone(self);
-        self.tasks.spawn(async move { fetcher.worker.run(leader).await });
-        JoinedFetch { result, outcome: CacheOutcome::Miss }
+        self.tasks
+            .spawn(async move { fetcher.worker.run(leader).await });
+        JoinedFetch {
+            result,
+            outcome: CacheOutcome::Miss,
+        }
     }
 
     /// The knowledge about a fetch of a document before it begins.
@@ -201,9 +243,15 @@ impl Fetcher {
         }
         if let Some(stored) = stored {
             let is_enough = need == Need::Current && now < self.documents.due(key, &stored);
-            return if is_enough { FetchForesight::Known(Ok(stored)) } else { FetchForesight::Open };
+            return if is_enough {
+                FetchForesight::Known(Ok(stored))
+            } else {
+                FetchForesight::Open
+            };
         }
-        let Some(id) = key.id.as_ref() else { return FetchForesight::Open };
+        let Some(id) = key.id.as_ref() else {
+            return FetchForesight::Open;
+        };
         let list = models(&self.documents);
         let is_listed = list.as_ref().and_then(|list| list.lists(id));
         let is_current =
@@ -218,18 +266,36 @@ impl Fetcher {
     }
 
     /// The same for a request that would fetch this document now. Starts and counts nothing.
-    pub(crate) fn foresee(&self, key: &DocumentKey, stored: Option<&StoredDocument>) -> FetchForesight {
+    pub(crate) fn foresee(
+        &self,
+        key: &DocumentKey,
+        stored: Option<&StoredDocument>,
+    ) -> FetchForesight {
         if self.flights.has(key) {
             return FetchForesight::Joined;
         }
         let stored = stored.map(|stored| Arc::new(stored.clone()));
-        self.foreknown(key, stored, Need::Current, KnownModels::confirmed_last, self.clock.now().mono)
+        self.foreknown(
+            key,
+            stored,
+            Need::Current,
+            KnownModels::confirmed_last,
+            self.clock.now().mono,
+        )
     }
 
     /// The request that the backend would get, without credentials.
-    pub(crate) fn question(&self, key: &DocumentKey, stored: Option<&StoredDocument>) -> Vec<String> {
+    pub(crate) fn question(
+        &self,
+        key: &DocumentKey,
+        stored: Option<&StoredDocument>,
+    ) -> Vec<String> {
         let known = stored.map(|stored| stored.document.source());
-        self.worker.upstream().question(UpstreamRequest { key, known, trace: None })
+        self.worker.upstream().question(UpstreamRequest {
+            key,
+            known,
+            trace: None,
+        })
     }
 
     /// Marks documents as overdue, or removes them with `hard`. Results of fetches in flight are not stored.
@@ -269,10 +335,12 @@ impl Fetcher {
         let now = self.clock.now();
         self.worker.negative().sweep(now.mono);
         let (documents, bytes) = self.documents.sweep(now.mono);
-        self.instruments.cache_size(documents, bytes, self.flights.len());
+        self.instruments
+            .cache_size(documents, bytes, self.flights.len());
         self.instruments.upstream(&self.worker.upstream().status());
         let expected = self.documents.expected_refresh(now).unwrap_or(now.wall);
-        self.instruments.next_refresh(now.wall.since(expected), expected.since(now.wall));
+        self.instruments
+            .next_refresh(now.wall.since(expected), expected.since(now.wall));
     }
 }
 
@@ -284,7 +352,15 @@ impl JoinedFetch {
         clock: &Clock,
     ) -> Result<(Arc<StoredDocument>, CacheOutcome), WaitError> {
         let Self { result, outcome } = self;
-        let result = clock.until(deadline, result.result()).await.map_err(|_| WaitError::TimedOut)?;
-        Ok((result.ok_or(WaitError::Aborted)?.map_err(WaitError::Fetch)?, outcome))
+        let result = clock
+            .until(deadline, result.result())
+            .await
+            .map_err(|_| WaitError::TimedOut)?;
+        Ok((
+            result
+                .ok_or(WaitError::Aborted)?
+                .map_err(WaitError::Fetch)?,
+            outcome,
+        ))
     }
 }

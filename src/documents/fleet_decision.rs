@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use crate::cache::{PublishedVersion, StoredDocument};
 use scoregate_base::clock::{Mono, Now, Wall};
-use scoregate_store::{AgreedRefresh, ClaimState, EngineClock, PublishedDocument, SharedDocumentState};
+use scoregate_store::{
+    AgreedRefresh, ClaimState, EngineClock, PublishedDocument, SharedDocumentState,
+};
 
 /// How much earlier than wanted a document may have been confirmed. Gateways reach the same time milliseconds apart.
 const TOLERANCE: Duration = Duration::from_millis(100);
@@ -66,14 +68,19 @@ impl FleetNeed {
             };
             own.max(refresh.map_or(own, |refresh| refresh.detected))
         });
-        [wanted, detected].into_iter().flatten().max().unwrap_or_default()
+        [wanted, detected]
+            .into_iter()
+            .flatten()
+            .max()
+            .unwrap_or_default()
     }
 
     /// The next step, if a confirmation suffices from `since` on.
     pub(super) fn step(&self, state: &SharedDocumentState, since: Wall) -> SharedFetchStep {
         let now = state.clock.at;
         let is_enough = |published: &&PublishedDocument| {
-            let is_fresh = published.due > now || published.confirmed.plus(self.overdue_interval) >= now;
+            let is_fresh =
+                published.due > now || published.confirmed.plus(self.overdue_interval) >= now;
             published.confirmed >= since && is_fresh && self.unusable != Some(published.number)
         };
         match (state.published.as_ref().filter(is_enough), state.claim) {
@@ -87,30 +94,47 @@ impl FleetNeed {
 
 /// The latest time that the store's clock can have shown at this instant.
 pub(super) fn latest(clock: &EngineClock, at: Mono) -> Wall {
-    Now { wall: clock.at, mono: clock.sent }.wall_at(at)
+    Now {
+        wall: clock.at,
+        mono: clock.sent,
+    }
+    .wall_at(at)
 }
 
 /// The earliest time that the store's clock can have shown at this instant.
 pub(super) fn earliest(clock: &EngineClock, at: Mono) -> Wall {
-    Now { wall: clock.at, mono: clock.received }.wall_at(at)
+    Now {
+        wall: clock.at,
+        mono: clock.received,
+    }
+    .wall_at(at)
 }
 
 /// The earliest instant at which the store's clock can have shown this time.
 pub(super) fn not_before(clock: &EngineClock, wall: Wall) -> Mono {
-    Now { wall: clock.at, mono: clock.sent }.mono_at(wall)
+    Now {
+        wall: clock.at,
+        mono: clock.sent,
+    }
+    .mono_at(wall)
 }
 
 /// The latest instant at which the store's clock can have shown this time.
 pub(super) fn not_after(clock: &EngineClock, wall: Wall) -> Mono {
-    Now { wall: clock.at, mono: clock.received }.mono_at(wall)
+    Now {
+        wall: clock.at,
+        mono: clock.received,
+    }
+    .mono_at(wall)
 }
 
 /// The detection of a refresh that is the same one, if it is this or a later one: a document that changed was confirmed
 /// before it.
 pub(super) fn same_since(clock: &EngineClock, before: &StoredDocument) -> Wall {
-    let confirmed = before
-        .published
-        .map_or_else(|| earliest(clock, before.confirmed), |PublishedVersion { confirmed, .. }| confirmed);
+    let confirmed = before.published.map_or_else(
+        || earliest(clock, before.confirmed),
+        |PublishedVersion { confirmed, .. }| confirmed,
+    );
     confirmed.plus(Duration::from_millis(1))
 }
 
@@ -130,7 +154,11 @@ mod tests {
 
     /// Its reading of 500 s was requested and received 10 ms apart.
     fn clock() -> EngineClock {
-        EngineClock { at: wall(500_000), sent: at(90_000), received: at(90_010) }
+        EngineClock {
+            at: wall(500_000),
+            sent: at(90_000),
+            received: at(90_010),
+        }
     }
 
     fn state(claim: ClaimState, published: Option<(Wall, Wall)>) -> SharedDocumentState {
@@ -140,11 +168,21 @@ mod tests {
             due,
             label: String::new(),
         });
-        SharedDocumentState { number: 3, claim, published, refresh: None, clock: clock() }
+        SharedDocumentState {
+            number: 3,
+            claim,
+            published,
+            refresh: None,
+            clock: clock(),
+        }
     }
 
     fn need() -> FleetNeed {
-        FleetNeed { follows_backend: true, overdue_interval: MINUTE, ..FleetNeed::default() }
+        FleetNeed {
+            follows_backend: true,
+            overdue_interval: MINUTE,
+            ..FleetNeed::default()
+        }
     }
 
     #[test]
@@ -155,7 +193,9 @@ mod tests {
             (wall(500_000), wall(500_010))
         );
         let confirmed = earliest(&clock, at(80_000));
-        assert!(not_before(&clock, confirmed) <= at(80_000) && confirmed <= latest(&clock, at(80_000)));
+        assert!(
+            not_before(&clock, confirmed) <= at(80_000) && confirmed <= latest(&clock, at(80_000))
+        );
         assert!(not_after(&clock, latest(&clock, at(80_000))) >= at(80_000));
     }
 
@@ -163,14 +203,29 @@ mod tests {
     fn a_published_document_is_taken_if_it_is_current() {
         let due_later = wall(900_000);
         let taken = |published, since| {
-            matches!(need().step(&state(ClaimState::Free, Some(published)), since), SharedFetchStep::Take(_))
+            matches!(
+                need().step(&state(ClaimState::Free, Some(published)), since),
+                SharedFetchStep::Take(_)
+            )
         };
         assert!(taken((wall(400_000), due_later), wall(400_000)));
-        assert!(!taken((wall(400_000), due_later), wall(400_001)), "confirmed too early");
-        assert!(taken((wall(440_000), wall(450_000)), wall(0)), "overdue, but confirmed within a minute");
+        assert!(
+            !taken((wall(400_000), due_later), wall(400_001)),
+            "confirmed too early"
+        );
+        assert!(
+            taken((wall(440_000), wall(450_000)), wall(0)),
+            "overdue, but confirmed within a minute"
+        );
         assert!(!taken((wall(439_999), wall(450_000)), wall(0)), "overdue");
-        let unusable = FleetNeed { unusable: Some(3), ..need() };
-        let step = unusable.step(&state(ClaimState::Free, Some((wall(400_000), due_later))), wall(0));
+        let unusable = FleetNeed {
+            unusable: Some(3),
+            ..need()
+        };
+        let step = unusable.step(
+            &state(ClaimState::Free, Some((wall(400_000), due_later))),
+            wall(0),
+        );
         assert_eq!(step, SharedFetchStep::Claim);
     }
 
@@ -178,25 +233,65 @@ mod tests {
     fn without_a_usable_document_the_claim_decides() {
         let step = |claim| need().step(&state(claim, None), wall(0));
         assert_eq!(step(ClaimState::Free), SharedFetchStep::Claim);
-        assert_eq!(step(ClaimState::Held(MINUTE)), SharedFetchStep::Wait(MINUTE));
+        assert_eq!(
+            step(ClaimState::Held(MINUTE)),
+            SharedFetchStep::Wait(MINUTE)
+        );
         assert_eq!(step(ClaimState::Failed(MINUTE)), SharedFetchStep::Fail);
     }
 
     #[test]
     fn a_refresh_requires_a_confirmation_after_its_detection() {
-        let agreed = AgreedRefresh { detected: wall(480_000), expected: wall(900_000) };
+        let agreed = AgreedRefresh {
+            detected: wall(480_000),
+            expected: wall(900_000),
+        };
         let clock = clock();
         assert_eq!(need().since(&clock, Some(agreed), None), agreed.detected);
-        let followed = FollowedRefresh { agreed, at: not_after(&clock, agreed.detected) };
-        let same = FleetNeed { last_detected: followed.at, ..need() };
-        assert_eq!(same.since(&clock, None, Some(followed)), agreed.detected, "exactly, on every gateway");
-        let own = FleetNeed { last_detected: at(89_000), ..need() };
-        assert_eq!(own.since(&clock, Some(agreed), Some(followed)), wall(499_000));
-        let independent = FleetNeed { follows_backend: false, ..own };
-        assert_eq!(independent.since(&clock, Some(agreed), Some(followed)), Wall::default());
-        let due = FleetNeed { due_since: Some(at(90_010)), ..independent };
-        assert_eq!(due.since(&clock, None, None), wall(500_000).minus(TOLERANCE));
-        let polled = FleetNeed { confirmed_since: Some(at(91_010)), ..due };
-        assert_eq!(polled.since(&clock, None, None), wall(501_000).minus(TOLERANCE));
+        let followed = FollowedRefresh {
+            agreed,
+            at: not_after(&clock, agreed.detected),
+        };
+        let same = FleetNeed {
+            last_detected: followed.at,
+            ..need()
+        };
+        assert_eq!(
+            same.since(&clock, None, Some(followed)),
+            agreed.detected,
+            "exactly, on every gateway"
+        );
+        let own = FleetNeed {
+            last_detected: at(89_000),
+            ..need()
+        };
+        assert_eq!(
+            own.since(&clock, Some(agreed), Some(followed)),
+            wall(499_000)
+        );
+        let independent = FleetNeed {
+            follows_backend: false,
+            ..own
+        };
+        assert_eq!(
+            independent.since(&clock, Some(agreed), Some(followed)),
+            Wall::default()
+        );
+        let due = FleetNeed {
+            due_since: Some(at(90_010)),
+            ..independent
+        };
+        assert_eq!(
+            due.since(&clock, None, None),
+            wall(500_000).minus(TOLERANCE)
+        );
+        let polled = FleetNeed {
+            confirmed_since: Some(at(91_010)),
+            ..due
+        };
+        assert_eq!(
+            polled.since(&clock, None, None),
+            wall(501_000).minus(TOLERANCE)
+        );
     }
 }

@@ -88,7 +88,15 @@ pub(super) struct FleetDocuments {
 impl FleetDocuments {
     pub(super) fn new(fetches: SharedFetches, clock: Clock, instruments: Arc<Instruments>) -> Self {
         let (away_until, followed, noted, has_noted) = Default::default();
-        Self { fetches, away_until, followed, noted, has_noted, clock, instruments }
+        Self {
+            fetches,
+            away_until,
+            followed,
+            noted,
+            has_noted,
+            clock,
+            instruments,
+        }
     }
 
     pub(super) fn backend(&self) -> &str {
@@ -98,7 +106,10 @@ impl FleetDocuments {
     /// Asks for a document of which this gateway has the version `known`: takes it, claims it, or waits for the gateway
     /// that fetches it.
     pub(super) async fn turn(&self, name: &str, need: &FleetNeed, known: Option<u64>) -> FleetTurn {
-        let turn = self.attempt(self.try_turn(name, need, known)).await.unwrap_or(FleetTurn::Alone);
+        let turn = self
+            .attempt(self.try_turn(name, need, known))
+            .await
+            .unwrap_or(FleetTurn::Alone);
         self.instruments.shared_fetch(match turn {
             FleetTurn::Taken(_) => SharedFetchEnd::Taken,
             FleetTurn::Claimed(_) => SharedFetchEnd::Claimed,
@@ -126,19 +137,33 @@ impl FleetDocuments {
                 SharedFetchStep::Take(published) => {
                     let (number, clock) = (published.number, state.clock);
                     if known == Some(number) {
-                        return Ok(FleetTurn::Taken(TakenDocument { published, content: None, clock }));
+                        return Ok(FleetTurn::Taken(TakenDocument {
+                            published,
+                            content: None,
+                            clock,
+                        }));
                     }
                     let content = shared.content(name, number).await?;
                     if content.is_some() {
-                        return Ok(FleetTurn::Taken(TakenDocument { published, content, clock }));
+                        return Ok(FleetTurn::Taken(TakenDocument {
+                            published,
+                            content,
+                            clock,
+                        }));
                     }
                     // A crash of the database lost it, or it was replaced a moment ago.
                     need.unusable = Some(number);
                 }
                 SharedFetchStep::Claim => {
-                    if let Some((number, clock)) = shared.claim(name, state.number, claim_duration).await? {
+                    if let Some((number, clock)) =
+                        shared.claim(name, state.number, claim_duration).await?
+                    {
                         let published = state.published;
-                        return Ok(FleetTurn::Claimed(FleetClaim { number, published, clock }));
+                        return Ok(FleetTurn::Claimed(FleetClaim {
+                            number,
+                            published,
+                            clock,
+                        }));
                     }
                 }
                 SharedFetchStep::Wait(left) if self.clock.mono() < deadline => {
@@ -161,9 +186,18 @@ impl FleetDocuments {
         claim: &FleetClaim,
         known: Option<u64>,
     ) -> Option<TakenDocument> {
-        let published = claim.published.clone().filter(|published| known != Some(published.number))?;
-        let content = self.attempt(self.fetches.shared.content(name, published.number)).await?;
-        content.map(|content| TakenDocument { published, content: Some(content), clock: claim.clock })
+        let published = claim
+            .published
+            .clone()
+            .filter(|published| known != Some(published.number))?;
+        let content = self
+            .attempt(self.fetches.shared.content(name, published.number))
+            .await?;
+        content.map(|content| TakenDocument {
+            published,
+            content: Some(content),
+            clock: claim.clock,
+        })
     }
 
     /// Publishes a document that this gateway fetched: its content, or a confirmation if the version `known` with the same
@@ -177,15 +211,31 @@ impl FleetDocuments {
         (content, known): (Bytes, Option<PublishedVersion>),
     ) -> Option<PublishedVersion> {
         let (number, confirmed) = (claim.number, earliest(&claim.clock, confirmed));
-        let publication = Publication { number, content: None, confirmed, due, label };
+        let publication = Publication {
+            number,
+            content: None,
+            confirmed,
+            due,
+            label,
+        };
         if let Some(PublishedVersion { number, .. }) = known.filter(|known| {
-            claim.published.as_ref().is_some_and(|published| published.number == known.number)
-        }) && self.attempt(self.fetches.shared.publish(name, publication.clone())).await?
+            claim
+                .published
+                .as_ref()
+                .is_some_and(|published| published.number == known.number)
+        }) && self
+            .attempt(self.fetches.shared.publish(name, publication.clone()))
+            .await?
         {
             return Some(PublishedVersion { number, confirmed });
         }
-        let publication = Publication { content: Some(content), ..publication };
-        let is_published = self.attempt(self.fetches.shared.publish(name, publication)).await?;
+        let publication = Publication {
+            content: Some(content),
+            ..publication
+        };
+        let is_published = self
+            .attempt(self.fetches.shared.publish(name, publication))
+            .await?;
         if !is_published {
             self.instruments.shared_fetch(SharedFetchEnd::Rejected);
         }
@@ -195,7 +245,8 @@ impl FleetDocuments {
     /// Ends a claim without a document. After a failure the other gateways wait a moment before they try.
     pub(super) async fn release(&self, name: &str, claim: &FleetClaim, has_failed: bool) {
         let hold_off = has_failed.then_some(HOLD_OFF);
-        self.attempt(self.fetches.shared.release(name, claim.number, hold_off)).await;
+        self.attempt(self.fetches.shared.release(name, claim.number, hold_off))
+            .await;
     }
 
     /// Asks for the right to poll the backend for a refresh, unless another gateway did so after `since`.
@@ -205,12 +256,21 @@ impl FleetDocuments {
             overdue_interval: Duration::MAX,
             ..FleetNeed::default()
         };
-        self.attempt(self.try_turn(PROBE, &need, None)).await.unwrap_or(FleetTurn::Alone)
+        self.attempt(self.try_turn(PROBE, &need, None))
+            .await
+            .unwrap_or(FleetTurn::Alone)
     }
 
     /// Publishes that this gateway polled the backend.
     pub(super) async fn probed(&self, claim: &FleetClaim, at: Mono) {
-        self.publish(PROBE, claim, (at, Wall::default()), String::new(), (Bytes::new(), None)).await;
+        self.publish(
+            PROBE,
+            claim,
+            (at, Wall::default()),
+            String::new(),
+            (Bytes::new(), None),
+        )
+        .await;
     }
 
     /// Agrees with the other gateways on a refresh that was detected at `at` because the document `before` has changed to
@@ -228,8 +288,15 @@ impl FleetDocuments {
             let revealed_by =
                 changed.and_then(|(key, _, after)| Some((key.address(), after.published?.number)));
             let own = AgreedRefresh { detected, expected };
-            let agreed = self.fetches.shared.agree(own, same_since, revealed_by).await?;
-            Ok(FollowedRefresh { agreed, at: not_after(&clock, agreed.detected) })
+            let agreed = self
+                .fetches
+                .shared
+                .agree(own, same_since, revealed_by)
+                .await?;
+            Ok(FollowedRefresh {
+                agreed,
+                at: not_after(&clock, agreed.detected),
+            })
         };
         let agreed = self.attempt(agreeing).await?;
         Some(self.follow(agreed))
@@ -280,12 +347,18 @@ impl FleetDocuments {
     }
 
     fn is_new(&self, refresh: AgreedRefresh) -> bool {
-        self.followed().is_none_or(|followed| refresh.detected > followed.agreed.detected)
+        self.followed()
+            .is_none_or(|followed| refresh.detected > followed.agreed.detected)
     }
 
     fn note(&self, refresh: Option<AgreedRefresh>, clock: &EngineClock) {
-        let Some(agreed) = refresh.filter(|refresh| self.is_new(*refresh)) else { return };
-        *self.noted.lock() = Some(FollowedRefresh { agreed, at: not_after(clock, agreed.detected) });
+        let Some(agreed) = refresh.filter(|refresh| self.is_new(*refresh)) else {
+            return;
+        };
+        *self.noted.lock() = Some(FollowedRefresh {
+            agreed,
+            at: not_after(clock, agreed.detected),
+        });
         self.has_noted.notify_one();
     }
 
@@ -298,7 +371,8 @@ impl FleetDocuments {
         match call.await {
             Ok(value) => Some(value),
             Err(error) => {
-                self.away_until.store(self.clock.mono().plus(AWAY).nanos(), Ordering::Relaxed);
+                self.away_until
+                    .store(self.clock.mono().plus(AWAY).nanos(), Ordering::Relaxed);
                 tracing::warn!(%error, "shared documents cannot be used; this gateway fetches for itself");
                 None
             }

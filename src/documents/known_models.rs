@@ -30,14 +30,16 @@ impl KnownModels {
 
     /// The same, without counting as a use.
     pub(super) fn confirmed_last(documents: &Documents) -> Option<Self> {
-        let lists = DocumentKey::lists_of_models().filter_map(|key| Some((documents.get(&key)?, key)));
+        let lists =
+            DocumentKey::lists_of_models().filter_map(|key| Some((documents.get(&key)?, key)));
         let (stored, key) = lists.max_by_key(|(list, _)| list.confirmed)?;
         Some(Self { key, stored })
     }
 
     /// The size of the catalogue, as positions in evidence of use.
     pub(super) fn size(documents: &Documents) -> u16 {
-        Self::confirmed_last(documents).map_or(0, |known| catalogue_size(known.stored.document.listed()))
+        Self::confirmed_last(documents)
+            .map_or(0, |known| catalogue_size(known.stored.document.listed()))
     }
 
     /// Whether a model is listed; `None` if the list does not show it.

@@ -71,12 +71,20 @@ pub(super) fn write(
     let has_more = dates.iter().skip(2).any(|date| Some(date) != dates.get(1));
     let text = |value: &Option<HeaderValue>| Some(value.as_ref()?.to_str().ok()?.to_owned());
     let at = |mono: Mono| now.wall_at(mono).millis();
-    let Validators { etag, last_modified, origin } = document.source();
+    let Validators {
+        etag,
+        last_modified,
+        origin,
+    } = document.source();
     let writing = RecordLabel {
         backend: backend.to_owned(),
         items: document.items(),
         generated_at: document.generated_at().millis(),
-        forms: dates.iter().take(if has_more { MOST_FIELD_SETS } else { 2 }).map(|at| at.millis()).collect(),
+        forms: dates
+            .iter()
+            .take(if has_more { MOST_FIELD_SETS } else { 2 })
+            .map(|at| at.millis())
+            .collect(),
         etag: text(etag),
         last_modified: text(last_modified),
         origin: origin.as_deref().map(str::to_owned),
@@ -86,7 +94,11 @@ pub(super) fn write(
         uses: stored.uses(),
     };
     let label = serde_json::to_string(&writing).expect("texts and numbers always make JSON");
-    MirrorRecord { name: key.address(), label, content: document.form(Rights::PAID).data().clone() }
+    MirrorRecord {
+        name: key.address(),
+        label,
+        content: document.form(Rights::PAID).data().clone(),
+    }
 }
 
 /// Decodes a document.
@@ -113,7 +125,14 @@ pub(super) fn read(
             origin: writing.origin.map(Into::into),
         },
     };
-    let date_of = |form: usize| writing.forms.get(form).or(writing.forms.get(1)).copied().unwrap_or_default();
+    let date_of = |form: usize| {
+        writing
+            .forms
+            .get(form)
+            .or(writing.forms.get(1))
+            .copied()
+            .unwrap_or_default()
+    };
     let dates = std::array::from_fn(|form| Wall::from_millis(date_of(form)));
     let document = Document::with_dates(content, &retention.label(&key), dates, None)?;
     let [due, confirmed, refreshed] =
@@ -124,7 +143,11 @@ pub(super) fn read(
     let [due, confirmed, refreshed_at] =
         [due, confirmed, refreshed.min(now.wall)].map(|wall| now.mono_at(wall));
     let stored = StoredDocument::restored(document, [due, due, confirmed], writing.uses);
-    Ok(RestoredDocument { key, stored, refreshed_at })
+    Ok(RestoredDocument {
+        key,
+        stored,
+        refreshed_at,
+    })
 }
 
 #[cfg(test)]
@@ -141,23 +164,40 @@ mod tests {
     const HOUR: Duration = Duration::from_hours(1);
 
     fn at(seconds: u64, running: u64) -> Now {
-        Now { wall: Wall::from_seconds(NOON + seconds), mono: Mono::from_nanos(running * 1_000_000_000) }
+        Now {
+            wall: Wall::from_seconds(NOON + seconds),
+            mono: Mono::from_nanos(running * 1_000_000_000),
+        }
     }
 
     fn stored(key: &DocumentKey, now: Now) -> StoredDocument {
         let etag = Some(HeaderValue::from_static("\"v1\""));
-        let source = Validators { etag, last_modified: None, origin: Some("one:80".into()) };
+        let source = Validators {
+            etag,
+            last_modified: None,
+            origin: Some("one:80".into()),
+        };
         let data = r#"[{"id":"atlas","latestScore":81.50,"currentScore":80.250}]"#.into();
-        let content = DocumentContent { data, count: 1, generated_at: now.wall, stated_at: None, source };
+        let content = DocumentContent {
+            data,
+            count: 1,
+            generated_at: now.wall,
+            stated_at: None,
+            source,
+        };
         let free_at = Wall::from_seconds(NOON - 60);
         let dates = [now.wall, free_at, free_at, free_at];
-        let document = Document::with_dates(content, &retention("Cite us.").label(key), dates, None).unwrap();
+        let document =
+            Document::with_dates(content, &retention("Cite us.").label(key), dates, None).unwrap();
         let due = now.mono.plus(HOUR);
         StoredDocument::restored(document, [due, due, now.mono], 7)
     }
 
     fn retention(license: &str) -> Retention {
-        let windows = StaleWindows { while_revalidate: HOUR, if_error: HOUR };
+        let windows = StaleWindows {
+            while_revalidate: HOUR,
+            if_error: HOUR,
+        };
         Retention {
             lifetime: Lifetime { windows, ttl: None },
             by_endpoint: Vec::new(),
@@ -173,7 +213,12 @@ mod tests {
     }
 
     fn key() -> DocumentKey {
-        DocumentKey::new(Route::Model, ModelId::new("atlas"), Query::default(), Period::Day)
+        DocumentKey::new(
+            Route::Model,
+            ModelId::new("atlas"),
+            Query::default(),
+            Period::Day,
+        )
     }
 
     #[test]
@@ -186,54 +231,110 @@ mod tests {
         let opened = read(&record, "b", &retention("Cite us."), after).unwrap();
         assert_eq!(opened.key, key());
         for rights in [Rights::FREE, Rights::PAID] {
-            let (old, new) = (stored.document.form(rights), opened.stored.document.form(rights));
+            let (old, new) = (
+                stored.document.form(rights),
+                opened.stored.document.form(rights),
+            );
             let [old_body, new_body] = [old, new].map(|form| form.choose(ContentCoding::Identity));
-            assert_eq!((&old_body.body, &old_body.etag), (&new_body.body, &new_body.etag));
+            assert_eq!(
+                (&old_body.body, &old_body.etag),
+                (&new_body.body, &new_body.etag)
+            );
             assert_eq!(old_body.last_modified, new_body.last_modified);
         }
         let (document, again) = (&stored.document, &opened.stored.document);
-        assert_eq!((document.source(), document.generated_at()), (again.source(), again.generated_at()));
+        assert_eq!(
+            (document.source(), document.generated_at()),
+            (again.source(), again.generated_at())
+        );
         assert_eq!((document.items(), opened.stored.uses()), (again.items(), 7));
         let ago = |mono: Mono| after.mono.since(mono);
         assert_eq!(opened.stored.due.since(after.mono), Duration::from_mins(50));
         assert_eq!(ago(opened.stored.confirmed), Duration::from_mins(10));
-        assert_eq!(ago(opened.refreshed_at), Duration::from_mins(10) + Duration::from_secs(1));
+        assert_eq!(
+            ago(opened.refreshed_at),
+            Duration::from_mins(10) + Duration::from_secs(1)
+        );
     }
 
     #[test]
     fn clock_set_back_does_not_extend_freshness() {
-        let record =
-            write(&key(), &stored(&key(), at(86_400, 50_000)), Mono::default(), "b", at(86_400, 50_000));
+        let record = write(
+            &key(),
+            &stored(&key(), at(86_400, 50_000)),
+            Mono::default(),
+            "b",
+            at(86_400, 50_000),
+        );
         let now = at(0, 50_000);
         let opened = read(&record, "b", &retention(""), now).unwrap();
-        assert_eq!((opened.stored.due.since(now.mono), opened.stored.confirmed), (HOUR, now.mono));
+        assert_eq!(
+            (opened.stored.due.since(now.mono), opened.stored.confirmed),
+            (HOUR, now.mono)
+        );
     }
 
     #[test]
     fn an_invalid_record_is_unusable() {
-        let good = || write(&key(), &stored(&key(), at(0, 50_000)), Mono::default(), "b", at(0, 50_000));
+        let good = || {
+            write(
+                &key(),
+                &stored(&key(), at(0, 50_000)),
+                Mono::default(),
+                "b",
+                at(0, 50_000),
+            )
+        };
         let refused = |record: MirrorRecord, backend: &str| {
-            read(&record, backend, &retention(""), at(0, 50_000)).unwrap_err().to_string()
+            read(&record, backend, &retention(""), at(0, 50_000))
+                .unwrap_err()
+                .to_string()
         };
         assert!(read(&good(), "b", &retention(""), at(0, 50_000)).is_ok());
         assert!(refused(good(), "c").contains("another backend"));
-        for name in ["", "/api/v1/models", "/api/v1/models/..", "/api/v1/drift/%41"] {
+        for name in [
+            "",
+            "/api/v1/models",
+            "/api/v1/models/..",
+            "/api/v1/drift/%41",
+        ] {
             assert!(
-                refused(MirrorRecord { name: name.into(), ..good() }, "b").contains("not a document name"),
+                refused(
+                    MirrorRecord {
+                        name: name.into(),
+                        ..good()
+                    },
+                    "b"
+                )
+                .contains("not a document name"),
                 "{name}"
             );
         }
         for label in ["", "{}", "[]", r#"{"backend":"b","due":-1}"#] {
             assert!(
-                refused(MirrorRecord { label: label.into(), ..good() }, "b")
-                    .contains("header cannot be read"),
+                refused(
+                    MirrorRecord {
+                        label: label.into(),
+                        ..good()
+                    },
+                    "b"
+                )
+                .contains("header cannot be read"),
                 "{label}"
             );
         }
         for content in ["", "[", r#"[{"a":1,"a":2}]"#] {
             assert!(
-                read(&MirrorRecord { content: content.into(), ..good() }, "b", &retention(""), at(0, 50_000))
-                    .is_err(),
+                read(
+                    &MirrorRecord {
+                        content: content.into(),
+                        ..good()
+                    },
+                    "b",
+                    &retention(""),
+                    at(0, 50_000)
+                )
+                .is_err(),
                 "{content}"
             );
         }

@@ -40,8 +40,12 @@ impl ProbeTurns {
 
 impl CallerTurns {
     fn take(&mut self, caller: Option<ApplicationId>, now: Mono) -> bool {
-        self.waiting.retain(|(_, requested_at)| now.since(*requested_at) <= TURN_TTL);
-        let index = self.waiting.iter().position(|(waiting, _)| Some(*waiting) == caller);
+        self.waiting
+            .retain(|(_, requested_at)| now.since(*requested_at) <= TURN_TTL);
+        let index = self
+            .waiting
+            .iter()
+            .position(|(waiting, _)| Some(*waiting) == caller);
         if self.free_from <= now && !self.is_behind_another(caller, index) {
             index.and_then(|index| self.waiting.remove(index));
             self.free_from = now.plus(PROBE_INTERVAL);
@@ -60,7 +64,10 @@ impl CallerTurns {
     fn is_behind_another(&self, caller: Option<ApplicationId>, index: Option<usize>) -> bool {
         let had_last_turn = |caller: Option<ApplicationId>| caller.is_some() && caller == self.last;
         let ahead = if had_last_turn(caller) { None } else { index };
-        let mut before = self.waiting.iter().take(ahead.unwrap_or(self.waiting.len()));
+        let mut before = self
+            .waiting
+            .iter()
+            .take(ahead.unwrap_or(self.waiting.len()));
         before.any(|(other, _)| Some(*other) != caller && !had_last_turn(Some(*other)))
     }
 }
@@ -80,7 +87,8 @@ mod tests {
     #[test]
     fn one_request_per_second_is_sent_for_any_number_of_callers() {
         let (probes, one) = (ProbeTurns::default(), caller());
-        let taken = [0, 0, 999, 1_000, 1_001, 5_000, 5_999].map(|millis| probes.take(one, at(millis)));
+        let taken =
+            [0, 0, 999, 1_000, 1_001, 5_000, 5_999].map(|millis| probes.take(one, at(millis)));
         assert_eq!(taken, [true, false, false, true, false, true, false]);
     }
 
@@ -95,7 +103,10 @@ mod tests {
                 of_patient += u32::from(probes.take(patient, at(millis)));
             }
         }
-        assert!(of_patient >= 6 && of_greedy >= 6, "{of_patient} {of_greedy}");
+        assert!(
+            of_patient >= 6 && of_greedy >= 6,
+            "{of_patient} {of_greedy}"
+        );
     }
 
     #[test]

@@ -55,7 +55,10 @@ impl RefreshSchedule {
     /// Records that a request's fetch returned a changed document. If the next refresh is overdue, this is it.
     /// Otherwise the change may concern that document alone and must not outdate others.
     pub(super) fn record_changed_document(&self, detected: DetectedRefresh) {
-        if self.interval().is_some_and(|interval| interval.expected() <= detected.at) {
+        if self
+            .interval()
+            .is_some_and(|interval| interval.expected() <= detected.at)
+        {
             *lock(&self.detected) = Some(detected);
             self.has_detected.notify_one();
         }
@@ -90,7 +93,8 @@ impl RefreshSchedule {
 
     /// Records the time of data that follow the backend's refreshes. Times in the future are those of a wrong clock.
     pub(super) fn record_data(&self, generated_at: Wall, now: Wall) {
-        self.newest.fetch_max(generated_at.min(now).seconds(), Ordering::Relaxed);
+        self.newest
+            .fetch_max(generated_at.min(now).seconds(), Ordering::Relaxed);
     }
 
     /// Forgets the time of the newest data.
@@ -111,7 +115,9 @@ impl RefreshSchedule {
 
     /// The next refresh by the measured interval, if it is in the future.
     pub(super) fn expected_after(&self, now: Now) -> Option<Wall> {
-        self.expected().filter(|expected| *expected > now.mono).map(|expected| now.wall_at(expected))
+        self.expected()
+            .filter(|expected| *expected > now.mono)
+            .map(|expected| now.wall_at(expected))
     }
 
     /// Sets the first interval unless it is set.

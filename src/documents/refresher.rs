@@ -59,7 +59,13 @@ impl Refresher {
         fleet: Option<Arc<FleetDocuments>>,
         clock: Clock,
     ) -> Self {
-        Self { documents, fetcher, fleet, clock, is_active: AtomicBool::new(false) }
+        Self {
+            documents,
+            fetcher,
+            fleet,
+            clock,
+            is_active: AtomicBool::new(false),
+        }
     }
 
     /// Runs until `stop`.
@@ -92,7 +98,8 @@ impl Refresher {
                 RefreshEvent::Agreed(agreed) => self.follow_other_gateways(agreed).await,
                 RefreshEvent::Detected(seen) => self.follow(seen).await,
                 RefreshEvent::Due(next) => {
-                    self.probe(poll_since(stepped_at, next, schedule.expected())).await;
+                    self.probe(poll_since(stepped_at, next, schedule.expected()))
+                        .await;
                 }
             }
             stepped_at = self.clock.mono();
@@ -153,7 +160,9 @@ impl Refresher {
             let now = self.clock.now().mono;
             schedule.step(|interval| interval.not_refreshed(now));
         };
-        let in_use = self.blocking(|documents| documents.in_use().into_iter().next()).await;
+        let in_use = self
+            .blocking(|documents| documents.in_use().into_iter().next())
+            .await;
         // If no document is in use, the next request refreshes its document.
         let Some((key, before)) = in_use.flatten() else {
             self.fetch_when_idle().await;
@@ -176,7 +185,13 @@ impl Refresher {
         let at = self.clock.now().mono;
         match after {
             Some(stored) if !stored.document.has_same_data(&before.document) => {
-                self.follow(DetectedRefresh { document: key, before, stored, at }).await;
+                self.follow(DetectedRefresh {
+                    document: key,
+                    before,
+                    stored,
+                    at,
+                })
+                .await;
             }
             after => schedule.step(|interval| match after.as_ref().map(|after| after.due) {
                 // The backend states its next refresh.
@@ -188,22 +203,43 @@ impl Refresher {
 
     /// After a refresh of the backend: documents confirmed before are outdated, and those in use are refreshed. Several
     /// gateways agree on when it was, so that each can use documents that the others fetched after it.
-    async fn follow(&self, DetectedRefresh { document, before, stored, at }: DetectedRefresh) {
+    async fn follow(
+        &self,
+        DetectedRefresh {
+            document,
+            before,
+            stored,
+            at,
+        }: DetectedRefresh,
+    ) {
         let cadence = self.documents.retention().cadence;
-        let expected = if stored.due > at { stored.due } else { at.plus(cadence) };
+        let expected = if stored.due > at {
+            stored.due
+        } else {
+            at.plus(cadence)
+        };
         let agreed = match &self.fleet {
-            Some(fleet) => fleet.agree(Some((&document, &before, &stored)), at, expected).await,
+            Some(fleet) => {
+                fleet
+                    .agree(Some((&document, &before, &stored)), at, expected)
+                    .await
+            }
             None => None,
         };
         let at = agreed.map_or(at, |agreed| agreed.at);
         self.fetcher.outdate(at);
-        self.documents.schedule().step(|interval| interval.refreshed(expected, at));
+        self.documents
+            .schedule()
+            .step(|interval| interval.refreshed(expected, at));
         // It was fetched and dated before the refresh was detected. Its record on disk passes the refresh on to the
         // next process.
         let mut current = stored.current(at.max(stored.confirmed), expected);
         if let (Some(FollowedRefresh { agreed, .. }), Some(version)) = (agreed, stored.published) {
             let confirmed = version.confirmed.max(agreed.detected);
-            current.published = Some(PublishedVersion { confirmed, ..version });
+            current.published = Some(PublishedVersion {
+                confirmed,
+                ..version
+            });
         }
         self.documents.replace(&document, &stored, current);
         tracing::debug!(%document, "backend refresh detected");
@@ -217,7 +253,9 @@ impl Refresher {
         self.fetcher.outdate(at);
         let now = self.clock.now();
         let expected = now.mono_at(agreed.expected);
-        self.documents.schedule().step(|interval| interval.refreshed(expected, now.mono));
+        self.documents
+            .schedule()
+            .step(|interval| interval.refreshed(expected, now.mono));
         tracing::debug!("another gateway detected a refresh of the backend");
         self.refresh_documents_in_use(at).await;
     }
@@ -247,7 +285,9 @@ impl Refresher {
         let refresh = |(key, _): (DocumentKey, Arc<StoredDocument>)| async move {
             drop(self.fetcher.revalidate(&key, None).await);
         };
-        stream::iter(outdated).for_each_concurrent(CONCURRENT_REFRESHES, refresh).await;
+        stream::iter(outdated)
+            .for_each_concurrent(CONCURRENT_REFRESHES, refresh)
+            .await;
     }
 
     /// Visits every document on a blocking thread. `None` if that panicked.
@@ -257,7 +297,11 @@ impl Refresher {
     ) -> Option<T> {
         let documents = Arc::clone(&self.documents);
         let result = tokio::task::spawn_blocking(move || task(&documents)).await;
-        result.inspect_err(|error| tracing::error!(%error, "background task on the documents panicked")).ok()
+        result
+            .inspect_err(
+                |error| tracing::error!(%error, "background task on the documents panicked"),
+            )
+            .ok()
     }
 }
 
@@ -266,7 +310,11 @@ impl Refresher {
 /// time does not suffice.
 fn poll_since(before: Mono, next: Mono, expected: Option<Mono>) -> Mono {
     let since = before.plus(next.since(before) / 4);
-    since.max(expected.filter(|expected| *expected <= next).unwrap_or(since))
+    since.max(
+        expected
+            .filter(|expected| *expected <= next)
+            .unwrap_or(since),
+    )
 }
 
 impl Drop for ActiveRefresher<'_> {

@@ -46,20 +46,39 @@ pub struct Lifetime {
 impl Retention {
     /// The envelope of a document.
     pub(super) fn label<'a>(&'a self, key: &'a DocumentKey) -> EnvelopeFields<'a> {
-        let Self { license, field_sets, tool_result, .. } = self;
-        EnvelopeFields { key, license, field_sets, tool_result: *tool_result }
+        let Self {
+            license,
+            field_sets,
+            tool_result,
+            ..
+        } = self;
+        EnvelopeFields {
+            key,
+            license,
+            field_sets,
+            tool_result: *tool_result,
+        }
     }
 
     /// The lifetime of an endpoint's documents.
     pub fn lifetime(&self, route: Route) -> &Lifetime {
-        self.by_endpoint.iter().find(|(of, _)| *of == route).map_or(&self.lifetime, |(_, lifetime)| lifetime)
+        self.by_endpoint
+            .iter()
+            .find(|(of, _)| *of == route)
+            .map_or(&self.lifetime, |(_, lifetime)| lifetime)
     }
 
     /// The document that is kept current although no request uses it, if there is to be one.
     pub(super) fn polled_when_idle(&self) -> Option<DocumentKey> {
-        let candidates = [DocumentKey::list_of_models(), DocumentKey::plain(Route::Providers)];
+        let candidates = [
+            DocumentKey::list_of_models(),
+            DocumentKey::plain(Route::Providers),
+        ];
         let follows = |key: &DocumentKey| self.lifetime(key.route).follows_the_backend();
-        candidates.into_iter().find(follows).filter(|_| self.probing && self.polls_when_idle)
+        candidates
+            .into_iter()
+            .find(follows)
+            .filter(|_| self.probing && self.polls_when_idle)
     }
 
     /// The dates of an endpoint's document that was confirmed at `now`.
@@ -71,7 +90,10 @@ impl Retention {
         now: Wall,
     ) -> FreshnessDates {
         match self.lifetime(route).ttl.map(|ttl| now.plus(ttl)) {
-            Some(due) => FreshnessDates { due, revalidate_at: due },
+            Some(due) => FreshnessDates {
+                due,
+                revalidate_at: due,
+            },
             None => dates(known, generated_at, self.cadence, now),
         }
     }
@@ -90,6 +112,10 @@ impl Lifetime {
 
     /// When a document's refresh is due, or was. An outdated document's was due at the refresh.
     pub(super) fn due(&self, stored: &StoredDocument, refreshed_at: Mono) -> Mono {
-        if self.is_outdated(stored, refreshed_at) { stored.due.min(refreshed_at) } else { stored.due }
+        if self.is_outdated(stored, refreshed_at) {
+            stored.due.min(refreshed_at)
+        } else {
+            stored.due
+        }
     }
 }

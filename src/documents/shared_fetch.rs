@@ -47,7 +47,12 @@ impl SharedFetch {
         builders: Arc<Semaphore>,
         clock: Clock,
     ) -> Self {
-        Self { fleet, documents, builders, clock }
+        Self {
+            fleet,
+            documents,
+            builders,
+            clock,
+        }
     }
 
     /// Waits for this gateway's turn, or takes the document. A confirmation suffices from `confirmed_since` on, if given.
@@ -58,11 +63,17 @@ impl SharedFetch {
         confirmed_since: Option<Mono>,
     ) -> FetchTurn {
         let key = leader.key();
-        let Some(fleet) = self.fleet.as_ref().filter(|_| self.is_shared(key, before.is_some())) else {
+        let Some(fleet) = self
+            .fleet
+            .as_ref()
+            .filter(|_| self.is_shared(key, before.is_some()))
+        else {
             return FetchTurn::Alone;
         };
         let (name, mut need) = (key.address(), self.need(key, before, confirmed_since));
-        let known = before.and_then(|before| before.published).map(|version| version.number);
+        let known = before
+            .and_then(|before| before.published)
+            .map(|version| version.number);
         loop {
             match fleet.turn(&name, &need, known).await {
                 FleetTurn::Taken(taken) => {
@@ -101,7 +112,9 @@ impl SharedFetch {
         FleetNeed {
             follows_backend: retention.lifetime(key.route).follows_the_backend(),
             last_detected: self.documents.schedule().last_detected(),
-            due_since: before.map(|before| before.due.min(before.revalidate_at)).filter(|due| *due <= now),
+            due_since: before
+                .map(|before| before.due.min(before.revalidate_at))
+                .filter(|due| *due <= now),
             confirmed_since,
             overdue_interval: overdue_interval(retention.cadence),
             unusable: None,
@@ -116,7 +129,11 @@ impl SharedFetch {
         before: Option<&Arc<StoredDocument>>,
         taken: TakenDocument,
     ) -> Option<Arc<StoredDocument>> {
-        let TakenDocument { published, content, clock } = taken;
+        let TakenDocument {
+            published,
+            content,
+            clock,
+        } = taken;
         let (key, now) = (leader.key(), self.clock.now());
         let document = match (content, before) {
             (Some(content), _) => self.restore(fleet, key, published.label, content).await?,
@@ -138,8 +155,14 @@ impl SharedFetch {
         let revalidate_at = if due > now.mono { due } else { overdue };
         let uses = before.map_or(1, |before| before.uses());
         let stored = StoredDocument::restored(document, [due, revalidate_at, confirmed], uses);
-        let version = PublishedVersion { number: published.number, confirmed: published.confirmed };
-        Some(self.documents.adopt(leader, stored.published_as(version), now))
+        let version = PublishedVersion {
+            number: published.number,
+            confirmed: published.confirmed,
+        };
+        Some(
+            self.documents
+                .adopt(leader, stored.published_as(version), now),
+        )
     }
 
     /// Decodes a document. Compression takes time, so it runs on a blocking thread.
@@ -150,8 +173,18 @@ impl SharedFetch {
         label: String,
         content: Bytes,
     ) -> Option<Document> {
-        let (backend, retention) = (fleet.backend().to_owned(), Arc::clone(self.documents.retention()));
-        let (record, now) = (MirrorRecord { name: key.address(), label, content }, self.clock.now());
+        let (backend, retention) = (
+            fleet.backend().to_owned(),
+            Arc::clone(self.documents.retention()),
+        );
+        let (record, now) = (
+            MirrorRecord {
+                name: key.address(),
+                label,
+                content,
+            },
+            self.clock.now(),
+        );
         let permit = self.builders.acquire().await.ok()?;
         let read = move || mirror_record::read(&record, &backend, &retention, now);
         let restored = tokio::task::spawn_blocking(read).await.ok()?;
@@ -173,7 +206,9 @@ impl SharedFetch {
         before: Option<&Arc<StoredDocument>>,
         stored: Arc<StoredDocument>,
     ) -> Arc<StoredDocument> {
-        let Some(fleet) = &self.fleet else { return stored };
+        let Some(fleet) = &self.fleet else {
+            return stored;
+        };
         let name = key.address();
         if !stored.is_cached {
             fleet.release(&name, claim, false).await;
@@ -182,10 +217,15 @@ impl SharedFetch {
         let (now, refreshed) = (self.clock.now(), self.documents.schedule().last_detected());
         let MirrorRecord { label, content, .. } =
             mirror_record::write(key, &stored, refreshed, fleet.backend(), now);
-        let has_same_data = before.is_some_and(|before| before.document.has_same_data(&stored.document));
-        let known = before.and_then(|before| before.published).filter(|_| has_same_data);
+        let has_same_data =
+            before.is_some_and(|before| before.document.has_same_data(&stored.document));
+        let known = before
+            .and_then(|before| before.published)
+            .filter(|_| has_same_data);
         let dates = (stored.confirmed, now.wall_at(stored.due));
-        let version = fleet.publish(&name, claim, dates, label, (content, known)).await;
+        let version = fleet
+            .publish(&name, claim, dates, label, (content, known))
+            .await;
         match version {
             Some(version) => self.documents.replace_published(key, &stored, version),
             None => stored,

@@ -8,7 +8,10 @@ use scoregate_base::plans::FieldSets;
 const HOUR: Duration = Duration::from_hours(1);
 
 fn outdated_document(clock: &Clock) -> (Documents, DocumentKey) {
-    let windows = StaleWindows { while_revalidate: Duration::ZERO, if_error: HOUR };
+    let windows = StaleWindows {
+        while_revalidate: Duration::ZERO,
+        if_error: HOUR,
+    };
     let retention = Retention {
         lifetime: Lifetime { windows, ttl: None },
         by_endpoint: Vec::new(),
@@ -21,7 +24,12 @@ fn outdated_document(clock: &Clock) -> (Documents, DocumentKey) {
         field_sets: FieldSets::default(),
         tool_result: None,
     };
-    let documents = Documents::new(1 << 20, retention, Arc::new(ChangedKeys::new(false)), clock.clone());
+    let documents = Documents::new(
+        1 << 20,
+        retention,
+        Arc::new(ChangedKeys::new(false)),
+        clock.clone(),
+    );
     let (key, now) = (DocumentKey::list_of_models(), clock.now());
     let content = DocumentContent {
         data: "[]".into(),
@@ -33,8 +41,13 @@ fn outdated_document(clock: &Clock) -> (Documents, DocumentKey) {
     let label = documents.retention();
     let document = Document::with_dates(content, &label.label(&key), [now.wall; 4], None).unwrap();
     let due = now.mono.plus(10 * HOUR);
-    documents.put(key.clone(), Arc::new(StoredDocument::restored(document, [due, due, now.mono], 0)));
-    documents.schedule().record_refresh(now.mono.plus(Duration::from_secs(1)));
+    documents.put(
+        key.clone(),
+        Arc::new(StoredDocument::restored(document, [due, due, now.mono], 0)),
+    );
+    documents
+        .schedule()
+        .record_refresh(now.mono.plus(Duration::from_secs(1)));
     (documents, key)
 }
 
@@ -44,6 +57,9 @@ fn a_document_that_can_no_longer_be_served_is_removed() {
     let (documents, key) = outdated_document(&clock);
     assert_eq!(documents.count(), 1);
     manual.advance(2 * HOUR);
-    assert_eq!(documents.find(&key, clock.mono()).unwrap().verdict, Freshness::Expired);
+    assert_eq!(
+        documents.find(&key, clock.mono()).unwrap().verdict,
+        Freshness::Expired
+    );
     assert_eq!(documents.count(), 0);
 }

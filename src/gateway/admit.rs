@@ -102,7 +102,9 @@ impl AdmissionStep {
             AdmissionVerdict::Admitted { day, .. } | AdmissionVerdict::OnGrace { day } => {
                 AdmissionEnd::Hold(day)
             }
-            AdmissionVerdict::RevalidateOnly => AdmissionEnd::Revalidate(Refusal::Limited(LimitRule::Day)),
+            AdmissionVerdict::RevalidateOnly => {
+                AdmissionEnd::Revalidate(Refusal::Limited(LimitRule::Day))
+            }
             AdmissionVerdict::RevalidateWithoutUnits => AdmissionEnd::Revalidate(NO_UNITS),
             // The share of the minute may be used up and not the limit.
             AdmissionVerdict::Refused(LimitRule::Minute)
@@ -112,7 +114,9 @@ impl AdmissionStep {
             }
             AdmissionVerdict::Refused(rule) => AdmissionEnd::Refuse(Refusal::Limited(rule)),
             AdmissionVerdict::NoToken { wait } => {
-                AdmissionEnd::Refuse(Refusal::LedgerUnavailable { token_in: Some(wait) })
+                AdmissionEnd::Refuse(Refusal::LedgerUnavailable {
+                    token_in: Some(wait),
+                })
             }
             AdmissionVerdict::NoUnits => AdmissionEnd::Refuse(NO_UNITS),
             AdmissionVerdict::LeaseFirst => return Self::Lease,
@@ -125,10 +129,15 @@ impl AdmissionEnd {
     /// The result for this account, in which the unit or the token is taken.
     pub(super) fn result(self, account: &Account) -> Result<Admission<'_>, Refusal> {
         match self {
-            Self::Hold(day) => Ok(Admission::ToFetch(HeldUnit { account, day, kept: false })),
-            Self::Revalidate(without_unit) => {
-                Ok(Admission::ToRevalidate(TakenToken { account, without_unit }))
-            }
+            Self::Hold(day) => Ok(Admission::ToFetch(HeldUnit {
+                account,
+                day,
+                kept: false,
+            })),
+            Self::Revalidate(without_unit) => Ok(Admission::ToRevalidate(TakenToken {
+                account,
+                without_unit,
+            })),
             Self::Refuse(refusal) => Err(refusal),
         }
     }
@@ -186,7 +195,10 @@ pub(super) fn decide(
     ledger: LeaseAvailability,
 ) -> AdmissionVerdict {
     let limits = caller.account.terms().limits;
-    caller.account.state().admit(&limits, gateways, now, conditional, ledger)
+    caller
+        .account
+        .state()
+        .admit(&limits, gateways, now, conditional, ledger)
 }
 
 /// Replaces a refusal by a 429 if the caller has had too many refusals.
@@ -204,13 +216,27 @@ pub(super) fn guarded(
 }
 
 /// Takes the bytes of a page from the allowance of the address.
-pub(super) fn take_page(guard: &AddressGuard, bytes: usize, peer: Peer, now: Now) -> Result<(), Refusal> {
-    guard.take_page(peer.address, bytes, now).map_err(|retry_after| Refusal::TooManyPages { retry_after })
+pub(super) fn take_page(
+    guard: &AddressGuard,
+    bytes: usize,
+    peer: Peer,
+    now: Now,
+) -> Result<(), Refusal> {
+    guard
+        .take_page(peer.address, bytes, now)
+        .map_err(|retry_after| Refusal::TooManyPages { retry_after })
 }
 
 /// Takes a guard token for a refusal or for `/me`: of the application if it is known, else of the address. Returns
 /// `false` if none is left.
-pub(super) fn take_guard_token(guard: &AddressGuard, caller: Option<&Caller>, peer: Peer, now: Now) -> bool {
-    let Some(caller) = caller else { return guard.take(peer.address, now) };
+pub(super) fn take_guard_token(
+    guard: &AddressGuard,
+    caller: Option<&Caller>,
+    peer: Peer,
+    now: Now,
+) -> bool {
+    let Some(caller) = caller else {
+        return guard.take(peer.address, now);
+    };
     caller.account.state().take_guard(&caller.limits, now)
 }

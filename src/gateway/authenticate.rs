@@ -16,8 +16,16 @@ use super::parse::ParsedRequest;
 use super::refusal::{MisplacedKey, Refusal};
 
 /// Names of query parameters, in lower case, in which other APIs accept keys.
-const KEY_PARAMETERS: [&str; 8] =
-    ["api_key", "api-key", "apikey", "x-api-key", "key", "token", "access_token", "authorization"];
+const KEY_PARAMETERS: [&str; 8] = [
+    "api_key",
+    "api-key",
+    "apikey",
+    "x-api-key",
+    "key",
+    "token",
+    "access_token",
+    "authorization",
+];
 
 /// The application of a request, and its terms at the time of the request. Copied: all applications of a tier share their
 /// terms, and threads that count references to them would contend.
@@ -39,7 +47,10 @@ pub(super) fn authenticate(
     key_directory: &KeyDirectory,
     now: Now,
 ) -> Result<Caller, Refusal> {
-    let key = request.credentials.key()?.ok_or_else(|| Refusal::KeyMissing(misplaced(request)))?;
+    let key = request
+        .credentials
+        .key()?
+        .ok_or_else(|| Refusal::KeyMissing(misplaced(request)))?;
     if !form.fits(key) {
         return Err(Refusal::KeyInvalid);
     }
@@ -50,10 +61,16 @@ pub(super) fn authenticate(
 }
 
 /// Finds a key that has not expired. A revoked key has.
-pub(super) fn find(digest: &Digest, key_directory: &KeyDirectory, now: Now) -> Result<KeyLookup, Refusal> {
-    let found = key_directory
-        .find(digest)
-        .filter(|found| found.expires_at.is_none_or(|expires_at| expires_at > now.wall));
+pub(super) fn find(
+    digest: &Digest,
+    key_directory: &KeyDirectory,
+    now: Now,
+) -> Result<KeyLookup, Refusal> {
+    let found = key_directory.find(digest).filter(|found| {
+        found
+            .expires_at
+            .is_none_or(|expires_at| expires_at > now.wall)
+    });
     found.ok_or(Refusal::KeyInvalid)
 }
 
@@ -63,19 +80,33 @@ impl Caller {
         let (rights, tier, limits) = (terms.rights, terms.tier, terms.limits);
         drop(terms);
         let (account, expires_at, spread) = (found.account, found.expires_at, digest.spread());
-        Self { account, rights, tier, limits, expires_at, spread }
+        Self {
+            account,
+            rights,
+            tier,
+            limits,
+            expires_at,
+            spread,
+        }
     }
 
     /// The same caller with a copy of the account, on which steps can be tried without an effect.
     pub(super) fn on_a_copy(&self) -> Self {
-        Self { account: Arc::new(self.account.copied()), ..self.clone() }
+        Self {
+            account: Arc::new(self.account.copied()),
+            ..self.clone()
+        }
     }
 }
 
 /// Where a request without a key may have put it. Reads only the names of query parameters.
 fn misplaced(request: &ParsedRequest<'_>) -> MisplacedKey {
     let names = request.query.into_iter().flat_map(query_names);
-    let is_for_keys = |name: &str| KEY_PARAMETERS.iter().any(|known| name.eq_ignore_ascii_case(known));
+    let is_for_keys = |name: &str| {
+        KEY_PARAMETERS
+            .iter()
+            .any(|known| name.eq_ignore_ascii_case(known))
+    };
     if names.into_iter().any(|name| is_for_keys(&name)) {
         return MisplacedKey::Query;
     }

@@ -29,20 +29,34 @@ use super::response::response_context::ResponseContext;
 fn parsed(head: &Parts) -> Result<ParsedRequest<'_>, Refusal> {
     let headers = RequestHeaders::of(&head.headers);
     let credentials = Credentials::of(headers);
-    parse(ReceivedRequest { head, headers, has_body: false, credentials, called: None })
+    parse(ReceivedRequest {
+        head,
+        headers,
+        has_body: false,
+        credentials,
+        called: None,
+    })
 }
 
 /// Resolves the requested document.
 pub fn document(head: &Parts, rights: Rights) -> Result<DocumentKey, Refusal> {
     let request = parsed(head)?;
     let (endpoint, raw_id) = endpoint(&request, &EndpointTable::default())?;
-    resolve(&request, endpoint, raw_id, (rights, &[]), &KeyForm::new("sg_live", false))
-        .map(|target| target.key)
+    resolve(
+        &request,
+        endpoint,
+        raw_id,
+        (rights, &[]),
+        &KeyForm::new("sg_live", false),
+    )
+    .map(|target| target.key)
 }
 
 /// The key in the headers.
 pub fn key(headers: &HeaderMap) -> Result<&str, Refusal> {
-    Credentials::of(RequestHeaders::of(headers)).key()?.ok_or(Refusal::KeyMissing(MisplacedKey::Nowhere))
+    Credentials::of(RequestHeaders::of(headers))
+        .key()?
+        .ok_or(Refusal::KeyMissing(MisplacedKey::Nowhere))
 }
 
 /// Whether a copy with this tag would get a 304.
@@ -77,10 +91,32 @@ impl<'r> CacheHit<'r> {
         );
         let caller = authenticate(&request, &gateway.form, &gateway.key_directory, now)?;
         let (found, raw_id) = endpoint(&request, &gateway.endpoints)?;
-        let target = resolve(&request, found, raw_id, (caller.rights, &gateway.notice.tiers), &gateway.form)?;
-        let served = fetch(&gateway.engine, &target, None, FetchPriority::BACKGROUND, now).await?;
+        let target = resolve(
+            &request,
+            found,
+            raw_id,
+            (caller.rights, &gateway.notice.tiers),
+            &gateway.form,
+        )?;
+        let served = fetch(
+            &gateway.engine,
+            &target,
+            None,
+            FetchPriority::BACKGROUND,
+            now,
+        )
+        .await?;
         exchange.caller = Some(caller.clone());
-        Ok(Self { gateway, head, request, caller, target, served, exchange, now })
+        Ok(Self {
+            gateway,
+            head,
+            request,
+            caller,
+            target,
+            served,
+            exchange,
+            now,
+        })
     }
 
     /// Parses the head.
@@ -90,7 +126,13 @@ impl<'r> CacheHit<'r> {
 
     /// Finds the application of the key.
     pub fn authenticate(&self) -> bool {
-        authenticate(&self.request, &self.gateway.form, &self.gateway.key_directory, self.now).is_ok()
+        authenticate(
+            &self.request,
+            &self.gateway.form,
+            &self.gateway.key_directory,
+            self.now,
+        )
+        .is_ok()
     }
 
     /// Resolves the document.
@@ -104,31 +146,52 @@ impl<'r> CacheHit<'r> {
 
     /// Takes a concurrency slot.
     pub async fn enter(&self) -> bool {
-        self.gateway.capacity.enter(true, &self.gateway.clock).await.is_ok()
+        self.gateway
+            .capacity
+            .enter(true, &self.gateway.clock)
+            .await
+            .is_ok()
     }
 
     /// Takes and returns a token and a unit.
     pub async fn admit(&self) -> bool {
         let admitted = admit(&self.gateway.leases, &self.caller, false, self.now, || {}).await;
-        let Ok(Admission::ToFetch(hold)) = admitted else { return false };
+        let Ok(Admission::ToFetch(hold)) = admitted else {
+            return false;
+        };
         hold.give_token_back();
         true
     }
 
     /// Reads the document from the cache.
     pub async fn fetch(&self) -> bool {
-        let found = self.gateway.engine.documents.find(&self.target.key, self.now.mono);
+        let found = self
+            .gateway
+            .engine
+            .documents
+            .find(&self.target.key, self.now.mono);
         let is_servable = found.as_ref().is_some_and(FoundDocument::is_servable);
-        let served =
-            fetch(&self.gateway.engine, &self.target, found, FetchPriority::BACKGROUND, self.now).await;
+        let served = fetch(
+            &self.gateway.engine,
+            &self.target,
+            found,
+            FetchPriority::BACKGROUND,
+            self.now,
+        )
+        .await;
         is_servable && served.is_ok()
     }
 
     /// Builds the response.
     pub fn respond(&self) -> bool {
         let served = self.served.clone();
-        let delivery =
-            DocumentReply::of(served, &self.target, &self.caller, self.request.headers.map(), self.now);
+        let delivery = DocumentReply::of(
+            served,
+            &self.target,
+            &self.caller,
+            self.request.headers.map(),
+            self.now,
+        );
         let response = respond(
             &Ok(Reply::Document(delivery)),
             &ResponseContext::of(self.gateway, self.head, &self.exchange, self.now),

@@ -46,12 +46,24 @@ pub(super) fn decide(
     document: DocumentUse,
     now: Now,
 ) -> Option<SettledRequest> {
-    RequestCounter::admit_and_settle(&caller.account, &caller.limits, leases, now, route, document)
+    RequestCounter::admit_and_settle(
+        &caller.account,
+        &caller.limits,
+        leases,
+        now,
+        route,
+        document,
+    )
 }
 
 impl ChargedRequest {
     pub(super) fn of(settled: &SettledRequest) -> Self {
-        let result = settled.refused.map_or(Ok(settled.charged), |rule| Err(Refusal::Limited(rule)));
-        Self { result, statuses: settled.statuses }
+        let result = settled
+            .refused
+            .map_or(Ok(settled.charged), |rule| Err(Refusal::Limited(rule)));
+        Self {
+            result,
+            statuses: settled.statuses,
+        }
     }
 }

@@ -65,9 +65,16 @@ impl ConcurrencyLimit {
 
     /// Takes a slot of one of the pools. If none is free, waits in the queue for at most the queue timeout; if the
     /// queue is full, refuses immediately.
-    pub(super) async fn enter(&self, cached: bool, clock: &Clock) -> Result<ConcurrencySlot<'_>, Refusal> {
-        let (pool, slots) =
-            if cached { (PoolLabel::Cached, &self.cached) } else { (PoolLabel::Waiting, &self.waiting) };
+    pub(super) async fn enter(
+        &self,
+        cached: bool,
+        clock: &Clock,
+    ) -> Result<ConcurrencySlot<'_>, Refusal> {
+        let (pool, slots) = if cached {
+            (PoolLabel::Cached, &self.cached)
+        } else {
+            (PoolLabel::Waiting, &self.waiting)
+        };
         if let Ok(permit) = slots.permits.try_acquire() {
             return Ok(ConcurrencySlot { _permit: permit });
         }
@@ -103,22 +110,33 @@ impl ConcurrencyLimit {
     ) -> Option<ConcurrencySlot<'c>> {
         let _queued = slots.queue.try_acquire().ok()?;
         self.instruments.queued(pool);
-        let permit = clock.within(self.queue_timeout, slots.permits.acquire()).await.ok()?;
-        Some(ConcurrencySlot { _permit: permit.ok()? })
+        let permit = clock
+            .within(self.queue_timeout, slots.permits.acquire())
+            .await
+            .ok()?;
+        Some(ConcurrencySlot {
+            _permit: permit.ok()?,
+        })
     }
 
     /// Updates the gauges of slots in use. Called every few seconds: updating them per request would cost as much as
     /// taking the slot.
     pub(super) fn update_gauges(&self) {
-        self.instruments.slots_in_use(PoolLabel::Cached, self.cached.taken());
-        self.instruments.slots_in_use(PoolLabel::Waiting, self.waiting.taken());
+        self.instruments
+            .slots_in_use(PoolLabel::Cached, self.cached.taken());
+        self.instruments
+            .slots_in_use(PoolLabel::Waiting, self.waiting.taken());
     }
 }
 
 impl SlotPool {
     fn new(size: usize, queue: usize) -> Self {
         let most = Semaphore::MAX_PERMITS;
-        Self { size, permits: Semaphore::new(size.min(most)), queue: Semaphore::new(queue.min(most)) }
+        Self {
+            size,
+            permits: Semaphore::new(size.min(most)),
+            queue: Semaphore::new(queue.min(most)),
+        }
     }
 
     fn taken(&self) -> usize {
@@ -147,9 +165,19 @@ mod tests {
         fn of(cached: usize, waiting: usize, queue: usize) -> Self {
             let registry = MetricsRegistry::default();
             let instruments = Arc::new(Instruments::new(&registry, &[], &EndpointTable::default()));
-            let config = ConcurrencyConfig { cached, waiting, queue, queue_timeout: QUEUE_TIMEOUT };
+            let config = ConcurrencyConfig {
+                cached,
+                waiting,
+                queue,
+                queue_timeout: QUEUE_TIMEOUT,
+            };
             let (clock, hand) = Clock::manual(Wall::from_seconds(0));
-            Self { limit: ConcurrencyLimit::new(config, instruments), registry, clock, hand }
+            Self {
+                limit: ConcurrencyLimit::new(config, instruments),
+                registry,
+                clock,
+                hand,
+            }
         }
 
         /// The immediate result; `None` if the request has to queue.
@@ -160,16 +188,25 @@ mod tests {
         fn shows(&self, series: &str) {
             self.limit.update_gauges();
             let text = self.registry.scrape().render();
-            assert!(text.lines().any(|line| line == series), "{series} in {text}");
+            assert!(
+                text.lines().any(|line| line == series),
+                "{series} in {text}"
+            );
         }
     }
 
     #[test]
     fn a_slot_is_free_again_when_it_is_dropped() {
         let scene = Scene::of(2, 1, 0);
-        let (one, two) = (scene.try_enter(true).unwrap().unwrap(), scene.try_enter(true).unwrap().unwrap());
+        let (one, two) = (
+            scene.try_enter(true).unwrap().unwrap(),
+            scene.try_enter(true).unwrap().unwrap(),
+        );
         scene.shows("scoregate_concurrency_in_use{pool=\"cached\"} 2");
-        assert_eq!(scene.try_enter(true).unwrap().unwrap_err(), Refusal::Overloaded);
+        assert_eq!(
+            scene.try_enter(true).unwrap().unwrap_err(),
+            Refusal::Overloaded
+        );
         drop(one);
         let three = scene.try_enter(true).unwrap().unwrap();
         drop((two, three));
@@ -182,7 +219,10 @@ mod tests {
         for full in [true, false] {
             let scene = Scene::of(1, 1, 0);
             let _slot = scene.try_enter(full).unwrap().unwrap();
-            assert_eq!(scene.try_enter(full).unwrap().unwrap_err(), Refusal::Overloaded);
+            assert_eq!(
+                scene.try_enter(full).unwrap().unwrap_err(),
+                Refusal::Overloaded
+            );
             assert!(scene.try_enter(!full).unwrap().is_ok());
         }
     }
@@ -193,8 +233,14 @@ mod tests {
         let slot = scene.try_enter(false).unwrap().unwrap();
         let mut first = Box::pin(scene.limit.enter(false, &scene.clock));
         let mut second = Box::pin(scene.limit.enter(false, &scene.clock));
-        assert!(first.as_mut().now_or_never().is_none() && second.as_mut().now_or_never().is_none());
-        assert_eq!(scene.try_enter(false).unwrap().unwrap_err(), Refusal::Overloaded, "the queue is full");
+        assert!(
+            first.as_mut().now_or_never().is_none() && second.as_mut().now_or_never().is_none()
+        );
+        assert_eq!(
+            scene.try_enter(false).unwrap().unwrap_err(),
+            Refusal::Overloaded,
+            "the queue is full"
+        );
         drop(slot);
         assert!(
             scene.try_enter(false).is_none_or(|new| new.is_err()),
@@ -216,9 +262,15 @@ mod tests {
         scene.hand.advance(Duration::from_nanos(9_999_999));
         assert!(queued.as_mut().now_or_never().is_none());
         scene.hand.advance(Duration::from_nanos(1));
-        assert_eq!(queued.as_mut().now_or_never().unwrap().unwrap_err(), Refusal::Overloaded);
+        assert_eq!(
+            queued.as_mut().now_or_never().unwrap().unwrap_err(),
+            Refusal::Overloaded
+        );
         drop(slot);
-        assert!(scene.try_enter(false).unwrap().is_ok(), "a refused request holds no slot");
+        assert!(
+            scene.try_enter(false).unwrap().is_ok(),
+            "a refused request holds no slot"
+        );
     }
 
     #[test]
@@ -229,7 +281,10 @@ mod tests {
         assert!(cancelled.as_mut().now_or_never().is_none());
         drop(cancelled);
         let mut queued = Box::pin(scene.limit.enter(false, &scene.clock));
-        assert!(queued.as_mut().now_or_never().is_none(), "the queue has a free place again");
+        assert!(
+            queued.as_mut().now_or_never().is_none(),
+            "the queue has a free place again"
+        );
         drop(slot);
         // Got its slot and leaves before it was polled.
         drop(queued);

@@ -49,7 +49,10 @@ pub struct ConnectionTrust {
 impl ConnectionTrust {
     /// Of a client that has shown nothing. `notify` is notified when the level rises.
     pub fn new(notify: Arc<Notify>) -> Self {
-        Self { notify, ..Self::default() }
+        Self {
+            notify,
+            ..Self::default()
+        }
     }
 
     /// The level.
@@ -82,7 +85,10 @@ impl ConnectionTrust {
     pub(super) fn authenticated(&self, caller: &Caller) {
         if self.level() == TrustLevel::Anonymous {
             let requests_per_minute = caller.limits.minute;
-            self.record_key(ConnectionApplication { id: caller.account.id, requests_per_minute });
+            self.record_key(ConnectionApplication {
+                id: caller.account.id,
+                requests_per_minute,
+            });
         }
     }
 
@@ -93,7 +99,8 @@ impl ConnectionTrust {
             IpAddr::V6(address) => (address.to_bits() >> 64) as u64,
         };
         let account = Arc::as_ptr(account).addr() as u64;
-        let origin = address ^ account.rotate_left(32) ^ u64::from(HourEvidence::window_of(now)) << 40 | 1;
+        let origin =
+            address ^ account.rotate_left(32) ^ u64::from(HourEvidence::window_of(now)) << 40 | 1;
         if self.origin.load(Ordering::Relaxed) == origin {
             return false;
         }

@@ -20,7 +20,10 @@ pub(super) struct Credentials<'h> {
 
 impl<'h> Credentials<'h> {
     pub(super) fn of(headers: RequestHeaders<'h>) -> Self {
-        Self { headers: headers.map(), key: presented(headers) }
+        Self {
+            headers: headers.map(),
+            key: presented(headers),
+        }
     }
 
     /// The key, if one was sent: in either header, or the same in both.
@@ -30,21 +33,35 @@ impl<'h> Credentials<'h> {
 
     /// The first characters of the key, which may be shown to its owner.
     pub(super) fn prefix(&self) -> &'h str {
-        self.key.as_ref().ok().copied().flatten().map_or("", shown_prefix)
+        self.key
+            .as_ref()
+            .ok()
+            .copied()
+            .flatten()
+            .map_or("", shown_prefix)
     }
 
     /// Where in the headers the key may have been sent instead.
     pub(super) fn misplaced(&self) -> MisplacedKey {
         let value = self.headers.get(AUTHORIZATION);
         let scheme = scheme(value.map(HeaderValue::as_bytes).unwrap_or_default());
-        if scheme.is_empty() || is_bearer(scheme) { MisplacedKey::Nowhere } else { MisplacedKey::Scheme }
+        if scheme.is_empty() || is_bearer(scheme) {
+            MisplacedKey::Nowhere
+        } else {
+            MisplacedKey::Scheme
+        }
     }
 
     /// Whether a text contains a key: one of our form, or the value sent as a key, of any form. Short values
     /// occur in many texts by chance, so they must equal the whole text.
     pub(super) fn appear_in(&self, text: &str, form: &KeyForm) -> bool {
-        let values = self.headers.get_all(AUTHORIZATION).iter().chain(self.headers.get_all(X_API_KEY));
-        let mut sent = values.filter_map(|value| value.to_str().ok()?.split_ascii_whitespace().last());
+        let values = self
+            .headers
+            .get_all(AUTHORIZATION)
+            .iter()
+            .chain(self.headers.get_all(X_API_KEY));
+        let mut sent =
+            values.filter_map(|value| value.to_str().ok()?.split_ascii_whitespace().last());
         let is_in = |key: &str| key == text || (key.len() > SHOWN_CHARACTERS && text.contains(key));
         form.is_within(text) || sent.any(is_in)
     }
@@ -52,8 +69,14 @@ impl<'h> Credentials<'h> {
 
 /// The key that was sent, if any: in either header, or the same in both.
 fn presented(headers: RequestHeaders<'_>) -> Result<Option<&str>, Refusal> {
-    let bearer = sole(headers.authorization)?.map(bearer_token).transpose()?.flatten();
-    let plain = sole(headers.api_key)?.map(text).transpose()?.filter(|key| !key.is_empty());
+    let bearer = sole(headers.authorization)?
+        .map(bearer_token)
+        .transpose()?
+        .flatten();
+    let plain = sole(headers.api_key)?
+        .map(text)
+        .transpose()?
+        .filter(|key| !key.is_empty());
     match (bearer, plain) {
         (None, None) => Ok(None),
         (Some(key), None) | (None, Some(key)) => Ok(Some(key)),
@@ -70,7 +93,10 @@ fn sole(values: FirstTwo<'_>) -> Result<Option<&HeaderValue>, Refusal> {
 }
 
 fn text(value: &HeaderValue) -> Result<&str, Refusal> {
-    value.to_str().map(str::trim_ascii).map_err(|_| Refusal::KeyInvalid)
+    value
+        .to_str()
+        .map(str::trim_ascii)
+        .map_err(|_| Refusal::KeyInvalid)
 }
 
 /// The token of the Bearer scheme. Another scheme, or an empty token, is not a key.
@@ -87,7 +113,9 @@ fn bearer_token(value: &HeaderValue) -> Result<Option<&str>, Refusal> {
 /// The scheme: everything before the first blank.
 fn scheme(credentials: &[u8]) -> &[u8] {
     let end = credentials.iter().position(|byte| b" \t".contains(byte));
-    credentials.get(..end.unwrap_or(credentials.len())).unwrap_or_default()
+    credentials
+        .get(..end.unwrap_or(credentials.len()))
+        .unwrap_or_default()
 }
 
 fn is_bearer(scheme: &[u8]) -> bool {
@@ -134,11 +162,18 @@ mod tests {
     fn keys_in_text_are_detected_by_form_or_by_value() {
         let form = KeyForm::new("sg_live", true);
         let (ours, foreign) = (form.mint().unwrap(), "tp_1234567890abcdef");
-        assert!(has_a_key(&format!("x-{}", ours.expose()), &headers(&[]), &form));
+        assert!(has_a_key(
+            &format!("x-{}", ours.expose()),
+            &headers(&[]),
+            &form
+        ));
         for sent in [
             &[("authorization", "Bearer tp_1234567890abcdef")][..],
             &[("authorization", "Basic tp_1234567890abcdef")],
-            &[("x-api-key", "tp_1234567890abcdef"), ("authorization", "Bearer other")],
+            &[
+                ("x-api-key", "tp_1234567890abcdef"),
+                ("authorization", "Bearer other"),
+            ],
             &[("x-api-key", "other"), ("x-api-key", "tp_1234567890abcdef")],
         ] {
             for text in [foreign, "x-tp_1234567890abcdef.1"] {
@@ -156,7 +191,10 @@ mod tests {
     fn two_keys_or_repeated_headers_are_invalid_and_other_schemes_are_ignored() {
         for pairs in [
             &[("authorization", "Bearer k1"), ("x-api-key", "k2")][..],
-            &[("authorization", "Bearer k1"), ("authorization", "Bearer k1")],
+            &[
+                ("authorization", "Bearer k1"),
+                ("authorization", "Bearer k1"),
+            ],
             &[("x-api-key", "k1"), ("x-api-key", "k1")],
             &[("x-api-key", "k\u{e9}")],
         ] {
@@ -172,7 +210,11 @@ mod tests {
             &[("authorization", "Bearer ")],
             &[("x-api-key", "")],
         ] {
-            assert_eq!(Credentials::of(RequestHeaders::of(&headers(pairs))).key(), Ok(None), "{pairs:?}");
+            assert_eq!(
+                Credentials::of(RequestHeaders::of(&headers(pairs))).key(),
+                Ok(None),
+                "{pairs:?}"
+            );
         }
     }
 }

@@ -91,7 +91,10 @@ impl<'g> Exchange<'g> {
         credentials: &Credentials<'_>,
     ) -> Self {
         // An imported key may have the form of a trace id, which is logged and sent to the backend.
-        let trace = headers.may_have(&TRACEPARENT).then(|| TraceContext::of(headers.map())).flatten();
+        let trace = headers
+            .may_have(&TRACEPARENT)
+            .then(|| TraceContext::of(headers.map()))
+            .flatten();
         let trace = trace.filter(|trace| !credentials.appear_in(trace.id(), form));
         Self {
             id: RequestId::of(headers, credentials, form, started),
@@ -171,7 +174,11 @@ impl<'g> Exchange<'g> {
             application: self.caller.as_ref().map(|caller| caller.account.id),
             day: self.charged,
             endpoint: self.subject.as_str(),
-            document: self.target.as_ref().and_then(ResolvedTarget::named).cloned(),
+            document: self
+                .target
+                .as_ref()
+                .and_then(ResolvedTarget::named)
+                .cloned(),
             status: self.status,
             code: self.refusal.as_ref().map(Refusal::code),
             outcome: self.outcome,
@@ -188,11 +195,15 @@ impl<'g> Exchange<'g> {
                 let (day, endpoint) = (self.started.wall.day(), self.subject.endpoint());
                 let kind = (day, endpoint, outcome(refusal.as_ref(), self.status));
                 let waited = self.outcome.is_some_and(CacheOutcome::waited);
-                self.recorders.requests.count(&caller.account, kind, self.document, waited, ended);
+                self.recorders
+                    .requests
+                    .count(&caller.account, kind, self.document, waited, ended);
             }
             (None, Some(refusal)) => {
                 let refused = (refusal.responsibility(), refusal.rule());
-                self.recorders.usage.count(self.peer.address, refused, ended);
+                self.recorders
+                    .usage
+                    .count(self.peer.address, refused, ended);
             }
             (None, None) => {}
         }
@@ -232,11 +243,16 @@ impl Drop for Exchange<'_> {
             took,
             outcome: self.outcome,
             age: self.age,
-            refused: self.refusal.as_ref().map(|refusal| (refusal.code(), refusal.rule())),
+            refused: self
+                .refusal
+                .as_ref()
+                .map(|refusal| (refusal.code(), refusal.rule())),
         });
         self.recorders.instruments.record(seen.as_ref());
         let fault = self.refusal.as_ref().map(Refusal::responsibility);
-        self.recorders.request_log.record(fault, took, || self.access_record(took));
+        self.recorders
+            .request_log
+            .record(fault, took, || self.access_record(took));
         self.count_use(ended);
         if let Some(span) = &self.span {
             self.end_span(span, ended);

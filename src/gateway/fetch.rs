@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cache::{Freshness, StoredDocument};
-use crate::documents::{DocumentEngine, FetchError, FetchPriority, FoundDocument, PROBE_INTERVAL, WaitError};
+use crate::documents::{
+    DocumentEngine, FetchError, FetchPriority, FoundDocument, PROBE_INTERVAL, WaitError,
+};
 use crate::instruments::CacheOutcome;
 use crate::upstream::UpstreamFailure;
 use scoregate_base::clock::{Mono, Now};
@@ -33,7 +35,11 @@ impl Served {
     }
 
     fn found(found: FoundDocument, outcome: CacheOutcome) -> Self {
-        Self { stored: found.stored, due: found.due, outcome }
+        Self {
+            stored: found.stored,
+            due: found.due,
+            outcome,
+        }
     }
 
     /// Time since the backend confirmed the document.
@@ -42,7 +48,11 @@ impl Served {
     }
 
     fn fetched(stored: Arc<StoredDocument>, outcome: CacheOutcome) -> Self {
-        Self { due: stored.due, stored, outcome }
+        Self {
+            due: stored.due,
+            stored,
+            outcome,
+        }
     }
 }
 
@@ -78,9 +88,10 @@ pub(super) fn fetched(
     fetched: Result<(Arc<StoredDocument>, CacheOutcome), WaitError>,
 ) -> Result<Served, Refusal> {
     match (fetched, fallback) {
-        (Ok((stored, outcome)), fallback) => {
-            Ok(Served::fetched(stored, fetched_outcome(outcome, fallback.is_some())))
-        }
+        (Ok((stored, outcome)), fallback) => Ok(Served::fetched(
+            stored,
+            fetched_outcome(outcome, fallback.is_some()),
+        )),
         (Err(why), Some(found)) if why != WaitError::Fetch(FetchError::NoSuchModel) => {
             Ok(Served::found(found, CacheOutcome::StaleOnError))
         }
@@ -90,7 +101,11 @@ pub(super) fn fetched(
 
 /// The outcome of a request after a fetch with this one.
 pub(super) const fn fetched_outcome(outcome: CacheOutcome, was_stored: bool) -> CacheOutcome {
-    if was_stored { CacheOutcome::Refreshed } else { outcome }
+    if was_stored {
+        CacheOutcome::Refreshed
+    } else {
+        outcome
+    }
 }
 
 /// The stored document, fresh or stale but not expired, without a fetch. For requests whose daily quota is used up.
@@ -123,7 +138,9 @@ pub(super) async fn fetch(
         DocumentSource::Store(served) => {
             served.stored.used();
             if served.outcome == CacheOutcome::Stale {
-                engine.fetcher.refresh(key, &served.stored, priority, now.mono);
+                engine
+                    .fetcher
+                    .refresh(key, &served.stored, priority, now.mono);
             }
             Ok(served)
         }
@@ -144,7 +161,9 @@ fn refusal(why: &WaitError) -> Refusal {
         WaitError::TimedOut => return Refusal::UpstreamTimeout,
         WaitError::Aborted => return Refusal::UpstreamInvalid,
         WaitError::Fetch(FetchError::Unlisted) => {
-            return Refusal::ModelUnlisted { retry_after: PROBE_INTERVAL };
+            return Refusal::ModelUnlisted {
+                retry_after: PROBE_INTERVAL,
+            };
         }
         WaitError::Fetch(FetchError::Backend(failure)) => failure,
     };

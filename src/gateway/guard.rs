@@ -68,7 +68,9 @@ impl AddressGuard {
 
 /// KiB of pages a minute per address.
 fn page_kib(limit: u32) -> u32 {
-    limit.max(LEAST_REFUSALS).saturating_mul(PAGE_KIB_PER_REFUSAL)
+    limit
+        .max(LEAST_REFUSALS)
+        .saturating_mul(PAGE_KIB_PER_REFUSAL)
 }
 
 #[cfg(test)]
@@ -81,19 +83,29 @@ mod tests {
     #[test]
     fn addresses_have_separate_tokens_and_an_ipv6_network_shares_one_bucket() {
         let guard = AddressGuard::new(2);
-        let now = Now { wall: Wall::from_seconds(100), mono: Mono::from_nanos(1_000_000_000) };
-        let [a, b, c] = ["2001:db8::1", "2001:db8::2", "2001:db8:0:1::1"].map(|text| text.parse().unwrap());
+        let now = Now {
+            wall: Wall::from_seconds(100),
+            mono: Mono::from_nanos(1_000_000_000),
+        };
+        let [a, b, c] =
+            ["2001:db8::1", "2001:db8::2", "2001:db8:0:1::1"].map(|text| text.parse().unwrap());
         assert!(guard.take(a, now) && guard.take(b, now) && !guard.take(a, now));
         assert!(guard.take(c, now));
         assert_eq!(guard.limit_status(b, now).remaining, 0);
-        let (plain, mapped) = ("192.0.2.1".parse().unwrap(), "::ffff:192.0.2.1".parse().unwrap());
+        let (plain, mapped) = (
+            "192.0.2.1".parse().unwrap(),
+            "::ffff:192.0.2.1".parse().unwrap(),
+        );
         assert!(guard.take(plain, now) && guard.take(mapped, now) && !guard.take(plain, now));
     }
 
     #[test]
     fn an_address_gets_15_mib_of_pages_a_minute_whatever_it_was_refused() {
         let guard = AddressGuard::new(1);
-        let now = Now { wall: Wall::from_seconds(100), mono: Mono::from_nanos(1_000_000_000) };
+        let now = Now {
+            wall: Wall::from_seconds(100),
+            mono: Mono::from_nanos(1_000_000_000),
+        };
         let [one, other] = ["192.0.2.1", "192.0.2.2"].map(|text| text.parse().unwrap());
         assert!(guard.take(one, now) && !guard.take(one, now));
         for _ in 0..15 {
@@ -105,18 +117,46 @@ mod tests {
             Err(Duration::from_nanos(60_000_000_000_u64.div_ceil(15 * 1024)))
         );
         assert_eq!(guard.take_page(one, 0, now), Ok(()), "a 304 has no bytes");
-        assert_eq!(guard.take_page(other, usize::MAX, now), Ok(()), "the whole allowance");
+        assert_eq!(
+            guard.take_page(other, usize::MAX, now),
+            Ok(()),
+            "the whole allowance"
+        );
     }
 
     #[test]
     fn a_large_network_gets_the_pages_of_four_addresses() {
         let guard = AddressGuard::new(60);
-        let now = Now { wall: Wall::from_seconds(100), mono: Mono::from_nanos(1_000_000_000) };
+        let now = Now {
+            wall: Wall::from_seconds(100),
+            mono: Mono::from_nanos(1_000_000_000),
+        };
         let all_pages = |address| guard.take_page(address, 15 << 20, now).is_ok();
         let ipv6 = |number: u128| IpAddr::V6(Ipv6Addr::from_bits(0x2001_0db8 << 96 | number << 72));
-        assert_eq!((0..100).map(ipv6).filter(|address| all_pages(*address)).count(), 4, "a /48");
+        assert_eq!(
+            (0..100)
+                .map(ipv6)
+                .filter(|address| all_pages(*address))
+                .count(),
+            4,
+            "a /48"
+        );
         let ipv4 = |number| IpAddr::from([192, 0, 2, number]);
-        assert_eq!((0..100).map(ipv4).filter(|address| all_pages(*address)).count(), 4, "a /24");
-        assert_eq!((0..100).map(ipv6).filter(|address| guard.take(*address, now)).count(), 100, "refusals");
+        assert_eq!(
+            (0..100)
+                .map(ipv4)
+                .filter(|address| all_pages(*address))
+                .count(),
+            4,
+            "a /24"
+        );
+        assert_eq!(
+            (0..100)
+                .map(ipv6)
+                .filter(|address| guard.take(*address, now))
+                .count(),
+            100,
+            "refusals"
+        );
     }
 }

@@ -67,10 +67,15 @@ pub(super) struct MeContext<'a> {
 /// Builds the body of `/me`.
 pub(super) fn describe(caller: &Caller, known: MeContext<'_>, now: Now) -> Bytes {
     let terms = caller.account.terms();
-    let [minute, day, _] = caller.account.limit_statuses(LimitRule::Day, &terms.limits, now);
+    let [minute, day, _] = caller
+        .account
+        .limit_statuses(LimitRule::Day, &terms.limits, now);
     let name = caller.account.name();
     let item = MeItem {
-        application: MeApplication { id: caller.account.id.to_string(), name: &name },
+        application: MeApplication {
+            id: caller.account.id.to_string(),
+            name: &name,
+        },
         key_prefix: known.key_prefix,
         tier: &terms.tier_name,
         limits: [allowance(&minute), allowance(&day)],

@@ -38,7 +38,9 @@ mod target_memo;
 pub use concurrency_limit::{ConcurrencyConfig, ConcurrencyLimit};
 pub use connection_trust::{ConnectionApplication, ConnectionTrust, TrustLevel};
 pub use exchange::Peer;
-pub use explanation::explained::{ExplainedKey, ExplainedStage, Explanation, PossibleOutcome, RuleAmounts};
+pub use explanation::explained::{
+    ExplainedKey, ExplainedStage, Explanation, PossibleOutcome, RuleAmounts,
+};
 pub use guard::AddressGuard;
 pub use observation::access_log::{AccessLog, LogSampling};
 pub use observation::recorders::RequestRecorders;

@@ -68,7 +68,13 @@ pub(super) fn parse(request: ReceivedRequest<'_>) -> Result<ParsedRequest<'_>, R
     if let Some(target) = request.called {
         return call(request, target);
     }
-    let ReceivedRequest { head, headers, has_body, credentials, .. } = request;
+    let ReceivedRequest {
+        head,
+        headers,
+        has_body,
+        credentials,
+        ..
+    } = request;
     let target = limited_target(head, headers)?;
     framing(headers, has_body)?;
     let is_connect = head.method == Method::CONNECT;
@@ -84,18 +90,43 @@ pub(super) fn parse(request: ReceivedRequest<'_>) -> Result<ParsedRequest<'_>, R
     };
     let (path, query) = (head.uri.path(), head.uri.query());
     let (method, is_tool_call) = (wants, false);
-    Ok(ParsedRequest { head, target, path, query, headers, credentials, method, is_tool_call })
+    Ok(ParsedRequest {
+        head,
+        target,
+        path,
+        query,
+        headers,
+        credentials,
+        method,
+        is_tool_call,
+    })
 }
 
 /// The request that corresponds to a call of a tool.
 fn call<'r>(request: ReceivedRequest<'r>, target: &'r str) -> Result<ParsedRequest<'r>, Refusal> {
-    let ReceivedRequest { head, headers, credentials, .. } = request;
+    let ReceivedRequest {
+        head,
+        headers,
+        credentials,
+        ..
+    } = request;
     if target.len() > MAX_TARGET {
         return Err(Refusal::UriTooLong);
     }
-    let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+    let (path, query) = target
+        .split_once('?')
+        .map_or((target, None), |(path, query)| (path, Some(query)));
     let (method, is_tool_call) = (MethodKind::Answer, true);
-    Ok(ParsedRequest { head, target, path, query, headers, credentials, method, is_tool_call })
+    Ok(ParsedRequest {
+        head,
+        target,
+        path,
+        query,
+        headers,
+        credentials,
+        method,
+        is_tool_call,
+    })
 }
 
 /// Whether size and syntax of a head are valid. Only a POST may have a body, and only one whose length is not stated by
@@ -107,13 +138,17 @@ pub(super) fn is_well_formed(head: &Parts, has_body: bool) -> bool {
         Method::POST => !headers.has(&TRANSFER_ENCODING),
         _ => framing(headers, has_body).is_ok(),
     };
-    let is_valid = |target| valid_form(head, target).is_ok() && one_host(head, headers, false).is_ok();
+    let is_valid =
+        |target| valid_form(head, target).is_ok() && one_host(head, headers, false).is_ok();
     !is_connect && is_framed && limited_target(head, headers).is_ok_and(is_valid)
 }
 
 /// The request target, if target and head are not too large.
 fn limited_target<'h>(head: &'h Parts, headers: RequestHeaders<'_>) -> Result<&'h str, Refusal> {
-    let target = head.uri.path_and_query().map_or("", |target| target.as_str());
+    let target = head
+        .uri
+        .path_and_query()
+        .map_or("", |target| target.as_str());
     if target.len() > MAX_TARGET {
         return Err(Refusal::UriTooLong);
     }
@@ -153,24 +188,37 @@ fn valid_form(head: &Parts, target: &str) -> Result<(), Refusal> {
         (Some("http" | "https"), Some(_)) => target.starts_with(['/', '?']),
         _ => false,
     };
-    if is_valid && target.is_ascii() { Ok(()) } else { Err(Refusal::BadRequest(HttpViolation::Target)) }
+    if is_valid && target.is_ascii() {
+        Ok(())
+    } else {
+        Err(Refusal::BadRequest(HttpViolation::Target))
+    }
 }
 
 /// Requires exactly one valid Host on HTTP/1.1, on HTTP/2 an authority or a Host. If both are present, they must be equal.
 fn one_host(head: &Parts, headers: RequestHeaders<'_>, is_connect: bool) -> Result<(), Refusal> {
     let [first, second] = headers.host;
-    let authority = head.uri.authority().filter(|_| !is_connect).map(http::uri::Authority::as_str);
+    let authority = head
+        .uri
+        .authority()
+        .filter(|_| !is_connect)
+        .map(http::uri::Authority::as_str);
     let is_http2 = head.version >= Version::HTTP_2;
     let agreed = match (first, authority) {
         (Some(host), Some(authority)) => {
-            is_host(host.as_bytes()) && is_same_host(host.as_bytes(), authority, head.uri.scheme_str())
+            is_host(host.as_bytes())
+                && is_same_host(host.as_bytes(), authority, head.uri.scheme_str())
         }
         (Some(host), None) => is_host(host.as_bytes()),
         (None, Some(authority)) => is_http2 && is_host(authority.as_bytes()),
         // On HTTP/2 the target of CONNECT is its authority.
         (None, None) => head.version <= Version::HTTP_10 || (is_connect && is_http2),
     };
-    if second.is_some() || !agreed { Err(Refusal::BadRequest(HttpViolation::Host)) } else { Ok(()) }
+    if second.is_some() || !agreed {
+        Err(Refusal::BadRequest(HttpViolation::Host))
+    } else {
+        Ok(())
+    }
 }
 
 /// Whether a valid host and an authority are equal. Letters may be in any case, and the default port of the scheme may be
@@ -178,9 +226,14 @@ fn one_host(head: &Parts, headers: RequestHeaders<'_>, is_connect: bool) -> Resu
 fn is_same_host(host: &[u8], authority: &str, scheme: Option<&str>) -> bool {
     let default_port = if scheme == Some("https") { 443 } else { 80 };
     let parts = |host: &str| {
-        let (name, port) =
-            host.rsplit_once(':').filter(|(_, port)| is_port(port.as_bytes())).unwrap_or((host, ""));
-        (name.to_ascii_lowercase(), port.parse::<u16>().unwrap_or(default_port))
+        let (name, port) = host
+            .rsplit_once(':')
+            .filter(|(_, port)| is_port(port.as_bytes()))
+            .unwrap_or((host, ""));
+        (
+            name.to_ascii_lowercase(),
+            port.parse::<u16>().unwrap_or(default_port),
+        )
     };
     host == authority.as_bytes()
         || std::str::from_utf8(host).is_ok_and(|host| parts(host) == parts(authority))
@@ -191,10 +244,18 @@ fn is_same_host(host: &[u8], authority: &str, scheme: Option<&str>) -> bool {
 fn is_host(host: &[u8]) -> bool {
     let (is_known, rest) = match host {
         [b'[', address @ ..] => {
-            let end = address.iter().position(|byte| *byte == b']').unwrap_or(address.len());
+            let end = address
+                .iter()
+                .position(|byte| *byte == b']')
+                .unwrap_or(address.len());
             let (address, rest) = address.split_at(end);
-            let address = std::str::from_utf8(address).ok().and_then(|text| text.parse::<Ipv6Addr>().ok());
-            (address.is_some() && !rest.is_empty(), rest.get(1..).unwrap_or_default())
+            let address = std::str::from_utf8(address)
+                .ok()
+                .and_then(|text| text.parse::<Ipv6Addr>().ok());
+            (
+                address.is_some() && !rest.is_empty(),
+                rest.get(1..).unwrap_or_default(),
+            )
         }
         name => {
             let end = name
@@ -235,14 +296,24 @@ mod tests {
     fn method_kind(head: &Parts) -> Result<MethodKind, Refusal> {
         let headers = RequestHeaders::of(&head.headers);
         let credentials = Credentials::of(headers);
-        parse(ReceivedRequest { head, headers, has_body: false, credentials, called: None })
-            .map(|parsed| parsed.method)
+        parse(ReceivedRequest {
+            head,
+            headers,
+            has_body: false,
+            credentials,
+            called: None,
+        })
+        .map(|parsed| parsed.method)
     }
 
     fn parsed(
         build: impl FnOnce(http::request::Builder) -> http::request::Builder,
     ) -> Result<MethodKind, Refusal> {
-        let builder = build(Request::builder().uri("/x").header("host", "localhost:8080"));
+        let builder = build(
+            Request::builder()
+                .uri("/x")
+                .header("host", "localhost:8080"),
+        );
         let (head, ()) = builder.body(()).unwrap().into_parts();
         method_kind(&head)
     }
@@ -250,60 +321,114 @@ mod tests {
     #[test]
     fn a_plain_get_is_accepted() {
         assert_eq!(parsed(|request| request), Ok(MethodKind::Answer));
-        assert_eq!(parsed(|request| request.header("content-length", "0")), Ok(MethodKind::Answer));
-        assert_eq!(parsed(|request| request.method("OPTIONS")), Ok(MethodKind::Options));
+        assert_eq!(
+            parsed(|request| request.header("content-length", "0")),
+            Ok(MethodKind::Answer)
+        );
+        assert_eq!(
+            parsed(|request| request.method("OPTIONS")),
+            Ok(MethodKind::Options)
+        );
     }
 
     #[test]
     fn a_call_of_a_tool_stands_for_a_get_of_its_target() {
         let called = |target: &str| {
-            let request = Request::post("/mcp").header("content-length", "9").header("host", "a");
+            let request = Request::post("/mcp")
+                .header("content-length", "9")
+                .header("host", "a");
             let (head, ()) = request.body(()).unwrap().into_parts();
             let headers = RequestHeaders::of(&head.headers);
             let credentials = Credentials::of(headers);
-            let call =
-                ReceivedRequest { head: &head, headers, has_body: false, credentials, called: Some(target) };
+            let call = ReceivedRequest {
+                head: &head,
+                headers,
+                has_body: false,
+                credentials,
+                called: Some(target),
+            };
             parse(call).map(|parsed| {
                 assert!(
-                    parsed.is_tool_call && parsed.method == MethodKind::Answer && parsed.target == target
+                    parsed.is_tool_call
+                        && parsed.method == MethodKind::Answer
+                        && parsed.target == target
                 );
                 (parsed.path.to_owned(), parsed.query.map(str::to_owned))
             })
         };
         assert_eq!(called("/x/y"), Ok(("/x/y".into(), None)));
-        assert_eq!(called("/x?a=1&b=?"), Ok(("/x".into(), Some("a=1&b=?".into()))));
+        assert_eq!(
+            called("/x?a=1&b=?"),
+            Ok(("/x".into(), Some("a=1&b=?".into())))
+        );
         assert!(called(&"x".repeat(MAX_TARGET)).is_ok());
-        assert_eq!(called(&"x".repeat(MAX_TARGET + 1)), Err(Refusal::UriTooLong));
+        assert_eq!(
+            called(&"x".repeat(MAX_TARGET + 1)),
+            Err(Refusal::UriTooLong)
+        );
     }
 
     #[test]
     fn ambiguous_framing_is_refused() {
         let body = Err(Refusal::BadRequest(HttpViolation::Body));
-        assert_eq!(parsed(|request| request.header("content-length", "5")), body);
-        assert_eq!(parsed(|request| request.header("content-length", "00")), body);
-        assert_eq!(parsed(|request| request.header("content-length", "")), body);
         assert_eq!(
-            parsed(|request| request.header("content-length", "0").header("content-length", "0")),
+            parsed(|request| request.header("content-length", "5")),
             body
         );
-        assert_eq!(parsed(|request| request.header("transfer-encoding", "identity")), body);
+        assert_eq!(
+            parsed(|request| request.header("content-length", "00")),
+            body
+        );
+        assert_eq!(parsed(|request| request.header("content-length", "")), body);
+        assert_eq!(
+            parsed(|request| request
+                .header("content-length", "0")
+                .header("content-length", "0")),
+            body
+        );
+        assert_eq!(
+            parsed(|request| request.header("transfer-encoding", "identity")),
+            body
+        );
     }
 
     #[test]
     fn exactly_one_valid_host_is_required() {
         let host = Err(Refusal::BadRequest(HttpViolation::Host));
-        assert_eq!(parsed(|request| request.header("host", "localhost:8080")), host);
+        assert_eq!(
+            parsed(|request| request.header("host", "localhost:8080")),
+            host
+        );
         let mut bad = vec!["", "a b", "a,b", "user@host", "a/b", "a\tb", "a%2e", "é"];
         bad.extend([
-            "a:b", "a:1:2", "a:65536", "a:+1", ":1", ":", "::1", "[::1", "[::1]1", "[a]", "[]", "[::1%1]",
+            "a:b", "a:1:2", "a:65536", "a:+1", ":1", ":", "::1", "[::1", "[::1]1", "[a]", "[]",
+            "[::1%1]",
         ]);
         for bad in bad {
-            let (head, ()) = Request::builder().uri("/x").header("host", bad).body(()).unwrap().into_parts();
+            let (head, ()) = Request::builder()
+                .uri("/x")
+                .header("host", bad)
+                .body(())
+                .unwrap()
+                .into_parts();
             assert_eq!(method_kind(&head), host, "{bad}");
         }
-        for good in ["a", "a:", "a:65535", "A.b_c.", "127.0.0.1:80", "[::1]", "[::1]:", "[2001:db8::1]:8080"]
-        {
-            let (head, ()) = Request::builder().uri("/x").header("host", good).body(()).unwrap().into_parts();
+        for good in [
+            "a",
+            "a:",
+            "a:65535",
+            "A.b_c.",
+            "127.0.0.1:80",
+            "[::1]",
+            "[::1]:",
+            "[2001:db8::1]:8080",
+        ] {
+            let (head, ()) = Request::builder()
+                .uri("/x")
+                .header("host", good)
+                .body(())
+                .unwrap()
+                .into_parts();
             assert_eq!(method_kind(&head), Ok(MethodKind::Answer), "{good}");
         }
     }
@@ -312,7 +437,10 @@ mod tests {
     fn the_size_is_checked_before_the_syntax_and_the_syntax_before_the_method() {
         let long = format!("/{}", "x".repeat(MAX_TARGET));
         assert_eq!(
-            parsed(|request| request.uri(long).header("content-length", "5").method("PUT")),
+            parsed(|request| request
+                .uri(long)
+                .header("content-length", "5")
+                .method("PUT")),
             Err(Refusal::UriTooLong)
         );
         let fat = "x".repeat(MAX_HEAD);
@@ -324,14 +452,23 @@ mod tests {
             parsed(|request| request.uri("ftp://other/x").method("PUT")),
             Err(Refusal::BadRequest(HttpViolation::Target))
         );
-        assert_eq!(parsed(|request| request.method("PUT")), Err(Refusal::MethodNotAllowed));
-        assert_eq!(parsed(|request| request.uri("host:443").method("CONNECT")), Err(Refusal::TunnelRefused));
+        assert_eq!(
+            parsed(|request| request.method("PUT")),
+            Err(Refusal::MethodNotAllowed)
+        );
+        assert_eq!(
+            parsed(|request| request.uri("host:443").method("CONNECT")),
+            Err(Refusal::TunnelRefused)
+        );
     }
 
     #[test]
     fn a_url_is_accepted_if_its_authority_is_the_host() {
         let of = |target: &str, host: &'static str, method: &str| {
-            let request = Request::builder().uri(target).header("host", host).method(method);
+            let request = Request::builder()
+                .uri(target)
+                .header("host", host)
+                .method(method);
             method_kind(&request.body(()).unwrap().into_parts().0)
         };
         for (target, host) in [
@@ -347,9 +484,21 @@ mod tests {
             ("http://[::1]/", "[::1]:80"),
             ("http://[2001:DB8::1]:81/", "[2001:db8::1]:81"),
         ] {
-            assert_eq!(of(target, host, "GET"), Ok(MethodKind::Answer), "{target} {host}");
-            assert_eq!(of(target, host, "OPTIONS"), Ok(MethodKind::Options), "{target} {host}");
-            assert_eq!(of(target, host, "PUT"), Err(Refusal::MethodNotAllowed), "{target} {host}");
+            assert_eq!(
+                of(target, host, "GET"),
+                Ok(MethodKind::Answer),
+                "{target} {host}"
+            );
+            assert_eq!(
+                of(target, host, "OPTIONS"),
+                Ok(MethodKind::Options),
+                "{target} {host}"
+            );
+            assert_eq!(
+                of(target, host, "PUT"),
+                Err(Refusal::MethodNotAllowed),
+                "{target} {host}"
+            );
         }
         for (target, host) in [
             ("http://a/x", "b"),
@@ -365,7 +514,11 @@ mod tests {
         ] {
             for method in ["GET", "PUT", "OPTIONS"] {
                 let host_violation = Err(Refusal::BadRequest(HttpViolation::Host));
-                assert_eq!(of(target, host, method), host_violation, "{method} {target} {host}");
+                assert_eq!(
+                    of(target, host, method),
+                    host_violation,
+                    "{method} {target} {host}"
+                );
             }
         }
         for target in ["ws://a/x", "ftp://a", "a:80", "a"] {
@@ -376,10 +529,17 @@ mod tests {
 
     #[test]
     fn an_asterisk_is_the_target_of_options_only() {
-        assert_eq!(parsed(|request| request.uri("*").method("OPTIONS")), Ok(MethodKind::Options));
+        assert_eq!(
+            parsed(|request| request.uri("*").method("OPTIONS")),
+            Ok(MethodKind::Options)
+        );
         for method in ["GET", "HEAD", "PUT"] {
             let refused = parsed(|request| request.uri("*").method(method));
-            assert_eq!(refused, Err(Refusal::BadRequest(HttpViolation::Target)), "{method}");
+            assert_eq!(
+                refused,
+                Err(Refusal::BadRequest(HttpViolation::Target)),
+                "{method}"
+            );
         }
     }
 }

@@ -20,8 +20,12 @@ impl PlanGap {
     /// The gap of these rights for a document. Of the tiers that have it, the one with the smallest day is named.
     pub(super) fn of(key: &DocumentKey, rights: Rights, tiers: &[Tier]) -> Option<Self> {
         let missing = rights.missing(key)?;
-        let with_it = (0..).zip(tiers).filter(|(_, tier)| tier.rights.missing(key).is_none());
-        let tier = with_it.min_by_key(|(_, tier)| tier.limits.day).map(|(place, _)| place);
+        let with_it = (0..)
+            .zip(tiers)
+            .filter(|(_, tier)| tier.rights.missing(key).is_none());
+        let tier = with_it
+            .min_by_key(|(_, tier)| tier.limits.day)
+            .map(|(place, _)| place);
         Some(Self {
             missing,
             is_configured: key.route.is_configured(),
@@ -33,7 +37,11 @@ impl PlanGap {
     /// The error code. `latest` of the endpoints of the specification has one of its own.
     pub(super) fn code(self) -> ErrorCode {
         let is_latest = self.missing == MissingRight::Period(Period::Latest) && !self.is_configured;
-        if is_latest { ErrorCode::LatestRequiresPlan } else { ErrorCode::PlanRequired }
+        if is_latest {
+            ErrorCode::LatestRequiresPlan
+        } else {
+            ErrorCode::PlanRequired
+        }
     }
 
     /// The name of the tier that has the right.
@@ -43,7 +51,8 @@ impl PlanGap {
 
     /// The tier to name in a field of its own.
     pub(super) fn tier_field(self, tiers: &[Tier]) -> Option<&str> {
-        self.tier(tiers).filter(|_| self.code() == ErrorCode::PlanRequired)
+        self.tier(tiers)
+            .filter(|_| self.code() == ErrorCode::PlanRequired)
     }
 
     /// The refused parameter, and the values this caller may use.
@@ -56,13 +65,17 @@ impl PlanGap {
     pub(super) fn message(self, tiers: &[Tier]) -> String {
         let right = match self.missing {
             MissingRight::Endpoint => "this endpoint".to_owned(),
-            MissingRight::Period(period) => format!("the period `{}` of this endpoint", period.word()),
+            MissingRight::Period(period) => {
+                format!("the period `{}` of this endpoint", period.word())
+            }
         };
         let tier = self
             .tier(tiers)
             .into_iter()
             .map(|tier| format!("Move to the tier `{tier}`, which has this right. "));
-        let periods = self.param().map(|(_, allowed)| format!("Allowed periods: {allowed}. "));
+        let periods = self
+            .param()
+            .map(|(_, allowed)| format!("Allowed periods: {allowed}. "));
         let way_out: String = tier.chain(periods).collect();
         format!("{way_out}The tier of this key may not request {right}.")
     }

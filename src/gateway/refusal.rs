@@ -195,7 +195,10 @@ impl Refusal {
     pub(super) fn returns_the_token(&self) -> bool {
         matches!(
             self,
-            Self::ModelUnlisted { .. } | Self::KeyMissing(_) | Self::KeyInvalid | Self::PlanRequired(_)
+            Self::ModelUnlisted { .. }
+                | Self::KeyMissing(_)
+                | Self::KeyInvalid
+                | Self::PlanRequired(_)
         )
     }
 
@@ -222,7 +225,11 @@ impl Refusal {
         if let Self::BadParam(bad, periods) = self {
             return Some((bad.param, allowed(bad.param, *periods)));
         }
-        if let Self::PlanRequired(gap) = self { gap.param() } else { None }
+        if let Self::PlanRequired(gap) = self {
+            gap.param()
+        } else {
+            None
+        }
     }
 
     /// The message for the caller. Repeats nothing that the caller sent and discloses no internals.
@@ -236,8 +243,16 @@ impl Refusal {
                 let (quota, reset) = (limit_status.limit, limit_status.reset.rfc3339());
                 let (plural, mut digits) = (plural(quota), itoa::Buffer::new());
                 let quota = digits.format(quota);
-                ["Wait until ", &reset, ". The daily quota of ", quota, " request", plural, " is spent."]
-                    .concat()
+                [
+                    "Wait until ",
+                    &reset,
+                    ". The daily quota of ",
+                    quota,
+                    " request",
+                    plural,
+                    " is spent.",
+                ]
+                .concat()
             }
             Self::Limited(LimitRule::Minute) => used_up(limit_status, " request"),
             Self::Limited(LimitRule::Guard) | Self::TooManyRefusals => {
@@ -281,7 +296,9 @@ impl MisplacedKey {
                 "{SEND_KEY_AS} A key in the query string is never read. Rotate a key that was sent in a URL: URLs are logged \
                  on the way."
             ),
-            Self::Scheme => format!("{SEND_KEY_AS} The Authorization header does not use the Bearer scheme."),
+            Self::Scheme => {
+                format!("{SEND_KEY_AS} The Authorization header does not use the Bearer scheme.")
+            }
         }
     }
 }
@@ -303,9 +320,21 @@ impl HttpViolation {
 /// Concatenated: such refusals are frequent under attack, and pieces cost a fraction of formatted text.
 fn used_up(limit_status: &LimitStatus, noun: &str) -> String {
     let [limit, wait] = &mut [itoa::Buffer::new(); 2];
-    let (limit, wait) = (limit.format(limit_status.limit), wait.format(whole_seconds(limit_status.wait)));
+    let (limit, wait) = (
+        limit.format(limit_status.limit),
+        wait.format(whole_seconds(limit_status.wait)),
+    );
     let plural = plural(limit_status.limit);
-    ["Wait ", wait, " s. The limit of ", limit, noun, plural, " a minute is used up."].concat()
+    [
+        "Wait ",
+        wait,
+        " s. The limit of ",
+        limit,
+        noun,
+        plural,
+        " a minute is used up.",
+    ]
+    .concat()
 }
 
 /// The ending of a noun: `1 request`, `2 requests`.

@@ -27,7 +27,14 @@ pub(super) struct RequestHeaders<'r> {
 impl<'r> RequestHeaders<'r> {
     pub(super) fn of(map: &'r HeaderMap) -> Self {
         let [host, authorization, api_key] = [[None; 2]; 3];
-        let mut headers = Self { map, lengths: 0, size: 0, host, authorization, api_key };
+        let mut headers = Self {
+            map,
+            lengths: 0,
+            size: 0,
+            host,
+            authorization,
+            api_key,
+        };
         for (name, value) in map {
             let length = name.as_str().len();
             headers.lengths |= bit(length);
@@ -73,7 +80,11 @@ impl<'r> RequestHeaders<'r> {
     /// The first two values of a field.
     #[inline]
     pub(super) fn first_two(&self, name: &HeaderName) -> FirstTwo<'r> {
-        if self.may_have(name) { self.looked_up(name) } else { [None, None] }
+        if self.may_have(name) {
+            self.looked_up(name)
+        } else {
+            [None, None]
+        }
     }
 
     fn looked_up(&self, name: &HeaderName) -> FirstTwo<'r> {
@@ -95,7 +106,10 @@ mod tests {
         let long = "x".repeat(70);
         let mut map = HeaderMap::new();
         for (name, value) in [("a", "1"), ("host", "2"), ("host", "3"), (&long, "4")] {
-            map.append(name.parse::<HeaderName>().unwrap(), HeaderValue::from_str(value).unwrap());
+            map.append(
+                name.parse::<HeaderName>().unwrap(),
+                HeaderValue::from_str(value).unwrap(),
+            );
         }
         let headers = RequestHeaders::of(&map);
         for (name, values) in [
@@ -107,28 +121,48 @@ mod tests {
             (&"y".repeat(64), [None, None]),
         ] {
             let name = name.parse::<HeaderName>().unwrap();
-            let found = headers.first_two(&name).map(|value| value.map(|value| value.to_str().unwrap()));
+            let found = headers
+                .first_two(&name)
+                .map(|value| value.map(|value| value.to_str().unwrap()));
             assert_eq!(found, values, "{name}");
             assert_eq!(headers.has(&name), values[0].is_some(), "{name}");
         }
-        assert_eq!(headers.size(), "a: 1\r\nhost: 2\r\nhost: 3\r\n: 4\r\n".len() + long.len());
+        assert_eq!(
+            headers.size(),
+            "a: 1\r\nhost: 2\r\nhost: 3\r\n: 4\r\n".len() + long.len()
+        );
     }
 
     #[test]
     fn the_fields_of_every_request_are_found_by_their_names() {
         let mut map = HeaderMap::new();
-        for (name, value) in [("hosu", "1"), ("x-api-kez", "2"), ("x-api-key", "3"), ("authorizatiom", "4")] {
-            map.append(name.parse::<HeaderName>().unwrap(), HeaderValue::from_str(value).unwrap());
+        for (name, value) in [
+            ("hosu", "1"),
+            ("x-api-kez", "2"),
+            ("x-api-key", "3"),
+            ("authorizatiom", "4"),
+        ] {
+            map.append(
+                name.parse::<HeaderName>().unwrap(),
+                HeaderValue::from_str(value).unwrap(),
+            );
         }
         for value in ["5", "6", "7"] {
             map.append(AUTHORIZATION, HeaderValue::from_str(value).unwrap());
         }
         let headers = RequestHeaders::of(&map);
-        for (kept, name) in
-            [(headers.host, &HOST), (headers.api_key, &X_API_KEY), (headers.authorization, &AUTHORIZATION)]
-        {
+        for (kept, name) in [
+            (headers.host, &HOST),
+            (headers.api_key, &X_API_KEY),
+            (headers.authorization, &AUTHORIZATION),
+        ] {
             assert_eq!(kept, headers.first_two(name), "{name}");
         }
-        assert_eq!(headers.authorization.map(|value| value.unwrap().to_str().unwrap()), ["5", "6"]);
+        assert_eq!(
+            headers
+                .authorization
+                .map(|value| value.unwrap().to_str().unwrap()),
+            ["5", "6"]
+        );
     }
 }

@@ -34,7 +34,8 @@ impl RequestId {
         form: &KeyForm,
         now: Now,
     ) -> Self {
-        let holds_one = |id: &HeaderValue| credentials.appear_in(id.to_str().unwrap_or_default(), form);
+        let holds_one =
+            |id: &HeaderValue| credentials.appear_in(id.to_str().unwrap_or_default(), form);
         match headers.first_two(&REQUEST_ID) {
             [Some(id), None] if is_well_formed(id) && !holds_one(id) => Self::Given(id.clone()),
             _ => Self::Fresh(hexadecimal(number(now))),
@@ -59,7 +60,10 @@ impl RequestId {
 
 fn is_well_formed(id: &HeaderValue) -> bool {
     let bytes = id.as_bytes();
-    (8..=64).contains(&bytes.len()) && bytes.iter().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(b))
+    (8..=64).contains(&bytes.len())
+        && bytes
+            .iter()
+            .all(|b| b.is_ascii_alphanumeric() || b"._-".contains(b))
 }
 
 /// How many numbers a thread takes in one step, so that threads rarely write to the shared counter.
@@ -107,7 +111,14 @@ mod tests {
 
     #[test]
     fn a_number_is_written_in_sixteen_lower_case_digits() {
-        for number in [0, 1, 0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210, 0x9a09_a90a, u64::MAX] {
+        for number in [
+            0,
+            1,
+            0x0123_4567_89ab_cdef,
+            0xfedc_ba98_7654_3210,
+            0x9a09_a90a,
+            u64::MAX,
+        ] {
             assert_eq!(hexadecimal(number), *format!("{number:016x}").as_bytes());
         }
     }

@@ -61,7 +61,10 @@ impl Gateway {
         peer: Peer,
         trust: &'r ConnectionTrust,
     ) -> impl Future<Output = Response<Full<Bytes>>> + Send {
-        let peer = Peer { is_tool_call: true, ..peer };
+        let peer = Peer {
+            is_tool_call: true,
+            ..peer
+        };
         self.serve(head, (false, Some(target)), peer, trust)
     }
 
@@ -73,12 +76,27 @@ impl Gateway {
         trust: &'r ConnectionTrust,
     ) -> impl Future<Output = Response<Full<Bytes>>> + Send {
         let started = self.clock.now();
-        let client = Peer { address: self.proxies.client(peer.address, &head.headers), ..peer };
+        let client = Peer {
+            address: self.proxies.client(peer.address, &head.headers),
+            ..peer
+        };
         let headers = RequestHeaders::of(&head.headers);
         let credentials = Credentials::of(headers);
-        let mut exchange =
-            Exchange::open(&self.recorders, &self.form, started, client, headers, &credentials);
-        let request = ReceivedRequest { head, headers, has_body, credentials, called };
+        let mut exchange = Exchange::open(
+            &self.recorders,
+            &self.form,
+            started,
+            client,
+            headers,
+            &credentials,
+        );
+        let request = ReceivedRequest {
+            head,
+            headers,
+            has_body,
+            credentials,
+            called,
+        };
         let (mut parsed, mut answered) = (None, Ok(None));
         let quick = || answered = self.quick(request, &mut parsed, trust, &mut exchange);
         if catch_unwind(AssertUnwindSafe(quick)).is_err() {
@@ -104,7 +122,10 @@ impl Gateway {
         let _in_progress = self.recorders.instruments.request_waits();
         let mut exchange = exchange;
         let answering = AssertUnwindSafe(self.answer(&parsed, trust, &mut exchange));
-        let answered = answering.catch_unwind().await.unwrap_or_else(|_| self.panicked());
+        let answered = answering
+            .catch_unwind()
+            .await
+            .unwrap_or_else(|_| self.panicked());
         self.close(answered, parsed.head, &mut exchange)
     }
 
@@ -116,7 +137,12 @@ impl Gateway {
         exchange: &mut Exchange<'_>,
     ) -> Response<Full<Bytes>> {
         if let Err(refusal) = &mut answered {
-            let Exchange { ref caller, peer, started, .. } = *exchange;
+            let Exchange {
+                ref caller,
+                peer,
+                started,
+                ..
+            } = *exchange;
             *refusal = guarded(refusal.clone(), &self.guard, caller.as_ref(), peer, started);
             exchange.log(refusal);
         }
@@ -179,14 +205,18 @@ impl Gateway {
         trust.authenticated(&caller);
         let (address, at) = (x.peer.address, x.started.wall);
         if trust.is_new_origin(&caller.account, address, at) {
-            self.recorders.requests.came_from(&caller.account, address, parsed.agent(), at);
+            self.recorders
+                .requests
+                .came_from(&caller.account, address, parsed.agent(), at);
         }
         x.begin_span(parsed.head, &parsed.credentials);
         let caller = &*x.caller.insert(caller);
         let (documents, rights, now) = (&self.engine.documents, caller.rights, x.started.mono);
         if let Some((key, mark, stored)) = self.memo.recall(parsed.target, rights, now) {
             x.subject = RequestSubject::Endpoint(key.route);
-            let target = &*x.target.insert(ResolvedTarget::of(parsed, (key, mark), &self.form));
+            let target = &*x
+                .target
+                .insert(ResolvedTarget::of(parsed, (key, mark), &self.form));
             if let Some(stored) = stored {
                 x.found = Some(documents.judge(&target.key, stored, now));
                 return Ok(None);
@@ -195,14 +225,28 @@ impl Gateway {
             let (endpoint, raw_id) = resolve::endpoint(parsed, &self.endpoints)?;
             x.subject = RequestSubject::Endpoint(endpoint.route);
             if endpoint.route == Route::Me {
-                return self.me(parsed.credentials.prefix(), caller, x.peer, x.started).map(Some);
+                return self
+                    .me(parsed.credentials.prefix(), caller, x.peer, x.started)
+                    .map(Some);
             }
-            x.target = Some(resolve(parsed, endpoint, raw_id, (rights, &self.notice.tiers), &self.form)?);
+            x.target = Some(resolve(
+                parsed,
+                endpoint,
+                raw_id,
+                (rights, &self.notice.tiers),
+                &self.form,
+            )?);
         }
         if let Some(target) = &x.target {
             x.found = documents.find(&target.key, now);
             if let Some(found) = x.found.as_ref().filter(|_| !target.names_a_key) {
-                self.memo.remember(parsed, rights, (&target.key, target.mark), &found.stored, now);
+                self.memo.remember(
+                    parsed,
+                    rights,
+                    (&target.key, target.mark),
+                    &found.stored,
+                    now,
+                );
             }
         }
         Ok(None)
@@ -215,16 +259,31 @@ impl Gateway {
         trust: &ConnectionTrust,
         x: &mut Exchange<'_>,
     ) -> Result<Option<Reply>, Refusal> {
-        let (Some(caller), Some(target)) = (&x.caller, &x.target) else { return Ok(None) };
-        let Some(found) = x.found.take_if(|found| target.is_ready(found)) else { return Ok(None) };
+        let (Some(caller), Some(target)) = (&x.caller, &x.target) else {
+            return Ok(None);
+        };
+        let Some(found) = x.found.take_if(|found| target.is_ready(found)) else {
+            return Ok(None);
+        };
         let FoundDocument { due, verdict, .. } = found;
         let served = Served::hit(found);
         let age = served.age(x.started);
         let reply = DocumentReply::of(served, target, caller, parsed.headers.map(), x.started);
         let (counter, route) = (&self.recorders.requests, target.key.route);
-        let charged = charge(&self.leases, counter, caller, route, reply.as_use(target), x.started);
+        let charged = charge(
+            &self.leases,
+            counter,
+            caller,
+            route,
+            reply.as_use(target),
+            x.started,
+        );
         let Some(ChargedRequest { result, statuses }) = charged else {
-            x.found = Some(FoundDocument { stored: reply.into_stored(), due, verdict });
+            x.found = Some(FoundDocument {
+                stored: reply.into_stored(),
+                due,
+                verdict,
+            });
             return Ok(None);
         };
         (x.limit_statuses, x.is_counted) = (Some(statuses), true);
@@ -248,7 +307,9 @@ impl Gateway {
                 return Ok(reply);
             }
         }
-        let (Some(caller), Some(target)) = (&x.caller, &x.target) else { return Err(Refusal::Internal) };
+        let (Some(caller), Some(target)) = (&x.caller, &x.target) else {
+            return Err(Refusal::Internal);
+        };
         let found = x.found.take();
         let is_servable = found.as_ref().is_some_and(FoundDocument::is_servable);
         let mut slot = self.capacity.enter(is_servable, &self.clock).await?;
@@ -257,14 +318,22 @@ impl Gateway {
             self.capacity.move_to_waiting(&mut slot);
             self.begin_lease_wait(&mut lease_wait, x.span.as_deref());
         };
-        let admitted = admit(&self.leases, caller, target.conditional, x.started, before_waiting).await;
+        let admitted = admit(
+            &self.leases,
+            caller,
+            target.conditional,
+            x.started,
+            before_waiting,
+        )
+        .await;
         drop(lease_wait);
         let admitted = admitted.inspect(|_| trust.admitted(caller))?;
         self.check_key_again(parsed, x.started).await?;
         let served = match &admitted {
             Admission::ToFetch(_) => {
                 let (id, is_paid) = (caller.account.id, caller.rights.is_paid());
-                let priority = FetchPriority::caller(id, is_paid, x.trace.as_ref(), x.span.as_ref());
+                let priority =
+                    FetchPriority::caller(id, is_paid, x.trace.as_ref(), x.span.as_ref());
                 fetch(&self.engine, target, found, priority, x.started).await
             }
             Admission::ToRevalidate(_) => {
@@ -303,7 +372,11 @@ impl Gateway {
     }
 
     /// Checks the key again if the store has become reachable during admission: it may have been revoked meanwhile.
-    async fn check_key_again(&self, parsed: &ParsedRequest<'_>, started: Now) -> Result<(), Refusal> {
+    async fn check_key_again(
+        &self,
+        parsed: &ParsedRequest<'_>,
+        started: Now,
+    ) -> Result<(), Refusal> {
         if self.key_directory.freshness.is_current(started) {
             return Ok(());
         }
@@ -329,11 +402,23 @@ impl Gateway {
         now: Now,
     ) -> Result<DocumentReply, Refusal> {
         if served.outcome == CacheOutcome::Hit {
-            return Ok(DocumentReply::of(served, target, caller, parsed.headers.map(), now));
+            return Ok(DocumentReply::of(
+                served,
+                target,
+                caller,
+                parsed.headers.map(),
+                now,
+            ));
         }
         let caller = authenticate(parsed, &self.form, &self.key_directory, now)?;
         resolve::entitle(&target.key, caller.rights, &self.notice.tiers)?;
-        Ok(DocumentReply::of(served, target, &caller, parsed.headers.map(), now))
+        Ok(DocumentReply::of(
+            served,
+            target,
+            &caller,
+            parsed.headers.map(),
+            now,
+        ))
     }
 
     /// Pages and redirects that need no key.
@@ -345,13 +430,16 @@ impl Gateway {
         match parsed.method {
             MethodKind::Options => Some((RequestSubject::Options, Reply::Options)),
             MethodKind::Answer if parsed.path.starts_with(API_BASE) => None,
-            MethodKind::Answer if parsed.path == HEALTH => Some((RequestSubject::Page, Reply::Health)),
+            MethodKind::Answer if parsed.path == HEALTH => {
+                Some((RequestSubject::Page, Reply::Health))
+            }
             MethodKind::Answer => {
                 let status = || self.status.as_ref()?.find(parsed.path);
                 let page = self.pages.find(parsed.path, now).or_else(status);
                 let page = page.map(|page| Reply::Page(PageReply::of(page, parsed.headers.map())));
                 let moved = || Pages::moved(parsed.path).map(Reply::Moved);
-                page.or_else(moved).map(|answer| (RequestSubject::Page, answer))
+                page.or_else(moved)
+                    .map(|answer| (RequestSubject::Page, answer))
             }
         }
     }

@@ -35,13 +35,25 @@ impl ResolvedTarget {
         (key, mark): (DocumentKey, DocumentMark),
         form: &KeyForm,
     ) -> Self {
-        let names_a_key = key.id.as_ref().is_some_and(|id| request.credentials.appear_in(id.as_str(), form));
+        let names_a_key = key
+            .id
+            .as_ref()
+            .is_some_and(|id| request.credentials.appear_in(id.as_str(), form));
         let (encoding, conditional) = if request.is_tool_call {
             (ContentCoding::ToolResult, false)
         } else {
-            (encoding(request.headers), request.headers.has(&IF_NONE_MATCH))
+            (
+                encoding(request.headers),
+                request.headers.has(&IF_NONE_MATCH),
+            )
         };
-        Self { key, mark, encoding, conditional, names_a_key }
+        Self {
+            key,
+            mark,
+            encoding,
+            conditional,
+            names_a_key,
+        }
     }
 
     /// Whether a request for this stored document does not have to wait.
@@ -60,7 +72,10 @@ pub(super) fn endpoint<'r>(
     request: &ParsedRequest<'r>,
     endpoints: &EndpointTable,
 ) -> Result<(&'static Endpoint, Option<&'r str>), Refusal> {
-    endpoints.find(request.path).map(|found| (found.endpoint, found.raw_id)).ok_or(Refusal::NotFound)
+    endpoints
+        .find(request.path)
+        .map(|found| (found.endpoint, found.raw_id))
+        .ok_or(Refusal::NotFound)
 }
 
 /// Finds the document of a request to an endpoint.
@@ -74,7 +89,12 @@ pub(super) fn resolve(
     let bad = |bad| Refusal::BadParam(bad, rights.periods_of(endpoint.route));
     let id = raw_id.map(ModelId::from_path).transpose().map_err(bad)?;
     let query = decode_query(request.query, endpoint.takes).map_err(bad)?;
-    let key = DocumentKey::new(endpoint.route, id, query, rights.default_period(endpoint.route));
+    let key = DocumentKey::new(
+        endpoint.route,
+        id,
+        query,
+        rights.default_period(endpoint.route),
+    );
     entitle(&key, rights, tiers)?;
     let mark = DocumentMark::of(&key);
     Ok(ResolvedTarget::of(request, (key, mark), form))

@@ -93,8 +93,14 @@ impl DocumentReply {
     /// The request, as evidence of use.
     pub(super) fn as_use(&self, target: &ResolvedTarget) -> DocumentUse {
         let bytes = u32::try_from(self.representation().body.len()).unwrap_or(u32::MAX);
-        let (mark, is_conditional, is_unchanged) = (target.mark, target.conditional, self.not_modified);
-        DocumentUse { mark, bytes, is_conditional, is_unchanged }
+        let (mark, is_conditional, is_unchanged) =
+            (target.mark, target.conditional, self.not_modified);
+        DocumentUse {
+            mark,
+            bytes,
+            is_conditional,
+            is_unchanged,
+        }
     }
 
     /// Counts a use of the document.
@@ -117,31 +123,49 @@ impl DocumentReply {
             CacheOutcome::Miss if !self.stored.is_cached => {
                 HeaderValue::from_static("scoregate; fwd=miss; detail=miss")
             }
-            CacheOutcome::Miss => HeaderValue::from_static("scoregate; fwd=miss; stored; detail=miss"),
-            CacheOutcome::Shared => HeaderValue::from_static("scoregate; fwd=miss; collapsed; detail=shared"),
+            CacheOutcome::Miss => {
+                HeaderValue::from_static("scoregate; fwd=miss; stored; detail=miss")
+            }
+            CacheOutcome::Shared => {
+                HeaderValue::from_static("scoregate; fwd=miss; collapsed; detail=shared")
+            }
             CacheOutcome::Refreshed => {
                 HeaderValue::from_static("scoregate; fwd=stale; stored; detail=refreshed")
             }
             // Clients see both as stale; metrics distinguish them.
-            CacheOutcome::Stale | CacheOutcome::StaleOnError => {
-                values.text(lifetime.prefix()).number(self.ttl).text("; detail=stale").value()
-            }
+            CacheOutcome::Stale | CacheOutcome::StaleOnError => values
+                .text(lifetime.prefix())
+                .number(self.ttl)
+                .text("; detail=stale")
+                .value(),
         }
     }
 }
 
 /// The fields of every response, after those of its content and the limits.
-const COMMON: HeaderFieldSet = HeaderFieldSet::of(&[HeaderField::ContentTypeOptions, HeaderField::RequestId]);
+const COMMON: HeaderFieldSet =
+    HeaderFieldSet::of(&[HeaderField::ContentTypeOptions, HeaderField::RequestId]);
 
-const BODY: HeaderFieldSet = HeaderFieldSet::of(&[HeaderField::ContentType, HeaderField::ContentLength]);
+const BODY: HeaderFieldSet =
+    HeaderFieldSet::of(&[HeaderField::ContentType, HeaderField::ContentLength]);
 const CACHE_CONTROL: HeaderFieldSet = HeaderFieldSet::of(&[HeaderField::CacheControl]);
 
-pub(super) fn respond(answered: &Result<Reply, Refusal>, at: &ResponseContext<'_>) -> Response<Full<Bytes>> {
+pub(super) fn respond(
+    answered: &Result<Reply, Refusal>,
+    at: &ResponseContext<'_>,
+) -> Response<Full<Bytes>> {
     let values = &mut HeaderValueWriter::default();
     let limits = LimitHeaders::of(at, answered.as_ref().err());
-    let is_page = matches!(answered, Ok(Reply::Page(_) | Reply::Moved(_) | Reply::Health));
+    let is_page = matches!(
+        answered,
+        Ok(Reply::Page(_) | Reply::Moved(_) | Reply::Health)
+    );
     let is_shared = is_for_shared_caches(answered.as_ref().ok());
-    let others = COMMON.and(if is_shared { HeaderFieldSet::default() } else { LIMITS });
+    let others = COMMON.and(if is_shared {
+        HeaderFieldSet::default()
+    } else {
+        LIMITS
+    });
     let others = others.and_if(at.peer.is_encrypted, HeaderField::StrictTransportSecurity);
     // Responses to POST are not stored.
     let varies = !at.peer.is_tool_call;
@@ -181,7 +205,11 @@ pub(super) fn respond(answered: &Result<Reply, Refusal>, at: &ResponseContext<'_
     if !is_page {
         at.deprecation.write(headers);
     }
-    if let Some(link) = answered.as_ref().err().and_then(|refusal| at.notice.links.of(refusal)) {
+    if let Some(link) = answered
+        .as_ref()
+        .err()
+        .and_then(|refusal| at.notice.links.of(refusal))
+    {
         headers.insert(LINK, link.header.clone());
     }
     if let Some(cors) = at.cors.filter(|_| !at.peer.is_tool_call) {
@@ -198,9 +226,10 @@ pub(super) fn respond(answered: &Result<Reply, Refusal>, at: &ResponseContext<'_
 fn is_for_shared_caches(reply: Option<&Reply>) -> bool {
     match reply {
         Some(Reply::Page(reply)) => reply.page.is_public(),
-        Some(Reply::Moved(_) | Reply::Health | Reply::Options | Reply::Me(_) | Reply::Document(_)) | None => {
-            false
-        }
+        Some(
+            Reply::Moved(_) | Reply::Health | Reply::Options | Reply::Me(_) | Reply::Document(_),
+        )
+        | None => false,
     }
 }
 
@@ -216,7 +245,11 @@ fn header_of_the_page(reply: Option<&Reply>) -> Option<(HeaderName, &'static str
 /// Status, body and head of a response, the head as far as its content determines it.
 type Content<'m> = (StatusCode, Bytes, HeadWriter<'m>);
 
-fn document<'m>(reply: &DocumentReply, start: HeadStart<'m>, values: &mut HeaderValueWriter) -> Content<'m> {
+fn document<'m>(
+    reply: &DocumentReply,
+    start: HeadStart<'m>,
+    values: &mut HeaderValueWriter,
+) -> Content<'m> {
     const FIELDS: HeaderFieldSet = HeaderFieldSet::of(&[
         HeaderField::Etag,
         HeaderField::LastModified,
@@ -227,8 +260,14 @@ fn document<'m>(reply: &DocumentReply, start: HeadStart<'m>, values: &mut Header
     let (status, body, mut head) = body_of(representation, None, FIELDS, start);
     let representation = reply.representation();
     head.put(HeaderField::Etag, representation.etag.clone());
-    head.put(HeaderField::LastModified, representation.last_modified.clone());
-    head.put(HeaderField::CacheControl, NumberField::MaxAge.value(reply.max_age));
+    head.put(
+        HeaderField::LastModified,
+        representation.last_modified.clone(),
+    );
+    head.put(
+        HeaderField::CacheControl,
+        NumberField::MaxAge.value(reply.max_age),
+    );
     head.put(HeaderField::CacheStatus, reply.cache_status(values));
     (status, body, head)
 }
@@ -239,8 +278,11 @@ fn tool_result<'m>(
     start: HeadStart<'m>,
     values: &mut HeaderValueWriter,
 ) -> Content<'m> {
-    const FIELDS: HeaderFieldSet =
-        HeaderFieldSet::of(&[HeaderField::ContentType, HeaderField::CacheControl, HeaderField::CacheStatus]);
+    const FIELDS: HeaderFieldSet = HeaderFieldSet::of(&[
+        HeaderField::ContentType,
+        HeaderField::CacheControl,
+        HeaderField::CacheStatus,
+    ]);
     let mut head = start.with(FIELDS);
     head.keep(HeaderField::ContentType);
     head.put(HeaderField::CacheControl, PRIVATE_NO_STORE);
@@ -255,10 +297,20 @@ fn body_of<'m>(
     fields: HeaderFieldSet,
     start: HeadStart<'m>,
 ) -> Content<'m> {
-    let Some(Representation { body, length, encoding, .. }) = representation else {
+    let Some(Representation {
+        body,
+        length,
+        encoding,
+        ..
+    }) = representation
+    else {
         return (StatusCode::NOT_MODIFIED, Bytes::new(), start.with(fields));
     };
-    let mut head = start.with(fields.and(BODY).and_if(encoding.is_some(), HeaderField::ContentEncoding));
+    let mut head = start.with(
+        fields
+            .and(BODY)
+            .and_if(encoding.is_some(), HeaderField::ContentEncoding),
+    );
     match content_type {
         None => head.keep(HeaderField::ContentType),
         Some(content_type) => head.put(HeaderField::ContentType, content_type),
@@ -273,7 +325,10 @@ fn body_of<'m>(
 fn me<'m>(body: &Bytes, start: HeadStart<'m>, values: &mut HeaderValueWriter) -> Content<'m> {
     let mut head = start.with(BODY.and(CACHE_CONTROL));
     head.keep(HeaderField::ContentType);
-    head.put(HeaderField::ContentLength, values.number(body.len()).value());
+    head.put(
+        HeaderField::ContentLength,
+        values.number(body.len()).value(),
+    );
     head.put(HeaderField::CacheControl, PRIVATE_NO_STORE);
     (StatusCode::OK, body.clone(), head)
 }
@@ -290,9 +345,18 @@ fn public_page<'m>(reply: &PageReply, start: HeadStart<'m>) -> Content<'m> {
     let content_type = HeaderValue::from_static(page.content_type);
     let (status, body, mut head) = body_of(representation, Some(content_type), FIELDS, start);
     head.put(HeaderField::Etag, reply.representation().etag.clone());
-    head.put(HeaderField::CacheControl, HeaderValue::from_static(page.cache_control));
-    head.put(HeaderField::ContentSecurityPolicy, page.content_policy.clone());
-    head.put(HeaderField::ReferrerPolicy, HeaderValue::from_static("no-referrer"));
+    head.put(
+        HeaderField::CacheControl,
+        HeaderValue::from_static(page.cache_control),
+    );
+    head.put(
+        HeaderField::ContentSecurityPolicy,
+        page.content_policy.clone(),
+    );
+    head.put(
+        HeaderField::ReferrerPolicy,
+        HeaderValue::from_static("no-referrer"),
+    );
     (status, body, head)
 }
 
@@ -306,7 +370,10 @@ fn moved(start: HeadStart<'_>) -> Content<'_> {
 fn health(start: HeadStart<'_>) -> Content<'_> {
     let body = Bytes::from_static(b"alive\n");
     let mut head = start.with(BODY.and(CACHE_CONTROL));
-    head.put(HeaderField::ContentType, HeaderValue::from_static("text/plain; charset=utf-8"));
+    head.put(
+        HeaderField::ContentType,
+        HeaderValue::from_static("text/plain; charset=utf-8"),
+    );
     head.put(HeaderField::ContentLength, HeaderValue::from(body.len()));
     head.put(HeaderField::CacheControl, NO_STORE);
     (StatusCode::OK, body, head)
@@ -326,7 +393,13 @@ fn error<'m>(
     start: HeadStart<'m>,
 ) -> Content<'m> {
     let as_problem = !at.peer.is_tool_call && prefers_problem(at.headers);
-    let body = error_body::render(refusal, &limits.reported, at.id.as_str(), as_problem, at.notice);
+    let body = error_body::render(
+        refusal,
+        &limits.reported,
+        at.id.as_str(),
+        as_problem,
+        at.notice,
+    );
     let status = refusal.code().row().status;
     let allow = (status == StatusCode::METHOD_NOT_ALLOWED).then_some(METHODS);
     let challenge = (status == StatusCode::UNAUTHORIZED).then(|| at.notice.challenge.clone());
@@ -344,7 +417,10 @@ fn error<'m>(
     } else {
         head.keep(HeaderField::ContentType);
     }
-    head.put(HeaderField::ContentLength, NumberField::Plain.value(body.len() as u64));
+    head.put(
+        HeaderField::ContentLength,
+        NumberField::Plain.value(body.len() as u64),
+    );
     head.put(HeaderField::CacheControl, NO_STORE);
     if let Some(methods) = allow {
         head.put(HeaderField::Allow, methods);
@@ -353,7 +429,10 @@ fn error<'m>(
         head.put(HeaderField::WwwAuthenticate, challenge);
     }
     if let Some(wait) = wait {
-        head.put(HeaderField::RetryAfter, NumberField::Plain.value(whole_seconds(wait)));
+        head.put(
+            HeaderField::RetryAfter,
+            NumberField::Plain.value(whole_seconds(wait)),
+        );
     }
     // On HTTP/2 the server replaces this header by closing the connection.
     if refusal.closes() {

@@ -13,8 +13,8 @@ use shuttle::future::{JoinHandle, block_on, yield_now};
 use crate::accounts::preemption::{SCHEDULED, switch_here};
 use crate::accounts::sample::stored;
 use crate::accounts::{
-    Account, DocumentUse, KeyDirectory, Leases, LedgerCalls, LedgerWork, RequestCounter, SpawnLedgerWork,
-    TermsByTier,
+    Account, DocumentUse, KeyDirectory, Leases, LedgerCalls, LedgerWork, RequestCounter,
+    SpawnLedgerWork, TermsByTier,
 };
 use crate::instruments::Instruments;
 use scoregate_base::clock::{Clock, Day, ManualClock, Wall};
@@ -25,8 +25,8 @@ use scoregate_base::plans::standard_tiers;
 use scoregate_base::routes::{DocumentKey, EndpointTable, Route};
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 use scoregate_store::{
-    Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport, OwnLimits, ReportOutcome, StoreError,
-    StoreFuture, StoredApplication,
+    Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport, OwnLimits, ReportOutcome,
+    StoreError, StoreFuture, StoredApplication,
 };
 
 use super::admit::{Admission, admit};
@@ -40,7 +40,11 @@ const KEY: &str = "a key";
 
 static INSTRUMENTS: LazyLock<Arc<Instruments>> = LazyLock::new(|| {
     let tiers: Vec<String> = standard_tiers().into_iter().map(|tier| tier.name).collect();
-    Arc::new(Instruments::new(&MetricsRegistry::default(), &tiers, &EndpointTable::default()))
+    Arc::new(Instruments::new(
+        &MetricsRegistry::default(),
+        &tiers,
+        &EndpointTable::default(),
+    ))
 });
 
 /// A ledger for one application.
@@ -53,7 +57,10 @@ struct SingleLedger {
 
 impl SingleLedger {
     async fn answer(&self, exchange: LedgerExchange) -> Result<LedgerExchangeReply, StoreError> {
-        assert!(!self.is_asked.swap(true, Ordering::SeqCst), "two concurrent calls for one application");
+        assert!(
+            !self.is_asked.swap(true, Ordering::SeqCst),
+            "two concurrent calls for one application"
+        );
         yield_now().await;
         let written = self.write(&exchange);
         yield_now().await;
@@ -66,27 +73,48 @@ impl SingleLedger {
             return Err(unavailable());
         }
         let mut days = self.days.lock().unwrap();
-        let today = days.keys().next_back().copied().unwrap_or_default().max(exchange.today);
+        let today = days
+            .keys()
+            .next_back()
+            .copied()
+            .unwrap_or_default()
+            .max(exchange.today);
         let outcome = |report: &LedgerReport| {
             if report.day < today {
                 return ReportOutcome::Closed;
             }
             let row = days.entry(report.day).or_default();
             *row = row.0.apply(row.1, &report.totals);
-            ReportOutcome::Applied { node: row.1, granted: row.0.granted, has_outdated_terms: false }
+            ReportOutcome::Applied {
+                node: row.1,
+                granted: row.0.granted,
+                has_outdated_terms: false,
+            }
         };
         let outcomes = exchange.reports.iter().map(outcome).collect();
-        Ok(LedgerExchangeReply { today, outcomes, minutes: Vec::new() })
+        Ok(LedgerExchangeReply {
+            today,
+            outcomes,
+            minutes: Vec::new(),
+        })
     }
 
     /// Units granted for a day and not returned.
     fn granted(&self) -> BTreeMap<Day, u64> {
-        self.days.lock().unwrap().iter().map(|(day, (total, _))| (*day, total.granted)).collect()
+        self.days
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|(day, (total, _))| (*day, total.granted))
+            .collect()
     }
 }
 
 fn unavailable() -> StoreError {
-    StoreError::Unavailable { doing: "work", reason: "it is away".into() }
+    StoreError::Unavailable {
+        doing: "work",
+        reason: "it is away".into(),
+    }
 }
 
 impl Ledger for SingleLedger {
@@ -122,20 +150,36 @@ impl ScheduleState {
     /// A paying application with this quota.
     fn new(quota: u32) -> Self {
         let (clock, manual) = Clock::manual(BEFORE_MIDNIGHT);
-        let (key_directory, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
+        let (key_directory, terms) = (
+            KeyDirectory::default(),
+            TermsByTier::new(&standard_tiers(), 60),
+        );
         let day = BEFORE_MIDNIGHT.day();
         assert!(key_directory.apply(&with_quota(quota), &terms, day));
         let account = key_directory.find(&Digest::of(KEY)).unwrap().account;
         let ledger = Arc::new(SingleLedger::default());
         let calls: Arc<Mutex<Vec<JoinHandle<()>>>> = Arc::default();
         let begun = Arc::clone(&calls);
-        let spawn: SpawnLedgerWork =
-            Box::new(move |work: LedgerWork| begun.lock().unwrap().push(shuttle::future::spawn(work)));
+        let spawn: SpawnLedgerWork = Box::new(move |work: LedgerWork| {
+            begun.lock().unwrap().push(shuttle::future::spawn(work))
+        });
         let shared: Arc<dyn Ledger> = Arc::clone(&ledger) as Arc<dyn Ledger>;
-        let ledger_calls = LedgerCalls::new(shared, 1, spawn, clock.clone(), Arc::clone(&INSTRUMENTS));
+        let ledger_calls =
+            LedgerCalls::new(shared, 1, spawn, clock.clone(), Arc::clone(&INSTRUMENTS));
         let leases = Arc::new(Leases::of(ledger_calls));
         let (counter, delivered) = Default::default();
-        Self { ledger, leases, key_directory, account, terms, clock, manual, calls, counter, delivered }
+        Self {
+            ledger,
+            leases,
+            key_directory,
+            account,
+            terms,
+            clock,
+            manual,
+            calls,
+            counter,
+            delivered,
+        }
     }
 
     /// Makes a request. If its response is ready, it is charged in one step unless it has to wait.
@@ -144,12 +188,31 @@ impl ScheduleState {
         let (rights, tier, limits) = (terms.rights, terms.tier, terms.limits);
         drop(terms);
         let account = Arc::clone(&self.account);
-        let caller = Caller { account, rights, tier, limits, expires_at: None, spread: 0 };
+        let caller = Caller {
+            account,
+            rights,
+            tier,
+            limits,
+            expires_at: None,
+            spread: 0,
+        };
         if is_ready {
             let now = self.clock.now();
             let mark = DocumentMark::of(&DocumentKey::list_of_models());
-            let document = DocumentUse { mark, bytes: 1, is_conditional: false, is_unchanged: !is_delivered };
-            let charged = charge(&self.leases, &self.counter, &caller, Route::Models, document, now);
+            let document = DocumentUse {
+                mark,
+                bytes: 1,
+                is_conditional: false,
+                is_unchanged: !is_delivered,
+            };
+            let charged = charge(
+                &self.leases,
+                &self.counter,
+                &caller,
+                Route::Models,
+                document,
+                now,
+            );
             if let Some(ChargedRequest { result, .. }) = charged {
                 if let Ok(Some(day)) = result {
                     *self.delivered.lock().unwrap().entry(day).or_default() += 1;
@@ -172,7 +235,11 @@ impl ScheduleState {
     }
 
     fn set_quota(&self, quota: u32) {
-        assert!(self.key_directory.apply(&with_quota(quota), &self.terms, self.clock.now().wall.day()));
+        assert!(self.key_directory.apply(
+            &with_quota(quota),
+            &self.terms,
+            self.clock.now().wall.day()
+        ));
     }
 
     /// Ends like a shutdown: waits for calls in flight, then saves what is owed, then returns idle units.
@@ -181,7 +248,9 @@ impl ScheduleState {
         self.manual.advance(Duration::from_secs(5));
         for _ in 0..2 {
             loop {
-                let Some(call) = self.calls.lock().unwrap().pop() else { break };
+                let Some(call) = self.calls.lock().unwrap().pop() else {
+                    break;
+                };
                 call.await.unwrap();
             }
             self.leases.charge_owed().await;
@@ -191,8 +260,14 @@ impl ScheduleState {
 }
 
 fn with_quota(quota: u32) -> StoredApplication {
-    let own = OwnLimits { minute: Some(1_000), day: Some(quota) };
-    StoredApplication { own, ..stored("pro", &[KEY]) }
+    let own = OwnLimits {
+        minute: Some(1_000),
+        day: Some(quota),
+    };
+    StoredApplication {
+        own,
+        ..stored("pro", &[KEY])
+    }
 }
 
 fn try_schedules(act: fn()) {
@@ -212,7 +287,9 @@ fn with_callers(stage: &Arc<ScheduleState>, beside: impl FnOnce(&ScheduleState) 
         shuttle::thread::spawn(move || {
             block_on(async {
                 for request in 0..3 {
-                    stage.request((caller + request) % 4 != 0, request % 2 == 1).await;
+                    stage
+                        .request((caller + request) % 4 != 0, request % 2 == 1)
+                        .await;
                 }
             });
         })
@@ -254,7 +331,10 @@ fn across_midnight_each_unit_is_charged_to_one_day() {
         });
         let granted = stage.ledger.granted();
         for (day, units) in stage.delivered.lock().unwrap().iter() {
-            assert!(*units <= granted[day] && granted[day] <= 3, "{day}: {units} of {granted:?}");
+            assert!(
+                *units <= granted[day] && granted[day] <= 3,
+                "{day}: {units} of {granted:?}"
+            );
         }
     });
 }

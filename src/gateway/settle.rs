@@ -29,7 +29,9 @@ pub(super) fn settle<D>(
             }
             Err(refusal)
         }
-        (Admission::ToRevalidate(_), Ok(delivery)) if is_unchanged(&delivery) => Ok((delivery, None)),
+        (Admission::ToRevalidate(_), Ok(delivery)) if is_unchanged(&delivery) => {
+            Ok((delivery, None))
+        }
         (Admission::ToRevalidate(token), _) => Err(token.give_back()),
     }
 }

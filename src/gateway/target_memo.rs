@@ -53,7 +53,9 @@ struct ResolvedEntry {
 impl Default for TargetMemo {
     fn default() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        Self { generation: NEXT.fetch_add(1, Ordering::Relaxed) }
+        Self {
+            generation: NEXT.fetch_add(1, Ordering::Relaxed),
+        }
     }
 }
 
@@ -71,9 +73,14 @@ impl TargetMemo {
                 return None;
             }
             entry.uses += 1;
-            let asks = entry.uses >= USES_PER_LOOKUP || now.since(entry.looked_up) >= LOOKUP_INTERVAL;
+            let asks =
+                entry.uses >= USES_PER_LOOKUP || now.since(entry.looked_up) >= LOOKUP_INTERVAL;
             let document = if asks { None } else { entry.document.upgrade() };
-            Some((entry.key.clone(), entry.mark, document.filter(|document| !document.is_withdrawn())))
+            Some((
+                entry.key.clone(),
+                entry.mark,
+                document.filter(|document| !document.is_withdrawn()),
+            ))
         })
     }
 
@@ -88,13 +95,17 @@ impl TargetMemo {
     ) {
         let target = request.target;
         PLACES_OF_THREAD.with_borrow_mut(|places| {
-            let Some(place) = places.get_mut(place(target, rights)) else { return };
+            let Some(place) = places.get_mut(place(target, rights)) else {
+                return;
+            };
             match place {
                 Some(entry) if entry.is_for(self, target, rights) => {
                     entry.document = Arc::downgrade(document);
                     (entry.looked_up, entry.uses) = (now, 0);
                 }
-                _ if target.len() <= MAX_LENGTH && has_only_known_parameters(request.query, key) => {
+                _ if target.len() <= MAX_LENGTH
+                    && has_only_known_parameters(request.query, key) =>
+                {
                     let document = Arc::downgrade(document);
                     let (generation, target, key) = (self.generation, target.into(), key.clone());
                     let (looked_up, uses) = (now, 0);
@@ -151,21 +162,45 @@ mod tests {
     const PAID: Rights = Rights::PAID;
 
     fn head(target: &str) -> Parts {
-        Request::get(target).header("host", "a").body(()).unwrap().into_parts().0
+        Request::get(target)
+            .header("host", "a")
+            .body(())
+            .unwrap()
+            .into_parts()
+            .0
     }
 
     fn parsed(head: &Parts) -> ParsedRequest<'_> {
         let headers = RequestHeaders::of(&head.headers);
         let credentials = Credentials::of(headers);
-        parse(ReceivedRequest { head, headers, has_body: false, credentials, called: None }).unwrap()
+        parse(ReceivedRequest {
+            head,
+            headers,
+            has_body: false,
+            credentials,
+            called: None,
+        })
+        .unwrap()
     }
 
-    fn remember(memo: &TargetMemo, target: &str, key: &DocumentKey, document: &Arc<StoredDocument>) {
-        memo.remember(&parsed(&head(target)), PAID, (key, DocumentMark::of(key)), document, Mono::default());
+    fn remember(
+        memo: &TargetMemo,
+        target: &str,
+        key: &DocumentKey,
+        document: &Arc<StoredDocument>,
+    ) {
+        memo.remember(
+            &parsed(&head(target)),
+            PAID,
+            (key, DocumentMark::of(key)),
+            document,
+            Mono::default(),
+        );
     }
 
     fn recalled(memo: &TargetMemo, target: &str) -> Option<Arc<StoredDocument>> {
-        memo.recall(target, PAID, Mono::default()).and_then(|(.., document)| document)
+        memo.recall(target, PAID, Mono::default())
+            .and_then(|(.., document)| document)
     }
 
     #[test]
@@ -174,9 +209,16 @@ mod tests {
         let (target, document) = ("/api/v1/models/model-1", stored(&key));
         remember(&memo, target, &key, &document);
         let (known, mark, recalled) = memo.recall(target, PAID, Mono::default()).unwrap();
-        assert!(known == key && mark == DocumentMark::of(&key) && Arc::ptr_eq(&recalled.unwrap(), &document));
+        assert!(
+            known == key
+                && mark == DocumentMark::of(&key)
+                && Arc::ptr_eq(&recalled.unwrap(), &document)
+        );
         assert!(memo.recall(target, Rights::FREE, Mono::default()).is_none());
-        assert!(memo.recall("/api/v1/models/model%2d1", PAID, Mono::default()).is_none());
+        assert!(
+            memo.recall("/api/v1/models/model%2d1", PAID, Mono::default())
+                .is_none()
+        );
         assert!(other.recall(target, PAID, Mono::default()).is_none());
     }
 
@@ -194,7 +236,11 @@ mod tests {
             (&long, false),
         ] {
             remember(&memo, target, &list, &document);
-            assert_eq!(memo.recall(target, PAID, Mono::default()).is_some(), is_kept, "{target}");
+            assert_eq!(
+                memo.recall(target, PAID, Mono::default()).is_some(),
+                is_kept,
+                "{target}"
+            );
         }
     }
 
@@ -239,7 +285,9 @@ mod tests {
         remember(&memo, target, &key, &document);
         assert!(is_remembered(Mono::default()) && !is_remembered(later));
         remember(&memo, target, &key, &document);
-        let uses = (0..USES_PER_LOOKUP).filter(|_| is_remembered(Mono::default())).count();
+        let uses = (0..USES_PER_LOOKUP)
+            .filter(|_| is_remembered(Mono::default()))
+            .count();
         assert_eq!(uses, 15);
     }
 
@@ -254,7 +302,9 @@ mod tests {
         for number in 1_001..2_000 {
             if recalled(&memo, target).is_none() {
                 lookups += 1;
-                let found = cache.get(&wanted).unwrap_or_else(|| panic!("it was evicted for {number}"));
+                let found = cache
+                    .get(&wanted)
+                    .unwrap_or_else(|| panic!("it was evicted for {number}"));
                 remember(&memo, target, &wanted, &found);
             }
             cache.put(key(number), stored(&key(number)));

@@ -11,7 +11,9 @@ use scoregate_base::limits::LimitRule;
 use scoregate_base::plans::TierIndex;
 use scoregate_base::routes::EndpointTable;
 use scoregate_base::routes::codes::ErrorCode;
-use scoregate_observe::telemetry::metrics::{CounterMatrix, FixedLabel as _, MetricFamily, MetricsRegistry};
+use scoregate_observe::telemetry::metrics::{
+    CounterMatrix, FixedLabel as _, MetricFamily, MetricsRegistry,
+};
 
 use super::backend_addresses::AddressMetrics;
 use super::background::{FetchEnd, SharedFetchEnd, StoreWork, UnitUse, UnreachableDecision};
@@ -100,13 +102,24 @@ impl Instruments {
     /// Creates all handles. `tiers` are the names of the configured tiers, in their order.
     pub fn new(registry: &MetricsRegistry, tiers: &[String], endpoints: &EndpointTable) -> Self {
         let (subjects, classes) = (RequestSubject::words(endpoints), StatusClass::words());
-        let tiers: Vec<String> = ["none".into()].into_iter().chain(tiers.iter().cloned()).collect();
+        let tiers: Vec<String> = ["none".into()]
+            .into_iter()
+            .chain(tiers.iter().cloned())
+            .collect();
         Self {
             requests: registry.counter_matrix("scoregate_requests_total", &subjects, &classes),
             durations: registry.histograms_of("scoregate_request_duration_seconds", &subjects),
-            tier_requests: registry.counter_matrix("scoregate_tier_requests_total", &tiers, &classes),
+            tier_requests: registry.counter_matrix(
+                "scoregate_tier_requests_total",
+                &tiers,
+                &classes,
+            ),
             refusals: registry.counters("scoregate_refusals_total"),
-            limited: registry.counter_matrix("scoregate_limited_total", &LimitRule::words(), &tiers),
+            limited: registry.counter_matrix(
+                "scoregate_limited_total",
+                &LimitRule::words(),
+                &tiers,
+            ),
             client_disconnects: registry.counter("scoregate_client_disconnects_total"),
             panics: registry.counter("scoregate_panics_total"),
             in_progress: registry.gauge("scoregate_requests_in_progress"),
@@ -153,7 +166,10 @@ impl Instruments {
     /// The same with handles for the addresses of the backend, in their order.
     #[must_use]
     pub fn with_addresses(self, registry: &MetricsRegistry, addresses: &[String]) -> Self {
-        Self { addresses: Some(AddressMetrics::new(registry, addresses)), ..self }
+        Self {
+            addresses: Some(AddressMetrics::new(registry, addresses)),
+            ..self
+        }
     }
 
     /// Counts a request that waits, until the result is dropped.
@@ -168,7 +184,10 @@ impl Instruments {
             self.client_disconnects.increment(1);
             return;
         };
-        let (class, tier) = (StatusClass::of(observation.status), TierLabel(observation.tier));
+        let (class, tier) = (
+            StatusClass::of(observation.status),
+            TierLabel(observation.tier),
+        );
         self.requests.count(observation.subject, class);
         self.tier_requests.count(tier, class);
         if let Some(duration) = self.durations.of(observation.subject) {
@@ -234,11 +253,15 @@ impl Instruments {
         if end.was_sent() {
             self.upstream_durations.record(took.as_secs_f64());
         }
-        self.waiters.record(u32::try_from(waiters).unwrap_or(u32::MAX));
+        self.waiters
+            .record(u32::try_from(waiters).unwrap_or(u32::MAX));
     }
 
     /// Sets the state of circuit breaker and queue.
-    #[expect(clippy::cast_precision_loss, reason = "a gauge of a count far below 2^52")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a gauge of a count far below 2^52"
+    )]
     pub(crate) fn upstream(&self, status: &ProtectionStatus) {
         if let Some(addresses) = &self.addresses {
             addresses.set(status);
@@ -264,7 +287,10 @@ impl Instruments {
     }
 
     /// Sets the size of the disk mirror.
-    #[expect(clippy::cast_precision_loss, reason = "a gauge of a count far below 2^52")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a gauge of a count far below 2^52"
+    )]
     pub(crate) fn mirror_size(&self, bytes: u64) {
         self.mirror_bytes.set(bytes as f64);
     }
@@ -275,7 +301,10 @@ impl Instruments {
     }
 
     /// Sets the size of the cache.
-    #[expect(clippy::cast_precision_loss, reason = "a gauge of counts far below 2^52")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a gauge of counts far below 2^52"
+    )]
     pub(crate) fn cache_size(&self, documents: u64, bytes: u64, fetches_in_progress: usize) {
         self.documents.set(documents as f64);
         self.bytes.set(bytes as f64);
@@ -302,7 +331,8 @@ impl Instruments {
     }
 
     pub(crate) fn ledger_unreachable(&self, unreachable: bool) {
-        self.ledger_unreachable.set(f64::from(u8::from(unreachable)));
+        self.ledger_unreachable
+            .set(f64::from(u8::from(unreachable)));
     }
 
     /// Runs a store operation, records its duration, and counts it if the store failed.
@@ -315,7 +345,10 @@ impl Instruments {
         let started = clock.mono();
         let done = running.await;
         self.store_operation(operation, clock.mono().since(started));
-        if done.as_ref().is_err_and(scoregate_store::StoreError::is_failure) {
+        if done
+            .as_ref()
+            .is_err_and(scoregate_store::StoreError::is_failure)
+        {
             self.store_failures.count(operation);
         }
         done
@@ -329,14 +362,18 @@ impl Instruments {
     }
 
     /// Sets the number of known keys.
-    #[expect(clippy::cast_precision_loss, reason = "a gauge of counts far below 2^52")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a gauge of counts far below 2^52"
+    )]
     pub(crate) fn keys(&self, known: usize) {
         self.keys.set(known as f64);
     }
 
     /// Counts unusable records of the store.
     pub(crate) fn unreadable_records(&self, records: usize) {
-        self.unreadable_records.set(f64::from(u32::try_from(records).unwrap_or(u32::MAX)));
+        self.unreadable_records
+            .set(f64::from(u32::try_from(records).unwrap_or(u32::MAX)));
     }
 }
 

@@ -56,8 +56,14 @@ impl RequestSubject {
 
     /// The label values with these endpoints, in the order of their indexes.
     pub(super) fn words(endpoints: &EndpointTable) -> Vec<String> {
-        let all = endpoints.iter().map(|endpoint| Self::Endpoint(endpoint.route));
-        Self::OTHERS.into_iter().chain(all).map(|subject| subject.as_str().to_owned()).collect()
+        let all = endpoints
+            .iter()
+            .map(|endpoint| Self::Endpoint(endpoint.route));
+        Self::OTHERS
+            .into_iter()
+            .chain(all)
+            .map(|subject| subject.as_str().to_owned())
+            .collect()
     }
 
     /// The endpoint, if there is one.
@@ -114,7 +120,9 @@ mod tests {
     fn the_index_of_a_subject_is_the_position_of_its_word() {
         let endpoints = EndpointTable::default();
         let words = RequestSubject::words(&endpoints);
-        let all = endpoints.iter().map(|endpoint| RequestSubject::Endpoint(endpoint.route));
+        let all = endpoints
+            .iter()
+            .map(|endpoint| RequestSubject::Endpoint(endpoint.route));
         for subject in RequestSubject::OTHERS.into_iter().chain(all) {
             assert_eq!(words[subject.index()], subject.as_str());
         }

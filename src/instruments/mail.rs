@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use metrics::Gauge;
 
-use scoregate_observe::telemetry::metrics::{CounterMatrix, FixedLabel as _, MetricsRegistry, metric_label};
+use scoregate_observe::telemetry::metrics::{
+    CounterMatrix, FixedLabel as _, MetricsRegistry, metric_label,
+};
 use scoregate_store::MailKind;
 
 metric_label! {
@@ -32,14 +34,21 @@ pub(crate) struct MailMetrics {
 impl MailMetrics {
     pub(super) fn new(registry: &MetricsRegistry) -> Self {
         Self {
-            mails: registry.counter_matrix("scoregate_mails_total", &MailKind::words(), &MailResult::words()),
+            mails: registry.counter_matrix(
+                "scoregate_mails_total",
+                &MailKind::words(),
+                &MailResult::words(),
+            ),
             queued: registry.gauge("scoregate_mail_queue_length"),
             oldest_age: registry.gauge("scoregate_mail_oldest_age_seconds"),
         }
     }
 
     /// Sets the number of mails in the queue and the age of the oldest one.
-    #[expect(clippy::cast_precision_loss, reason = "a gauge of a count far below 2^52")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a gauge of a count far below 2^52"
+    )]
     pub(crate) fn queue(&self, mails: u64, oldest_age: Duration) {
         self.queued.set(mails as f64);
         self.oldest_age.set(oldest_age.as_secs_f64());

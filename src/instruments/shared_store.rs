@@ -42,9 +42,13 @@ impl SharedStoreMetrics {
     }
 
     /// Sets the state of the database.
-    #[expect(clippy::cast_precision_loss, reason = "gauges of counts far below 2^52")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "gauges of counts far below 2^52"
+    )]
     pub(crate) fn status(&self, status: &DatabaseStatus) {
-        self.standby_missing.set(f64::from(u8::from(!status.is_synchronous)));
+        self.standby_missing
+            .set(f64::from(u8::from(!status.is_synchronous)));
         for table in HotTable::ALL {
             let rows = status.tables.iter().find(|rows| rows.table == table);
             if let (Some(live), Some(dead)) = (self.live_rows.of(table), self.dead_rows.of(table)) {
@@ -62,7 +66,8 @@ impl SharedStoreMetrics {
 
     /// Sets the number of live gateways on the store, and the configured maximum.
     pub(crate) fn fleet(&self, live: usize, limit: NonZeroU32) {
-        self.gateways.set(f64::from(u32::try_from(live).unwrap_or(u32::MAX)));
+        self.gateways
+            .set(f64::from(u32::try_from(live).unwrap_or(u32::MAX)));
         self.gateways_limit.set(f64::from(limit.get()));
     }
 

@@ -38,16 +38,23 @@ pub enum SignerSource {
 impl SignerSource {
     /// Reads the list into `keys`, if it is in a file. Blocks.
     pub fn read_file(&self, keys: &PublishedKeys) -> Result<(), String> {
-        let Self::File(path) = self else { return Ok(()) };
+        let Self::File(path) = self else {
+            return Ok(());
+        };
         let list = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
-        keys.replace(&list).map_err(|error| format!("{}: {error}", path.display()))
+        keys.replace(&list)
+            .map_err(|error| format!("{}: {error}", path.display()))
     }
 
     /// Reads the list at intervals, and never because of a request.
     pub async fn follow(self, keys: Arc<PublishedKeys>, clock: Clock) {
         let mut failure = String::new();
         // A file was read at the start.
-        let mut pause = if matches!(self, Self::File(_)) { READ_INTERVAL } else { Duration::ZERO };
+        let mut pause = if matches!(self, Self::File(_)) {
+            READ_INTERVAL
+        } else {
+            Duration::ZERO
+        };
         loop {
             clock.sleep(pause).await;
             let read = self.read(&keys, &clock).await;
@@ -58,7 +65,10 @@ impl SignerSource {
             };
             let reason = read.err().unwrap_or_default();
             if !reason.is_empty() && reason != failure {
-                tracing::error!(reason, "leaks.public_keys cannot be read; the previous keys stay in use");
+                tracing::error!(
+                    reason,
+                    "leaks.public_keys cannot be read; the previous keys stay in use"
+                );
             }
             failure = reason;
         }
@@ -71,8 +81,10 @@ impl SignerSource {
             let read = tokio::task::spawn_blocking(move || source.read_file(&keys)).await;
             return read.unwrap_or_else(|panic| Err(panic.to_string()));
         };
-        let list =
-            read_public_document(address, clock).await.map_err(|reason| format!("{address}: {reason}"))?;
-        keys.replace(&list).map_err(|error| format!("{address}: {error}"))
+        let list = read_public_document(address, clock)
+            .await
+            .map_err(|reason| format!("{address}: {reason}"))?;
+        keys.replace(&list)
+            .map_err(|error| format!("{address}: {error}"))
     }
 }

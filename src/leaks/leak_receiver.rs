@@ -7,7 +7,8 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::header::{
-    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER,
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue,
+    RETRY_AFTER,
 };
 use http::request::Parts;
 use http::{Method, Response, StatusCode, Version};
@@ -48,13 +49,22 @@ pub struct LeakReceiver {
 /// Why a request was refused: the status, and the remedy.
 type LeakRefusal = (StatusCode, &'static str);
 const METHOD: LeakRefusal = (StatusCode::METHOD_NOT_ALLOWED, "Send a report with POST.");
-const NOT_SIGNED: LeakRefusal = (StatusCode::UNAUTHORIZED, "Sign the body with a published key.");
+const NOT_SIGNED: LeakRefusal = (
+    StatusCode::UNAUTHORIZED,
+    "Sign the body with a published key.",
+);
 const NOT_A_REPORT: LeakRefusal = (StatusCode::BAD_REQUEST, "Send a JSON array of tokens.");
 const TOO_LARGE: LeakRefusal = (StatusCode::PAYLOAD_TOO_LARGE, "Send at most 1 MiB.");
 const SLOW: LeakRefusal = (StatusCode::REQUEST_TIMEOUT, "Send the body within 5 s.");
 const TOO_MANY_REFUSALS: LeakRefusal = (StatusCode::TOO_MANY_REQUESTS, "Wait a minute.");
-const BUSY: LeakRefusal = (StatusCode::SERVICE_UNAVAILABLE, "Too many reports arrive. Send it again.");
-const FAILED: LeakRefusal = (StatusCode::SERVICE_UNAVAILABLE, "The report was not processed. Send it again.");
+const BUSY: LeakRefusal = (
+    StatusCode::SERVICE_UNAVAILABLE,
+    "Too many reports arrive. Send it again.",
+);
+const FAILED: LeakRefusal = (
+    StatusCode::SERVICE_UNAVAILABLE,
+    "The report was not processed. Send it again.",
+);
 
 impl LeakReceiver {
     /// Maximum size of a report in bytes.
@@ -62,7 +72,12 @@ impl LeakReceiver {
 
     /// Has `leaked` act on the keys of reports. No key signs reports yet.
     pub fn new(leaked: LeakedKeys, tasks: TaskTracker) -> Self {
-        Self { signers: Arc::default(), leaked, slots: Arc::new(Semaphore::new(AT_ONCE)), tasks }
+        Self {
+            signers: Arc::default(),
+            leaked,
+            slots: Arc::new(Semaphore::new(AT_ONCE)),
+            tasks,
+        }
     }
 
     /// Whether this path is its own.
@@ -121,14 +136,19 @@ impl LeakReceiver {
         if body.size_hint().lower() > Self::MAX_BODY as u64 {
             return Err(TOO_LARGE);
         }
-        let slot = Arc::clone(&self.slots).try_acquire_owned().map_err(|_| BUSY)?;
-        let body =
-            match gateway.clock.within(BODY_TIMEOUT, Limited::new(body, Self::MAX_BODY).collect()).await {
-                Ok(Ok(body)) => body.to_bytes(),
-                Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(TOO_LARGE),
-                Ok(Err(_)) => return Err(NOT_A_REPORT),
-                Err(_) => return Err(SLOW),
-            };
+        let slot = Arc::clone(&self.slots)
+            .try_acquire_owned()
+            .map_err(|_| BUSY)?;
+        let body = match gateway
+            .clock
+            .within(BODY_TIMEOUT, Limited::new(body, Self::MAX_BODY).collect())
+            .await
+        {
+            Ok(Ok(body)) => body.to_bytes(),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(TOO_LARGE),
+            Ok(Err(_)) => return Err(NOT_A_REPORT),
+            Err(_) => return Err(SLOW),
+        };
         if !self.signers.verify(identifier, signature, &body) {
             return Err(NOT_SIGNED);
         }
@@ -152,8 +172,15 @@ impl LeakReceiver {
                 continue;
             }
             let (digest, shown) = (Digest::of(&reported.token), shown_prefix(&reported.token));
-            let new = || LeakedKey { digest, shown: shown.to_owned(), places: BTreeSet::new() };
-            keys.entry(digest).or_insert_with(new).places.insert(reported.place(form));
+            let new = || LeakedKey {
+                digest,
+                shown: shown.to_owned(),
+                places: BTreeSet::new(),
+            };
+            keys.entry(digest)
+                .or_insert_with(new)
+                .places
+                .insert(reported.place(form));
         }
         let keys: Vec<LeakedKey> = keys.into_values().collect();
         let outcomes = self.leaked.act_on(&keys).await.map_err(|error| {
@@ -162,14 +189,23 @@ impl LeakReceiver {
         })?;
         let labels = report.iter().map(|reported| {
             let outcome = outcomes.get(&Digest::of(&reported.token));
-            reported.label(matches!(outcome, Some(LeakOutcome::Changed | LeakOutcome::Repeated)))
+            reported.label(matches!(
+                outcome,
+                Some(LeakOutcome::Changed | LeakOutcome::Repeated)
+            ))
         });
         let labels: Vec<TokenLabel<'_>> = labels.collect();
-        serde_json::to_vec(&labels).map(Bytes::from).map_err(|_| FAILED)
+        serde_json::to_vec(&labels)
+            .map(Bytes::from)
+            .map_err(|_| FAILED)
     }
 }
 
-fn response(answered: &Result<Bytes, LeakRefusal>, is_head: bool, closes: bool) -> Response<Full<Bytes>> {
+fn response(
+    answered: &Result<Bytes, LeakRefusal>,
+    is_head: bool,
+    closes: bool,
+) -> Response<Full<Bytes>> {
     let (status, body) = match answered {
         Ok(labels) => (StatusCode::OK, labels.clone()),
         Err((status, remedy)) => (*status, json!({"error": remedy}).to_string().into()),
@@ -183,7 +219,10 @@ fn response(answered: &Result<Bytes, LeakRefusal>, is_head: bool, closes: bool) 
     if status == StatusCode::METHOD_NOT_ALLOWED {
         headers.insert(ALLOW, HeaderValue::from_static("POST"));
     }
-    if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+    if matches!(
+        status,
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
+    ) {
         headers.insert(RETRY_AFTER, HeaderValue::from_static("60"));
     }
     if closes {

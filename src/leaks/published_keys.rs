@@ -23,7 +23,9 @@ pub struct PublishedKeys(ArcSwap<HashMap<String, Vec<u8>>>);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadPublishedKeys {
     /// It is no list.
-    #[error("expected JSON such as {{\"public_keys\": [{{\"key_identifier\": …, \"key\": …}}]}}: {0}")]
+    #[error(
+        "expected JSON such as {{\"public_keys\": [{{\"key_identifier\": …, \"key\": …}}]}}: {0}"
+    )]
     Invalid(String),
     /// A key has another form.
     #[error("key `{0}` is not a public key of P-256 in PEM")]
@@ -47,13 +49,20 @@ struct PublishedKey {
 impl PublishedKeys {
     /// Uses the keys of a list from now on. If it is unusable, nothing changes.
     pub fn replace(&self, list: &[u8]) -> Result<(), BadPublishedKeys> {
-        let list: PublishedList =
-            serde_json::from_slice(list).map_err(|error| BadPublishedKeys::Invalid(error.to_string()))?;
-        let read = |PublishedKey { key_identifier, key }| match point(&key) {
+        let list: PublishedList = serde_json::from_slice(list)
+            .map_err(|error| BadPublishedKeys::Invalid(error.to_string()))?;
+        let read = |PublishedKey {
+                        key_identifier,
+                        key,
+                    }| match point(&key) {
             Some(point) => Ok((key_identifier, point)),
             None => Err(BadPublishedKeys::Key(key_identifier)),
         };
-        let keys = list.public_keys.into_iter().map(read).collect::<Result<HashMap<_, _>, _>>()?;
+        let keys = list
+            .public_keys
+            .into_iter()
+            .map(read)
+            .collect::<Result<HashMap<_, _>, _>>()?;
         if keys.is_empty() {
             return Err(BadPublishedKeys::Empty);
         }
@@ -69,7 +78,8 @@ impl PublishedKeys {
     /// Whether a text has this signature (ECDSA with SHA-256, DER in Base64) by the key with this identifier.
     pub(super) fn verify(&self, identifier: &str, signature: &str, text: &[u8]) -> bool {
         let (keys, signature) = (self.0.load(), BASE64.decode(signature.as_bytes()));
-        let (Some(point), Ok(signature), Some(algorithm)) = (keys.get(identifier), signature, algorithm())
+        let (Some(point), Ok(signature), Some(algorithm)) =
+            (keys.get(identifier), signature, algorithm())
         else {
             return false;
         };
@@ -80,8 +90,10 @@ impl PublishedKeys {
 /// ECDSA on P-256 with SHA-256, by ring.
 fn algorithm() -> Option<&'static dyn SignatureVerificationAlgorithm> {
     let supported = ring::default_provider().signature_verification_algorithms;
-    let (_, of_p256) =
-        supported.mapping.iter().find(|(scheme, _)| *scheme == SignatureScheme::ECDSA_NISTP256_SHA256)?;
+    let (_, of_p256) = supported
+        .mapping
+        .iter()
+        .find(|(scheme, _)| *scheme == SignatureScheme::ECDSA_NISTP256_SHA256)?;
     of_p256.first().copied()
 }
 
@@ -124,7 +136,10 @@ mod tests {
     #[test]
     fn a_signature_is_valid_for_its_text_and_its_key_only() {
         use rcgen::SigningKey as _;
-        let (pair, other) = (rcgen::KeyPair::generate().unwrap(), rcgen::KeyPair::generate().unwrap());
+        let (pair, other) = (
+            rcgen::KeyPair::generate().unwrap(),
+            rcgen::KeyPair::generate().unwrap(),
+        );
         let keys = PublishedKeys::default();
         keys.replace(&list(&pair.public_key_pem())).unwrap();
         let signed = |pair: &rcgen::KeyPair| BASE64.encode(&pair.sign(BODY.as_bytes()).unwrap());
@@ -139,7 +154,10 @@ mod tests {
             ("MEQ=", BODY),
             ("?", BODY),
         ] {
-            assert!(!keys.verify("one", signature, text.as_bytes()), "{signature} {text}");
+            assert!(
+                !keys.verify("one", signature, text.as_bytes()),
+                "{signature} {text}"
+            );
         }
     }
 
@@ -156,7 +174,11 @@ mod tests {
             list("x"),
             list(&p384.public_key_pem()),
         ] {
-            assert!(keys.replace(&bad).is_err(), "{}", String::from_utf8_lossy(&bad));
+            assert!(
+                keys.replace(&bad).is_err(),
+                "{}",
+                String::from_utf8_lossy(&bad)
+            );
         }
         assert!(keys.has("one"));
     }

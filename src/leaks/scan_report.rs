@@ -40,21 +40,34 @@ impl ReportedToken {
         }
         let is_word = |text: &&str| {
             (1..=40).contains(&text.len())
-                && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+                && text
+                    .bytes()
+                    .all(|byte| byte.is_ascii_lowercase() || byte == b'_')
         };
         let source = self.source.as_deref().map(str::to_ascii_lowercase);
         let source = source.as_deref().filter(is_word).unwrap_or("unknown");
         if url.is_empty() {
             format!("an address that is not stated (source: {source})")
         } else {
-            format!("an address that is not shown (source: {source}, SHA-256 {})", Digest::of(url))
+            format!(
+                "an address that is not shown (source: {source}, SHA-256 {})",
+                Digest::of(url)
+            )
         }
     }
 
     /// The answer for it.
     pub(super) fn label(&self, is_key: bool) -> TokenLabel<'_> {
-        let label = if is_key { "true_positive" } else { "false_positive" };
-        TokenLabel { token_hash: Digest::of(&self.token).to_string(), token_type: &self.kind, label }
+        let label = if is_key {
+            "true_positive"
+        } else {
+            "false_positive"
+        };
+        TokenLabel {
+            token_hash: Digest::of(&self.token).to_string(),
+            token_type: &self.kind,
+            label,
+        }
     }
 }
 
@@ -63,16 +76,20 @@ mod tests {
     use super::*;
 
     fn place(url: &str) -> String {
-        let token = serde_json::json!({"token": "x", "type": "y", "url": url, "source": "Gist_content"});
-        serde_json::from_value::<ReportedToken>(token).unwrap().place(&KeyForm::new("sg_live", false))
+        let token =
+            serde_json::json!({"token": "x", "type": "y", "url": url, "source": "Gist_content"});
+        serde_json::from_value::<ReportedToken>(token)
+            .unwrap()
+            .place(&KeyForm::new("sg_live", false))
     }
 
     #[test]
     fn a_place_is_an_inert_https_address_or_hides_the_text() {
         let long = format!("https://example.org/{}", "a".repeat(MAX_PLACE));
-        for fit in
-            ["https://github.com/octocat/Hello-World/blob/1234/foo/bar.txt#L1", long.split_at(MAX_PLACE).0]
-        {
+        for fit in [
+            "https://github.com/octocat/Hello-World/blob/1234/foo/bar.txt#L1",
+            long.split_at(MAX_PLACE).0,
+        ] {
             assert_eq!(place(fit), fit);
         }
         for unfit in [
@@ -84,13 +101,20 @@ mod tests {
             "https://ex\u{e4}mple.org/",
             "https://example.org/\u{202e}",
             "click here",
-            &format!("https://example.org/?key={}", KeyForm::new("sg_live", false).mint().unwrap().expose()),
+            &format!(
+                "https://example.org/?key={}",
+                KeyForm::new("sg_live", false).mint().unwrap().expose()
+            ),
             &long,
         ] {
             let hash = Digest::of(unfit);
-            let hidden = format!("an address that is not shown (source: gist_content, SHA-256 {hash})");
+            let hidden =
+                format!("an address that is not shown (source: gist_content, SHA-256 {hash})");
             assert_eq!(place(unfit), hidden, "{unfit}");
         }
-        assert_eq!(place(""), "an address that is not stated (source: gist_content)");
+        assert_eq!(
+            place(""),
+            "an address that is not stated (source: gist_content)"
+        );
     }
 }

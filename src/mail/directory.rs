@@ -18,7 +18,10 @@ impl MailDirectory {
     /// Creates the directory if it is missing.
     pub(super) fn open(path: &Path, print: fn(&str)) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(path)?;
-        Ok(Self { path: path.to_owned(), print })
+        Ok(Self {
+            path: path.to_owned(),
+            print,
+        })
     }
 
     /// Writes a mail and prints its text. It appears under its name only once complete; the same mail replaces its file.
@@ -27,7 +30,9 @@ impl MailDirectory {
         let text = format!("mail to {}:\n\n{}", mail.recipient, mail.text.trim_end());
         let written = tokio::task::spawn_blocking(move || write(&directory, &mail)).await;
         let failed = |error: io::Error| MailFailure::File(error.kind());
-        written.unwrap_or_else(|_| Err(io::ErrorKind::Other.into())).map_err(failed)?;
+        written
+            .unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
+            .map_err(failed)?;
         (self.print)(&text);
         Ok(())
     }
@@ -35,16 +40,29 @@ impl MailDirectory {
 
 fn write(directory: &Path, mail: &OutgoingMail) -> io::Result<()> {
     let name = file_name(mail);
-    let (path, draft) = (directory.join(&name), directory.join(format!(".{name}.tmp")));
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+    let (path, draft) = (
+        directory.join(&name),
+        directory.join(format!(".{name}.tmp")),
+    );
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&draft)?;
     file.write_all(&mail.content)?;
     fs::rename(draft, path)
 }
 
 /// Its time and message id, so that a list is in the order of the queue.
 fn file_name(mail: &OutgoingMail) -> String {
-    let is_plain = |char: char| char.is_ascii_alphanumeric() || matches!(char, '.' | '-' | '_' | '@');
-    let id: String = mail.message_id.chars().map(|char| if is_plain(char) { char } else { '_' }).collect();
+    let is_plain =
+        |char: char| char.is_ascii_alphanumeric() || matches!(char, '.' | '-' | '_' | '@');
+    let id: String = mail
+        .message_id
+        .chars()
+        .map(|char| if is_plain(char) { char } else { '_' })
+        .collect();
     format!("{}-{id}.eml", mail.queued_at.rfc3339().replace(':', ""))
 }
 
@@ -76,8 +94,13 @@ mod tests {
         for _ in 0..2 {
             write(&directory.path, &mail("5f3a@example.org")).unwrap();
         }
-        let files: Vec<_> = fs::read_dir(&path).unwrap().map(|file| file.unwrap()).collect();
-        let [file] = files.as_slice() else { panic!("{files:?}") };
+        let files: Vec<_> = fs::read_dir(&path)
+            .unwrap()
+            .map(|file| file.unwrap())
+            .collect();
+        let [file] = files.as_slice() else {
+            panic!("{files:?}")
+        };
         assert_eq!(file.file_name(), "2026-11-25T120000Z-5f3a@example.org.eml");
         assert_eq!(fs::read(file.path()).unwrap(), b"Subject: x\r\n\r\ntext");
         assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);

@@ -91,7 +91,10 @@ impl MailFailure {
     pub(super) fn of(step: SmtpStep, error: &lettre::transport::smtp::Error) -> Self {
         let text = error.source().map(ToString::to_string).unwrap_or_default();
         if let Some(code) = error.status() {
-            return Self::Reply { step, reply: ReplyCode::new(code.into(), &text) };
+            return Self::Reply {
+                step,
+                reply: ReplyCode::new(code.into(), &text),
+            };
         }
         match (tls_error(error), io_kind(error)) {
             (Some(tls), _) => Self::Tls(tls.to_string()),
@@ -103,11 +106,17 @@ impl MailFailure {
     /// Whether other mails would fail in the same way: the server, the login, the sender or the directory is the cause.
     pub(super) fn is_about_all_mail(&self) -> bool {
         match self {
-            Self::Reply { step, reply } => step.is_before_the_recipient() || reply.is_about_the_login(),
+            Self::Reply { step, reply } => {
+                step.is_before_the_recipient() || reply.is_about_the_login()
+            }
             Self::Timeout(step) | Self::Connection { step, .. } | Self::NoReply(step) => {
                 step.is_before_the_recipient()
             }
-            Self::Tls(_) | Self::NoStartTls | Self::NoMechanism | Self::UnknownHost | Self::File(_) => true,
+            Self::Tls(_)
+            | Self::NoStartTls
+            | Self::NoMechanism
+            | Self::UnknownHost
+            | Self::File(_) => true,
             Self::Invalid(_) | Self::NotAscii => false,
         }
     }
@@ -117,8 +126,14 @@ impl MailFailure {
         matches!(
             self,
             Self::NoReply(SmtpStep::Sender)
-                | Self::Connection { step: SmtpStep::Sender, .. }
-                | Self::Reply { step: SmtpStep::Sender, reply: ReplyCode { code: 421, .. } }
+                | Self::Connection {
+                    step: SmtpStep::Sender,
+                    ..
+                }
+                | Self::Reply {
+                    step: SmtpStep::Sender,
+                    reply: ReplyCode { code: 421, .. }
+                }
         )
     }
 
@@ -142,22 +157,33 @@ impl MailFailure {
 
     /// Whether every other attempt would fail too, so that the mail is given up.
     pub(super) fn is_permanent(&self) -> bool {
-        let is_final = |step, reply: &ReplyCode| reply.code >= 500 && !reply.is_about_the_configuration(step);
-        self.keeps_the_connection() && !matches!(self, Self::Reply { step, reply } if !is_final(*step, reply))
+        let is_final =
+            |step, reply: &ReplyCode| reply.code >= 500 && !reply.is_about_the_configuration(step);
+        self.keeps_the_connection()
+            && !matches!(self, Self::Reply { step, reply } if !is_final(*step, reply))
     }
 }
 
 impl ReplyCode {
     fn new(code: u16, text: &str) -> Self {
         let enhanced = || {
-            let mut numbers = text.split_ascii_whitespace().next()?.split('.').map(|part| {
-                let is_number = part.len() <= 3 && part.bytes().all(|byte| byte.is_ascii_digit());
-                part.parse::<u16>().ok().filter(|_| is_number)
-            });
+            let mut numbers = text
+                .split_ascii_whitespace()
+                .next()?
+                .split('.')
+                .map(|part| {
+                    let is_number =
+                        part.len() <= 3 && part.bytes().all(|byte| byte.is_ascii_digit());
+                    part.parse::<u16>().ok().filter(|_| is_number)
+                });
             let found = (numbers.next()??, numbers.next()??, numbers.next()??);
             numbers.next().is_none().then_some(found)
         };
-        Self { code, enhanced: enhanced(), mentions_relaying: text.to_ascii_lowercase().contains("relay") }
+        Self {
+            code,
+            enhanced: enhanced(),
+            mentions_relaying: text.to_ascii_lowercase().contains("relay"),
+        }
     }
 
     /// 503 requires another order of commands, and 53x authentication.
@@ -191,7 +217,9 @@ impl SmtpStep {
 impl fmt::Display for ReplyCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.code)?;
-        let Some((class, subject, detail)) = self.enhanced else { return Ok(()) };
+        let Some((class, subject, detail)) = self.enhanced else {
+            return Ok(());
+        };
         write!(f, " {class}.{subject}.{detail}")
     }
 }
@@ -217,13 +245,19 @@ fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn
 
 fn tls_error<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e rustls::Error> {
     causes(error).find_map(|error| {
-        let inside = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        inside.and_then(|inside| inside.downcast_ref()).or_else(|| error.downcast_ref())
+        let inside = error
+            .downcast_ref::<io::Error>()
+            .and_then(io::Error::get_ref);
+        inside
+            .and_then(|inside| inside.downcast_ref())
+            .or_else(|| error.downcast_ref())
     })
 }
 
 fn io_kind(error: &(dyn Error + 'static)) -> Option<io::ErrorKind> {
-    causes(error).find_map(|error| error.downcast_ref::<io::Error>()).map(io::Error::kind)
+    causes(error)
+        .find_map(|error| error.downcast_ref::<io::Error>())
+        .map(io::Error::kind)
 }
 
 #[cfg(test)]
@@ -231,7 +265,10 @@ mod tests {
     use super::*;
 
     fn reply(step: SmtpStep, code: u16) -> MailFailure {
-        MailFailure::Reply { step, reply: ReplyCode::new(code, "") }
+        MailFailure::Reply {
+            step,
+            reply: ReplyCode::new(code, ""),
+        }
     }
 
     #[test]
@@ -243,8 +280,16 @@ mod tests {
             }
             assert!(!reply(step, 530).is_permanent(), "the login is missing");
         }
-        for step in [SmtpStep::Connect, SmtpStep::StartTls, SmtpStep::Login, SmtpStep::Sender] {
-            assert!(!reply(step, 550).is_permanent(), "{step}: other mails fail too");
+        for step in [
+            SmtpStep::Connect,
+            SmtpStep::StartTls,
+            SmtpStep::Login,
+            SmtpStep::Sender,
+        ] {
+            assert!(
+                !reply(step, 550).is_permanent(),
+                "{step}: other mails fail too"
+            );
         }
         for failure in [
             MailFailure::Timeout(SmtpStep::Content),
@@ -259,22 +304,48 @@ mod tests {
 
     #[test]
     fn a_reply_about_policy_or_the_sender_keeps_the_mail_and_does_not_stop_others() {
-        let refused = |step, code, text| MailFailure::Reply { step, reply: ReplyCode::new(code, text) };
+        let refused = |step, code, text| MailFailure::Reply {
+            step,
+            reply: ReplyCode::new(code, text),
+        };
         for (step, code, text) in [
-            (SmtpStep::Recipient, 554, "5.7.1 <ann@example.org>: Relay access denied"),
-            (SmtpStep::Recipient, 550, "5.7.60 client does not have permissions to send as this sender"),
-            (SmtpStep::Recipient, 553, "5.1.8 <noreply@example.org>: Sender address rejected"),
+            (
+                SmtpStep::Recipient,
+                554,
+                "5.7.1 <ann@example.org>: Relay access denied",
+            ),
+            (
+                SmtpStep::Recipient,
+                550,
+                "5.7.60 client does not have permissions to send as this sender",
+            ),
+            (
+                SmtpStep::Recipient,
+                553,
+                "5.1.8 <noreply@example.org>: Sender address rejected",
+            ),
             (SmtpStep::Recipient, 554, "access denied"),
             (SmtpStep::Recipient, 550, "relay not permitted"),
             (SmtpStep::Recipient, 550, "Relaying denied"),
-            (SmtpStep::Content, 550, "5.7.26 unauthenticated mail is prohibited"),
+            (
+                SmtpStep::Content,
+                550,
+                "5.7.26 unauthenticated mail is prohibited",
+            ),
         ] {
             let failure = refused(step, code, text);
-            assert!(!failure.is_permanent() && !failure.is_about_all_mail(), "{text}");
+            assert!(
+                !failure.is_permanent() && !failure.is_about_all_mail(),
+                "{text}"
+            );
             assert!(failure.keeps_the_connection(), "{text}");
         }
         for (step, code, text) in [
-            (SmtpStep::Recipient, 550, "5.1.1 <ann@example.org>: no such user"),
+            (
+                SmtpStep::Recipient,
+                550,
+                "5.1.1 <ann@example.org>: no such user",
+            ),
             (SmtpStep::Recipient, 553, "5.1.3 bad address"),
             (SmtpStep::Recipient, 554, "5.2.1 mailbox disabled"),
             (SmtpStep::Recipient, 550, "no such user"),
@@ -290,10 +361,16 @@ mod tests {
         for failure in [
             MailFailure::Timeout(SmtpStep::Content),
             MailFailure::NoReply(SmtpStep::Content),
-            MailFailure::Connection { step: SmtpStep::Data, kind: io::ErrorKind::ConnectionReset },
+            MailFailure::Connection {
+                step: SmtpStep::Data,
+                kind: io::ErrorKind::ConnectionReset,
+            },
             reply(SmtpStep::Recipient, 421),
         ] {
-            assert!(!failure.is_about_all_mail() && !failure.keeps_the_connection(), "{failure}");
+            assert!(
+                !failure.is_about_all_mail() && !failure.keeps_the_connection(),
+                "{failure}"
+            );
         }
         for failure in [
             MailFailure::Timeout(SmtpStep::Sender),
@@ -302,11 +379,17 @@ mod tests {
             reply(SmtpStep::Recipient, 530),
             MailFailure::Tls("expired".into()),
         ] {
-            assert!(failure.is_about_all_mail() && !failure.keeps_the_connection(), "{failure}");
+            assert!(
+                failure.is_about_all_mail() && !failure.keeps_the_connection(),
+                "{failure}"
+            );
         }
         for code in [450, 550] {
             let failure = reply(SmtpStep::Recipient, code);
-            assert!(!failure.is_about_all_mail() && failure.keeps_the_connection(), "{failure}");
+            assert!(
+                !failure.is_about_all_mail() && failure.keeps_the_connection(),
+                "{failure}"
+            );
         }
     }
 

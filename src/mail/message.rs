@@ -85,7 +85,10 @@ pub(super) fn outgoing(mail: &NewMail, from: &SenderMailbox) -> Result<OutgoingM
         .date(SystemTime::UNIX_EPOCH + Duration::from_secs(mail.created_at.seconds()))
         .message_id(Some(format!("<{}>", mail.message_id)))
         .raw_header(HeaderValue::new(name, "auto-generated".into()))
-        .multipart(MultiPart::alternative_plain_html(mail.text.clone(), mail.html.clone()))
+        .multipart(MultiPart::alternative_plain_html(
+            mail.text.clone(),
+            mail.html.clone(),
+        ))
         .map_err(|_| InvalidMail::Parts)?;
     Ok(OutgoingMail {
         message_id: mail.message_id.clone(),
@@ -108,11 +111,16 @@ impl OutgoingMail {
 /// Whether an address can be part of an SMTP command.
 fn is_usable(address: &Address) -> bool {
     let text: &str = address.as_ref();
-    !text.chars().any(|char| char.is_control() || char.is_whitespace() || matches!(char, '<' | '>'))
+    !text
+        .chars()
+        .any(|char| char.is_control() || char.is_whitespace() || matches!(char, '<' | '>'))
 }
 
 fn on_one_line(subject: &str) -> String {
-    subject.chars().map(|char| if char.is_control() { ' ' } else { char }).collect()
+    subject
+        .chars()
+        .map(|char| if char.is_control() { ' ' } else { char })
+        .collect()
 }
 
 #[cfg(test)]
@@ -145,7 +153,10 @@ mod tests {
     fn headers(mail: &NewMail) -> Vec<String> {
         let content = String::from_utf8(outgoing(mail, &from()).unwrap().content).unwrap();
         let (head, _) = content.split_once("\r\n\r\n").unwrap();
-        head.replace("\r\n ", " ").split("\r\n").map(str::to_owned).collect()
+        head.replace("\r\n ", " ")
+            .split("\r\n")
+            .map(str::to_owned)
+            .collect()
     }
 
     #[test]
@@ -159,16 +170,28 @@ mod tests {
             "Auto-Submitted: auto-generated",
             "MIME-Version: 1.0",
         ] {
-            assert!(headers.iter().any(|header| header == line), "{line}: {headers:#?}");
+            assert!(
+                headers.iter().any(|header| header == line),
+                "{line}: {headers:#?}"
+            );
         }
         assert!(
-            headers.iter().any(|header| header.starts_with("Date: Wed, 25 Nov 2026 12:00:00")),
+            headers
+                .iter()
+                .any(|header| header.starts_with("Date: Wed, 25 Nov 2026 12:00:00")),
             "{headers:#?}"
         );
-        assert!(headers.iter().any(|header| header.starts_with("Content-Type: multipart/alternative;")));
+        assert!(
+            headers
+                .iter()
+                .any(|header| header.starts_with("Content-Type: multipart/alternative;"))
+        );
         let content = String::from_utf8(outgoing(&mail(), &from()).unwrap().content).unwrap();
         let plain = content.find("text/plain").unwrap();
-        assert!(plain < content.find("text/html").unwrap(), "the last part is the preferred one");
+        assert!(
+            plain < content.find("text/html").unwrap(),
+            "the last part is the preferred one"
+        );
         assert!(content.is_ascii());
     }
 
@@ -188,10 +211,16 @@ mod tests {
             "\u{85}\u{2028}Bcc: eve@example.org",
             "=?utf-8?q?x=0D=0ABcc:_eve@example.org?=",
         ] {
-            let mail = NewMail { subject: subject.into(), ..mail() };
+            let mail = NewMail {
+                subject: subject.into(),
+                ..mail()
+            };
             assert_eq!(names(&mail), usual, "{subject:?}");
         }
-        let long = NewMail { subject: "Stra\u{df}e ".repeat(200), ..mail() };
+        let long = NewMail {
+            subject: "Stra\u{df}e ".repeat(200),
+            ..mail()
+        };
         assert_eq!(names(&long), usual);
     }
 
@@ -211,23 +240,40 @@ mod tests {
             "ann@example.org\r\n",
             "ann@exa mple.org",
         ] {
-            let mail = NewMail { recipient: recipient.into(), ..mail() };
-            assert_eq!(outgoing(&mail, &from()).err(), Some(InvalidMail::Recipient), "{recipient:?}");
+            let mail = NewMail {
+                recipient: recipient.into(),
+                ..mail()
+            };
+            assert_eq!(
+                outgoing(&mail, &from()).err(),
+                Some(InvalidMail::Recipient),
+                "{recipient:?}"
+            );
         }
     }
 
     #[test]
     fn a_message_id_that_would_break_its_header_is_refused() {
         for message_id in ["", "<a@b>", "a b@c", "a@b\r\nBcc: eve@example.org", "a@b>"] {
-            let mail = NewMail { message_id: message_id.into(), ..mail() };
-            assert_eq!(outgoing(&mail, &from()).err(), Some(InvalidMail::MessageId), "{message_id:?}");
+            let mail = NewMail {
+                message_id: message_id.into(),
+                ..mail()
+            };
+            assert_eq!(
+                outgoing(&mail, &from()).err(),
+                Some(InvalidMail::MessageId),
+                "{message_id:?}"
+            );
         }
     }
 
     #[test]
     fn only_an_address_outside_ascii_needs_a_server_that_supports_it() {
         assert!(outgoing(&mail(), &from()).unwrap().is_ascii());
-        let foreign = NewMail { recipient: "j\u{f6}rg@example.org".into(), ..mail() };
+        let foreign = NewMail {
+            recipient: "j\u{f6}rg@example.org".into(),
+            ..mail()
+        };
         assert!(!outgoing(&foreign, &from()).unwrap().is_ascii());
     }
 }

@@ -21,6 +21,6 @@ pub use sender::MailSender;
 pub use settings::{MailConfig, MailDelivery, SmtpLogin, SmtpServer, SmtpTls};
 pub use transport::MailTransport;
 pub use webhooks::{
-    OperatorWebhook, PublicInternet, WebhookClient, WebhookNetwork, WebhookSender, WebhookUrl, challenge,
-    new_webhook_secret,
+    OperatorWebhook, PublicInternet, WebhookClient, WebhookNetwork, WebhookSender, WebhookUrl,
+    challenge, new_webhook_secret,
 };

@@ -20,17 +20,27 @@ pub struct QueueMonitor {
 impl QueueMonitor {
     /// A monitor of `queue`.
     pub fn new(queue: Arc<dyn MailQueue>, clock: Clock, instruments: Arc<Instruments>) -> Self {
-        Self { queue, clock, instruments }
+        Self {
+            queue,
+            clock,
+            instruments,
+        }
     }
 
     /// Sets the gauges. While the queue cannot be read they keep their values.
     pub async fn measure(&self) {
-        let Ok(Ok(backlog)) = self.clock.within(STORE_TIMEOUT, self.queue.mail_backlog()).await else {
+        let Ok(Ok(backlog)) = self
+            .clock
+            .within(STORE_TIMEOUT, self.queue.mail_backlog())
+            .await
+        else {
             self.instruments.store_failures.count(StoreWork::Mail);
             return;
         };
         let now = self.clock.now().wall;
-        let age = backlog.oldest.map_or(Duration::ZERO, |oldest| now.since(oldest));
+        let age = backlog
+            .oldest
+            .map_or(Duration::ZERO, |oldest| now.since(oldest));
         self.instruments.mail.queue(backlog.mails, age);
     }
 }

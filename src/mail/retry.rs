@@ -35,7 +35,11 @@ pub(super) fn result(attempted: &Result<(), MailFailure>) -> MailResult {
 }
 
 /// The next state of a mail after an attempt.
-pub(super) fn recorded(claimed: &ClaimedMail, attempted: &Result<(), MailFailure>, now: Wall) -> MailAttempt {
+pub(super) fn recorded(
+    claimed: &ClaimedMail,
+    attempted: &Result<(), MailFailure>,
+    now: Wall,
+) -> MailAttempt {
     match attempted {
         Err(failure) if !failure.is_permanent() => deferred(claimed, failure, MAX_DELAY, now),
         Ok(()) | Err(_) => removed(claimed),
@@ -50,7 +54,13 @@ pub(super) fn deferred(
     now: Wall,
 ) -> MailAttempt {
     let at = now.plus(delay(claimed.attempt, longest));
-    attempt(claimed, MailOutcome::Retry { at, reason: failure.to_string() })
+    attempt(
+        claimed,
+        MailOutcome::Retry {
+            at,
+            reason: failure.to_string(),
+        },
+    )
 }
 
 /// A mail that was sent, was refused or has expired.
@@ -60,11 +70,21 @@ pub(super) fn removed(claimed: &ClaimedMail) -> MailAttempt {
 
 /// A mail that was claimed and not attempted: it is due immediately.
 pub(super) fn released(claimed: &ClaimedMail, now: Wall) -> MailAttempt {
-    attempt(claimed, MailOutcome::Retry { at: now, reason: "claimed and not attempted".into() })
+    attempt(
+        claimed,
+        MailOutcome::Retry {
+            at: now,
+            reason: "claimed and not attempted".into(),
+        },
+    )
 }
 
 fn attempt(claimed: &ClaimedMail, outcome: MailOutcome) -> MailAttempt {
-    MailAttempt { message_id: claimed.mail.message_id.clone(), attempt: claimed.attempt, outcome }
+    MailAttempt {
+        message_id: claimed.mail.message_id.clone(),
+        attempt: claimed.attempt,
+        outcome,
+    }
 }
 
 #[cfg(test)]
@@ -94,7 +114,9 @@ mod tests {
 
     #[test]
     fn delays_double_up_to_five_minutes() {
-        let seconds: Vec<u64> = (1..=8).map(|attempt| delay(attempt, MAX_DELAY).as_secs()).collect();
+        let seconds: Vec<u64> = (1..=8)
+            .map(|attempt| delay(attempt, MAX_DELAY).as_secs())
+            .collect();
         assert_eq!(seconds, [5, 10, 20, 40, 80, 160, 300, 300]);
         assert_eq!(delay(u32::MAX, MAX_DELAY), MAX_DELAY);
         assert_eq!(delay(0, MAX_DELAY), FIRST_DELAY);
@@ -103,15 +125,27 @@ mod tests {
     #[test]
     fn a_mail_is_removed_once_sent_or_refused_and_retried_otherwise() {
         let refused = Err(MailFailure::Invalid(InvalidMail::Recipient));
-        for (attempted, result_word) in [(Ok(()), MailResult::Sent), (refused, MailResult::Refused)] {
-            assert_eq!(recorded(&claimed(3), &attempted, NOW).outcome, MailOutcome::Remove);
+        for (attempted, result_word) in [(Ok(()), MailResult::Sent), (refused, MailResult::Refused)]
+        {
+            assert_eq!(
+                recorded(&claimed(3), &attempted, NOW).outcome,
+                MailOutcome::Remove
+            );
             assert_eq!(result(&attempted), result_word);
         }
         let lost = Err(MailFailure::NoReply(SmtpStep::Content));
         let next = recorded(&claimed(3), &lost, NOW);
-        assert_eq!((next.message_id.as_str(), next.attempt), ("id@example.org", 3));
-        let MailOutcome::Retry { at, reason } = next.outcome else { panic!("{next:?}") };
-        assert_eq!((at, result(&lost)), (NOW.plus(Duration::from_secs(20)), MailResult::Retried));
+        assert_eq!(
+            (next.message_id.as_str(), next.attempt),
+            ("id@example.org", 3)
+        );
+        let MailOutcome::Retry { at, reason } = next.outcome else {
+            panic!("{next:?}")
+        };
+        assert_eq!(
+            (at, result(&lost)),
+            (NOW.plus(Duration::from_secs(20)), MailResult::Retried)
+        );
         assert!(reason.contains("the content"), "{reason}");
     }
 

@@ -7,7 +7,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::instruments::{Instruments, MailResult, StoreWork};
 use scoregate_base::clock::{Clock, Mono};
-use scoregate_store::{ClaimedMail, MailAttempt, MailClaim, MailOutcome, MailQueue, StoreError, StoreFuture};
+use scoregate_store::{
+    ClaimedMail, MailAttempt, MailClaim, MailOutcome, MailQueue, StoreError, StoreFuture,
+};
 
 use super::failure::MailFailure;
 use super::message::{SenderMailbox, outgoing};
@@ -52,7 +54,17 @@ impl MailSender {
         let (from, timeout) = (config.from.clone(), config.timeout);
         let (unrecorded, server_fails, store_fails) = (Vec::new(), false, false);
         let transport = Arc::new(transport);
-        Self { queue, transport, from, timeout, clock, instruments, unrecorded, server_fails, store_fails }
+        Self {
+            queue,
+            transport,
+            from,
+            timeout,
+            clock,
+            instruments,
+            unrecorded,
+            server_fails,
+            store_fails,
+        }
     }
 
     /// Sends mail until `stop`. A mail that is being sent then is finished.
@@ -75,16 +87,28 @@ impl MailSender {
         // Time for several mails of a slow server. Those that do not fit are released.
         let sending = self.timeout.saturating_mul(6);
         let until = now.wall.plus(sending.saturating_add(RECORDING));
-        let claim = MailClaim { now: now.wall, until, limit: BATCH, webhooks: false };
+        let claim = MailClaim {
+            now: now.wall,
+            until,
+            limit: BATCH,
+            webhooks: false,
+        };
         let queue = Arc::clone(&self.queue);
-        let Some(mails) = self.asked(queue.claim_mail(claim)).await else { return false };
+        let Some(mails) = self.asked(queue.claim_mail(claim)).await else {
+            return false;
+        };
         let is_full = mails.len() == BATCH;
         let server_works = self.send_batch(&mails, now.mono.plus(sending), stop).await;
         is_full && server_works && self.unrecorded.is_empty()
     }
 
     /// Sends a batch. Returns false if the server cannot be used now.
-    async fn send_batch(&mut self, mails: &[ClaimedMail], end: Mono, stop: &CancellationToken) -> bool {
+    async fn send_batch(
+        &mut self,
+        mails: &[ClaimedMail],
+        end: Mono,
+        stop: &CancellationToken,
+    ) -> bool {
         let transport = Arc::clone(&self.transport);
         let mut session = transport.session();
         let mut unavailable = None;
@@ -92,7 +116,10 @@ impl MailSender {
             let now = self.clock.now();
             let longest = now.mono.plus(self.timeout.saturating_mul(2));
             let next = if is_expired(claimed, now.wall) {
-                self.instruments.mail.mails.count(claimed.mail.kind, MailResult::Expired);
+                self.instruments
+                    .mail
+                    .mails
+                    .count(claimed.mail.kind, MailResult::Expired);
                 tracing::warn!(
                     message_id = claimed.mail.message_id,
                     "a mail expired before it could be sent"
@@ -122,15 +149,27 @@ impl MailSender {
         unavailable.is_none()
     }
 
-    async fn attempt(&self, claimed: &ClaimedMail, session: &mut MailSession<'_>) -> Result<(), MailFailure> {
+    async fn attempt(
+        &self,
+        claimed: &ClaimedMail,
+        session: &mut MailSession<'_>,
+    ) -> Result<(), MailFailure> {
         session.send(outgoing(&claimed.mail, &self.from)?).await
     }
 
     /// Counts and logs a result. The log contains neither the recipient nor the text.
-    fn report(&mut self, claimed: &ClaimedMail, attempted: &Result<(), MailFailure>, was_known: bool) {
+    fn report(
+        &mut self,
+        claimed: &ClaimedMail,
+        attempted: &Result<(), MailFailure>,
+        was_known: bool,
+    ) {
         let (kind, attempt) = (claimed.mail.kind.word(), claimed.attempt);
         let message_id = claimed.mail.message_id.as_str();
-        self.instruments.mail.mails.count(claimed.mail.kind, result(attempted));
+        self.instruments
+            .mail
+            .mails
+            .count(claimed.mail.kind, result(attempted));
         match attempted {
             Ok(()) => {
                 tracing::debug!(message_id, kind, attempt, "mail sent");
@@ -159,7 +198,10 @@ impl MailSender {
             return true;
         }
         let queue = Arc::clone(&self.queue);
-        let recorded = self.asked(queue.record_attempts(self.unrecorded.clone())).await.is_some();
+        let recorded = self
+            .asked(queue.record_attempts(self.unrecorded.clone()))
+            .await
+            .is_some();
         if recorded {
             self.unrecorded.clear();
         }
@@ -168,9 +210,22 @@ impl MailSender {
 
     /// The answer of the store. A failure is logged when it begins.
     async fn asked<T>(&mut self, asking: StoreFuture<'_, T>) -> Option<T> {
-        let late = |_| Err(StoreError::Unavailable { doing: WORK, reason: "no answer in time".into() });
-        let asking = async { self.clock.within(STORE_TIMEOUT, asking).await.unwrap_or_else(late) };
-        let answer = self.instruments.measured(&self.clock, StoreWork::Mail, asking).await;
+        let late = |_| {
+            Err(StoreError::Unavailable {
+                doing: WORK,
+                reason: "no answer in time".into(),
+            })
+        };
+        let asking = async {
+            self.clock
+                .within(STORE_TIMEOUT, asking)
+                .await
+                .unwrap_or_else(late)
+        };
+        let answer = self
+            .instruments
+            .measured(&self.clock, StoreWork::Mail, asking)
+            .await;
         match answer {
             Ok(answer) => {
                 if std::mem::take(&mut self.store_fails) {

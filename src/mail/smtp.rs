@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use lettre::transport::smtp::authentication::{Credentials, Mechanism};
 use lettre::transport::smtp::client::{
-    AsyncSmtpConnection, Certificate, CertificateStore, TlsParameters, TlsParametersBuilder, TlsVersion,
+    AsyncSmtpConnection, Certificate, CertificateStore, TlsParameters, TlsParametersBuilder,
+    TlsVersion,
 };
 use lettre::transport::smtp::commands::{Data, Mail, Rcpt, Rset};
 use lettre::transport::smtp::extension::{ClientId, Extension, MailBodyParameter, MailParameter};
@@ -56,12 +57,21 @@ impl SmtpClient {
                 Some(tls_parameters(&server.host, server.ca_file.as_deref())?)
             }
         };
-        Ok(Self { server: server.clone(), tls, name: from.client_name(), timeout, clock })
+        Ok(Self {
+            server: server.clone(),
+            tls,
+            name: from.client_name(),
+            timeout,
+            clock,
+        })
     }
 
     /// A session that connects with its first mail.
     pub(super) fn session(&self) -> SmtpSession<'_> {
-        SmtpSession { client: self, connection: None }
+        SmtpSession {
+            client: self,
+            connection: None,
+        }
     }
 
     /// `step` is the step that was begun last.
@@ -76,12 +86,17 @@ impl SmtpClient {
             upgraded.map_err(|error| MailFailure::of(SmtpStep::StartTls, &error))?;
         }
         if let Some(login) = &self.server.login {
-            if connection.server_info().get_auth_mechanism(&MECHANISMS).is_none() {
+            if connection
+                .server_info()
+                .get_auth_mechanism(&MECHANISMS)
+                .is_none()
+            {
                 return Err(MailFailure::NoMechanism);
             }
             *step = SmtpStep::Login;
             let password = login.password.latest().await;
-            let credentials = Credentials::new(login.username.clone(), password.expose().to_owned());
+            let credentials =
+                Credentials::new(login.username.clone(), password.expose().to_owned());
             let entered = connection.auth(&MECHANISMS, &credentials).await;
             entered.map_err(|error| MailFailure::of(SmtpStep::Login, &error))?;
         }
@@ -95,8 +110,12 @@ impl SmtpClient {
         let parts = u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
         let mut failure = MailFailure::UnknownHost;
         for address in addresses {
-            let implicit = self.tls.clone().filter(|_| self.server.tls == SmtpTls::Implicit);
-            let connecting = AsyncSmtpConnection::connect_tokio1(address, None, &self.name, implicit, None);
+            let implicit = self
+                .tls
+                .clone()
+                .filter(|_| self.server.tls == SmtpTls::Implicit);
+            let connecting =
+                AsyncSmtpConnection::connect_tokio1(address, None, &self.name, implicit, None);
             failure = match self.clock.within(self.timeout / parts, connecting).await {
                 Ok(Ok(connection)) => return Ok(connection),
                 Ok(Err(error)) => MailFailure::of(SmtpStep::Connect, &error),
@@ -112,7 +131,9 @@ impl SmtpSession<'_> {
     pub(super) async fn send(&mut self, mail: &OutgoingMail) -> Result<(), MailFailure> {
         let is_used = self.connection.is_some();
         match self.send_once(mail).await {
-            Err(failure) if is_used && failure.needs_another_connection() => self.send_once(mail).await,
+            Err(failure) if is_used && failure.needs_another_connection() => {
+                self.send_once(mail).await
+            }
             sent => sent,
         }
     }
@@ -128,12 +149,17 @@ impl SmtpSession<'_> {
             let connected = clock.within(*timeout, connecting).await;
             Box::new(connected.unwrap_or(Err(MailFailure::Timeout(step)))?)
         };
-        let sent = clock.within(*timeout, transact(&mut connection, mail, &mut step)).await;
+        let sent = clock
+            .within(*timeout, transact(&mut connection, mail, &mut step))
+            .await;
         let sent = sent.unwrap_or(Err(MailFailure::Timeout(step)));
         let keeps = match &sent {
             Ok(()) => true,
             Err(failure) if failure.keeps_the_connection() => {
-                matches!(clock.within(SHORT_TIMEOUT, connection.command(Rset)).await, Ok(Ok(_)))
+                matches!(
+                    clock.within(SHORT_TIMEOUT, connection.command(Rset)).await,
+                    Ok(Ok(_))
+                )
             }
             Err(_) => false,
         };
@@ -145,7 +171,12 @@ impl SmtpSession<'_> {
     pub(super) async fn close(self) {
         if let Some(mut connection) = self.connection {
             // All mails have their replies; this one is of no use.
-            drop(self.client.clock.within(SHORT_TIMEOUT, connection.quit()).await);
+            drop(
+                self.client
+                    .clock
+                    .within(SHORT_TIMEOUT, connection.quit())
+                    .await,
+            );
         }
     }
 }
@@ -162,14 +193,31 @@ async fn transact(
         if !supports(Extension::SmtpUtfEight) || !supports(Extension::EightBitMime) {
             return Err(MailFailure::NotAscii);
         }
-        parameters = vec![MailParameter::SmtpUtfEight, MailParameter::Body(MailBodyParameter::EightBitMime)];
+        parameters = vec![
+            MailParameter::SmtpUtfEight,
+            MailParameter::Body(MailBodyParameter::EightBitMime),
+        ];
     }
-    command(connection, step, SmtpStep::Sender, Mail::new(Some(mail.sender.clone()), parameters)).await?;
-    command(connection, step, SmtpStep::Recipient, Rcpt::new(mail.recipient.clone(), Vec::new())).await?;
+    command(
+        connection,
+        step,
+        SmtpStep::Sender,
+        Mail::new(Some(mail.sender.clone()), parameters),
+    )
+    .await?;
+    command(
+        connection,
+        step,
+        SmtpStep::Recipient,
+        Rcpt::new(mail.recipient.clone(), Vec::new()),
+    )
+    .await?;
     command(connection, step, SmtpStep::Data, Data).await?;
     *step = SmtpStep::Content;
     let accepted = connection.message(&mail.content).await;
-    accepted.map(drop).map_err(|error| MailFailure::of(SmtpStep::Content, &error))
+    accepted
+        .map(drop)
+        .map_err(|error| MailFailure::of(SmtpStep::Content, &error))
 }
 
 async fn command(
@@ -179,7 +227,11 @@ async fn command(
     command: impl Display,
 ) -> Result<(), MailFailure> {
     *step = next;
-    connection.command(command).await.map(drop).map_err(|error| MailFailure::of(next, &error))
+    connection
+        .command(command)
+        .await
+        .map(drop)
+        .map_err(|error| MailFailure::of(next, &error))
 }
 
 fn tls_parameters(host: &str, ca_file: Option<&Path>) -> Result<TlsParameters, UnusableTransport> {
@@ -187,24 +239,34 @@ fn tls_parameters(host: &str, ca_file: Option<&Path>) -> Result<TlsParameters, U
     let builder = match ca_file {
         None => builder.certificate_store(CertificateStore::WebpkiRoots),
         Some(file) => {
-            let unusable = |reason| UnusableTransport::Authorities { file: file.to_owned(), reason };
+            let unusable = |reason| UnusableTransport::Authorities {
+                file: file.to_owned(),
+                reason,
+            };
             let certificates = authorities(file).map_err(unusable)?;
             let builder = builder.certificate_store(CertificateStore::None);
-            certificates.into_iter().fold(builder, TlsParametersBuilder::add_root_certificate)
+            certificates
+                .into_iter()
+                .fold(builder, TlsParametersBuilder::add_root_certificate)
         }
     };
-    builder.build().map_err(|error| UnusableTransport::Tls(error.to_string()))
+    builder
+        .build()
+        .map_err(|error| UnusableTransport::Tls(error.to_string()))
 }
 
 /// The certificates in a PEM file; at least one.
 fn authorities(file: &Path) -> Result<Vec<Certificate>, String> {
-    let found = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let found =
+        CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let found = found.map_err(|error| error.to_string())?;
     if found.is_empty() {
         return Err("the file contains no certificate in PEM".into());
     }
     let usable = |der: CertificateDer<'static>| {
-        let added = RootCertStore::empty().add(der.clone()).map_err(|error| error.to_string());
+        let added = RootCertStore::empty()
+            .add(der.clone())
+            .map_err(|error| error.to_string());
         added.and_then(|()| Certificate::from_der(der.to_vec()).map_err(|error| error.to_string()))
     };
     found.into_iter().map(usable).collect()

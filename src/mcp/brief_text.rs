@@ -16,26 +16,47 @@ struct BriefBody {
 /// The table of a response of this endpoint: a line on the data, the names of the fields, and a row for each item. `None` if
 /// it is not a response of the API.
 pub(super) fn brief_text(endpoint: &Endpoint, body: &[u8]) -> Option<String> {
-    let BriefBody { generated_at, period, data } = serde_json::from_slice(body).ok()?;
-    let period = period.map(|period| format!(", period {period}")).unwrap_or_default();
-    let generated_at = generated_at.map(|at| format!(", data of {at}")).unwrap_or_default();
+    let BriefBody {
+        generated_at,
+        period,
+        data,
+    } = serde_json::from_slice(body).ok()?;
+    let period = period
+        .map(|period| format!(", period {period}"))
+        .unwrap_or_default();
+    let generated_at = generated_at
+        .map(|at| format!(", data of {at}"))
+        .unwrap_or_default();
     let (mut rows, mut dates) = (String::new(), vec![String::new(); endpoint.brief.len()]);
     for item in &data {
         let cells = endpoint.brief.iter().zip(&mut dates).map(|(name, date)| {
-            item.get(*name).map(|value| without_repeated_date(cell(value), date)).unwrap_or_default()
+            item.get(*name)
+                .map(|value| without_repeated_date(cell(value), date))
+                .unwrap_or_default()
         });
         rows.push('\n');
         rows.push_str(&cells.collect::<Vec<_>>().join("|"));
     }
     let has_dates = dates.iter().any(|date| !date.is_empty());
-    let note = if has_dates { "; a time alone has the date of the row above" } else { "" };
-    Some(format!("{} items{period}{generated_at}{note}\n{}{rows}", data.len(), endpoint.brief.join("|")))
+    let note = if has_dates {
+        "; a time alone has the date of the row above"
+    } else {
+        ""
+    };
+    Some(format!(
+        "{} items{period}{generated_at}{note}\n{}{rows}",
+        data.len(),
+        endpoint.brief.join("|")
+    ))
 }
 
 /// An instant as hours and minutes if it has the date of the previous one in its column. Its text is half of the tokens of a row.
 fn without_repeated_date(cell: String, previous: &mut String) -> String {
-    let parts = cell.strip_suffix(":00Z").and_then(|instant| instant.split_once('T'));
-    let Some((date, time)) = parts.filter(|(date, time)| (date.len(), time.len()) == (10, 5)) else {
+    let parts = cell
+        .strip_suffix(":00Z")
+        .and_then(|instant| instant.split_once('T'));
+    let Some((date, time)) = parts.filter(|(date, time)| (date.len(), time.len()) == (10, 5))
+    else {
         return cell;
     };
     if date == previous {

@@ -54,15 +54,28 @@ pub struct McpService {
 /// A request without a response of JSON-RPC: its status and what to do.
 type HttpRefusal = (StatusCode, &'static str);
 const METHOD: HttpRefusal = (StatusCode::METHOD_NOT_ALLOWED, "Send messages with POST.");
-const FOREIGN_ORIGIN: HttpRefusal = (StatusCode::FORBIDDEN, "Use a page whose origin may read this API.");
-const NOT_JSON: HttpRefusal = (StatusCode::UNSUPPORTED_MEDIA_TYPE, "Send a body of type application/json.");
-const NO_BODY: HttpRefusal = (StatusCode::BAD_REQUEST, "Send a complete body, without trailers.");
+const FOREIGN_ORIGIN: HttpRefusal = (
+    StatusCode::FORBIDDEN,
+    "Use a page whose origin may read this API.",
+);
+const NOT_JSON: HttpRefusal = (
+    StatusCode::UNSUPPORTED_MEDIA_TYPE,
+    "Send a body of type application/json.",
+);
+const NO_BODY: HttpRefusal = (
+    StatusCode::BAD_REQUEST,
+    "Send a complete body, without trailers.",
+);
 const TOO_LARGE: HttpRefusal = (StatusCode::PAYLOAD_TOO_LARGE, "Send at most 64 KiB.");
 const SLOW: HttpRefusal = (StatusCode::REQUEST_TIMEOUT, "Send the body within 5 s.");
-const TOO_MANY: HttpRefusal =
-    (StatusCode::TOO_MANY_REQUESTS, "Wait a minute, then send fewer requests without a key.");
-const BUSY: HttpRefusal =
-    (StatusCode::SERVICE_UNAVAILABLE, "Wait until other messages of this connection are received.");
+const TOO_MANY: HttpRefusal = (
+    StatusCode::TOO_MANY_REQUESTS,
+    "Wait a minute, then send fewer requests without a key.",
+);
+const BUSY: HttpRefusal = (
+    StatusCode::SERVICE_UNAVAILABLE,
+    "Wait until other messages of this connection are received.",
+);
 
 /// A response, and how it is counted.
 type McpReply = (Response<Full<Bytes>>, McpOutcome);
@@ -75,7 +88,8 @@ impl McpService {
     pub fn new(endpoints: &EndpointTable, service: &str, instruments: McpInstruments) -> Self {
         let tools: Vec<McpTool> = endpoints.iter().map(McpTool::new).collect();
         let list: Vec<Value> = tools.iter().map(McpTool::description).collect();
-        let server = json!({ "name": "scoregate", "title": service, "version": env!("CARGO_PKG_VERSION") });
+        let server =
+            json!({ "name": "scoregate", "title": service, "version": env!("CARGO_PKG_VERSION") });
         let instructions = format!(
             "{service}: benchmark data on AI models, read-only. Call get_models first; it lists the identifiers of models. A call \
              needs an API key in the header Authorization or X-API-Key, and costs as much as a request to the API."
@@ -111,20 +125,33 @@ impl McpService {
         let has_arrived = matches!(received, Received::Message(_));
         let (mut response, outcome) = match received {
             Received::Message(message) => {
-                self.answer(&gateway, (head, &headers), &message, peer, trust).await
+                self.answer(&gateway, (head, &headers), &message, peer, trust)
+                    .await
             }
             Received::Preflight => preflight(),
-            Received::Refused(refusal) => {
-                (refused(refusal, head.method == Method::HEAD), McpOutcome::Rejected)
-            }
+            Received::Refused(refusal) => (
+                refused(refusal, head.method == Method::HEAD),
+                McpOutcome::Rejected,
+            ),
         };
         self.instruments.answered(outcome);
-        if let Some(cors) = gateway.cors.as_ref().filter(|_| headers.origin.first.is_some()) {
+        if let Some(cors) = gateway
+            .cors
+            .as_ref()
+            .filter(|_| headers.origin.first.is_some())
+        {
             let is_options = head.method == Method::OPTIONS;
-            cors.write_with(&head.headers, &MCP_READING, is_options, response.headers_mut());
+            cors.write_with(
+                &head.headers,
+                &MCP_READING,
+                is_options,
+                response.headers_mut(),
+            );
         }
         if is_http1 && has_body && !(has_arrived && may_continue) {
-            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            response
+                .headers_mut()
+                .insert(CONNECTION, HeaderValue::from_static("close"));
         }
         response
     }
@@ -155,7 +182,11 @@ impl McpService {
             return Received::Refused(if take() { refusal } else { TOO_MANY });
         }
         if head.method == Method::OPTIONS {
-            return if take() { Received::Preflight } else { Received::Refused(TOO_MANY) };
+            return if take() {
+                Received::Preflight
+            } else {
+                Received::Refused(TOO_MANY)
+            };
         }
         let mut reading = std::pin::pin!(read(body));
         let read = match reading.as_mut().now_or_never() {
@@ -166,7 +197,8 @@ impl McpService {
                 read.inspect(|_| gateway.guard.give_back(client()))
             }
         };
-        read.unwrap_or(Err(SLOW)).map_or_else(Received::Refused, Received::Message)
+        read.unwrap_or(Err(SLOW))
+            .map_or_else(Received::Refused, Received::Message)
     }
 
     /// Answers a message. All but calls take a token of the guard; a call is limited by the gateway.
@@ -198,14 +230,30 @@ impl McpService {
         };
         let client = gateway.proxies.client(peer.address, &head.headers);
         let is_allowed = gateway.guard.take(client, gateway.clock.now());
-        if is_allowed { reply } else { (refused(TOO_MANY, false), McpOutcome::Rejected) }
+        if is_allowed {
+            reply
+        } else {
+            (refused(TOO_MANY, false), McpOutcome::Rejected)
+        }
     }
 
     /// Answers a method that states something about this server.
-    fn described(&self, gateway: &Gateway, id: &str, era: ProtocolEra, message: &RpcMessage<'_>) -> McpReply {
-        let Self { list, server, instructions, .. } = self;
+    fn described(
+        &self,
+        gateway: &Gateway,
+        id: &str,
+        era: ProtocolEra,
+        message: &RpcMessage<'_>,
+    ) -> McpReply {
+        let Self {
+            list,
+            server,
+            instructions,
+            ..
+        } = self;
         let (ttl, versions) = (ttl_millis(gateway), json!(PROTOCOLS));
-        let cached = format!("\"resultType\":\"complete\",\"cacheScope\":\"private\",\"ttlMs\":{ttl}");
+        let cached =
+            format!("\"resultType\":\"complete\",\"cacheScope\":\"private\",\"ttlMs\":{ttl}");
         let tools = "\"capabilities\":{\"tools\":{}},\"instructions\":";
         let result = match (&*message.method, era) {
             ("tools/list", _) => format!("{{\"tools\":{list},{cached}}}"),
@@ -214,17 +262,27 @@ impl McpService {
             ),
             ("initialize", ProtocolEra::Handshake) => {
                 let version = protocol::agreed(message.params.protocol_version.as_deref());
-                format!("{{\"protocolVersion\":\"{version}\",{tools}{instructions},\"serverInfo\":{server}}}")
+                format!(
+                    "{{\"protocolVersion\":\"{version}\",{tools}{instructions},\"serverInfo\":{server}}}"
+                )
             }
             ("ping", ProtocolEra::Handshake) => "{}".to_owned(),
             (_, era) => {
-                let error = RpcError::new(RpcError::METHOD_NOT_FOUND, "This server has only tools.");
+                let error =
+                    RpcError::new(RpcError::METHOD_NOT_FOUND, "This server has only tools.");
                 let is_stateless = era == ProtocolEra::Stateless;
-                let status = if is_stateless { StatusCode::NOT_FOUND } else { StatusCode::OK };
+                let status = if is_stateless {
+                    StatusCode::NOT_FOUND
+                } else {
+                    StatusCode::OK
+                };
                 return failed(Some(id), &error, status);
             }
         };
-        (json_response(rpc_reply::result(id, result.as_bytes())), McpOutcome::Listed)
+        (
+            json_response(rpc_reply::result(id, result.as_bytes())),
+            McpOutcome::Listed,
+        )
     }
 
     /// The tool of a call, and the target of the corresponding request.
@@ -234,7 +292,9 @@ impl McpService {
         let tool = self.tools.iter().find(|tool| tool.name == name);
         let tool = tool.ok_or_else(|| invalid("Call a tool of tools/list.".to_owned()))?;
         let none = CallArguments::new();
-        let target = tool.target(message.params.arguments.as_ref().unwrap_or(&none)).map_err(invalid)?;
+        let target = tool
+            .target(message.params.arguments.as_ref().unwrap_or(&none))
+            .map_err(invalid)?;
         Ok((tool, target))
     }
 }
@@ -249,18 +309,29 @@ enum Received {
 /// How long lists may be cached: until the next expected refresh of the data. A restart may change them earlier.
 fn ttl_millis(gateway: &Gateway) -> u128 {
     let now = gateway.clock.now().wall;
-    gateway.engine.documents.next_refresh(now).map_or(0, |at| at.since(now).as_millis())
+    gateway
+        .engine
+        .documents
+        .next_refresh(now)
+        .map_or(0, |at| at.since(now).as_millis())
 }
 
 /// Reads a body. Most arrive in one piece, which is not copied.
-async fn read(body: impl Body<Data = Bytes, Error: Into<ReceiveError>>) -> Result<Bytes, HttpRefusal> {
+async fn read(
+    body: impl Body<Data = Bytes, Error: Into<ReceiveError>>,
+) -> Result<Bytes, HttpRefusal> {
     let mut body = std::pin::pin!(Limited::new(body, McpService::MAX_BODY));
     let (mut first, mut rest) = (Bytes::new(), Vec::new());
     while !body.is_end_stream()
         && let Some(frame) = body.frame().await
     {
-        let frame =
-            frame.map_err(|error| if error.is::<LengthLimitError>() { TOO_LARGE } else { NO_BODY })?;
+        let frame = frame.map_err(|error| {
+            if error.is::<LengthLimitError>() {
+                TOO_LARGE
+            } else {
+                NO_BODY
+            }
+        })?;
         let data = frame.into_data().map_err(|_| NO_BODY)?;
         if first.is_empty() {
             first = data;
@@ -268,22 +339,42 @@ async fn read(body: impl Body<Data = Bytes, Error: Into<ReceiveError>>) -> Resul
             rest.extend_from_slice(&data);
         }
     }
-    Ok(if rest.is_empty() { first } else { [&*first, &rest].concat().into() })
+    Ok(if rest.is_empty() {
+        first
+    } else {
+        [&*first, &rest].concat().into()
+    })
 }
 
 /// Whether a page may send this request: one of this host, or one whose origin may read the API. Other programs send no origin.
 fn is_origin_allowed(gateway: &Gateway, head: &Parts, origin: SentField<'_>) -> bool {
-    let Some(sent) = origin.first else { return true };
+    let Some(sent) = origin.first else {
+        return true;
+    };
     let host = head.headers.get(HOST).and_then(|host| host.to_str().ok());
     let host = host.or_else(|| head.uri.authority().map(http::uri::Authority::as_str));
-    let of_origin = sent.to_str().ok().and_then(|origin| origin.split_once("://")).map(|(_, host)| host);
-    let is_own = of_origin.zip(host).is_some_and(|(one, other)| one.eq_ignore_ascii_case(other));
-    let is_listed = || gateway.cors.as_ref().is_some_and(|cors| cors.allows(&head.headers).is_some());
+    let of_origin = sent
+        .to_str()
+        .ok()
+        .and_then(|origin| origin.split_once("://"))
+        .map(|(_, host)| host);
+    let is_own = of_origin
+        .zip(host)
+        .is_some_and(|(one, other)| one.eq_ignore_ascii_case(other));
+    let is_listed = || {
+        gateway
+            .cors
+            .as_ref()
+            .is_some_and(|cors| cors.allows(&head.headers).is_some())
+    };
     !origin.is_repeated && (is_own || is_listed())
 }
 
 fn is_json(content_type: SentField<'_>) -> bool {
-    let value = content_type.first.and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let value = content_type
+        .first
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
     let kind = || value.split(';').next().unwrap_or_default().trim();
     value == JSON || kind().eq_ignore_ascii_case(JSON)
 }
@@ -316,14 +407,21 @@ fn preflight() -> McpReply {
 }
 
 fn refused((status, remedy): HttpRefusal, is_head: bool) -> Response<Full<Bytes>> {
-    let mut response =
-        json_response(rpc_reply::error(None, &RpcError::new(RpcError::INVALID_REQUEST, remedy)));
+    let mut response = json_response(rpc_reply::error(
+        None,
+        &RpcError::new(RpcError::INVALID_REQUEST, remedy),
+    ));
     *response.status_mut() = status;
     if status == StatusCode::METHOD_NOT_ALLOWED {
         response.headers_mut().insert(ALLOW, METHODS);
     }
-    if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
-        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("60"));
+    if matches!(
+        status,
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
+    ) {
+        response
+            .headers_mut()
+            .insert(RETRY_AFTER, HeaderValue::from_static("60"));
     }
     if is_head {
         *response.body_mut() = Full::default();

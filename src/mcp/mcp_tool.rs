@@ -30,7 +30,11 @@ impl McpTool {
     pub(super) fn new(endpoint: &'static Endpoint) -> Self {
         let path = endpoint.documented_path();
         let (before, after) = path.split_once("{id}").unwrap_or((&path, ""));
-        Self { endpoint, name: tool_name(endpoint), path: [before.to_owned(), after.to_owned()] }
+        Self {
+            endpoint,
+            name: tool_name(endpoint),
+            path: [before.to_owned(), after.to_owned()],
+        }
     }
 
     fn params(&self) -> impl Iterator<Item = Param> {
@@ -40,10 +44,15 @@ impl McpTool {
 
     /// Its entry in the list of tools.
     pub(super) fn description(&self) -> Value {
-        let properties: Map<String, Value> =
-            self.params().map(|param| (param.name().to_owned(), schema(param))).collect();
-        let required: Vec<&str> =
-            self.params().filter(|param| *param == Param::Id).map(Param::name).collect();
+        let properties: Map<String, Value> = self
+            .params()
+            .map(|param| (param.name().to_owned(), schema(param)))
+            .collect();
+        let required: Vec<&str> = self
+            .params()
+            .filter(|param| *param == Param::Id)
+            .map(Param::name)
+            .collect();
         json!({
             "name": self.name,
             "description": self.endpoint.summary,
@@ -61,13 +70,23 @@ impl McpTool {
     /// unknown name or type are refused.
     pub(super) fn target(&self, arguments: &CallArguments<'_>) -> Result<String, String> {
         for (name, value) in arguments {
-            if !value.get().starts_with(|first: char| matches!(first, '"' | '-' | '0'..='9')) {
+            if !value
+                .get()
+                .starts_with(|first: char| matches!(first, '"' | '-' | '0'..='9'))
+            {
                 return Err(format!("Send `{}` as a text or a number.", &**name));
             }
             if self.params().all(|param| *param.name() != **name) {
                 let names: Vec<&str> = self.params().map(Param::name).collect();
-                let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-                return Err(format!("Remove `{}`. Arguments of this tool: {names}.", &**name));
+                let names = if names.is_empty() {
+                    "none".to_owned()
+                } else {
+                    names.join(", ")
+                };
+                return Err(format!(
+                    "Remove `{}`. Arguments of this tool: {names}.",
+                    &**name
+                ));
             }
         }
         let [before, after] = &self.path;
@@ -104,7 +123,12 @@ fn schema(param: Param) -> Value {
     if let AllowedValues::Words(words) = &allowed {
         schema.insert("enum".to_owned(), json!(words));
     } else {
-        schema.extend(allowed.members().into_iter().map(|(name, value)| (name.to_owned(), value)));
+        schema.extend(
+            allowed
+                .members()
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value)),
+        );
     }
     schema.into()
 }
@@ -112,7 +136,10 @@ fn schema(param: Param) -> Value {
 /// Appends a text or a number to a path or a query: escapes all but unreserved characters (RFC 3986, 2.3).
 fn append_escaped(target: &mut String, value: &RawValue) {
     let json = value.get();
-    let text: Option<RpcText<'_>> = json.starts_with('"').then(|| serde_json::from_str(json).ok()).flatten();
+    let text: Option<RpcText<'_>> = json
+        .starts_with('"')
+        .then(|| serde_json::from_str(json).ok())
+        .flatten();
     for byte in text.as_deref().unwrap_or(json).bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             target.push(char::from(byte));
@@ -141,14 +168,26 @@ mod tests {
                 json!({"sortBy": "price", "period": "7d"}),
                 "/api/v1/models?period=7d&sortBy=price",
             ),
-            (Route::Incidents, json!({"limit": 5}), "/api/v1/incidents?limit=5"),
+            (
+                Route::Incidents,
+                json!({"limit": 5}),
+                "/api/v1/incidents?limit=5",
+            ),
             (
                 Route::History,
                 json!({"id": "a:1", "period": "24h"}),
                 "/api/v1/models/a%3A1/history?period=24h",
             ),
-            (Route::Model, json!({"id": "../me?x#y z"}), "/api/v1/models/..%2Fme%3Fx%23y%20z"),
-            (Route::Models, json!({"period": "7d&sortBy=é"}), "/api/v1/models?period=7d%26sortBy%3D%C3%A9"),
+            (
+                Route::Model,
+                json!({"id": "../me?x#y z"}),
+                "/api/v1/models/..%2Fme%3Fx%23y%20z",
+            ),
+            (
+                Route::Models,
+                json!({"period": "7d&sortBy=é"}),
+                "/api/v1/models?period=7d%26sortBy%3D%C3%A9",
+            ),
             (Route::Me, json!({}), "/api/v1/me"),
         ] {
             assert_eq!(target(route, &arguments).as_deref(), Ok(expected));

@@ -18,8 +18,14 @@ pub(super) enum ProtocolEra {
 
 impl ProtocolEra {
     /// The kind of revision of a request, whose headers must agree with its body.
-    pub(super) fn of<'m>(message: &RpcMessage<'m>, headers: &McpHeaders<'_>) -> Result<Self, BadMessage<'m>> {
-        Self::agreed(message, headers).map_err(|error| BadMessage { id: message.id, error })
+    pub(super) fn of<'m>(
+        message: &RpcMessage<'m>,
+        headers: &McpHeaders<'_>,
+    ) -> Result<Self, BadMessage<'m>> {
+        Self::agreed(message, headers).map_err(|error| BadMessage {
+            id: message.id,
+            error,
+        })
     }
 
     fn agreed(message: &RpcMessage<'_>, headers: &McpHeaders<'_>) -> Result<Self, RpcError> {
@@ -49,7 +55,8 @@ impl ProtocolEra {
         if message.method == "tools/call" && name()? != message.params.name.as_deref() {
             return Err(mismatch("Mcp-Name"));
         }
-        if meta.is_none_or(|meta| meta.client_info.is_none() || meta.client_capabilities.is_none()) {
+        if meta.is_none_or(|meta| meta.client_info.is_none() || meta.client_capabilities.is_none())
+        {
             return Err(RpcError::new(
                 RpcError::INVALID_PARAMS,
                 "Send `io.modelcontextprotocol/clientInfo` and `…/clientCapabilities` in `_meta`.",
@@ -62,13 +69,20 @@ impl ProtocolEra {
 /// The revision that a handshake agrees on. The stateless one has no handshake, so it is never offered here.
 pub(super) fn agreed(requested: Option<&str>) -> &'static str {
     let [_, newest, oldest] = PROTOCOLS;
-    if requested == Some(oldest) { oldest } else { newest }
+    if requested == Some(oldest) {
+        oldest
+    } else {
+        newest
+    }
 }
 
 /// The only value of a header field.
 fn sole<'h>(field: SentField<'h>, name: &'static str) -> Result<Option<&'h str>, RpcError> {
     let value = field.first.map(|value| value.to_str()).transpose();
-    value.ok().filter(|_| !field.is_repeated).ok_or_else(|| mismatch(name))
+    value
+        .ok()
+        .filter(|_| !field.is_repeated)
+        .ok_or_else(|| mismatch(name))
 }
 
 fn mismatch(field: &'static str) -> RpcError {
@@ -79,7 +93,10 @@ fn mismatch(field: &'static str) -> RpcError {
 fn unsupported(version: &str) -> RpcError {
     let data = serde_json::json!({ "supported": PROTOCOLS, "requested": version });
     let message = format!("Use one of the protocol versions {}.", PROTOCOLS.join(", "));
-    RpcError { data: Some(data.to_string()), ..RpcError::new(RpcError::UNSUPPORTED_VERSION, message) }
+    RpcError {
+        data: Some(data.to_string()),
+        ..RpcError::new(RpcError::UNSUPPORTED_VERSION, message)
+    }
 }
 
 #[cfg(test)]
@@ -93,19 +110,29 @@ mod tests {
         let message = RpcMessage::read(body.as_bytes()).unwrap();
         let mut headers = HeaderMap::new();
         for (name, value) in fields {
-            headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
+            headers.append(
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            );
         }
         ProtocolEra::of(&message, &McpHeaders::of(&headers)).map_err(|bad| bad.error.code)
     }
 
     const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_models","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{},"io.modelcontextprotocol/clientCapabilities":{}}}}"#;
-    const FIELDS: [(&str, &str); 3] = [(VERSION, "2026-07-28"), (METHOD, "tools/call"), (NAME, "get_models")];
+    const FIELDS: [(&str, &str); 3] = [
+        (VERSION, "2026-07-28"),
+        (METHOD, "tools/call"),
+        (NAME, "get_models"),
+    ];
 
     #[test]
     fn a_stateless_request_agrees_with_its_headers() {
         assert_eq!(era(CALL, &FIELDS), Ok(ProtocolEra::Stateless));
         for (name, value) in FIELDS {
-            let mut fields: Vec<_> = FIELDS.into_iter().filter(|(other, _)| *other != name).collect();
+            let mut fields: Vec<_> = FIELDS
+                .into_iter()
+                .filter(|(other, _)| *other != name)
+                .collect();
             assert_eq!(era(CALL, &fields), Err(RpcError::HEADER_MISMATCH), "{name}");
             fields.push((name, "ping"));
             assert_eq!(era(CALL, &fields), Err(RpcError::HEADER_MISMATCH), "{name}");
@@ -121,10 +148,22 @@ mod tests {
         assert_eq!(era(&other, &fields), Err(RpcError::UNSUPPORTED_VERSION));
         let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
         assert_eq!(era(ping, &[]), Ok(ProtocolEra::Handshake));
-        assert_eq!(era(ping, &[(VERSION, "2025-06-18")]), Ok(ProtocolEra::Handshake));
-        assert_eq!(era(ping, &[(VERSION, "2024-01-01")]), Err(RpcError::UNSUPPORTED_VERSION));
-        assert_eq!(era(ping, &[(VERSION, "2026-07-28")]), Err(RpcError::INVALID_PARAMS));
-        assert_eq!(era(&CALL.replace("clientInfo", "client"), &FIELDS), Err(RpcError::INVALID_PARAMS));
+        assert_eq!(
+            era(ping, &[(VERSION, "2025-06-18")]),
+            Ok(ProtocolEra::Handshake)
+        );
+        assert_eq!(
+            era(ping, &[(VERSION, "2024-01-01")]),
+            Err(RpcError::UNSUPPORTED_VERSION)
+        );
+        assert_eq!(
+            era(ping, &[(VERSION, "2026-07-28")]),
+            Err(RpcError::INVALID_PARAMS)
+        );
+        assert_eq!(
+            era(&CALL.replace("clientInfo", "client"), &FIELDS),
+            Err(RpcError::INVALID_PARAMS)
+        );
     }
 
     #[test]

@@ -109,18 +109,33 @@ impl RpcError {
     pub(super) const UNAUTHENTICATED: i32 = 401;
 
     pub(super) fn new(code: i32, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { code, message: message.into(), data: None }
+        Self {
+            code,
+            message: message.into(),
+            data: None,
+        }
     }
 }
 
 impl<'m> RpcMessage<'m> {
     /// Reads a message.
     pub fn read(bytes: &'m [u8]) -> Result<Self, BadMessage<'m>> {
-        let bad = |code, message: &'static str| BadMessage { id: None, error: RpcError::new(code, message) };
+        let bad = |code, message: &'static str| BadMessage {
+            id: None,
+            error: RpcError::new(code, message),
+        };
         if is_deep(bytes) {
-            return Err(bad(RpcError::INVALID_REQUEST, "Send JSON with at most 16 levels of nesting."));
+            return Err(bad(
+                RpcError::INVALID_REQUEST,
+                "Send JSON with at most 16 levels of nesting.",
+            ));
         }
-        let not_json = || bad(RpcError::PARSE, "Send one JSON-RPC message as JSON in UTF-8.");
+        let not_json = || {
+            bad(
+                RpcError::PARSE,
+                "Send one JSON-RPC message as JSON in UTF-8.",
+            )
+        };
         let text = std::str::from_utf8(bytes).map_err(|_| not_json())?;
         // In one pass. What is wrong with a message is found in others.
         let Ok(envelope) = serde_json::from_str::<RpcEnvelope<'_, RpcParams<'_>>>(text) else {
@@ -129,10 +144,17 @@ impl<'m> RpcMessage<'m> {
                 serde_json::from_str(text).map_err(|_| invalid(None))?;
             let (id, _, _) = envelope.valid()?;
             let message = "Send the parameters as an object, each of its type.";
-            return Err(BadMessage { id, error: RpcError::new(RpcError::INVALID_PARAMS, message) });
+            return Err(BadMessage {
+                id,
+                error: RpcError::new(RpcError::INVALID_PARAMS, message),
+            });
         };
         let (id, method, params) = envelope.valid()?;
-        Ok(Self { id, method: method.0, params: params.unwrap_or_default() })
+        Ok(Self {
+            id,
+            method: method.0,
+            params: params.unwrap_or_default(),
+        })
     }
 }
 
@@ -152,7 +174,10 @@ impl<'m, P> RpcEnvelope<'m, P> {
 
 fn invalid(id: Option<&str>) -> BadMessage<'_> {
     let message = "Send one JSON-RPC 2.0 request, with a text or a number as id.";
-    BadMessage { id, error: RpcError::new(RpcError::INVALID_REQUEST, message) }
+    BadMessage {
+        id,
+        error: RpcError::new(RpcError::INVALID_REQUEST, message),
+    }
 }
 
 /// Reads a member that is present, `null` included.
@@ -168,8 +193,15 @@ fn is_id(json: &str) -> bool {
 /// Whether there are more than [`MAX_DEPTH`] levels. Most messages have fewer brackets.
 fn is_deep(bytes: &[u8]) -> bool {
     // Counted in bytes, so that many are compared in one instruction.
-    let brackets = |part: &[u8]| part.iter().map(|byte| u8::from(matches!(byte, b'{' | b'['))).sum::<u8>();
-    let all: usize = bytes.chunks(255).map(|part| usize::from(brackets(part))).sum();
+    let brackets = |part: &[u8]| {
+        part.iter()
+            .map(|byte| u8::from(matches!(byte, b'{' | b'[')))
+            .sum::<u8>()
+    };
+    let all: usize = bytes
+        .chunks(255)
+        .map(|part| usize::from(brackets(part)))
+        .sum();
     all > MAX_DEPTH && depth(bytes) > MAX_DEPTH
 }
 
@@ -208,9 +240,15 @@ mod tests {
     fn a_request_has_an_id_and_a_notification_has_none() {
         let text = r#"{"jsonrpc":"2.0","id":"a-1","method":"tools\/call","params":{"name":"get_models","arguments":{"period":"7d"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"},"other":[]}}"#;
         let message = RpcMessage::read(text.as_bytes()).unwrap();
-        assert_eq!((message.id, &*message.method), (Some("\"a-1\""), "tools/call"));
+        assert_eq!(
+            (message.id, &*message.method),
+            (Some("\"a-1\""), "tools/call")
+        );
         assert_eq!(message.params.arguments.unwrap()["period"].get(), "\"7d\"");
-        assert_eq!(message.params.meta.unwrap().version.as_deref(), Some("2026-07-28"));
+        assert_eq!(
+            message.params.meta.unwrap().version.as_deref(),
+            Some("2026-07-28")
+        );
         let text = r#" {"jsonrpc":"2.0","method":"notifications/initialized"} "#;
         assert_eq!(RpcMessage::read(text.as_bytes()).unwrap().id, None);
     }
@@ -223,13 +261,34 @@ mod tests {
             ("{} {}", (None, RpcError::PARSE)),
             ("\u{feff}{}", (None, RpcError::PARSE)),
             ("[]", (None, RpcError::INVALID_REQUEST)),
-            (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, (None, RpcError::INVALID_REQUEST)),
-            (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, (None, RpcError::INVALID_REQUEST)),
-            (r#"{"jsonrpc":"2.0","id":[1],"method":"ping"}"#, (None, RpcError::INVALID_REQUEST)),
-            (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#, (None, RpcError::INVALID_REQUEST)),
-            (r#"{"jsonrpc":"2.0","id":1,"method":"ping","method":"x"}"#, (None, RpcError::INVALID_REQUEST)),
-            (r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#, (Some("1"), RpcError::INVALID_REQUEST)),
-            (r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, (Some("1"), RpcError::INVALID_REQUEST)),
+            (
+                r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#,
+                (None, RpcError::INVALID_REQUEST),
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#,
+                (None, RpcError::INVALID_REQUEST),
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":[1],"method":"ping"}"#,
+                (None, RpcError::INVALID_REQUEST),
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#,
+                (None, RpcError::INVALID_REQUEST),
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"ping","method":"x"}"#,
+                (None, RpcError::INVALID_REQUEST),
+            ),
+            (
+                r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#,
+                (Some("1"), RpcError::INVALID_REQUEST),
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
+                (Some("1"), RpcError::INVALID_REQUEST),
+            ),
             (
                 r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[1]}"#,
                 (Some("1"), RpcError::INVALID_PARAMS),
@@ -241,7 +300,10 @@ mod tests {
         ] {
             assert_eq!(code(text), expected, "{text}");
         }
-        let long = format!(r#"{{"jsonrpc":"2.0","id":"{}","method":"ping"}}"#, "x".repeat(MAX_ID));
+        let long = format!(
+            r#"{{"jsonrpc":"2.0","id":"{}","method":"ping"}}"#,
+            "x".repeat(MAX_ID)
+        );
         assert_eq!(code(&long), (None, RpcError::INVALID_REQUEST));
         assert_eq!(code(&"[".repeat(60_000)), (None, RpcError::INVALID_REQUEST));
         assert!(RpcMessage::read(b"{\"jsonrpc\":\"2.0\",\"method\":\"\xff\"}").is_err());

@@ -11,7 +11,8 @@ pub(super) fn result(id: &str, result: &[u8]) -> Bytes {
     const BEFORE_ID: &str = "{\"jsonrpc\":\"2.0\",\"id\":";
     const AFTER_ID: &str = ",\"result\":";
     // Of the exact size, so that it becomes the body as it is.
-    let mut body = Vec::with_capacity(BEFORE_ID.len() + id.len() + AFTER_ID.len() + result.len() + 1);
+    let mut body =
+        Vec::with_capacity(BEFORE_ID.len() + id.len() + AFTER_ID.len() + result.len() + 1);
     append(&mut body, &[BEFORE_ID, id, AFTER_ID]);
     body.extend_from_slice(result);
     body.push(b'}');
@@ -25,7 +26,14 @@ pub(super) fn error(id: Option<&str>, error: &RpcError) -> Bytes {
     if let Some(id) = id {
         append(&mut body, &[",\"id\":", id]);
     }
-    append(&mut body, &[",\"error\":{\"code\":", itoa::Buffer::new().format(error.code), ",\"message\":"]);
+    append(
+        &mut body,
+        &[
+            ",\"error\":{\"code\":",
+            itoa::Buffer::new().format(error.code),
+            ",\"message\":",
+        ],
+    );
     append_string(&mut body, &error.message);
     if let Some(data) = &error.data {
         append(&mut body, &[",\"data\":", data]);

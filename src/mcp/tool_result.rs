@@ -34,17 +34,28 @@ pub(super) async fn translated(
     response: Response<Full<Bytes>>,
 ) -> (Response<Full<Bytes>>, McpOutcome) {
     let (mut head, mut body) = response.into_parts();
-    let body = body.frame().await.and_then(|frame| frame.ok()?.into_data().ok()).unwrap_or_default();
+    let body = body
+        .frame()
+        .await
+        .and_then(|frame| frame.ok()?.into_data().ok())
+        .unwrap_or_default();
     if body.starts_with(BEGIN.as_bytes()) {
         let body = Full::new(rpc_reply::result(id, &body));
         return (Response::from_parts(head, body), McpOutcome::Answered);
     }
     let (body, outcome) = match head.status {
-        StatusCode::UNAUTHORIZED => {
-            (rpc_reply::error(Some(id), &unauthenticated(&body)), McpOutcome::Unauthenticated)
-        }
-        StatusCode::OK => (rpc_reply::result(id, &tool_result(endpoint, &body)), McpOutcome::Answered),
-        _ => (rpc_reply::result(id, &result(&refusal_text(&body), &body, true)), McpOutcome::ToolError),
+        StatusCode::UNAUTHORIZED => (
+            rpc_reply::error(Some(id), &unauthenticated(&body)),
+            McpOutcome::Unauthenticated,
+        ),
+        StatusCode::OK => (
+            rpc_reply::result(id, &tool_result(endpoint, &body)),
+            McpOutcome::Answered,
+        ),
+        _ => (
+            rpc_reply::result(id, &result(&refusal_text(&body), &body, true)),
+            McpOutcome::ToolError,
+        ),
     };
     if outcome == McpOutcome::ToolError {
         head.status = StatusCode::OK;
@@ -55,7 +66,8 @@ pub(super) async fn translated(
 
 /// The result of a call that is answered by this body of the API: with its text, or with the body itself if it has none.
 pub fn tool_result(endpoint: &Endpoint, body: &[u8]) -> Bytes {
-    let text = brief_text(endpoint, body).unwrap_or_else(|| String::from_utf8_lossy(body).into_owned());
+    let text =
+        brief_text(endpoint, body).unwrap_or_else(|| String::from_utf8_lossy(body).into_owned());
     result(&text, body, false)
 }
 
@@ -66,7 +78,14 @@ fn result(text: &str, body: &[u8], is_error: bool) -> Bytes {
     append_string(&mut json, text);
     append(&mut json, &["}],\"structuredContent\":"]);
     json.extend_from_slice(body);
-    append(&mut json, &[",\"isError\":", if is_error { "true" } else { "false" }, "}"]);
+    append(
+        &mut json,
+        &[
+            ",\"isError\":",
+            if is_error { "true" } else { "false" },
+            "}",
+        ],
+    );
     Bytes::copy_from_slice(&json)
 }
 
@@ -80,15 +99,26 @@ pub(super) fn describe(headers: &mut HeaderMap, body: &Bytes) {
 /// The error of a call without a valid key. Clients show the message of an error of JSON-RPC only.
 fn unauthenticated(body: &[u8]) -> RpcError {
     let data = std::str::from_utf8(body).ok().map(str::to_owned);
-    RpcError { data, ..RpcError::new(RpcError::UNAUTHENTICATED, refusal_text(body)) }
+    RpcError {
+        data,
+        ..RpcError::new(RpcError::UNAUTHENTICATED, refusal_text(body))
+    }
 }
 
 /// The message of an error and an address.
 fn refusal_text(body: &[u8]) -> String {
-    let Ok(RefusalBody { message, sign_up, upgrade }) = serde_json::from_slice(body) else {
+    let Ok(RefusalBody {
+        message,
+        sign_up,
+        upgrade,
+    }) = serde_json::from_slice(body)
+    else {
         return "The request failed.".to_owned();
     };
-    let address = sign_up.or(upgrade).map(|address| format!(" See {address}")).unwrap_or_default();
+    let address = sign_up
+        .or(upgrade)
+        .map(|address| format!(" See {address}"))
+        .unwrap_or_default();
     message + &address
 }
 

@@ -27,7 +27,9 @@ impl CodeLanguage {
     fn words(self) -> &'static [&'static str] {
         match self {
             Self::Json => &["true", "false", "null"],
-            Self::Hash => &["curl", "export", "import", "with", "for", "in", "as", "print"],
+            Self::Hash => &[
+                "curl", "export", "import", "with", "for", "in", "as", "print",
+            ],
             Self::Slashes => &["const", "await", "if", "throw", "new", "for", "of"],
         }
     }
@@ -40,7 +42,10 @@ pub(super) fn coloured(language: CodeLanguage, code: &str) -> String {
         let (class, length) = token(language, before, first, rest);
         let (text, after) = rest.split_at(length);
         match class {
-            Some(class) => push(&mut html, format_args!("<span class=\"{class}\">{}</span>", escape(text))),
+            Some(class) => push(
+                &mut html,
+                format_args!("<span class=\"{class}\">{}</span>", escape(text)),
+            ),
             None => html.push_str(&escape(text)),
         }
         before = text.chars().next_back().unwrap_or(first);
@@ -50,23 +55,39 @@ pub(super) fn coloured(language: CodeLanguage, code: &str) -> String {
 }
 
 /// The class and the length in bytes of the first token.
-fn token(language: CodeLanguage, before: char, first: char, rest: &str) -> (Option<&'static str>, usize) {
+fn token(
+    language: CodeLanguage,
+    before: char,
+    first: char,
+    rest: &str,
+) -> (Option<&'static str>, usize) {
     let begins_a_word = !before.is_alphanumeric() && before != '_';
     let until = |stop: &dyn Fn(char) -> bool| rest.find(stop).unwrap_or(rest.len());
-    if language.comment().is_some_and(|mark| rest.starts_with(mark)) && before.is_whitespace() {
+    if language
+        .comment()
+        .is_some_and(|mark| rest.starts_with(mark))
+        && before.is_whitespace()
+    {
         return (Some("c"), until(&|char| char == '\n'));
     }
     if matches!(first, '"' | '`') {
         let length = text_length(rest, first);
-        let is_name = rest.get(length..).is_some_and(|after| after.starts_with(':'));
+        let is_name = rest
+            .get(length..)
+            .is_some_and(|after| after.starts_with(':'));
         return (Some(if is_name { "k" } else { "s" }), length);
     }
     if begins_a_word && first.is_ascii_digit() {
-        return (Some("n"), until(&|char| !char.is_ascii_digit() && char != '.'));
+        return (
+            Some("n"),
+            until(&|char| !char.is_ascii_digit() && char != '.'),
+        );
     }
     if begins_a_word && first.is_ascii_alphabetic() {
         let length = until(&|char| !char.is_alphanumeric() && char != '_');
-        let is_known = rest.get(..length).is_some_and(|word| language.words().contains(&word));
+        let is_known = rest
+            .get(..length)
+            .is_some_and(|word| language.words().contains(&word));
         return (is_known.then_some("w"), length);
     }
     (None, first.len_utf8())
@@ -106,7 +127,11 @@ mod tests {
                 "\"https://x\" // y",
                 "<span class=\"s\">&quot;https://x&quot;</span> <span class=\"c\">// y</span>",
             ),
-            (CodeLanguage::Json, r#""a\"b" "#, "<span class=\"s\">&quot;a\\&quot;b&quot;</span> "),
+            (
+                CodeLanguage::Json,
+                r#""a\"b" "#,
+                "<span class=\"s\">&quot;a\\&quot;b&quot;</span> ",
+            ),
         ] {
             assert_eq!(coloured(language, code), html);
         }
@@ -114,13 +139,30 @@ mod tests {
 
     #[test]
     fn removing_the_markup_restores_the_code() {
-        for code in ["", "\"", "\\", "\"\\", "`é`5é \"ü", "<b>&'\"</b> 7up x7 // # \u{1f326}"] {
-            for language in [CodeLanguage::Json, CodeLanguage::Hash, CodeLanguage::Slashes] {
+        for code in [
+            "",
+            "\"",
+            "\\",
+            "\"\\",
+            "`é`5é \"ü",
+            "<b>&'\"</b> 7up x7 // # \u{1f326}",
+        ] {
+            for language in [
+                CodeLanguage::Json,
+                CodeLanguage::Hash,
+                CodeLanguage::Slashes,
+            ] {
                 let html = coloured(language, code);
                 let bare: String = html
                     .split('<')
                     .enumerate()
-                    .map(|(at, part)| if at == 0 { part } else { part.split_once('>').unwrap().1 })
+                    .map(|(at, part)| {
+                        if at == 0 {
+                            part
+                        } else {
+                            part.split_once('>').unwrap().1
+                        }
+                    })
                     .collect();
                 assert_eq!(bare, escape(code), "{language:?}");
             }

@@ -47,16 +47,28 @@ mod tests {
             "sha256-ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=",
         );
         let fixed = "img-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
-        let styled = AllowedContent { style: "abc", ..AllowedContent::default() };
-        assert_eq!(styled.policy(), format!("default-src 'none'; style-src '{abc}'; {fixed}"));
-        let scripted = AllowedContent { script: Some("abc"), ..AllowedContent::default() };
+        let styled = AllowedContent {
+            style: "abc",
+            ..AllowedContent::default()
+        };
+        assert_eq!(
+            styled.policy(),
+            format!("default-src 'none'; style-src '{abc}'; {fixed}")
+        );
+        let scripted = AllowedContent {
+            script: Some("abc"),
+            ..AllowedContent::default()
+        };
         assert_eq!(
             scripted.policy(),
             format!(
                 "default-src 'none'; script-src '{abc}'; connect-src 'self'; style-src '{empty}'; {fixed}"
             )
         );
-        let form = AllowedContent { has_forms: true, ..AllowedContent::default() };
+        let form = AllowedContent {
+            has_forms: true,
+            ..AllowedContent::default()
+        };
         assert!(form.policy().contains("form-action 'self'"));
     }
 }

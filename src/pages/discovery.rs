@@ -22,14 +22,17 @@ pub(super) const API_CATALOG: &str = "/.well-known/api-catalog";
 
 pub(super) const SERVER_JSON: &str = "/server.json";
 pub(super) const SERVER_CARD: &str = "/.well-known/mcp/server-card.json";
-const SERVER_SCHEMA: &str = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json";
-const CARD_SCHEMA: &str = "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json";
+const SERVER_SCHEMA: &str =
+    "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json";
+const CARD_SCHEMA: &str =
+    "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json";
 
 /// The API in a sentence.
 pub(super) const SUMMARY: &str = "Benchmark data on AI models, read-only.";
 
 /// The profile says that the link set is an API catalog.
-const LINKSET: &str = "application/linkset+json; profile=\"https://www.rfc-editor.org/info/rfc9727\"";
+const LINKSET: &str =
+    "application/linkset+json; profile=\"https://www.rfc-editor.org/info/rfc9727\"";
 /// RFC 9727 requires this `Link` in the response to HEAD.
 const CATALOG_LINK: &str = "</.well-known/api-catalog>; rel=\"api-catalog\"";
 /// `Expires` is this long after the current day. RFC 9116 recommends less than a year.
@@ -37,8 +40,16 @@ const SECURITY_TXT_VALID: Duration = Duration::from_hours(180 * 24);
 
 /// Longer rules win over shorter ones; programs that use the first match read the exceptions first.
 pub(super) fn robots(config: &PagesConfig) -> String {
-    let account = if config.sign_up { format!("Disallow: {ACCOUNT}\n") } else { String::new() };
-    let status = if config.status_page { format!("Allow: {STATUS}\n") } else { String::new() };
+    let account = if config.sign_up {
+        format!("Disallow: {ACCOUNT}\n")
+    } else {
+        String::new()
+    };
+    let status = if config.status_page {
+        format!("Allow: {STATUS}\n")
+    } else {
+        String::new()
+    };
     format!("User-agent: *\nDisallow: {API_BASE}/\n{account}Allow: {DOCS}\n{status}Allow: /\n")
 }
 
@@ -47,10 +58,16 @@ pub(super) fn llms(config: &PagesConfig) -> String {
     let root = config.root().unwrap_or_default();
     let endpoints = config.endpoints.iter().map(|row| {
         let path = row.segments.join("/");
-        format!("- [/{path}]({root}{DOCS}#endpoint-{}): {}\n", row.name, row.summary)
+        format!(
+            "- [/{path}]({root}{DOCS}#endpoint-{}): {}\n",
+            row.name, row.summary
+        )
     });
-    let mcp =
-        if config.mcp { format!("- [Tools]({root}{MCP}): the same data by MCP\n") } else { String::new() };
+    let mcp = if config.mcp {
+        format!("- [Tools]({root}{MCP}): the same data by MCP\n")
+    } else {
+        String::new()
+    };
     format!(
         "# {}\n\n> {SUMMARY} Each request below {} needs a key: `Authorization: Bearer KEY`.\n\n## Documentation\n\n\
          - [Documentation]({root}{DOCS_MARKDOWN}): endpoints, fields, parameters, errors, limits, and how to cache\n\
@@ -66,15 +83,23 @@ pub(super) fn api_catalog(config: &PagesConfig) -> Option<Page> {
     let root = config.root()?;
     let own = |path: &str, media_type: &str| json!({ "href": format!("{root}{path}"), "type": media_type });
     let elsewhere = |url: &String| json!({ "href": url });
-    let docs = [own(DOCS, "text/html")].into_iter().chain(config.links.docs_url.as_ref().map(elsewhere));
-    let terms = config.links.terms_url.as_ref().map_or_else(|| own(TERMS, "text/html"), elsewhere);
+    let docs = [own(DOCS, "text/html")]
+        .into_iter()
+        .chain(config.links.docs_url.as_ref().map(elsewhere));
+    let terms = config
+        .links
+        .terms_url
+        .as_ref()
+        .map_or_else(|| own(TERMS, "text/html"), elsewhere);
     let api = [
         ("anchor", json!(config.base())),
         ("service-desc", json!([own(OPENAPI, "application/json")])),
         ("service-doc", docs.collect()),
         ("terms-of-service", json!([terms])),
     ];
-    let status = config.status_page.then(|| ("status", json!([own(STATUS, "text/html")])));
+    let status = config
+        .status_page
+        .then(|| ("status", json!([own(STATUS, "text/html")])));
     let api: BTreeMap<&str, Value> = api.into_iter().chain(status).collect();
     let catalog = json!({
         "anchor": format!("{root}{API_CATALOG}"),
@@ -82,16 +107,24 @@ pub(super) fn api_catalog(config: &PagesConfig) -> Option<Page> {
     });
     let text = sample::text_of(&json!({ "linkset": [catalog, api] }));
     let page = Page::new(LINKSET, REVALIDATED, text.as_bytes());
-    Some(Page { link: Some(CATALOG_LINK), ..page })
+    Some(Page {
+        link: Some(CATALOG_LINK),
+        ..page
+    })
 }
 
 /// Description and card of the service for language models, at a public address only.
 pub(super) fn mcp_documents(config: &PagesConfig) -> Option<[Page; 2]> {
-    let root = config.root().filter(|root| config.mcp && root.starts_with("https://"))?;
-    let host = root.trim_start_matches("https://").split(':').next().unwrap_or_default();
+    let root = config
+        .root()
+        .filter(|root| config.mcp && root.starts_with("https://"))?;
+    let host = root
+        .trim_start_matches("https://")
+        .split(':')
+        .next()
+        .unwrap_or_default();
     let reversed: Vec<&str> = host.rsplit('.').collect();
-    let key =
-        json!({ "name": "Authorization", "description": "Bearer KEY", "isRequired": true, "isSecret": true });
+    let key = json!({ "name": "Authorization", "description": "Bearer KEY", "isRequired": true, "isSecret": true });
     let document = |schema: &str| {
         json!({
             "$schema": schema,
@@ -102,7 +135,13 @@ pub(super) fn mcp_documents(config: &PagesConfig) -> Option<[Page; 2]> {
             "remotes": [{ "type": "streamable-http", "url": format!("{root}{MCP}"), "headers": [key] }],
         })
     };
-    let page = |schema| Page::new(JSON, REVALIDATED, sample::text_of(&document(schema)).as_bytes());
+    let page = |schema| {
+        Page::new(
+            JSON,
+            REVALIDATED,
+            sample::text_of(&document(schema)).as_bytes(),
+        )
+    };
     Some([SERVER_SCHEMA, CARD_SCHEMA].map(page))
 }
 
@@ -120,9 +159,20 @@ impl SecurityTxt {
         // URLs in this file must begin with https://.
         let root = config.root().filter(|root| root.starts_with("https://"));
         let canonical = root.map(|root| format!("Canonical: {root}{SECURITY_TXT}\n"));
-        let policy = config.links.security_policy_url.as_ref().map(|policy| format!("Policy: {policy}\n"));
-        let lines = [Some("Preferred-Languages: en\n".to_owned()), canonical, policy];
-        Some(Self { contact, rest: lines.into_iter().flatten().collect() })
+        let policy = config
+            .links
+            .security_policy_url
+            .as_ref()
+            .map(|policy| format!("Policy: {policy}\n"));
+        let lines = [
+            Some("Preferred-Languages: en\n".to_owned()),
+            canonical,
+            policy,
+        ];
+        Some(Self {
+            contact,
+            rest: lines.into_iter().flatten().collect(),
+        })
     }
 
     /// The file of the day: its bytes change at 00:00 UTC.
@@ -130,7 +180,11 @@ impl SecurityTxt {
         let expires = now.day().start().plus(SECURITY_TXT_VALID).rfc3339();
         let text = format!("{}Expires: {expires}\n{}", self.contact, self.rest);
         // Made for each request, so it is not encoded.
-        Page::of(TEXT, REVALIDATED, EncodedBodies::identity(text.as_bytes(), now))
+        Page::of(
+            TEXT,
+            REVALIDATED,
+            EncodedBodies::identity(text.as_bytes(), now),
+        )
     }
 }
 
@@ -160,7 +214,11 @@ mod tests {
     #[test]
     fn security_txt_has_all_fields_and_expires_in_180_days() {
         let base_url = Some("https://api.example.org/api/v1/".into());
-        let config = PagesConfig { links: links(), base_url, ..PagesConfig::default() };
+        let config = PagesConfig {
+            links: links(),
+            base_url,
+            ..PagesConfig::default()
+        };
         let page = security_txt(&config, NOON).unwrap();
         assert_eq!(
             text(&page),
@@ -172,13 +230,24 @@ mod tests {
 
     #[test]
     fn security_txt_changes_once_a_day_and_expires_within_a_year() {
-        let config = PagesConfig { links: links(), ..PagesConfig::default() };
+        let config = PagesConfig {
+            links: links(),
+            ..PagesConfig::default()
+        };
         let tag = |now: &str| security_txt(&config, now).unwrap().body().clone();
         assert_eq!(tag("2026-11-25T00:00:00Z"), tag("2026-11-25T23:59:59Z"));
         assert_ne!(tag("2026-11-25T23:59:59Z"), tag("2026-11-26T00:00:00Z"));
-        for now in ["1970-01-01T00:00:00Z", NOON, "2028-02-29T23:59:59Z", "2100-12-31T23:59:59Z"] {
+        for now in [
+            "1970-01-01T00:00:00Z",
+            NOON,
+            "2028-02-29T23:59:59Z",
+            "2100-12-31T23:59:59Z",
+        ] {
             let page = security_txt(&config, now).unwrap();
-            let expires = text(&page).lines().find_map(|line| line.strip_prefix("Expires: ")).unwrap();
+            let expires = text(&page)
+                .lines()
+                .find_map(|line| line.strip_prefix("Expires: "))
+                .unwrap();
             let now = Wall::parse_rfc3339(now).unwrap();
             let ahead = Wall::parse_rfc3339(expires).unwrap().since(now);
             let days = Duration::from_hours(24 * 179)..Duration::from_hours(24 * 365);
@@ -190,15 +259,25 @@ mod tests {
     fn security_txt_needs_a_contact_and_states_only_https_addresses() {
         assert!(security_txt(&PagesConfig::default(), NOON).is_none());
         let base_url = Some("http://127.0.0.1:8080".into());
-        let config = PagesConfig { links: links(), base_url, ..PagesConfig::default() };
+        let config = PagesConfig {
+            links: links(),
+            base_url,
+            ..PagesConfig::default()
+        };
         assert!(!text(&security_txt(&config, NOON).unwrap()).contains("Canonical"));
     }
 
     #[test]
     fn catalog_links_the_api_with_its_description_and_documentation() {
-        assert!(api_catalog(&PagesConfig::default()).is_none(), "links must be absolute");
+        assert!(
+            api_catalog(&PagesConfig::default()).is_none(),
+            "links must be absolute"
+        );
         let base_url = Some("https://x.example/".into());
-        let config = PagesConfig { base_url, ..PagesConfig::default() };
+        let config = PagesConfig {
+            base_url,
+            ..PagesConfig::default()
+        };
         let page = api_catalog(&config).unwrap();
         let catalog: Value = serde_json::from_slice(page.body()).unwrap();
         let html = |path: &str| json!([{ "href": format!("https://x.example{path}"), "type": "text/html" }]);
@@ -214,7 +293,10 @@ mod tests {
                 },
             ] })
         );
-        assert_eq!(page.link, Some("</.well-known/api-catalog>; rel=\"api-catalog\""));
+        assert_eq!(
+            page.link,
+            Some("</.well-known/api-catalog>; rel=\"api-catalog\"")
+        );
         assert_eq!(
             page.content_type,
             "application/linkset+json; profile=\"https://www.rfc-editor.org/info/rfc9727\""
@@ -224,10 +306,18 @@ mod tests {
     #[test]
     fn catalog_links_what_is_configured() {
         let (terms, docs) = ("https://example.org/terms", "https://example.org/guide");
-        let links =
-            SiteLinks { terms_url: Some(terms.into()), docs_url: Some(docs.into()), ..SiteLinks::default() };
+        let links = SiteLinks {
+            terms_url: Some(terms.into()),
+            docs_url: Some(docs.into()),
+            ..SiteLinks::default()
+        };
         let base_url = Some("https://x.example/api/v1".into());
-        let config = PagesConfig { base_url, status_page: true, links, ..PagesConfig::default() };
+        let config = PagesConfig {
+            base_url,
+            status_page: true,
+            links,
+            ..PagesConfig::default()
+        };
         let catalog: Value = serde_json::from_slice(api_catalog(&config).unwrap().body()).unwrap();
         let api = &catalog["linkset"][1];
         assert_eq!(api["status"][0]["href"], "https://x.example/status");
@@ -238,7 +328,11 @@ mod tests {
     #[test]
     fn llms_txt_links_the_documentation_and_every_endpoint() {
         let base_url = Some("https://x.example".into());
-        let config = PagesConfig { service: "Scores".into(), base_url, ..PagesConfig::default() };
+        let config = PagesConfig {
+            service: "Scores".into(),
+            base_url,
+            ..PagesConfig::default()
+        };
         let text = llms(&config);
         let begin = "# Scores\n\n> Benchmark data on AI models, read-only. Each request below https://x.example/api/v1 \
             needs a key: `Authorization: Bearer KEY`.\n";
@@ -248,7 +342,10 @@ mod tests {
                 && text.contains("](https://x.example/openapi.json): ")
         );
         for row in config.endpoints.iter() {
-            let link = format!("](https://x.example/docs#endpoint-{}): {}\n", row.name, row.summary);
+            let link = format!(
+                "](https://x.example/docs#endpoint-{}): {}\n",
+                row.name, row.summary
+            );
             assert!(text.contains(&link), "{link}");
         }
         assert!(llms(&PagesConfig::default()).contains("](/docs.md): "));
@@ -258,13 +355,26 @@ mod tests {
     fn registries_find_the_service_for_language_models_at_a_public_address() {
         let config = |url: &str, mcp| {
             let base_url = Some(url.into());
-            PagesConfig { service: "Scores".into(), base_url, mcp, ..PagesConfig::default() }
+            PagesConfig {
+                service: "Scores".into(),
+                base_url,
+                mcp,
+                ..PagesConfig::default()
+            }
         };
-        let [server, card] = mcp_documents(&config("https://api.example.org:8443/api/v1", true)).unwrap();
-        let [server, card] = [server, card].map(|page| serde_json::from_slice::<Value>(page.body()).unwrap());
+        let [server, card] =
+            mcp_documents(&config("https://api.example.org:8443/api/v1", true)).unwrap();
+        let [server, card] =
+            [server, card].map(|page| serde_json::from_slice::<Value>(page.body()).unwrap());
         assert_eq!(server["name"], "org.example.api/mcp");
-        assert_eq!(server["remotes"][0]["url"], "https://api.example.org:8443/mcp");
-        assert_eq!((&card["remotes"], &card["$schema"]), (&server["remotes"], &json!(CARD_SCHEMA)));
+        assert_eq!(
+            server["remotes"][0]["url"],
+            "https://api.example.org:8443/mcp"
+        );
+        assert_eq!(
+            (&card["remotes"], &card["$schema"]),
+            (&server["remotes"], &json!(CARD_SCHEMA))
+        );
         assert!(mcp_documents(&config("https://x.example", false)).is_none());
         assert!(mcp_documents(&config("http://127.0.0.1:8080", true)).is_none());
         assert!(llms(&config("https://x.example", true)).contains("](https://x.example/mcp): "));
@@ -275,9 +385,12 @@ mod tests {
     fn robots_may_read_all_pages_but_the_api_and_the_account() {
         let default = "User-agent: *\nDisallow: /api/v1/\nAllow: /docs\nAllow: /\n";
         assert_eq!(robots(&PagesConfig::default()), default);
-        let config = PagesConfig { status_page: true, sign_up: true, ..PagesConfig::default() };
-        let all =
-            "User-agent: *\nDisallow: /api/v1/\nDisallow: /account\nAllow: /docs\nAllow: /status\nAllow: /\n";
+        let config = PagesConfig {
+            status_page: true,
+            sign_up: true,
+            ..PagesConfig::default()
+        };
+        let all = "User-agent: *\nDisallow: /api/v1/\nDisallow: /account\nAllow: /docs\nAllow: /status\nAllow: /\n";
         assert_eq!(robots(&config), all);
     }
 }

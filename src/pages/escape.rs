@@ -20,5 +20,6 @@ pub(crate) fn escape(text: &str) -> String {
 
 /// Appends formatted text.
 pub(super) fn push(html: &mut String, more: std::fmt::Arguments<'_>) {
-    html.write_fmt(more).expect("writing to a string cannot fail");
+    html.write_fmt(more)
+        .expect("writing to a string cannot fail");
 }

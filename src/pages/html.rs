@@ -41,9 +41,18 @@ impl SiteHeader<'_> {
             AccountLink::Account => Some((ACCOUNT, "Account")),
         };
         let status = self.has_status_page.then_some((STATUS, "Status"));
-        let links = [Some((DOCS, "Documentation")), Some((OPENAPI, "OpenAPI")), status, account];
+        let links = [
+            Some((DOCS, "Documentation")),
+            Some((OPENAPI, "OpenAPI")),
+            status,
+            account,
+        ];
         let links = links.into_iter().flatten().map(|(path, text)| {
-            let current = if path == self.current { " aria-current=\"page\"" } else { "" };
+            let current = if path == self.current {
+                " aria-current=\"page\""
+            } else {
+                ""
+            };
             format!("<a href=\"{path}\"{current}>{text}</a>\n")
         });
         format!(
@@ -58,7 +67,11 @@ impl SiteHeader<'_> {
 pub(super) fn prose(text: &str) -> String {
     let mut html = String::with_capacity(text.len() + 16);
     for (at, part) in text.split('`').enumerate() {
-        html.push_str(&if at % 2 == 1 { code(part) } else { escape(part) });
+        html.push_str(&if at % 2 == 1 {
+            code(part)
+        } else {
+            escape(part)
+        });
     }
     html
 }
@@ -84,7 +97,11 @@ pub(super) fn fill(template: &str, value: impl Fn(&str) -> Option<String>) -> St
 
 /// A table with a heading for each column. The cells are HTML. It scrolls by itself on narrow screens, so it can be
 /// focused by keyboard and has a name.
-pub(super) fn table(name: &str, heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+pub(super) fn table(
+    name: &str,
+    heads: &[&str],
+    rows: impl IntoIterator<Item = Vec<String>>,
+) -> String {
     table_of("scroll", name, heads, rows, false)
 }
 
@@ -98,7 +115,11 @@ pub(super) fn stacking_table(
 }
 
 /// A table of numbers: on narrow screens a row is a card whose cells have the headings of their columns.
-pub(super) fn card_table(name: &str, heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+pub(super) fn card_table(
+    name: &str,
+    heads: &[&str],
+    rows: impl IntoIterator<Item = Vec<String>>,
+) -> String {
     table_of("scroll stack cards", name, heads, rows, true)
 }
 
@@ -114,15 +135,24 @@ fn table_of(
         "<div class=\"{class}\" role=\"group\" aria-label=\"{name}\" tabindex=\"0\"><table><thead><tr>"
     );
     for head in heads {
-        push(&mut html, format_args!("<th scope=\"col\">{}</th>", escape(head)));
+        push(
+            &mut html,
+            format_args!("<th scope=\"col\">{}</th>", escape(head)),
+        );
     }
     html.push_str("</tr></thead><tbody>\n");
     for row in rows {
         html.push_str("<tr>");
         for (column, cell) in row.into_iter().enumerate() {
             let head = heads.get(column).filter(|_| is_labelled);
-            let label = head.map_or_else(String::new, |head| format!(" data-label=\"{}\"", escape(head)));
-            let (open, close) = if column == 0 { ("<th scope=\"row\"", "</th>") } else { ("<td", "</td>") };
+            let label = head.map_or_else(String::new, |head| {
+                format!(" data-label=\"{}\"", escape(head))
+            });
+            let (open, close) = if column == 0 {
+                ("<th scope=\"row\"", "</th>")
+            } else {
+                ("<td", "</td>")
+            };
             push(&mut html, format_args!("{open}{label}>{cell}{close}"));
         }
         html.push_str("</tr>\n");
@@ -171,7 +201,9 @@ pub(super) fn grouped(number: impl Into<u128>) -> String {
 /// A name with a capital first letter.
 pub(super) fn capitalized(name: &str) -> String {
     let mut chars = name.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+    chars.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(chars).collect()
+    })
 }
 
 #[cfg(test)]
@@ -180,14 +212,23 @@ mod tests {
 
     #[test]
     fn text_is_escaped() {
-        assert_eq!(escape("<a href='x' b=\"y\">&"), "&lt;a href=&#39;x&#39; b=&quot;y&quot;&gt;&amp;");
+        assert_eq!(
+            escape("<a href='x' b=\"y\">&"),
+            "&lt;a href=&#39;x&#39; b=&quot;y&quot;&gt;&amp;"
+        );
         assert_eq!(prose("say `a<b` now"), "say <code>a&lt;b</code> now");
     }
 
     #[test]
     fn the_header_links_what_exists_and_marks_the_page() {
         let header = |has_status_page, account, current| {
-            SiteHeader { service: "<S>", has_status_page, account, current }.html()
+            SiteHeader {
+                service: "<S>",
+                has_status_page,
+                account,
+                current,
+            }
+            .html()
         };
         let plain = header(false, AccountLink::for_all(false), DOCS);
         assert!(plain.contains("<a href=\"/\">&lt;S&gt;</a>"));
@@ -196,7 +237,9 @@ mod tests {
         let whole = header(true, AccountLink::for_all(true), STATUS);
         assert!(whole.contains("<a href=\"/status\" aria-current=\"page\">Status</a>"));
         assert!(whole.contains("<a href=\"/account/sign-in\">Sign in</a>"));
-        assert!(header(true, AccountLink::Account, "").contains("<a href=\"/account\">Account</a>"));
+        assert!(
+            header(true, AccountLink::Account, "").contains("<a href=\"/account\">Account</a>")
+        );
     }
 
     #[test]
@@ -207,9 +250,13 @@ mod tests {
 
     #[test]
     fn numbers_are_grouped_by_thousands() {
-        for (number, text) in
-            [(7_u64, "7"), (999, "999"), (1_000, "1,000"), (25_000, "25,000"), (1_234_567, "1,234,567")]
-        {
+        for (number, text) in [
+            (7_u64, "7"),
+            (999, "999"),
+            (1_000, "1,000"),
+            (25_000, "25,000"),
+            (1_234_567, "1,234,567"),
+        ] {
             assert_eq!(grouped(number), text);
         }
         assert_eq!(grouped(u64::MAX), "18,446,744,073,709,551,615");

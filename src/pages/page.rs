@@ -36,8 +36,16 @@ pub struct Page {
 
 impl Page {
     /// Encodes the body: for pages that are stored.
-    pub(super) fn new(content_type: &'static str, cache_control: &'static str, body: &[u8]) -> Self {
-        Self::of(content_type, cache_control, EncodedBodies::new(body, Wall::default()))
+    pub(super) fn new(
+        content_type: &'static str,
+        cache_control: &'static str,
+        body: &[u8],
+    ) -> Self {
+        Self::of(
+            content_type,
+            cache_control,
+            EncodedBodies::new(body, Wall::default()),
+        )
     }
 
     pub(super) fn of(
@@ -46,7 +54,13 @@ impl Page {
         encoded: EncodedBodies,
     ) -> Self {
         let content_policy = HeaderValue::from_static(FILE_POLICY);
-        Self { content_type, cache_control, encoded, link: None, content_policy }
+        Self {
+            content_type,
+            cache_control,
+            encoded,
+            link: None,
+            content_policy,
+        }
     }
 
     /// Its bytes without encoding.
@@ -64,8 +78,15 @@ impl Page {
         self.cache_control.starts_with("public")
     }
 
-    pub(super) fn html(cache_control: &'static str, allowed: AllowedContent<'_>, body: &str) -> Self {
+    pub(super) fn html(
+        cache_control: &'static str,
+        allowed: AllowedContent<'_>,
+        body: &str,
+    ) -> Self {
         let policy = HeaderValue::try_from(allowed.policy()).expect("the policy is visible ASCII");
-        Self { content_policy: policy, ..Self::new(HTML, cache_control, body.as_bytes()) }
+        Self {
+            content_policy: policy,
+            ..Self::new(HTML, cache_control, body.as_bytes())
+        }
     }
 }

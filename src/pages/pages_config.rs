@@ -53,7 +53,9 @@ impl Default for PagesConfig {
     fn default() -> Self {
         Self {
             service: "scoregate".into(),
-            license: "Data by scoregate. Wherever it is shown, the source must be cited with a link.".into(),
+            license:
+                "Data by scoregate. Wherever it is shown, the source must be cited with a link."
+                    .into(),
             version: "1.0.0".into(),
             tiers: standard_tiers(),
             field_sets: FieldSets::default(),
@@ -81,7 +83,10 @@ impl PagesConfig {
 
     /// The parameters of an endpoint that the data source ignores.
     pub(super) fn ignored(&self, endpoint: &Endpoint) -> &[Param] {
-        self.source.ignored.get(&endpoint.route).map_or(&[], Vec::as_slice)
+        self.source
+            .ignored
+            .get(&endpoint.route)
+            .map_or(&[], Vec::as_slice)
     }
 
     /// A whole response of an endpoint.

@@ -162,7 +162,11 @@ pub(super) struct SampleItem<'a> {
 impl SampleItem<'_> {
     /// A sample item of an endpoint.
     pub(super) fn of(endpoint: &Endpoint) -> Self {
-        Self { endpoint: endpoint.name, fields: endpoint.item, listed: None }
+        Self {
+            endpoint: endpoint.name,
+            fields: endpoint.item,
+            listed: None,
+        }
     }
 
     /// Whether the example contains a field of this API.
@@ -171,7 +175,8 @@ impl SampleItem<'_> {
         let is_listed = |listed: &PublishedField| {
             listed.name == field.name && matches!(listed.kind, PublishedKind::Standard(_))
         };
-        field.presence != Presence::IfRequested && self.listed.is_none_or(|all| all.iter().any(is_listed))
+        field.presence != Presence::IfRequested
+            && self.listed.is_none_or(|all| all.iter().any(is_listed))
     }
 }
 
@@ -179,7 +184,12 @@ struct SampleFields<'a>(&'a ItemField);
 
 /// The value of a field, by its path or else by its name.
 fn sample_value(path: &str) -> Option<&'static str> {
-    let by = |name: &str| VALUES.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+    let by = |name: &str| {
+        VALUES
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, value)| *value)
+    };
     by(path).or_else(|| by(path.rsplit('.').next()?))
 }
 
@@ -191,7 +201,8 @@ impl Serialize for SampleItem<'_> {
             match field.example.or_else(of_this_api) {
                 Some("null") if field.presence == Presence::IfKnown => {}
                 Some(json) => {
-                    let value: &RawValue = serde_json::from_str(json).map_err(serde::ser::Error::custom)?;
+                    let value: &RawValue =
+                        serde_json::from_str(json).map_err(serde::ser::Error::custom)?;
                     map.serialize_entry(field.name, value)?;
                 }
                 None => map.serialize_entry(field.name, &SampleFields(field))?,
@@ -199,7 +210,8 @@ impl Serialize for SampleItem<'_> {
         }
         for listed in self.listed.into_iter().flatten() {
             if let PublishedKind::Constant(json) = &listed.kind {
-                let value: &RawValue = serde_json::from_str(json).map_err(serde::ser::Error::custom)?;
+                let value: &RawValue =
+                    serde_json::from_str(json).map_err(serde::ser::Error::custom)?;
                 map.serialize_entry(&listed.name, value)?;
             }
         }
@@ -284,14 +296,19 @@ mod tests {
     use scoregate_base::routes::ENDPOINTS;
 
     fn items() -> Vec<(&'static Endpoint, Value)> {
-        ENDPOINTS.iter().map(|endpoint| (endpoint, value(&SampleItem::of(endpoint)))).collect()
+        ENDPOINTS
+            .iter()
+            .map(|endpoint| (endpoint, value(&SampleItem::of(endpoint))))
+            .collect()
     }
 
     /// All leaf values of a sample, with their paths.
     fn leaves(path: &str, value: &Value, into: &mut Vec<(String, Value)>) {
         match value {
             Value::Object(fields) => {
-                fields.iter().for_each(|(name, inner)| leaves(&format!("{path}.{name}"), inner, into));
+                fields
+                    .iter()
+                    .for_each(|(name, inner)| leaves(&format!("{path}.{name}"), inner, into));
             }
             Value::Array(all) => all.iter().for_each(|inner| leaves(path, inner, into)),
             leaf @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => {
@@ -307,7 +324,10 @@ mod tests {
             for field in endpoint.item {
                 let path = format!("{}.{}", endpoint.name, field.name);
                 let is_absent = field.presence == Presence::IfRequested;
-                assert!(is_absent || sample_value(&path).is_some(), "{path} has no value");
+                assert!(
+                    is_absent || sample_value(&path).is_some(),
+                    "{path} has no value"
+                );
                 used.extend([field.name.to_owned(), path]);
             }
         }
@@ -333,7 +353,10 @@ mod tests {
             if let (Some(runs), Some(failed)) = (number("runs"), number("failedRuns")) {
                 assert!(failed < runs, "{name}");
                 if let Some(availability) = number("availability") {
-                    assert!((availability - (runs - failed) / runs).abs() < 0.001, "{name}");
+                    assert!(
+                        (availability - (runs - failed) / runs).abs() < 0.001,
+                        "{name}"
+                    );
                 }
             }
             let lost = number("drop").or(number("magnitude"));
@@ -342,8 +365,13 @@ mod tests {
                 assert!((before - now - lost).abs() < 0.01, "{name}");
             }
             for weights in ["suiteWeights", "axisWeights"] {
-                let Some(weights) = item[weights].as_array() else { continue };
-                let sum: f64 = weights.iter().map(|one| one["weight"].as_f64().unwrap()).sum();
+                let Some(weights) = item[weights].as_array() else {
+                    continue;
+                };
+                let sum: f64 = weights
+                    .iter()
+                    .map(|one| one["weight"].as_f64().unwrap())
+                    .sum();
                 assert!((sum - 1.0).abs() < 1e-9, "{name}");
             }
         }
@@ -351,8 +379,16 @@ mod tests {
 
     #[test]
     fn sample_of_me_is_a_possible_response() {
-        let me = items().into_iter().find(|(endpoint, _)| endpoint.name == "me").unwrap().1;
-        me["application"]["id"].as_str().unwrap().parse::<ApplicationId>().unwrap();
+        let me = items()
+            .into_iter()
+            .find(|(endpoint, _)| endpoint.name == "me")
+            .unwrap()
+            .1;
+        me["application"]["id"]
+            .as_str()
+            .unwrap()
+            .parse::<ApplicationId>()
+            .unwrap();
         for limit in me["limits"].as_array().unwrap() {
             let number = |field: &str| limit[field].as_u64().unwrap();
             assert_eq!(number("used") + number("remaining"), number("limit"));
@@ -361,9 +397,17 @@ mod tests {
 
     #[test]
     fn a_failed_run_has_no_score_and_the_runs_of_a_model_are_those_of_its_suites() {
-        let model = items().into_iter().find(|(endpoint, _)| endpoint.name == "model").unwrap().1;
-        let of_suites: u64 =
-            model["suites"].as_array().unwrap().iter().map(|suite| suite["runs"].as_u64().unwrap()).sum();
+        let model = items()
+            .into_iter()
+            .find(|(endpoint, _)| endpoint.name == "model")
+            .unwrap()
+            .1;
+        let of_suites: u64 = model["suites"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|suite| suite["runs"].as_u64().unwrap())
+            .sum();
         let number = |field: &str| model[field].as_u64().unwrap();
         assert_eq!(of_suites, number("runs") - number("failedRuns"));
     }

@@ -31,12 +31,32 @@ impl Pages {
     pub fn build(config: &PagesConfig) -> Self {
         let docs = docs::page(config);
         Self {
-            landing: Arc::new(Page::html(REVALIDATED, docs::LANDING_CONTENT, &docs::landing(config))),
+            landing: Arc::new(Page::html(
+                REVALIDATED,
+                docs::LANDING_CONTENT,
+                &docs::landing(config),
+            )),
             docs: Arc::new(Page::html(REVALIDATED, docs::CONTENT, &docs)),
-            docs_markdown: Arc::new(Page::new(MARKDOWN, REVALIDATED, docs::markdown(&docs).as_bytes())),
-            llms: Arc::new(Page::new(TEXT, REVALIDATED, discovery::llms(config).as_bytes())),
-            openapi: Arc::new(Page::new(JSON, REVALIDATED, openapi::document(config).as_bytes())),
-            robots: Arc::new(Page::new(TEXT, REVALIDATED, discovery::robots(config).as_bytes())),
+            docs_markdown: Arc::new(Page::new(
+                MARKDOWN,
+                REVALIDATED,
+                docs::markdown(&docs).as_bytes(),
+            )),
+            llms: Arc::new(Page::new(
+                TEXT,
+                REVALIDATED,
+                discovery::llms(config).as_bytes(),
+            )),
+            openapi: Arc::new(Page::new(
+                JSON,
+                REVALIDATED,
+                openapi::document(config).as_bytes(),
+            )),
+            robots: Arc::new(Page::new(
+                TEXT,
+                REVALIDATED,
+                discovery::robots(config).as_bytes(),
+            )),
             icon: Arc::new(Page::new(ICON, REUSED, include_bytes!("favicon.ico"))),
             api_catalog: discovery::api_catalog(config).map(Arc::new),
             security_txt: SecurityTxt::of(config),
@@ -57,7 +77,12 @@ impl Pages {
             API_CATALOG => self.api_catalog.as_ref(),
             SERVER_JSON => self.mcp.as_ref().map(|[server, _]| server),
             SERVER_CARD => self.mcp.as_ref().map(|[_, card]| card),
-            SECURITY_TXT => return self.security_txt.as_ref().map(|file| Arc::new(file.page(now))),
+            SECURITY_TXT => {
+                return self
+                    .security_txt
+                    .as_ref()
+                    .map(|file| Arc::new(file.page(now)));
+            }
             _ => None,
         }
         .cloned()
@@ -109,11 +134,22 @@ mod tests {
 
     #[test]
     fn bytes_and_tags_depend_only_on_the_settings() {
-        let (one, two) = (Pages::build(&PagesConfig::default()), Pages::build(&PagesConfig::default()));
-        let other = Pages::build(&PagesConfig { service: "other".into(), ..PagesConfig::default() });
+        let (one, two) = (
+            Pages::build(&PagesConfig::default()),
+            Pages::build(&PagesConfig::default()),
+        );
+        let other = Pages::build(&PagesConfig {
+            service: "other".into(),
+            ..PagesConfig::default()
+        });
         for path in ["/", "/docs", "/openapi.json"] {
-            for encoding in [ContentCoding::Identity, ContentCoding::Gzip, ContentCoding::Brotli] {
-                let [one, two, other] = [&one, &two, &other].map(|pages| pages.find(path, NOW).unwrap());
+            for encoding in [
+                ContentCoding::Identity,
+                ContentCoding::Gzip,
+                ContentCoding::Brotli,
+            ] {
+                let [one, two, other] =
+                    [&one, &two, &other].map(|pages| pages.find(path, NOW).unwrap());
                 let [one, two, other] = [&one, &two, &other].map(|page| page.choose(encoding));
                 assert_eq!((&one.body, &one.etag), (&two.body, &two.etag));
                 assert_ne!(one.etag, other.etag);
@@ -129,7 +165,11 @@ mod tests {
             for (encoding, name) in [(ContentCoding::Gzip, "gzip"), (ContentCoding::Brotli, "br")] {
                 let encoded = page.choose(encoding);
                 assert_eq!(encoded.encoding.as_ref().unwrap(), name);
-                assert!(encoded.body.len() * 5 < page.body().len(), "{path}: {}", encoded.body.len());
+                assert!(
+                    encoded.body.len() * 5 < page.body().len(),
+                    "{path}: {}",
+                    encoded.body.len()
+                );
             }
         }
     }
@@ -139,9 +179,15 @@ mod tests {
         for (url, base) in [
             (None, "/api/v1"),
             (Some("https://x.example"), "https://x.example/api/v1"),
-            (Some("https://x.example/api/v1/"), "https://x.example/api/v1"),
+            (
+                Some("https://x.example/api/v1/"),
+                "https://x.example/api/v1",
+            ),
         ] {
-            let config = PagesConfig { base_url: url.map(Into::into), ..PagesConfig::default() };
+            let config = PagesConfig {
+                base_url: url.map(Into::into),
+                ..PagesConfig::default()
+            };
             assert_eq!(config.base(), base);
         }
     }

@@ -53,15 +53,22 @@ impl ConnectionMembership {
         if !matches!(self, Self::Undecided) {
             return false;
         }
-        let Some(application) = trust.application() else { return false };
-        *self = connections.count(application).map_or(Self::Surplus, Self::Counted);
+        let Some(application) = trust.application() else {
+            return false;
+        };
+        *self = connections
+            .count(application)
+            .map_or(Self::Surplus, Self::Counted);
         self.is_surplus()
     }
 }
 
 impl Default for ApplicationConnections {
     fn default() -> Self {
-        Self { setting: AtomicUsize::new(usize::MAX), open: Mutex::default() }
+        Self {
+            setting: AtomicUsize::new(usize::MAX),
+            open: Mutex::default(),
+        }
     }
 }
 
@@ -72,7 +79,10 @@ impl ApplicationConnections {
     }
 
     /// Counts a connection. `None` if the application has as many as it may have.
-    pub(super) fn count(self: &Arc<Self>, application: ConnectionApplication) -> Option<CountedConnection> {
+    pub(super) fn count(
+        self: &Arc<Self>,
+        application: ConnectionApplication,
+    ) -> Option<CountedConnection> {
         let setting = self.setting.load(Ordering::Relaxed);
         let limit = connections_of_application(setting, application.requests_per_minute);
         let mut open = self.open.lock();
@@ -81,7 +91,10 @@ impl ApplicationConnections {
             return None;
         }
         *count += 1;
-        Some(CountedConnection { connections: Arc::clone(self), application: application.id })
+        Some(CountedConnection {
+            connections: Arc::clone(self),
+            application: application.id,
+        })
     }
 }
 
@@ -107,10 +120,16 @@ mod tests {
         connections.allow(2);
         let [one, two] = ["app_0000000000A", "app_0000000000B"].map(|id| {
             let count = |requests_per_minute| {
-                connections.count(ConnectionApplication { id: id.parse().unwrap(), requests_per_minute })
+                connections.count(ConnectionApplication {
+                    id: id.parse().unwrap(),
+                    requests_per_minute,
+                })
             };
             let held: Vec<_> = (0..4).map_while(|_| count(1)).collect();
-            assert!(held.len() == 2 && count(3).is_some(), "by the setting, or by requests per minute");
+            assert!(
+                held.len() == 2 && count(3).is_some(),
+                "by the setting, or by requests per minute"
+            );
             held
         });
         drop(one);

@@ -62,14 +62,20 @@ struct LoadedCertificate {
 
 impl Certificates {
     /// Loads all of them, or reports all problems. `None` without files.
-    pub fn load(files: &[CertificateFiles], now: Wall) -> Result<Option<Self>, Vec<BadCertificate>> {
+    pub fn load(
+        files: &[CertificateFiles],
+        now: Wall,
+    ) -> Result<Option<Self>, Vec<BadCertificate>> {
         let (mut problems, mut by_name, mut all) = (Vec::new(), HashMap::new(), Vec::new());
         let mut digest = Sha256::new();
         for one in files {
             match load(one, now, &mut digest) {
                 Ok(loaded) => {
                     for name in &loaded.names {
-                        if by_name.insert(name.clone(), Arc::clone(&loaded.certified)).is_some() {
+                        if by_name
+                            .insert(name.clone(), Arc::clone(&loaded.certified))
+                            .is_some()
+                        {
                             problems.push(one.bad(
                                 &one.certificate,
                                 format!("another certificate is also for {name}: keep one of them"),
@@ -85,13 +91,18 @@ impl Certificates {
             return Err(problems);
         }
         let expires_at = all.iter().map(|(_, loaded)| loaded.expires_at).min();
-        let default = all.iter().find(|(is_default, _)| *is_default).or(all.first());
-        Ok(default.zip(expires_at).map(|((_, default), expires_at)| Self {
-            default: Arc::clone(&default.certified),
-            by_name,
-            expires_at,
-            fingerprint: digest.finalize().into(),
-        }))
+        let default = all
+            .iter()
+            .find(|(is_default, _)| *is_default)
+            .or(all.first());
+        Ok(default
+            .zip(expires_at)
+            .map(|((_, default), expires_at)| Self {
+                default: Arc::clone(&default.certified),
+                by_name,
+                expires_at,
+                fingerprint: digest.finalize().into(),
+            }))
     }
 
     /// Identifies the current contents of the files. `None` if one cannot be read.
@@ -107,8 +118,13 @@ impl Certificates {
     /// The certificate for a name: an exact one, a wildcard, or the default.
     pub(super) fn of(&self, name: Option<&str>) -> Arc<CertifiedKey> {
         let named = name.and_then(|name| {
-            let domain = || name.split_once('.').map(|(_, domain)| format!("*.{domain}"));
-            self.by_name.get(name).or_else(|| self.by_name.get(&domain()?))
+            let domain = || {
+                name.split_once('.')
+                    .map(|(_, domain)| format!("*.{domain}"))
+            };
+            self.by_name
+                .get(name)
+                .or_else(|| self.by_name.get(&domain()?))
         });
         Arc::clone(named.unwrap_or(&self.default))
     }
@@ -116,7 +132,11 @@ impl Certificates {
 
 impl CertificateFiles {
     fn bad(&self, file: &Path, reason: impl Into<String>) -> BadCertificate {
-        BadCertificate { name: self.name.clone(), file: file.to_owned(), reason: reason.into() }
+        BadCertificate {
+            name: self.name.clone(),
+            file: file.to_owned(),
+            reason: reason.into(),
+        }
     }
 }
 
@@ -132,14 +152,20 @@ fn load(
         (chain, key) => return Err([chain.err(), key.err()].into_iter().flatten().collect()),
     };
     let certificate_error = |reason: String| vec![files.bad(&files.certificate, reason)];
-    let leaf = chain.first().ok_or_else(|| certificate_error("the file contains no certificate".into()))?;
-    let parsed = Certificate::from_der(leaf)
-        .map_err(|error| certificate_error(format!("its first certificate cannot be read: {error}")))?;
+    let leaf = chain
+        .first()
+        .ok_or_else(|| certificate_error("the file contains no certificate".into()))?;
+    let parsed = Certificate::from_der(leaf).map_err(|error| {
+        certificate_error(format!("its first certificate cannot be read: {error}"))
+    })?;
     let instant = |time: Time| Wall::from_seconds(time.to_unix_duration().as_secs());
     let validity = parsed.tbs_certificate.validity;
     let (valid_from, expires_at) = (instant(validity.not_before), instant(validity.not_after));
     if expires_at <= now {
-        return Err(certificate_error(format!("it expired at {}; install a new one", expires_at.rfc3339())));
+        return Err(certificate_error(format!(
+            "it expired at {}; install a new one",
+            expires_at.rfc3339()
+        )));
     }
     if valid_from > now {
         return Err(certificate_error(format!(
@@ -150,19 +176,32 @@ fn load(
     let names = names(&parsed);
     if names.is_empty() {
         return Err(certificate_error(
-            "it contains no DNS name and no IP address (subjectAltName): clients would reject it".into(),
+            "it contains no DNS name and no IP address (subjectAltName): clients would reject it"
+                .into(),
         ));
     }
-    let certified = CertifiedKey::from_der(chain, key, &ring::default_provider()).map_err(|error| {
-        vec![files.bad(&files.key, format!("it does not match {}: {error}", files.certificate.display()))]
-    })?;
-    Ok(LoadedCertificate { certified: Arc::new(certified), names, expires_at })
+    let certified =
+        CertifiedKey::from_der(chain, key, &ring::default_provider()).map_err(|error| {
+            vec![files.bad(
+                &files.key,
+                format!("it does not match {}: {error}", files.certificate.display()),
+            )]
+        })?;
+    Ok(LoadedCertificate {
+        certified: Arc::new(certified),
+        names,
+        expires_at,
+    })
 }
 
 /// Its names, in lower case. Addresses count too, though clients never send them as a name: a certificate may be for
 /// addresses only.
 fn names(certificate: &Certificate) -> Vec<String> {
-    let alternatives = certificate.tbs_certificate.get::<SubjectAltName>().ok().flatten();
+    let alternatives = certificate
+        .tbs_certificate
+        .get::<SubjectAltName>()
+        .ok()
+        .flatten();
     let name = |general: GeneralName| {
         if let GeneralName::DnsName(name) = general {
             return Some(name.as_str().to_ascii_lowercase());
@@ -172,7 +211,11 @@ fn names(certificate: &Certificate) -> Vec<String> {
         }
         None
     };
-    alternatives.into_iter().flat_map(|(_, names)| names.0).filter_map(name).collect()
+    alternatives
+        .into_iter()
+        .flat_map(|(_, names)| names.0)
+        .filter_map(name)
+        .collect()
 }
 
 fn chain(
@@ -182,16 +225,32 @@ fn chain(
     let bytes = read(files, &files.certificate, digest)?;
     CertificateDer::pem_slice_iter(&bytes)
         .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| files.bad(&files.certificate, format!("not a PEM file of certificates: {error}")))
+        .map_err(|error| {
+            files.bad(
+                &files.certificate,
+                format!("not a PEM file of certificates: {error}"),
+            )
+        })
 }
 
-fn key(files: &CertificateFiles, digest: &mut Sha256) -> Result<PrivateKeyDer<'static>, BadCertificate> {
+fn key(
+    files: &CertificateFiles,
+    digest: &mut Sha256,
+) -> Result<PrivateKeyDer<'static>, BadCertificate> {
     let bytes = zeroize::Zeroizing::new(read(files, &files.key, digest)?);
-    PrivateKeyDer::from_pem_slice(&bytes)
-        .map_err(|_| files.bad(&files.key, "not a PEM file of a private key (PKCS #8, PKCS #1 or SEC 1)"))
+    PrivateKeyDer::from_pem_slice(&bytes).map_err(|_| {
+        files.bad(
+            &files.key,
+            "not a PEM file of a private key (PKCS #8, PKCS #1 or SEC 1)",
+        )
+    })
 }
 
-fn read(files: &CertificateFiles, path: &Path, digest: &mut Sha256) -> Result<Vec<u8>, BadCertificate> {
+fn read(
+    files: &CertificateFiles,
+    path: &Path,
+    digest: &mut Sha256,
+) -> Result<Vec<u8>, BadCertificate> {
     let bytes = std::fs::read(path);
     let bytes = bytes.map_err(|error| files.bad(path, format!("it cannot be read: {error}")))?;
     digest.update(&bytes);
@@ -200,7 +259,13 @@ fn read(files: &CertificateFiles, path: &Path, digest: &mut Sha256) -> Result<Ve
 
 impl fmt::Display for BadCertificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "tls.{}: {}: {}", self.name, self.file.display(), self.reason)
+        write!(
+            f,
+            "tls.{}: {}: {}",
+            self.name,
+            self.file.display(),
+            self.reason
+        )
     }
 }
 

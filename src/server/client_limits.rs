@@ -39,13 +39,22 @@ pub(super) struct ClientLimits {
 }
 
 /// Browsers read the public pages on fewer streams. A client that keeps its windows open has no pending response.
-const ANONYMOUS: ClientLimits =
-    ClientLimits { unanswered: 1, pending: 8, pending_in_process: 8_192, hurried_from: 4_096, refused: 20 };
+const ANONYMOUS: ClientLimits = ClientLimits {
+    unanswered: 1,
+    pending: 8,
+    pending_in_process: 8_192,
+    hurried_from: 4_096,
+    refused: 20,
+};
 
 /// A key may be of a free tier, or out of units, so that its requests cost nothing. Clients without a key cannot reach the limit of
 /// the process alone.
-const AUTHENTICATED: ClientLimits =
-    ClientLimits { unanswered: 8, pending_in_process: 16_384, hurried_from: usize::MAX, ..ANONYMOUS };
+const AUTHENTICATED: ClientLimits = ClientLimits {
+    unanswered: 8,
+    pending_in_process: 16_384,
+    hurried_from: usize::MAX,
+    ..ANONYMOUS
+};
 
 /// Admissions are limited by the minute, and connections by the application.
 const ADMITTED: ClientLimits = ClientLimits {
@@ -57,7 +66,11 @@ const ADMITTED: ClientLimits = ClientLimits {
 };
 
 /// A connection of an application that has too many gets one response.
-const SURPLUS: ClientLimits = ClientLimits { pending: 0, hurried_from: 0, ..ANONYMOUS };
+const SURPLUS: ClientLimits = ClientLimits {
+    pending: 0,
+    hurried_from: 0,
+    ..ANONYMOUS
+};
 
 impl ClientLimits {
     /// The limits of a client on a connection, which is surplus if its application has more than it may have.
@@ -82,11 +95,23 @@ mod tests {
 
     #[test]
     fn a_client_may_hold_more_the_more_it_has_shown() {
-        let levels = [TrustLevel::Anonymous, TrustLevel::Authenticated, TrustLevel::Admitted];
-        let [anonymous, authenticated, admitted] = levels.map(|level| ClientLimits::of(level, false));
-        assert_eq!([anonymous, authenticated, admitted].map(|limits| limits.pending), [8, 8, 100]);
-        assert_eq!([anonymous, authenticated, admitted].map(|limits| limits.unanswered), [1, 8, 100]);
-        let in_process = [anonymous, authenticated, admitted].map(|limits| limits.pending_in_process);
+        let levels = [
+            TrustLevel::Anonymous,
+            TrustLevel::Authenticated,
+            TrustLevel::Admitted,
+        ];
+        let [anonymous, authenticated, admitted] =
+            levels.map(|level| ClientLimits::of(level, false));
+        assert_eq!(
+            [anonymous, authenticated, admitted].map(|limits| limits.pending),
+            [8, 8, 100]
+        );
+        assert_eq!(
+            [anonymous, authenticated, admitted].map(|limits| limits.unanswered),
+            [1, 8, 100]
+        );
+        let in_process =
+            [anonymous, authenticated, admitted].map(|limits| limits.pending_in_process);
         assert_eq!(in_process, [8_192, 16_384, 32_768]);
         // The requests of a paid caller that are in flight when its application exceeds the limit are answered.
         assert_eq!(ClientLimits::of(TrustLevel::Admitted, true), admitted);

@@ -89,8 +89,19 @@ pub(super) async fn serve(
     let Some(tls) = &config.tls else {
         return serve_protocol(stream, peer, activity, context, &mut timer).await;
     };
-    let max_waiting = if is_trusted_proxy { usize::MAX } else { MAX_WAITING_HANDSHAKES };
-    match timer.run(Box::pin(tls.open(stream, network(peer.address), max_waiting))).await {
+    let max_waiting = if is_trusted_proxy {
+        usize::MAX
+    } else {
+        MAX_WAITING_HANDSHAKES
+    };
+    match timer
+        .run(Box::pin(tls.open(
+            stream,
+            network(peer.address),
+            max_waiting,
+        )))
+        .await
+    {
         Ok(Ok(mut stream)) => {
             stream.get_mut().1.set_buffer_limit(Some(UNSENT_TLS_BYTES));
             peer.is_encrypted = true;
@@ -143,7 +154,9 @@ where
 }
 
 /// Reads until the protocol is known. The bytes read belong to the protocol.
-async fn detect_protocol(stream: &mut (impl AsyncRead + Unpin)) -> std::io::Result<(WireProtocol, Bytes)> {
+async fn detect_protocol(
+    stream: &mut (impl AsyncRead + Unpin),
+) -> std::io::Result<(WireProtocol, Bytes)> {
     let mut received = BytesMut::with_capacity(1_024);
     loop {
         if received.starts_with(PREFACE) {

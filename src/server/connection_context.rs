@@ -44,17 +44,37 @@ pub(super) enum BesideApi<'c> {
 impl ConnectionContext {
     /// The size of a body after which another request may follow on a connection of HTTP/1.1: that of a message of stated size.
     pub(super) fn size_before_next(&self, head: &Parts, body: &impl Body) -> Option<u64> {
-        let is_mcp = self.mcp.is_some() && head.method == Method::POST && McpService::serves(head.uri.path());
-        body.size_hint().exact().filter(|size| is_mcp && *size <= McpService::MAX_BODY as u64)
+        let is_mcp = self.mcp.is_some()
+            && head.method == Method::POST
+            && McpService::serves(head.uri.path());
+        body.size_hint()
+            .exact()
+            .filter(|size| is_mcp && *size <= McpService::MAX_BODY as u64)
     }
 
     /// The service beside the API that answers this request, if one does.
     pub(super) fn beside_api(&self, head: &Parts, has_body: bool) -> Option<BesideApi<'_>> {
         let path = head.uri.path();
-        let site = self.site.as_ref().filter(|_| Site::serves(path)).map(BesideApi::Site);
-        let leaks = || self.leaks.as_ref().filter(|_| LeakReceiver::serves(path)).map(BesideApi::Leaks);
-        let mcp = || self.mcp.as_deref().filter(|_| McpService::serves(path)).map(BesideApi::Mcp);
-        site.or_else(leaks).or_else(mcp).filter(|_| Gateway::accepts_head(head, has_body))
+        let site = self
+            .site
+            .as_ref()
+            .filter(|_| Site::serves(path))
+            .map(BesideApi::Site);
+        let leaks = || {
+            self.leaks
+                .as_ref()
+                .filter(|_| LeakReceiver::serves(path))
+                .map(BesideApi::Leaks)
+        };
+        let mcp = || {
+            self.mcp
+                .as_deref()
+                .filter(|_| McpService::serves(path))
+                .map(BesideApi::Mcp)
+        };
+        site.or_else(leaks)
+            .or_else(mcp)
+            .filter(|_| Gateway::accepts_head(head, has_body))
     }
 }
 

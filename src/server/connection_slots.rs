@@ -58,15 +58,24 @@ pub(super) struct ConnectionSlot {
 impl ConnectionSlots {
     pub(super) fn new(max_connections: usize, max_per_address: usize) -> Arc<Self> {
         let (holders, freed) = (Mutex::default(), Notify::new());
-        let (max_connections, max_per_address) =
-            (AtomicUsize::new(max_connections), AtomicUsize::new(max_per_address));
-        Arc::new(Self { max_connections, max_per_address, holders, freed })
+        let (max_connections, max_per_address) = (
+            AtomicUsize::new(max_connections),
+            AtomicUsize::new(max_per_address),
+        );
+        Arc::new(Self {
+            max_connections,
+            max_per_address,
+            holders,
+            freed,
+        })
     }
 
     /// Changes the limits. Open connections stay.
     pub(super) fn allow(&self, max_connections: usize, max_per_address: usize) {
-        self.max_connections.store(max_connections, Ordering::Relaxed);
-        self.max_per_address.store(max_per_address, Ordering::Relaxed);
+        self.max_connections
+            .store(max_connections, Ordering::Relaxed);
+        self.max_per_address
+            .store(max_per_address, Ordering::Relaxed);
         self.freed.notify_one();
     }
 
@@ -93,8 +102,10 @@ impl ConnectionSlots {
         if holders.open.len() < self.max_connections.load(Ordering::Relaxed) {
             return SlotOccupancy::Free;
         }
-        let (mut lowest, mut soonest): (Option<(DisplacementRank, &Arc<ConnectionActivity>)>, Option<Mono>) =
-            (None, None);
+        let (mut lowest, mut soonest): (
+            Option<(DisplacementRank, &Arc<ConnectionActivity>)>,
+            Option<Mono>,
+        ) = (None, None);
         for activity in holders.open.values() {
             for (from, rank) in activity
                 .displacement_input()
@@ -132,7 +143,11 @@ impl ConnectionSlots {
         if holders.is_shutting_down {
             activity.retire();
         }
-        ConnectionSlot { slots: Arc::clone(self), number, address: None }
+        ConnectionSlot {
+            slots: Arc::clone(self),
+            number,
+            address: None,
+        }
     }
 }
 
@@ -180,7 +195,11 @@ mod tests {
         let (clock, _hand) = Clock::manual(Wall::from_seconds(0));
         let (slots, activity) = (
             ConnectionSlots::new(10, 2),
-            Arc::new(ConnectionActivity::new(clock, Arc::default(), Arc::default())),
+            Arc::new(ConnectionActivity::new(
+                clock,
+                Arc::default(),
+                Arc::default(),
+            )),
         );
         let take = |address: &str| {
             let mut slot = slots.take(&activity);
@@ -188,8 +207,11 @@ mod tests {
         };
         let held = [take("2001:db8::1").unwrap(), take("2001:db8::2").unwrap()];
         assert!(take("2001:db8::3").is_none());
-        let others =
-            [take("192.0.2.1").unwrap(), take("192.0.2.2").unwrap(), take("::ffff:192.0.2.1").unwrap()];
+        let others = [
+            take("192.0.2.1").unwrap(),
+            take("192.0.2.2").unwrap(),
+            take("::ffff:192.0.2.1").unwrap(),
+        ];
         assert!(take("192.0.2.1").is_none());
         drop(held);
         assert!(take("2001:db8::3").is_some());
@@ -205,7 +227,11 @@ mod tests {
         let slots = ConnectionSlots::new(3, 9);
         let connect = || {
             manual.advance(SECOND / 10);
-            let activity = Arc::new(ConnectionActivity::new(clock.clone(), Arc::default(), Arc::default()));
+            let activity = Arc::new(ConnectionActivity::new(
+                clock.clone(),
+                Arc::default(),
+                Arc::default(),
+            ));
             (slots.take(&activity), activity)
         };
         let (first, second, third) = (connect(), connect(), connect());
@@ -227,7 +253,11 @@ mod tests {
         let (clock, manual) = Clock::manual(Wall::from_seconds(0));
         let (slots, activity) = (
             ConnectionSlots::new(1, 1),
-            Arc::new(ConnectionActivity::new(clock.clone(), Arc::default(), Arc::default())),
+            Arc::new(ConnectionActivity::new(
+                clock.clone(),
+                Arc::default(),
+                Arc::default(),
+            )),
         );
         let slot = slots.take(&activity);
         activity.request_started();

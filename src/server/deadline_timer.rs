@@ -43,7 +43,11 @@ pub(super) enum ConnectionSignal {
 }
 
 impl DeadlineTimer {
-    pub(super) fn new(activity: Arc<ConnectionActivity>, deadlines: Deadlines, clock: &Clock) -> Self {
+    pub(super) fn new(
+        activity: Arc<ConnectionActivity>,
+        deadlines: Deadlines,
+        clock: &Clock,
+    ) -> Self {
         let (alarm, max_age_at) = (clock.alarm(), clock.mono().plus(deadlines.age));
         Self {
             activity,
@@ -57,7 +61,10 @@ impl DeadlineTimer {
     }
 
     /// Waits for `work`, or for a signal that ends it. With [`ConnectionSignal::Retire`] the work continues.
-    pub(super) async fn run<T>(&mut self, work: impl Future<Output = T>) -> Result<T, ConnectionSignal> {
+    pub(super) async fn run<T>(
+        &mut self,
+        work: impl Future<Output = T>,
+    ) -> Result<T, ConnectionSignal> {
         let mut work = pin!(work);
         loop {
             tokio::select! {
@@ -110,7 +117,11 @@ impl DeadlineTimer {
             self.has_signalled_retire = true;
             return Poll::Ready(Some(ConnectionSignal::Retire));
         }
-        let end = if snapshot.is_retiring { snapshot.end } else { snapshot.end.min(self.max_age_at) };
+        let end = if snapshot.is_retiring {
+            snapshot.end
+        } else {
+            snapshot.end.min(self.max_age_at)
+        };
         // Other connections can move the end closer without notice.
         self.alarm.set_by(if snapshot.may_be_hurried {
             end.min(self.clock.mono().plus(HURRIED_WRITE_TIMEOUT))
@@ -131,7 +142,10 @@ impl DeadlineTimer {
 
 impl SignalWaker {
     fn new(cx: &Context<'_>) -> Arc<Self> {
-        Arc::new(Self { connection: cx.waker().clone(), has_woken: AtomicBool::new(false) })
+        Arc::new(Self {
+            connection: cx.waker().clone(),
+            has_woken: AtomicBool::new(false),
+        })
     }
 
     /// Whether it has woken nobody, and would wake this task.
@@ -209,8 +223,16 @@ mod tests {
 
     fn timer() -> (Arc<ConnectionActivity>, DeadlineTimer, ManualClock) {
         let (clock, manual) = Clock::manual(Wall::from_seconds(0));
-        let activity = Arc::new(ConnectionActivity::new(clock.clone(), Arc::default(), Arc::default()));
-        (Arc::clone(&activity), DeadlineTimer::new(activity, DEADLINES, &clock), manual)
+        let activity = Arc::new(ConnectionActivity::new(
+            clock.clone(),
+            Arc::default(),
+            Arc::default(),
+        ));
+        (
+            Arc::clone(&activity),
+            DeadlineTimer::new(activity, DEADLINES, &clock),
+            manual,
+        )
     }
 
     fn respond(activity: &ConnectionActivity) {
@@ -232,7 +254,10 @@ mod tests {
         activity.flushed(1);
         assert!(task.poll(signal.as_mut()).is_pending());
         hand.advance(DEADLINES.idle);
-        assert_eq!(task.run(signal), Some(ConnectionSignal::Overdue(MissedDeadline::Idle)));
+        assert_eq!(
+            task.run(signal),
+            Some(ConnectionSignal::Overdue(MissedDeadline::Idle))
+        );
     }
 
     #[test]
@@ -248,7 +273,10 @@ mod tests {
         hand.advance(Duration::from_secs(28));
         assert_eq!(task.run(signal.as_mut()), None);
         hand.advance(Duration::from_secs(1));
-        assert_eq!(task.run(signal), Some(ConnectionSignal::Overdue(MissedDeadline::Idle)));
+        assert_eq!(
+            task.run(signal),
+            Some(ConnectionSignal::Overdue(MissedDeadline::Idle))
+        );
     }
 
     #[test]
@@ -261,7 +289,10 @@ mod tests {
         }
         assert!(!task.is_woken());
         activity.trust().record_admission();
-        assert!(task.is_woken() && task.run(signal.as_mut()).is_none(), "woken for something else");
+        assert!(
+            task.is_woken() && task.run(signal.as_mut()).is_none(),
+            "woken for something else"
+        );
         activity.retire();
         assert_eq!(task.run(signal.as_mut()), Some(ConnectionSignal::Retire));
         respond(&activity);

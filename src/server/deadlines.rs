@@ -89,7 +89,9 @@ impl ConnectionPhase {
     /// The deadline of the event that a connection in this phase waits for.
     pub(super) fn awaited(self, has_request: bool) -> MissedDeadline {
         match self {
-            Self::Opening | Self::Head | Self::Idle | Self::Streams if has_request => MissedDeadline::Request,
+            Self::Opening | Self::Head | Self::Idle | Self::Streams if has_request => {
+                MissedDeadline::Request
+            }
             Self::Opening | Self::Head => MissedDeadline::Head,
             Self::Idle | Self::Streams => MissedDeadline::Idle,
         }
@@ -108,21 +110,40 @@ impl Deadlines {
 
     /// The next required event and its deadline.
     pub(super) fn next(&self, progress: ConnectionProgress) -> (Mono, MissedDeadline) {
-        let ConnectionProgress { phase, since, requested, blocked, is_hurried, incomplete, retiring } =
-            progress;
+        let ConnectionProgress {
+            phase,
+            since,
+            requested,
+            blocked,
+            is_hurried,
+            incomplete,
+            retiring,
+        } = progress;
         // One that is to end, and has no request, gets as much time as for one that is under way: no more, and no less
         // for having been idle long enough.
         let last = retiring.filter(|_| requested.is_none() && phase != ConnectionPhase::Head);
         let last = last.map(|signal| (signal.max(since).plus(LAST_REQUEST), MissedDeadline::Idle));
         let awaited = phase.awaited(requested.is_some());
-        let work = (requested.unwrap_or(since).plus(self.allowed(awaited)), awaited);
-        let work = last.filter(|_| awaited == MissedDeadline::Idle).unwrap_or(work);
-        let limit = if is_hurried { self.write.min(HURRIED_WRITE_TIMEOUT) } else { self.write };
+        let work = (
+            requested.unwrap_or(since).plus(self.allowed(awaited)),
+            awaited,
+        );
+        let work = last
+            .filter(|_| awaited == MissedDeadline::Idle)
+            .unwrap_or(work);
+        let limit = if is_hurried {
+            self.write.min(HURRIED_WRITE_TIMEOUT)
+        } else {
+            self.write
+        };
         let write = blocked.map(|since| (since.plus(limit), MissedDeadline::Write));
         let head = incomplete.map(|since| (since.plus(self.head), MissedDeadline::Head));
         [write, last, head]
             .into_iter()
             .flatten()
-            .fold(work, |first, other| if other.0 < first.0 { other } else { first })
+            .fold(
+                work,
+                |first, other| if other.0 < first.0 { other } else { first },
+            )
     }
 }

@@ -48,15 +48,29 @@ impl DisplacementInput {
     /// The ranks of a connection, each with the time from which it holds. None for a connection with a key that makes
     /// progress.
     pub(super) fn ranks(self, now: Mono) -> impl Iterator<Item = (Mono, DisplacementRank)> {
-        let Self { is_authenticated, opened, idle, unread, .. } = self;
+        let Self {
+            is_authenticated,
+            opened,
+            idle,
+            unread,
+            ..
+        } = self;
         let unread = unread.filter(|_| idle.is_none());
         let idle = idle.map(|since| (since.plus(GRACE_PERIOD), DisplacementRank::Idle(since)));
         let stalled = unread.filter(|_| !is_authenticated);
         let stalled = stalled.map(|since| (since.plus(STALLED), DisplacementRank::Stalled(since)));
-        let hung = if is_authenticated { DisplacementRank::HungWithKey } else { DisplacementRank::Hung };
+        let hung = if is_authenticated {
+            DisplacementRank::HungWithKey
+        } else {
+            DisplacementRank::Hung
+        };
         let hung = unread.map(|since| (since.plus(HUNG), hung(since)));
-        let slow = (!is_authenticated)
-            .then(|| (opened.plus(GRACE_PERIOD), DisplacementRank::WithoutKey(self.rate(now))));
+        let slow = (!is_authenticated).then(|| {
+            (
+                opened.plus(GRACE_PERIOD),
+                DisplacementRank::WithoutKey(self.rate(now)),
+            )
+        });
         [hung, idle, stalled, slow].into_iter().flatten()
     }
 
@@ -85,46 +99,98 @@ mod tests {
 
     /// The rank of a connection at a time.
     fn rank(displacement_input: DisplacementInput, now: Mono) -> Option<DisplacementRank> {
-        displacement_input.ranks(now).filter(|(from, _)| *from <= now).map(|(_, rank)| rank).min()
+        displacement_input
+            .ranks(now)
+            .filter(|(from, _)| *from <= now)
+            .map(|(_, rank)| rank)
+            .min()
     }
 
     #[test]
     fn a_new_connection_is_not_displaced() {
-        let idle = DisplacementInput { idle: Some(at(0)), ..NEW };
-        assert_eq!((rank(idle, at(999)), rank(idle, at(1_000))), (None, Some(DisplacementRank::Idle(at(0)))));
-        let unread = DisplacementInput { unread: Some(at(100)), ..NEW };
+        let idle = DisplacementInput {
+            idle: Some(at(0)),
+            ..NEW
+        };
+        assert_eq!(
+            (rank(idle, at(999)), rank(idle, at(1_000))),
+            (None, Some(DisplacementRank::Idle(at(0))))
+        );
+        let unread = DisplacementInput {
+            unread: Some(at(100)),
+            ..NEW
+        };
         assert_eq!(
             (rank(unread, at(349)), rank(unread, at(350))),
             (None, Some(DisplacementRank::Stalled(at(100))))
         );
-        assert_eq!((rank(NEW, at(999)), rank(NEW, at(1_000))), (None, Some(DisplacementRank::WithoutKey(0))));
+        assert_eq!(
+            (rank(NEW, at(999)), rank(NEW, at(1_000))),
+            (None, Some(DisplacementRank::WithoutKey(0)))
+        );
     }
 
     #[test]
     fn a_connection_with_a_key_is_closed_only_if_it_is_idle_or_has_stopped_to_read() {
-        let with_key = DisplacementInput { is_authenticated: true, ..NEW };
+        let with_key = DisplacementInput {
+            is_authenticated: true,
+            ..NEW
+        };
         assert_eq!(rank(with_key, at(1_000_000)), None);
-        let unread = DisplacementInput { unread: Some(at(0)), ..with_key };
+        let unread = DisplacementInput {
+            unread: Some(at(0)),
+            ..with_key
+        };
         assert_eq!(
             (rank(unread, at(4_999)), rank(unread, at(5_000))),
             (None, Some(DisplacementRank::HungWithKey(at(0))))
         );
-        let idle = DisplacementInput { idle: Some(at(0)), ..with_key };
+        let idle = DisplacementInput {
+            idle: Some(at(0)),
+            ..with_key
+        };
         assert_eq!(rank(idle, at(1_000)), Some(DisplacementRank::Idle(at(0))));
     }
 
     #[test]
     fn displacement_order_is_hung_idle_stalled_slow_hung_with_a_key() {
         let now = at(10_000);
-        let with_key = DisplacementInput { is_authenticated: true, ..NEW };
+        let with_key = DisplacementInput {
+            is_authenticated: true,
+            ..NEW
+        };
         let in_order = [
-            DisplacementInput { unread: Some(at(4_000)), ..NEW },
-            DisplacementInput { idle: Some(at(1_000)), ..with_key },
-            DisplacementInput { idle: Some(at(2_000)), ..NEW },
-            DisplacementInput { unread: Some(at(9_000)), taken: 1_000_000, ..NEW },
-            DisplacementInput { unread: Some(at(9_900)), taken: 10, ..NEW },
-            DisplacementInput { unread: Some(at(9_900)), taken: 1_000_000, ..NEW },
-            DisplacementInput { unread: Some(at(4_000)), ..with_key },
+            DisplacementInput {
+                unread: Some(at(4_000)),
+                ..NEW
+            },
+            DisplacementInput {
+                idle: Some(at(1_000)),
+                ..with_key
+            },
+            DisplacementInput {
+                idle: Some(at(2_000)),
+                ..NEW
+            },
+            DisplacementInput {
+                unread: Some(at(9_000)),
+                taken: 1_000_000,
+                ..NEW
+            },
+            DisplacementInput {
+                unread: Some(at(9_900)),
+                taken: 10,
+                ..NEW
+            },
+            DisplacementInput {
+                unread: Some(at(9_900)),
+                taken: 1_000_000,
+                ..NEW
+            },
+            DisplacementInput {
+                unread: Some(at(4_000)),
+                ..with_key
+            },
         ];
         let ranks = in_order.map(|displacement_input| rank(displacement_input, now).unwrap());
         assert!(ranks.is_sorted(), "{ranks:?}");

@@ -23,7 +23,10 @@ struct Rotation<Q> {
 
 impl<Q> Default for Rotation<Q> {
     fn default() -> Self {
-        Self { queues: HashMap::new(), order: VecDeque::new() }
+        Self {
+            queues: HashMap::new(),
+            order: VecDeque::new(),
+        }
     }
 }
 
@@ -56,7 +59,9 @@ impl<Q: Default> Rotation<Q> {
 
 impl<T> Default for FairTurns<T> {
     fn default() -> Self {
-        Self { blocks: Rotation::default() }
+        Self {
+            blocks: Rotation::default(),
+        }
     }
 }
 
@@ -85,14 +90,20 @@ impl<T> FairTurns<T> {
     /// The oldest item of the network whose turn it is, in the block whose turn it is.
     pub(super) fn next(&mut self) -> Option<T> {
         let of_network = |items: &mut VecDeque<T>| items.pop_front();
-        let of_block = |networks: &mut Rotation<VecDeque<T>>| networks.next(of_network, VecDeque::is_empty);
-        self.blocks.next(of_block, |networks| networks.queues.is_empty())
+        let of_block =
+            |networks: &mut Rotation<VecDeque<T>>| networks.next(of_network, VecDeque::is_empty);
+        self.blocks
+            .next(of_block, |networks| networks.queues.is_empty())
     }
 }
 
 /// The block around a network.
 fn block(network: IpAddr) -> IpAddr {
-    let length = if network.is_ipv4() { IPV4_BLOCK } else { IPV6_BLOCK };
+    let length = if network.is_ipv4() {
+        IPV4_BLOCK
+    } else {
+        IPV6_BLOCK
+    };
     IpNet::new(network, length).map_or(network, |block| block.network())
 }
 
@@ -121,7 +132,12 @@ mod tests {
     fn the_networks_of_a_provider_block_share_its_turns() {
         let mut turns = FairTurns::default();
         let ipv6 = |block, network| IpAddr::from([0x2001, 0xdb8, block, network, 0, 0, 0, 0]);
-        let many = [(ipv6(1, 1), 'a'), (ipv6(1, 2), 'b'), (ipv6(1, 3), 'c'), (ipv6(1, 1), 'd')];
+        let many = [
+            (ipv6(1, 1), 'a'),
+            (ipv6(1, 2), 'b'),
+            (ipv6(1, 3), 'c'),
+            (ipv6(1, 1), 'd'),
+        ];
         let few = [
             (ipv6(2, 1), 'e'),
             (ipv6(2, 1), 'f'),
@@ -140,7 +156,10 @@ mod tests {
         let mut turns = FairTurns::default();
         assert!((1..=3).all(|item| turns.add(network(1), item, 3, |_| true)));
         assert!(!turns.add(network(1), 4, 3, |_| true));
-        assert!(turns.add(network(2), 5, 3, |_| true), "another network is not affected");
+        assert!(
+            turns.add(network(2), 5, 3, |_| true),
+            "another network is not affected"
+        );
         assert!(turns.add(network(1), 6, 3, |item| *item == 2));
         assert!(turns.add(network(1), 7, 3, |_| true));
         let order: Vec<i32> = std::iter::from_fn(|| turns.next()).collect();

@@ -30,7 +30,10 @@ pub(super) struct FrameSequence {
 impl FrameSequence {
     /// The first frame begins after this many other bytes.
     pub(super) fn after(preface: usize) -> Self {
-        Self { rest: preface, ..Self::default() }
+        Self {
+            rest: preface,
+            ..Self::default()
+        }
     }
 
     /// Whether a request head, or a frame other than DATA, has arrived in part.
@@ -150,7 +153,11 @@ mod tests {
 
     /// A frame of stream 1.
     fn frame(kind: u8, flags: u8, length: u8) -> Vec<u8> {
-        [&[0, 0, length, kind, flags, 0, 0, 0, 1], &vec![b'x'; usize::from(length)][..]].concat()
+        [
+            &[0, 0, length, kind, flags, 0, 0, 0, 1],
+            &vec![b'x'; usize::from(length)][..],
+        ]
+        .concat()
     }
 
     /// A preface, and three requests among other frames; the lengths up to the end of each request.
@@ -159,7 +166,12 @@ mod tests {
         let mut ends = [0; 3];
         let heads = [
             frame(HEADERS, END_HEADERS, 40),
-            [frame(HEADERS, 0, 40), frame(CONTINUATION, 0, 0), frame(CONTINUATION, END_HEADERS, 8)].concat(),
+            [
+                frame(HEADERS, 0, 40),
+                frame(CONTINUATION, 0, 0),
+                frame(CONTINUATION, END_HEADERS, 8),
+            ]
+            .concat(),
             [frame(HEADERS, 0, 0), frame(CONTINUATION, END_HEADERS, 0)].concat(),
         ];
         for (end, head) in ends.iter_mut().zip(heads) {
@@ -201,7 +213,10 @@ mod tests {
             (&frame(DATA, 0, 6)[..10], false, 0),
         ] {
             frames.advance(part);
-            assert_eq!((frames.is_incomplete(), frames.head_bytes()), (is_incomplete, head_bytes));
+            assert_eq!(
+                (frames.is_incomplete(), frames.head_bytes()),
+                (is_incomplete, head_bytes)
+            );
         }
     }
 
@@ -211,7 +226,11 @@ mod tests {
             frame[8] = stream;
             frame
         };
-        let (data, ping, window) = (frame(DATA, 0, 9), on(0, frame(6, 0, 8)), on(3, frame(8, 0, 4)));
+        let (data, ping, window) = (
+            frame(DATA, 0, 9),
+            on(0, frame(6, 0, 8)),
+            on(3, frame(8, 0, 4)),
+        );
         let all = [
             &on(5, frame(HEADERS, 0, 40)),
             &ping,
@@ -225,8 +244,10 @@ mod tests {
         let all = all.map(Vec::as_slice).concat();
         for size in 1..=all.len() {
             let mut frames = FrameSequence::after(0);
-            let kept: Vec<u8> =
-                all.chunks(size).flat_map(|chunk| frames.without_streams_after(3, chunk)).collect();
+            let kept: Vec<u8> = all
+                .chunks(size)
+                .flat_map(|chunk| frames.without_streams_after(3, chunk))
+                .collect();
             assert_eq!(
                 kept,
                 [&ping[..], &data, &window, &on(0, frame(4, 1, 0))].concat(),

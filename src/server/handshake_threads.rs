@@ -60,11 +60,16 @@ impl HandshakeThreads {
     }
 
     fn start_several(count: usize) -> io::Result<Self> {
-        let mut started = Self { queue: Arc::default(), threads: Vec::new() };
+        let mut started = Self {
+            queue: Arc::default(),
+            threads: Vec::new(),
+        };
         for _ in 0..count {
             let queue = Arc::clone(&started.queue);
             let thread = std::thread::Builder::new().name("tls-handshakes".into());
-            started.threads.push(thread.spawn(move || queue.run_steps())?);
+            started
+                .threads
+                .push(thread.spawn(move || queue.run_steps())?);
         }
         Ok(started)
     }
@@ -80,8 +85,17 @@ impl HandshakeThreads {
         let (reply, result) = oneshot::channel();
         let client = Arc::new(());
         let run = Box::new(move || drop(reply.send(work())));
-        let step = HandshakeStep { run, client: Arc::downgrade(&client) };
-        if !self.queue.state.lock().turns.add(network, step, max_waiting, HandshakeStep::is_needed) {
+        let step = HandshakeStep {
+            run,
+            client: Arc::downgrade(&client),
+        };
+        if !self
+            .queue
+            .state
+            .lock()
+            .turns
+            .add(network, step, max_waiting, HandshakeStep::is_needed)
+        {
             return Err(StepNotDone::TooManyWaiting);
         }
         self.queue.changed.notify_one();
@@ -180,24 +194,36 @@ mod tests {
             step
         };
         let gone = step(1, "gone");
-        let waiting = [step(1, "first of 1"), step(1, "second of 1"), step(2, "first of 2")];
+        let waiting = [
+            step(1, "first of 1"),
+            step(1, "second of 1"),
+            step(2, "first of 2"),
+        ];
         drop(gone);
         let late = step(1, "third of 1");
         let refused = pin!(threads.run(address(1), 3, || ()));
-        assert_eq!(refused.now_or_never(), Some(Err(StepNotDone::TooManyWaiting)));
+        assert_eq!(
+            refused.now_or_never(),
+            Some(Err(StepNotDone::TooManyWaiting))
+        );
         drop(release);
         for step in waiting.into_iter().chain([late]) {
             let step: Pin<Box<dyn Future<Output = _>>> = step;
             assert_eq!(step.await, Ok(()));
         }
         let order: Vec<&str> = order.try_iter().collect();
-        assert_eq!(order, ["first of 1", "first of 2", "second of 1", "third of 1"]);
+        assert_eq!(
+            order,
+            ["first of 1", "first of 2", "second of 1", "third of 1"]
+        );
     }
 
     #[tokio::test]
     async fn a_panic_ends_only_its_own_handshake() {
         let threads = HandshakeThreads::start_several(1).unwrap();
-        let panicked = threads.run(address(1), 9, || -> u8 { panic!("on purpose") }).await;
+        let panicked = threads
+            .run(address(1), 9, || -> u8 { panic!("on purpose") })
+            .await;
         assert_eq!(panicked, Err(StepNotDone::Panicked));
         assert_eq!(threads.run(address(1), 9, || 7).await, Ok(7));
     }

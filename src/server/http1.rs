@@ -75,7 +75,9 @@ where
                 }
                 None => {
                     let gateway = context.gateway.load();
-                    gateway.handle(&head, has_body, peer, activity.trust()).await
+                    gateway
+                        .handle(&head, has_body, peer, activity.trust())
+                        .await
                 }
             };
             let is_the_last = activity.response_complete();
@@ -89,12 +91,26 @@ where
             Ok::<_, Infallible>(response)
         }
     });
-    let ended = timer.run(serve_heads(&mut stream, &limit, activity, context, &service)).await;
+    let ended = timer
+        .run(serve_heads(
+            &mut stream,
+            &limit,
+            activity,
+            context,
+            &service,
+        ))
+        .await;
     match ended {
-        Ok(Ok(())) if !closes.load(Ordering::Relaxed) && !limit.is_exceeded() => ConnectionEnd::Done,
+        Ok(Ok(())) if !closes.load(Ordering::Relaxed) && !limit.is_exceeded() => {
+            ConnectionEnd::Done
+        }
         Ok(ended) => {
             drain(stream, context).await;
-            if ended.is_ok() { ConnectionEnd::Done } else { ConnectionEnd::Failed }
+            if ended.is_ok() {
+                ConnectionEnd::Done
+            } else {
+                ConnectionEnd::Failed
+            }
         }
         Err(ConnectionSignal::Overdue(MissedDeadline::Idle)) => {
             shut_down(stream, context).await;
@@ -140,7 +156,10 @@ where
     let scanner = HeadScanner::stream(ReadAhead::put_back(received.into(), stream), None);
     let mut codec = codec(LARGE_HEAD_BYTES);
     // A head that is large by spaces around its values is not refused.
-    codec.max_header_size(LARGE_HEAD_BYTES).max_headers(max_fields).keep_alive(false);
+    codec
+        .max_header_size(LARGE_HEAD_BYTES)
+        .max_headers(max_fields)
+        .keep_alive(false);
     Box::pin(codec.serve_connection(TokioIo::new(scanner), service)).await
 }
 

@@ -58,8 +58,12 @@ pub(super) async fn serve<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let stream =
-        RequestPacer::stream(stream, PREFACE.len(), Arc::clone(activity), Arc::clone(&context.large_heads));
+    let stream = RequestPacer::stream(
+        stream,
+        PREFACE.len(),
+        Arc::clone(activity),
+        Arc::clone(&context.large_heads),
+    );
     // Streams share what belongs to their connection: reference counts of all connections would move between the caches of processors.
     let context = Arc::new(context.clone());
     let service = service_fn(|request: Request<Incoming>| {
@@ -96,7 +100,8 @@ where
         };
         // An idle connection gets a GOAWAY: requests in transit are answered.
         if signal == ConnectionSignal::Retire
-            || (signal == ConnectionSignal::Overdue(MissedDeadline::Idle) && !activity.is_retiring())
+            || (signal == ConnectionSignal::Overdue(MissedDeadline::Idle)
+                && !activity.is_retiring())
         {
             activity.retire();
             connection.as_mut().graceful_shutdown();
@@ -125,13 +130,16 @@ async fn answer(
         Some(BesideApi::Mcp(_)) if is_busy => McpService::refuse_as_busy(),
         Some(BesideApi::Mcp(mcp)) => {
             let connection = (stream.activity().trust(), true);
-            mcp.handle(&context.gateway, &head, body, peer, connection).await
+            mcp.handle(&context.gateway, &head, body, peer, connection)
+                .await
         }
         Some(BesideApi::Leaks(leaks)) => leaks.handle(&context.gateway, &head, body, peer).await,
         None => {
             // A guard would occupy one of the few places of its thread while the request waits.
             let gateway = context.gateway.load_full();
-            gateway.handle(&head, has_body, peer, stream.activity().trust()).await
+            gateway
+                .handle(&head, has_body, peer, stream.activity().trust())
+                .await
         }
     };
     // A `Connection` header is not allowed on HTTP/2: the connection itself is closed.

@@ -67,7 +67,8 @@ pub struct LiveServerConfig {
 impl LiveServerConfig {
     /// Changes the settings. Open connections keep the timeouts they started with.
     pub fn change(&self, config: ServerConfig) {
-        self.slots.allow(config.max_connections, config.max_per_address);
+        self.slots
+            .allow(config.max_connections, config.max_per_address);
         self.applications.allow(config.max_per_application);
         self.config.store(Arc::new(config));
     }
@@ -97,13 +98,20 @@ struct ServerShared {
 
 /// Binds the public port.
 pub async fn bind(address: SocketAddr) -> io::Result<PublicPort> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    let socket = if address.is_ipv4() {
+        TcpSocket::new_v4()?
+    } else {
+        TcpSocket::new_v6()?
+    };
     // As in the standard library: allows binding while old connections are in TIME_WAIT.
     socket.set_reuseaddr(true)?;
     // Inherited by connections: bounds the kernel memory for a client that does not read.
     socket.set_send_buffer_size(SEND_BUFFER)?;
     socket.bind(address)?;
-    Ok(PublicPort { listener: socket.listen(BACKLOG)?, is_inherited: false })
+    Ok(PublicPort {
+        listener: socket.listen(BACKLOG)?,
+        is_inherited: false,
+    })
 }
 
 impl PublicPort {
@@ -111,7 +119,10 @@ impl PublicPort {
     pub fn inherited(socket: std::net::TcpListener) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         SockRef::from(&socket).set_send_buffer_size(SEND_BUFFER as usize)?;
-        Ok(Self { listener: TcpListener::from_std(socket)?, is_inherited: true })
+        Ok(Self {
+            listener: TcpListener::from_std(socket)?,
+            is_inherited: true,
+        })
     }
 
     /// The address it listens on.
@@ -133,10 +144,22 @@ impl Server {
         let applications = Arc::new(ApplicationConnections::default());
         applications.allow(config.max_per_application);
         let config = ArcSwap::from_pointee(config);
-        let live_config = Arc::new(LiveServerConfig { config, slots, applications });
+        let live_config = Arc::new(LiveServerConfig {
+            config,
+            slots,
+            applications,
+        });
         let large_heads = Arc::new(Semaphore::new(LARGE_HEADS));
         let (site, leaks, mcp, tasks) = (None, None, None, TaskTracker::new());
-        let context = ConnectionContext { gateway, site, leaks, mcp, clock, large_heads, tasks };
+        let context = ConnectionContext {
+            gateway,
+            site,
+            leaks,
+            mcp,
+            clock,
+            large_heads,
+            tasks,
+        };
         let shared = ServerShared {
             context,
             live_config,
@@ -179,10 +202,16 @@ impl Server {
     pub async fn run(self, stop: CancellationToken) -> bool {
         let (port, shared) = (self.port, Arc::new(self.shared));
         let clock = &shared.context.clock;
-        let accept = || port.listener.accept().inspect_err(|_| shared.failures.increment(1));
-        while let Some((stream, peer)) = stop.run_until_cancelled(accept_next(clock, accept)).await {
+        let accept = || {
+            port.listener
+                .accept()
+                .inspect_err(|_| shared.failures.increment(1))
+        };
+        while let Some((stream, peer)) = stop.run_until_cancelled(accept_next(clock, accept)).await
+        {
             // Others wait in the kernel's queue.
-            stop.run_until_cancelled(shared.live_config.slots.wait_for_slot(clock)).await;
+            stop.run_until_cancelled(shared.live_config.slots.wait_for_slot(clock))
+                .await;
             shared.open(stream, peer);
         }
         shared.live_config.slots.end();
@@ -195,7 +224,10 @@ impl Server {
         drop(port);
         shared.context.tasks.close();
         let timeout = shared.live_config.config.load().shutdown_timeout;
-        clock.within(timeout, shared.context.tasks.wait()).await.is_ok()
+        clock
+            .within(timeout, shared.context.tasks.wait())
+            .await
+            .is_ok()
     }
 }
 
@@ -205,11 +237,20 @@ impl ServerShared {
         if let Err(error) = SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT_BYTES) {
             tracing::debug!(%error, "TCP_NOTSENT_LOWAT cannot be set");
         }
-        let (unsent, applications) = (Arc::clone(&self.unsent), Arc::clone(&self.live_config.applications));
-        let activity = Arc::new(ConnectionActivity::new(self.context.clock.clone(), unsent, applications));
+        let (unsent, applications) = (
+            Arc::clone(&self.unsent),
+            Arc::clone(&self.live_config.applications),
+        );
+        let activity = Arc::new(ConnectionActivity::new(
+            self.context.clock.clone(),
+            unsent,
+            applications,
+        ));
         let slot = self.live_config.slots.take(&activity);
         let shared = Arc::clone(self);
-        self.context.tasks.spawn(async move { shared.connection(stream, peer, activity, slot).await });
+        self.context
+            .tasks
+            .spawn(async move { shared.connection(stream, peer, activity, slot).await });
     }
 
     async fn connection(
@@ -221,9 +262,25 @@ impl ServerShared {
     ) {
         self.open.increment(1.0);
         let config = self.live_config.config.load_full();
-        let peer = Peer { address: peer.ip(), is_encrypted: false, is_tool_call: false };
-        let closed = serve(stream, peer, &activity, &mut slot, &config.connection, &self.context).await;
-        self.closed.count(if activity.is_surplus() { ConnectionEnd::Surplus } else { closed });
+        let peer = Peer {
+            address: peer.ip(),
+            is_encrypted: false,
+            is_tool_call: false,
+        };
+        let closed = serve(
+            stream,
+            peer,
+            &activity,
+            &mut slot,
+            &config.connection,
+            &self.context,
+        )
+        .await;
+        self.closed.count(if activity.is_surplus() {
+            ConnectionEnd::Surplus
+        } else {
+            closed
+        });
         self.open.decrement(1.0);
     }
 }

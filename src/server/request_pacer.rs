@@ -71,7 +71,10 @@ impl RequestPacer {
         }
         let (length, is_request) = self.frames.advance(bytes);
         self.passed_on = is_request.then(|| self.activity.polls());
-        self.record_head(self.frames.is_incomplete(), self.frames.head_bytes() > LARGE_HEAD)?;
+        self.record_head(
+            self.frames.is_incomplete(),
+            self.frames.head_bytes() > LARGE_HEAD,
+        )?;
         Ok(length)
     }
 
@@ -83,7 +86,8 @@ impl RequestPacer {
             self.permit = None;
         } else if self.permit.is_none() {
             let permit = Arc::clone(&self.large_heads).try_acquire_owned();
-            self.permit = Some(permit.map_err(|_| io::Error::other("too many large request heads arrive"))?);
+            self.permit =
+                Some(permit.map_err(|_| io::Error::other("too many large request heads arrive"))?);
         }
         Ok(())
     }
@@ -134,7 +138,10 @@ impl ReadFilter for RequestPacer {
             self.pending = self.frames.without_streams_after(last_stream, &unread);
             return self.poll_open_streams(last_stream, stream, cx, buffer);
         }
-        if self.passed_on.is_some() && !self.activity.reads_freely() && !self.activity.may_read_head() {
+        if self.passed_on.is_some()
+            && !self.activity.reads_freely()
+            && !self.activity.may_read_head()
+        {
             return Poll::Pending; // the response wakes the connection to be sent; so does a higher trust
         }
         if self.frames.resets() > MAX_RESETS {
@@ -153,7 +160,9 @@ impl ReadFilter for RequestPacer {
             buffer.set_filled(begin + length);
             return Poll::Ready(Ok(()));
         }
-        let next = pending.get(..pending.len().min(buffer.remaining())).unwrap_or_default();
+        let next = pending
+            .get(..pending.len().min(buffer.remaining()))
+            .unwrap_or_default();
         let length = self.pass_on(next)?;
         buffer.put_slice(next.get(..length).unwrap_or_default());
         pending.advance(length);
@@ -177,7 +186,11 @@ mod tests {
 
     /// A frame whose flags end a head.
     fn frame(kind: u8, length: u8) -> Vec<u8> {
-        [&[0, 0, length, kind, 4, 0, 0, 0, 1], &vec![b'x'; usize::from(length)][..]].concat()
+        [
+            &[0, 0, length, kind, 4, 0, 0, 0, 1],
+            &vec![b'x'; usize::from(length)][..],
+        ]
+        .concat()
     }
 
     /// A preface, and three requests among other frames; the lengths up to the end of each request.
@@ -196,12 +209,23 @@ mod tests {
     async fn one_request_is_read_at_a_time_until_one_is_admitted() {
         let (bytes, [first, second, _]) = sample();
         let (clock, _hand) = Clock::manual(Wall::from_seconds(0));
-        let activity = Arc::new(ConnectionActivity::new(clock, Arc::default(), Arc::default()));
-        let mut stream =
-            RequestPacer::stream(&bytes[..], 7, Arc::clone(&activity), Arc::new(Semaphore::new(1)));
+        let activity = Arc::new(ConnectionActivity::new(
+            clock,
+            Arc::default(),
+            Arc::default(),
+        ));
+        let mut stream = RequestPacer::stream(
+            &bytes[..],
+            7,
+            Arc::clone(&activity),
+            Arc::new(Semaphore::new(1)),
+        );
         let mut read = [0; 500];
         assert_eq!(stream.read(&mut read).await.unwrap(), first);
-        assert!(futures_util::poll!(pin!(stream.read(&mut read))).is_pending(), "in the same turn");
+        assert!(
+            futures_util::poll!(pin!(stream.read(&mut read))).is_pending(),
+            "in the same turn"
+        );
         let guard = activity.open_stream().unwrap();
         activity.count_poll();
         assert!(futures_util::poll!(pin!(stream.read(&mut read))).is_pending());

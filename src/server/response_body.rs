@@ -27,7 +27,10 @@ pub(super) struct BodyBytes {
 
 impl ResponseBody {
     pub(super) fn new(body: Full<Bytes>, guard: StreamGuard) -> Self {
-        Self { body, guard: Some(guard) }
+        Self {
+            body,
+            guard: Some(guard),
+        }
     }
 }
 
@@ -41,7 +44,10 @@ impl Body for ResponseBody {
     ) -> Poll<Option<Result<Frame<BodyBytes>, Infallible>>> {
         let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(cx));
         let guard = self.guard.take();
-        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(|bytes| BodyBytes { bytes, guard }))))
+        Poll::Ready(
+            frame
+                .map(|frame| frame.map(|frame| frame.map_data(|bytes| BodyBytes { bytes, guard }))),
+        )
     }
 
     fn is_end_stream(&self) -> bool {

@@ -74,7 +74,11 @@ impl TlsTermination {
         // Stateless tickets: resumption uses no memory here. Their key rotates every few hours.
         config.ticketer = ring::Ticketer::new()?;
         let threads = Arc::new(HandshakeThreads::start()?);
-        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), threads, current })
+        Ok(Self {
+            acceptor: TlsAcceptor::from(Arc::new(config)),
+            threads,
+            current,
+        })
     }
 
     /// Replaces the certificates for new connections.
@@ -124,7 +128,10 @@ impl TlsTermination {
             result?;
             sent?;
         }
-        Ok(self.acceptor.accept_with(stream, |fresh| *fresh = session).await?)
+        Ok(self
+            .acceptor
+            .accept_with(stream, |fresh| *fresh = session)
+            .await?)
     }
 }
 
@@ -196,10 +203,17 @@ mod tests {
     fn termination() -> TlsTermination {
         let directory = tempfile::tempdir().unwrap();
         let issued = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-        let (certificate, key) = (directory.path().join("a.pem"), directory.path().join("a.key"));
+        let (certificate, key) = (
+            directory.path().join("a.pem"),
+            directory.path().join("a.key"),
+        );
         std::fs::write(&certificate, issued.cert.pem()).unwrap();
         std::fs::write(&key, issued.signing_key.serialize_pem()).unwrap();
-        let files = CertificateFiles { name: "default".into(), certificate, key };
+        let files = CertificateFiles {
+            name: "default".into(),
+            certificate,
+            key,
+        };
         let now = Wall::parse_rfc3339("2026-01-01T00:00:00Z").unwrap();
         TlsTermination::new(Certificates::load(&[files], now).unwrap().unwrap()).unwrap()
     }
@@ -213,10 +227,16 @@ mod tests {
             .with_no_client_auth();
         let name = "localhost".try_into().unwrap();
         let mut hello = Vec::new();
-        ClientConnection::new(Arc::new(config), name).unwrap().write_tls(&mut hello).unwrap();
+        ClientConnection::new(Arc::new(config), name)
+            .unwrap()
+            .write_tls(&mut hello)
+            .unwrap();
         // The extension `key_share`, its length, and the length of its list of one share.
         let begin = [[0, 51, 0, 38, 0, 36], [X25519[0], X25519[1], 0, 32, 0, 0]].concat();
-        let at = hello.windows(10).position(|bytes| bytes == &begin[..10]).unwrap();
+        let at = hello
+            .windows(10)
+            .position(|bytes| bytes == &begin[..10])
+            .unwrap();
         hello[at + 6..at + 8].copy_from_slice(&group);
         hello
     }
@@ -225,9 +245,15 @@ mod tests {
     async fn a_client_that_leaves_after_a_hello_retry_request_does_not_wait_for_a_signature() {
         let (tls, clock) = (termination(), Clock::system());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap())
+            .await
+            .unwrap();
         let (accepted, peer) = listener.accept().await.unwrap();
-        let activity = Arc::new(ConnectionActivity::new(clock.clone(), Arc::default(), Arc::default()));
+        let activity = Arc::new(ConnectionActivity::new(
+            clock.clone(),
+            Arc::default(),
+            Arc::default(),
+        ));
         let stream = ReadAhead::put_back(Bytes::new(), TimedIo::new(accepted, activity));
         let mut opened = pin!(tls.open(stream, peer.ip(), 9));
         client.write_all(&hello(UNKNOWN)).await.unwrap();
@@ -251,7 +277,9 @@ mod tests {
         drop(client);
         let ended = clock.within(Duration::from_secs(9), opened).await;
         drop((release, steps));
-        let Some(Err(HandshakeFailure::Io(error))) = ended.ok() else { panic!("it waits") };
+        let Some(Err(HandshakeFailure::Io(error))) = ended.ok() else {
+            panic!("it waits")
+        };
         assert_eq!(error.kind(), io::ErrorKind::ConnectionAborted);
     }
 }

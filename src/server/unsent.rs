@@ -35,7 +35,11 @@ struct OpenResponse {
 impl UnsentBytes {
     /// Bytes begin to wait. Changes nothing if some wait already.
     pub(super) fn begin(&mut self, now: Mono) {
-        self.0.get_or_insert(OpenResponse { since: now, last: now, taken: 0 });
+        self.0.get_or_insert(OpenResponse {
+            since: now,
+            last: now,
+            taken: 0,
+        });
     }
 
     /// No bytes wait any more.
@@ -86,7 +90,10 @@ metric_label! {
 
 impl UnsentResponses {
     pub(super) fn new(registry: &MetricsRegistry) -> Self {
-        Self { count: AtomicUsize::default(), refused: registry.counters("scoregate_streams_refused_total") }
+        Self {
+            count: AtomicUsize::default(),
+            refused: registry.counters("scoregate_streams_refused_total"),
+        }
     }
 
     pub(super) fn count(self: &Arc<Self>) -> UnsentResponse {
@@ -136,7 +143,10 @@ mod tests {
         waiting.begin(START);
         waiting.begin(LATER);
         waiting.taken(MIN_BYTES - 1, || LATER);
-        assert_eq!((waiting.since(), waiting.last_byte()), (Some(START), Some(LATER)));
+        assert_eq!(
+            (waiting.since(), waiting.last_byte()),
+            (Some(START), Some(LATER))
+        );
         waiting.taken(1, || LATER);
         assert_eq!(waiting.since(), Some(LATER));
         waiting.end();
@@ -153,8 +163,15 @@ mod tests {
         assert!(unsent.hurries(&limits) && unsent.take(&limits, 0) == Ok(()));
         all.extend((limits.hurried_from..limits.pending_in_process).map(|_| unsent.count()));
         assert_eq!(unsent.take(&limits, 1), Err(StreamRefusal::Process));
-        assert_eq!(unsent.take(&limits, 0), Ok(()), "the first one of a connection");
-        assert_eq!(unsent.take(&limits, limits.pending), Err(StreamRefusal::Connection));
+        assert_eq!(
+            unsent.take(&limits, 0),
+            Ok(()),
+            "the first one of a connection"
+        );
+        assert_eq!(
+            unsent.take(&limits, limits.pending),
+            Err(StreamRefusal::Connection)
+        );
         let admitted = ClientLimits::of(TrustLevel::Admitted, false);
         assert!(unsent.take(&admitted, 1) == Ok(()) && !unsent.hurries(&admitted));
         all.pop();

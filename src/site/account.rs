@@ -3,8 +3,8 @@
 use crate::accounts::{IssuedKey, NewApplication, RegistrarError};
 use crate::instruments::AccountStep;
 use crate::pages::account::{
-    AccountView, ApplicationFields, EXISTING, FormProblem, IssuedKeyView, ListedApplication, SignedIn,
-    is_entered_by_owners,
+    AccountView, ApplicationFields, EXISTING, FormProblem, IssuedKeyView, ListedApplication,
+    SignedIn, is_entered_by_owners,
 };
 use scoregate_store::{Description, StoredApplication, notice_kinds};
 
@@ -23,7 +23,9 @@ impl Site {
             "closed" => Some("The application is closed. Its keys no longer work."),
             _ => None,
         };
-        let html = self.account_html(visit, &live, &ApplicationFields::default(), None, notice).await?;
+        let html = self
+            .account_html(visit, &live, &ApplicationFields::default(), None, notice)
+            .await?;
         Ok(SiteReply::page(html))
     }
 
@@ -38,7 +40,10 @@ impl Site {
         let ids = live.session.owner.applications.clone();
         let stored = self.registrar.find(ids, visit.now.wall.day()).await?;
         let usage = |application| self.registrar.current_use(application);
-        let listed = |application| ListedApplication { application, usage: usage(application) };
+        let listed = |application| ListedApplication {
+            application,
+            usage: usage(application),
+        };
         let applications: Vec<_> = stored.iter().map(listed).collect();
         let webhooks = self.webhooks_of(visit, live).await?;
         Ok(visit.config.pages.account(&AccountView {
@@ -56,18 +61,34 @@ impl Site {
     pub(super) async fn create_application(&self, visit: &Visit) -> SiteResult {
         let live = visit.signed_in_by_form(&*self.store).await?;
         let (owner, entered) = (&live.session.owner, entered_fields(visit));
-        let (existing, at_most) = (owner.applications.len(), visit.config.applications_per_account);
+        let (existing, at_most) = (
+            owner.applications.len(),
+            visit.config.applications_per_account,
+        );
         if existing < usize::try_from(at_most).unwrap_or(usize::MAX)
             && visit.form.existing() != Some(existing)
         {
             let message = "The applications have changed since this page was opened, so none was created. Check the list and try again.";
-            let problem = Some(FormProblem { field: Some(EXISTING), message });
-            let html = self.account_html(visit, &live, &entered, problem, None).await?;
+            let problem = Some(FormProblem {
+                field: Some(EXISTING),
+                message,
+            });
+            let html = self
+                .account_html(visit, &live, &entered, problem, None)
+                .await?;
             return Ok(SiteReply::problem(html));
         }
-        let tier = owner.tier.clone().unwrap_or_else(|| visit.config.tier.clone());
+        let tier = owner
+            .tier
+            .clone()
+            .unwrap_or_else(|| visit.config.tier.clone());
         let ApplicationFields { name, description } = entered.clone();
-        let new = NewApplication { name, tier, description, ..NewApplication::default() };
+        let new = NewApplication {
+            name,
+            tier,
+            description,
+            ..NewApplication::default()
+        };
         match self.registrar.create_for(owner.id, at_most, new).await {
             Ok(issued) => {
                 self.instruments.changes.count(AccountStep::Create);
@@ -75,8 +96,13 @@ impl Site {
             }
             Err(error) => {
                 let message = form_message(&error)?;
-                let problem = FormProblem { field: Some(message.field), message: &message.text };
-                let html = self.account_html(visit, &live, &entered, Some(problem), None).await?;
+                let problem = FormProblem {
+                    field: Some(message.field),
+                    message: &message.text,
+                };
+                let html = self
+                    .account_html(visit, &live, &entered, Some(problem), None)
+                    .await?;
                 Ok(SiteReply::problem(html))
             }
         }
@@ -100,9 +126,19 @@ impl Site {
         }
         if !visit.form.is_set("confirm") {
             let message = "Check the box to delete the account.";
-            let problem = FormProblem { field: Some("confirm"), message };
-            let html =
-                self.account_html(visit, &live, &ApplicationFields::default(), Some(problem), None).await?;
+            let problem = FormProblem {
+                field: Some("confirm"),
+                message,
+            };
+            let html = self
+                .account_html(
+                    visit,
+                    &live,
+                    &ApplicationFields::default(),
+                    Some(problem),
+                    None,
+                )
+                .await?;
             return Ok(SiteReply::problem(html));
         }
         let deleted = self.owners.delete(live.owner(), live.owner()).await;
@@ -121,11 +157,22 @@ pub(super) struct FormMessage {
 
 /// The message for a change that was refused because of what was entered. Fails if it was not.
 pub(super) fn form_message(error: &RegistrarError) -> SiteResult<FormMessage> {
-    let RegistrarError::BadText(bad) = error else { return Err(change_failed(error)) };
-    let text = error.to_string().replacen("the url", "the website", 1).replacen("key_name", "name", 1);
+    let RegistrarError::BadText(bad) = error else {
+        return Err(change_failed(error));
+    };
+    let text = error
+        .to_string()
+        .replacen("the url", "the website", 1)
+        .replacen("key_name", "name", 1);
     let mut letters = text.chars();
-    let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
-    Ok(FormMessage { field: bad.name(), text: format!("{first}{}.", letters.as_str()) })
+    let first = letters
+        .next()
+        .map(|first| first.to_uppercase().to_string())
+        .unwrap_or_default();
+    Ok(FormMessage {
+        field: bad.name(),
+        text: format!("{first}{}.", letters.as_str()),
+    })
 }
 
 /// The entered fields of an application.
@@ -135,7 +182,10 @@ pub(super) fn entered_fields(visit: &Visit) -> ApplicationFields {
         (is_entered_by_owners(column) && !text.is_empty()).then(|| text.to_owned())
     };
     let name = visit.form.field("name").to_owned();
-    ApplicationFields { name, description: Description::from_fn(column) }
+    ApplicationFields {
+        name,
+        description: Description::from_fn(column),
+    }
 }
 
 /// The page with a new key.
@@ -161,5 +211,9 @@ pub(super) fn sign_in_again(visit: &Visit, live: &LiveSession) -> SiteReply {
 
 /// The common content of the pages of a session.
 pub(super) fn signed_in<'v>(live: &'v LiveSession, visit: &Visit) -> SignedIn<'v> {
-    SignedIn { csrf: &live.csrf, owner: &live.session.owner, now: visit.now.wall }
+    SignedIn {
+        csrf: &live.csrf,
+        owner: &live.session.owner,
+        now: visit.now.wall,
+    }
 }

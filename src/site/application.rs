@@ -5,13 +5,14 @@ use std::time::Duration;
 use crate::accounts::{DescriptionChange, FieldChange, KeyDetails, RegistrarError};
 use crate::instruments::AccountStep;
 use crate::pages::account::{
-    ApplicationFields, FormProblem, KEY_NAME, KeyFields, NEW_NAME, OVERLAP, OwnedApplicationView, REPLACE,
-    is_entered_by_owners,
+    ApplicationFields, FormProblem, KEY_NAME, KeyFields, NEW_NAME, OVERLAP, OwnedApplicationView,
+    REPLACE, is_entered_by_owners,
 };
 use scoregate_base::clock::Day;
 use scoregate_base::keys::{ApplicationId, Digest};
 use scoregate_store::{
-    EvidenceQuery, KeyAllowance, OwnerRefusal, RequestQuery, StoreError, StoredApplication, StoredKey,
+    EvidenceQuery, KeyAllowance, OwnerRefusal, RequestQuery, StoreError, StoredApplication,
+    StoredKey,
 };
 
 use super::account::{entered_fields, form_message, issued_key, sign_in_again, signed_in};
@@ -32,12 +33,20 @@ const EVIDENCE_DAYS: u32 = 7;
 /// The page of an application.
 impl Site {
     /// The session and its application. Applications of others are unknown.
-    async fn owned(&self, visit: &Visit, id: ApplicationId) -> SiteResult<(LiveSession, StoredApplication)> {
+    async fn owned(
+        &self,
+        visit: &Visit,
+        id: ApplicationId,
+    ) -> SiteResult<(LiveSession, StoredApplication)> {
         let live = visit.signed_in(&*self.store).await?;
         if !live.session.owner.applications.contains(&id) {
             return Err(SiteRefusal::UnknownPage);
         }
-        let application = self.registrar.show(id).await.map_err(|error| change_failed(&error))?;
+        let application = self
+            .registrar
+            .show(id)
+            .await
+            .map_err(|error| change_failed(&error))?;
         Ok((live, application))
     }
 
@@ -61,7 +70,9 @@ impl Site {
             _ => None,
         };
         let entered = fields_of(&application);
-        let html = self.application_html(visit, &live, &application, &entered, None, notice).await;
+        let html = self
+            .application_html(visit, &live, &application, &entered, None, notice)
+            .await;
         Ok(SiteReply::page(html))
     }
 
@@ -76,19 +87,30 @@ impl Site {
     ) -> String {
         let last = visit.now.wall.day();
         let first = Day::from_number(last.number().saturating_sub(SHOWN_DAYS - 1));
-        let days = RequestQuery { application: application.id, first, last };
+        let days = RequestQuery {
+            application: application.id,
+            first,
+            last,
+        };
         let requests = self.store.requests(days).await;
         if let Err(error) = &requests {
             tracing::warn!(%error, "requests of an application could not be read");
         }
         let first = Day::from_number(last.number().saturating_sub(EVIDENCE_DAYS - 1));
-        let query = EvidenceQuery { application: Some(application.id), first, last };
+        let query = EvidenceQuery {
+            application: Some(application.id),
+            first,
+            last,
+        };
         let evidence = self.store.evidence(query).await;
         if let Err(error) = &evidence {
             tracing::warn!(%error, "evidence of the use of an application could not be read");
         }
         let evidence = evidence.ok().map(|records| -> Vec<_> {
-            records.into_iter().map(|record| (record.day, record.evidence)).collect()
+            records
+                .into_iter()
+                .map(|record| (record.day, record.evidence))
+                .collect()
         });
         visit.config.pages.application(&OwnedApplicationView {
             signed_in: signed_in(live, visit),
@@ -109,7 +131,11 @@ impl Site {
     }
 
     /// Replaces the description of an application.
-    pub(super) async fn describe_application(&self, visit: &Visit, id: ApplicationId) -> SiteResult {
+    pub(super) async fn describe_application(
+        &self,
+        visit: &Visit,
+        id: ApplicationId,
+    ) -> SiteResult {
         let (live, application) = self.owned_by_form(visit, id).await?;
         let entered = entered_fields(visit);
         let entered_column = |column| match visit.form.field(column) {
@@ -124,13 +150,19 @@ impl Site {
         match self.registrar.describe(live.owner(), id, change).await {
             Ok(_) => {
                 self.instruments.changes.count(AccountStep::Describe);
-                Ok(SiteReply::redirect(format!("/account/applications/{id}?done=saved")))
+                Ok(SiteReply::redirect(format!(
+                    "/account/applications/{id}?done=saved"
+                )))
             }
             Err(error) => {
                 let message = form_message(&error)?;
-                let problem = FormProblem { field: Some(message.field), message: &message.text };
-                let html =
-                    self.application_html(visit, &live, &application, &entered, Some(problem), None).await;
+                let problem = FormProblem {
+                    field: Some(message.field),
+                    message: &message.text,
+                };
+                let html = self
+                    .application_html(visit, &live, &application, &entered, Some(problem), None)
+                    .await;
                 Ok(SiteReply::problem(html))
             }
         }
@@ -139,12 +171,19 @@ impl Site {
     /// Adds a key and shows it. The other keys are unaffected.
     pub(super) async fn add_key(&self, visit: &Visit, id: ApplicationId) -> SiteResult {
         let (live, application) = self.owned_by_form(visit, id).await?;
-        match self.registrar.add_key(live.owner(), id, key_details(visit, KEY_NAME)).await {
+        match self
+            .registrar
+            .add_key(live.owner(), id, key_details(visit, KEY_NAME))
+            .await
+        {
             Ok(issued) => {
                 self.instruments.changes.count(AccountStep::AddKey);
                 Ok(issued_key(visit, &live, &issued, None))
             }
-            Err(error) => self.no_new_key(visit, (&live, &application), KEY_NAME, &error).await,
+            Err(error) => {
+                self.no_new_key(visit, (&live, &application), KEY_NAME, &error)
+                    .await
+            }
         }
     }
 
@@ -153,23 +192,37 @@ impl Site {
         let (live, application) = self.owned_by_form(visit, id).await?;
         let Some(overlap) = overlap(visit.form.field(OVERLAP)) else {
             let message = "Choose when the existing keys expire.";
-            return Ok(self.with_problem(visit, &live, &application, OVERLAP, message).await);
+            return Ok(self
+                .with_problem(visit, &live, &application, OVERLAP, message)
+                .await);
         };
         if !visit.form.is_set(REPLACE) {
             let message = "Check the box to replace the keys.";
-            return Ok(self.with_problem(visit, &live, &application, REPLACE, message).await);
+            return Ok(self
+                .with_problem(visit, &live, &application, REPLACE, message)
+                .await);
         }
-        let replaces_keys = application.keys.iter().any(|key| key.is_active(visit.now.wall));
+        let replaces_keys = application
+            .keys
+            .iter()
+            .any(|key| key.is_active(visit.now.wall));
         if overlap.is_zero() && replaces_keys && !live.is_recent(visit.now) {
             return Ok(sign_in_again(visit, &live));
         }
-        match self.registrar.rotate(live.owner(), id, overlap, key_details(visit, NEW_NAME)).await {
+        match self
+            .registrar
+            .rotate(live.owner(), id, overlap, key_details(visit, NEW_NAME))
+            .await
+        {
             Ok(issued) => {
                 self.instruments.changes.count(AccountStep::Rotate);
                 let others_end_at = replaces_keys.then(|| visit.now.wall.plus(overlap));
                 Ok(issued_key(visit, &live, &issued, others_end_at))
             }
-            Err(error) => self.no_new_key(visit, (&live, &application), NEW_NAME, &error).await,
+            Err(error) => {
+                self.no_new_key(visit, (&live, &application), NEW_NAME, &error)
+                    .await
+            }
         }
     }
 
@@ -184,10 +237,14 @@ impl Site {
         if let Some(message) = key_limit(error) {
             // They may have changed after they were read.
             let (live, application) = self.owned(visit, application.id).await?;
-            return Ok(self.with_problem(visit, &live, &application, "key", message).await);
+            return Ok(self
+                .with_problem(visit, &live, &application, "key", message)
+                .await);
         }
         let message = form_message(error)?;
-        Ok(self.with_problem(visit, live, application, field, &message.text).await)
+        Ok(self
+            .with_problem(visit, live, application, field, &message.text)
+            .await)
     }
 
     /// Cancels the expiry of a key that has not expired.
@@ -196,12 +253,19 @@ impl Site {
         let key = key_of_form(visit, &application)?;
         if !key.is_active(visit.now.wall) {
             let message = "The key has expired or is revoked, so it cannot be kept. Add a new one.";
-            return Ok(self.with_problem(visit, &live, &application, "key", message).await);
+            return Ok(self
+                .with_problem(visit, &live, &application, "key", message)
+                .await);
         }
-        let kept = self.registrar.set_expiry(live.owner(), id, Some(&key.digest.to_string()), None).await;
+        let kept = self
+            .registrar
+            .set_expiry(live.owner(), id, Some(&key.digest.to_string()), None)
+            .await;
         kept.map_err(|error| change_failed(&error))?;
         self.instruments.changes.count(AccountStep::KeepKey);
-        Ok(SiteReply::redirect(format!("/account/applications/{id}?done=kept")))
+        Ok(SiteReply::redirect(format!(
+            "/account/applications/{id}?done=kept"
+        )))
     }
 
     /// Revokes a key.
@@ -211,10 +275,15 @@ impl Site {
         if !live.is_recent(visit.now) {
             return Ok(sign_in_again(visit, &live));
         }
-        let revoked = self.registrar.revoke(live.owner(), id, Some(&key.digest.to_string())).await;
+        let revoked = self
+            .registrar
+            .revoke(live.owner(), id, Some(&key.digest.to_string()))
+            .await;
         revoked.map_err(|error| change_failed(&error))?;
         self.instruments.changes.count(AccountStep::Revoke);
-        Ok(SiteReply::redirect(format!("/account/applications/{id}?done=revoked")))
+        Ok(SiteReply::redirect(format!(
+            "/account/applications/{id}?done=revoked"
+        )))
     }
 
     /// Closes an application.
@@ -225,7 +294,9 @@ impl Site {
         }
         if !visit.form.is_set("confirm") {
             let message = "Check the box to close the application.";
-            return Ok(self.with_problem(visit, &live, &application, "confirm", message).await);
+            return Ok(self
+                .with_problem(visit, &live, &application, "confirm", message)
+                .await);
         }
         let closed = self.registrar.close(live.owner(), id).await;
         closed.map_err(|error| change_failed(&error))?;
@@ -241,28 +312,49 @@ impl Site {
         field: &'static str,
         message: &str,
     ) -> SiteReply {
-        let problem = Some(FormProblem { field: Some(field), message });
+        let problem = Some(FormProblem {
+            field: Some(field),
+            message,
+        });
         let entered = fields_of(application);
-        SiteReply::problem(self.application_html(visit, live, application, &entered, problem, None).await)
+        SiteReply::problem(
+            self.application_html(visit, live, application, &entered, problem, None)
+                .await,
+        )
     }
 }
 
 fn fields_of(application: &StoredApplication) -> ApplicationFields {
-    ApplicationFields { name: application.name.clone(), description: application.description.clone() }
+    ApplicationFields {
+        name: application.name.clone(),
+        description: application.description.clone(),
+    }
 }
 
 /// The key that the form of a key is about.
 fn key_of_form<'a>(visit: &Visit, application: &'a StoredApplication) -> SiteResult<&'a StoredKey> {
     let digest = Digest::from_hex(visit.form.field("key"));
-    application.keys.iter().find(|key| Some(key.digest) == digest).ok_or(SiteRefusal::UnknownPage)
+    application
+        .keys
+        .iter()
+        .find(|key| Some(key.digest) == digest)
+        .ok_or(SiteRefusal::UnknownPage)
 }
 
 /// The entered properties of a new key. A form without the number of keys creates none.
 fn key_details(visit: &Visit, field: &str) -> KeyDetails {
     let name = Some(visit.form.field(field).to_owned()).filter(|name| !name.is_empty());
     let existing = visit.form.existing().unwrap_or(usize::MAX);
-    let allowance = KeyAllowance { existing, active: MAX_ACTIVE_KEYS, per_day: MAX_NEW_KEYS };
-    KeyDetails { name, expires_at: None, allowance: Some(allowance) }
+    let allowance = KeyAllowance {
+        existing,
+        active: MAX_ACTIVE_KEYS,
+        per_day: MAX_NEW_KEYS,
+    };
+    KeyDetails {
+        name,
+        expires_at: None,
+        allowance: Some(allowance),
+    }
 }
 
 /// The time for which the existing keys keep working.
@@ -278,7 +370,9 @@ fn overlap(word: &str) -> Option<Duration> {
 
 /// The message if the keys of the application do not allow another one.
 fn key_limit(error: &RegistrarError) -> Option<&'static str> {
-    let RegistrarError::Store(StoreError::Owner(refusal)) = error else { return None };
+    let RegistrarError::Store(StoreError::Owner(refusal)) = error else {
+        return None;
+    };
     if let OwnerRefusal::KeysChanged(_) = refusal {
         return Some(
             "The keys have changed since this page was opened, so no key was created. Check the list and try again.",
@@ -289,6 +383,7 @@ fn key_limit(error: &RegistrarError) -> Option<&'static str> {
             "The application has reached the limit of 10 active keys. Revoke one, or wait until one expires.",
         );
     }
-    matches!(refusal, OwnerRefusal::TooManyNewKeys(_))
-        .then_some("The application has reached the limit of 20 new keys in 24 hours. Try again later.")
+    matches!(refusal, OwnerRefusal::TooManyNewKeys(_)).then_some(
+        "The application has reached the limit of 20 new keys in 24 hours. Try again later.",
+    )
 }

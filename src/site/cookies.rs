@@ -42,9 +42,16 @@ impl CookieNames {
     /// The value of a cookie, if it is sent exactly once and has the form of a token.
     pub(super) fn read(self, headers: &HeaderMap, cookie: SiteCookie) -> Option<Secret> {
         let name = self.name(cookie);
-        let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
-        let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-        let mut values = pairs.filter(|(sent, _)| *sent == name).map(|(_, value)| value);
+        let lines = headers
+            .get_all(COOKIE)
+            .iter()
+            .filter_map(|line| line.to_str().ok());
+        let pairs = lines
+            .flat_map(|line| line.split(';'))
+            .filter_map(|pair| pair.trim().split_once('='));
+        let mut values = pairs
+            .filter(|(sent, _)| *sent == name)
+            .map(|(_, value)| value);
         match (values.next(), values.next()) {
             (Some(value), None) if is_token(value) => Some(Secret::new(value.to_owned())),
             _ => None,
@@ -83,7 +90,10 @@ pub(super) fn new_token() -> Result<Secret, getrandom::Error> {
 
 /// Whether a text has the form of a token.
 pub(super) fn is_token(text: &str) -> bool {
-    text.len() == TOKEN && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+    text.len() == TOKEN
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
 }
 
 #[cfg(test)]
@@ -97,7 +107,9 @@ mod tests {
         for line in lines {
             headers.append(COOKIE, line.parse().unwrap());
         }
-        HTTPS.read(&headers, SiteCookie::Session).map(|value| value.expose().to_owned())
+        HTTPS
+            .read(&headers, SiteCookie::Session)
+            .map(|value| value.expose().to_owned())
     }
 
     #[test]
@@ -114,7 +126,12 @@ mod tests {
         );
         assert!(session.is_sensitive() && is_token(token.expose()));
         let deleted = HTTPS.delete(SiteCookie::Session);
-        assert!(deleted.to_str().unwrap().starts_with("__Host-scoregate-session=; Max-Age=0; Path=/;"));
+        assert!(
+            deleted
+                .to_str()
+                .unwrap()
+                .starts_with("__Host-scoregate-session=; Max-Age=0; Path=/;")
+        );
         let plain = CookieNames { is_https: false }.set(SiteCookie::Visitor, &token);
         assert!(
             plain.to_str().unwrap().starts_with("scoregate-visitor=")
@@ -126,7 +143,10 @@ mod tests {
     fn a_cookie_that_is_sent_twice_or_is_no_token_is_not_read() {
         let (one, two) = (new_token().unwrap(), new_token().unwrap());
         let pair = |token: &Secret| format!("__Host-scoregate-session={}", token.expose());
-        assert_eq!(read(&[&format!("a=b; {}; c", pair(&one))]).as_deref(), Some(one.expose()));
+        assert_eq!(
+            read(&[&format!("a=b; {}; c", pair(&one))]).as_deref(),
+            Some(one.expose())
+        );
         assert_eq!(read(&["a=b", &pair(&one)]).as_deref(), Some(one.expose()));
         assert_eq!(read(&[&pair(&one), &pair(&two)]), None);
         assert_eq!(read(&[&format!("{}; {}", pair(&one), pair(&one))]), None);

@@ -21,17 +21,30 @@ impl Form {
     pub(super) fn parse(body: &[u8]) -> Result<Self, SiteRefusal> {
         let mut fields = form_urlencoded::parse(body).into_owned();
         let form: Vec<(String, String)> = fields.by_ref().take(MAX_FIELDS).collect();
-        if fields.next().is_some() { Err(SiteRefusal::NotAForm) } else { Ok(Self(form)) }
+        if fields.next().is_some() {
+            Err(SiteRefusal::NotAForm)
+        } else {
+            Ok(Self(form))
+        }
     }
 
     /// The fields of a query. Fields beyond the maximum number are ignored.
     pub(super) fn of_query(query: &str) -> Self {
-        Self(form_urlencoded::parse(query.as_bytes()).into_owned().take(MAX_FIELDS).collect())
+        Self(
+            form_urlencoded::parse(query.as_bytes())
+                .into_owned()
+                .take(MAX_FIELDS)
+                .collect(),
+        )
     }
 
     /// The value of a field without surrounding spaces; empty if the field is missing or repeated.
     pub(super) fn field(&self, name: &str) -> &str {
-        let mut values = self.0.iter().filter(|(field, _)| field == name).map(|(_, value)| value.trim());
+        let mut values = self
+            .0
+            .iter()
+            .filter(|(field, _)| field == name)
+            .map(|(_, value)| value.trim());
         match (values.next(), values.next()) {
             (Some(value), None) => value,
             _ => "",
@@ -52,7 +65,12 @@ impl Form {
 
 /// Whether a request has a form as its body.
 pub(super) fn has_form_type(headers: &HeaderMap) -> bool {
-    let Some(kind) = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()) else { return false };
+    let Some(kind) = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+    else {
+        return false;
+    };
     let kind = kind.split(';').next().unwrap_or_default().trim();
     kind.eq_ignore_ascii_case("application/x-www-form-urlencoded")
 }
@@ -64,13 +82,25 @@ mod tests {
     #[test]
     fn fields_are_decoded_and_a_repeated_field_is_missing() {
         let form =
-            Form::parse(b"email=a%2Bb%40example.org&name=+two+words+&twice=1&twice=2&box=yes").unwrap();
+            Form::parse(b"email=a%2Bb%40example.org&name=+two+words+&twice=1&twice=2&box=yes")
+                .unwrap();
         assert_eq!(form.field("email"), "a+b@example.org");
         assert_eq!(form.field("name"), "two words");
         assert_eq!((form.field("twice"), form.field("other")), ("", ""));
         assert!(form.is_set("box") && !form.is_set("name"));
-        assert_eq!(Form::parse(&[0xff, b'%', b'=', b'%', b'z']).unwrap().field("\u{fffd}%"), "%z");
-        assert_eq!(Form::of_query(&format!("token=x{}", "&a=".repeat(99))).field("token"), "x");
-        assert_eq!(Form::parse("a=&".repeat(17).as_bytes()).unwrap_err(), SiteRefusal::NotAForm);
+        assert_eq!(
+            Form::parse(&[0xff, b'%', b'=', b'%', b'z'])
+                .unwrap()
+                .field("\u{fffd}%"),
+            "%z"
+        );
+        assert_eq!(
+            Form::of_query(&format!("token=x{}", "&a=".repeat(99))).field("token"),
+            "x"
+        );
+        assert_eq!(
+            Form::parse("a=&".repeat(17).as_bytes()).unwrap_err(),
+            SiteRefusal::NotAForm
+        );
     }
 }

@@ -26,7 +26,13 @@ pub(super) struct LinkMail<'a> {
 impl LinkMail<'_> {
     /// The mail, queued at `now`.
     pub(super) fn at(&self, now: Wall) -> NewMail {
-        let Self { service, root, recipient, token, number } = self;
+        let Self {
+            service,
+            root,
+            recipient,
+            token,
+            number,
+        } = self;
         let link = format!("{root}/account/confirm?token={}", token.expose());
         let text = format!(
             "Open this link to sign in to {service}:\n\n{link}\n\n\
@@ -51,7 +57,11 @@ impl LinkMail<'_> {
 fn host(root: &str) -> &str {
     let authority = root.split_once("://").map_or(root, |(_, rest)| rest);
     let host = authority.split('/').next().unwrap_or_default();
-    if host.starts_with('[') { "localhost" } else { host.split(':').next().unwrap_or_default() }
+    if host.starts_with('[') {
+        "localhost"
+    } else {
+        host.split(':').next().unwrap_or_default()
+    }
 }
 
 #[cfg(test)]
@@ -69,8 +79,15 @@ mod tests {
             number: 7,
         };
         let mail = mail.at(Wall::from_seconds(16));
-        let link = format!("https://api.example:8443/account/confirm?token={}", token.expose());
-        assert!(mail.text.contains(&link) && mail.html.contains(&link), "{}", mail.text);
+        let link = format!(
+            "https://api.example:8443/account/confirm?token={}",
+            token.expose()
+        );
+        assert!(
+            mail.text.contains(&link) && mail.html.contains(&link),
+            "{}",
+            mail.text
+        );
         assert!(mail.html.contains("A &amp; B") && mail.subject == "Sign in to A & B");
         assert_eq!(mail.message_id, "3e80.0000000000000007@api.example");
         assert_eq!(mail.expires_at, Wall::from_seconds(16 + 900));

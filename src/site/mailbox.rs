@@ -6,7 +6,9 @@ const MAX_LOCAL: usize = 64;
 const MAX_LABEL: usize = 63;
 /// Kinds of organizations that have domains of their own below the domains of countries, as in `ac.uk`. Not every short label:
 /// the owner of `abc.de` would have any number of domains.
-const KINDS: [&str; 12] = ["ac", "co", "com", "edu", "go", "gov", "mil", "ne", "net", "or", "org", "sch"];
+const KINDS: [&str; 12] = [
+    "ac", "co", "com", "edu", "go", "gov", "mil", "ne", "net", "or", "org", "sch",
+];
 
 /// An address that mail can be sent to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +45,9 @@ pub struct MailDomains {
 impl MailDomains {
     fn accept(&self, domain: &str) -> bool {
         let covers = |listed: &String| {
-            domain.strip_suffix(listed.as_str()).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+            domain
+                .strip_suffix(listed.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
         };
         let is_allowed = self.allowed.is_empty() || self.allowed.iter().any(covers);
         is_allowed && !self.denied.iter().any(covers)
@@ -68,7 +72,10 @@ impl EmailAddress {
         }
         let untagged = local.split_once('+').map_or(local, |(name, _)| name);
         let mailbox = format!("{}@{domain}", untagged.to_ascii_lowercase());
-        Ok(Self { entered: text.to_owned(), mailbox })
+        Ok(Self {
+            entered: text.to_owned(),
+            mailbox,
+        })
     }
 }
 
@@ -88,18 +95,28 @@ fn is_atom_byte(byte: u8) -> bool {
 /// The last two labels of the domain of an address, or three below a country's domain for organizations of one kind: the owner
 /// of a domain receives mail in any number of subdomains.
 pub(super) fn registered_domain(address: &str) -> String {
-    let domain = address.rsplit('@').next().unwrap_or_default().to_ascii_lowercase();
+    let domain = address
+        .rsplit('@')
+        .next()
+        .unwrap_or_default()
+        .to_ascii_lowercase();
     let mut from_last = domain.rsplit('.');
     let is_country = from_last.next().is_some_and(|label| label.len() == 2);
     let is_shared = is_country && from_last.next().is_some_and(|label| KINDS.contains(&label));
     let dots = if is_shared { 2 } else { 1 };
-    let start = domain.rmatch_indices('.').nth(dots).map_or(0, |(dot, _)| dot + 1);
+    let start = domain
+        .rmatch_indices('.')
+        .nth(dots)
+        .map_or(0, |(dot, _)| dot + 1);
     domain.get(start..).unwrap_or_default().to_owned()
 }
 
 /// Whether a text can be a part of an accepted address.
 pub fn is_address_fragment(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| is_atom_byte(byte) || b".@".contains(&byte))
+    !text.is_empty()
+        && text
+            .bytes()
+            .all(|byte| is_atom_byte(byte) || b".@".contains(&byte))
 }
 
 /// Whether a text is a domain name with at least two labels, the last of which is not a number.
@@ -108,10 +125,14 @@ pub fn is_domain(text: &str) -> bool {
         (1..=MAX_LABEL).contains(&label.len())
             && !label.starts_with('-')
             && !label.ends_with('-')
-            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+            && label
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
     };
     let last = text.rsplit('.').next().unwrap_or_default();
-    text.contains('.') && text.split('.').all(is_label) && !last.bytes().all(|byte| byte.is_ascii_digit())
+    text.contains('.')
+        && text.split('.').all(is_label)
+        && !last.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -124,12 +145,22 @@ mod tests {
 
     #[test]
     fn addresses_that_differ_in_case_or_tag_have_one_mailbox() {
-        for text in ["ann@example.org", " Ann@Example.ORG ", "ann+a@example.org", "ANN+b+c@example.org"] {
+        for text in [
+            "ann@example.org",
+            " Ann@Example.ORG ",
+            "ann+a@example.org",
+            "ANN+b+c@example.org",
+        ] {
             assert_eq!(parsed(text).unwrap(), "ann@example.org", "{text}");
         }
         assert_eq!(parsed("a.nn@example.org").unwrap(), "a.nn@example.org");
-        assert_eq!(parsed("o'brien&co/x-_=?^{}~@example.org").unwrap(), "o'brien&co/x-_=?^{}~@example.org");
-        let entered = EmailAddress::parse(" Ann+x@Example.org", &MailDomains::default()).unwrap().entered;
+        assert_eq!(
+            parsed("o'brien&co/x-_=?^{}~@example.org").unwrap(),
+            "o'brien&co/x-_=?^{}~@example.org"
+        );
+        let entered = EmailAddress::parse(" Ann+x@Example.org", &MailDomains::default())
+            .unwrap()
+            .entered;
         assert_eq!(entered, "Ann+x@Example.org");
     }
 
@@ -194,8 +225,16 @@ mod tests {
 
     #[test]
     fn listed_domains_include_their_subdomains() {
-        let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        let domains = MailDomains { allowed: list(&["example.org"]), denied: list(&["spam.example.org"]) };
+        let list = |names: &[&str]| {
+            names
+                .iter()
+                .map(|name| (*name).to_owned())
+                .collect::<Vec<_>>()
+        };
+        let domains = MailDomains {
+            allowed: list(&["example.org"]),
+            denied: list(&["spam.example.org"]),
+        };
         for (domain, accepted) in [
             ("example.org", true),
             ("mail.example.org", true),
@@ -208,8 +247,14 @@ mod tests {
             let parsed = EmailAddress::parse(&format!("a@{domain}"), &domains);
             assert_eq!(parsed.is_ok(), accepted, "{domain}: {parsed:?}");
         }
-        let denied = MailDomains { allowed: Vec::new(), ..domains };
+        let denied = MailDomains {
+            allowed: Vec::new(),
+            ..domains
+        };
         assert!(EmailAddress::parse("a@other.net", &denied).is_ok());
-        assert_eq!(EmailAddress::parse("a@spam.example.org", &denied), Err(AddressProblem::Domain));
+        assert_eq!(
+            EmailAddress::parse("a@spam.example.org", &denied),
+            Err(AddressProblem::Domain)
+        );
     }
 }

@@ -59,15 +59,22 @@ impl Site {
             }
         };
         self.count_link(visit)?;
-        let links =
-            if self.is_signed_in_as(visit, &address).await? { LINKS_WITH_SESSION } else { LINKS_PER_MAILBOX };
+        let links = if self.is_signed_in_as(visit, &address).await? {
+            LINKS_WITH_SESSION
+        } else {
+            LINKS_PER_MAILBOX
+        };
         self.queue_link(visit, &address, links).await?;
-        Ok(SiteReply::page(visit.config.pages.link_sent(&address.entered)))
+        Ok(SiteReply::page(
+            visit.config.pages.link_sent(&address.entered),
+        ))
     }
 
     /// Counts a link against the limits of networks.
     fn count_link(&self, visit: &Visit) -> SiteResult<()> {
-        let counted = self.admission.count_link(visit.client, visit.config.links_per_minute, visit.now);
+        let counted =
+            self.admission
+                .count_link(visit.client, visit.config.links_per_minute, visit.now);
         counted.map_err(|limit| {
             let (result, refusal) = match limit {
                 LinkLimit::Network => (LinkRequest::NetworkLimit, SiteRefusal::TooManyLinks),
@@ -81,14 +88,21 @@ impl Site {
 
     /// Whether the visitor is signed in as the owner of the mailbox.
     async fn is_signed_in_as(&self, visit: &Visit, address: &EmailAddress) -> SiteResult<bool> {
-        let Some(live) = visit.session(&*self.store).await? else { return Ok(false) };
+        let Some(live) = visit.session(&*self.store).await? else {
+            return Ok(false);
+        };
         // The domain may have been denied since.
         let own = EmailAddress::parse(&live.session.owner.email, &MailDomains::default());
         Ok(own.is_ok_and(|own| own.mailbox == address.mailbox))
     }
 
     /// Queues the mail, unless the mailbox has had this number of links in an hour.
-    async fn queue_link(&self, visit: &Visit, address: &EmailAddress, links: u32) -> SiteResult<()> {
+    async fn queue_link(
+        &self,
+        visit: &Visit,
+        address: &EmailAddress,
+        links: u32,
+    ) -> SiteResult<()> {
         let (config, now) = (&visit.config, visit.now.wall);
         let token = new_token().map_err(no_randomness)?;
         let number = getrandom::u64().map_err(no_randomness)?;
@@ -105,10 +119,17 @@ impl Site {
             mailbox: address.mailbox.clone(),
             created_at: now,
             expires_at: now.plus(LINK_VALID),
-            allowance: LinkAllowance { since: now.minus(HOUR), links },
+            allowance: LinkAllowance {
+                since: now.minus(HOUR),
+                links,
+            },
         };
         let is_queued = self.store.send_link(link, mail.at(now)).await?;
-        self.instruments.links.count(if is_queued { LinkRequest::Queued } else { LinkRequest::MailboxLimit });
+        self.instruments.links.count(if is_queued {
+            LinkRequest::Queued
+        } else {
+            LinkRequest::MailboxLimit
+        });
         Ok(())
     }
 
@@ -118,7 +139,12 @@ impl Site {
         self.link_form(visit, &token, None).await
     }
 
-    async fn link_form(&self, visit: &Visit, token: &Secret, problem: Option<FormProblem<'_>>) -> SiteResult {
+    async fn link_form(
+        &self,
+        visit: &Visit,
+        token: &Secret,
+        problem: Option<FormProblem<'_>>,
+    ) -> SiteResult {
         let link = self.usable_link(visit, token).await?;
         let needs_terms = self.needs_terms(visit, &link).await?;
         let (visitor, cookie) = visitor(visit)?;
@@ -148,7 +174,9 @@ impl Site {
 
     /// Whether the terms must be accepted: by new owners, and after a change of the terms.
     async fn needs_terms(&self, visit: &Visit, link: &UsableLink) -> SiteResult<bool> {
-        let Some(id) = link.owner else { return Ok(true) };
+        let Some(id) = link.owner else {
+            return Ok(true);
+        };
         let owner = self.store.owner(id).await?;
         Ok(owner.is_none_or(|owner| owner.terms_version != visit.config.pages.terms_version))
     }
@@ -159,10 +187,14 @@ impl Site {
         let token = Secret::new(visit.form.field("token").to_owned());
         let link = self.usable_link(visit, &token).await?;
         let terms = &visit.config.pages.terms_version;
-        let accepts = visit.form.is_set("accept_terms") && visit.form.field("terms_version") == terms;
+        let accepts =
+            visit.form.is_set("accept_terms") && visit.form.field("terms_version") == terms;
         if !accepts && self.needs_terms(visit, &link).await? {
             let message = "Accept the terms of use to continue.";
-            let problem = FormProblem { field: Some("accept_terms"), message };
+            let problem = FormProblem {
+                field: Some("accept_terms"),
+                message,
+            };
             return self.link_form(visit, &token, Some(problem)).await;
         }
         let session = new_token().map_err(no_randomness)?;
@@ -172,7 +204,10 @@ impl Site {
             at: visit.now.wall,
             link: Digest::of(token.expose()),
             session: digest,
-            expires_at: visit.now.wall.plus(HOUR * u32::try_from(SESSION_HOURS).unwrap_or(1)),
+            expires_at: visit
+                .now
+                .wall
+                .plus(HOUR * u32::try_from(SESSION_HOURS).unwrap_or(1)),
             new_owner,
             accepted_terms: accepts.then(|| terms.clone()),
             notice: self.registrar.sign_in_notice(&digest, visit.now.wall),
@@ -226,7 +261,9 @@ impl Site {
     /// Ends the session that the browser had before. The new one is stored already, so a failure changes nothing for the
     /// visitor.
     async fn end_replaced_session(&self, visit: &Visit) {
-        let Some(before) = visit.cookie(SiteCookie::Session) else { return };
+        let Some(before) = visit.cookie(SiteCookie::Session) else {
+            return;
+        };
         if let Err(error) = self.store.end_session(Digest::of(before.expose())).await {
             tracing::warn!(%error, "the replaced session could not be ended; it ends by its age");
         }
@@ -236,9 +273,17 @@ impl Site {
     pub(super) async fn sign_out(&self, visit: &Visit) -> SiteResult {
         let live = visit.signed_in_by_form(&*self.store).await?;
         let (ended, done) = if visit.form.is_set("everywhere") {
-            (self.store.end_sessions(live.session.owner.id).await, "signed-out-everywhere")
+            (
+                self.store.end_sessions(live.session.owner.id).await,
+                "signed-out-everywhere",
+            )
         } else {
-            (self.store.end_session(Digest::of(live.token.expose())).await, "signed-out")
+            (
+                self.store
+                    .end_session(Digest::of(live.token.expose()))
+                    .await,
+                "signed-out",
+            )
         };
         ended?;
         let reply = SiteReply::redirect(format!("/account/sign-in?done={done}"));
@@ -257,10 +302,23 @@ fn visitor(visit: &Visit) -> SiteResult<(Secret, Option<http::HeaderValue>)> {
 }
 
 /// The page with the form for an address.
-fn sign_in_form(visit: &Visit, email: &str, problem: Option<&str>, notice: Option<&str>) -> SiteResult {
+fn sign_in_form(
+    visit: &Visit,
+    email: &str,
+    problem: Option<&str>,
+    notice: Option<&str>,
+) -> SiteResult {
     let (visitor, cookie) = visitor(visit)?;
-    let problem = problem.map(|message| FormProblem { field: Some("email"), message });
-    let form = SignInForm { csrf: &form_token(&visitor), email, problem, notice };
+    let problem = problem.map(|message| FormProblem {
+        field: Some("email"),
+        message,
+    });
+    let form = SignInForm {
+        csrf: &form_token(&visitor),
+        email,
+        problem,
+        notice,
+    };
     let html = visit.config.pages.sign_in(&form);
     Ok(SiteReply::form(html, problem.is_some()).with_cookie(cookie))
 }

@@ -77,19 +77,30 @@ impl SiteAdmission {
 
     /// Counts a request of a client.
     pub(super) fn count(&self, client: IpAddr, now: Now) -> Result<(), SiteRefusal> {
-        self.requests.take("", client, now).map_err(|_| SiteRefusal::TooManyRequests)
+        self.requests
+            .take("", client, now)
+            .map_err(|_| SiteRefusal::TooManyRequests)
     }
 
     /// Counts a change by a client.
     pub(super) fn count_change(&self, client: IpAddr, now: Now) -> Result<(), SiteRefusal> {
-        self.changes.take("", client, now).map_err(|_| SiteRefusal::TooManyRequests)
+        self.changes
+            .take("", client, now)
+            .map_err(|_| SiteRefusal::TooManyRequests)
     }
 
     /// Counts a link for a client. All networks together have a limit: a flood from many would ruin the reputation of the mail
     /// server, and each link is a commit of the store. A part of it is reserved, so that a few networks cannot use all of it.
-    pub(super) fn count_link(&self, client: IpAddr, in_total: u32, now: Now) -> Result<(), LinkLimit> {
+    pub(super) fn count_link(
+        &self,
+        client: IpAddr,
+        in_total: u32,
+        now: Now,
+    ) -> Result<(), LinkLimit> {
         let is_modest = self.links.is_modest(client, now);
-        self.links.take("", client, now).map_err(|_| LinkLimit::Network)?;
+        self.links
+            .take("", client, now)
+            .map_err(|_| LinkLimit::Network)?;
         let counted = self.count_any_link(in_total, is_modest, now);
         if counted.is_err() {
             self.links.give_back("", client);
@@ -99,7 +110,11 @@ impl SiteAdmission {
 
     fn count_any_link(&self, limit: u32, is_modest: bool, now: Now) -> Result<(), LinkLimit> {
         let mut bucket = self.all_links.lock();
-        let reserved = if is_modest { 0 } else { limit / u32::try_from(RESERVED).unwrap_or(1) };
+        let reserved = if is_modest {
+            0
+        } else {
+            limit / u32::try_from(RESERVED).unwrap_or(1)
+        };
         let taken = bucket.take(limit, now.mono).ok_or(LinkLimit::Total)?;
         if taken.level(limit, now.mono).tokens < reserved {
             return Err(LinkLimit::Reserved);
@@ -109,7 +124,12 @@ impl SiteAdmission {
     }
 
     /// Counts a new account with an address of a mail domain.
-    pub(super) fn count_account(&self, domain: &str, client: IpAddr, now: Now) -> Result<(), SiteRefusal> {
+    pub(super) fn count_account(
+        &self,
+        domain: &str,
+        client: IpAddr,
+        now: Now,
+    ) -> Result<(), SiteRefusal> {
         self.accounts
             .take(domain, client, now)
             .map_err(|retry_after| SiteRefusal::TooManyAccounts { retry_after })
@@ -129,7 +149,11 @@ impl SiteAdmission {
         if let Ok(free) = self.slots.try_acquire() {
             return Ok(free);
         }
-        let reserved = if self.requests.is_modest(client, clock.now()) { 0 } else { QUEUED / RESERVED };
+        let reserved = if self.requests.is_modest(client, clock.now()) {
+            0
+        } else {
+            QUEUED / RESERVED
+        };
         if self.queue.available_permits() <= reserved {
             return Err(SiteRefusal::Busy);
         }
@@ -159,15 +183,24 @@ pub(super) fn require_encryption(
 fn says_clear_text(headers: &HeaderMap) -> bool {
     let last = |name: &HeaderName| {
         let line = headers.get_all(name).iter().next_back()?.to_str().ok()?;
-        Some(line.rsplit(',').next().unwrap_or_default().trim().to_ascii_lowercase())
+        Some(
+            line.rsplit(',')
+                .next()
+                .unwrap_or_default()
+                .trim()
+                .to_ascii_lowercase(),
+        )
     };
     let is_http = |proto: String| proto == "http";
     let in_forwarded = |hop: String| {
         hop.split(';').any(|pair| {
-            pair.trim().strip_prefix("proto=").is_some_and(|value| value.trim_matches('"') == "http")
+            pair.trim()
+                .strip_prefix("proto=")
+                .is_some_and(|value| value.trim_matches('"') == "http")
         })
     };
-    last(&FORWARDED_PROTO).is_some_and(is_http) || last(&header::FORWARDED).is_some_and(in_forwarded)
+    last(&FORWARDED_PROTO).is_some_and(is_http)
+        || last(&header::FORWARDED).is_some_and(in_forwarded)
 }
 
 #[cfg(test)]
@@ -178,14 +211,18 @@ mod tests {
     use scoregate_base::clock::{Mono, Wall};
 
     fn now(seconds: u64) -> Now {
-        Now { wall: Wall::from_seconds(seconds), mono: Mono::from_nanos(seconds * 1_000_000_000) }
+        Now {
+            wall: Wall::from_seconds(seconds),
+            mono: Mono::from_nanos(seconds * 1_000_000_000),
+        }
     }
 
     #[test]
     fn all_networks_together_have_a_limit_of_links_and_a_third_is_reserved_for_modest_ones() {
         let admission = SiteAdmission::new(1_000, 10);
         let loud = "2001:db8::1".parse().unwrap();
-        let quiet = |number: u128| IpAddr::V6(Ipv6Addr::from_bits(0x2001_0db9 << 96 | number << 80));
+        let quiet =
+            |number: u128| IpAddr::V6(Ipv6Addr::from_bits(0x2001_0db9 << 96 | number << 80));
         let results = |clients: &mut dyn Iterator<Item = IpAddr>, at: u64| {
             let counted = clients.map(|client| admission.count_link(client, 150, now(at)));
             counted.fold([0; 3], |[sent, reserved, total], counted| match counted {
@@ -198,9 +235,15 @@ mod tests {
             })
         };
         // It is modest for its first 126 links.
-        assert_eq!(results(&mut std::iter::repeat_n(loud, 300), 100), [126, 174, 0]);
+        assert_eq!(
+            results(&mut std::iter::repeat_n(loud, 300), 100),
+            [126, 174, 0]
+        );
         assert_eq!(results(&mut (0..30).map(quiet), 100), [24, 0, 6]);
-        assert_eq!(results(&mut std::iter::repeat_n(loud, 300), 150), [75, 225, 0]);
+        assert_eq!(
+            results(&mut std::iter::repeat_n(loud, 300), 150),
+            [75, 225, 0]
+        );
         assert_eq!(results(&mut (30..90).map(quiet), 150), [50, 0, 10]);
     }
 
@@ -212,7 +255,10 @@ mod tests {
             let sent = || admission.count_link(client, in_total, now(at));
             [sent(), sent(), sent()]
         };
-        assert_eq!(sent(1, 100), [Ok(()), Err(LinkLimit::Total), Err(LinkLimit::Total)]);
+        assert_eq!(
+            sent(1, 100),
+            [Ok(()), Err(LinkLimit::Total), Err(LinkLimit::Total)]
+        );
         assert_eq!(sent(60, 200), [Ok(()); 3]);
         assert_eq!(sent(60, 200), [Ok(()), Ok(()), Err(LinkLimit::Network)]);
     }
@@ -223,11 +269,31 @@ mod tests {
         let [one, beside, other] =
             ["192.0.2.1", "192.0.2.2", "198.51.100.1"].map(|text| text.parse().unwrap());
         let created = |domain, client, at: u64| {
-            (0..10).filter(|_| admission.count_account(domain, client, now(at)).is_ok()).count()
+            (0..10)
+                .filter(|_| admission.count_account(domain, client, now(at)).is_ok())
+                .count()
         };
-        assert_eq!((created("a.example", one, 100), created("b.example", one, 100)), (2, 2));
-        assert_eq!((created("a.example", beside, 100), created("a.example", other, 100)), (2, 2));
-        assert_eq!((created("a.example", one, 43_299), created("a.example", one, 43_301)), (0, 1));
+        assert_eq!(
+            (
+                created("a.example", one, 100),
+                created("b.example", one, 100)
+            ),
+            (2, 2)
+        );
+        assert_eq!(
+            (
+                created("a.example", beside, 100),
+                created("a.example", other, 100)
+            ),
+            (2, 2)
+        );
+        assert_eq!(
+            (
+                created("a.example", one, 43_299),
+                created("a.example", one, 43_301)
+            ),
+            (0, 1)
+        );
         admission.return_account("a.example", one);
         assert_eq!(created("a.example", one, 43_302), 1);
     }
@@ -250,12 +316,19 @@ mod tests {
             assert!(futures_util::poll!(waiting.last_mut().unwrap()).is_pending());
         }
         let refused = admission.enter(loud, &clock).await.unwrap_err();
-        assert_eq!(refused, SiteRefusal::Busy, "the rest is reserved for networks that send little");
+        assert_eq!(
+            refused,
+            SiteRefusal::Busy,
+            "the rest is reserved for networks that send little"
+        );
         for client in std::iter::repeat_n(quiet, QUEUED / RESERVED) {
             waiting.push(Box::pin(admission.enter(client, &clock)));
             assert!(futures_util::poll!(waiting.last_mut().unwrap()).is_pending());
         }
-        assert_eq!(admission.enter(quiet, &clock).await.unwrap_err(), SiteRefusal::Busy);
+        assert_eq!(
+            admission.enter(quiet, &clock).await.unwrap_err(),
+            SiteRefusal::Busy
+        );
         held.pop();
         let first = waiting.remove(0).await.unwrap();
         manual.advance(QUEUE_TIMEOUT);
@@ -269,11 +342,19 @@ mod tests {
     #[test]
     fn clear_text_is_accepted_on_loopback_and_from_a_trusted_proxy_only() {
         let trusted = ["10.0.0.1".parse().unwrap()].into_iter().collect();
-        let proxies = Proxies { trusted, ..Proxies::default() };
+        let proxies = Proxies {
+            trusted,
+            ..Proxies::default()
+        };
         let check = |address: &str, is_encrypted, lines: &[(HeaderName, &'static str)]| {
-            let headers =
-                lines.iter().map(|(name, value)| (name.clone(), http::HeaderValue::from_static(value)));
-            let peer = Peer { address: address.parse().unwrap(), is_encrypted, is_tool_call: false };
+            let headers = lines
+                .iter()
+                .map(|(name, value)| (name.clone(), http::HeaderValue::from_static(value)));
+            let peer = Peer {
+                address: address.parse().unwrap(),
+                is_encrypted,
+                is_tool_call: false,
+            };
             require_encryption(peer, &proxies, &headers.collect()).is_ok()
         };
         assert!(
@@ -281,9 +362,23 @@ mod tests {
                 && check("127.0.0.1", false, &[])
                 && check("::ffff:127.0.0.1", false, &[])
         );
-        assert!(check("10.0.0.1", false, &[]) && check("10.0.0.1", false, &[(FORWARDED_PROTO, "https")]));
-        assert!(!check("192.0.2.1", false, &[]) && !check("192.0.2.1", false, &[(FORWARDED_PROTO, "https")]));
-        assert!(!check("10.0.0.1", false, &[(FORWARDED_PROTO, "https, http")]));
-        assert!(!check("10.0.0.1", false, &[(header::FORWARDED, "for=1.2.3.4; proto=http")]));
+        assert!(
+            check("10.0.0.1", false, &[])
+                && check("10.0.0.1", false, &[(FORWARDED_PROTO, "https")])
+        );
+        assert!(
+            !check("192.0.2.1", false, &[])
+                && !check("192.0.2.1", false, &[(FORWARDED_PROTO, "https")])
+        );
+        assert!(!check(
+            "10.0.0.1",
+            false,
+            &[(FORWARDED_PROTO, "https, http")]
+        ));
+        assert!(!check(
+            "10.0.0.1",
+            false,
+            &[(header::FORWARDED, "for=1.2.3.4; proto=http")]
+        ));
     }
 }

@@ -44,7 +44,8 @@ pub(super) enum SitePath {
 
 /// Whether a path is `/account` or below it.
 pub(super) fn is_of_site(path: &str) -> bool {
-    path.strip_prefix(ACCOUNT).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    path.strip_prefix(ACCOUNT)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 impl SitePath {
@@ -52,7 +53,9 @@ impl SitePath {
     pub(super) fn parse(path: &str) -> Option<Self> {
         let rest = path.strip_prefix(ACCOUNT)?;
         if let Some(one) = rest.strip_prefix("/applications/") {
-            let (id, form) = one.split_once('/').map_or((one, None), |(id, form)| (id, Some(form)));
+            let (id, form) = one
+                .split_once('/')
+                .map_or((one, None), |(id, form)| (id, Some(form)));
             let id = id.parse().ok()?;
             return match form {
                 None => Some(Self::Application(id)),
@@ -81,7 +84,9 @@ impl SitePath {
     /// Whether its form changes an account, as opposed to signing in and out.
     pub(super) const fn changes_an_account(self) -> bool {
         match self {
-            Self::Account | Self::AccountSlash | Self::SignIn | Self::Confirm | Self::SignOut => false,
+            Self::Account | Self::AccountSlash | Self::SignIn | Self::Confirm | Self::SignOut => {
+                false
+            }
             Self::Notices
             | Self::Webhooks
             | Self::Delete
@@ -115,7 +120,9 @@ impl SitePath {
 
     /// Whether it accepts this method.
     pub(super) fn accepts(self, method: &Method) -> bool {
-        self.methods().split(", ").any(|accepted| accepted == method.as_str())
+        self.methods()
+            .split(", ")
+            .any(|accepted| accepted == method.as_str())
     }
 }
 
@@ -133,9 +140,15 @@ mod tests {
             ("/account/sign-in".into(), Some(SitePath::SignIn)),
             ("/account/sign-in/".into(), None),
             ("/account/Sign-in".into(), None),
-            (format!("/account/applications/{id}"), Some(SitePath::Application(id))),
+            (
+                format!("/account/applications/{id}"),
+                Some(SitePath::Application(id)),
+            ),
             (format!("/account/applications/{id}/"), None),
-            (format!("/account/applications/{id}/rotate"), Some(SitePath::Rotate(id))),
+            (
+                format!("/account/applications/{id}/rotate"),
+                Some(SitePath::Rotate(id)),
+            ),
             (format!("/account/applications/{id}/rotate/x"), None),
             ("/account/applications/app_1".into(), None),
             ("/account/applications/".into(), None),
@@ -149,10 +162,13 @@ mod tests {
     #[test]
     fn methods_are_case_sensitive_words() {
         assert!(SitePath::SignIn.accepts(&Method::HEAD) && SitePath::SignIn.accepts(&Method::POST));
-        assert!(!SitePath::Delete.accepts(&Method::GET) && !SitePath::Account.accepts(&Method::POST));
+        assert!(
+            !SitePath::Delete.accepts(&Method::GET) && !SitePath::Account.accepts(&Method::POST)
+        );
         for odd in ["get", "POST, ", "GET, HEAD", ""] {
             assert!(
-                Method::from_bytes(odd.as_bytes()).map_or(true, |odd| !SitePath::SignIn.accepts(&odd)),
+                Method::from_bytes(odd.as_bytes())
+                    .map_or(true, |odd| !SitePath::SignIn.accepts(&odd)),
                 "{odd}"
             );
         }

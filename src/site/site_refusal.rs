@@ -80,11 +80,23 @@ const fn row(
     paragraphs: &'static [&'static str],
     link: Option<(&'static str, &'static str)>,
 ) -> SiteRefusalRow {
-    SiteRefusalRow { status, word, retry_after: None, page: MessagePage { title, paragraphs, link } }
+    SiteRefusalRow {
+        status,
+        word,
+        retry_after: None,
+        page: MessagePage {
+            title,
+            paragraphs,
+            link,
+        },
+    }
 }
 
 const fn after(seconds: u64, row: SiteRefusalRow) -> SiteRefusalRow {
-    SiteRefusalRow { retry_after: Some(seconds), ..row }
+    SiteRefusalRow {
+        retry_after: Some(seconds),
+        ..row
+    }
 }
 
 impl SiteRefusal {

@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 use http::header::{
-    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName,
-    LOCATION, REFERRER_POLICY, RETRY_AFTER, SET_COOKIE, STRICT_TRANSPORT_SECURITY, X_CONTENT_TYPE_OPTIONS,
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
+    HeaderName, LOCATION, REFERRER_POLICY, RETRY_AFTER, SET_COOKIE, STRICT_TRANSPORT_SECURITY,
+    X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body_util::Full;
@@ -28,11 +29,18 @@ pub(super) struct SiteReply {
 
 impl SiteReply {
     pub(super) fn page(html: String) -> Self {
-        Self { html, ..Self::default() }
+        Self {
+            html,
+            ..Self::default()
+        }
     }
 
     pub(super) fn page_with_script(html: String) -> Self {
-        Self { html, has_script: true, ..Self::default() }
+        Self {
+            html,
+            has_script: true,
+            ..Self::default()
+        }
     }
 
     /// Whether it is a page with a script.
@@ -42,27 +50,47 @@ impl SiteReply {
 
     /// A page with a problem that the visitor can correct.
     pub(super) fn problem(html: String) -> Self {
-        Self { status: StatusCode::UNPROCESSABLE_ENTITY, html, ..Self::default() }
+        Self {
+            status: StatusCode::UNPROCESSABLE_ENTITY,
+            html,
+            ..Self::default()
+        }
     }
 
     /// A page that requires another step first.
     pub(super) fn forbidden(html: String) -> Self {
-        Self { status: StatusCode::FORBIDDEN, html, ..Self::default() }
+        Self {
+            status: StatusCode::FORBIDDEN,
+            html,
+            ..Self::default()
+        }
     }
 
     /// A redirect to a page of the site, which is read with GET.
     pub(super) fn redirect(path: impl Into<String>) -> Self {
-        Self { status: StatusCode::SEE_OTHER, location: Some(path.into()), ..Self::default() }
+        Self {
+            status: StatusCode::SEE_OTHER,
+            location: Some(path.into()),
+            ..Self::default()
+        }
     }
 
     /// A permanent redirect to the right path of a page.
     pub(super) fn moved(path: &str) -> Self {
-        Self { status: StatusCode::PERMANENT_REDIRECT, location: Some(path.into()), ..Self::default() }
+        Self {
+            status: StatusCode::PERMANENT_REDIRECT,
+            location: Some(path.into()),
+            ..Self::default()
+        }
     }
 
     /// A page with a form, with the problem that the visitor can correct.
     pub(super) fn form(html: String, has_problem: bool) -> Self {
-        if has_problem { Self::problem(html) } else { Self::page(html) }
+        if has_problem {
+            Self::problem(html)
+        } else {
+            Self::page(html)
+        }
     }
 
     /// The same with a cookie, if there is one.
@@ -96,7 +124,10 @@ pub(super) fn response(
     let mut headers = HeaderMap::new();
     // Not over clear text (RFC 6797, section 7.2).
     if style.is_https && !matches!(answered, Err(SiteRefusal::ClearText)) {
-        headers.insert(STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
+        headers.insert(
+            STRICT_TRANSPORT_SECURITY,
+            HeaderValue::from_static("max-age=31536000"),
+        );
     }
     if let Err(refusal) = &answered {
         if let SiteRefusal::Method(path) = refusal {
@@ -110,11 +141,17 @@ pub(super) fn response(
         if refusal == SiteRefusal::SignedOut {
             return SiteReply::redirect(SIGN_IN_PATH);
         }
-        SiteReply { status: refusal.row().status, html: page(refusal), ..SiteReply::default() }
+        SiteReply {
+            status: refusal.row().status,
+            html: page(refusal),
+            ..SiteReply::default()
+        }
     });
     if let Some(location) = reply.location {
-        headers
-            .insert(LOCATION, HeaderValue::try_from(location).expect("paths of the site are visible ASCII"));
+        headers.insert(
+            LOCATION,
+            HeaderValue::try_from(location).expect("paths of the site are visible ASCII"),
+        );
     }
     for cookie in reply.cookies {
         headers.append(SET_COOKIE, cookie);
@@ -135,7 +172,11 @@ pub(super) fn response(
         headers.insert(REQUEST_ID, id);
     }
     headers.insert(CONTENT_LENGTH, reply.html.len().into());
-    let body = if style.is_head { Bytes::new() } else { Bytes::from(reply.html) };
+    let body = if style.is_head {
+        Bytes::new()
+    } else {
+        Bytes::from(reply.html)
+    };
     let mut response = Response::new(Full::new(body));
     *response.status_mut() = reply.status;
     *response.headers_mut() = headers;

@@ -86,12 +86,18 @@ impl Site {
 
     /// Changes the settings.
     pub fn set_config(&self, config: SiteConfig) {
-        self.admission.set_limits(config.links_per_hour, config.accounts_per_day);
+        self.admission
+            .set_limits(config.links_per_hour, config.accounts_per_day);
         self.config.store(Arc::new(config));
     }
 
     /// Answers a request. Never fails and never panics: a panic becomes a 500.
-    pub async fn handle<B>(self: &Arc<Self>, head: &Parts, body: B, peer: Peer) -> Response<Full<Bytes>>
+    pub async fn handle<B>(
+        self: &Arc<Self>,
+        head: &Parts,
+        body: B,
+        peer: Peer,
+    ) -> Response<Full<Bytes>>
     where
         B: Body<Data = Bytes>,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -99,7 +105,9 @@ impl Site {
         let config = self.config.load_full();
         // On HTTP/1.1 no request follows a body: a rest that was not read could be taken for one.
         let closes = head.version < Version::HTTP_2 && !body.is_end_stream();
-        let answered = AssertUnwindSafe(self.answer(&config, head, body, peer)).catch_unwind().await;
+        let answered = AssertUnwindSafe(self.answer(&config, head, body, peer))
+            .catch_unwind()
+            .await;
         let answered = answered.unwrap_or_else(|_| {
             self.instruments.panics.increment(1);
             Err(SiteRefusal::Internal)
@@ -127,11 +135,22 @@ impl Site {
             log_refusal(*refusal, &request_id, head.uri.path());
         }
         let has_script = answered.as_ref().is_ok_and(SiteReply::has_script);
-        let policy = if has_script { &self.policy_with_script } else { &self.policy };
+        let policy = if has_script {
+            &self.policy_with_script
+        } else {
+            &self.policy
+        };
         let (policy, is_https) = (policy.clone(), config.is_https());
-        let style =
-            ResponseStyle { request_id, is_head: head.method == Method::HEAD, policy, is_https, closes };
-        let response = response(answered, style, |refusal| config.pages.message(&refusal.row().page));
+        let style = ResponseStyle {
+            request_id,
+            is_head: head.method == Method::HEAD,
+            policy,
+            is_https,
+            closes,
+        };
+        let response = response(answered, style, |refusal| {
+            config.pages.message(&refusal.row().page)
+        });
         self.instruments.answered(response.status());
         response
     }
@@ -157,19 +176,35 @@ impl Site {
             return Err(SiteRefusal::Method(path));
         }
         let is_form = head.method == Method::POST;
-        let form = if is_form { self.read_form(config, head, body).await? } else { Form::default() };
+        let form = if is_form {
+            self.read_form(config, head, body).await?
+        } else {
+            Form::default()
+        };
         if is_form && path.changes_an_account() {
             self.admission.count_change(client, now)?;
         }
         let query = Form::of_query(head.uri.query().unwrap_or_default());
         let headers = head.headers.clone();
-        let visit = Visit { config: Arc::clone(config), headers, query, form, client, now };
+        let visit = Visit {
+            config: Arc::clone(config),
+            headers,
+            query,
+            form,
+            client,
+            now,
+        };
         self.completed(path, is_form, visit).await
     }
 
     /// Answers in a task that does not end with the connection: a change that is stored must take effect here too, and a
     /// connection to the store is used to the end.
-    async fn completed(self: &Arc<Self>, path: SitePath, is_form: bool, visit: Visit) -> SiteResult {
+    async fn completed(
+        self: &Arc<Self>,
+        path: SitePath,
+        is_form: bool,
+        visit: Visit,
+    ) -> SiteResult {
         let site = Arc::clone(self);
         let task = self.tasks.spawn(async move {
             let slot = site.admission.enter(visit.client, &site.clock).await?;
@@ -195,11 +230,17 @@ impl Site {
         if !has_form_type(&head.headers) {
             return Err(SiteRefusal::NotAForm);
         }
-        let length = head.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+        let length = head
+            .headers
+            .get(CONTENT_LENGTH)
+            .and_then(|length| length.to_str().ok()?.parse().ok());
         if length.is_some_and(|length: u64| length > MAX_FORM as u64) {
             return Err(SiteRefusal::TooLarge);
         }
-        let read = self.clock.within(BODY_TIMEOUT, Limited::new(body, MAX_FORM).collect()).await;
+        let read = self
+            .clock
+            .within(BODY_TIMEOUT, Limited::new(body, MAX_FORM).collect())
+            .await;
         match read {
             // On HTTP/2 the codec removes pseudo-header fields from them.
             Ok(Ok(body)) if body.trailers().is_some() => Err(SiteRefusal::Trailers),
@@ -243,8 +284,18 @@ fn request_id(now: Wall) -> String {
 fn log_refusal(refusal: SiteRefusal, request: &str, path: &str) {
     let row = refusal.row();
     if row.status.is_server_error() {
-        tracing::warn!(request, reason = row.word, path, "page of an account failed");
+        tracing::warn!(
+            request,
+            reason = row.word,
+            path,
+            "page of an account failed"
+        );
     } else {
-        tracing::debug!(request, reason = row.word, path, "page of an account refused");
+        tracing::debug!(
+            request,
+            reason = row.word,
+            path,
+            "page of an account refused"
+        );
     }
 }

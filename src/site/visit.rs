@@ -43,13 +43,19 @@ pub(super) struct LiveSession {
 
 impl Visit {
     pub(super) fn cookies(&self) -> CookieNames {
-        CookieNames { is_https: self.config.is_https() }
+        CookieNames {
+            is_https: self.config.is_https(),
+        }
     }
 
     /// The step named in the redirect after a form. Empty if the navigation started elsewhere: a prepared link could name any
     /// step.
     pub(super) fn finished_step(&self) -> &str {
-        if is_followed_from_outside(&self.headers) { "" } else { self.query.field("done") }
+        if is_followed_from_outside(&self.headers) {
+            ""
+        } else {
+            self.query.field("done")
+        }
     }
 
     /// The value of a cookie.
@@ -59,9 +65,17 @@ impl Visit {
 
     /// The session of the request, if it has not ended.
     pub(super) async fn session(&self, store: &dyn OwnerStore) -> SiteResult<Option<LiveSession>> {
-        let Some(token) = self.cookie(SiteCookie::Session) else { return Ok(None) };
-        let found = store.session(Digest::of(token.expose()), self.now.wall).await?;
-        Ok(found.map(|session| LiveSession { csrf: form_token(&token), token, session }))
+        let Some(token) = self.cookie(SiteCookie::Session) else {
+            return Ok(None);
+        };
+        let found = store
+            .session(Digest::of(token.expose()), self.now.wall)
+            .await?;
+        Ok(found.map(|session| LiveSession {
+            csrf: form_token(&token),
+            token,
+            session,
+        }))
     }
 
     /// The session of the request. Without one, the visitor must sign in.
@@ -70,7 +84,10 @@ impl Visit {
     }
 
     /// The session of the request, for a form of the session.
-    pub(super) async fn signed_in_by_form(&self, store: &dyn OwnerStore) -> SiteResult<LiveSession> {
+    pub(super) async fn signed_in_by_form(
+        &self,
+        store: &dyn OwnerStore,
+    ) -> SiteResult<LiveSession> {
         let live = self.signed_in(store).await?;
         self.form_belongs_to(&[SiteCookie::Session])?;
         Ok(live)
@@ -79,9 +96,15 @@ impl Visit {
     /// Whether the submitted form belongs to one of these cookies of the request.
     pub(super) fn form_belongs_to(&self, cookies: &[SiteCookie]) -> SiteResult<()> {
         let sent = self.form.field("csrf");
-        let belongs =
-            cookies.iter().filter_map(|cookie| self.cookie(*cookie)).any(|value| has_token(sent, &value));
-        if belongs { Ok(()) } else { Err(SiteRefusal::Token) }
+        let belongs = cookies
+            .iter()
+            .filter_map(|cookie| self.cookie(*cookie))
+            .any(|value| has_token(sent, &value));
+        if belongs {
+            Ok(())
+        } else {
+            Err(SiteRefusal::Token)
+        }
     }
 }
 
@@ -120,7 +143,9 @@ pub(super) fn no_randomness(error: getrandom::Error) -> SiteRefusal {
 /// Maps a failed change. What is unknown was removed elsewhere since the page was read.
 pub(super) fn change_failed(error: &RegistrarError) -> SiteRefusal {
     match error {
-        RegistrarError::Store(StoreError::Owner(OwnerRefusal::Suspended(_))) => SiteRefusal::Suspended,
+        RegistrarError::Store(StoreError::Owner(OwnerRefusal::Suspended(_))) => {
+            SiteRefusal::Suspended
+        }
         RegistrarError::Store(StoreError::Owner(OwnerRefusal::TooManyApplications(_))) => {
             SiteRefusal::TooManyApplications
         }

@@ -30,18 +30,27 @@ impl Site {
     /// Adds a webhook, or changes the one that the form names.
     pub(super) async fn change_webhooks(&self, visit: &Visit) -> SiteResult {
         let live = visit.signed_in_by_form(&*self.store).await?;
-        let webhooks = self.webhooks_of(visit, &live).await?.ok_or(SiteRefusal::UnknownPage)?;
+        let webhooks = self
+            .webhooks_of(visit, &live)
+            .await?
+            .ok_or(SiteRefusal::UnknownPage)?;
         let id = visit.form.field(WEBHOOK);
         if id.is_empty() {
             return self.add_webhook(visit, &live, &webhooks).await;
         }
-        let webhook =
-            webhooks.into_iter().find(|webhook| webhook.id == id).ok_or(SiteRefusal::UnknownPage)?;
+        let webhook = webhooks
+            .into_iter()
+            .find(|webhook| webhook.id == id)
+            .ok_or(SiteRefusal::UnknownPage)?;
         let change = match visit.form.field(WEBHOOK_STEP) {
             "rotate" if visit.form.field(ROTATED_AT) == last_rotation(&webhook) => {
                 let secret = new_webhook_secret().map_err(no_randomness)?;
-                self.save(&live, id, WebhookChange::Rotate(secret.clone())).await?;
-                let page = visit.config.pages.webhook_secret(&webhook.url, secret.expose(), false);
+                self.save(&live, id, WebhookChange::Rotate(secret.clone()))
+                    .await?;
+                let page = visit
+                    .config
+                    .pages
+                    .webhook_secret(&webhook.url, secret.expose(), false);
                 return Ok(SiteReply::page(page));
             }
             "remove" => WebhookChange::Remove,
@@ -52,7 +61,12 @@ impl Site {
         Ok(SiteReply::redirect("/account?done=webhooks"))
     }
 
-    async fn add_webhook(&self, visit: &Visit, live: &LiveSession, present: &[StoredWebhook]) -> SiteResult {
+    async fn add_webhook(
+        &self,
+        visit: &Visit,
+        live: &LiveSession,
+        present: &[StoredWebhook],
+    ) -> SiteResult {
         let url = visit.form.field(WEBHOOK_URL);
         let message = if present.len() >= MAX_WEBHOOKS {
             "An account may have two webhooks. Remove one first."
@@ -66,17 +80,33 @@ impl Site {
             let id = format!("hook_{}", HEXLOWER.encode(&id));
             let secret = new_webhook_secret().map_err(no_randomness)?;
             let challenge = Box::new(challenge(&id, visit.now.wall).map_err(no_randomness)?);
-            let change = WebhookChange::Add { url: url.to_owned(), secret: secret.clone(), challenge };
+            let change = WebhookChange::Add {
+                url: url.to_owned(),
+                secret: secret.clone(),
+                challenge,
+            };
             self.save(live, &id, change).await?;
-            return Ok(SiteReply::page(visit.config.pages.webhook_secret(url, secret.expose(), true)));
+            return Ok(SiteReply::page(visit.config.pages.webhook_secret(
+                url,
+                secret.expose(),
+                true,
+            )));
         };
-        let problem = Some(FormProblem { field: Some(WEBHOOK_URL), message });
-        let html = self.account_html(visit, live, &ApplicationFields::default(), problem, None).await?;
+        let problem = Some(FormProblem {
+            field: Some(WEBHOOK_URL),
+            message,
+        });
+        let html = self
+            .account_html(visit, live, &ApplicationFields::default(), problem, None)
+            .await?;
         Ok(SiteReply::problem(html))
     }
 
     async fn save(&self, live: &LiveSession, id: &str, change: WebhookChange) -> SiteResult<()> {
-        let changed = self.owners.change_webhook(live.owner(), id.to_owned(), change).await;
+        let changed = self
+            .owners
+            .change_webhook(live.owner(), id.to_owned(), change)
+            .await;
         changed.map_err(|error| change_failed(&error))?;
         self.instruments.changes.count(AccountStep::ChangeWebhook);
         Ok(())

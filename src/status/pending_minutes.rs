@@ -42,7 +42,8 @@ impl PendingMinutes {
 
     /// The oldest minutes; `None` if all are stored.
     pub(super) fn next_batch(&self) -> Option<Vec<StatusMinute>> {
-        self.has_some().then(|| self.pending.values().take(BATCH).copied().collect())
+        self.has_some()
+            .then(|| self.pending.values().take(BATCH).copied().collect())
     }
 
     /// Removes minutes that are stored now.
@@ -59,7 +60,11 @@ mod tests {
     use super::*;
 
     fn minute(minute: u64, is_ready: bool, is_fresh: bool) -> StatusMinute {
-        StatusMinute { minute, is_ready, is_fresh }
+        StatusMinute {
+            minute,
+            is_ready,
+            is_fresh,
+        }
     }
 
     /// Stores all pending minutes.
@@ -97,7 +102,14 @@ mod tests {
             pending.note(minute(number, true, true));
         }
         let stored = store(&mut pending);
-        assert_eq!((stored.len(), stored[0].minute, stored.last().unwrap().minute), (MOST, 680, 4_999));
+        assert_eq!(
+            (
+                stored.len(),
+                stored[0].minute,
+                stored.last().unwrap().minute
+            ),
+            (MOST, 680, 4_999)
+        );
         assert!(!pending.has_some());
     }
 }

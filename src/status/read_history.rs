@@ -26,7 +26,11 @@ impl ReadHistory {
     /// The minutes to read at `now`. The current one is not over, and the one before may not be stored yet.
     pub(super) fn next_range(&self, now: Wall) -> Range<u64> {
         let end = minute_of(now).saturating_sub(1);
-        let days = if self.all_read_on == Some(now.day()) { RECENT_DAYS } else { u64::from(SHOWN_DAYS) };
+        let days = if self.all_read_on == Some(now.day()) {
+            RECENT_DAYS
+        } else {
+            u64::from(SHOWN_DAYS)
+        };
         let last_day = end.saturating_sub(1) / DAY_MINUTES;
         (last_day + 1).saturating_sub(days) * DAY_MINUTES..end
     }
@@ -35,7 +39,8 @@ impl ReadHistory {
     pub(super) fn read(&mut self, range: &Range<u64>, history: StatusHistory) {
         let start = day_of(range.start);
         self.days.retain(|day, _| *day < start);
-        self.days.extend(history.days.into_iter().map(|stored| (stored.day, stored)));
+        self.days
+            .extend(history.days.into_iter().map(|stored| (stored.day, stored)));
         self.first_minute = history.first_minute;
         self.end = Some(range.end);
         if range.end.saturating_sub(range.start) > RECENT_DAYS * DAY_MINUTES {
@@ -45,9 +50,13 @@ impl ReadHistory {
 
     /// The last days; none before the first reading.
     pub(super) fn days(&self) -> Vec<DayAvailability> {
-        let Some(end) = self.end else { return Vec::new() };
-        let history =
-            StatusHistory { first_minute: self.first_minute, days: self.days.values().copied().collect() };
+        let Some(end) = self.end else {
+            return Vec::new();
+        };
+        let history = StatusHistory {
+            first_minute: self.first_minute,
+            days: self.days.values().copied().collect(),
+        };
         last_days(&history, end)
     }
 
@@ -58,7 +67,8 @@ impl ReadHistory {
 
     /// The first stored minute of all.
     pub(super) fn begun(&self) -> Option<Wall> {
-        self.first_minute.map(|first| Wall::from_seconds(first.saturating_mul(60)))
+        self.first_minute
+            .map(|first| Wall::from_seconds(first.saturating_mul(60)))
     }
 }
 
@@ -77,11 +87,18 @@ mod tests {
     }
 
     fn stored(days_ago: u64, ready: u64) -> StatusDay {
-        StatusDay { day: day_of((TODAY - days_ago) * DAY_MINUTES), ready, fresh: 0 }
+        StatusDay {
+            day: day_of((TODAY - days_ago) * DAY_MINUTES),
+            ready,
+            fresh: 0,
+        }
     }
 
     fn history(days: &[StatusDay]) -> StatusHistory {
-        StatusHistory { first_minute: Some((TODAY - 50) * DAY_MINUTES), days: days.to_vec() }
+        StatusHistory {
+            first_minute: Some((TODAY - 50) * DAY_MINUTES),
+            days: days.to_vec(),
+        }
     }
 
     #[test]
@@ -90,14 +107,20 @@ mod tests {
         assert_eq!((read.days(), read.end()), (Vec::new(), None));
         let range = read.next_range(at(10));
         assert_eq!(range, (TODAY - 89) * DAY_MINUTES..TODAY * DAY_MINUTES + 9);
-        read.read(&range, history(&[stored(40, 7), stored(3, 5), stored(0, 9)]));
+        read.read(
+            &range,
+            history(&[stored(40, 7), stored(3, 5), stored(0, 9)]),
+        );
         let range = read.next_range(at(11));
         assert_eq!(range, (TODAY - 3) * DAY_MINUTES..TODAY * DAY_MINUTES + 10);
         read.read(&range, history(&[stored(3, 6), stored(0, 10)]));
         let up = |read: &ReadHistory, ago: usize| read.days()[89 - ago].up;
         assert_eq!([40, 3, 0].map(|ago| up(&read, ago)), [7, 6, 10]);
         assert_eq!(read.end(), Some(at(10)));
-        assert_eq!(read.begun(), Some(Wall::from_seconds((TODAY - 50) * 86_400)));
+        assert_eq!(
+            read.begun(),
+            Some(Wall::from_seconds((TODAY - 50) * 86_400))
+        );
         let range = read.next_range(at(DAY_MINUTES + 5));
         assert_eq!(range.start, (TODAY - 88) * DAY_MINUTES);
     }
@@ -108,6 +131,10 @@ mod tests {
         let range = read.next_range(at(0));
         assert_eq!(range, (TODAY - 90) * DAY_MINUTES..TODAY * DAY_MINUTES - 1);
         read.read(&range, history(&[]));
-        assert_eq!(read.next_range(at(1)).start, (TODAY - 4) * DAY_MINUTES, "all were read on this day");
+        assert_eq!(
+            read.next_range(at(1)).start,
+            (TODAY - 4) * DAY_MINUTES,
+            "all were read on this day"
+        );
     }
 }

@@ -33,7 +33,11 @@ pub enum StatusMessageError {
 impl StatusMessages {
     /// Messages in `store`.
     pub fn new(store: Arc<dyn StatusStore>, clock: Clock, instruments: Arc<Instruments>) -> Self {
-        Self { store, clock, instruments }
+        Self {
+            store,
+            clock,
+            instruments,
+        }
     }
 
     /// Posts a message about an incident. Without a state the incident keeps its own.
@@ -49,9 +53,18 @@ impl StatusMessages {
             check_text("title", Some(title))?;
         }
         let at = self.clock.now().wall;
-        let new = NewStatusMessage { at, who: who.to_owned(), subject, state, message };
+        let new = NewStatusMessage {
+            at,
+            who: who.to_owned(),
+            subject,
+            state,
+            message,
+        };
         let posting = self.store.post_status(new);
-        Ok(self.instruments.measured(&self.clock, StoreWork::Change, posting).await?)
+        Ok(self
+            .instruments
+            .measured(&self.clock, StoreWork::Change, posting)
+            .await?)
     }
 
     /// The newest messages and those of open incidents, newest first.

@@ -71,10 +71,22 @@ impl StatusPublisher {
         instruments: Arc<Instruments>,
     ) -> Self {
         let data = steady(DataState::default(), data);
-        let status = ServiceStatus { is_ready: true, data, ..ServiceStatus::default() };
+        let status = ServiceStatus {
+            is_ready: true,
+            data,
+            ..ServiceStatus::default()
+        };
         let pages = ArcSwap::from_pointee(StatusPages::new(&site, &status, clock.now().wall));
         let (site, progress) = (ArcSwap::from_pointee(site), tokio::sync::Mutex::default());
-        Self { store, clock, instruments, site, pages, progress, observed_at: AtomicU64::new(0) }
+        Self {
+            store,
+            clock,
+            instruments,
+            site,
+            pages,
+            progress,
+            observed_at: AtomicU64::new(0),
+        }
     }
 
     /// The page at exactly this path.
@@ -91,11 +103,21 @@ impl StatusPublisher {
     pub async fn observe(&self, seen: Observation) {
         let now = self.clock.now();
         let mut progress = self.progress.lock().await;
-        let is_fresh = seen.is_ready && seen.data.newest.is_some() && seen.data.stale_since.is_none();
-        let minute = StatusMinute { minute: minute_of(now.wall), is_ready: seen.is_ready, is_fresh };
+        let is_fresh =
+            seen.is_ready && seen.data.newest.is_some() && seen.data.stale_since.is_none();
+        let minute = StatusMinute {
+            minute: minute_of(now.wall),
+            is_ready: seen.is_ready,
+            is_fresh,
+        };
         progress.pending.note(minute);
-        progress.observed = Observation { data: steady(progress.observed.data, seen.data), ..seen };
-        let is_due = progress.read_at.is_none_or(|at| now.mono.since(at) >= READ_EVERY);
+        progress.observed = Observation {
+            data: steady(progress.observed.data, seen.data),
+            ..seen
+        };
+        let is_due = progress
+            .read_at
+            .is_none_or(|at| now.mono.since(at) >= READ_EVERY);
         self.exchange(&mut progress, now, is_due).await;
         self.publish(&mut progress);
         self.observed_at.store(now.mono.nanos(), Ordering::Release);
@@ -120,12 +142,27 @@ impl StatusPublisher {
             return;
         }
         let working = self.store_and_read(progress, now, is_due);
-        let late = |_| Err(StoreError::Unavailable { doing: WORK, reason: "no answer in time".into() });
-        let working = async { self.clock.within(STORE_TIMEOUT, working).await.unwrap_or_else(late) };
-        let exchanged = self.instruments.measured(&self.clock, StoreWork::Status, working).await;
+        let late = |_| {
+            Err(StoreError::Unavailable {
+                doing: WORK,
+                reason: "no answer in time".into(),
+            })
+        };
+        let working = async {
+            self.clock
+                .within(STORE_TIMEOUT, working)
+                .await
+                .unwrap_or_else(late)
+        };
+        let exchanged = self
+            .instruments
+            .measured(&self.clock, StoreWork::Status, working)
+            .await;
         progress.store_fails = exchanged.is_err();
         match exchanged {
-            Ok(()) if failed_before => tracing::info!("the status of this gateway is recorded again"),
+            Ok(()) if failed_before => {
+                tracing::info!("the status of this gateway is recorded again")
+            }
             Ok(()) => {}
             Err(error) => {
                 if !failed_before {
@@ -158,7 +195,11 @@ impl StatusPublisher {
 
     fn publish(&self, progress: &mut StatusProgress) {
         let (site, history) = (self.site.load_full(), &progress.history);
-        let Observation { is_ready, backend_fails, data } = progress.observed;
+        let Observation {
+            is_ready,
+            backend_fails,
+            data,
+        } = progress.observed;
         let status = ServiceStatus {
             is_ready,
             store_fails: progress.store_fails,
@@ -174,7 +215,10 @@ impl StatusPublisher {
             return;
         }
         if let Some((site, status)) = &content
-            && let Some(changed) = self.pages.load().changed(site, status, self.clock.now().wall)
+            && let Some(changed) = self
+                .pages
+                .load()
+                .changed(site, status, self.clock.now().wall)
         {
             self.pages.store(Arc::new(changed));
         }
@@ -185,7 +229,9 @@ impl StatusPublisher {
 /// The new state to the second, with the earlier times where they differ by little.
 fn steady(before: DataState, after: DataState) -> DataState {
     let choose = |before: Option<Wall>, after: Option<Wall>| match (before, after) {
-        (Some(one), Some(other)) if one.since(other) < JITTER && other.since(one) < JITTER => Some(one),
+        (Some(one), Some(other)) if one.since(other) < JITTER && other.since(one) < JITTER => {
+            Some(one)
+        }
         (_, after) => after.map(|at| Wall::from_seconds((at.millis() + 500) / 1_000)),
     };
     DataState {
@@ -202,7 +248,10 @@ mod tests {
     #[test]
     fn times_do_not_move_with_the_jitter_of_clocks() {
         let at = |millis| Some(Wall::from_millis(millis));
-        let state = |expected| DataState { expected, ..DataState::default() };
+        let state = |expected| DataState {
+            expected,
+            ..DataState::default()
+        };
         for (before, after, shown) in [
             (None, at(60_499), at(60_000)),
             (None, at(59_999), at(60_000)),
@@ -211,7 +260,11 @@ mod tests {
             (at(60_000), at(62_000), at(62_000)),
             (at(60_000), None, None),
         ] {
-            assert_eq!(steady(state(before), state(after)).expected, shown, "{before:?} {after:?}");
+            assert_eq!(
+                steady(state(before), state(after)).expected,
+                shown,
+                "{before:?} {after:?}"
+            );
         }
     }
 }

@@ -26,10 +26,16 @@ impl BuiltInUpstream {
     /// The built-in backend ignores traces.
     async fn fetch_document(
         &self,
-        UpstreamRequest { key, known, trace: _ }: UpstreamRequest<'_>,
+        UpstreamRequest {
+            key,
+            known,
+            trace: _,
+        }: UpstreamRequest<'_>,
     ) -> Result<UpstreamResponse, UpstreamFailure> {
         if !key.route.endpoint().stored {
-            return Err(UpstreamFailure::Invalid(format!("the built-in backend has no document {key}")));
+            return Err(UpstreamFailure::Invalid(format!(
+                "the built-in backend has no document {key}"
+            )));
         }
         let requested = key.clone();
         let now = self.clock.now().wall;
@@ -44,16 +50,28 @@ impl BuiltInUpstream {
             }
             scoring.answer(&requested)
         });
-        let answer =
-            answered.await.map_err(|error| UpstreamFailure::Invalid(format!("it failed: {error}")))?;
-        let Some(answer) = answer else { return Ok(UpstreamResponse::NoSuchModel) };
+        let answer = answered
+            .await
+            .map_err(|error| UpstreamFailure::Invalid(format!("it failed: {error}")))?;
+        let Some(answer) = answer else {
+            return Ok(UpstreamResponse::NoSuchModel);
+        };
         let etag = HeaderValue::from_str(&answer.etag).ok();
-        let source = Validators { etag, last_modified: None, origin: None };
+        let source = Validators {
+            etag,
+            last_modified: None,
+            origin: None,
+        };
         let next_refresh = Some(answer.next_refresh);
         if source.etag.is_some() && known.is_some_and(|known| known.etag == source.etag) {
             return Ok(UpstreamResponse::Unchanged { next_refresh });
         }
-        let head = ResponseInfo { source, dated: Some(answer.generated_at), next_refresh, now };
+        let head = ResponseInfo {
+            source,
+            dated: Some(answer.generated_at),
+            next_refresh,
+            now,
+        };
         EndpointMapping::canonical(key.route.endpoint())
             .read(key, &answer.data, head)
             .map_err(UpstreamFailure::Invalid)

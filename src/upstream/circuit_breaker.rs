@@ -67,32 +67,53 @@ impl CircuitBreaker {
             None => (self, BreakerPermission::Granted),
             Some(until) if now < until => (self, BreakerPermission::Refused(until.since(now))),
             Some(_) if self.is_half_open => (self, BreakerPermission::Refused(TRIAL)),
-            Some(_) => (Self { is_half_open: true, ..self }, BreakerPermission::Trial),
+            Some(_) => (
+                Self {
+                    is_half_open: true,
+                    ..self
+                },
+                BreakerPermission::Trial,
+            ),
         }
     }
 
     /// Records the result of a request that had this permission.
-    pub(super) fn record(self, permission: BreakerPermission, signal: BreakerSignal, now: Mono) -> Self {
+    pub(super) fn record(
+        self,
+        permission: BreakerPermission,
+        signal: BreakerSignal,
+        now: Mono,
+    ) -> Self {
         let is_half_open = self.is_half_open && permission != BreakerPermission::Trial;
         match signal {
             // A response to a request sent before the breaker opened does not close it.
-            BreakerSignal::Good if self.open_until.is_some() && permission != BreakerPermission::Trial => {
+            BreakerSignal::Good
+                if self.open_until.is_some() && permission != BreakerPermission::Trial =>
+            {
                 self
             }
             BreakerSignal::Good => Self::default(),
-            BreakerSignal::None => Self { is_half_open, ..self },
+            BreakerSignal::None => Self {
+                is_half_open,
+                ..self
+            },
             BreakerSignal::Bad(retry_after) => {
                 let failures = self.failures.saturating_add(1);
                 let backoff = (failures >= FAILURES).then(|| open_time_after(failures));
                 let until = backoff.max(retry_after).map(|duration| now.plus(duration));
-                Self { failures, open_until: self.open_until.max(until), is_half_open }
+                Self {
+                    failures,
+                    open_until: self.open_until.max(until),
+                    is_half_open,
+                }
             }
         }
     }
 
     /// Remaining open time.
     pub(super) fn open_time_left(self, now: Mono) -> Duration {
-        self.open_until.map_or(Duration::ZERO, |until| until.since(now))
+        self.open_until
+            .map_or(Duration::ZERO, |until| until.since(now))
     }
 
     /// Consecutive failures.
@@ -131,22 +152,35 @@ mod tests {
 
     fn failing(breaker: CircuitBreaker, now: Mono) -> CircuitBreaker {
         let (breaker, permission) = breaker.request(now);
-        assert!(!matches!(permission, BreakerPermission::Refused(_)), "{permission:?}");
+        assert!(
+            !matches!(permission, BreakerPermission::Refused(_)),
+            "{permission:?}"
+        );
         breaker.record(permission, BreakerSignal::Bad(None), now)
     }
 
     fn open_breaker() -> CircuitBreaker {
-        (0..FAILURES).fold(CircuitBreaker::default(), |breaker, _| failing(breaker, at(0)))
+        (0..FAILURES).fold(CircuitBreaker::default(), |breaker, _| {
+            failing(breaker, at(0))
+        })
     }
 
     #[test]
     fn the_breaker_opens_after_consecutive_failures_and_a_success_resets_the_count() {
-        let four = (1..FAILURES).fold(CircuitBreaker::default(), |breaker, _| failing(breaker, at(0)));
+        let four = (1..FAILURES).fold(CircuitBreaker::default(), |breaker, _| {
+            failing(breaker, at(0))
+        });
         assert_eq!(four.state(at(0)), BreakerState::Closed);
         let counted_anew = four.record(BreakerPermission::Granted, BreakerSignal::Good, at(0));
-        assert_eq!(failing(counted_anew, at(0)).state(at(0)), BreakerState::Closed);
+        assert_eq!(
+            failing(counted_anew, at(0)).state(at(0)),
+            BreakerState::Closed
+        );
         let five = failing(four, at(0));
-        assert_eq!(five.request(at(0)).1, BreakerPermission::Refused(seconds(1)));
+        assert_eq!(
+            five.request(at(0)).1,
+            BreakerPermission::Refused(seconds(1))
+        );
         assert_eq!(five.state(at(0)), BreakerState::Open);
     }
 
@@ -154,10 +188,21 @@ mod tests {
     fn after_the_open_time_one_trial_request_decides() {
         let (tried, permission) = open_breaker().request(at(1));
         assert_eq!(permission, BreakerPermission::Trial);
-        assert_eq!(tried.request(at(1)).1, BreakerPermission::Refused(TRIAL), "one alone");
-        assert_eq!(tried.record(permission, BreakerSignal::Good, at(1)), CircuitBreaker::default());
+        assert_eq!(
+            tried.request(at(1)).1,
+            BreakerPermission::Refused(TRIAL),
+            "one alone"
+        );
+        assert_eq!(
+            tried.record(permission, BreakerSignal::Good, at(1)),
+            CircuitBreaker::default()
+        );
         let failed = tried.record(permission, BreakerSignal::Bad(None), at(1));
-        assert_eq!(failed.request(at(1)).1, BreakerPermission::Refused(seconds(2)), "it rests for longer");
+        assert_eq!(
+            failed.request(at(1)).1,
+            BreakerPermission::Refused(seconds(2)),
+            "it rests for longer"
+        );
         let cut_off = tried.record(permission, BreakerSignal::None, at(1));
         assert_eq!(
             cut_off.request(at(1)).1,
@@ -186,12 +231,25 @@ mod tests {
             BreakerSignal::Bad(Some(seconds(60))),
             at(0),
         );
-        assert_eq!(retry_after.request(at(0)).1, BreakerPermission::Refused(seconds(60)));
+        assert_eq!(
+            retry_after.request(at(0)).1,
+            BreakerPermission::Refused(seconds(60))
+        );
         let late = retry_after.record(BreakerPermission::Granted, BreakerSignal::Good, at(1));
-        assert_eq!(late.request(at(59)).1, BreakerPermission::Refused(seconds(1)), "that was asked before");
-        let shorter =
-            retry_after.record(BreakerPermission::Granted, BreakerSignal::Bad(Some(seconds(5))), at(1));
-        assert_eq!(shorter.request(at(59)).1, BreakerPermission::Refused(seconds(1)));
+        assert_eq!(
+            late.request(at(59)).1,
+            BreakerPermission::Refused(seconds(1)),
+            "that was asked before"
+        );
+        let shorter = retry_after.record(
+            BreakerPermission::Granted,
+            BreakerSignal::Bad(Some(seconds(5))),
+            at(1),
+        );
+        assert_eq!(
+            shorter.request(at(59)).1,
+            BreakerPermission::Refused(seconds(1))
+        );
         assert_eq!(retry_after.request(at(60)).1, BreakerPermission::Trial);
     }
 }

@@ -17,7 +17,9 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http_body_util::Empty;
 use hyper::body::Incoming;
-use hyper_rustls::{DefaultServerNameResolver, FixedServerNameResolver, HttpsConnector, ResolveServerName};
+use hyper_rustls::{
+    DefaultServerNameResolver, FixedServerNameResolver, HttpsConnector, ResolveServerName,
+};
 use hyper_util::client::legacy::connect::{HttpConnector, HttpInfo};
 use hyper_util::client::legacy::{Client, Error};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
@@ -61,10 +63,17 @@ impl ConnectionPool {
         };
         let connector = HttpsConnector::new(tcp, Arc::clone(&tls.config), false, name);
         let mut builder = Client::builder(TokioExecutor::new());
-        builder.pool_timer(TokioTimer::new()).pool_idle_timeout(idle).retry_canceled_requests(true);
+        builder
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(idle)
+            .retry_canceled_requests(true);
         let pooled = builder.build(connector.clone());
         let unpooled = builder.pool_max_idle_per_host(0).build(connector);
-        Self { pooled, unpooled, tls: tls.clone() }
+        Self {
+            pooled,
+            unpooled,
+            tls: tls.clone(),
+        }
     }
 }
 
@@ -76,12 +85,22 @@ impl Connections {
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(connect));
         let clients = ArcSwap::from_pointee(ConnectionPool::new(tcp.clone(), tls, idle));
-        Self { clients, tcp, idle, answered: Mutex::default(), retries: AtomicU64::new(0) }
+        Self {
+            clients,
+            tcp,
+            idle,
+            answered: Mutex::default(),
+            retries: AtomicU64::new(0),
+        }
     }
 
     /// Uses other TLS settings from now on. Idle connections are closed.
     pub(super) fn renew(&self, tls: &BackendTls) {
-        self.clients.store(Arc::new(ConnectionPool::new(self.tcp.clone(), tls, self.idle)));
+        self.clients.store(Arc::new(ConnectionPool::new(
+            self.tcp.clone(),
+            tls,
+            self.idle,
+        )));
     }
 
     /// Closes idle connections. Requests in flight end on theirs, which are closed then.
@@ -91,7 +110,10 @@ impl Connections {
 
     /// Opens a connection, with TLS for `https`, and closes it.
     pub(super) async fn connect(&self, base: &Uri) -> io::Result<()> {
-        let (is_tls, host) = (base.scheme_str() == Some("https"), base.host().unwrap_or_default());
+        let (is_tls, host) = (
+            base.scheme_str() == Some("https"),
+            base.host().unwrap_or_default(),
+        );
         let port = base.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
         let host = host.trim_matches(['[', ']']);
         let stream = TcpStream::connect((host, port)).await?;
@@ -116,7 +138,10 @@ impl Connections {
     }
 
     /// Sends a request and waits for the response head.
-    pub(super) async fn send(&self, request: Request<Empty<Bytes>>) -> Result<Response<Incoming>, Error> {
+    pub(super) async fn send(
+        &self,
+        request: Request<Empty<Bytes>>,
+    ) -> Result<Response<Incoming>, Error> {
         let retry = request.clone();
         let clients = self.clients.load_full();
         let answer = match clients.pooled.request(request).await {
@@ -141,7 +166,9 @@ impl Connections {
     /// the same.
     fn was_being_closed(&self, error: &Error) -> bool {
         let mut extras = Extensions::new();
-        let Some(connection) = error.connect_info() else { return false };
+        let Some(connection) = error.connect_info() else {
+            return false;
+        };
         connection.get_extras(&mut extras);
         local_address(&extras).is_some_and(|end| self.answered.lock().contains(&end))
             && was_closed_by_peer(error)
@@ -165,10 +192,15 @@ fn local_address(extras: &Extensions) -> Option<SocketAddr> {
 /// Whether the other side closed the connection.
 fn was_closed_by_peer(error: &Error) -> bool {
     let ended = |error: &io::Error| {
-        matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
+        matches!(
+            error.kind(),
+            io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe
+        )
     };
     std::iter::successors(std::error::Error::source(error), |&error| error.source()).any(|error| {
-        error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_incomplete_message)
+        error
+            .downcast_ref::<hyper::Error>()
+            .is_some_and(hyper::Error::is_incomplete_message)
             || error.downcast_ref::<io::Error>().is_some_and(ended)
     })
 }

@@ -51,13 +51,27 @@ impl AddressWatcher {
         clock: Clock,
     ) -> Self {
         let resolve: ResolveName = Arc::new(|name, port| Box::pin(lookup(name, port)));
-        Self { addresses, book, config, resolve, shared: None, clock }
+        Self {
+            addresses,
+            book,
+            config,
+            resolve,
+            shared: None,
+            clock,
+        }
     }
 
     /// Shares health checks with other gateways.
     pub fn share_checks(&mut self, shared: Arc<dyn SharedDocuments>) {
-        let HealthCheckConfig { interval, timeout, .. } = self.config;
-        self.shared = Some(SharedChecks::new(shared, interval, timeout, self.clock.clone()));
+        let HealthCheckConfig {
+            interval, timeout, ..
+        } = self.config;
+        self.shared = Some(SharedChecks::new(
+            shared,
+            interval,
+            timeout,
+            self.clock.clone(),
+        ));
     }
 
     /// Runs until `stop`. A single address is not checked: there is no other to use instead.
@@ -67,12 +81,19 @@ impl AddressWatcher {
                 join_all((0..self.addresses.len()).map(|index| self.keep_checking(index))).await;
             }
         };
-        let resolve = join_all(self.addresses.iter().map(|address| self.follow_name(address)));
-        stop.run_until_cancelled(async { tokio::join!(check, resolve) }).await;
+        let resolve = join_all(
+            self.addresses
+                .iter()
+                .map(|address| self.follow_name(address)),
+        );
+        stop.run_until_cancelled(async { tokio::join!(check, resolve) })
+            .await;
     }
 
     async fn keep_checking(&self, index: usize) {
-        let Some(address) = self.addresses.get(index) else { return };
+        let Some(address) = self.addresses.get(index) else {
+            return;
+        };
         loop {
             self.clock.sleep(self.config.interval).await;
             let check = self.check(address);
@@ -86,13 +107,23 @@ impl AddressWatcher {
 
     async fn check(&self, address: &HttpUpstream) -> CheckResult {
         let check = address.check(self.config.path.as_deref());
-        let timed_out = |_| Err(format!("no response within {} ms", self.config.timeout.as_millis()));
-        self.clock.within(self.config.timeout, check).await.unwrap_or_else(timed_out)
+        let timed_out = |_| {
+            Err(format!(
+                "no response within {} ms",
+                self.config.timeout.as_millis()
+            ))
+        };
+        self.clock
+            .within(self.config.timeout, check)
+            .await
+            .unwrap_or_else(timed_out)
     }
 
     /// Closes the idle connections of an address when a host that they may lead to is no longer its.
     async fn follow_name(&self, address: &HttpUpstream) {
-        let Some((name, port)) = address.name_and_port() else { return };
+        let Some((name, port)) = address.name_and_port() else {
+            return;
+        };
         let mut hosts = BTreeSet::new();
         loop {
             match (self.resolve)(name.clone(), port).await {
@@ -114,7 +145,10 @@ impl AddressWatcher {
 }
 
 async fn lookup(name: String, port: u16) -> std::io::Result<Vec<IpAddr>> {
-    Ok(tokio::net::lookup_host((name, port)).await?.map(|host| host.ip()).collect())
+    Ok(tokio::net::lookup_host((name, port))
+        .await?
+        .map(|host| host.ip())
+        .collect())
 }
 
 #[cfg(test)]
@@ -158,9 +192,19 @@ mod tests {
         let (clock, manual) = Clock::manual(Wall::from_seconds(1_000_000));
         let address = Arc::new(upstream_at(&format!("http://localhost:{port}"), &clock));
         let rules = AddressRules::default();
-        let book = Arc::new(AddressBook::new(&[("one".into(), 0)], rules, 0, clock.clone()));
-        let config = HealthCheckConfig { path: None, interval: RESOLVE_EVERY, timeout: RESOLVE_EVERY };
-        let mut watcher = AddressWatcher::new(vec![Arc::clone(&address)], book, config, clock.clone());
+        let book = Arc::new(AddressBook::new(
+            &[("one".into(), 0)],
+            rules,
+            0,
+            clock.clone(),
+        ));
+        let config = HealthCheckConfig {
+            path: None,
+            interval: RESOLVE_EVERY,
+            timeout: RESOLVE_EVERY,
+        };
+        let mut watcher =
+            AddressWatcher::new(vec![Arc::clone(&address)], book, config, clock.clone());
         let hosts = Arc::new(Mutex::new(vec![IpAddr::from([127, 0, 0, 1])]));
         let (lookups, mut looked_up) = watch::channel(0);
         let (shown, lookups) = (Arc::clone(&hosts), Arc::new(lookups));
@@ -179,7 +223,15 @@ mod tests {
         });
         let fetch = async || {
             let key = DocumentKey::list_of_models();
-            drop(address.fetch(UpstreamRequest { key: &key, known: None, trace: None }).await);
+            drop(
+                address
+                    .fetch(UpstreamRequest {
+                        key: &key,
+                        known: None,
+                        trace: None,
+                    })
+                    .await,
+            );
         };
         let mut lookup = async |number: usize| {
             while *looked_up.borrow_and_update() < number {

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::http::header::{
-    ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderMap,
-    IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, RETRY_AFTER, TRANSFER_ENCODING, USER_AGENT,
+    ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG,
+    HeaderMap, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, RETRY_AFTER, TRANSFER_ENCODING,
+    USER_AGENT,
 };
 use ::http::{HeaderName, HeaderValue, Request, Response, StatusCode, Uri};
 use bytes::{Bytes, BytesMut};
@@ -42,16 +43,27 @@ impl HttpUpstream {
     /// Validates the address and prepares the pool. Does not connect.
     pub fn new(config: HttpConfig, tls: &BackendTls, clock: Clock) -> Result<Self, BadUpstreamUrl> {
         let mut config = config;
-        config.base.truncate(config.base.trim_end_matches('/').len());
+        config
+            .base
+            .truncate(config.base.trim_end_matches('/').len());
         config.check()?;
         let origin = config.origin();
         let connections = Connections::new(config.connect, config.idle, tls);
-        Ok(Self { connections, config, origin, clock })
+        Ok(Self {
+            connections,
+            config,
+            origin,
+            clock,
+        })
     }
 
     /// Checks whether it is healthy: it accepts a connection, or responds to this path with a status of 2xx.
     pub(super) async fn check(&self, path: Option<&str>) -> Result<(), String> {
-        let base: Uri = self.config.base.parse().map_err(|_| "it is not a valid address")?;
+        let base: Uri = self
+            .config
+            .base
+            .parse()
+            .map_err(|_| "it is not a valid address")?;
         let Some(path) = path else {
             let connected = self.connections.connect(&base).await;
             return connected.map_err(|error| match TlsProblem::of(&error, &self.config.tls) {
@@ -59,22 +71,36 @@ impl HttpUpstream {
                 None => error.to_string(),
             });
         };
-        let (scheme, authority) = base.scheme_str().zip(base.authority()).ok_or("it has no host")?;
+        let (scheme, authority) = base
+            .scheme_str()
+            .zip(base.authority())
+            .ok_or("it has no host")?;
         let mut request = Request::get(format!("{scheme}://{authority}{path}"))
             .body(Empty::new())
             .map_err(|error| error.to_string())?;
         self.add_headers(request.headers_mut());
         let response = self.connections.send_unpooled(request).await;
-        let status = response.map_err(|error| self.broken(&error).to_string())?.status();
-        if status.is_success() { Ok(()) } else { Err(format!("status {}", status.as_u16())) }
+        let status = response
+            .map_err(|error| self.broken(&error).to_string())?
+            .status();
+        if status.is_success() {
+            Ok(())
+        } else {
+            Err(format!("status {}", status.as_u16()))
+        }
     }
 
     /// The host name and the port of its address; `None` for an IP address.
     pub(super) fn name_and_port(&self) -> Option<(String, u16)> {
         let name = self.config.name();
         let (host, port) = name.rsplit_once(':')?;
-        let is_address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok();
-        (!is_address).then(|| Some((host.to_owned(), port.parse().ok()?))).flatten()
+        let is_address = host
+            .trim_matches(['[', ']'])
+            .parse::<std::net::IpAddr>()
+            .is_ok();
+        (!is_address)
+            .then(|| Some((host.to_owned(), port.parse().ok()?)))
+            .flatten()
     }
 
     /// Closes its idle connections.
@@ -95,12 +121,18 @@ impl HttpUpstream {
         let (key, request) = (request.key, UpstreamRequest { known, ..request });
         let started = self.clock.now().mono;
         let mapped = self.config.mapping.endpoints.get(&key.route);
-        let mapped =
-            mapped.ok_or_else(|| UpstreamFailure::Invalid(format!("the mapping has no document {key}")))?;
+        let mapped = mapped.ok_or_else(|| {
+            UpstreamFailure::Invalid(format!("the mapping has no document {key}"))
+        })?;
         let mut request = self.request(request, mapped)?;
         let connection = capture_connection(&mut request);
-        let head =
-            self.clock.until(started.plus(self.config.first_byte), self.connections.send(request)).await;
+        let head = self
+            .clock
+            .until(
+                started.plus(self.config.first_byte),
+                self.connections.send(request),
+            )
+            .await;
         let response = head
             .map_err(|_| UpstreamFailure::Timeout("start its response"))?
             .map_err(|error| self.broken(&error))?;
@@ -109,7 +141,9 @@ impl HttpUpstream {
         let is_its_own = is_json(response.headers());
         let refused = match response.status() {
             StatusCode::OK => None,
-            StatusCode::NOT_MODIFIED if known.is_some_and(Validators::allows_conditional_requests) => {
+            StatusCode::NOT_MODIFIED
+                if known.is_some_and(Validators::allows_conditional_requests) =>
+            {
                 return Ok(UpstreamResponse::Unchanged { next_refresh });
             }
             StatusCode::NOT_FOUND if is_its_own && mapped.supports(NotFound::Status) => {
@@ -129,8 +163,14 @@ impl HttpUpstream {
             last_modified: response.headers().get(LAST_MODIFIED).cloned(),
             origin: self.origin.clone(),
         };
-        let dated = source.last_modified.as_ref().and_then(|date| Wall::parse_http_date(date.to_str().ok()?));
-        let read = self.clock.until(started.plus(self.config.total), self.read(response)).await;
+        let dated = source
+            .last_modified
+            .as_ref()
+            .and_then(|date| Wall::parse_http_date(date.to_str().ok()?));
+        let read = self
+            .clock
+            .until(started.plus(self.config.total), self.read(response))
+            .await;
         // The end of an unreadable response is unknown, so its connection cannot be reused.
         let body = read
             .map_err(|_| UpstreamFailure::Timeout("complete its response"))?
@@ -139,8 +179,15 @@ impl HttpUpstream {
             Some(_) if mapped.reports_missing_model(&body) => Ok(UpstreamResponse::NoSuchModel),
             Some(refused) => Err(refused),
             None => {
-                let head = ResponseInfo { source, dated, next_refresh, now };
-                mapped.read(key, &body, head).map_err(UpstreamFailure::Invalid)
+                let head = ResponseInfo {
+                    source,
+                    dated,
+                    next_refresh,
+                    now,
+                };
+                mapped
+                    .read(key, &body, head)
+                    .map_err(UpstreamFailure::Invalid)
             }
         }
     }
@@ -150,11 +197,15 @@ impl HttpUpstream {
         UpstreamRequest { key, known, trace }: UpstreamRequest<'_>,
         mapped: &EndpointMapping,
     ) -> Result<Request<Empty<Bytes>>, UpstreamFailure> {
-        let no_request =
-            |why: &str| UpstreamFailure::Invalid(format!("no request can be built for {key}: {why}"));
-        let url = self.url(key, mapped).ok_or_else(|| no_request("a parameter of the path has no value"))?;
-        let mut request =
-            Request::get(url).body(Empty::new()).map_err(|error| no_request(&error.to_string()))?;
+        let no_request = |why: &str| {
+            UpstreamFailure::Invalid(format!("no request can be built for {key}: {why}"))
+        };
+        let url = self
+            .url(key, mapped)
+            .ok_or_else(|| no_request("a parameter of the path has no value"))?;
+        let mut request = Request::get(url)
+            .body(Empty::new())
+            .map_err(|error| no_request(&error.to_string()))?;
         let headers = request.headers_mut();
         self.add_headers(headers);
         headers.extend(condition(known));
@@ -179,8 +230,10 @@ impl HttpUpstream {
         headers.extend(self.config.headers.clone());
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        headers
-            .insert(USER_AGENT, HeaderValue::from_static(concat!("scoregate/", env!("CARGO_PKG_VERSION"))));
+        headers.insert(
+            USER_AGENT,
+            HeaderValue::from_static(concat!("scoregate/", env!("CARGO_PKG_VERSION"))),
+        );
         // A credential without control characters is a valid header, and those of files have none.
         if let Ok(Some(credential)) = self.config.credential_value() {
             headers.insert(self.config.credential_header.clone(), credential);
@@ -199,7 +252,10 @@ impl HttpUpstream {
             if io.is_some_and(|io| io.kind() == std::io::ErrorKind::TimedOut) {
                 return UpstreamFailure::Timeout("accept a connection");
             }
-            if deeper.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse) {
+            if deeper
+                .downcast_ref::<hyper::Error>()
+                .is_some_and(hyper::Error::is_parse)
+            {
                 return UpstreamFailure::Invalid(format!("the response head is invalid: {deeper}"));
             }
             reason.push_str(": ");
@@ -217,19 +273,26 @@ impl HttpUpstream {
             ));
         }
         if !has_unambiguous_length(response.headers()) {
-            return Err(UpstreamFailure::Invalid("its length is unknown or ambiguous".into()));
+            return Err(UpstreamFailure::Invalid(
+                "its length is unknown or ambiguous".into(),
+            ));
         }
         let mut body = response.into_body();
         let declared = http_body::Body::size_hint(&body).exact();
-        let too_large =
-            || UpstreamFailure::Invalid(format!("the body is larger than {} bytes", self.config.max_bytes));
+        let too_large = || {
+            UpstreamFailure::Invalid(format!(
+                "the body is larger than {} bytes",
+                self.config.max_bytes
+            ))
+        };
         if declared.is_some_and(|bytes| bytes > self.config.max_bytes as u64) {
             return Err(too_large());
         }
         let mut whole = BodyBlocks::default();
         while let Some(frame) = body.frame().await {
-            let frame = frame
-                .map_err(|error| UpstreamFailure::Invalid(format!("the body was truncated: {error}")))?;
+            let frame = frame.map_err(|error| {
+                UpstreamFailure::Invalid(format!("the body was truncated: {error}"))
+            })?;
             if let Ok(data) = frame.into_data() {
                 if whole.bytes + data.len() > self.config.max_bytes {
                     return Err(too_large());
@@ -282,10 +345,12 @@ impl Upstream for HttpUpstream {
 
     fn question(&self, UpstreamRequest { key, known, .. }: UpstreamRequest<'_>) -> Vec<String> {
         let mapped = self.config.mapping.endpoints.get(&key.route);
-        let url = mapped.and_then(|mapped| self.url(key, mapped)).map(|url| format!("GET {url}"));
+        let url = mapped
+            .and_then(|mapped| self.url(key, mapped))
+            .map(|url| format!("GET {url}"));
         let condition = condition(self.own_validators(known));
-        let condition =
-            condition.map(|(name, value)| format!("{name}: {}", value.to_str().unwrap_or_default()));
+        let condition = condition
+            .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap_or_default()));
         url.into_iter().chain(condition).collect()
     }
 
@@ -304,7 +369,11 @@ impl Upstream for HttpUpstream {
 
 /// The field that makes a request for a document with these validators conditional.
 fn condition(known: Option<&Validators>) -> Option<(HeaderName, HeaderValue)> {
-    let Validators { etag, last_modified, .. } = known?;
+    let Validators {
+        etag,
+        last_modified,
+        ..
+    } = known?;
     let by_tag = etag.clone().map(|etag| (IF_NONE_MATCH, etag));
     by_tag.or_else(|| last_modified.clone().map(|date| (IF_MODIFIED_SINCE, date)))
 }
@@ -319,7 +388,10 @@ fn poison(connection: &CaptureConnection) {
 /// Whether a response is the backend's own: JSON, or without a type. An HTML page is sent by some proxy and says
 /// nothing about models.
 fn is_json(headers: &HeaderMap) -> bool {
-    let media_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    let media_type = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or("");
     let essence = media_type.split(';').next().unwrap_or("").trim();
     ["", "application/json", "application/problem+json"]
         .iter()
@@ -330,7 +402,11 @@ fn is_json(headers: &HeaderMap) -> bool {
 /// its connection looks like a truncated one.
 fn has_unambiguous_length(headers: &HeaderMap) -> bool {
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
-    match (headers.contains_key(CONTENT_LENGTH), codings.next(), codings.next()) {
+    match (
+        headers.contains_key(CONTENT_LENGTH),
+        codings.next(),
+        codings.next(),
+    ) {
         (has_length, None, _) => has_length,
         (false, Some(coding), None) => coding.as_bytes().eq_ignore_ascii_case(b"chunked"),
         (_, Some(_), _) => false,
@@ -339,10 +415,15 @@ fn has_unambiguous_length(headers: &HeaderMap) -> bool {
 
 fn refusal(status: StatusCode, headers: &HeaderMap) -> UpstreamFailure {
     if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
-        let seconds = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
+        let seconds = headers
+            .get(RETRY_AFTER)
+            .and_then(|value| value.to_str().ok()?.trim().parse().ok());
         // Limits an implausibly long `Retry-After`.
         let retry_after = seconds.map(|seconds: u64| Duration::from_secs(seconds.min(3_600)));
-        UpstreamFailure::ErrorStatus { status: status.as_u16(), retry_after }
+        UpstreamFailure::ErrorStatus {
+            status: status.as_u16(),
+            retry_after,
+        }
     } else {
         UpstreamFailure::Invalid(format!("unexpected status {}", status.as_u16()))
     }
@@ -350,10 +431,20 @@ fn refusal(status: StatusCode, headers: &HeaderMap) -> UpstreamFailure {
 
 /// When the response will change, by `Cache-Control: max-age`.
 fn next_refresh(headers: &HeaderMap, now: Wall) -> Option<Wall> {
-    let directives = headers.get_all(CACHE_CONTROL).iter().filter_map(|value| value.to_str().ok());
-    let max_age = directives.flat_map(|value| value.split(',')).find_map(|directive| {
-        directive.trim().strip_prefix("max-age=")?.trim_matches('"').parse::<u64>().ok()
-    })?;
+    let directives = headers
+        .get_all(CACHE_CONTROL)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
+    let max_age = directives
+        .flat_map(|value| value.split(','))
+        .find_map(|directive| {
+            directive
+                .trim()
+                .strip_prefix("max-age=")?
+                .trim_matches('"')
+                .parse::<u64>()
+                .ok()
+        })?;
     (max_age > 0).then(|| now.plus(Duration::from_secs(max_age.min(7 * 86_400))))
 }
 
@@ -380,7 +471,11 @@ pub(super) mod tests {
             addresses: HttpAddresses {
                 more: Vec::new(),
                 share_validators: false,
-                checks: HealthCheckConfig { path: None, interval: second, timeout: second },
+                checks: HealthCheckConfig {
+                    path: None,
+                    interval: second,
+                    timeout: second,
+                },
                 rules: AddressRules::default(),
             },
         };

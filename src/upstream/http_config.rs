@@ -82,13 +82,21 @@ pub struct BadUpstreamUrl(String);
 impl HttpConfig {
     /// Validates address and credential.
     pub fn check(&self) -> Result<(), BadUpstreamUrl> {
-        let base: Uri = self.base.parse().map_err(|_| BadUpstreamUrl("it is not a valid address".into()))?;
+        let base: Uri = self
+            .base
+            .parse()
+            .map_err(|_| BadUpstreamUrl("it is not a valid address".into()))?;
         let known_scheme = matches!(base.scheme_str(), Some("http" | "https"));
         if !known_scheme || base.authority().is_none() || base.query().is_some() {
-            return Err(BadUpstreamUrl("write http://host:port/path, without a query".into()));
+            return Err(BadUpstreamUrl(
+                "write http://host:port/path, without a query".into(),
+            ));
         }
         // It would never be sent, and would be printed wherever the address is.
-        if base.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+        if base
+            .authority()
+            .is_some_and(|authority| authority.as_str().contains('@'))
+        {
             return Err(BadUpstreamUrl(
                 "remove the part before the @; set upstream.credential instead".into(),
             ));
@@ -99,16 +107,32 @@ impl HttpConfig {
     /// The settings of each address with its priority, the first one first.
     pub fn each(&self) -> Vec<(Self, u8)> {
         let more = self.addresses.more.iter();
-        let more =
-            more.map(|one| (Self { base: one.base.clone(), ..self.clone() }, u8::from(one.is_standby)));
+        let more = more.map(|one| {
+            (
+                Self {
+                    base: one.base.clone(),
+                    ..self.clone()
+                },
+                u8::from(one.is_standby),
+            )
+        });
         [(self.clone(), 0)].into_iter().chain(more).collect()
     }
 
     /// Host and port of the address.
     pub fn name(&self) -> Arc<str> {
         let uri = self.base.parse::<Uri>().unwrap_or_default();
-        let default = if uri.scheme_str() == Some("https") { 443 } else { 80 };
-        format!("{}:{}", uri.host().unwrap_or_default(), uri.port_u16().unwrap_or(default)).into()
+        let default = if uri.scheme_str() == Some("https") {
+            443
+        } else {
+            80
+        };
+        format!(
+            "{}:{}",
+            uri.host().unwrap_or_default(),
+            uri.port_u16().unwrap_or(default)
+        )
+        .into()
     }
 
     /// The name that validators of this address carry; `None` if they may be sent to all addresses.
@@ -119,11 +143,19 @@ impl HttpConfig {
 
     /// The value of the header with the credential in use.
     pub(super) fn credential_value(&self) -> Result<Option<HeaderValue>, BadUpstreamUrl> {
-        let Some(credential) = &self.credential else { return Ok(None) };
-        let scheme = if self.credential_header == AUTHORIZATION { "Bearer " } else { "" };
-        let mut value =
-            HeaderValue::try_from(format!("{scheme}{}", credential.current().expose())).map_err(|_| {
-                BadUpstreamUrl("the credential contains characters that are not allowed in a header".into())
+        let Some(credential) = &self.credential else {
+            return Ok(None);
+        };
+        let scheme = if self.credential_header == AUTHORIZATION {
+            "Bearer "
+        } else {
+            ""
+        };
+        let mut value = HeaderValue::try_from(format!("{scheme}{}", credential.current().expose()))
+            .map_err(|_| {
+                BadUpstreamUrl(
+                    "the credential contains characters that are not allowed in a header".into(),
+                )
             })?;
         value.set_sensitive(true);
         Ok(Some(value))

@@ -38,4 +38,6 @@ pub use queue::{CurrentPriority, PriorityClass};
 pub use tls::{
     BackendClientFiles, BackendTls, BackendTlsFile, BackendTlsSettings, BadBackendTls, TlsVersion,
 };
-pub use upstream_request::{Upstream, UpstreamFailure, UpstreamFuture, UpstreamRequest, UpstreamResponse};
+pub use upstream_request::{
+    Upstream, UpstreamFailure, UpstreamFuture, UpstreamRequest, UpstreamResponse,
+};

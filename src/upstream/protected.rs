@@ -64,7 +64,12 @@ impl ProtectedUpstream {
     /// Protects a backend with a single address.
     pub fn new(backend: Arc<dyn Upstream>, protection: ProtectionConfig, clock: Clock) -> Self {
         let names = [(backend.address().into(), 0)];
-        let book = Arc::new(AddressBook::new(&names, AddressRules::default(), 0, clock.clone()));
+        let book = Arc::new(AddressBook::new(
+            &names,
+            AddressRules::default(),
+            0,
+            clock.clone(),
+        ));
         Self::with_addresses(vec![backend], book, protection, clock)
     }
 
@@ -75,7 +80,13 @@ impl ProtectedUpstream {
         protection: ProtectionConfig,
         clock: Clock,
     ) -> Self {
-        Self { addresses, book, protection, queue: FetchQueue::new(protection.max_concurrent), clock }
+        Self {
+            addresses,
+            book,
+            protection,
+            queue: FetchQueue::new(protection.max_concurrent),
+            clock,
+        }
     }
 
     /// Requests a document; waits in the queue first. A failed request is repeated at another address until the time
@@ -90,10 +101,19 @@ impl ProtectedUpstream {
             return Err(UpstreamFailure::CircuitOpen(wait));
         }
         let deadline = self.clock.now().mono.plus(self.protection.queue_timeout);
-        let slot = self.clock.until(deadline, self.queue.acquire(priority.clone())).await;
-        let _slot = slot.ok().and_then(Result::ok).ok_or(UpstreamFailure::QueueFull)?;
+        let slot = self
+            .clock
+            .until(deadline, self.queue.acquire(priority.clone()))
+            .await;
+        let _slot = slot
+            .ok()
+            .and_then(Result::ok)
+            .ok_or(UpstreamFailure::QueueFull)?;
         let origin = request.known.and_then(|known| known.origin.as_deref());
-        let mut permit = self.book.begin(origin).map_err(UpstreamFailure::CircuitOpen)?;
+        let mut permit = self
+            .book
+            .begin(origin)
+            .map_err(UpstreamFailure::CircuitOpen)?;
         let mut tried = Vec::new();
         loop {
             tried.push(permit.index());
@@ -114,7 +134,12 @@ impl ProtectedUpstream {
         request: UpstreamRequest<'_>,
     ) -> Result<UpstreamResponse, UpstreamFailure> {
         let no_address = || UpstreamFailure::Unreachable("it has no address".into());
-        let fetched = self.addresses.get(permit.index()).ok_or_else(no_address)?.fetch(request).await;
+        let fetched = self
+            .addresses
+            .get(permit.index())
+            .ok_or_else(no_address)?
+            .fetch(request)
+            .await;
         permit.signal = breaker_signal(&fetched);
         permit.failure = fetched.as_ref().err().cloned();
         fetched
@@ -127,23 +152,34 @@ impl ProtectedUpstream {
 
     /// The addresses of the backend.
     pub fn address(&self) -> String {
-        let all: Vec<String> = self.addresses.iter().map(|address| address.address()).collect();
+        let all: Vec<String> = self
+            .addresses
+            .iter()
+            .map(|address| address.address())
+            .collect();
         all.join(" ")
     }
 
     /// The request that its first address would get.
     pub fn question(&self, request: UpstreamRequest<'_>) -> Vec<String> {
-        self.addresses.first().map(|address| address.question(request)).unwrap_or_default()
+        self.addresses
+            .first()
+            .map(|address| address.question(request))
+            .unwrap_or_default()
     }
 
     /// Whether its list of models is complete.
     pub fn lists_all_models(&self) -> bool {
-        self.addresses.first().is_some_and(|address| address.lists_all_models())
+        self.addresses
+            .first()
+            .is_some_and(|address| address.lists_all_models())
     }
 
     /// Whether the backend may have a document.
     pub fn may_have(&self, key: &DocumentKey) -> bool {
-        self.addresses.first().is_some_and(|address| address.may_have(key))
+        self.addresses
+            .first()
+            .is_some_and(|address| address.may_have(key))
     }
 
     /// The current state.
@@ -158,8 +194,14 @@ impl ProtectedUpstream {
         });
         ProtectionStatus {
             breaker: most_usable.map_or(BreakerState::Closed, |status| status.breaker),
-            open_time_left: states().map(|status| status.open_time_left).min().unwrap_or_default(),
-            failures: states().map(|status| status.consecutive_failures).min().unwrap_or_default(),
+            open_time_left: states()
+                .map(|status| status.open_time_left)
+                .min()
+                .unwrap_or_default(),
+            failures: states()
+                .map(|status| status.consecutive_failures)
+                .min()
+                .unwrap_or_default(),
             at_once: self.queue.max_concurrent(),
             in_flight: self.queue.in_flight(),
             queued: self.queue.waiting(),
@@ -176,10 +218,14 @@ fn breaker_signal(fetched: &Result<UpstreamResponse, UpstreamFailure>) -> Breake
     match fetched {
         Ok(_) => BreakerSignal::Good,
         Err(UpstreamFailure::ErrorStatus { retry_after, .. }) => BreakerSignal::Bad(*retry_after),
-        Err(UpstreamFailure::Unreachable(_) | UpstreamFailure::Timeout(_)) => BreakerSignal::Bad(None),
-        Err(UpstreamFailure::Invalid(_) | UpstreamFailure::CircuitOpen(_) | UpstreamFailure::QueueFull) => {
-            BreakerSignal::None
+        Err(UpstreamFailure::Unreachable(_) | UpstreamFailure::Timeout(_)) => {
+            BreakerSignal::Bad(None)
         }
+        Err(
+            UpstreamFailure::Invalid(_)
+            | UpstreamFailure::CircuitOpen(_)
+            | UpstreamFailure::QueueFull,
+        ) => BreakerSignal::None,
     }
 }
 

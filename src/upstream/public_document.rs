@@ -21,17 +21,26 @@ const MAX_SIZE: usize = 1 << 20;
 
 /// Reads the document at an address.
 pub async fn read_public_document(address: &Uri, clock: &Clock) -> Result<Bytes, String> {
-    let tls = BackendTlsSettings::default().load(clock).map_err(|error| error.to_string())?;
+    let tls = BackendTlsSettings::default()
+        .load(clock)
+        .map_err(|error| error.to_string())?;
     let connections = Connections::new(CONNECT_TIMEOUT, IDLE_TIMEOUT, &tls);
-    let read = clock.within(TIMEOUT, fetch(&connections, address.clone())).await;
+    let read = clock
+        .within(TIMEOUT, fetch(&connections, address.clone()))
+        .await;
     read.unwrap_or_else(|_| Err(format!("no response within {} s", TIMEOUT.as_secs())))
 }
 
 async fn fetch(connections: &Connections, address: Uri) -> Result<Bytes, String> {
-    let mut request = Request::get(address).body(Empty::new()).map_err(|error| error.to_string())?;
+    let mut request = Request::get(address)
+        .body(Empty::new())
+        .map_err(|error| error.to_string())?;
     let headers = request.headers_mut();
     headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
-    headers.insert(USER_AGENT, HeaderValue::from_static(concat!("scoregate/", env!("CARGO_PKG_VERSION"))));
+    headers.insert(
+        USER_AGENT,
+        HeaderValue::from_static(concat!("scoregate/", env!("CARGO_PKG_VERSION"))),
+    );
     let response = connections.send_unpooled(request).await.map_err(|error| {
         let cause = std::error::Error::source(&error).map(ToString::to_string);
         cause.unwrap_or_else(|| error.to_string())
@@ -40,5 +49,6 @@ async fn fetch(connections: &Connections, address: Uri) -> Result<Bytes, String>
         return Err(format!("status {}", response.status().as_u16()));
     }
     let body = Limited::new(response.into_body(), MAX_SIZE).collect().await;
-    body.map(Collected::to_bytes).map_err(|error| error.to_string())
+    body.map(Collected::to_bytes)
+        .map_err(|error| error.to_string())
 }

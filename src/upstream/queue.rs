@@ -76,8 +76,15 @@ impl CurrentPriority {
 impl FetchQueue {
     pub(super) fn new(at_once: usize) -> Self {
         let at_once = at_once.max(1);
-        let state = QueueState { free: at_once, next: 0, waiting: Vec::new() };
-        Self { at_once, state: Arc::new(Mutex::new(state)) }
+        let state = QueueState {
+            free: at_once,
+            next: 0,
+            waiting: Vec::new(),
+        };
+        Self {
+            at_once,
+            state: Arc::new(Mutex::new(state)),
+        }
     }
 
     /// Waits for a slot.
@@ -86,7 +93,9 @@ impl FetchQueue {
             let mut state = self.state.lock();
             if state.free > 0 {
                 state.free -= 1;
-                return Ok(QueueSlot { queue: Some(Arc::clone(&self.state)) });
+                return Ok(QueueSlot {
+                    queue: Some(Arc::clone(&self.state)),
+                });
             }
             if state.waiting.len() >= MAX_QUEUED {
                 state.waiting.retain(|waiting| !waiting.wake.is_closed());
@@ -97,7 +106,11 @@ impl FetchQueue {
             let (wake, awaited) = oneshot::channel();
             let number = state.next;
             state.next += 1;
-            state.waiting.push(QueuedFetch { number, priority, wake });
+            state.waiting.push(QueuedFetch {
+                number,
+                priority,
+                wake,
+            });
             awaited
         };
         // The sender is dropped only with the queue itself.
@@ -116,14 +129,21 @@ impl FetchQueue {
 
     /// Requests in the queue.
     pub(super) fn waiting(&self) -> usize {
-        self.state.lock().waiting.iter().filter(|waiting| !waiting.wake.is_closed()).count()
+        self.state
+            .lock()
+            .waiting
+            .iter()
+            .filter(|waiting| !waiting.wake.is_closed())
+            .count()
     }
 }
 
 impl QueueState {
     /// Removes the next request from the queue.
     fn next(&mut self) -> Option<QueuedFetch> {
-        let rank = |(index, waiting): (usize, &QueuedFetch)| (waiting.priority.now(), !waiting.number, index);
+        let rank = |(index, waiting): (usize, &QueuedFetch)| {
+            (waiting.priority.now(), !waiting.number, index)
+        };
         let (_, _, next) = self.waiting.iter().enumerate().map(rank).max()?;
         Some(self.waiting.swap_remove(next))
     }
@@ -131,7 +151,9 @@ impl QueueState {
 
 impl Drop for QueueSlot {
     fn drop(&mut self) {
-        let Some(mut queue) = self.queue.take() else { return };
+        let Some(mut queue) = self.queue.take() else {
+            return;
+        };
         loop {
             let next = {
                 let mut state = queue.lock();
@@ -160,8 +182,11 @@ mod tests {
     #[test]
     fn highest_priority_is_first_then_arrival_order() {
         let queue = FetchQueue::new(1);
-        let mut slot =
-            queue.acquire(CurrentPriority::new(PriorityClass::Free)).now_or_never().unwrap().unwrap();
+        let mut slot = queue
+            .acquire(CurrentPriority::new(PriorityClass::Free))
+            .now_or_never()
+            .unwrap()
+            .unwrap();
         let raised = CurrentPriority::new(PriorityClass::Refresh);
         let priorities = [
             CurrentPriority::new(PriorityClass::Free),
@@ -170,8 +195,10 @@ mod tests {
             CurrentPriority::new(PriorityClass::Free),
             raised.clone(),
         ];
-        let mut waiting: Vec<_> =
-            priorities.into_iter().map(|priority| Some(Box::pin(queue.acquire(priority)))).collect();
+        let mut waiting: Vec<_> = priorities
+            .into_iter()
+            .map(|priority| Some(Box::pin(queue.acquire(priority))))
+            .collect();
         for waiter in waiting.iter_mut().flatten() {
             assert!(waiter.as_mut().now_or_never().is_none());
         }
@@ -180,7 +207,10 @@ mod tests {
             drop(slot);
             let mut served = Vec::new();
             for (number, waiter) in waiting.iter_mut().enumerate() {
-                if let Some(Ok(slot)) = waiter.as_mut().and_then(|waiter| waiter.as_mut().now_or_never()) {
+                if let Some(Ok(slot)) = waiter
+                    .as_mut()
+                    .and_then(|waiter| waiter.as_mut().now_or_never())
+                {
                     served.push((number, slot));
                 }
             }
@@ -196,7 +226,11 @@ mod tests {
     #[test]
     fn a_cancelled_wait_keeps_no_slot_before_or_after_its_turn() {
         let queue = FetchQueue::new(1);
-        let slot = queue.acquire(CurrentPriority::new(PriorityClass::Free)).now_or_never().unwrap().unwrap();
+        let slot = queue
+            .acquire(CurrentPriority::new(PriorityClass::Free))
+            .now_or_never()
+            .unwrap()
+            .unwrap();
         let mut cancelled = Box::pin(queue.acquire(CurrentPriority::new(PriorityClass::Paid)));
         let mut unpolled = Box::pin(queue.acquire(CurrentPriority::new(PriorityClass::Free)));
         let mut last = Box::pin(queue.acquire(CurrentPriority::new(PriorityClass::Refresh)));
@@ -214,7 +248,11 @@ mod tests {
     #[test]
     fn a_full_queue_rejects_requests_until_one_leaves() {
         let queue = FetchQueue::new(1);
-        let _turn = queue.acquire(CurrentPriority::new(PriorityClass::Free)).now_or_never().unwrap().unwrap();
+        let _turn = queue
+            .acquire(CurrentPriority::new(PriorityClass::Free))
+            .now_or_never()
+            .unwrap()
+            .unwrap();
         let mut waiters: Vec<_> = (0..MAX_QUEUED)
             .map(|_| Box::pin(queue.acquire(CurrentPriority::new(PriorityClass::Free))))
             .collect();
@@ -222,10 +260,19 @@ mod tests {
             assert!(waiter.as_mut().now_or_never().is_none());
         }
         assert_eq!(
-            queue.acquire(CurrentPriority::new(PriorityClass::Paid)).now_or_never().unwrap().unwrap_err(),
+            queue
+                .acquire(CurrentPriority::new(PriorityClass::Paid))
+                .now_or_never()
+                .unwrap()
+                .unwrap_err(),
             QueueFull
         );
         waiters.truncate(1);
-        assert!(queue.acquire(CurrentPriority::new(PriorityClass::Paid)).now_or_never().is_none());
+        assert!(
+            queue
+                .acquire(CurrentPriority::new(PriorityClass::Paid))
+                .now_or_never()
+                .is_none()
+        );
     }
 }

@@ -51,7 +51,12 @@ impl SharedChecks {
         timeout: Duration,
         clock: Clock,
     ) -> Self {
-        Self { shared, valid_for: interval * 3 / 4, claim_duration: timeout + CLAIM_MARGIN, clock }
+        Self {
+            shared,
+            valid_for: interval * 3 / 4,
+            claim_duration: timeout + CLAIM_MARGIN,
+            clock,
+        }
     }
 
     /// The result of a check of this address, made by another gateway or by `check`.
@@ -77,14 +82,20 @@ impl SharedChecks {
     }
 
     /// The result of another gateway, or the number of this gateway's claim.
-    async fn claim(&self, name: &str) -> Result<Result<CheckResult, (u64, EngineClock)>, StoreError> {
+    async fn claim(
+        &self,
+        name: &str,
+    ) -> Result<Result<CheckResult, (u64, EngineClock)>, StoreError> {
         loop {
             let published = self.shared.published();
             let state = self.shared.state(name).await?;
             match step(&state, self.valid_for) {
                 CheckStep::Known(result) => return Ok(Ok(result)),
                 CheckStep::Claim => {
-                    let claimed = self.shared.claim(name, state.number, self.claim_duration).await?;
+                    let claimed = self
+                        .shared
+                        .claim(name, state.number, self.claim_duration)
+                        .await?;
                     if let Some(claimed) = claimed {
                         return Ok(Err(claimed));
                     }
@@ -106,16 +117,36 @@ impl SharedChecks {
         confirmed: Wall,
         result: &CheckResult,
     ) -> Result<bool, StoreError> {
-        let reason = result.as_ref().err().map(|reason| reason.chars().take(MAX_REASON_CHARACTERS).collect());
+        let reason = result
+            .as_ref()
+            .err()
+            .map(|reason| reason.chars().take(MAX_REASON_CHARACTERS).collect());
         let label = reason.unwrap_or_default();
         let content = Some(Bytes::new());
-        self.shared.publish(name, Publication { number, content, confirmed, due: confirmed, label }).await
+        self.shared
+            .publish(
+                name,
+                Publication {
+                    number,
+                    content,
+                    confirmed,
+                    due: confirmed,
+                    label,
+                },
+            )
+            .await
     }
 }
 
 fn step(state: &SharedDocumentState, valid_for: Duration) -> CheckStep {
     let is_valid = |confirmed: Wall| confirmed.plus(valid_for) >= state.clock.at;
-    match (state.published.as_ref().filter(|check| is_valid(check.confirmed)), state.claim) {
+    match (
+        state
+            .published
+            .as_ref()
+            .filter(|check| is_valid(check.confirmed)),
+        state.claim,
+    ) {
         (Some(check), _) if check.label.is_empty() => CheckStep::Known(Ok(())),
         (Some(check), _) => CheckStep::Known(Err(check.label.clone())),
         (None, ClaimState::Held(left)) => CheckStep::Wait(left),
@@ -134,7 +165,11 @@ mod tests {
     #[test]
     fn a_recent_result_is_used_and_an_old_one_leads_to_a_claim() {
         let now = Wall::from_seconds(1_000_000);
-        let clock = EngineClock { at: now, sent: Mono::default(), received: Mono::default() };
+        let clock = EngineClock {
+            at: now,
+            sent: Mono::default(),
+            received: Mono::default(),
+        };
         let state = |age: u32, label: &str, claim| SharedDocumentState {
             number: 7,
             claim,
@@ -148,9 +183,18 @@ mod tests {
             clock,
         };
         let step = |age, label: &str, claim| step(&state(age, label, claim), MINUTE);
-        assert_eq!(step(1, "", ClaimState::Held(MINUTE)), CheckStep::Known(Ok(())));
-        assert_eq!(step(1, "status 500", ClaimState::Free), CheckStep::Known(Err("status 500".into())));
+        assert_eq!(
+            step(1, "", ClaimState::Held(MINUTE)),
+            CheckStep::Known(Ok(()))
+        );
+        assert_eq!(
+            step(1, "status 500", ClaimState::Free),
+            CheckStep::Known(Err("status 500".into()))
+        );
         assert_eq!(step(2, "", ClaimState::Free), CheckStep::Claim);
-        assert_eq!(step(2, "", ClaimState::Held(MINUTE)), CheckStep::Wait(MINUTE));
+        assert_eq!(
+            step(2, "", ClaimState::Held(MINUTE)),
+            CheckStep::Wait(MINUTE)
+        );
     }
 }

@@ -40,7 +40,8 @@ pub struct BackendClientFiles {
     pub key: PathBuf,
 }
 
-static SINCE_12: [&SupportedProtocolVersion; 2] = [&rustls::version::TLS13, &rustls::version::TLS12];
+static SINCE_12: [&SupportedProtocolVersion; 2] =
+    [&rustls::version::TLS13, &rustls::version::TLS12];
 static SINCE_13: [&SupportedProtocolVersion; 1] = [&rustls::version::TLS13];
 
 words! {
@@ -119,34 +120,52 @@ impl BackendTlsSettings {
     /// Reads the files.
     pub fn load(&self, clock: &Clock) -> Result<BackendTls, BadBackendTls> {
         let mut digest = Sha256::new();
-        let authorities = self.ca_file.as_deref().map(|path| authorities(path, &mut digest)).transpose()?;
+        let authorities = self
+            .ca_file
+            .as_deref()
+            .map(|path| authorities(path, &mut digest))
+            .transpose()?;
         let builder = ClientConfig::builder_with_details(
             Arc::new(ring::default_provider()),
             Arc::new(CertificateTime(clock.clone())),
         )
         .with_protocol_versions(self.min_version.and_newer())
         .map_err(|error| bad(BackendTlsFile::Authorities, Path::new(""), &error))?;
-        let builder = builder.with_root_certificates(authorities.unwrap_or_else(public_authorities));
+        let builder =
+            builder.with_root_certificates(authorities.unwrap_or_else(public_authorities));
         let (config, client_expires_at) = match &self.client_certificate {
             None => (builder.with_no_client_auth(), None),
             Some(files) => {
-                let chain = certificates(BackendTlsFile::ClientCertificate, &files.certificate, &mut digest)?;
+                let chain = certificates(
+                    BackendTlsFile::ClientCertificate,
+                    &files.certificate,
+                    &mut digest,
+                )?;
                 let key = private_key(&files.key, &mut digest)?;
                 let expires_at = chain.first().and_then(expiry);
                 let config = builder.with_client_auth_cert(chain, key).map_err(|error| {
-                    let what = format!("it does not match {}: {error}", files.certificate.display());
+                    let what =
+                        format!("it does not match {}: {error}", files.certificate.display());
                     bad(BackendTlsFile::ClientKey, &files.key, &what)
                 })?;
                 (config, expires_at)
             }
         };
         let fingerprint = digest.finalize().into();
-        Ok(BackendTls { config: Arc::new(config), settings: self.clone(), fingerprint, client_expires_at })
+        Ok(BackendTls {
+            config: Arc::new(config),
+            settings: self.clone(),
+            fingerprint,
+            client_expires_at,
+        })
     }
 
     /// Identifies the current contents of the files. `None` if one cannot be read.
     pub fn fingerprint(&self) -> Option<[u8; 32]> {
-        let client = self.client_certificate.iter().flat_map(|files| [&files.certificate, &files.key]);
+        let client = self
+            .client_certificate
+            .iter()
+            .flat_map(|files| [&files.certificate, &files.key]);
         let mut digest = Sha256::new();
         for path in self.ca_file.iter().chain(client) {
             digest.update(zeroize::Zeroizing::new(std::fs::read(path).ok()?));
@@ -157,7 +176,9 @@ impl BackendTlsSettings {
 
 impl TimeProvider for CertificateTime {
     fn current_time(&self) -> Option<UnixTime> {
-        Some(UnixTime::since_unix_epoch(Duration::from_secs(self.0.now().wall.seconds())))
+        Some(UnixTime::since_unix_epoch(Duration::from_secs(
+            self.0.now().wall.seconds(),
+        )))
     }
 }
 
@@ -169,7 +190,9 @@ fn public_authorities() -> RootCertStore {
 fn authorities(path: &Path, digest: &mut Sha256) -> Result<RootCertStore, BadBackendTls> {
     let mut authorities = RootCertStore::empty();
     for certificate in certificates(BackendTlsFile::Authorities, path, digest)? {
-        authorities.add(certificate).map_err(|error| bad(BackendTlsFile::Authorities, path, &error))?;
+        authorities
+            .add(certificate)
+            .map_err(|error| bad(BackendTlsFile::Authorities, path, &error))?;
     }
     Ok(authorities)
 }
@@ -182,8 +205,13 @@ fn certificates(
 ) -> Result<Vec<CertificateDer<'static>>, BadBackendTls> {
     let bytes = read(file, path, digest)?;
     let found = CertificateDer::pem_slice_iter(&bytes).collect::<Result<Vec<_>, _>>();
-    let found =
-        found.map_err(|error| bad(file, path, &format!("not a PEM file of certificates: {error}")))?;
+    let found = found.map_err(|error| {
+        bad(
+            file,
+            path,
+            &format!("not a PEM file of certificates: {error}"),
+        )
+    })?;
     if found.is_empty() {
         return Err(bad(file, path, &"the file contains no certificate in PEM"));
     }
@@ -193,7 +221,8 @@ fn certificates(
 fn private_key(path: &Path, digest: &mut Sha256) -> Result<PrivateKeyDer<'static>, BadBackendTls> {
     let bytes = zeroize::Zeroizing::new(read(BackendTlsFile::ClientKey, path, digest)?);
     let not_a_key = "not a PEM file of a private key (PKCS #8, PKCS #1 or SEC 1)";
-    PrivateKeyDer::from_pem_slice(&bytes).map_err(|_| bad(BackendTlsFile::ClientKey, path, &not_a_key))
+    PrivateKeyDer::from_pem_slice(&bytes)
+        .map_err(|_| bad(BackendTlsFile::ClientKey, path, &not_a_key))
 }
 
 fn read(file: BackendTlsFile, path: &Path, digest: &mut Sha256) -> Result<Vec<u8>, BadBackendTls> {
@@ -205,9 +234,20 @@ fn read(file: BackendTlsFile, path: &Path, digest: &mut Sha256) -> Result<Vec<u8
 
 fn expiry(certificate: &CertificateDer<'_>) -> Option<Wall> {
     let parsed = Certificate::from_der(certificate).ok()?;
-    Some(Wall::from_seconds(parsed.tbs_certificate.validity.not_after.to_unix_duration().as_secs()))
+    Some(Wall::from_seconds(
+        parsed
+            .tbs_certificate
+            .validity
+            .not_after
+            .to_unix_duration()
+            .as_secs(),
+    ))
 }
 
 fn bad(file: BackendTlsFile, path: &Path, reason: &dyn std::fmt::Display) -> BadBackendTls {
-    BadBackendTls { file, path: path.to_owned(), reason: reason.to_string() }
+    BadBackendTls {
+        file,
+        path: path.to_owned(),
+        reason: reason.to_string(),
+    }
 }

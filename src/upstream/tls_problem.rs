@@ -36,12 +36,19 @@ pub(super) enum TlsProblem {
         "no authority in upstream.ca_file issued the backend's certificate; add the one that did, or let the backend send its intermediate certificates"
     )]
     UnknownAuthority,
-    #[error("the backend's certificate expired at {0}; renew it at the backend, or check the clock")]
+    #[error(
+        "the backend's certificate expired at {0}; renew it at the backend, or check the clock"
+    )]
     Expired(String),
-    #[error("the backend's certificate is not valid yet; check the clock, or install another at the backend")]
+    #[error(
+        "the backend's certificate is not valid yet; check the clock, or install another at the backend"
+    )]
     NotYetValid,
     #[error("the backend's certificate is not for {expected}, but for {}; set upstream.server_name to one of its names", .presented.join(", "))]
-    WrongName { expected: String, presented: Vec<String> },
+    WrongName {
+        expected: String,
+        presented: Vec<String>,
+    },
     #[error("the backend's certificate is rejected: {0}")]
     BadCertificate(String),
     #[error(
@@ -58,7 +65,9 @@ pub(super) enum TlsProblem {
     ClientCertificateRejected(String),
     #[error("the backend has no certificate for the requested name; set upstream.server_name")]
     UnknownName,
-    #[error("the backend does not respond in TLS; write http:// in upstream.url if it speaks plain HTTP")]
+    #[error(
+        "the backend does not respond in TLS; write http:// in upstream.url if it speaks plain HTTP"
+    )]
     NotTls,
     #[error("TLS handshake with the backend failed: {0}{1}")]
     Other(String, &'static str),
@@ -66,7 +75,10 @@ pub(super) enum TlsProblem {
 
 impl TlsProblem {
     /// The problem behind an error; `None` if the cause is not TLS.
-    #[expect(clippy::wildcard_enum_match_arm, reason = "the library's errors may grow; their text is shown")]
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "the library's errors may grow; their text is shown"
+    )]
     pub(super) fn of(error: &(dyn Error + 'static), settings: &BackendTlsSettings) -> Option<Self> {
         let error = tls_error(error)?;
         Some(match error {
@@ -81,7 +93,10 @@ impl TlsProblem {
         })
     }
 
-    #[expect(clippy::wildcard_enum_match_arm, reason = "the library's errors may grow; their text is shown")]
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "the library's errors may grow; their text is shown"
+    )]
     fn of_certificate(error: &CertificateError, settings: &BackendTlsSettings) -> Self {
         match error {
             // The second is an authority of the same name with another key.
@@ -91,14 +106,25 @@ impl TlsProblem {
                 Self::UnknownAuthority
             }
             CertificateError::UnknownIssuer => Self::NotPublic,
-            CertificateError::ExpiredContext { not_after, .. } => Self::Expired(instant(*not_after)),
-            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => Self::NotYetValid,
+            CertificateError::ExpiredContext { not_after, .. } => {
+                Self::Expired(instant(*not_after))
+            }
+            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+                Self::NotYetValid
+            }
             CertificateError::NotValidForNameContext { presented, .. } if presented.is_empty() => {
                 Self::BadCertificate("it contains no name (subjectAltName)".into())
             }
-            CertificateError::NotValidForNameContext { expected, presented } => Self::WrongName {
+            CertificateError::NotValidForNameContext {
+                expected,
+                presented,
+            } => Self::WrongName {
                 expected: expected.to_str().into_owned(),
-                presented: presented.iter().take(MAX_NAMES).map(|name| plain_name(name)).collect(),
+                presented: presented
+                    .iter()
+                    .take(MAX_NAMES)
+                    .map(|name| plain_name(name))
+                    .collect(),
             },
             other => Self::BadCertificate(other.to_string()),
         }
@@ -120,7 +146,10 @@ impl TlsProblem {
             // Some backends report a missing client certificate like this.
             let hint = "; if it requires a client certificate, set upstream.client_certificate and upstream.client_key";
             let is_unclear = alert == AlertDescription::HandshakeFailure && !has_certificate;
-            Self::Other(format!("alert {alert:?}"), if is_unclear { hint } else { "" })
+            Self::Other(
+                format!("alert {alert:?}"),
+                if is_unclear { hint } else { "" },
+            )
         }
     }
 
@@ -135,8 +164,12 @@ impl TlsProblem {
 /// The error of TLS among the causes. An I/O error does not report its content as its source.
 fn tls_error<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e rustls::Error> {
     let cause = |&error: &&'e (dyn Error + 'static)| {
-        let content = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        content.map(|content| content as _).or_else(|| error.source())
+        let content = error
+            .downcast_ref::<io::Error>()
+            .and_then(io::Error::get_ref);
+        content
+            .map(|content| content as _)
+            .or_else(|| error.source())
     };
     std::iter::successors(Some(error), cause).find_map(|error| error.downcast_ref())
 }

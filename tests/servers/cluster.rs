@@ -43,12 +43,18 @@ impl PostgresCluster {
     /// Starts both servers with these environment variables. They end with the thread that runs this.
     pub(crate) fn start(environment: Vec<(String, String)>) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("permissions");
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755))
+            .expect("permissions");
         for name in ["0", "1"] {
             fs::create_dir(directory.path().join(name)).expect("a directory");
         }
         give_away(directory.path());
-        let mut cluster = Self { directory, environment, servers: [None, None], primary: 0 };
+        let mut cluster = Self {
+            directory,
+            environment,
+            servers: [None, None],
+            primary: 0,
+        };
         create(&cluster.path(0));
         cluster.launch(0);
         cluster.rebuild();
@@ -77,7 +83,9 @@ impl PostgresCluster {
 
     /// Kills all processes of the primary.
     pub(crate) fn kill_primary(&mut self) {
-        let Some(mut server) = self.servers[self.primary].take() else { return };
+        let Some(mut server) = self.servers[self.primary].take() else {
+            return;
+        };
         let main = server.id();
         // Stopped first, so that it starts no further process.
         signal("STOP", &[main]);
@@ -93,7 +101,9 @@ impl PostgresCluster {
     pub(crate) fn promote(&mut self) {
         self.primary = 1 - self.primary;
         let data = self.path(self.primary).join("data");
-        run(unprivileged("pg_ctl").args(["promote", "--wait", "--silent", "-D"]).arg(data));
+        run(unprivileged("pg_ctl")
+            .args(["promote", "--wait", "--silent", "-D"])
+            .arg(data));
     }
 
     /// Copies the primary to the other server, starts it as standby, and waits until it confirms commits.
@@ -103,14 +113,28 @@ impl PostgresCluster {
         let data = path.join("data");
         drop(fs::remove_dir_all(&data));
         drop(fs::remove_file(path.join(".s.PGSQL.5432")));
-        let options =
-            ["--write-recovery-conf", "--checkpoint=fast", "--wal-method=stream", "--no-sync", "-U", OWNER];
+        let options = [
+            "--write-recovery-conf",
+            "--checkpoint=fast",
+            "--wal-method=stream",
+            "--no-sync",
+            "-U",
+            OWNER,
+        ];
         let mut copy = unprivileged("pg_basebackup");
-        run(copy.args(options).arg("-h").arg(self.path(self.primary)).arg("-D").arg(&data));
+        run(copy
+            .args(options)
+            .arg("-h")
+            .arg(self.path(self.primary))
+            .arg("-D")
+            .arg(&data));
         self.launch(standby);
         let (clock, start) = (Clock::system(), Clock::system().mono());
         while !self.is_synchronous() {
-            assert!(clock.mono().since(start) < MAX_WAIT, "the standby does not follow");
+            assert!(
+                clock.mono().since(start) < MAX_WAIT,
+                "the standby does not follow"
+            );
             std::thread::sleep(Duration::from_millis(50));
         }
     }
@@ -126,11 +150,14 @@ impl PostgresCluster {
 
     /// Whether the standby confirms commits.
     pub(crate) fn is_synchronous(&self) -> bool {
-        self.sql("SELECT sync_state FROM pg_stat_replication").contains("sync")
+        self.sql("SELECT sync_state FROM pg_stat_replication")
+            .contains("sync")
     }
 
     fn signal_primary(&self, name: &str) {
-        let Some(server) = &self.servers[self.primary] else { return };
+        let Some(server) = &self.servers[self.primary] else {
+            return;
+        };
         signal(name, &[server.id()]);
         signal(name, &children(server.id()));
     }
@@ -140,8 +167,11 @@ impl PostgresCluster {
     }
 
     fn launch(&mut self, number: usize) {
-        let environment: Vec<(&str, &str)> =
-            self.environment.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let environment: Vec<(&str, &str)> = self
+            .environment
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
         self.servers[number] = Some(launch(&self.path(number), &SETTINGS, &environment));
     }
 }
@@ -175,13 +205,22 @@ fn signal(name: &str, processes: &[u32]) {
     let ids: Vec<String> = processes.iter().map(u32::to_string).collect();
     let command = format!("kill -{name} {}", ids.join(" "));
     // A process that has ended by itself is no error.
-    drop(Command::new("sh").args(["-c", &command]).output().expect("a shell runs"));
+    drop(
+        Command::new("sh")
+            .args(["-c", &command])
+            .output()
+            .expect("a shell runs"),
+    );
 }
 
 /// A killed server leaves a segment of System V shared memory, which is named in its lock file.
 fn remove_segment(path: &Path) {
     let lock = fs::read_to_string(path.join("data/postmaster.pid")).unwrap_or_default();
-    if let Some(segment) = lock.lines().nth(6).and_then(|line| line.split_whitespace().nth(1)) {
+    if let Some(segment) = lock
+        .lines()
+        .nth(6)
+        .and_then(|line| line.split_whitespace().nth(1))
+    {
         drop(Command::new("ipcrm").args(["-m", segment]).output());
     }
 }

@@ -14,7 +14,8 @@ impl FakeClock {
     /// A clock that is off by this many seconds.
     pub(crate) fn new(seconds: i64) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("permissions");
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755))
+            .expect("permissions");
         let clock = Self { directory };
         clock.set(seconds);
         clock
@@ -52,10 +53,13 @@ pub(crate) fn remove_shared_memory(process: u32) {
 
 /// The library that is preloaded.
 pub(crate) fn library() -> String {
-    let found = fs::read_dir("/usr/lib").expect("libraries").find_map(|entry| {
-        let library = entry.ok()?.path().join("faketime/libfaketime.so.1");
-        library.exists().then_some(library)
-    });
-    let found = found.expect("libfaketime is not installed; on Debian: apt-get install libfaketime");
+    let found = fs::read_dir("/usr/lib")
+        .expect("libraries")
+        .find_map(|entry| {
+            let library = entry.ok()?.path().join("faketime/libfaketime.so.1");
+            library.exists().then_some(library)
+        });
+    let found =
+        found.expect("libfaketime is not installed; on Debian: apt-get install libfaketime");
     found.display().to_string()
 }

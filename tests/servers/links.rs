@@ -44,12 +44,22 @@ struct LinkState {
 impl FaultyLink {
     /// Opens a port, whose connections are forwarded to this socket.
     pub(crate) fn open(runtime: &Handle, socket: PathBuf) -> Self {
-        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a free port");
+        let listener = runtime
+            .block_on(TcpListener::bind("127.0.0.1:0"))
+            .expect("a free port");
         let address = listener.local_addr().expect("its address");
         let (mode, cuts) = (watch::Sender::new(LinkMode::Forward), watch::Sender::new(0));
-        let state = LinkState { socket: Arc::new(socket), mode: mode.subscribe(), cuts: cuts.subscribe() };
+        let state = LinkState {
+            socket: Arc::new(socket),
+            mode: mode.subscribe(),
+            cuts: cuts.subscribe(),
+        };
         runtime.spawn(accept(listener, state));
-        Self { address, mode, cuts }
+        Self {
+            address,
+            mode,
+            cuts,
+        }
     }
 
     /// Changes how bytes are forwarded, on open connections too.
@@ -66,9 +76,17 @@ impl FaultyLink {
 async fn accept(listener: TcpListener, state: LinkState) {
     let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
-        let Ok((client, _)) = listener.accept().await else { return };
-        let Ok(slot) = Arc::clone(&slots).try_acquire_owned() else { continue };
-        let LinkState { socket, mode, mut cuts } = state.clone();
+        let Ok((client, _)) = listener.accept().await else {
+            return;
+        };
+        let Ok(slot) = Arc::clone(&slots).try_acquire_owned() else {
+            continue;
+        };
+        let LinkState {
+            socket,
+            mode,
+            mut cuts,
+        } = state.clone();
         cuts.mark_unchanged();
         tokio::spawn(async move {
             tokio::select! {
@@ -81,11 +99,18 @@ async fn accept(listener: TcpListener, state: LinkState) {
 }
 
 async fn forward(client: TcpStream, socket: &PathBuf, mut mode: watch::Receiver<LinkMode>) {
-    if mode.wait_for(|mode| *mode != LinkMode::Silent).await.is_err() {
+    if mode
+        .wait_for(|mode| *mode != LinkMode::Silent)
+        .await
+        .is_err()
+    {
         return;
     }
-    let Ok(server) = UnixStream::connect(socket).await else { return };
-    let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), server.into_split());
+    let Ok(server) = UnixStream::connect(socket).await else {
+        return;
+    };
+    let ((from_client, to_client), (from_server, to_server)) =
+        (client.into_split(), server.into_split());
     tokio::select! {
         () = copy(from_client, to_server, mode.clone(), &[LinkMode::Silent]) => {}
         () = copy(from_server, to_client, mode, &[LinkMode::Silent, LinkMode::NoReplies]) => {}
@@ -100,8 +125,16 @@ async fn copy(
 ) {
     let mut piece = vec![0; 16 * 1024];
     loop {
-        let Ok(length @ 1..) = from.read(&mut piece).await else { return };
-        let Ok(mode) = mode.wait_for(|mode| !stalled.contains(mode)).await.map(|mode| *mode) else { return };
+        let Ok(length @ 1..) = from.read(&mut piece).await else {
+            return;
+        };
+        let Ok(mode) = mode
+            .wait_for(|mode| !stalled.contains(mode))
+            .await
+            .map(|mode| *mode)
+        else {
+            return;
+        };
         if let LinkMode::Slow(delay) = mode {
             tokio::time::sleep(delay).await;
         }

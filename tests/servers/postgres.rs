@@ -44,7 +44,9 @@ pub(crate) fn shared_server() -> &'static PostgresServer {
     SERVER.get_or_init(|| {
         let (ready, started) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
-            ready.send(PostgresServer::start(&["fsync=off"])).expect("the test waits");
+            ready
+                .send(PostgresServer::start(&["fsync=off"]))
+                .expect("the test waits");
             loop {
                 std::thread::park();
             }
@@ -77,7 +79,10 @@ impl PostgresServer {
 
     /// The URL of its database, for the superuser.
     pub(crate) fn url(&self) -> String {
-        format!("postgresql://{OWNER}@{}/postgres", url_host(self.directory.path()))
+        format!(
+            "postgresql://{OWNER}@{}/postgres",
+            url_host(self.directory.path())
+        )
     }
 }
 
@@ -103,7 +108,15 @@ pub(crate) fn give_away(path: &Path) {
 
 /// Creates the data directory `data` in `path`.
 pub(crate) fn create(path: &Path) {
-    let options = ["--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C", "-U", OWNER, "-D"];
+    let options = [
+        "--auth=trust",
+        "--no-sync",
+        "--encoding=UTF8",
+        "--locale=C",
+        "-U",
+        OWNER,
+        "-D",
+    ];
     run(unprivileged("initdb").args(options).arg(path.join("data")));
 }
 
@@ -112,16 +125,39 @@ pub(crate) fn create(path: &Path) {
 pub(crate) fn launch(path: &Path, settings: &[&str], environment: &[(&str, &str)]) -> Child {
     // Preloaded libraries are for the server alone, not for the program that changes the user.
     let mut command = unprivileged("/usr/bin/env");
-    command.args(environment.iter().map(|(name, value)| format!("{name}={value}")));
-    command.arg(binaries().join("postgres")).arg("-D").arg(path.join("data")).arg("-k").arg(path);
-    for setting in ["listen_addresses=", "max_connections=200"].iter().chain(settings) {
+    command.args(
+        environment
+            .iter()
+            .map(|(name, value)| format!("{name}={value}")),
+    );
+    command
+        .arg(binaries().join("postgres"))
+        .arg("-D")
+        .arg(path.join("data"))
+        .arg("-k")
+        .arg(path);
+    for setting in ["listen_addresses=", "max_connections=200"]
+        .iter()
+        .chain(settings)
+    {
         command.args(["-c", setting]);
     }
-    let mut child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().expect("postgres starts");
+    let mut child = command
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("postgres starts");
     let mut log = BufReader::new(child.stderr.take().expect("a pipe")).lines();
     let is_ready = |line: &str| line.contains("database system is ready to accept");
-    let seen: Vec<String> = log.by_ref().map_while(Result::ok).take_while(|line| !is_ready(line)).collect();
-    assert!(child.try_wait().expect("its state").is_none(), "postgres ended: {seen:#?}");
+    let seen: Vec<String> = log
+        .by_ref()
+        .map_while(Result::ok)
+        .take_while(|line| !is_ready(line))
+        .collect();
+    assert!(
+        child.try_wait().expect("its state").is_none(),
+        "postgres ended: {seen:#?}"
+    );
     // Its log is read to the end, so that it never waits for a reader.
     std::thread::spawn(move || log.for_each(drop));
     child
@@ -150,15 +186,24 @@ fn user() -> &'static str {
 
 /// The newest installed version.
 fn binaries() -> PathBuf {
-    let versions = fs::read_dir("/usr/lib/postgresql")
-        .map(|found| found.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok()).max());
+    let versions = fs::read_dir("/usr/lib/postgresql").map(|found| {
+        found
+            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok())
+            .max()
+    });
     match versions {
-        Ok(Some(newest)) => Path::new("/usr/lib/postgresql").join(newest.to_string()).join("bin"),
+        Ok(Some(newest)) => Path::new("/usr/lib/postgresql")
+            .join(newest.to_string())
+            .join("bin"),
         _ => panic!("PostgreSQL is not installed; on Debian: apt-get install postgresql"),
     }
 }
 
 pub(crate) fn run(command: &mut Command) {
     let done = command.output().expect("the program runs");
-    assert!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&done.stderr));
+    assert!(
+        done.status.success(),
+        "{command:?}: {}",
+        String::from_utf8_lossy(&done.stderr)
+    );
 }

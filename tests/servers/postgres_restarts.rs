@@ -9,7 +9,9 @@ use super::postgres::{PostgresServer, give_away, launch, run};
 impl PostgresServer {
     /// Stops it in order. Its data stay.
     pub(crate) fn stop(&mut self) {
-        run(Command::new("sh").arg("-c").arg(format!("kill -INT {}", self.child.id())));
+        run(Command::new("sh")
+            .arg("-c")
+            .arg(format!("kill -INT {}", self.child.id())));
         self.child.wait().expect("it ends");
     }
 
@@ -24,7 +26,10 @@ impl PostgresServer {
         let path = directory.path();
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("permissions");
         let data = self.directory.path().join("data");
-        run(Command::new("sh").args(["-c", "cp -a \"$0\" \"$1\""]).arg(data).arg(path));
+        run(Command::new("sh")
+            .args(["-c", "cp -a \"$0\" \"$1\""])
+            .arg(data)
+            .arg(path));
         // It recovers from an empty archive, and begins a new timeline at its end.
         fs::write(path.join("data/recovery.signal"), "").expect("a file");
         give_away(path);

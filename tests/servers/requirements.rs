@@ -18,18 +18,30 @@ macro_rules! needs {
 
 /// Whether the test of this function lacks one of these packages, and is therefore skipped.
 pub(crate) fn is_skipped(function: &str, packages: &[&str]) -> bool {
-    let Some(missing) = packages.iter().find(|package| !is_installed(package)) else { return false };
+    let Some(missing) = packages.iter().find(|package| !is_installed(package)) else {
+        return false;
+    };
     let path = function.replace("::{{closure}}", "");
-    let test = path.split_once("::").map_or(&*path, |(_, test)| test).trim_end_matches("::here");
+    let test = path
+        .split_once("::")
+        .map_or(&*path, |(_, test)| test)
+        .trim_end_matches("::here");
     let line = format!("SKIPPED {test}: {missing} is not installed\n");
     assert!(std::env::var_os("NO_SKIPPED_TESTS").is_none(), "{line}");
     // Unlike the macros, these writes are shown although the test succeeds.
-    std::io::stderr().write_all(line.as_bytes()).expect("standard error is writable");
+    std::io::stderr()
+        .write_all(line.as_bytes())
+        .expect("standard error is writable");
     let program = std::env::current_exe().expect("a path");
     // All test programs of one run have the same parent.
-    let list = program.ancestors().nth(2).expect("a directory").join(format!("skipped-{}", parent_id()));
+    let list = program
+        .ancestors()
+        .nth(2)
+        .expect("a directory")
+        .join(format!("skipped-{}", parent_id()));
     let list = OpenOptions::new().create(true).append(true).open(list);
-    list.and_then(|mut list| list.write_all(line.as_bytes())).expect("the list is writable");
+    list.and_then(|mut list| list.write_all(line.as_bytes()))
+        .expect("the list is writable");
     true
 }
 
@@ -38,7 +50,9 @@ fn is_installed(package: &str) -> bool {
         "postgresql" => contains("/usr/lib/postgresql", "bin/postgres"),
         "libfaketime" => contains("/usr/lib", "faketime/libfaketime.so.1"),
         "pgbouncer" | "haproxy" => Path::new("/usr/sbin").join(package).exists(),
-        "smtp" => Path::new(env!("CARGO_MANIFEST_DIR")).join("target/smtp/bin/python").exists(),
+        "smtp" => Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("target/smtp/bin/python")
+            .exists(),
         "python3" | "sqlite3" | "git" | "prometheus" | "prometheus-alertmanager" => {
             let path = std::env::var_os("PATH").unwrap_or_default();
             std::env::split_paths(&path).any(|directory| directory.join(package).is_file())
@@ -49,6 +63,9 @@ fn is_installed(package: &str) -> bool {
 
 /// Whether a directory in this one has this file.
 fn contains(directory: &str, file: &str) -> bool {
-    let mut entries = fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok);
+    let mut entries = fs::read_dir(directory)
+        .into_iter()
+        .flatten()
+        .filter_map(Result::ok);
     entries.any(|entry| entry.path().join(file).exists())
 }

@@ -9,7 +9,9 @@ fn main() {
     let directory = program.ancestors().nth(2).expect("a directory");
     // Written by `requirements.rs`.
     let list = directory.join(format!("skipped-{}", parent_id()));
-    let Ok(lines) = std::fs::read_to_string(&list) else { return };
+    let Ok(lines) = std::fs::read_to_string(&list) else {
+        return;
+    };
     std::fs::remove_file(&list).expect("the list can be removed");
     let mut tests: Vec<&str> = lines.lines().collect();
     tests.sort_unstable();

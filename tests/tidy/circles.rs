@@ -10,7 +10,15 @@ use crate::source::{code, is_root, module_of, paths_from};
 use crate::{File, found, none, tree};
 
 /// The stages of the request path, in `src/gateway/`.
-const STAGES: [&str; 7] = ["parse", "authenticate", "resolve", "admit", "fetch", "settle", "respond"];
+const STAGES: [&str; 7] = [
+    "parse",
+    "authenticate",
+    "resolve",
+    "admit",
+    "fetch",
+    "settle",
+    "respond",
+];
 
 type Module = Vec<String>;
 
@@ -22,14 +30,16 @@ struct Files<'f> {
 
 impl<'f> Files<'f> {
     fn of(all: &'f [File]) -> Self {
-        let by_module: BTreeMap<Module, &File> =
-            sources(all).map(|file| (module_of(&file.path), file)).collect();
+        let by_module: BTreeMap<Module, &File> = sources(all)
+            .map(|file| (module_of(&file.path), file))
+            .collect();
         let mut exports = BTreeMap::new();
         for (module, file) in by_module.iter().filter(|(_, file)| is_root(file)) {
             let code = code(&file.text);
             let mut exported = BTreeMap::new();
-            let children =
-                by_module.keys().filter(|child| child.len() == module.len() + 1 && child.starts_with(module));
+            let children = by_module
+                .keys()
+                .filter(|child| child.len() == module.len() + 1 && child.starts_with(module));
             for child in children {
                 let name = child.last().cloned().unwrap_or_default();
                 for path in paths_from(&code, &name) {
@@ -45,11 +55,14 @@ impl<'f> Files<'f> {
 
     /// The file that defines the item of a path.
     fn defining(&self, path: &[String]) -> Option<Module> {
-        let depth = (1..=path.len())
-            .rev()
-            .find(|depth| path.get(..*depth).is_some_and(|head| self.by_module.contains_key(head)))?;
+        let depth = (1..=path.len()).rev().find(|depth| {
+            path.get(..*depth)
+                .is_some_and(|head| self.by_module.contains_key(head))
+        })?;
         let (module, rest) = path.split_at(depth);
-        let exported = rest.first().and_then(|name| Some((name, self.exports.get(module)?.get(name)?)));
+        let exported = rest
+            .first()
+            .and_then(|name| Some((name, self.exports.get(module)?.get(name)?)));
         match exported {
             Some((name, target)) if target.as_slice() != module => {
                 let onward: Module = target.iter().chain([name]).cloned().collect();
@@ -62,9 +75,12 @@ impl<'f> Files<'f> {
     /// For each file, the files of the same module that it imports from.
     fn imports(&self) -> BTreeMap<Module, BTreeSet<Module>> {
         let edges = self.by_module.iter().map(|(module, file)| {
-            let paths = named(file).into_iter().chain(self.named_below(module, file));
+            let paths = named(file)
+                .into_iter()
+                .chain(self.named_below(module, file));
             let targets = paths.filter_map(|path| self.defining(&path));
-            let others = targets.filter(|target| target != module && target.first() == module.first());
+            let others =
+                targets.filter(|target| target != module && target.first() == module.first());
             (module.clone(), others.collect())
         });
         edges.collect()
@@ -81,8 +97,13 @@ impl<'f> Files<'f> {
             .keys()
             .filter(|child| child.len() == module.len() + 1 && child.starts_with(module));
         let named = children.flat_map(|child| {
-            let paths = child.last().map(|name| paths_from(&code, name)).unwrap_or_default();
-            paths.into_iter().map(move |path| child.iter().cloned().chain(path).collect())
+            let paths = child
+                .last()
+                .map(|name| paths_from(&code, name))
+                .unwrap_or_default();
+            paths
+                .into_iter()
+                .map(move |path| child.iter().cloned().chain(path).collect())
         });
         named.collect()
     }
@@ -92,7 +113,8 @@ impl<'f> Files<'f> {
 fn without_exports(code: &str) -> String {
     let (mut kept, mut in_export) = (String::new(), false);
     for line in code.lines() {
-        in_export |= line.starts_with("pub use ") || line.starts_with("pub(") && line.contains(") use ");
+        in_export |=
+            line.starts_with("pub use ") || line.starts_with("pub(") && line.contains(") use ");
         if !in_export {
             kept.push_str(line);
             kept.push('\n');
@@ -121,14 +143,20 @@ fn reaches(imports: &BTreeMap<Module, BTreeSet<Module>>, from: &Module, to: &Mod
 /// Files that import from themselves through others.
 pub(crate) fn circles(all: &[File]) -> Vec<String> {
     let imports = Files::of(all).imports();
-    let in_a_circle = imports.keys().filter(|module| reaches(&imports, module, module));
-    in_a_circle.map(|module| format!("{}: is part of an import cycle", module.join("::"))).collect()
+    let in_a_circle = imports
+        .keys()
+        .filter(|module| reaches(&imports, module, module));
+    in_a_circle
+        .map(|module| format!("{}: is part of an import cycle", module.join("::")))
+        .collect()
 }
 
 /// Number of imports between the files of a module, without its `mod.rs`.
 pub(crate) fn imports_within(all: &[File], module: &str) -> usize {
     let imports = Files::of(all).imports();
-    let inside = imports.iter().filter(|(from, _)| from.first().is_some_and(|first| first == module));
+    let inside = imports
+        .iter()
+        .filter(|(from, _)| from.first().is_some_and(|first| first == module));
     inside.map(|(_, targets)| targets.len()).sum()
 }
 
@@ -137,14 +165,22 @@ fn calls_between_stages(all: &[File]) -> Vec<String> {
     let mut findings = Vec::new();
     for file in sources(all) {
         let home = module_of(&file.path);
-        let [module, stage] = home.as_slice() else { continue };
+        let [module, stage] = home.as_slice() else {
+            continue;
+        };
         if module != "gateway" || !STAGES.contains(&stage.as_str()) {
             continue;
         }
         for path in named(file) {
-            let [module, other, item, ..] = path.as_slice() else { continue };
+            let [module, other, item, ..] = path.as_slice() else {
+                continue;
+            };
             let is_a_function = item.chars().next().is_some_and(char::is_lowercase);
-            if module == "gateway" && other != stage && STAGES.contains(&other.as_str()) && is_a_function {
+            if module == "gateway"
+                && other != stage
+                && STAGES.contains(&other.as_str())
+                && is_a_function
+            {
                 findings.push(format!("{}: calls `{other}::{item}`", file.path));
             }
         }
@@ -162,7 +198,9 @@ fn no_stage_calls_a_stage() {
     let files = tree();
     for stage in STAGES {
         assert!(
-            files.iter().any(|file| file.path == format!("src/gateway/{stage}.rs")),
+            files
+                .iter()
+                .any(|file| file.path == format!("src/gateway/{stage}.rs")),
             "{stage} does not exist"
         );
     }
@@ -171,12 +209,26 @@ fn no_stage_calls_a_stage() {
 
 #[test]
 fn the_circle_test_fails_when_a_circle_is_planted() {
-    let root = || File::planted("src/a/mod.rs", "mod b;\nmod c;\nmod d;\npub use b::{B, Bee};\n");
+    let root = || {
+        File::planted(
+            "src/a/mod.rs",
+            "mod b;\nmod c;\nmod d;\npub use b::{B, Bee};\n",
+        )
+    };
     let leaf = |name: &str, text: &str| File::planted(&format!("src/a/{name}.rs"), text);
-    let planted =
-        [root(), leaf("b", "use super::c::C;"), leaf("c", "use super::Bee;"), leaf("d", "use super::B;")];
+    let planted = [
+        root(),
+        leaf("b", "use super::c::C;"),
+        leaf("c", "use super::Bee;"),
+        leaf("d", "use super::B;"),
+    ];
     found(&circles(&planted), 2, "a::b");
-    let planted = [root(), leaf("b", ""), leaf("c", "use crate::a::Bee;"), leaf("d", "use super::c::C;")];
+    let planted = [
+        root(),
+        leaf("b", ""),
+        leaf("c", "use crate::a::Bee;"),
+        leaf("d", "use super::c::C;"),
+    ];
     none(&circles(&planted));
 }
 
@@ -184,5 +236,8 @@ fn the_circle_test_fails_when_a_circle_is_planted() {
 fn the_stage_test_fails_when_a_call_is_planted() {
     let call = File::planted("src/gateway/admit.rs", "use super::fetch::{fetch, Served};");
     found(&calls_between_stages(&[call]), 1, "fetch::fetch");
-    none(&calls_between_stages(&[File::planted("src/gateway/mod.rs", "use fetch::fetch;")]));
+    none(&calls_between_stages(&[File::planted(
+        "src/gateway/mod.rs",
+        "use fetch::fetch;",
+    )]));
 }

@@ -32,7 +32,10 @@ fn sizes(all: &[File]) -> BTreeMap<String, ModuleSize> {
         if file.path.contains("/tests") || file.path.contains("/conformance") {
             continue;
         }
-        let module = module_of(&file.path).into_iter().next().unwrap_or_else(|| file.path.clone());
+        let module = module_of(&file.path)
+            .into_iter()
+            .next()
+            .unwrap_or_else(|| file.path.clone());
         let size = by_module.entry(module).or_default();
         size.files += 1;
         size.lines += lines_without_tests(&file.text);
@@ -42,14 +45,20 @@ fn sizes(all: &[File]) -> BTreeMap<String, ModuleSize> {
 
 /// Lines before the tests of a file, including comments.
 fn lines_without_tests(text: &str) -> usize {
-    let before = text.split("\n#[cfg(test)]\nmod tests").next().unwrap_or(text);
+    let before = text
+        .split("\n#[cfg(test)]\nmod tests")
+        .next()
+        .unwrap_or(text);
     before.trim_end().lines().count()
 }
 
 fn type_names(all: &[File]) -> TypeNames {
     let definitions = definitions(all);
     let counts = definitions.values().map(Vec::len);
-    TypeNames { types: counts.clone().sum(), shared: counts.filter(|count| *count > 1).sum() }
+    TypeNames {
+        types: counts.clone().sum(),
+        shared: counts.filter(|count| *count > 1).sum(),
+    }
 }
 
 /// Words of a page and of its median paragraph. Code, tables and headings are not paragraphs.
@@ -57,11 +66,17 @@ fn words(page: &str) -> (usize, usize) {
     let count = |text: &str| text.split_whitespace().count();
     let prose: Vec<&str> = page.split("```").step_by(2).collect();
     let prose = prose.join("\n\n");
-    let paragraphs = prose.split("\n\n").map(str::trim).filter(|text| !text.is_empty());
+    let paragraphs = prose
+        .split("\n\n")
+        .map(str::trim)
+        .filter(|text| !text.is_empty());
     let paragraphs = paragraphs.filter(|text| !text.starts_with(['#', '|', '<', '!']));
     let mut counts: Vec<usize> = paragraphs.map(count).collect();
     counts.sort_unstable();
-    (count(page), counts.get(counts.len() / 2).copied().unwrap_or(0))
+    (
+        count(page),
+        counts.get(counts.len() / 2).copied().unwrap_or(0),
+    )
 }
 
 fn report(all: &[File]) -> String {
@@ -74,7 +89,10 @@ fn report(all: &[File]) -> String {
     let files: usize = sizes.values().map(|size| size.files).sum();
     let lines: usize = sizes.values().map(|size| size.lines).sum();
     let names = type_names(all);
-    let readme = all.iter().find(|file| file.path == "README.md").map_or("", |file| &file.text);
+    let readme = all
+        .iter()
+        .find(|file| file.path == "README.md")
+        .map_or("", |file| &file.text);
     let (all_words, median) = words(readme);
     let share = 100.0 * ratio(names.shared, names.types);
     writeln!(
@@ -97,24 +115,39 @@ fn ratio(part: usize, whole: usize) -> f64 {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "the figures are the purpose of this test")]
+#[expect(
+    clippy::print_stdout,
+    reason = "the figures are the purpose of this test"
+)]
 fn figures_of_the_tree_are_printed() {
     let root = std::env::var_os("SCOREGATE_TREE").map_or_else(crate::root, PathBuf::from);
     let report = report(&tree_of(&root));
     println!("{report}");
-    assert!(report.contains("gateway") && report.contains("README"), "{report}");
+    assert!(
+        report.contains("gateway") && report.contains("README"),
+        "{report}"
+    );
 }
 
 #[test]
 fn figures_count_what_they_name() {
     let files = [
-        File::planted("src/a.rs", "struct A;\n\n#[cfg(test)]\nmod tests {\n    struct B;\n}\n"),
+        File::planted(
+            "src/a.rs",
+            "struct A;\n\n#[cfg(test)]\nmod tests {\n    struct B;\n}\n",
+        ),
         File::planted("src/b/mod.rs", "mod c;\nstruct A;\nstruct D;\n"),
         File::planted("src/b/tests/mod.rs", "struct E;\n"),
     ];
     let names = type_names(&files);
     assert_eq!((names.types, names.shared), (4, 2));
     let sizes = sizes(&files);
-    assert_eq!((sizes["a"].lines, sizes["b"].files, sizes["b"].lines), (1, 1, 3));
-    assert_eq!(words("# A\n\none two three\n\n```sh\nx y\n```\n\n| a |\n\nfour\n"), (13, 3));
+    assert_eq!(
+        (sizes["a"].lines, sizes["b"].files, sizes["b"].lines),
+        (1, 1, 3)
+    );
+    assert_eq!(
+        words("# A\n\none two three\n\n```sh\nx y\n```\n\n| a |\n\nfour\n"),
+        (13, 3)
+    );
 }

@@ -42,14 +42,21 @@ const ENGINES: [(&str, &str, &[&str]); 5] = [
     (
         "scoring",
         "Scoring",
-        &["src/upstream/built_in.rs", "src/backend/answer.rs", "src/cli/scoring/serve.rs"],
+        &[
+            "src/upstream/built_in.rs",
+            "src/backend/answer.rs",
+            "src/cli/scoring/serve.rs",
+        ],
     ),
 ];
 
 /// Foreign crates, and the only places that may name them.
 const ROOMS: [(&str, &[&str]); 9] = [
     ("moka", &["src/cache/"]),
-    ("rusqlite", &["crates/store/src/embedded/", "crates/scoring/src/archive/"]),
+    (
+        "rusqlite",
+        &["crates/store/src/embedded/", "crates/scoring/src/archive/"],
+    ),
     ("tokio_postgres", &["crates/store/src/postgres/"]),
     (
         "hyper",
@@ -77,15 +84,27 @@ const ROOMS: [(&str, &[&str]); 9] = [
             "crates/observe/src/traces/collector.rs",
         ],
     ),
-    ("hyper_rustls", &["src/upstream/http.rs", "src/upstream/connections.rs"]),
+    (
+        "hyper_rustls",
+        &["src/upstream/http.rs", "src/upstream/connections.rs"],
+    ),
     ("lettre", &["src/mail/"]),
     ("regex_lite", &["src/upstream/mapping/model_id.rs"]),
-    ("metrics_exporter_prometheus", &["crates/observe/src/telemetry/"]),
+    (
+        "metrics_exporter_prometheus",
+        &["crates/observe/src/telemetry/"],
+    ),
 ];
 
 /// Macros that register a metric. Only the table of metrics may use them.
-const REGISTERING: [&str; 6] =
-    ["counter!", "gauge!", "histogram!", "describe_counter!", "describe_gauge!", "describe_histogram!"];
+const REGISTERING: [&str; 6] = [
+    "counter!",
+    "gauge!",
+    "histogram!",
+    "describe_counter!",
+    "describe_gauge!",
+    "describe_histogram!",
+];
 
 fn layer(module: &str) -> Option<usize> {
     LAYERS.iter().position(|layer| layer.contains(&module))
@@ -94,13 +113,20 @@ fn layer(module: &str) -> Option<usize> {
 /// The paths of this crate that a file uses, from the crate's root.
 pub(crate) fn named(file: &File) -> Vec<Vec<String>> {
     let (code, home) = (code(&file.text), module_of(&file.path));
-    let rooted =
-        |root: Option<&str>, path: Vec<String>| root.map(str::to_owned).into_iter().chain(path).collect();
+    let rooted = |root: Option<&str>, path: Vec<String>| {
+        root.map(str::to_owned).into_iter().chain(path).collect()
+    };
     let own = root_module(&file.path);
-    let mut named: Vec<Vec<String>> =
-        paths_from(&code, "crate").into_iter().map(|path| rooted(own, path)).collect();
+    let mut named: Vec<Vec<String>> = paths_from(&code, "crate")
+        .into_iter()
+        .map(|path| rooted(own, path))
+        .collect();
     for (library, root) in LIBRARIES {
-        named.extend(paths_from(&code, library).into_iter().map(|path| rooted(root, path)));
+        named.extend(
+            paths_from(&code, library)
+                .into_iter()
+                .map(|path| rooted(root, path)),
+        );
     }
     for mut path in paths_from(&code, "super") {
         let ups = 1 + path.iter().take_while(|part| *part == "super").count();
@@ -114,16 +140,23 @@ pub(crate) fn named(file: &File) -> Vec<Vec<String>> {
 fn is_for_tests(file: &File, all: &[File]) -> bool {
     let module = module_of(&file.path);
     // `mod tests;` and its like are declared under `#[cfg(test)]`, so their parent's code does not show them.
-    let Some((name, parents)) = module.split_last() else { return false };
+    let Some((name, parents)) = module.split_last() else {
+        return false;
+    };
     if name.starts_with("tests_of_") {
         return true;
     }
     if parents.is_empty() {
         return false;
     }
-    let parent = all.iter().find(|other| other.is_rust() && module_of(&other.path) == parents);
+    let parent = all
+        .iter()
+        .find(|other| other.is_rust() && module_of(&other.path) == parents);
     parent.is_some_and(|parent| {
-        let declares = |text: &str| text.lines().any(|line| line.trim().ends_with(&format!("mod {name};")));
+        let declares = |text: &str| {
+            text.lines()
+                .any(|line| line.trim().ends_with(&format!("mod {name};")))
+        };
         declares(&parent.text) && !declares(&code(&parent.text)) || is_for_tests(parent, all)
     })
 }
@@ -143,7 +176,9 @@ fn wrong_layers(all: &[File]) -> Vec<String> {
             continue;
         };
         for path in named(file) {
-            let Some(other) = path.first().filter(|other| **other != home) else { continue };
+            let Some(other) = path.first().filter(|other| **other != home) else {
+                continue;
+            };
             if layer(other).is_none_or(|layer| layer >= own) {
                 findings.push(format!(
                     "{}: uses `{}`, which is not in a lower layer",
@@ -160,10 +195,15 @@ fn named_engines(all: &[File]) -> Vec<String> {
     let mut findings = Vec::new();
     for file in sources(all).filter(|file| !file.path.starts_with("src/app/")) {
         for (module, engine, others) in ENGINES {
-            let is_home = module_of(&file.path).first().is_some_and(|home| home == module);
+            let is_home = module_of(&file.path)
+                .first()
+                .is_some_and(|home| home == module);
             let names = |path: &Vec<String>| path.iter().take(2).eq([module, engine]);
             if !is_home && !others.contains(&file.path.as_str()) && named(file).iter().any(names) {
-                findings.push(format!("{}: names the engine `{module}::{engine}`", file.path));
+                findings.push(format!(
+                    "{}: names the engine `{module}::{engine}`",
+                    file.path
+                ));
             }
         }
     }
@@ -187,15 +227,23 @@ fn unknown_engines(all: &[File]) -> Vec<String> {
     let mut findings = Vec::new();
     for (module, engine, others) in ENGINES {
         let defines = |file: &File| {
-            let declared = |end: char| code(&file.text).contains(&format!("pub struct {engine}{end}"));
-            module_of(&file.path).first().is_some_and(|home| home == module)
+            let declared =
+                |end: char| code(&file.text).contains(&format!("pub struct {engine}{end}"));
+            module_of(&file.path)
+                .first()
+                .is_some_and(|home| home == module)
                 && [' ', ';', '(', '<'].map(declared).contains(&true)
         };
         if !sources(all).any(defines) {
             findings.push(format!("`{module}::{engine}`: no such type"));
         }
         let is_missing = |path: &&&str| !all.iter().any(|file| file.path == ***path);
-        findings.extend(others.iter().filter(is_missing).map(|path| format!("{path}: no such file")));
+        findings.extend(
+            others
+                .iter()
+                .filter(is_missing)
+                .map(|path| format!("{path}: no such file")),
+        );
     }
     findings
 }
@@ -203,14 +251,23 @@ fn unknown_engines(all: &[File]) -> Vec<String> {
 /// Parts of statements that other engines with PostgreSQL's protocol may lack, outside the one file for them.
 fn optional_sql(all: &[File]) -> Vec<String> {
     let is_engine = |file: &&File| {
-        file.path.starts_with("crates/store/src/postgres/") && !file.path.ends_with("/engine_features.rs")
+        file.path.starts_with("crates/store/src/postgres/")
+            && !file.path.ends_with("/engine_features.rs")
     };
     let mut findings = Vec::new();
     for file in sources(all).filter(is_engine) {
         let code = code(&file.text);
-        findings.extend(OPTIONAL_SQL.iter().filter(|part| code.contains(**part)).map(|part| {
-            format!("{}: `{part}` has a weaker form and belongs to engine_features.rs", file.path)
-        }));
+        findings.extend(
+            OPTIONAL_SQL
+                .iter()
+                .filter(|part| code.contains(**part))
+                .map(|part| {
+                    format!(
+                        "{}: `{part}` has a weaker form and belongs to engine_features.rs",
+                        file.path
+                    )
+                }),
+        );
     }
     findings
 }
@@ -222,12 +279,18 @@ fn crates_out_of_room(all: &[File]) -> Vec<String> {
         for (foreign, paths) in ROOMS {
             let is_allowed_path = paths.iter().any(|path| file.path.starts_with(path));
             if !is_allowed_path && !paths_from(&code, foreign).is_empty() {
-                findings.push(format!("{}: uses `{foreign}`, which belongs to {paths:?}", file.path));
+                findings.push(format!(
+                    "{}: uses `{foreign}`, which belongs to {paths:?}",
+                    file.path
+                ));
             }
         }
         for macro_name in REGISTERING.iter().filter(|name| code.contains(**name)) {
             if !file.path.starts_with("crates/observe/src/telemetry/") {
-                findings.push(format!("{}: `{macro_name}` belongs to telemetry's table", file.path));
+                findings.push(format!(
+                    "{}: `{macro_name}` belongs to telemetry's table",
+                    file.path
+                ));
             }
         }
     }
@@ -242,10 +305,19 @@ fn modules_name_only_modules_of_lower_layers() {
 #[test]
 fn lib_rs_declares_the_modules_in_layer_order() {
     let files = tree();
-    let root = files.iter().find(|file| file.path == "src/lib.rs").expect("there is a lib.rs");
-    let declared = root.text.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'));
+    let root = files
+        .iter()
+        .find(|file| file.path == "src/lib.rs")
+        .expect("there is a lib.rs");
+    let declared = root
+        .text
+        .lines()
+        .filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'));
     let layers: Vec<_> = declared.map(layer).collect();
-    assert!(layers.iter().all(Option::is_some) && layers.is_sorted(), "{layers:?}");
+    assert!(
+        layers.iter().all(Option::is_some) && layers.is_sorted(),
+        "{layers:?}"
+    );
 }
 
 #[test]
@@ -266,16 +338,30 @@ fn each_foreign_crate_stays_in_its_room() {
 #[test]
 fn statements_that_other_engines_may_lack_are_in_one_file() {
     none(&optional_sql(&tree()));
-    let planted = |path| File::planted(path, "const LOCK: &str = \"SELECT pg_advisory_xact_lock(1)\";");
-    found(&optional_sql(&[planted("crates/store/src/postgres/keys/audit.rs")]), 1, "advisory");
-    none(&optional_sql(&[planted("crates/store/src/postgres/connection/engine_features.rs")]));
+    let planted = |path| {
+        File::planted(
+            path,
+            "const LOCK: &str = \"SELECT pg_advisory_xact_lock(1)\";",
+        )
+    };
+    found(
+        &optional_sql(&[planted("crates/store/src/postgres/keys/audit.rs")]),
+        1,
+        "advisory",
+    );
+    none(&optional_sql(&[planted(
+        "crates/store/src/postgres/connection/engine_features.rs",
+    )]));
 }
 
 #[test]
 fn the_layer_test_fails_when_a_forbidden_import_is_planted() {
     for (path, import) in [
         ("src/keys/form.rs", "use crate::gateway::Gateway;"),
-        ("src/cache/mod.rs", "use crate::{clock::Now, upstream::Upstream};"),
+        (
+            "src/cache/mod.rs",
+            "use crate::{clock::Now, upstream::Upstream};",
+        ),
         ("src/cache/mod.rs", "use scoregate_store::Store;"),
         ("crates/base/src/clock/mod.rs", "use crate::routes::Route;"),
         ("src/limits/rule.rs", "use super::super::routes::find;"),
@@ -288,9 +374,18 @@ fn the_layer_test_fails_when_a_forbidden_import_is_planted() {
         found(&wrong_layers(&[File::planted(path, import)]), 1, path);
     }
     for (path, import) in [
-        ("src/gateway/admit.rs", "use super::refusal::Refusal;\nuse crate::limits::Rule;"),
-        ("crates/store/src/embedded/worker.rs", "use crate::StoreError;\nuse super::file::File;"),
-        ("src/keys/form.rs", "// crate::gateway asks this\n#[cfg(test)]\nuse crate::gateway::Gateway;"),
+        (
+            "src/gateway/admit.rs",
+            "use super::refusal::Refusal;\nuse crate::limits::Rule;",
+        ),
+        (
+            "crates/store/src/embedded/worker.rs",
+            "use crate::StoreError;\nuse super::file::File;",
+        ),
+        (
+            "src/keys/form.rs",
+            "// crate::gateway asks this\n#[cfg(test)]\nuse crate::gateway::Gateway;",
+        ),
     ] {
         none(&wrong_layers(&[File::planted(path, import)]));
     }
@@ -298,44 +393,93 @@ fn the_layer_test_fails_when_a_forbidden_import_is_planted() {
 
 #[test]
 fn a_file_that_only_tests_see_may_name_what_it_likes() {
-    none(&wrong_layers(&[File::planted("src/keys/tests_of_form.rs", "use crate::gateway::Gateway;")]));
+    none(&wrong_layers(&[File::planted(
+        "src/keys/tests_of_form.rs",
+        "use crate::gateway::Gateway;",
+    )]));
     let child = || File::planted("src/keys/tests.rs", "use crate::gateway::Gateway;");
-    none(&wrong_layers(&[File::planted("src/keys/mod.rs", "#[cfg(test)]\nmod tests;"), child()]));
-    found(&wrong_layers(&[File::planted("src/keys/mod.rs", "mod tests;"), child()]), 1, "keys/tests.rs");
+    none(&wrong_layers(&[
+        File::planted("src/keys/mod.rs", "#[cfg(test)]\nmod tests;"),
+        child(),
+    ]));
+    found(
+        &wrong_layers(&[File::planted("src/keys/mod.rs", "mod tests;"), child()]),
+        1,
+        "keys/tests.rs",
+    );
 }
 
 #[test]
 fn the_engine_test_fails_when_an_engine_is_named_elsewhere() {
     let import = "use crate::store::{Embedded, Store};";
-    found(&named_engines(&[File::planted("src/accounts/leases.rs", import)]), 1, "store::Embedded");
+    found(
+        &named_engines(&[File::planted("src/accounts/leases.rs", import)]),
+        1,
+        "store::Embedded",
+    );
     let import = "use crate::upstream::HttpUpstream as Backend;";
-    found(&named_engines(&[File::planted("src/config/mod.rs", import)]), 1, "upstream::HttpUpstream");
-    none(&named_engines(&[File::planted("src/config/mod.rs", "use crate::upstream::HttpConfig;")]));
-    none(&named_engines(&[File::planted("src/app/mod.rs", "use crate::store::Embedded;")]));
+    found(
+        &named_engines(&[File::planted("src/config/mod.rs", import)]),
+        1,
+        "upstream::HttpUpstream",
+    );
+    none(&named_engines(&[File::planted(
+        "src/config/mod.rs",
+        "use crate::upstream::HttpConfig;",
+    )]));
+    none(&named_engines(&[File::planted(
+        "src/app/mod.rs",
+        "use crate::store::Embedded;",
+    )]));
 }
 
 #[test]
 fn the_engine_test_fails_when_an_engine_has_another_name() {
     let planted = ENGINES.map(|(module, engine, _)| {
-        let text =
-            if engine == "Scoring" { "pub struct Scores;".into() } else { format!("pub struct {engine};") };
+        let text = if engine == "Scoring" {
+            "pub struct Scores;".into()
+        } else {
+            format!("pub struct {engine};")
+        };
         File::planted(&format!("src/{module}/{engine}.rs"), &text)
     });
-    let others: Vec<File> =
-        ENGINES.iter().flat_map(|(_, _, others)| *others).map(|path| File::planted(path, "")).collect();
+    let others: Vec<File> = ENGINES
+        .iter()
+        .flat_map(|(_, _, others)| *others)
+        .map(|path| File::planted(path, ""))
+        .collect();
     let all: Vec<File> = planted.into_iter().chain(others).collect();
-    found(&unknown_engines(&all), 1, "`scoring::Scoring`: no such type");
+    found(
+        &unknown_engines(&all),
+        1,
+        "`scoring::Scoring`: no such type",
+    );
 }
 
 #[test]
 fn the_room_test_fails_when_a_foreign_crate_strays() {
     for (path, line, words) in [
         ("src/gateway/fetch.rs", "use moka::sync::Cache;", "moka"),
-        ("crates/store/src/lib.rs", "use rusqlite::Connection;", "rusqlite"),
-        ("src/gateway/mod.rs", "fn f(b: hyper::body::Incoming) {}", "hyper"),
-        ("src/cache/mod.rs", "metrics::counter!(\"x\").increment(1);", "counter!"),
+        (
+            "crates/store/src/lib.rs",
+            "use rusqlite::Connection;",
+            "rusqlite",
+        ),
+        (
+            "src/gateway/mod.rs",
+            "fn f(b: hyper::body::Incoming) {}",
+            "hyper",
+        ),
+        (
+            "src/cache/mod.rs",
+            "metrics::counter!(\"x\").increment(1);",
+            "counter!",
+        ),
     ] {
         found(&crates_out_of_room(&[File::planted(path, line)]), 1, words);
     }
-    none(&crates_out_of_room(&[File::planted("src/cache/mod.rs", "use moka::sync::Cache;")]));
+    none(&crates_out_of_room(&[File::planted(
+        "src/cache/mod.rs",
+        "use moka::sync::Cache;",
+    )]));
 }

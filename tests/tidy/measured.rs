@@ -10,24 +10,43 @@ const TABLE: &str = "| | CPU per request | ratio | requests per second |";
 /// The tolerance of `benches/hot_path`: within it a measurement need not be repeated.
 const TOLERANCE: f64 = 0.03;
 fn text<'f>(all: &'f [File], path: &str) -> &'f str {
-    all.iter().find(|file| file.path == path).map_or("", |file| file.text.as_str())
+    all.iter()
+        .find(|file| file.path == path)
+        .map_or("", |file| file.text.as_str())
 }
 
 /// The rows of the README's table as cells.
 fn rows(readme: &str) -> Vec<Vec<&str>> {
-    let table = readme.split(TABLE).nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap_or("");
+    let table = readme
+        .split(TABLE)
+        .nth(1)
+        .and_then(|rest| rest.split("\n\n").next())
+        .unwrap_or("");
     let lines = table.lines().skip(2);
-    lines.map(|line| line.split('|').map(str::trim).skip(1).take(4).collect()).collect()
+    lines
+        .map(|line| line.split('|').map(str::trim).skip(1).take(4).collect())
+        .collect()
 }
 
 /// Whether the cells of a row are those of the run, with a digit less of the CPU time.
 fn agrees(run: &str, cells: &[&str]) -> bool {
-    let [name, cpu, ratio, rate] = cells else { return false };
+    let [name, cpu, ratio, rate] = cells else {
+        return false;
+    };
     let hits = run.split("us CPU").nth(1).unwrap_or("");
-    let rest = hits.lines().find_map(|line| line.strip_prefix(name).filter(|rest| rest.starts_with("  ")));
+    let rest = hits.lines().find_map(|line| {
+        line.strip_prefix(name)
+            .filter(|rest| rest.starts_with("  "))
+    });
     let columns: Vec<&str> = rest.unwrap_or("").split_whitespace().collect();
-    let [measured_cpu, measured_ratio, _busy, measured_rate, ..] = columns.as_slice() else { return false };
-    let number = |text: &str| text.trim_end_matches(" µs").parse::<f64>().unwrap_or(f64::NAN);
+    let [measured_cpu, measured_ratio, _busy, measured_rate, ..] = columns.as_slice() else {
+        return false;
+    };
+    let number = |text: &str| {
+        text.trim_end_matches(" µs")
+            .parse::<f64>()
+            .unwrap_or(f64::NAN)
+    };
     (number(cpu) - number(measured_cpu)).abs() < 0.051
         && ratio == measured_ratio
         && *rate == grouped(measured_rate)
@@ -35,14 +54,19 @@ fn agrees(run: &str, cells: &[&str]) -> bool {
 
 /// A number with commas between groups of digits.
 fn grouped(number: &str) -> String {
-    let groups = number.as_bytes().rchunks(3).rev().map(|group| String::from_utf8_lossy(group));
+    let groups = number
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .map(|group| String::from_utf8_lossy(group));
     groups.collect::<Vec<_>>().join(",")
 }
 
 fn mistakes(all: &[File]) -> Vec<String> {
     let (readme, recorded) = (text(all, README), text(all, RECORDED));
-    let named =
-        readme.split('`').find(|word| word.starts_with("benches/runs/") && word.ends_with("/peers.txt"));
+    let named = readme
+        .split('`')
+        .find(|word| word.starts_with("benches/runs/") && word.ends_with("/peers.txt"));
     let path = named.unwrap_or_default();
     let run = text(all, path);
     let mut findings: Vec<String> = rows(readme)
@@ -50,7 +74,11 @@ fn mistakes(all: &[File]) -> Vec<String> {
         .filter(|cells| !agrees(run, cells))
         .map(|cells| format!("{README}: {path} has other figures than {cells:?}"))
         .collect();
-    let number = |text: &str| text.split_whitespace().next().and_then(|word| word.parse::<f64>().ok());
+    let number = |text: &str| {
+        text.split_whitespace()
+            .next()
+            .and_then(|word| word.parse::<f64>().ok())
+    };
     let recorded = recorded.split("\"hit\" = ").nth(1).and_then(number);
     let of_the_run = run.split("a hit takes ").nth(1).and_then(number);
     let is_recent = match (recorded, of_the_run) {
@@ -68,7 +96,10 @@ fn mistakes(all: &[File]) -> Vec<String> {
 
 #[test]
 fn the_readme_s_costs_are_those_of_a_run_of_this_program() {
-    assert!(rows(text(&tree(), README)).len() > 3, "the table of costs is missing");
+    assert!(
+        rows(text(&tree(), README)).len() > 3,
+        "the table of costs is missing"
+    );
     none(&mistakes(&tree()));
 }
 
@@ -94,6 +125,14 @@ fn the_test_of_the_readme_s_costs_fails_when_a_mistake_is_planted() {
     };
     none(&mistakes(&tree("8.0", "20100.5")));
     found(&mistakes(&tree("8.1", "20100.5")), 1, "other figures");
-    found(&mistakes(&tree("8.0", "22000.0")), 1, "older than the program");
-    found(&mistakes(&tree("8.0", "unknown")), 1, "older than the program");
+    found(
+        &mistakes(&tree("8.0", "22000.0")),
+        1,
+        "older than the program",
+    );
+    found(
+        &mistakes(&tree("8.0", "unknown")),
+        1,
+        "older than the program",
+    );
 }

@@ -11,13 +11,20 @@ const SHARED: &[(&str, &str)] = &[];
 /// The types that a file defines at the top level.
 pub(crate) fn types_of(file: &File) -> Vec<String> {
     let code = code(&file.text);
-    let names = code.lines().filter(|line| !line.starts_with(char::is_whitespace)).filter_map(|line| {
-        let item = ["pub(crate) ", "pub(super) ", "pub "].iter().find_map(|vis| line.strip_prefix(vis));
-        let mut words = item.unwrap_or(line).split_whitespace();
-        let is_type = ["struct", "enum", "trait", "type", "union"].contains(&words.next()?);
-        let name = words.next().filter(|_| is_type)?;
-        name.split(|c: char| !c.is_alphanumeric()).next().map(str::to_owned)
-    });
+    let names = code
+        .lines()
+        .filter(|line| !line.starts_with(char::is_whitespace))
+        .filter_map(|line| {
+            let item = ["pub(crate) ", "pub(super) ", "pub "]
+                .iter()
+                .find_map(|vis| line.strip_prefix(vis));
+            let mut words = item.unwrap_or(line).split_whitespace();
+            let is_type = ["struct", "enum", "trait", "type", "union"].contains(&words.next()?);
+            let name = words.next().filter(|_| is_type)?;
+            name.split(|c: char| !c.is_alphanumeric())
+                .next()
+                .map(str::to_owned)
+        });
     names.collect()
 }
 
@@ -34,8 +41,12 @@ pub(crate) fn definitions(all: &[File]) -> BTreeMap<String, Vec<&str>> {
 
 fn shared_names(all: &[File]) -> Vec<String> {
     let is_allowed = |name: &str| SHARED.iter().any(|(allowed, _)| *allowed == name);
-    let shared = definitions(all).into_iter().filter(|(name, files)| files.len() > 1 && !is_allowed(name));
-    shared.map(|(name, files)| format!("`{name}` names a type in {}", files.join(", "))).collect()
+    let shared = definitions(all)
+        .into_iter()
+        .filter(|(name, files)| files.len() > 1 && !is_allowed(name));
+    shared
+        .map(|(name, files)| format!("`{name}` names a type in {}", files.join(", ")))
+        .collect()
 }
 
 #[test]
@@ -49,8 +60,17 @@ fn no_two_types_share_a_name() {
 fn the_type_name_test_fails_when_two_modules_define_the_same_name() {
     let one = File::planted("src/a.rs", "pub(crate) struct Line<'a>(&'a str);\n");
     let other = File::planted("src/b/c.rs", "/// A line.\nenum Line {\n}\n");
-    found(&shared_names(&[one, other]), 1, "`Line` names a type in src/a.rs, src/b/c.rs");
-    let in_a_test =
-        File::planted("src/b.rs", "#[cfg(test)]\nmod tests {\n    struct Line;\n}\nimpl Line {}\n");
-    none(&shared_names(&[File::planted("src/a.rs", "type Line = u8;\n"), in_a_test]));
+    found(
+        &shared_names(&[one, other]),
+        1,
+        "`Line` names a type in src/a.rs, src/b/c.rs",
+    );
+    let in_a_test = File::planted(
+        "src/b.rs",
+        "#[cfg(test)]\nmod tests {\n    struct Line;\n}\nimpl Line {}\n",
+    );
+    none(&shared_names(&[
+        File::planted("src/a.rs", "type Line = u8;\n"),
+        in_a_test,
+    ]));
 }

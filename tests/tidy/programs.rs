@@ -31,7 +31,11 @@ const INSTALLED: [(&str, &str, &str); 10] = [
     ("test", "python3", "need python3 "),
     ("test", "promtool", "install_idle prometheus"),
     ("test", "prometheus", "install_idle prometheus"),
-    ("test", "prometheus-alertmanager", "install_idle prometheus-alertmanager"),
+    (
+        "test",
+        "prometheus-alertmanager",
+        "install_idle prometheus-alertmanager",
+    ),
     ("test", "amtool", "install_idle prometheus-alertmanager"),
     ("bench", "valgrind", "need valgrind "),
     // A part of valgrind.
@@ -88,12 +92,18 @@ fn step_of(path: &str) -> &'static str {
 
 /// The lines of a step in `.ci/check`.
 fn body<'c>(check: &'c str, step: &str) -> &'c str {
-    let rest = check.split(&format!("step_{step}() {{\n")).nth(1).unwrap_or("");
+    let rest = check
+        .split(&format!("step_{step}() {{\n"))
+        .nth(1)
+        .unwrap_or("");
     rest.split("\n}").next().unwrap_or("")
 }
 
 fn unknown_programs(all: &[File]) -> Vec<String> {
-    let check = all.iter().find(|file| file.path == ".ci/check").map_or("", |file| file.text.as_str());
+    let check = all
+        .iter()
+        .find(|file| file.path == ".ci/check")
+        .map_or("", |file| file.text.as_str());
     let mut findings = Vec::new();
     for file in all.iter().filter(|file| file.is_rust()) {
         for (line, program) in started(&file.text) {
@@ -120,25 +130,39 @@ fn runs(line: &str, program: &str, is_python: bool) -> bool {
             return before.ends_with("[\"");
         }
         before.is_empty()
-            || ["|", "&", ";", "(", "then", "do", "else", "!", "exec"].iter().any(|end| before.ends_with(end))
+            || ["|", "&", ";", "(", "then", "do", "else", "!", "exec"]
+                .iter()
+                .any(|end| before.ends_with(end))
     };
     let ends = |at: usize| {
         let rest = line.split_at(at).1;
         rest.is_empty() || rest.starts_with([' ', '"', ')'])
     };
-    let places = line.match_indices(program).map(|(at, _)| Range { start: at, end: at + program.len() });
-    places.into_iter().any(|place| begins(place.start) && ends(place.end))
+    let places = line.match_indices(program).map(|(at, _)| Range {
+        start: at,
+        end: at + program.len(),
+    });
+    places
+        .into_iter()
+        .any(|place| begins(place.start) && ends(place.end))
 }
 
 fn lacking_programs(all: &[File]) -> Vec<String> {
-    let check = all.iter().find(|file| file.path == ".ci/check").map_or("", |file| file.text.as_str());
+    let check = all
+        .iter()
+        .find(|file| file.path == ".ci/check")
+        .map_or("", |file| file.text.as_str());
     let is_checked = |file: &&File| {
-        file.path.starts_with(".ci/") && ![".ci/check", ".ci/bare_debian.sh"].contains(&file.path.as_str())
+        file.path.starts_with(".ci/")
+            && ![".ci/check", ".ci/bare_debian.sh"].contains(&file.path.as_str())
     };
     let mut findings = Vec::new();
     for file in all.iter().filter(is_checked) {
-        for (number, line) in
-            file.text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with('#'))
+        for (number, line) in file
+            .text
+            .lines()
+            .enumerate()
+            .filter(|(_, line)| !line.trim_start().starts_with('#'))
         {
             for program in OFTEN_MISSING
                 .iter()
@@ -146,7 +170,9 @@ fn lacking_programs(all: &[File]) -> Vec<String> {
             {
                 if !check.contains(&format!("need {program} ")) {
                     let where_it_is = format!("{}:{}", file.path, number + 1);
-                    findings.push(format!("{where_it_is}: `.ci/check` installs no `{program}`"));
+                    findings.push(format!(
+                        "{where_it_is}: `.ci/check` installs no `{program}`"
+                    ));
                 }
             }
             // By default, `unshare --mount` changes it too.
@@ -176,18 +202,42 @@ fn the_program_test_fails_when_a_program_that_nobody_installs_is_planted() {
         ".ci/check",
         "step_test() {\n    need sqlite3 sqlite3\n}\n\nstep_bench() {\n    cargo bench\n}\n",
     );
-    let bench = |program: &str| File::planted("benches/b.rs", &format!("x\nCommand::new(\"{program}\")"));
+    let bench =
+        |program: &str| File::planted("benches/b.rs", &format!("x\nCommand::new(\"{program}\")"));
     let alone = |file: File| vec![File::planted(".ci/check", &check.text), file];
-    found(&unknown_programs(&alone(bench("kill"))), 1, "benches/b.rs:2: a minimal Debian has no `kill`");
-    found(&unknown_programs(&alone(bench("valgrind"))), 1, "step bench does not install it");
+    found(
+        &unknown_programs(&alone(bench("kill"))),
+        1,
+        "benches/b.rs:2: a minimal Debian has no `kill`",
+    );
+    found(
+        &unknown_programs(&alone(bench("valgrind"))),
+        1,
+        "step bench does not install it",
+    );
     none(&unknown_programs(&alone(bench("taskset"))));
-    none(&unknown_programs(&alone(File::planted("tests/t.rs", "Command::new(\"sqlite3\")"))));
+    none(&unknown_programs(&alone(File::planted(
+        "tests/t.rs",
+        "Command::new(\"sqlite3\")",
+    ))));
     let script = |line: &str| alone(File::planted(".ci/s.sh", line));
-    found(&lacking_programs(&script("# ps\n  x | ps -ef")), 1, ".ci/s.sh:2: `.ci/check` installs no `ps`");
+    found(
+        &lacking_programs(&script("# ps\n  x | ps -ef")),
+        1,
+        ".ci/s.sh:2: `.ci/check` installs no `ps`",
+    );
     let python = |line: &str| alone(File::planted(".ci/s.py", line));
-    found(&lacking_programs(&python("run([\"git\", 1])")), 1, "no `git`");
+    found(
+        &lacking_programs(&python("run([\"git\", 1])")),
+        1,
+        "no `git`",
+    );
     none(&lacking_programs(&python("file = pathlib.Path(place)")));
-    found(&lacking_programs(&script("unshare --mount --propagation private x")), 1, "mount point");
+    found(
+        &lacking_programs(&script("unshare --mount --propagation private x")),
+        1,
+        "mount point",
+    );
     none(&lacking_programs(&script(
         "echo ps; sqlite3 file; grep git x\nunshare --mount --propagation unchanged x",
     )));

@@ -31,32 +31,55 @@ fn missing_tiers(readme: &str) -> Vec<String> {
         format!("| {} | {day} | {minute} | {is_paid} |", tier.name)
     };
     let rows = standard_tiers().iter().map(row).collect::<Vec<_>>();
-    rows.into_iter().filter(|row| !readme.contains(row)).map(|row| format!("no row {row}")).collect()
+    rows.into_iter()
+        .filter(|row| !readme.contains(row))
+        .map(|row| format!("no row {row}"))
+        .collect()
 }
 
 /// Words such as `server.shutdown_timeout` that look like a setting but do not exist.
 fn unknown_settings(readme: &str) -> Vec<String> {
-    let tables: Vec<&str> =
-        SETTINGS.iter().filter_map(|row| row.path.split_once('.')).map(|(t, _)| t).collect();
+    let tables: Vec<&str> = SETTINGS
+        .iter()
+        .filter_map(|row| row.path.split_once('.'))
+        .map(|(t, _)| t)
+        .collect();
     let words = pointers(readme);
     let looks_like_one = |word: &&String| {
-        word.split_once('.').is_some_and(|(table, name)| tables.contains(&table) && name != "md")
+        word.split_once('.')
+            .is_some_and(|(table, name)| tables.contains(&table) && name != "md")
     };
-    let unknown =
-        words.iter().filter(looks_like_one).filter(|word| !SETTINGS.iter().any(|row| row.path == **word));
-    unknown.map(|word| format!("there is no setting {word}")).collect()
+    let unknown = words
+        .iter()
+        .filter(looks_like_one)
+        .filter(|word| !SETTINGS.iter().any(|row| row.path == **word));
+    unknown
+        .map(|word| format!("there is no setting {word}"))
+        .collect()
 }
 
 /// The words of the first list between these two delimiters.
 fn list(text: &str, opening: &str, closing: char) -> Vec<String> {
-    let inside = text.split(opening).nth(1).and_then(|rest| rest.split(closing).next()).unwrap_or("");
-    inside.split([' ', ',']).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+    let inside = text
+        .split(opening)
+        .nth(1)
+        .and_then(|rest| rest.split(closing).next())
+        .unwrap_or("");
+    inside
+        .split([' ', ','])
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
 fn the_readme_s_tiers_are_the_program_s() {
     none(&missing_tiers(&text_of("README.md")));
-    found(&missing_tiers(&text_of("README.md").replace("| pro | 10,000", "| pro | 11,000")), 1, "pro");
+    found(
+        &missing_tiers(&text_of("README.md").replace("| pro | 10,000", "| pro | 11,000")),
+        1,
+        "pro",
+    );
 }
 
 #[test]
@@ -71,14 +94,21 @@ fn the_readmes_name_only_settings_that_exist() {
     ] {
         none(&unknown_settings(&text_of(document)));
     }
-    found(&unknown_settings("`server.shutdown_timeout` and `server.speed`"), 1, "server.speed");
+    found(
+        &unknown_settings("`server.shutdown_timeout` and `server.speed`"),
+        1,
+        "server.speed",
+    );
 }
 
 #[test]
 fn the_check_the_readme_and_the_workflow_have_the_same_steps() {
     let steps = list(&text_of(".ci/check"), "steps=(", ')');
     assert!(steps.len() > 4, "{steps:?}");
-    assert!(text_of("README.md").contains(&steps.join(", ")), "{steps:?}");
+    assert!(
+        text_of("README.md").contains(&steps.join(", ")),
+        "{steps:?}"
+    );
     let jobs = list(&text_of(".github/workflows/ci.yml"), "step: [", ']');
     // Steps that require the build run it.
     let alone: Vec<String> = steps.into_iter().filter(|step| step != "build").collect();

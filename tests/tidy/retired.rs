@@ -61,24 +61,38 @@ fn uses(line: &str, term: &str) -> bool {
     let is_inner = |c: char| c.is_alphanumeric();
     line.match_indices(term).any(|(at, _)| {
         let before = line.get(..at).and_then(|text| text.chars().next_back());
-        let after = line.get(at + term.len()..).and_then(|text| text.chars().next());
+        let after = line
+            .get(at + term.len()..)
+            .and_then(|text| text.chars().next());
         !before.is_some_and(is_inner) && !after.is_some_and(is_inner)
     })
 }
 
 fn retired_terms(all: &[File]) -> Vec<String> {
     let mut findings = Vec::new();
-    for file in all.iter().filter(|file| !EXEMPT.iter().any(|exempt| file.path.starts_with(exempt))) {
-        if Path::new(&file.path).extension().is_some_and(|end| end == "svg") {
+    for file in all
+        .iter()
+        .filter(|file| !EXEMPT.iter().any(|exempt| file.path.starts_with(exempt)))
+    {
+        if Path::new(&file.path)
+            .extension()
+            .is_some_and(|end| end == "svg")
+        {
             continue;
         }
         let is_test = file.path.starts_with("tests/") || file.path.starts_with("benches/");
-        let terms = EVERYWHERE.iter().chain(if is_test { &[][..] } else { OUTSIDE_TESTS });
+        let terms = EVERYWHERE
+            .iter()
+            .chain(if is_test { &[][..] } else { OUTSIDE_TESTS });
         let terms: Vec<_> = terms.collect();
         for (number, line) in file.text.lines().enumerate() {
             let lower = line.to_lowercase();
             for (term, instead) in terms.iter().filter(|(term, _)| uses(&lower, term)) {
-                findings.push(format!("{}:{}: `{term}` is retired: {instead}", file.path, number + 1));
+                findings.push(format!(
+                    "{}:{}: `{term}` is retired: {instead}",
+                    file.path,
+                    number + 1
+                ));
             }
         }
     }
@@ -88,8 +102,15 @@ fn retired_terms(all: &[File]) -> Vec<String> {
 /// Texts of a line for readers: literals of at least two words, and doc comments, which are also the help of the command
 /// line.
 fn texts(line: &str) -> Vec<&str> {
-    let doc = line.trim_start().strip_prefix("/// ").or_else(|| line.trim_start().strip_prefix("//! "));
-    let literals = line.split('"').skip(1).step_by(2).filter(|text| text.contains(' '));
+    let doc = line
+        .trim_start()
+        .strip_prefix("/// ")
+        .or_else(|| line.trim_start().strip_prefix("//! "));
+    let literals = line
+        .split('"')
+        .skip(1)
+        .step_by(2)
+        .filter(|text| text.contains(' '));
     doc.into_iter().chain(literals).collect()
 }
 
@@ -100,7 +121,10 @@ fn headless_clauses(all: &[File]) -> Vec<String> {
         for (number, line) in file.text.lines().enumerate() {
             let is_doc = line.trim_start().starts_with("//");
             for text in texts(line) {
-                let opens = text.split(' ').next().is_some_and(|word| HEADLESS.contains(&word));
+                let opens = text
+                    .split(' ')
+                    .next()
+                    .is_some_and(|word| HEADLESS.contains(&word));
                 // Questions are allowed, and a wrapped sentence of a comment may break anywhere.
                 if opens && !text.ends_with('?') && !(is_doc && was_doc) {
                     findings.push(format!("{}:{}: headless: {text}", file.path, number + 1));
@@ -126,16 +150,33 @@ fn no_text_opens_with_a_headless_clause() {
 fn the_term_test_fails_when_a_retired_term_is_planted() {
     let (term, _) = EVERYWHERE[0];
     let line = format!("the {}_of documents\nlarders\n", term.to_uppercase());
-    found(&retired_terms(&[File::planted("tests/suite/a.rs", &line)]), 1, "tests/suite/a.rs:1");
+    found(
+        &retired_terms(&[File::planted("tests/suite/a.rs", &line)]),
+        1,
+        "tests/suite/a.rs:1",
+    );
     let (term, _) = OUTSIDE_TESTS[0];
-    found(&retired_terms(&[File::planted("README.md", term)]), 1, "README.md:1");
-    none(&retired_terms(&[File::planted("tests/suite/a.rs", term), File::planted("CHANGELOG.md", term)]));
+    found(
+        &retired_terms(&[File::planted("README.md", term)]),
+        1,
+        "README.md:1",
+    );
+    none(&retired_terms(&[
+        File::planted("tests/suite/a.rs", term),
+        File::planted("CHANGELOG.md", term),
+    ]));
 }
 
 #[test]
 fn the_clause_test_fails_when_a_help_text_opens_with_one() {
     let planted = |text: &str| headless_clauses(&[File::planted("src/a.rs", text)]);
     found(&planted("/// Who is trusted.\nx: u8,\n"), 1, "src/a.rs:1");
-    found(&planted("error(\"What is wrong with it\")\n"), 1, "What is wrong");
-    none(&planted("/// Proxies that are trusted.\n/// Who asks is not.\nf(\"So\", \"What is this?\");\n"));
+    found(
+        &planted("error(\"What is wrong with it\")\n"),
+        1,
+        "What is wrong",
+    );
+    none(&planted(
+        "/// Proxies that are trusted.\n/// Who asks is not.\nf(\"So\", \"What is this?\");\n",
+    ));
 }

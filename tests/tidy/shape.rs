@@ -19,15 +19,25 @@ const MOST_FILES: usize = 25;
 const TABLES: &[(&str, &str)] = &[];
 
 /// Names that do not describe the content.
-const EMPTY_NAMES: [&str; 8] = ["common", "helper", "helpers", "manager", "misc", "util", "utils", "shared"];
+const EMPTY_NAMES: [&str; 8] = [
+    "common", "helper", "helpers", "manager", "misc", "util", "utils", "shared",
+];
 
 fn is_table(place: &str) -> bool {
     TABLES.iter().any(|(known, _)| *known == place)
 }
 
 fn without_opening(all: &[File]) -> Vec<String> {
-    let bare = all.iter().filter(|file| file.is_rust() && !file.text.starts_with("//! "));
-    bare.map(|file| format!("{}: does not start with a `//!` comment about its purpose", file.path)).collect()
+    let bare = all
+        .iter()
+        .filter(|file| file.is_rust() && !file.text.starts_with("//! "));
+    bare.map(|file| {
+        format!(
+            "{}: does not start with a `//!` comment about its purpose",
+            file.path
+        )
+    })
+    .collect()
 }
 
 fn too_long(all: &[File]) -> Vec<String> {
@@ -35,7 +45,10 @@ fn too_long(all: &[File]) -> Vec<String> {
     for file in all.iter().filter(|file| file.is_rust()) {
         let lines = file.text.lines().count();
         if lines > LONGEST_FILE && !is_table(&file.path) {
-            findings.push(format!("{}: {lines} lines, maximum {LONGEST_FILE}", file.path));
+            findings.push(format!(
+                "{}: {lines} lines, maximum {LONGEST_FILE}",
+                file.path
+            ));
         }
         for (name, lines) in functions(&file.text) {
             if lines > LONGEST_FUNCTION && !is_table(&format!("{} {name}", file.path)) {
@@ -48,12 +61,18 @@ fn too_long(all: &[File]) -> Vec<String> {
 
 fn full_folders(all: &[File]) -> Vec<String> {
     let mut files_of: BTreeMap<&str, usize> = BTreeMap::new();
-    for (folder, _) in all.iter().filter(|file| file.is_rust()).filter_map(|file| file.path.rsplit_once('/'))
+    for (folder, _) in all
+        .iter()
+        .filter(|file| file.is_rust())
+        .filter_map(|file| file.path.rsplit_once('/'))
     {
         *files_of.entry(folder).or_default() += 1;
     }
-    let full = files_of.into_iter().filter(|(_, files)| *files > MOST_FILES);
-    full.map(|(folder, files)| format!("{folder}: {files} files, maximum {MOST_FILES}")).collect()
+    let full = files_of
+        .into_iter()
+        .filter(|(_, files)| *files > MOST_FILES);
+    full.map(|(folder, files)| format!("{folder}: {files} files, maximum {MOST_FILES}"))
+        .collect()
 }
 
 /// Items in the root of a folder or library, which declares, documents and re-exports.
@@ -62,13 +81,18 @@ fn items_of_roots(all: &[File]) -> Vec<String> {
     for file in sources(all).filter(|file| is_root(file)) {
         let code = code(&file.text);
         let items = code.lines().filter(|line| {
-            let words =
-                line.trim_start_matches("pub").trim_start_matches("(crate)").trim_start_matches("(super)");
+            let words = line
+                .trim_start_matches("pub")
+                .trim_start_matches("(crate)")
+                .trim_start_matches("(super)");
             let word = words.split_whitespace().next().unwrap_or_default();
-            let is_item = ["fn", "async", "const", "static", "struct", "enum", "trait", "type", "impl"];
+            let is_item = [
+                "fn", "async", "const", "static", "struct", "enum", "trait", "type", "impl",
+            ];
             is_item.contains(&word) || word.starts_with("impl<")
         });
-        findings.extend(items.map(|line| format!("{}: `{}`", file.path, line.trim_end_matches(" {"))));
+        findings
+            .extend(items.map(|line| format!("{}: `{}`", file.path, line.trim_end_matches(" {"))));
     }
     findings
 }
@@ -78,7 +102,9 @@ fn functions(text: &str) -> Vec<(String, usize)> {
     let lines: Vec<&str> = text.lines().collect();
     let mut functions = Vec::new();
     for (start, line) in lines.iter().enumerate() {
-        let Some(name) = function_name(line) else { continue };
+        let Some(name) = function_name(line) else {
+            continue;
+        };
         let closes = |other: &&str| indentation(other) == indentation(line) && other.trim() == "}";
         let is_one_line = line.trim_end().ends_with(['}', ';']);
         let below = lines.iter().skip(start).position(closes).unwrap_or(0);
@@ -109,12 +135,24 @@ fn empty_names(all: &[File]) -> Vec<String> {
     for file in all.iter().filter(|file| file.is_rust()) {
         let parts = Path::new(&file.path).with_extension("");
         let says_nothing = |part: &str| EMPTY_NAMES.contains(&part);
-        if parts.iter().any(|part| part.to_str().is_some_and(says_nothing)) {
-            findings.push(format!("{}: the name does not describe the content", file.path));
+        if parts
+            .iter()
+            .any(|part| part.to_str().is_some_and(says_nothing))
+        {
+            findings.push(format!(
+                "{}: the name does not describe the content",
+                file.path
+            ));
         }
         let code = code(&file.text);
-        for name in EMPTY_NAMES.iter().filter(|name| code.contains(&format!("mod {name} {{"))) {
-            findings.push(format!("{}: `mod {name}` does not describe the content", file.path));
+        for name in EMPTY_NAMES
+            .iter()
+            .filter(|name| code.contains(&format!("mod {name} {{")))
+        {
+            findings.push(format!(
+                "{}: `mod {name}` does not describe the content",
+                file.path
+            ));
         }
     }
     findings
@@ -144,8 +182,14 @@ fn folders_stay_small() {
 #[test]
 fn the_folder_test_fails_when_a_file_too_many_is_planted() {
     let planted = |number: usize| File::planted(&format!("src/a/f{number}.rs"), "");
-    none(&full_folders(&(0..MOST_FILES).map(planted).collect::<Vec<_>>()));
-    found(&full_folders(&(0..=MOST_FILES).map(planted).collect::<Vec<_>>()), 1, "src/a: 26 files");
+    none(&full_folders(
+        &(0..MOST_FILES).map(planted).collect::<Vec<_>>(),
+    ));
+    found(
+        &full_folders(&(0..=MOST_FILES).map(planted).collect::<Vec<_>>()),
+        1,
+        "src/a: 26 files",
+    );
 }
 
 #[test]
@@ -155,13 +199,24 @@ fn roots_of_folders_only_declare_and_export() {
 
 #[test]
 fn the_root_test_fails_when_an_item_is_planted() {
-    for item in
-        ["pub struct A;", "impl A {\n}", "impl<T> A<T> {\n}", "fn a() {}", "pub(super) const A: u8 = 1;"]
-    {
-        found(&items_of_roots(&[File::planted("src/a/mod.rs", item)]), 1, "src/a/mod.rs");
+    for item in [
+        "pub struct A;",
+        "impl A {\n}",
+        "impl<T> A<T> {\n}",
+        "fn a() {}",
+        "pub(super) const A: u8 = 1;",
+    ] {
+        found(
+            &items_of_roots(&[File::planted("src/a/mod.rs", item)]),
+            1,
+            "src/a/mod.rs",
+        );
     }
     let declares = "//! A.\n\nmod b;\n#[cfg(test)]\nmod tests;\n\npub use b::B;\n";
-    none(&items_of_roots(&[File::planted("crates/a/src/lib.rs", declares)]));
+    none(&items_of_roots(&[File::planted(
+        "crates/a/src/lib.rs",
+        declares,
+    )]));
 }
 
 #[test]
@@ -178,21 +233,37 @@ fn every_exception_is_still_needed() {
         let text = &file.unwrap_or_else(|| panic!("{path} does not exist")).text;
         let is_long = match function {
             "" => text.lines().count() > LONGEST_FILE,
-            _ => functions(text).iter().any(|(name, lines)| name == function && *lines > LONGEST_FUNCTION),
+            _ => functions(text)
+                .iter()
+                .any(|(name, lines)| name == function && *lines > LONGEST_FUNCTION),
         };
-        assert!(is_long && !reason.is_empty(), "{place} needs no exception any more");
+        assert!(
+            is_long && !reason.is_empty(),
+            "{place} needs no exception any more"
+        );
     }
 }
 
 #[test]
 fn the_opening_test_fails_when_a_file_starts_without_one() {
-    found(&without_opening(&[File::planted("src/a.rs", "use std::io;\n")]), 1, "src/a.rs");
-    none(&without_opening(&[File::planted("src/a.rs", "//! The rate limits.\n")]));
+    found(
+        &without_opening(&[File::planted("src/a.rs", "use std::io;\n")]),
+        1,
+        "src/a.rs",
+    );
+    none(&without_opening(&[File::planted(
+        "src/a.rs",
+        "//! The rate limits.\n",
+    )]));
 }
 
 #[test]
 fn the_length_test_fails_when_a_file_or_a_function_is_too_long() {
-    found(&too_long(&[File::planted("src/a.rs", &"x;\n".repeat(401))]), 1, "401 lines");
+    found(
+        &too_long(&[File::planted("src/a.rs", &"x;\n".repeat(401))]),
+        1,
+        "401 lines",
+    );
     none(&too_long(&[File::planted("src/a.rs", &"x;\n".repeat(400))]));
     let body = |lines: usize| {
         format!(
@@ -200,21 +271,40 @@ fn the_length_test_fails_when_a_file_or_a_function_is_too_long() {
             "        x;\n".repeat(lines)
         )
     };
-    found(&too_long(&[File::planted("src/a.rs", &body(58))]), 1, "`b` has 61 lines");
+    found(
+        &too_long(&[File::planted("src/a.rs", &body(58))]),
+        1,
+        "`b` has 61 lines",
+    );
     none(&too_long(&[File::planted("src/a.rs", &body(57))]));
 }
 
 #[test]
 fn the_name_test_fails_when_a_module_is_called_utils() {
-    found(&empty_names(&[File::planted("src/gateway/utils.rs", "")]), 1, "utils");
-    found(&empty_names(&[File::planted("src/common/mod.rs", "")]), 1, "common");
+    found(
+        &empty_names(&[File::planted("src/gateway/utils.rs", "")]),
+        1,
+        "utils",
+    );
+    found(
+        &empty_names(&[File::planted("src/common/mod.rs", "")]),
+        1,
+        "common",
+    );
     let inline = format!("mod {} {{\n}}\n", "helpers");
-    found(&empty_names(&[File::planted("src/a.rs", &inline)]), 1, "mod helpers");
+    found(
+        &empty_names(&[File::planted("src/a.rs", &inline)]),
+        1,
+        "mod helpers",
+    );
 }
 
 #[test]
 fn functions_are_measured_whole_and_declarations_are_not_mistaken_for_them() {
     let text = "trait A {\n    fn a(&self);\n    fn b(&self) {}\n}\nconst fn c() {\n    x\n}\n";
     let measured = functions(text);
-    assert_eq!(measured, [("a".into(), 1), ("b".into(), 1), ("c".into(), 3)]);
+    assert_eq!(
+        measured,
+        [("a".into(), 1), ("b".into(), 1), ("c".into(), 3)]
+    );
 }

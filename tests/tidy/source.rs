@@ -31,7 +31,9 @@ pub(crate) fn indentation(line: &str) -> usize {
 /// The line up to its comment. A `//` in a string also counts as a comment unless it follows a colon, which does not
 /// affect rules about paths.
 fn without_comment(line: &str) -> &str {
-    let comment = line.match_indices("//").find(|(at, _)| !before(line, *at).ends_with([':', '/']));
+    let comment = line
+        .match_indices("//")
+        .find(|(at, _)| !before(line, *at).ends_with([':', '/']));
     comment.map_or(line, |(at, _)| before(line, at))
 }
 
@@ -47,7 +49,9 @@ pub(crate) fn paths_from(code: &str, root: &str) -> Vec<Vec<String>> {
         !last.is_some_and(|c| c.is_alphanumeric() || "_$:".contains(c))
     });
     let after = |at: usize| code.get(at + opening.len()..).unwrap_or("");
-    starts.flat_map(|(at, _)| tree(&mut Tokens(after(at)))).collect()
+    starts
+        .flat_map(|(at, _)| tree(&mut Tokens(after(at))))
+        .collect()
 }
 
 struct Tokens<'t>(&'t str);
@@ -61,7 +65,9 @@ impl Tokens<'_> {
 
     fn word(&mut self) -> String {
         let text = self.0.trim_start();
-        let end = text.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(text.len());
+        let end = text
+            .find(|c: char| !(c.is_alphanumeric() || c == '_'))
+            .unwrap_or(text.len());
         let (word, rest) = text.split_at(end);
         self.0 = rest;
         word.to_owned()
@@ -103,17 +109,24 @@ const MODULES: [&str; 2] = ["scoring", "store"];
 
 /// The module that is the root of the file's crate, and the path of the file below the crate's `src/`.
 fn place_of(path: &str) -> (Option<&str>, &str) {
-    let library = path.strip_prefix("crates/").and_then(|path| path.split_once("/src/"));
-    library.map_or((None, path.trim_start_matches("src/")), |(library, inner)| {
-        (MODULES.contains(&library).then_some(library), inner)
-    })
+    let library = path
+        .strip_prefix("crates/")
+        .and_then(|path| path.split_once("/src/"));
+    library.map_or(
+        (None, path.trim_start_matches("src/")),
+        |(library, inner)| (MODULES.contains(&library).then_some(library), inner),
+    )
 }
 
 /// Whether a file belongs to the program or to one of its libraries.
 pub(crate) fn is_product(file: &File) -> bool {
-    let is_of_a_crate = |path: &str| path.split_once('/').is_some_and(|(_, inner)| inner.starts_with("src/"));
+    let is_of_a_crate = |path: &str| {
+        path.split_once('/')
+            .is_some_and(|(_, inner)| inner.starts_with("src/"))
+    };
     file.is_rust()
-        && (file.path.starts_with("src/") || file.path.strip_prefix("crates/").is_some_and(is_of_a_crate))
+        && (file.path.starts_with("src/")
+            || file.path.strip_prefix("crates/").is_some_and(is_of_a_crate))
 }
 
 /// The module that is the root of the file's crate; nothing in the program and in libraries of several modules.
@@ -124,18 +137,27 @@ pub(crate) fn root_module(path: &str) -> Option<&str> {
 /// The module path of a file: `src/gateway/admit.rs` is `gateway::admit`, and `crates/store/src/feed.rs` is `store::feed`.
 pub(crate) fn module_of(path: &str) -> Vec<String> {
     let (root, inner) = place_of(path);
-    let parts =
-        inner.trim_end_matches(".rs").split('/').filter(|part| !["mod", "lib", "main"].contains(part));
+    let parts = inner
+        .trim_end_matches(".rs")
+        .split('/')
+        .filter(|part| !["mod", "lib", "main"].contains(part));
     root.into_iter().chain(parts).map(str::to_owned).collect()
 }
 
 #[test]
 fn groups_of_imports_are_spelled_out() {
     let named = |code: &str| {
-        paths_from(code, "crate").iter().map(|path| path.join("::")).collect::<Vec<_>>().join(" ")
+        paths_from(code, "crate")
+            .iter()
+            .map(|path| path.join("::"))
+            .collect::<Vec<_>>()
+            .join(" ")
     };
     assert_eq!(named("use crate::{a::{b, c as d}, e};"), "a::b a::c e");
-    assert_eq!(named("use crate::a::{self, b::*};\nf(crate::g::h)"), "a::self a::b::* g::h");
+    assert_eq!(
+        named("use crate::a::{self, b::*};\nf(crate::g::h)"),
+        "a::self a::b::* g::h"
+    );
     assert_eq!(named("$crate::a; mycrate::b; x::crate::c"), "");
 }
 
@@ -144,7 +166,13 @@ fn comments_and_tests_are_no_code() {
     let text = "use a; // crate::b\nlet url = \"http://c\";\n#[cfg(test)]\nmod tests {\n    d\n}\n#[cfg(test)]\n\
                 mod e;\nf\n";
     let code = code(text);
-    for (part, is_code) in [("use a;", true), ("b", false), ("//c", true), ("d", false), ("mod e", false)] {
+    for (part, is_code) in [
+        ("use a;", true),
+        ("b", false),
+        ("//c", true),
+        ("d", false),
+        ("mod e", false),
+    ] {
         assert_eq!(code.contains(part), is_code, "{part} in {code}");
     }
     assert_eq!(code.lines().count(), text.lines().count());

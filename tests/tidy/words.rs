@@ -16,7 +16,10 @@ const WRITTEN_BY_TOOLS: [&str; 2] = ["Cargo.lock", "tests/fuzz/Cargo.lock"];
 
 fn out_of_place(all: &[File]) -> Vec<String> {
     let mut findings = Vec::new();
-    for file in all.iter().filter(|file| !WRITTEN_BY_TOOLS.contains(&file.path.as_str())) {
+    for file in all
+        .iter()
+        .filter(|file| !WRITTEN_BY_TOOLS.contains(&file.path.as_str()))
+    {
         for (number, line) in file.text.lines().enumerate() {
             let line = line.to_lowercase();
             for (word, why) in FORBIDDEN.iter().filter(|(word, _)| line.contains(word)) {
@@ -36,7 +39,14 @@ fn no_file_says_where_or_how_it_was_written() {
 fn the_word_test_fails_when_a_path_of_the_machine_is_planted() {
     for word in FORBIDDEN.map(|(word, _)| word) {
         let text = format!("fine\nsee {}x\n", word.to_uppercase());
-        found(&out_of_place(&[File::planted("README.md", &text)]), 1, "README.md:2");
+        found(
+            &out_of_place(&[File::planted("README.md", &text)]),
+            1,
+            "README.md:2",
+        );
     }
-    none(&out_of_place(&[File::planted(".github/workflows/ci.yml", "network/ temporary /tmp/x")]));
+    none(&out_of_place(&[File::planted(
+        ".github/workflows/ci.yml",
+        "network/ temporary /tmp/x",
+    )]));
 }

@@ -36,8 +36,14 @@ impl Drop for Server {
 /// The programs of the newest installed version; `None` if there is none.
 pub(crate) fn programs() -> Option<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").ok()?;
-    let newest = versions.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok()).max()?;
-    Some(Path::new("/usr/lib/postgresql").join(newest.to_string()).join("bin"))
+    let newest = versions
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok())
+        .max()?;
+    Some(
+        Path::new("/usr/lib/postgresql")
+            .join(newest.to_string())
+            .join("bin"),
+    )
 }
 
 impl Database {
@@ -49,11 +55,25 @@ impl Database {
             fs::create_dir(directory.path().join(name)).unwrap();
         }
         if is_root() {
-            run(Command::new("chown").args(["-R", user()]).arg(directory.path()));
+            run(Command::new("chown")
+                .args(["-R", user()])
+                .arg(directory.path()));
         }
-        let options = ["--auth=trust", "--encoding=UTF8", "--locale=C", "-U", OWNER, "-D"];
-        run(unprivileged("initdb").args(options).arg(directory.path().join("primary/data")));
-        let mut database = Self { directory, servers: Vec::new() };
+        let options = [
+            "--auth=trust",
+            "--encoding=UTF8",
+            "--locale=C",
+            "-U",
+            OWNER,
+            "-D",
+        ];
+        run(unprivileged("initdb")
+            .args(options)
+            .arg(directory.path().join("primary/data")));
+        let mut database = Self {
+            directory,
+            servers: Vec::new(),
+        };
         database.launch("primary", settings).await;
         database
     }
@@ -62,20 +82,40 @@ impl Database {
     pub(crate) async fn replicate(&mut self) {
         let (from, to) = (self.socket("primary"), self.socket("standby").join("data"));
         let mut copy = unprivileged("pg_basebackup");
-        run(copy.args(["-R", "-X", "stream", "-c", "fast", "-U", OWNER, "-h"]).arg(from).arg("-D").arg(to));
+        run(copy
+            .args(["-R", "-X", "stream", "-c", "fast", "-U", OWNER, "-h"])
+            .arg(from)
+            .arg("-D")
+            .arg(to));
         self.launch("standby", &[]).await;
         let client = self.client().await;
-        client.batch_execute("ALTER SYSTEM SET synchronous_standby_names = '*'").await.unwrap();
-        client.batch_execute("SELECT pg_reload_conf()").await.unwrap();
+        client
+            .batch_execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+            .await
+            .unwrap();
+        client
+            .batch_execute("SELECT pg_reload_conf()")
+            .await
+            .unwrap();
         let is_attached = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'";
-        while client.query_one(is_attached, &[]).await.unwrap().get::<_, i64>(0) == 0 {
+        while client
+            .query_one(is_attached, &[])
+            .await
+            .unwrap()
+            .get::<_, i64>(0)
+            == 0
+        {
             tokio::time::sleep(LOOK_AGAIN).await;
         }
     }
 
     /// The URL of the primary for `store.url`.
     pub(crate) fn url(&self) -> String {
-        let socket = self.socket("primary").display().to_string().replace('/', "%2F");
+        let socket = self
+            .socket("primary")
+            .display()
+            .to_string()
+            .replace('/', "%2F");
         format!("postgresql://{OWNER}@{socket}/postgres")
     }
 
@@ -97,7 +137,14 @@ impl Database {
             timeout: Duration::from_mins(1),
         };
         let (work, clock) = (TablesWork::Create, Clock::system());
-        Box::pin(PostgresStore::change_tables(config.clone(), clock, work, None)).await.unwrap();
+        Box::pin(PostgresStore::change_tables(
+            config.clone(),
+            clock,
+            work,
+            None,
+        ))
+        .await
+        .unwrap();
         config
     }
 
@@ -108,17 +155,36 @@ impl Database {
     async fn launch(&mut self, name: &str, settings: &[&str]) {
         let socket = self.socket(name);
         let mut command = unprivileged("postgres");
-        command.arg("-D").arg(socket.join("data")).arg("-k").arg(&socket);
-        for setting in ["listen_addresses=", "max_connections=200"].iter().chain(settings) {
+        command
+            .arg("-D")
+            .arg(socket.join("data"))
+            .arg("-k")
+            .arg(&socket);
+        for setting in ["listen_addresses=", "max_connections=200"]
+            .iter()
+            .chain(settings)
+        {
             command.args(["-c", setting]);
         }
         let log = fs::File::create(socket.join("log")).unwrap();
-        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap();
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .unwrap();
         self.servers.push(Server(child));
         let url = self.url().replace("%2Fprimary", &format!("%2F{name}"));
         while tokio_postgres::connect(&url, NoTls).await.is_err() {
-            let ended = self.servers.last_mut().is_some_and(|server| server.0.try_wait().unwrap().is_some());
-            assert!(!ended, "{}", fs::read_to_string(socket.join("log")).unwrap());
+            let ended = self
+                .servers
+                .last_mut()
+                .is_some_and(|server| server.0.try_wait().unwrap().is_some());
+            assert!(
+                !ended,
+                "{}",
+                fs::read_to_string(socket.join("log")).unwrap()
+            );
             tokio::time::sleep(LOOK_AGAIN).await;
         }
     }
@@ -153,5 +219,9 @@ fn user() -> &'static str {
 
 fn run(command: &mut Command) {
     let done = command.output().unwrap();
-    assert!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&done.stderr));
+    assert!(
+        done.status.success(),
+        "{command:?}: {}",
+        String::from_utf8_lossy(&done.stderr)
+    );
 }

@@ -8,8 +8,8 @@ use scoregate_base::clock::Clock;
 use scoregate_base::keys::ApplicationId;
 use scoregate_base::limits::{MinuteReport, NodeReport};
 use scoregate_store::{
-    DatabaseConfig, KeyStore as _, Ledger as _, LedgerExchange, LedgerReport, PostgresStore, ReportOutcome,
-    StoreHealth as _,
+    DatabaseConfig, KeyStore as _, Ledger as _, LedgerExchange, LedgerReport, PostgresStore,
+    ReportOutcome, StoreHealth as _,
 };
 use tokio_postgres::Client;
 
@@ -24,11 +24,31 @@ struct Load {
 }
 
 const LOADS: [Load; 5] = [
-    Load { connections: 1, on_each: 1, is_one_application: false },
-    Load { connections: 1, on_each: 64, is_one_application: false },
-    Load { connections: 16, on_each: 1, is_one_application: false },
-    Load { connections: 16, on_each: 16, is_one_application: false },
-    Load { connections: 16, on_each: 1, is_one_application: true },
+    Load {
+        connections: 1,
+        on_each: 1,
+        is_one_application: false,
+    },
+    Load {
+        connections: 1,
+        on_each: 64,
+        is_one_application: false,
+    },
+    Load {
+        connections: 16,
+        on_each: 1,
+        is_one_application: false,
+    },
+    Load {
+        connections: 16,
+        on_each: 16,
+        is_one_application: false,
+    },
+    Load {
+        connections: 16,
+        on_each: 1,
+        is_one_application: true,
+    },
 ];
 
 /// An application at one gateway: it reports its totals again and again.
@@ -45,7 +65,11 @@ impl LeasingApplication {
         self.granted += units;
         self.round += 1;
         let today = Clock::system().now().wall.day();
-        let totals = NodeReport { granted: self.granted, quota: u32::MAX, ..NodeReport::default() };
+        let totals = NodeReport {
+            granted: self.granted,
+            quota: u32::MAX,
+            ..NodeReport::default()
+        };
         let minute = MinuteReport {
             round: self.round,
             kept: 100,
@@ -55,21 +79,35 @@ impl LeasingApplication {
             ..MinuteReport::default()
         };
         let report = LedgerReport::of_units(self.id, today, totals);
-        let report = LedgerReport { minute: has_minutes.then_some(minute), ..report };
-        LedgerExchange { node: self.node, today, reports: vec![report] }
+        let report = LedgerReport {
+            minute: has_minutes.then_some(minute),
+            ..report
+        };
+        LedgerExchange {
+            node: self.node,
+            today,
+            reports: vec![report],
+        }
     }
 
     /// Exchanges the next report.
     pub(super) async fn exchange(&mut self, store: &PostgresStore, units: u32, has_minutes: bool) {
         let reply = store.exchange(self.next(units, has_minutes)).await.unwrap();
-        assert!(matches!(reply.outcomes[..], [ReportOutcome::Applied { .. }]), "{reply:?}");
+        assert!(
+            matches!(reply.outcomes[..], [ReportOutcome::Applied { .. }]),
+            "{reply:?}"
+        );
     }
 }
 
 /// Stores with a connection each.
 pub(super) async fn open(config: &DatabaseConfig, connections: usize) -> Vec<PostgresStore> {
     let opened = (0..connections).map(|_| PostgresStore::open(config.clone(), Clock::system()));
-    join_all(opened).await.into_iter().map(Result::unwrap).collect()
+    join_all(opened)
+        .await
+        .into_iter()
+        .map(Result::unwrap)
+        .collect()
 }
 
 /// Creates applications with a key each.
@@ -93,7 +131,15 @@ pub(crate) async fn measure(each: Duration) {
     println!("\nexchanges with PostgreSQL, each report durable before it is answered");
     println!(
         "{:>28} {:>12} {:>8} {:>12} {:>14} {:>10} {:>10} {:>10} {:>10}",
-        "", "connections", "on each", "reports/s", "transactions/s", "p50", "p99", "p99.9", "log/report"
+        "",
+        "connections",
+        "on each",
+        "reports/s",
+        "transactions/s",
+        "p50",
+        "p99",
+        "p99.9",
+        "log/report"
     );
     for is_replicated in [false, true] {
         if is_replicated {
@@ -101,11 +147,23 @@ pub(crate) async fn measure(each: Duration) {
         }
         for has_minutes in [false, true] {
             for (number, load) in LOADS.iter().enumerate() {
-                let schema = format!("rate_{number}_{}_{}", u8::from(is_replicated), u8::from(has_minutes));
+                let schema = format!(
+                    "rate_{number}_{}_{}",
+                    u8::from(is_replicated),
+                    u8::from(has_minutes)
+                );
                 let config = database.tables(&schema).await;
                 let replicated = if is_replicated { "standby" } else { "local" };
-                let leased = if has_minutes { "units and minutes" } else { "units" };
-                let one = if load.is_one_application { " of one" } else { "" };
+                let leased = if has_minutes {
+                    "units and minutes"
+                } else {
+                    "units"
+                };
+                let one = if load.is_one_application {
+                    " of one"
+                } else {
+                    ""
+                };
                 print!("{:>28}", format!("{replicated}, {leased}{one}"));
                 rate(&database, &config, load, has_minutes, each).await;
             }
@@ -113,17 +171,35 @@ pub(crate) async fn measure(each: Duration) {
     }
 }
 
-async fn rate(database: &Database, config: &DatabaseConfig, load: &Load, has_minutes: bool, each: Duration) {
+async fn rate(
+    database: &Database,
+    config: &DatabaseConfig,
+    load: &Load,
+    has_minutes: bool,
+    each: Duration,
+) {
     let stores = open(config, load.connections).await;
-    let wanted = if load.is_one_application { 1 } else { load.connections * load.on_each };
+    let wanted = if load.is_one_application {
+        1
+    } else {
+        load.connections * load.on_each
+    };
     let ids = create(&stores[0], wanted).await;
     let client = database.client().await;
     let log_before = log_bytes(&client).await;
     let (began, mut askers) = (Instant::now(), Vec::new());
     for number in 0..load.connections * load.on_each {
-        let (store, node) = (&stores[number % load.connections], number % load.connections);
+        let (store, node) = (
+            &stores[number % load.connections],
+            number % load.connections,
+        );
         let node = u64::try_from(node).unwrap() + 1;
-        let mut application = LeasingApplication { id: ids[number % ids.len()], node, granted: 0, round: 0 };
+        let mut application = LeasingApplication {
+            id: ids[number % ids.len()],
+            node,
+            granted: 0,
+            round: 0,
+        };
         askers.push(async move {
             let mut took = Vec::new();
             while began.elapsed() < each {
@@ -137,7 +213,10 @@ async fn rate(database: &Database, config: &DatabaseConfig, load: &Load, has_min
     let took = join_all(askers).await.concat();
     let seconds = began.elapsed().as_secs_f64();
     let log = log_bytes(&client).await - log_before;
-    let transactions: u64 = stores.iter().map(|store| store.exchange_counts().transactions).sum();
+    let transactions: u64 = stores
+        .iter()
+        .map(|store| store.exchange_counts().transactions)
+        .sum();
     let reports = count_as_float(u64::try_from(took.len()).unwrap());
     let [p50, p99, p999] = percentiles(took);
     println!(

@@ -55,7 +55,10 @@ async fn gateway(database: &Database, schema: &str) -> (RunningServer, TempDir) 
         database.url(),
     );
     let config = resolve(&read_text(&settings).unwrap()).unwrap();
-    (Box::pin(app::start(config, Clock::system())).await.unwrap(), directory)
+    (
+        Box::pin(app::start(config, Clock::system())).await.unwrap(),
+        directory,
+    )
 }
 
 async fn start(database: &Database, keys: usize) {
@@ -64,9 +67,13 @@ async fn start(database: &Database, keys: usize) {
     let filling = Instant::now();
     for first in (0..keys).step_by(AT_ONCE) {
         let numbers = first..(first + AT_ONCE).min(keys);
-        let ids: Vec<String> = numbers.clone().map(|_| ApplicationId::mint().unwrap().to_string()).collect();
-        let digests: Vec<Vec<u8>> =
-            numbers.map(|number| Digest::of(&number.to_string()).as_bytes().to_vec()).collect();
+        let ids: Vec<String> = numbers
+            .clone()
+            .map(|_| ApplicationId::mint().unwrap().to_string())
+            .collect();
+        let digests: Vec<Vec<u8>> = numbers
+            .map(|number| Digest::of(&number.to_string()).as_bytes().to_vec())
+            .collect();
         let fill: [(&str, &[&(dyn ToSql + Sync)]); 2] = [
             (
                 "INSERT INTO many.applications (id, name, tier, created_at)
@@ -84,7 +91,10 @@ async fn start(database: &Database, keys: usize) {
         }
     }
     client.batch_execute("VACUUM ANALYZE").await.unwrap();
-    println!("\n{keys} applications with a key each in PostgreSQL, inserted in {:.1?}", filling.elapsed());
+    println!(
+        "\n{keys} applications with a key each in PostgreSQL, inserted in {:.1?}",
+        filling.elapsed()
+    );
     for _ in 0..3 {
         let began = Instant::now();
         let (running, _directory) = gateway(database, "many").await;
@@ -104,14 +114,20 @@ async fn propagation(database: &Database, changes: usize) {
     let (mut made, mut each, mut last) = (Vec::new(), Vec::new(), Vec::new());
     for number in 0..changes {
         let (here, _) = &gateways[number % GATEWAYS];
-        let others = gateways.iter().map(|(running, _)| running).filter(|other| other.public != here.public);
+        let others = gateways
+            .iter()
+            .map(|(running, _)| running)
+            .filter(|other| other.public != here.public);
         let others: Vec<_> = others.collect();
         let issued = key_of(here, "enterprise", 1_000_000_000).await;
         let key = issued.key.expose();
         join_all(others.iter().map(|other| reaches(other, key, 200))).await;
         let began = Instant::now();
         let revoke = async {
-            here.registrar.revoke("bench", issued.application.id, None).await.unwrap();
+            here.registrar
+                .revoke("bench", issued.application.id, None)
+                .await
+                .unwrap();
             began.elapsed()
         };
         let refused = others.iter().map(async |other| {
@@ -123,10 +139,15 @@ async fn propagation(database: &Database, changes: usize) {
         last.push(elsewhere.iter().copied().max().unwrap());
         each.extend(elsewhere);
     }
-    println!("\na revoked key on {GATEWAYS} gateways, {changes} times, from the request of the change");
+    println!(
+        "\na revoked key on {GATEWAYS} gateways, {changes} times, from the request of the change"
+    );
     println!("{:>40} {:>10} {:>10} {:>10}", "", "p50", "p99", "p99.9");
-    let rows =
-        [("durable", made), ("refused at another gateway", each), ("refused at the last gateway", last)];
+    let rows = [
+        ("durable", made),
+        ("refused at another gateway", each),
+        ("refused at the last gateway", last),
+    ];
     for (name, took) in rows {
         let [p50, p99, p999] = percentiles(took);
         println!("{name:>40} {p50:>10.1?} {p99:>10.1?} {p999:>10.1?}");
@@ -168,28 +189,46 @@ async fn day(database: &Database, callers: usize) {
     let (began, log_before) = (Instant::now(), log_bytes(&client).await);
     let mut leasing: Vec<Vec<LeasingApplication>> = Vec::new();
     for node in 1..=u64::try_from(GATEWAYS).unwrap() {
-        leasing
-            .push(ids.iter().map(|id| LeasingApplication { id: *id, node, granted: 0, round: 0 }).collect());
+        leasing.push(
+            ids.iter()
+                .map(|id| LeasingApplication {
+                    id: *id,
+                    node,
+                    granted: 0,
+                    round: 0,
+                })
+                .collect(),
+        );
     }
     for quarter in 1..=4 {
-        let at_gateways = stores.iter().zip(&mut leasing).map(async |(store, applications)| {
-            let part = applications.len().div_ceil(IN_FLIGHT);
-            let workers = applications.chunks_mut(part).map(async |own| {
-                for _ in 0..EXCHANGES_A_DAY / 4 / GATEWAYS {
-                    for application in own.iter_mut() {
-                        application.exchange(store, UNITS, true).await;
+        let at_gateways = stores
+            .iter()
+            .zip(&mut leasing)
+            .map(async |(store, applications)| {
+                let part = applications.len().div_ceil(IN_FLIGHT);
+                let workers = applications.chunks_mut(part).map(async |own| {
+                    for _ in 0..EXCHANGES_A_DAY / 4 / GATEWAYS {
+                        for application in own.iter_mut() {
+                            application.exchange(store, UNITS, true).await;
+                        }
                     }
-                }
+                });
+                join_all(workers).await;
             });
-            join_all(workers).await;
-        });
         join_all(at_gateways).await;
         println!("  after {} hours, in {:.1?}", quarter * 6, began.elapsed());
         tables(&client).await;
     }
-    let (seconds, log) = (began.elapsed().as_secs_f64(), log_bytes(&client).await - log_before);
+    let (seconds, log) = (
+        began.elapsed().as_secs_f64(),
+        log_bytes(&client).await - log_before,
+    );
     let done = count_as_float(u64::try_from(exchanges).unwrap());
-    println!("  {:.0} exchanges a second, {:.0} bytes of log for each", done / seconds, log / done);
+    println!(
+        "  {:.0} exchanges a second, {:.0} bytes of log for each",
+        done / seconds,
+        log / done
+    );
     client.batch_execute("VACUUM FULL").await.unwrap();
     println!("  written anew");
     tables(&client).await;
@@ -207,8 +246,13 @@ async fn tables(client: &Client) {
             )
             .await
             .unwrap();
-        let number = |column: usize| count_as_float(u64::try_from(found.get::<_, i64>(column)).unwrap());
-        let heap_only = if number(2) > 0.0 { number(3) / number(2) * 100.0 } else { 0.0 };
+        let number =
+            |column: usize| count_as_float(u64::try_from(found.get::<_, i64>(column)).unwrap());
+        let heap_only = if number(2) > 0.0 {
+            number(3) / number(2) * 100.0
+        } else {
+            0.0
+        };
         println!(
             "{:>14} {:>10} {:>10} {:>10} {heap_only:>10.1} % {:>8.0} KiB {:>8.0} KiB",
             table.name(),

@@ -23,8 +23,8 @@ use scoregate_base::clock::{Clock, Day, Wall};
 use scoregate_base::keys::ApplicationId;
 use scoregate_base::limits::NodeReport;
 use scoregate_store::{
-    Embedded, KeyStore as _, Ledger as _, LedgerExchange, LedgerReport, OwnLimits, StoreChange, StoredKey,
-    sample,
+    Embedded, KeyStore as _, Ledger as _, LedgerExchange, LedgerReport, OwnLimits, StoreChange,
+    StoredKey, sample,
 };
 use tempfile::TempDir;
 
@@ -44,14 +44,38 @@ struct Size {
 pub(crate) fn run(parts: &[String]) {
     let is_full = std::env::var_os("SCOREGATE_FULL").is_some();
     let size = if is_full {
-        let growth = growth::Growth { keys: 1_000_000, changes: 500, callers: 1_000 };
-        Size { leases: 50_000, applications: 1_000_000, hits: 50_000, each: Duration::from_secs(5), growth }
+        let growth = growth::Growth {
+            keys: 1_000_000,
+            changes: 500,
+            callers: 1_000,
+        };
+        Size {
+            leases: 50_000,
+            applications: 1_000_000,
+            hits: 50_000,
+            each: Duration::from_secs(5),
+            growth,
+        }
     } else {
-        let growth = growth::Growth { keys: 1_000, changes: 3, callers: 8 };
-        Size { leases: 256, applications: 2_000, hits: 400, each: Duration::from_millis(100), growth }
+        let growth = growth::Growth {
+            keys: 1_000,
+            changes: 3,
+            callers: 8,
+        };
+        Size {
+            leases: 256,
+            applications: 2_000,
+            hits: 400,
+            each: Duration::from_millis(100),
+            growth,
+        }
     };
     let runs = |part: &str| parts.is_empty() || parts.iter().any(|named| named == part);
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         if runs("file") {
             commits(&size).await;
@@ -74,7 +98,10 @@ pub(crate) fn run(parts: &[String]) {
 /// A new application with a key, as `keys create` makes one.
 fn creating(number: usize) -> StoreChange {
     let at = Wall::from_seconds(1_795_219_200);
-    let key = StoredKey { created_at: at, ..sample::key(&number.to_string()) };
+    let key = StoredKey {
+        created_at: at,
+        ..sample::key(&number.to_string())
+    };
     let what = sample::creation("pro", key);
     StoreChange {
         at,
@@ -90,8 +117,14 @@ fn creating(number: usize) -> StoreChange {
 async fn fill(store: &Embedded, applications: usize) -> Vec<ApplicationId> {
     let mut ids = Vec::with_capacity(applications);
     for first in (0..applications).step_by(1_000) {
-        let changes = (first..(first + 1_000).min(applications)).map(|number| store.change(creating(number)));
-        ids.extend(join_all(changes).await.into_iter().map(|made| made.unwrap().id));
+        let changes =
+            (first..(first + 1_000).min(applications)).map(|number| store.change(creating(number)));
+        ids.extend(
+            join_all(changes)
+                .await
+                .into_iter()
+                .map(|made| made.unwrap().id),
+        );
     }
     ids
 }
@@ -114,9 +147,17 @@ async fn commits(size: &Size) {
                 let mut took = Vec::with_capacity(each);
                 for granted in 1..=u32::try_from(each).unwrap() {
                     let asked = Instant::now();
-                    let totals = NodeReport { granted, quota: u32::MAX, ..NodeReport::default() };
+                    let totals = NodeReport {
+                        granted,
+                        quota: u32::MAX,
+                        ..NodeReport::default()
+                    };
                     let report = LedgerReport::of_units(id, TODAY, totals);
-                    let exchange = LedgerExchange { node: 1, today: TODAY, reports: vec![report] };
+                    let exchange = LedgerExchange {
+                        node: 1,
+                        today: TODAY,
+                        reports: vec![report],
+                    };
                     store.exchange(exchange).await.unwrap();
                     took.push(asked.elapsed());
                 }
@@ -142,7 +183,10 @@ async fn start(size: &Size) {
     fill(&store, size.applications).await;
     let filled = filling.elapsed();
     drop(store);
-    println!("\n{} applications with a key each, created in {filled:.1?}", size.applications);
+    println!(
+        "\n{} applications with a key each, created in {filled:.1?}",
+        size.applications
+    );
     for _ in 0..3 {
         let began = Instant::now();
         let running = running(&directory).await;
@@ -157,7 +201,12 @@ async fn running(directory: &TempDir) -> app::RunningServer {
         "listen = \"127.0.0.1:0\"\nupstream = \"built-in\"\ndata_dir = \"{}\"\n[admin]\nlisten = \"127.0.0.1:0\"\n",
         directory.path().display()
     );
-    app::start(resolve(&read_text(&settings).unwrap()).unwrap(), Clock::system()).await.unwrap()
+    app::start(
+        resolve(&read_text(&settings).unwrap()).unwrap(),
+        Clock::system(),
+    )
+    .await
+    .unwrap()
 }
 
 /// Hits by callers whose leases have different sizes, interleaved so that all see the same machine.
@@ -171,7 +220,10 @@ async fn hits(size: &Size) {
         ("free (each request leases)", "free", 99),
     ];
     println!("\nhits over one connection");
-    println!("{:>28} {:>10} {:>10} {:>10} {:>12}", "", "p50", "p99", "p99.9", "p50 ratio");
+    println!(
+        "{:>28} {:>10} {:>10} {:>10} {:>12}",
+        "", "p50", "p99", "p99.9", "p50 ratio"
+    );
     let mut took: [Vec<Duration>; 4] = Default::default();
     let mut connection = connect(running.public).await;
     for _ in 0..size.hits.div_ceil(ROUND) {
@@ -205,7 +257,10 @@ async fn key_of(running: &app::RunningServer, tier: &str, day: u32) -> IssuedKey
     let new = NewApplication {
         name: format!("{tier} {day}"),
         tier: tier.into(),
-        own: OwnLimits { minute: Some(10_000_000), day: Some(day) },
+        own: OwnLimits {
+            minute: Some(10_000_000),
+            day: Some(day),
+        },
         ..NewApplication::default()
     };
     running.registrar.create("bench", new).await.unwrap()
@@ -214,7 +269,9 @@ async fn key_of(running: &app::RunningServer, tier: &str, day: u32) -> IssuedKey
 async fn connect(to: std::net::SocketAddr) -> SendRequest<Empty<Bytes>> {
     let stream = tokio::net::TcpStream::connect(to).await.unwrap();
     stream.set_nodelay(true).unwrap();
-    let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+    let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+        .await
+        .unwrap();
     tokio::spawn(connection);
     sender
 }

@@ -64,21 +64,41 @@ type Shared = Arc<tokio::sync::Mutex<Option<http2::SendRequest<Empty<Bytes>>>>>;
 
 impl Destination {
     /// For an address such as `http://127.0.0.1:8080`; trusts the authorities in this file, else the public ones.
-    pub(crate) fn new(address: &str, is_http2: bool, authorities: Option<&str>) -> Result<Self, String> {
-        let uri: Uri = address.parse().map_err(|_| format!("{address} is no address"))?;
+    pub(crate) fn new(
+        address: &str,
+        is_http2: bool,
+        authorities: Option<&str>,
+    ) -> Result<Self, String> {
+        let uri: Uri = address
+            .parse()
+            .map_err(|_| format!("{address} is no address"))?;
         let known = (uri.scheme_str(), uri.authority());
         let (Some(scheme @ ("http" | "https")), Some(authority)) = known else {
-            return Err(format!("{address} has to look like http://host:port or https://host"));
+            return Err(format!(
+                "{address} has to look like http://host:port or https://host"
+            ));
         };
-        let port = uri.port_u16().unwrap_or(if scheme == "https" { 443 } else { 80 });
+        let port = uri
+            .port_u16()
+            .unwrap_or(if scheme == "https" { 443 } else { 80 });
         let found = (authority.host().trim_matches(['[', ']']), port).to_socket_addrs();
-        let found = found.map_err(|error| format!("{authority}: {error}"))?.next();
+        let found = found
+            .map_err(|error| format!("{authority}: {error}"))?
+            .next();
         let tls = match scheme {
-            "https" => Some((connector(is_http2, authorities)?, name_of(authority.host())?)),
+            "https" => Some((
+                connector(is_http2, authorities)?,
+                name_of(authority.host())?,
+            )),
             _ => None,
         };
         let address = found.ok_or_else(|| format!("{authority} has no address"))?;
-        Ok(Self { address, host: authority.to_string(), is_http2, tls })
+        Ok(Self {
+            address,
+            host: authority.to_string(),
+            is_http2,
+            tls,
+        })
     }
 
     /// For the report.
@@ -108,7 +128,8 @@ fn name_of(host: &str) -> Result<ServerName<'static>, String> {
 
 fn connector(is_http2: bool, authorities: Option<&str>) -> Result<TlsConnector, String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let builder =
+        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let builder = builder.expect("ring knows the versions of TLS");
     let mut config = match authorities {
         None => {
@@ -125,7 +146,11 @@ fn connector(is_http2: bool, authorities: Option<&str>) -> Result<TlsConnector, 
             builder.with_root_certificates(roots).with_no_client_auth()
         }
     };
-    config.alpn_protocols = vec![if is_http2 { b"h2".to_vec() } else { b"http/1.1".to_vec() }];
+    config.alpn_protocols = vec![if is_http2 {
+        b"h2".to_vec()
+    } else {
+        b"http/1.1".to_vec()
+    }];
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
@@ -138,7 +163,13 @@ impl Client {
         timeout: Duration,
     ) -> Self {
         let callers_of_each = if destination.is_http2 { streams } else { 1 };
-        Self { destination, connections, callers_of_each, timeout, tags: Arc::default() }
+        Self {
+            destination,
+            connections,
+            callers_of_each,
+            timeout,
+            tags: Arc::default(),
+        }
     }
 
     /// Timeout of a request, from the time it was due.
@@ -154,7 +185,9 @@ impl Client {
     pub(crate) fn all_callers(&self) -> Vec<Caller> {
         let of_one = |_| {
             let shared = Arc::default();
-            (0..self.callers_of_each).map(move |_| self.caller(&shared)).collect::<Vec<_>>()
+            (0..self.callers_of_each)
+                .map(move |_| self.caller(&shared))
+                .collect::<Vec<_>>()
         };
         (0..self.connections).flat_map(of_one).collect()
     }
@@ -165,7 +198,10 @@ impl Client {
         } else {
             Connection::OwnGateway(None)
         };
-        Caller { client: self.clone(), connection }
+        Caller {
+            client: self.clone(),
+            connection,
+        }
     }
 
     /// Requests a document outside of any schedule; returns status and body.
@@ -174,21 +210,36 @@ impl Client {
         let mut request = self.request(target, key, None);
         request.headers_mut().remove(ACCEPT_ENCODING);
         let answer = tokio::time::timeout(self.timeout, caller.exchange(request)).await;
-        let (head, body) = answer.map_err(|_| "no answer in time".to_owned())?.map_err(Outcome::word)?;
+        let (head, body) = answer
+            .map_err(|_| "no answer in time".to_owned())?
+            .map_err(Outcome::word)?;
         Ok((head.status, body))
     }
 
     fn request(&self, target: &str, key: &str, tag: Option<HeaderValue>) -> Request<Empty<Bytes>> {
-        let Destination { host, is_http2, tls, .. } = &self.destination;
+        let Destination {
+            host,
+            is_http2,
+            tls,
+            ..
+        } = &self.destination;
         let scheme = if tls.is_some() { "https" } else { "http" };
         let mut request = Request::new(Empty::new());
-        let uri = if *is_http2 { format!("{scheme}://{host}{target}") } else { target.to_owned() };
+        let uri = if *is_http2 {
+            format!("{scheme}://{host}{target}")
+        } else {
+            target.to_owned()
+        };
         *request.uri_mut() = uri.parse().expect("a target of ours is one");
         let headers = request.headers_mut();
         if !is_http2 {
-            headers.insert(HOST, HeaderValue::from_str(host).expect("it was in an address"));
+            headers.insert(
+                HOST,
+                HeaderValue::from_str(host).expect("it was in an address"),
+            );
         }
-        let mut bearer = HeaderValue::from_str(&format!("Bearer {key}")).expect("keys are visible ASCII");
+        let mut bearer =
+            HeaderValue::from_str(&format!("Bearer {key}")).expect("keys are visible ASCII");
         bearer.set_sensitive(true);
         headers.insert(AUTHORIZATION, bearer);
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
@@ -209,9 +260,17 @@ impl Caller {
     ) -> Outcome {
         let key = &plan.keys[planned.key];
         let tag_key = (planned.target, key.tier.clone());
-        let known =
-            self.client.tags.lock().unwrap().get(&tag_key).filter(|_| planned.is_conditional).cloned();
-        let request = self.client.request(&plan.targets[planned.target], &key.text, known);
+        let known = self
+            .client
+            .tags
+            .lock()
+            .unwrap()
+            .get(&tag_key)
+            .filter(|_| planned.is_conditional)
+            .cloned();
+        let request = self
+            .client
+            .request(&plan.targets[planned.target], &key.text, known);
         match tokio::time::timeout(left, self.exchange(request)).await {
             Ok(Ok((head, _))) => {
                 if let Some(tag) = head.tag {
@@ -236,7 +295,9 @@ impl Caller {
             match self.send(request).await? {
                 Ok(response) => break response,
                 Err(mut error) => {
-                    let unsent = error.take_message().or(copy.filter(|_| is_untouched(error.error())));
+                    let unsent = error
+                        .take_message()
+                        .or(copy.filter(|_| is_untouched(error.error())));
                     match unsent.filter(|_| !is_again) {
                         Some(unsent) => {
                             (request, is_again) = (unsent, true);
@@ -251,7 +312,11 @@ impl Caller {
             }
         };
         let head = Head::of(&response);
-        let body = response.into_body().collect().await.map_err(|_| Outcome::CutOff)?;
+        let body = response
+            .into_body()
+            .collect()
+            .await
+            .map_err(|_| Outcome::CutOff)?;
         Ok((head, body.to_bytes()))
     }
 
@@ -264,7 +329,12 @@ impl Caller {
                 };
                 let mut sender = match open {
                     Some(sender) => sender,
-                    None => self.client.destination.one().await.map_err(|_| Outcome::NoConnection)?,
+                    None => self
+                        .client
+                        .destination
+                        .one()
+                        .await
+                        .map_err(|_| Outcome::NoConnection)?,
                 };
                 let sent = sender.try_send_request(request).await;
                 *own = Some(sender);
@@ -278,7 +348,12 @@ impl Caller {
                 };
                 let mut sender = match open {
                     Some(sender) => sender,
-                    None => self.client.destination.many().await.map_err(|_| Outcome::NoConnection)?,
+                    None => self
+                        .client
+                        .destination
+                        .many()
+                        .await
+                        .map_err(|_| Outcome::NoConnection)?,
                 };
                 *connection = Some(sender.clone());
                 drop(connection);
@@ -291,7 +366,9 @@ impl Caller {
 /// Whether the server sent a GOAWAY without an error before it processed the request (RFC 9113, 6.8).
 fn is_untouched(error: &hyper::Error) -> bool {
     // The type of this error is private to hyper, so it is recognised by its text.
-    let says = |cause: &dyn Error| cause.to_string() == "connection error received: not a result of an error";
+    let says = |cause: &dyn Error| {
+        cause.to_string() == "connection error received: not a result of an error"
+    };
     error.source().is_some_and(says)
 }
 
@@ -306,7 +383,9 @@ impl Connection {
 impl Destination {
     async fn one(&self) -> std::io::Result<http1::SendRequest<Empty<Bytes>>> {
         let stream = TokioIo::new(self.open().await?);
-        let (sender, connection) = http1::handshake(stream).await.map_err(std::io::Error::other)?;
+        let (sender, connection) = http1::handshake(stream)
+            .await
+            .map_err(std::io::Error::other)?;
         drop(tokio::spawn(connection));
         Ok(sender)
     }
@@ -330,14 +409,27 @@ struct Head {
 impl Head {
     fn of(response: &Response<Incoming>) -> Self {
         let headers = response.headers();
-        Self { status: response.status().as_u16(), word: word_of(headers), tag: headers.get(ETAG).cloned() }
+        Self {
+            status: response.status().as_u16(),
+            word: word_of(headers),
+            tag: headers.get(ETAG).cloned(),
+        }
     }
 }
 
 /// The source of the document by `Cache-Status`; empty if there is none, as for refusals.
 fn word_of(headers: &HeaderMap) -> &'static str {
-    let response = headers.get("cache-status").and_then(|value| value.to_str().ok()).unwrap_or("");
+    let response = headers
+        .get("cache-status")
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or("");
     let words = ["stale", "miss", "shared", "refreshed"];
-    let detail = words.into_iter().find(|word| response.contains(&format!("detail={word}")));
-    detail.unwrap_or(if response.contains("; hit") { "hit" } else { "" })
+    let detail = words
+        .into_iter()
+        .find(|word| response.contains(&format!("detail={word}")));
+    detail.unwrap_or(if response.contains("; hit") {
+        "hit"
+    } else {
+        ""
+    })
 }

@@ -36,14 +36,23 @@ impl Line {
     pub(crate) fn new(plan: Arc<Plan>, schedule: Schedule, client: Client) -> Arc<Self> {
         let record = Mutex::new(Record::new(schedule.clone()));
         let (released, taken) = (Semaphore::new(0), AtomicU64::new(0));
-        Arc::new(Self { plan, schedule, client, released, taken, record })
+        Arc::new(Self {
+            plan,
+            schedule,
+            client,
+            released,
+            taken,
+            record,
+        })
     }
 
     /// Releases each request when it is due.
     fn pace(&self, begun: Instant) {
         sleep_finely();
         for number in 0..self.schedule.requests() {
-            let Some((due, _)) = self.schedule.due(number) else { break };
+            let Some((due, _)) = self.schedule.due(number) else {
+                break;
+            };
             std::thread::sleep(due.saturating_sub(begun.elapsed()));
             let late = begun.elapsed().saturating_sub(due);
             self.released.add_permits(1);
@@ -58,20 +67,34 @@ impl Line {
         loop {
             let (permit, was_awaited) = match self.released.try_acquire() {
                 Ok(permit) => (permit, false),
-                Err(_) => (self.released.acquire().await.expect("it is never closed"), true),
+                Err(_) => (
+                    self.released.acquire().await.expect("it is never closed"),
+                    true,
+                ),
             };
             permit.forget();
             let number = self.taken.fetch_add(1, Ordering::Relaxed);
-            let Some((due, phase)) = self.schedule.due(number) else { return };
+            let Some((due, phase)) = self.schedule.due(number) else {
+                return;
+            };
             let sent = begun.elapsed();
             let left = (due + self.client.timeout()).saturating_sub(sent);
             let outcome = if left.is_zero() {
                 // Lets a run end: the request has waited for a connection as long as its timeout.
                 Outcome::TooLate
             } else {
-                caller.send_planned(&self.plan, self.plan.request(number), left).await
+                caller
+                    .send_planned(&self.plan, self.plan.request(number), left)
+                    .await
             };
-            let result = RequestResult { phase, due, sent, ended: begun.elapsed(), outcome, was_awaited };
+            let result = RequestResult {
+                phase,
+                due,
+                sent,
+                ended: begun.elapsed(),
+                outcome,
+                was_awaited,
+            };
             self.record.lock().unwrap().take(&result);
         }
     }
@@ -98,14 +121,19 @@ pub(crate) fn drive(
         scope.spawn(|| tell_progress(lines, begun, &is_over));
         let callers = lines.iter().flat_map(|line| {
             let callers: Vec<Caller> = line.client.all_callers();
-            callers.into_iter().map(|caller| runtime.spawn(Arc::clone(line).call(caller, begun)))
+            callers
+                .into_iter()
+                .map(|caller| runtime.spawn(Arc::clone(line).call(caller, begun)))
         });
         for caller in callers.collect::<Vec<_>>() {
             runtime.block_on(caller).unwrap();
         }
         is_over.store(true, Ordering::Relaxed);
     });
-    lines.iter().map(|line| line.record.lock().unwrap().clone()).collect()
+    lines
+        .iter()
+        .map(|line| line.record.lock().unwrap().clone())
+        .collect()
 }
 
 /// One line on standard error that is overwritten; without a terminal, a line every ten seconds.
@@ -113,7 +141,11 @@ fn tell_progress(lines: &[Arc<Line>], begun: Instant, is_over: &AtomicBool) {
     let is_terminal = std::io::stderr().is_terminal();
     let step = Duration::from_secs(if is_terminal { 1 } else { 10 });
     let (mut next, mut all) = (begun + step, 0);
-    let (opening, ending) = if is_terminal { ("\r\x1b[K", "") } else { ("", "\n") };
+    let (opening, ending) = if is_terminal {
+        ("\r\x1b[K", "")
+    } else {
+        ("", "\n")
+    };
     let mut stderr = std::io::stderr();
     while !is_over.load(Ordering::Relaxed) {
         std::thread::sleep(Duration::from_millis(20));
@@ -122,10 +154,19 @@ fn tell_progress(lines: &[Arc<Line>], begun: Instant, is_over: &AtomicBool) {
         }
         next += step;
         let record = lines[0].record.lock().unwrap();
-        let so_far: u64 = record.phases.iter().map(super::record::LatencyStats::total).sum();
+        let so_far: u64 = record
+            .phases
+            .iter()
+            .map(super::record::LatencyStats::total)
+            .sum();
         let lasts = record.schedule.lasts().as_secs();
         // Responses of the last second may still arrive.
-        let p99 = record.seconds.iter().rev().nth(1).map_or(0, |second| second.all.value_at_quantile(0.99));
+        let p99 = record
+            .seconds
+            .iter()
+            .rev()
+            .nth(1)
+            .map_or(0, |second| second.all.value_at_quantile(0.99));
         let at = begun.elapsed().as_secs();
         let line = format!(
             "{at} s of {lasts}: {} answered since, p99 {}, {} queued",
@@ -148,6 +189,11 @@ fn tell_progress(lines: &[Arc<Line>], begun: Instant, is_over: &AtomicBool) {
 fn sleep_finely() {
     let thread = std::fs::read_link("/proc/thread-self").ok();
     if let Some(number) = thread.as_deref().and_then(|path| path.file_name()) {
-        drop(std::fs::write(std::path::Path::new("/proc").join(number).join("timerslack_ns"), "1"));
+        drop(std::fs::write(
+            std::path::Path::new("/proc")
+                .join(number)
+                .join("timerslack_ns"),
+            "1",
+        ));
     }
 }

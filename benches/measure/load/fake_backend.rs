@@ -36,8 +36,15 @@ impl FakeBackend {
     pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let state = State { behaviour: Behaviour::Works, refreshes_at: None, answered: 0 };
-        let fake = Self { state: Arc::new((Mutex::new(state), Condvar::new())), address };
+        let state = State {
+            behaviour: Behaviour::Works,
+            refreshes_at: None,
+            answered: 0,
+        };
+        let fake = Self {
+            state: Arc::new((Mutex::new(state), Condvar::new())),
+            address,
+        };
         let accepting = fake.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
@@ -86,16 +93,23 @@ impl FakeBackend {
     fn answer(&self, target: &str, known: &str) -> String {
         std::thread::sleep(THINKS);
         let (lock, changed) = &*self.state;
-        let mut state =
-            changed.wait_while(lock.lock().unwrap(), |state| state.behaviour == Behaviour::Hangs).unwrap();
+        let mut state = changed
+            .wait_while(lock.lock().unwrap(), |state| {
+                state.behaviour == Behaviour::Hangs
+            })
+            .unwrap();
         if state.behaviour == Behaviour::Fails {
             return "HTTP/1.1 500 Internal Server Error\r\ncontent-length: 0\r\n\r\n".into();
         }
         state.answered += 1;
-        let left = state.refreshes_at.map(|at| at.saturating_duration_since(Instant::now()));
+        let left = state
+            .refreshes_at
+            .map(|at| at.saturating_duration_since(Instant::now()));
         let is_new = left == Some(Duration::ZERO);
         // Rounded up: a client that obeys must not return before the change.
-        let max_age = left.filter(|_| !is_new).map_or(NEXT_HOUR, |left| left.as_secs() + 1);
+        let max_age = left
+            .filter(|_| !is_new)
+            .map_or(NEXT_HOUR, |left| left.as_secs() + 1);
         let tag = if is_new { "\"new\"" } else { "\"old\"" };
         let head = format!("etag: {tag}\r\ncache-control: max-age={max_age}\r\n");
         if known == tag {
@@ -122,7 +136,10 @@ fn body(target: &str, is_new: bool) -> String {
     let data = match segments.as_slice() {
         ["models" | "drift", id] => item(id),
         ["index"] => item("index"),
-        _ => (0..MODELS).map(|number| item(&format!("model-{number}"))).collect::<Vec<_>>().join(","),
+        _ => (0..MODELS)
+            .map(|number| item(&format!("model-{number}")))
+            .collect::<Vec<_>>()
+            .join(","),
     };
     format!("{{\"success\":true,\"data\":[{data}]}}")
 }

@@ -62,13 +62,20 @@ impl GatewayUnderTest {
             destination = Destination::new(address, options.h2, options.ca.as_deref())?;
             (keys, own, fake) = (read_keys(file)?, None, None);
         } else {
-            fake = matches!(profile, Profile::HourChange | Profile::Outage).then(FakeBackend::start);
+            fake =
+                matches!(profile, Profile::HourChange | Profile::Outage).then(FakeBackend::start);
             let started = OwnGateway::start(runtime, fake.as_ref(), options.tls, keys_of_own);
             let authority = started.authority().map(|path| path.display().to_string());
             destination = Destination::new(&started.address(), options.h2, authority.as_deref())?;
             (keys, own) = (started.keys.clone(), Some(started));
         }
-        let mut gateway = Self { destination, keys, targets: Vec::new(), own, fake };
+        let mut gateway = Self {
+            destination,
+            keys,
+            targets: Vec::new(),
+            own,
+            fake,
+        };
         gateway.targets = gateway.list_targets(runtime)?;
         Ok(gateway)
     }
@@ -79,29 +86,48 @@ impl GatewayUnderTest {
         // A key may have no token left, for example after it was abused by a profile.
         for key in self.keys.iter().take(MAX_KEY_ATTEMPTS) {
             let answer = runtime.block_on(self.client().get(LIST, &key.text));
-            (status, body) = answer.map_err(|error| format!("{}: {error}", self.destination.shown()))?;
+            (status, body) =
+                answer.map_err(|error| format!("{}: {error}", self.destination.shown()))?;
             if status == 200 {
                 break;
             }
         }
         let response: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
         let models = response["data"].as_array().filter(|_| status == 200);
-        let models = models.ok_or_else(|| format!("{LIST} returned status {status} and no list"))?;
+        let models =
+            models.ok_or_else(|| format!("{LIST} returned status {status} and no list"))?;
         // Ids that would need encoding are left out.
-        let is_plain =
-            |id: &&str| id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte));
-        let ids = models.iter().filter_map(|model| model["id"].as_str()).filter(is_plain).take(MAX_MODELS);
+        let is_plain = |id: &&str| {
+            id.bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte))
+        };
+        let ids = models
+            .iter()
+            .filter_map(|model| model["id"].as_str())
+            .filter(is_plain)
+            .take(MAX_MODELS);
         let of_one = ids.flat_map(|id| {
             let detail = format!("/api/v1/models/{id}");
-            [detail.clone(), format!("{detail}/history?period=7d"), format!("/api/v1/drift/{id}")]
+            [
+                detail.clone(),
+                format!("{detail}/history?period=7d"),
+                format!("/api/v1/drift/{id}"),
+            ]
         });
-        Ok(COMMON.into_iter().map(str::to_owned).chain(of_one).collect())
+        Ok(COMMON
+            .into_iter()
+            .map(str::to_owned)
+            .chain(of_one)
+            .collect())
     }
 
     /// Requests every document once, as a free and as a paid caller.
     pub(crate) fn prime(&self, runtime: &Runtime) -> Result<(), String> {
         let client = self.client();
-        for key in ["free", "pro"].iter().filter_map(|tier| self.keys.iter().find(|key| key.tier == *tier)) {
+        for key in ["free", "pro"]
+            .iter()
+            .filter_map(|tier| self.keys.iter().find(|key| key.tier == *tier))
+        {
             for target in &self.targets {
                 let (status, _) = runtime.block_on(client.get(target, &key.text))?;
                 if status != 200 {
@@ -136,7 +162,12 @@ impl GatewayUnderTest {
         conditional: f64,
     ) -> Result<Arc<Plan>, String> {
         let (documents, of_keys) = (options.zipf_documents, options.zipf_keys);
-        let spread = Spread { documents, keys: of_keys, tiers, conditional };
+        let spread = Spread {
+            documents,
+            keys: of_keys,
+            tiers,
+            conditional,
+        };
         Plan::new(self.targets.clone(), keys, &spread, options.seed).map(Arc::new)
     }
 
@@ -145,7 +176,8 @@ impl GatewayUnderTest {
         let (status, body) = runtime.block_on(self.client().get("/api/v1/me", &key.text))?;
         let response: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
         let limits = response["data"][0]["limits"].as_array();
-        let minute = limits.and_then(|limits| limits.iter().find(|limit| limit["name"] == "minute"));
+        let minute =
+            limits.and_then(|limits| limits.iter().find(|limit| limit["name"] == "minute"));
         let limit = minute.and_then(|minute| minute["limit"].as_f64());
         limit.ok_or_else(|| format!("/api/v1/me returned status {status} and no minute limit"))
     }
@@ -157,15 +189,27 @@ impl GatewayUnderTest {
 
 /// One line per key, optionally followed by a space and the tier.
 fn read_keys(file: &Path) -> Result<Vec<Key>, String> {
-    let text = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let text =
+        std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
     let mut keys = Vec::new();
-    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+    for (number, line) in text
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| !line.trim().is_empty())
+    {
         let (key, tier) = line.trim().split_once(' ').unwrap_or((line.trim(), "any"));
         if !key.bytes().all(|byte| byte.is_ascii_graphic()) {
             // The line is not repeated: it may be a key with a typing error.
-            return Err(format!("{}, line {}: a key is visible ASCII", file.display(), number + 1));
+            return Err(format!(
+                "{}, line {}: a key is visible ASCII",
+                file.display(),
+                number + 1
+            ));
         }
-        keys.push(Key { text: key.to_owned(), tier: tier.trim().to_owned() });
+        keys.push(Key {
+            text: key.to_owned(),
+            tier: tier.trim().to_owned(),
+        });
     }
     Ok(keys)
 }

@@ -57,21 +57,36 @@ pub(crate) fn run(arguments: &[String]) {
 /// Runs the profiles; false if any failed.
 fn play(options: &Options) -> Result<bool, String> {
     let is_full = std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1");
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     if !is_full && options.profile.is_empty() && options.address.is_none() {
         proof::prove(&runtime);
     }
     let size = size(options, is_full);
     let mut is_well = true;
     for profile in wanted(options)? {
-        let report = ProfileRunner { runtime: &runtime, options, size }.play(profile);
-        is_well &= leave(options, &report.map_err(|error| format!("{}: {error}", profile.word()))?)?;
+        let report = ProfileRunner {
+            runtime: &runtime,
+            options,
+            size,
+        }
+        .play(profile);
+        is_well &= leave(
+            options,
+            &report.map_err(|error| format!("{}: {error}", profile.word()))?,
+        )?;
     }
     if options.profile.is_empty() && options.address.is_none() && !options.tls {
         // The other protocols, as long as needed to see that they work.
         let mut options = options.clone();
         (options.h2, options.tls) = (true, true);
-        let stage = ProfileRunner { runtime: &runtime, options: &options, size };
+        let stage = ProfileRunner {
+            runtime: &runtime,
+            options: &options,
+            size,
+        };
         let mut report = stage.play(Profile::Steady)?;
         report.name.push_str("-h2-tls");
         is_well &= leave(&options, &report)?;
@@ -101,12 +116,22 @@ fn wanted(options: &Options) -> Result<Vec<Profile>, String> {
         all.iter().partition(|profile| is_possible(profile));
     let impossible: Vec<String> = impossible.into_iter().map(Profile::word).collect();
     if let Some(profile) = options.profile.iter().find(|profile| !is_possible(profile)) {
-        return Err(format!("profile {} needs the test's own gateway: remove --address", profile.word()));
+        return Err(format!(
+            "profile {} needs the test's own gateway: remove --address",
+            profile.word()
+        ));
     }
     if options.profile.is_empty() && !impossible.is_empty() {
-        println!("skipped with --address: {}; they need the test's own gateway", impossible.join(", "));
+        println!(
+            "skipped with --address: {}; they need the test's own gateway",
+            impossible.join(", ")
+        );
     }
-    Ok(if options.profile.is_empty() { possible } else { options.profile.clone() })
+    Ok(if options.profile.is_empty() {
+        possible
+    } else {
+        options.profile.clone()
+    })
 }
 
 /// Prints the result and writes the reports; false if the profile failed.
@@ -115,7 +140,8 @@ fn leave(options: &Options, report: &ProfileReport) -> Result<bool, String> {
     let unwritable = |error: std::io::Error| format!("{}: {error}", options.out.display());
     std::fs::create_dir_all(&options.out).map_err(unwritable)?;
     let file = |ending: &str| options.out.join(format!("{}.{ending}", report.name));
-    let json = serde_json::to_vec_pretty(&report::json(report)).expect("texts and numbers always make JSON");
+    let json = serde_json::to_vec_pretty(&report::json(report))
+        .expect("texts and numbers always make JSON");
     std::fs::write(file("json"), json).map_err(unwritable)?;
     std::fs::write(file("svg"), picture::svg(report)).map_err(unwritable)?;
     Ok(report.wrong.is_empty())

@@ -49,7 +49,12 @@ struct Program {
 
 impl OwnGateway {
     /// Starts it with this backend, or the built-in one.
-    pub(crate) fn start(runtime: &Runtime, fake: Option<&FakeBackend>, has_tls: bool, keys: usize) -> Self {
+    pub(crate) fn start(
+        runtime: &Runtime,
+        fake: Option<&FakeBackend>,
+        has_tls: bool,
+        keys: usize,
+    ) -> Self {
         let directory = TempDir::new().unwrap();
         let data_dir = directory.path().join("data");
         std::fs::create_dir(&data_dir).unwrap();
@@ -64,7 +69,14 @@ impl OwnGateway {
         let socket = listen(runtime);
         let program = Mutex::new(Program::start(directory.path(), &socket));
         program.lock().unwrap().serves();
-        Self { directory, socket, program, keys: made, limited, has_tls }
+        Self {
+            directory,
+            socket,
+            program,
+            keys: made,
+            limited,
+            has_tls,
+        }
     }
 
     /// Its address.
@@ -95,7 +107,10 @@ impl OwnGateway {
     pub(crate) fn resident(&self) -> f64 {
         let id = self.program.lock().unwrap().child.id();
         let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .unwrap();
         line.trim().trim_end_matches(" kB").parse::<f64>().unwrap() / 1_024.0
     }
 }
@@ -103,18 +118,36 @@ impl OwnGateway {
 impl Program {
     /// Passes this socket as systemd does.
     fn start(directory: &Path, socket: &TcpListener) -> Self {
-        let hand_over = "exec 3<&0 0</dev/null; export LISTEN_PID=$$ LISTEN_FDS=1; exec \"$0\" \"$@\"";
+        let hand_over =
+            "exec 3<&0 0</dev/null; export LISTEN_PID=$$ LISTEN_FDS=1; exec \"$0\" \"$@\"";
         let file = directory.join("scoregate.toml");
         let mut command = Command::new("/bin/sh");
-        command.args(["-c", hand_over, PROGRAM, "serve", "--config", file.to_str().unwrap()]);
-        command.env_clear().env("TMPDIR", directory).stdin(OwnedFd::from(socket.try_clone().unwrap()));
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        command.args([
+            "-c",
+            hand_over,
+            PROGRAM,
+            "serve",
+            "--config",
+            file.to_str().unwrap(),
+        ]);
+        command
+            .env_clear()
+            .env("TMPDIR", directory)
+            .stdin(OwnedFd::from(socket.try_clone().unwrap()));
+        let mut child = command
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stderr.take().unwrap())
+            .lines()
+            .map_while(Result::ok);
         let (says, serving) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             for line in lines {
                 if line.contains("serving") {
-                    says.send(()).expect("the program is kept for as long as it talks");
+                    says.send(())
+                        .expect("the program is kept for as long as it talks");
                 } else if line.contains("ERROR") {
                     drop(writeln!(std::io::stderr(), "{line}"));
                 }
@@ -124,7 +157,9 @@ impl Program {
     }
 
     fn serves(&self) {
-        self.serving.recv().expect("the program ended before it served");
+        self.serving
+            .recv()
+            .expect("the program ended before it served");
     }
 }
 
@@ -164,12 +199,20 @@ fn settings(directory: &Path, fake: Option<&FakeBackend>, has_tls: bool) {
     }
     for (tier, _) in TIERS {
         let is_paid = tier != "free";
-        write!(text, "[tiers.{tier}]\nminute = 100000000\nday = 100000000\npaid = {is_paid}\n").unwrap();
+        write!(
+            text,
+            "[tiers.{tier}]\nminute = 100000000\nday = 100000000\npaid = {is_paid}\n"
+        )
+        .unwrap();
     }
     text.push_str("[tiers.limited]\nminute = 60\nday = 100000\npaid = true\n");
     if has_tls {
         let [certificate, key] = certify(directory).map(|path| path.display().to_string());
-        write!(text, "[tls.default]\ncertificate = \"{certificate}\"\nkey = \"{key}\"\n").unwrap();
+        write!(
+            text,
+            "[tls.default]\ncertificate = \"{certificate}\"\nkey = \"{key}\"\n"
+        )
+        .unwrap();
     }
     std::fs::write(directory.join("scoregate.toml"), text).unwrap();
 }
@@ -177,7 +220,10 @@ fn settings(directory: &Path, fake: Option<&FakeBackend>, has_tls: bool) {
 /// A self-signed certificate.
 fn certify(directory: &Path) -> [PathBuf; 2] {
     let key = KeyPair::generate().unwrap();
-    let certificate = CertificateParams::new(vec!["127.0.0.1".into()]).unwrap().self_signed(&key).unwrap();
+    let certificate = CertificateParams::new(vec!["127.0.0.1".into()])
+        .unwrap()
+        .self_signed(&key)
+        .unwrap();
     let paths = ["tls.pem", "tls.key"].map(|name| directory.join(name));
     std::fs::write(&paths[0], certificate.pem()).unwrap();
     std::fs::write(&paths[1], key.serialize_pem()).unwrap();
@@ -198,17 +244,32 @@ fn tier_of(number: usize) -> &'static str {
 /// A key in the gateway's format.
 pub(crate) fn made_key(tier: &str) -> Key {
     let secret = KeyForm::new("sg_live", false).mint().unwrap();
-    Key { text: secret.expose().to_owned(), tier: tier.to_owned() }
+    Key {
+        text: secret.expose().to_owned(),
+        tier: tier.to_owned(),
+    }
 }
 
 fn import_keys(directory: &Path, keys: &[Key]) {
     let mut text = String::from("sha256,name,tier\n");
     for (number, key) in keys.iter().enumerate() {
-        writeln!(text, "{},caller {number},{}", Digest::of(&key.text), key.tier).unwrap();
+        writeln!(
+            text,
+            "{},caller {number},{}",
+            Digest::of(&key.text),
+            key.tier
+        )
+        .unwrap();
     }
     let (file, config) = (directory.join("keys.csv"), directory.join("scoregate.toml"));
     std::fs::write(&file, text).unwrap();
-    run(&["keys", "import", file.to_str().unwrap(), "--config", config.to_str().unwrap()]);
+    run(&[
+        "keys",
+        "import",
+        file.to_str().unwrap(),
+        "--config",
+        config.to_str().unwrap(),
+    ]);
 }
 
 fn import_runs(directory: &Path, data_dir: &Path) {
@@ -218,11 +279,21 @@ fn import_runs(directory: &Path, data_dir: &Path) {
         writeln!(text, "{}", record.write()).unwrap();
     }
     text.flush().unwrap();
-    run(&["scoring", "import", file.to_str().unwrap(), "--data-dir", data_dir.to_str().unwrap()]);
+    run(&[
+        "scoring",
+        "import",
+        file.to_str().unwrap(),
+        "--data-dir",
+        data_dir.to_str().unwrap(),
+    ]);
 }
 
 fn run(arguments: &[&str]) {
-    let done = Command::new(PROGRAM).args(arguments).env_clear().output().unwrap();
+    let done = Command::new(PROGRAM)
+        .args(arguments)
+        .env_clear()
+        .output()
+        .unwrap();
     let [stdout, stderr] =
         [&done.stdout, &done.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     assert!(done.status.success(), "{arguments:?}: {stdout}{stderr}");

@@ -14,8 +14,12 @@ const HEIGHT: f64 = 220.0;
 /// Vertical positions of the two charts.
 const TOPS: [f64; 2] = [60.0, 370.0];
 
-const SHARES: [(&str, f64, &str); 4] =
-    [("p50", 0.5, "#2b6cb0"), ("p90", 0.9, "#2f855a"), ("p99", 0.99, "#b7791f"), ("p99.9", 0.999, "#c53030")];
+const SHARES: [(&str, f64, &str); 4] = [
+    ("p50", 0.5, "#2b6cb0"),
+    ("p90", 0.9, "#2f855a"),
+    ("p99", 0.99, "#b7791f"),
+    ("p99.9", 0.999, "#c53030"),
+];
 /// Kinds of outcomes, from bottom to top.
 const KINDS: [(&str, &str); 6] = [
     ("hit", "#68a691"),
@@ -33,7 +37,13 @@ pub(crate) fn svg(report: &ProfileReport) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"640\" font-family=\"sans-serif\" font-size=\"12\">\n\
          <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
     );
-    words(&mut svg, LEFT, 24.0, "start", &format!("{}: {}", report.name, report.destination_name));
+    words(
+        &mut svg,
+        LEFT,
+        24.0,
+        "start",
+        &format!("{}: {}", report.name, report.destination_name),
+    );
     // If the client was late, the chart must state that.
     let warning = report.warning();
     if let Some(line) = warning.as_ref().or(report.verdict.first()) {
@@ -49,7 +59,11 @@ fn named(run: &Record) -> Vec<(String, &LatencyStats)> {
     let all = run.schedule.phases().zip(&run.phases);
     let name = |phase: &Phase| {
         let rate = format!("{:.0}/s", phase.rate);
-        if phase.name == rate { rate } else { format!("{} ({rate})", phase.name) }
+        if phase.name == rate {
+            rate
+        } else {
+            format!("{} ({rate})", phase.name)
+        }
     };
     all.map(|(phase, stats)| (name(phase), stats)).collect()
 }
@@ -57,10 +71,16 @@ fn named(run: &Record) -> Vec<(String, &LatencyStats)> {
 /// A point for each phase and percentile, on a logarithmic scale.
 fn percentiles(svg: &mut String, phases: &[(String, &LatencyStats)]) {
     let top = TOPS[0];
-    let most = phases.iter().map(|(_, stats)| stats.all.max()).max().unwrap_or(1).max(100);
+    let most = phases
+        .iter()
+        .map(|(_, stats)| stats.all.max())
+        .max()
+        .unwrap_or(1)
+        .max(100);
     // From 10 us: nothing over a socket is faster.
     let decades = (most as f64 / 10.0).log10().ceil();
-    let height = |micros: u64| top + HEIGHT * (1.0 - (micros.max(10) as f64 / 10.0).log10() / decades);
+    let height =
+        |micros: u64| top + HEIGHT * (1.0 - (micros.max(10) as f64 / 10.0).log10() / decades);
     let mut decade = 10_u64;
     while (decade as f64 / 10.0).log10() <= decades {
         grid(svg, height(decade), &shown(decade));
@@ -70,13 +90,26 @@ fn percentiles(svg: &mut String, phases: &[(String, &LatencyStats)]) {
     let place = |number: usize| LEFT + apart * (number as f64 + 0.5);
     for (at, (name, share, colour)) in SHARES.into_iter().enumerate() {
         let points = phases.iter().enumerate();
-        let points =
-            points.map(|(number, (_, stats))| (place(number), height(stats.all.value_at_quantile(share))));
+        let points = points.map(|(number, (_, stats))| {
+            (place(number), height(stats.all.value_at_quantile(share)))
+        });
         let points: Vec<(f64, f64)> = points.collect();
-        let line: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-        writeln!(svg, "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\"/>", line.join(" ")).unwrap();
+        let line: Vec<String> = points
+            .iter()
+            .map(|(x, y)| format!("{x:.1},{y:.1}"))
+            .collect();
+        writeln!(
+            svg,
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\"/>",
+            line.join(" ")
+        )
+        .unwrap();
         for (x, y) in points {
-            writeln!(svg, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{colour}\"/>").unwrap();
+            writeln!(
+                svg,
+                "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{colour}\"/>"
+            )
+            .unwrap();
         }
         legend(svg, top, at, name, colour);
     }
@@ -88,10 +121,24 @@ fn percentiles(svg: &mut String, phases: &[(String, &LatencyStats)]) {
 /// A bar for each second, and its p99 above it.
 fn over_time(svg: &mut String, seconds: &[&LatencyStats]) {
     let top = TOPS[1];
-    let most = seconds.iter().map(|stats| stats.total()).max().unwrap_or(1).max(1) as f64;
-    let slowest = seconds.iter().map(|stats| stats.all.value_at_quantile(0.99)).max().unwrap_or(1).max(1);
+    let most = seconds
+        .iter()
+        .map(|stats| stats.total())
+        .max()
+        .unwrap_or(1)
+        .max(1) as f64;
+    let slowest = seconds
+        .iter()
+        .map(|stats| stats.all.value_at_quantile(0.99))
+        .max()
+        .unwrap_or(1)
+        .max(1);
     for tenth in [0.0, 0.5, 1.0] {
-        grid(svg, top + HEIGHT * (1.0 - tenth), &format!("{:.0}/s", most * tenth));
+        grid(
+            svg,
+            top + HEIGHT * (1.0 - tenth),
+            &format!("{:.0}/s", most * tenth),
+        );
     }
     let wide = (WIDTH - LEFT - RIGHT) / seconds.len().max(1) as f64;
     let mut line = Vec::new();
@@ -106,7 +153,11 @@ fn over_time(svg: &mut String, seconds: &[&LatencyStats]) {
             }
         }
         let late = stats.all.value_at_quantile(0.99) as f64 / slowest as f64;
-        line.push(format!("{:.1},{:.1}", x + wide / 2.0, top + HEIGHT * (1.0 - late)));
+        line.push(format!(
+            "{:.1},{:.1}",
+            x + wide / 2.0,
+            top + HEIGHT * (1.0 - late)
+        ));
     }
     writeln!(
         svg,
@@ -117,9 +168,21 @@ fn over_time(svg: &mut String, seconds: &[&LatencyStats]) {
     for (at, (name, colour)) in KINDS.into_iter().enumerate() {
         legend(svg, top, at, name, colour);
     }
-    legend(svg, top, KINDS.len(), &format!("p99, up to {}", shown(slowest)), "#b7791f");
+    legend(
+        svg,
+        top,
+        KINDS.len(),
+        &format!("p99, up to {}", shown(slowest)),
+        "#b7791f",
+    );
     words(svg, LEFT, top + HEIGHT + 16.0, "start", "0 s");
-    words(svg, WIDTH - RIGHT, top + HEIGHT + 16.0, "end", &format!("{} s", seconds.len()));
+    words(
+        svg,
+        WIDTH - RIGHT,
+        top + HEIGHT + 16.0,
+        "end",
+        &format!("{} s", seconds.len()),
+    );
 }
 
 /// Index in `KINDS`.
@@ -136,19 +199,30 @@ fn kind_of(outcome: Outcome) -> usize {
 
 fn grid(svg: &mut String, y: f64, label: &str) {
     let end = WIDTH - RIGHT;
-    writeln!(svg, "<line x1=\"{LEFT}\" y1=\"{y:.1}\" x2=\"{end}\" y2=\"{y:.1}\" stroke=\"#e2e8f0\"/>")
-        .unwrap();
+    writeln!(
+        svg,
+        "<line x1=\"{LEFT}\" y1=\"{y:.1}\" x2=\"{end}\" y2=\"{y:.1}\" stroke=\"#e2e8f0\"/>"
+    )
+    .unwrap();
     words(svg, LEFT - 6.0, y + 4.0, "end", label);
 }
 
 fn legend(svg: &mut String, top: f64, at: usize, name: &str, colour: &str) {
     let x = LEFT + 90.0 * at as f64;
     let y = top + HEIGHT + 28.0;
-    writeln!(svg, "<rect x=\"{x}\" y=\"{y}\" width=\"10\" height=\"10\" fill=\"{colour}\"/>").unwrap();
+    writeln!(
+        svg,
+        "<rect x=\"{x}\" y=\"{y}\" width=\"10\" height=\"10\" fill=\"{colour}\"/>"
+    )
+    .unwrap();
     words(svg, x + 14.0, y + 10.0, "start", name);
 }
 
 fn words(svg: &mut String, x: f64, y: f64, anchor: &str, text: &str) {
     let text = text.replace('&', "&amp;").replace('<', "&lt;");
-    writeln!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>").unwrap();
+    writeln!(
+        svg,
+        "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>"
+    )
+    .unwrap();
 }

@@ -65,7 +65,9 @@ impl Zipf {
 
     /// For a number from 0 to 1.
     pub(crate) fn pick(&self, chance: f64) -> usize {
-        self.up_to.partition_point(|up_to| *up_to <= chance).min(self.up_to.len().saturating_sub(1))
+        self.up_to
+            .partition_point(|up_to| *up_to <= chance)
+            .min(self.up_to.len().saturating_sub(1))
     }
 }
 
@@ -81,16 +83,29 @@ impl Plan {
         for (at, key) in keys.iter().enumerate() {
             of_tier.entry(key.tier.clone()).or_default().push(at);
         }
-        if let Some(tier) = spread.tiers.keys().find(|tier| !of_tier.contains_key(*tier)) {
-            return Err(format!("there is no key of the tier {tier}, which is to have a share"));
+        if let Some(tier) = spread
+            .tiers
+            .keys()
+            .find(|tier| !of_tier.contains_key(*tier))
+        {
+            return Err(format!(
+                "there is no key of the tier {tier}, which is to have a share"
+            ));
         }
         let share = |tier: &String, keys: &Vec<usize>| {
-            let of_all = if spread.tiers.is_empty() { keys.len() as f64 } else { 0.0 };
+            let of_all = if spread.tiers.is_empty() {
+                keys.len() as f64
+            } else {
+                0.0
+            };
             spread.tiers.get(tier).copied().unwrap_or(of_all)
         };
         let all: f64 = of_tier.iter().map(|(tier, keys)| share(tier, keys)).sum();
         if targets.is_empty() || all <= 0.0 {
-            return Err("there is nothing to request: a document and a key with a share are required".into());
+            return Err(
+                "there is nothing to request: a document and a key with a share are required"
+                    .into(),
+            );
         }
         let mut up_to = 0.0;
         let mut tiers = Vec::new();
@@ -100,13 +115,23 @@ impl Plan {
             tiers.push((up_to, keys, within));
         }
         let documents = Zipf::new(targets.len(), spread.documents);
-        Ok(Self { targets, keys, seed, documents, tiers, conditional: spread.conditional })
+        Ok(Self {
+            targets,
+            keys,
+            seed,
+            documents,
+            tiers,
+            conditional: spread.conditional,
+        })
     }
 
     pub(crate) fn request(&self, number: u64) -> PlannedRequest {
         let chance = |die: u64| chance(self.seed, number, die);
         let tier = chance(0);
-        let at = self.tiers.partition_point(|(up_to, ..)| *up_to <= tier).min(self.tiers.len() - 1);
+        let at = self
+            .tiers
+            .partition_point(|(up_to, ..)| *up_to <= tier)
+            .min(self.tiers.len() - 1);
         let (_, keys, within) = &self.tiers[at];
         PlannedRequest {
             target: self.documents.pick(chance(1)),

@@ -79,11 +79,18 @@ impl ProfileRunner<'_> {
             Profile::Deploy => self.deploy(&gateway),
         }?;
         report.destination_name = gateway.destination.shown();
-        let refused =
-            |stats: &LatencyStats| stats.count(|outcome| matches!(outcome, Outcome::Answered(429, _)));
-        let refused: u64 = report.runs.iter().flat_map(|run| &run.phases).map(refused).sum();
+        let refused = |stats: &LatencyStats| {
+            stats.count(|outcome| matches!(outcome, Outcome::Answered(429, _)))
+        };
+        let refused: u64 = report
+            .runs
+            .iter()
+            .flat_map(|run| &run.phases)
+            .map(refused)
+            .sum();
         if refused > 0 {
-            let words = format!("{refused} requests were rate-limited: use more keys or a lower rate");
+            let words =
+                format!("{refused} requests were rate-limited: use more keys or a lower rate");
             report.verdict.push(words);
         }
         Ok(report)
@@ -100,9 +107,18 @@ impl ProfileRunner<'_> {
         let phases = self.after_warm_up(vec![Phase::new(&word, self.rate(), seconds)]);
         let look = Event {
             at: Duration::from_secs_f64(self.size.warm_up),
-            what: Box::new(|| *at_first.lock().unwrap() = gateway.own.as_ref().map(OwnGateway::resident)),
+            what: Box::new(|| {
+                *at_first.lock().unwrap() = gateway.own.as_ref().map(OwnGateway::resident)
+            }),
         };
-        let (run, _) = self.drive(gateway, gateway.keys.clone(), phases, None, Instant::now(), vec![look])?;
+        let (run, _) = self.drive(
+            gateway,
+            gateway.keys.clone(),
+            phases,
+            None,
+            Instant::now(),
+            vec![look],
+        )?;
         let stats = run.of(&word);
         let mut verdict = vec![format!(
             "p50 {}, p99 {}, p99.9 {} of {} requests at {}/s",
@@ -112,26 +128,44 @@ impl ProfileRunner<'_> {
             stats.total(),
             self.rate()
         )];
-        let (before, after) =
-            (at_first.into_inner().unwrap(), gateway.own.as_ref().map(OwnGateway::resident));
+        let (before, after) = (
+            at_first.into_inner().unwrap(),
+            gateway.own.as_ref().map(OwnGateway::resident),
+        );
         if let (Some(before), Some(after)) = (before, after) {
-            verdict.push(format!("resident memory {before:.1} MiB before, {after:.1} MiB after"));
+            verdict.push(format!(
+                "resident memory {before:.1} MiB before, {after:.1} MiB after"
+            ));
         }
         Ok(self.report(profile, vec![run], None, verdict))
     }
 
     fn stepped(&self, gateway: &GatewayUnderTest) -> Result<ProfileReport, String> {
         let given = &self.options.rates;
-        let doubling =
-            (0..self.size.most_steps).map(|step| self.rate() * 2_f64.powi(i32::try_from(step).unwrap_or(0)));
-        let rates: Vec<f64> = if given.is_empty() { doubling.collect() } else { given.clone() };
+        let doubling = (0..self.size.most_steps)
+            .map(|step| self.rate() * 2_f64.powi(i32::try_from(step).unwrap_or(0)));
+        let rates: Vec<f64> = if given.is_empty() {
+            doubling.collect()
+        } else {
+            given.clone()
+        };
         let (mut runs, mut verdict): (Vec<Record>, Vec<String>) = (Vec::new(), Vec::new());
         let mut held = None;
         for rate in &rates {
             let phases = vec![Phase::new(&format!("{rate}/s"), *rate, self.step_seconds())];
-            let phases = if runs.is_empty() { self.after_warm_up(phases) } else { phases };
-            let (run, _) =
-                self.drive(gateway, gateway.keys.clone(), phases, None, Instant::now(), Vec::new())?;
+            let phases = if runs.is_empty() {
+                self.after_warm_up(phases)
+            } else {
+                phases
+            };
+            let (run, _) = self.drive(
+                gateway,
+                gateway.keys.clone(),
+                phases,
+                None,
+                Instant::now(),
+                Vec::new(),
+            )?;
             let broken = breaks(runs.first().unwrap_or(&run), &run);
             let p99 = p99_at_last(&run);
             runs.push(run);
@@ -142,16 +176,30 @@ impl ProfileRunner<'_> {
             held = Some((*rate, p99));
         }
         if let Some((rate, p99)) = held {
-            verdict.insert(0, format!("sustained {rate}/s with a p99 of {}", shown(p99)));
+            verdict.insert(
+                0,
+                format!("sustained {rate}/s with a p99 of {}", shown(p99)),
+            );
         }
         Ok(self.report(Profile::Stepped, runs, None, verdict))
     }
 
     /// All documents become due for a refresh in the same second; in an outage the backend fails then.
-    fn all_due_at_once(&self, gateway: &GatewayUnderTest, profile: Profile) -> Result<ProfileReport, String> {
-        let fake = gateway.fake.as_ref().ok_or("the profile needs the test's own backend")?;
+    fn all_due_at_once(
+        &self,
+        gateway: &GatewayUnderTest,
+        profile: Profile,
+    ) -> Result<ProfileReport, String> {
+        let fake = gateway
+            .fake
+            .as_ref()
+            .ok_or("the profile needs the test's own backend")?;
         let is_outage = profile == Profile::Outage;
-        let (word, parts) = if is_outage { ("outage", 3.0) } else { ("refresh", 2.0) };
+        let (word, parts) = if is_outage {
+            ("outage", 3.0)
+        } else {
+            ("refresh", 2.0)
+        };
         let mut phases = vec![self.phase(BASELINE, parts), self.phase(word, parts)];
         if is_outage {
             phases.push(self.phase("after", parts));
@@ -163,8 +211,10 @@ impl ProfileRunner<'_> {
         gateway.prime(self.runtime)?;
         let (asked, is_late) = (fake.answered(), Instant::now() > begun);
         let part = Duration::from_secs_f64(self.size.seconds / parts);
-        let turn =
-            |at: Duration, behaviour: Behaviour| Event { at, what: Box::new(move || fake.is(behaviour)) };
+        let turn = |at: Duration, behaviour: Behaviour| Event {
+            at,
+            what: Box::new(move || fake.is(behaviour)),
+        };
         let events = if is_outage {
             vec![
                 turn(at_due, Behaviour::Hangs),
@@ -176,10 +226,24 @@ impl ProfileRunner<'_> {
         };
         let begun = begun.max(Instant::now());
         let (run, _) = self.drive(gateway, gateway.keys.clone(), phases, None, begun, events)?;
-        let stale = run.of(word).count(|outcome| matches!(outcome, Outcome::Answered(_, "stale")));
-        let mut verdict = vec![ratio("hits", &run.of(BASELINE).hits, word, &run.of(word).hits, Some(GOAL))];
+        let stale = run
+            .of(word)
+            .count(|outcome| matches!(outcome, Outcome::Answered(_, "stale")));
+        let mut verdict = vec![ratio(
+            "hits",
+            &run.of(BASELINE).hits,
+            word,
+            &run.of(word).hits,
+            Some(GOAL),
+        )];
         if is_outage {
-            verdict.push(ratio("hits", &run.of(BASELINE).hits, "after", &run.of("after").hits, Some(GOAL)));
+            verdict.push(ratio(
+                "hits",
+                &run.of(BASELINE).hits,
+                "after",
+                &run.of("after").hits,
+                Some(GOAL),
+            ));
         }
         verdict.push(format!(
             "{stale} of {} responses were stale and marked stale; the backend sent {} responses meanwhile",
@@ -188,7 +252,8 @@ impl ProfileRunner<'_> {
         ));
         if is_late {
             verdict.push(
-                "storing the documents took too long: they became due during the baseline phase".into(),
+                "storing the documents took too long: they became due during the baseline phase"
+                    .into(),
             );
         }
         Ok(self.report(profile, vec![run], None, verdict))
@@ -201,12 +266,18 @@ impl ProfileRunner<'_> {
             None => others.remove(0),
         };
         let rate = ABUSE * gateway.minute_of(self.runtime, &abusive)? / 60.0;
-        let plan = gateway.plan_without_tiers(self.options, vec![abusive], self.options.conditional)?;
+        let plan =
+            gateway.plan_without_tiers(self.options, vec![abusive], self.options.conditional)?;
         self.beside(
             gateway,
             Profile::AbusiveKey,
             others,
-            ConcurrentLoad { name: "abuse", plan, rate, connections: 8 },
+            ConcurrentLoad {
+                name: "abuse",
+                plan,
+                rate,
+                connections: 8,
+            },
         )
     }
 
@@ -220,7 +291,12 @@ impl ProfileRunner<'_> {
         };
         let keys = (0..MADE_UP_KEYS).map(made_up).collect();
         let plan = gateway.plan_without_tiers(self.options, keys, 0.0)?;
-        let beside = ConcurrentLoad { name: "flood", plan, rate: FLOOD * self.rate(), connections: 32 };
+        let beside = ConcurrentLoad {
+            name: "flood",
+            plan,
+            rate: FLOOD * self.rate(),
+            connections: 32,
+        };
         self.beside(gateway, Profile::KeyFlood, gateway.keys.clone(), beside)
     }
 
@@ -234,22 +310,58 @@ impl ProfileRunner<'_> {
     ) -> Result<ProfileReport, String> {
         let (name, rate) = (beside.name, beside.rate);
         let phases = self.after_warm_up(vec![self.phase(BASELINE, 2.0), self.phase(name, 2.0)]);
-        let (run, other) = self.drive(gateway, keys, phases, Some(beside), Instant::now(), Vec::new())?;
+        let (run, other) = self.drive(
+            gateway,
+            keys,
+            phases,
+            Some(beside),
+            Instant::now(),
+            Vec::new(),
+        )?;
         let verdict = vec![
-            format!("{name} at {rate:.0}/s beside {:.0}/s of normal traffic", self.rate()),
-            ratio("normal traffic", &run.of(BASELINE).all, name, &run.of(name).all, None),
+            format!(
+                "{name} at {rate:.0}/s beside {:.0}/s of normal traffic",
+                self.rate()
+            ),
+            ratio(
+                "normal traffic",
+                &run.of(BASELINE).all,
+                name,
+                &run.of(name).all,
+                None,
+            ),
         ];
-        Ok(self.report(profile, vec![run], other.map(|other| (name, other)), verdict))
+        Ok(self.report(
+            profile,
+            vec![run],
+            other.map(|other| (name, other)),
+            verdict,
+        ))
     }
 
     fn deploy(&self, gateway: &GatewayUnderTest) -> Result<ProfileReport, String> {
-        let own = gateway.own.as_ref().ok_or("the profile needs the test's own gateway")?;
-        let phases = self.after_warm_up(vec![self.phase(BASELINE, 2.0), self.phase("hand-over", 2.0)]);
+        let own = gateway
+            .own
+            .as_ref()
+            .ok_or("the profile needs the test's own gateway")?;
+        let phases = self.after_warm_up(vec![
+            self.phase(BASELINE, 2.0),
+            self.phase("hand-over", 2.0),
+        ]);
         let took = Mutex::new(Duration::ZERO);
         let at_change = Schedule::new(phases.clone()).begins("hand-over");
-        let change = Event { at: at_change, what: Box::new(|| *took.lock().unwrap() = own.takes_over()) };
-        let (run, _) =
-            self.drive(gateway, gateway.keys.clone(), phases, None, Instant::now(), vec![change])?;
+        let change = Event {
+            at: at_change,
+            what: Box::new(|| *took.lock().unwrap() = own.takes_over()),
+        };
+        let (run, _) = self.drive(
+            gateway,
+            gateway.keys.clone(),
+            phases,
+            None,
+            Instant::now(),
+            vec![change],
+        )?;
         let stats = run.of("hand-over");
         let verdict = vec![
             format!(
@@ -276,13 +388,28 @@ impl ProfileRunner<'_> {
         let schedule = Schedule::new(phases);
         let client = |connections: usize| {
             let timeout = Duration::from_secs_f64(self.options.timeout);
-            Client::new(gateway.destination.clone(), connections, usize::from(self.options.streams), timeout)
+            Client::new(
+                gateway.destination.clone(),
+                connections,
+                usize::from(self.options.streams),
+                timeout,
+            )
         };
         let plan = gateway.plan(self.options, keys)?;
         let connections =
-            usize::from(self.options.connections.unwrap_or(if self.options.h2 { 4 } else { 64 }));
+            usize::from(
+                self.options
+                    .connections
+                    .unwrap_or(if self.options.h2 { 4 } else { 64 }),
+            );
         let mut lines = vec![Line::new(plan, schedule.clone(), client(connections))];
-        if let Some(ConcurrentLoad { name, plan, rate, connections }) = beside {
+        if let Some(ConcurrentLoad {
+            name,
+            plan,
+            rate,
+            connections,
+        }) = beside
+        {
             // A schedule of the same length, without requests in the baseline phase.
             let begins = schedule.begins(name);
             let lasts = schedule.lasts().saturating_sub(begins).as_secs_f64();
@@ -291,7 +418,10 @@ impl ProfileRunner<'_> {
             lines.push(Line::new(plan, other, client(connections)));
         }
         let mut records = drive(self.runtime, &lines, begun, events).into_iter();
-        Ok((records.next().expect("there is one for each line"), records.next()))
+        Ok((
+            records.next().expect("there is one for each line"),
+            records.next(),
+        ))
     }
 
     fn rate(&self) -> f64 {
@@ -320,12 +450,21 @@ impl ProfileRunner<'_> {
         verdict: Vec<String>,
     ) -> ProfileReport {
         let wrong = wrong(profile, self.options, &runs, beside.as_ref());
-        ProfileReport { name: profile.word(), destination_name: String::new(), runs, beside, verdict, wrong }
+        ProfileReport {
+            name: profile.word(),
+            destination_name: String::new(),
+            runs,
+            beside,
+            verdict,
+            wrong,
+        }
     }
 }
 
 fn p99_at_last(run: &Record) -> u64 {
-    run.phases.last().map_or(0, |stats| stats.all.value_at_quantile(0.99))
+    run.phases
+        .last()
+        .map_or(0, |stats| stats.all.value_at_quantile(0.99))
 }
 
 /// The reason why a step counts as degraded, compared with the first one.
@@ -334,7 +473,10 @@ fn breaks(first: &Record, run: &Record) -> Option<String> {
     let failed = run.phases.last().map_or(0.0, LatencyStats::failed);
     let is_broken = failed > MAX_FAILED_SHARE || (now > SLOW_MICROS && now > first * BROKEN);
     // The client's own delay is not the server's.
-    let late = run.warning().map_or("", |_| "; the client was late as well and may be the bottleneck");
+    let late = run.warning().map_or(
+        "",
+        |_| "; the client was late as well and may be the bottleneck",
+    );
     let how = format!(
         "p99 {} ({} in the first step), {:.1} % failed{late}",
         shown(now),

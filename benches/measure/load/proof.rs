@@ -25,17 +25,31 @@ pub(crate) fn prove(runtime: &Runtime) {
 }
 
 fn the_schedule_is_fixed_by_the_rates() {
-    let phases =
-        vec![Phase::new("a", 10.0, 1.0), Phase::new("nobody", 0.0, 1.0), Phase::new("b", 1_000.0, 0.5)];
+    let phases = vec![
+        Phase::new("a", 10.0, 1.0),
+        Phase::new("nobody", 0.0, 1.0),
+        Phase::new("b", 1_000.0, 0.5),
+    ];
     let schedule = Schedule::new(phases);
     let due = |number| schedule.due(number).map(|(due, at)| (due.as_millis(), at));
     assert_eq!(schedule.requests(), 510);
     assert_eq!(
         [due(0), due(9), due(10), due(11)],
-        [Some((0, 0)), Some((900, 0)), Some((2_000, 2)), Some((2_001, 2))]
+        [
+            Some((0, 0)),
+            Some((900, 0)),
+            Some((2_000, 2)),
+            Some((2_001, 2))
+        ]
     );
     assert_eq!((due(509), due(510)), (Some((2_499, 2)), None));
-    assert_eq!((schedule.lasts().as_millis(), schedule.begins("b").as_millis()), (2_500, 2_000));
+    assert_eq!(
+        (
+            schedule.lasts().as_millis(),
+            schedule.begins("b").as_millis()
+        ),
+        (2_500, 2_000)
+    );
 }
 
 fn the_same_seed_yields_the_same_requests() {
@@ -45,24 +59,56 @@ fn the_same_seed_yields_the_same_requests() {
         [0.0, 0.47, 0.49, 0.71, 0.73, 0.87, 0.89, 1.0].map(|chance| zipf.pick(chance)),
         [0, 0, 1, 1, 2, 2, 3, 3]
     );
-    let plan = |seed| plan_of(&[("free", 3), ("pro", 1)], &[("free", 1.0), ("pro", 3.0)], seed);
-    let requests = |seed| (0..10_000).map(|number| plan(seed).request(number)).take(100).collect::<Vec<_>>();
-    assert!(requests(1) == requests(1) && requests(1) != requests(2), "the seed determines all requests");
+    let plan = |seed| {
+        plan_of(
+            &[("free", 3), ("pro", 1)],
+            &[("free", 1.0), ("pro", 3.0)],
+            seed,
+        )
+    };
+    let requests = |seed| {
+        (0..10_000)
+            .map(|number| plan(seed).request(number))
+            .take(100)
+            .collect::<Vec<_>>()
+    };
+    assert!(
+        requests(1) == requests(1) && requests(1) != requests(2),
+        "the seed determines all requests"
+    );
     let plan = plan(3);
     let of = |which: &dyn Fn(&super::plan::PlannedRequest) -> bool| {
-        (0..10_000).filter(|number| which(&plan.request(*number))).count()
+        (0..10_000)
+            .filter(|number| which(&plan.request(*number)))
+            .count()
     };
-    let (pro, conditional) =
-        (of(&|request| plan.keys[request.key].tier == "pro"), of(&|request| request.is_conditional));
-    assert!((7_300..7_700).contains(&pro) && (2_800..3_200).contains(&conditional), "{pro} {conditional}");
+    let (pro, conditional) = (
+        of(&|request| plan.keys[request.key].tier == "pro"),
+        of(&|request| request.is_conditional),
+    );
+    assert!(
+        (7_300..7_700).contains(&pro) && (2_800..3_200).contains(&conditional),
+        "{pro} {conditional}"
+    );
 }
 
 fn plan_of(keys: &[(&str, usize)], tiers: &[(&str, f64)], seed: u64) -> Plan {
-    let made = keys
+    let made = keys.iter().flat_map(|(tier, count)| {
+        (0..*count).map(|_| Key {
+            text: "key".into(),
+            tier: (*tier).into(),
+        })
+    });
+    let tiers = tiers
         .iter()
-        .flat_map(|(tier, count)| (0..*count).map(|_| Key { text: "key".into(), tier: (*tier).into() }));
-    let tiers = tiers.iter().map(|(tier, share)| ((*tier).to_owned(), *share)).collect::<BTreeMap<_, _>>();
-    let spread = Spread { documents: 1.0, keys: 1.0, tiers, conditional: 0.3 };
+        .map(|(tier, share)| ((*tier).to_owned(), *share))
+        .collect::<BTreeMap<_, _>>();
+    let spread = Spread {
+        documents: 1.0,
+        keys: 1.0,
+        tiers,
+        conditional: 0.3,
+    };
     Plan::new(vec!["/".into()], made.collect(), &spread, seed).unwrap()
 }
 
@@ -84,11 +130,20 @@ fn a_client_that_is_late_says_so() {
         }
         record
     };
-    assert!(record(50, true).warning().is_some(), "a connection stood idle: it was the client");
-    assert!(record(50, false).warning().is_none(), "none was free: it was the server");
+    assert!(
+        record(50, true).warning().is_some(),
+        "a connection stood idle: it was the client"
+    );
+    assert!(
+        record(50, false).warning().is_none(),
+        "none was free: it was the server"
+    );
     assert!(record(1, true).warning().is_none(), "a little");
     let p99 = record(50, false).of("a").all.value_at_quantile(0.99);
-    assert!(p99 >= micros(at(51)), "waiting for a connection is part of the latency: {p99}");
+    assert!(
+        p99 >= micros(at(51)),
+        "waiting for a connection is part of the latency: {p99}"
+    );
 }
 
 /// Two hundred requests a second for two seconds, with a server that stalls for one second. A closed loop would see
@@ -98,7 +153,11 @@ fn a_server_that_stalls_cannot_hide(runtime: &Runtime) {
     let destination = Destination::new(&address, false, None).unwrap();
     let schedule = Schedule::new(vec![Phase::new("stalled", 200.0, 2.0)]);
     let plan = Arc::new(plan_of(&[("any", 1)], &[], 1));
-    let line = Line::new(plan, schedule, Client::new(destination, 2, 1, Duration::from_secs(10)));
+    let line = Line::new(
+        plan,
+        schedule,
+        Client::new(destination, 2, 1, Duration::from_secs(10)),
+    );
     let records = drive(runtime, &[line], Instant::now(), Vec::new());
     let stats = records[0].of("stalled");
     assert_eq!(
@@ -108,12 +167,22 @@ fn a_server_that_stalls_cannot_hide(runtime: &Runtime) {
         stats.outcomes
     );
     let half_a_stall = micros(STALL / 2);
-    let slow =
-        |latencies: &hdrhistogram::Histogram<u64>| latencies.len() - latencies.count_between(0, half_a_stall);
+    let slow = |latencies: &hdrhistogram::Histogram<u64>| {
+        latencies.len() - latencies.count_between(0, half_a_stall)
+    };
     let (counted, naive) = (slow(&stats.all), slow(&stats.from_sent));
-    assert!(counted >= 80, "{counted} of 400 waited for half of the stall or longer, and 100 should have");
-    assert!(naive <= 40, "{naive}: and from their sending next to none did");
-    assert!(stats.all.value_at_quantile(0.99) > micros(STALL * 9 / 10), "the p99 includes the stall");
+    assert!(
+        counted >= 80,
+        "{counted} of 400 waited for half of the stall or longer, and 100 should have"
+    );
+    assert!(
+        naive <= 40,
+        "{naive}: and from their sending next to none did"
+    );
+    assert!(
+        stats.all.value_at_quantile(0.99) > micros(STALL * 9 / 10),
+        "the p99 includes the stall"
+    );
 }
 
 /// Responds immediately, except during the second that begins half a second after the first request.
@@ -129,9 +198,14 @@ fn stalling_server() -> String {
                 while stream.read(&mut request).is_ok_and(|read| read > 0) {
                     let stalls = *first.get_or_init(Instant::now) + STALL / 2;
                     if (stalls..stalls + STALL).contains(&Instant::now()) {
-                        std::thread::sleep((stalls + STALL).saturating_duration_since(Instant::now()));
+                        std::thread::sleep(
+                            (stalls + STALL).saturating_duration_since(Instant::now()),
+                        );
                     }
-                    if stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").is_err() {
+                    if stream
+                        .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+                        .is_err()
+                    {
                         return;
                     }
                 }

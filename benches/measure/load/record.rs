@@ -90,7 +90,12 @@ impl LatencyStats {
     /// With this many significant digits.
     fn new(digits: u8) -> Self {
         let empty = Histogram::new(digits).expect("up to five digits can be had");
-        Self { all: empty.clone(), hits: empty.clone(), from_sent: empty, outcomes: BTreeMap::new() }
+        Self {
+            all: empty.clone(),
+            hits: empty.clone(),
+            from_sent: empty,
+            outcomes: BTreeMap::new(),
+        }
     }
 
     fn take(&mut self, result: &RequestResult) {
@@ -99,12 +104,19 @@ impl LatencyStats {
         if result.outcome.is_hit() {
             put(&mut self.hits, latency);
         }
-        put(&mut self.from_sent, micros(result.ended.saturating_sub(result.sent)));
+        put(
+            &mut self.from_sent,
+            micros(result.ended.saturating_sub(result.sent)),
+        );
         *self.outcomes.entry(result.outcome).or_default() += 1;
     }
 
     pub(crate) fn count(&self, which: impl Fn(Outcome) -> bool) -> u64 {
-        self.outcomes.iter().filter(|(outcome, _)| which(**outcome)).map(|(_, count)| count).sum()
+        self.outcomes
+            .iter()
+            .filter(|(outcome, _)| which(**outcome))
+            .map(|(_, count)| count)
+            .sum()
     }
 
     pub(crate) fn total(&self) -> u64 {
@@ -123,7 +135,14 @@ impl Record {
     pub(crate) fn new(schedule: Schedule) -> Self {
         let phases = schedule.phases().map(|_| LatencyStats::new(3)).collect();
         let empty = Histogram::new(3).expect("up to five digits can be had");
-        Self { schedule, phases, seconds: Vec::new(), released: empty.clone(), sent: empty, queued: 0 }
+        Self {
+            schedule,
+            phases,
+            seconds: Vec::new(),
+            released: empty.clone(),
+            sent: empty,
+            queued: 0,
+        }
     }
 
     pub(crate) fn take(&mut self, result: &RequestResult) {
@@ -131,11 +150,15 @@ impl Record {
         let second = usize::try_from(result.due.as_secs()).expect("a run is shorter than that");
         if self.seconds.len() <= second {
             // Coarser, since a long run has many of them.
-            self.seconds.resize_with(second + 1, || LatencyStats::new(2));
+            self.seconds
+                .resize_with(second + 1, || LatencyStats::new(2));
         }
         self.seconds[second].take(result);
         if result.was_awaited {
-            put(&mut self.sent, micros(result.sent.saturating_sub(result.due)));
+            put(
+                &mut self.sent,
+                micros(result.sent.saturating_sub(result.due)),
+            );
         } else {
             self.queued += 1;
         }
@@ -148,7 +171,9 @@ impl Record {
 
     /// The client's own delay at this percentile, in microseconds.
     pub(crate) fn lateness(&self, share: f64) -> u64 {
-        self.released.value_at_quantile(share).max(self.sent.value_at_quantile(share))
+        self.released
+            .value_at_quantile(share)
+            .max(self.sent.value_at_quantile(share))
     }
 
     /// The phase with this name.

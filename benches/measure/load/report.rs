@@ -7,7 +7,13 @@ use serde_json::{Value, json};
 use super::record::{LatencyStats, Record, shown};
 use super::verdict::ProfileReport;
 
-const SHARES: [(&str, f64); 5] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)];
+const SHARES: [(&str, f64); 5] = [
+    ("p50", 0.5),
+    ("p90", 0.9),
+    ("p99", 0.99),
+    ("p99.9", 0.999),
+    ("max", 1.0),
+];
 
 pub(crate) fn text(report: &ProfileReport) -> String {
     let mut text = format!("\n{}: {}\n", report.name, report.destination_name);
@@ -22,7 +28,14 @@ pub(crate) fn text(report: &ProfileReport) -> String {
     if let Some((_, record)) = &report.beside {
         text.push_str(&rows(record, "by "));
     }
-    let lateness = |share: f64| report.runs.iter().map(|run| run.lateness(share)).max().unwrap_or(0);
+    let lateness = |share: f64| {
+        report
+            .runs
+            .iter()
+            .map(|run| run.lateness(share))
+            .max()
+            .unwrap_or(0)
+    };
     let queued: u64 = report.runs.iter().map(|run| run.queued).sum();
     writeln!(
         text,
@@ -55,7 +68,10 @@ fn rows(record: &Record, whose: &str) -> String {
         for (_, share) in SHARES {
             write!(rows, " {:>9}", shown(stats.all.value_at_quantile(share))).unwrap();
         }
-        let outcomes = stats.outcomes.iter().map(|(outcome, count)| format!("{count} {}", outcome.word()));
+        let outcomes = stats
+            .outcomes
+            .iter()
+            .map(|(outcome, count)| format!("{count} {}", outcome.word()));
         writeln!(rows, "   {}", outcomes.collect::<Vec<_>>().join(", ")).unwrap();
     }
     rows
@@ -85,8 +101,7 @@ fn run(record: &Record) -> Value {
             "outcomes": outcomes(stats),
         })
     };
-    let second =
-        |stats: &LatencyStats| json!({ "latency_us": latencies(&stats.all), "outcomes": outcomes(stats) });
+    let second = |stats: &LatencyStats| json!({ "latency_us": latencies(&stats.all), "outcomes": outcomes(stats) });
     json!({
         "phases": record.schedule.phases().zip(&record.phases).map(phase).collect::<Vec<_>>(),
         "seconds": record.seconds.iter().map(second).collect::<Vec<_>>(),
@@ -98,12 +113,21 @@ fn run(record: &Record) -> Value {
 fn latencies(histogram: &hdrhistogram::Histogram<u64>) -> Value {
     let mut shares: serde_json::Map<String, Value> = SHARES
         .iter()
-        .map(|(name, share)| ((*name).to_owned(), histogram.value_at_quantile(*share).into()))
+        .map(|(name, share)| {
+            (
+                (*name).to_owned(),
+                histogram.value_at_quantile(*share).into(),
+            )
+        })
         .collect();
     shares.insert("count".into(), histogram.len().into());
     shares.into()
 }
 
 fn outcomes(stats: &LatencyStats) -> Value {
-    stats.outcomes.iter().map(|(outcome, count)| (outcome.word(), Value::from(*count))).collect()
+    stats
+        .outcomes
+        .iter()
+        .map(|(outcome, count)| (outcome.word(), Value::from(*count)))
+        .collect()
 }

@@ -18,7 +18,11 @@ pub(crate) struct Phase {
 
 impl Phase {
     pub(crate) fn new(name: &str, rate: f64, seconds: f64) -> Self {
-        Self { name: name.to_owned(), rate, lasts: Duration::from_secs_f64(seconds) }
+        Self {
+            name: name.to_owned(),
+            rate,
+            lasts: Duration::from_secs_f64(seconds),
+        }
     }
 
     fn requests(&self) -> u64 {
@@ -44,7 +48,11 @@ impl Schedule {
         let (mut begins, mut first, mut placed) = (Duration::ZERO, 0, Vec::new());
         for phase in phases {
             let (lasts, requests) = (phase.lasts, phase.requests());
-            placed.push(Placed { phase, begins, first });
+            placed.push(Placed {
+                phase,
+                begins,
+                first,
+            });
             begins += lasts;
             first += requests;
         }
@@ -61,19 +69,26 @@ impl Schedule {
         if within >= placed.phase.requests() {
             return None;
         }
-        #[expect(clippy::cast_precision_loss, reason = "exact for more requests than any run has")]
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "exact for more requests than any run has"
+        )]
         let offset = Duration::from_secs_f64(within as f64 / placed.phase.rate);
         Some((placed.begins + offset, at))
     }
 
     /// Number of requests.
     pub(crate) fn requests(&self) -> u64 {
-        self.placed.last().map_or(0, |placed| placed.first + placed.phase.requests())
+        self.placed
+            .last()
+            .map_or(0, |placed| placed.first + placed.phase.requests())
     }
 
     /// The end of the last phase.
     pub(crate) fn lasts(&self) -> Duration {
-        self.placed.last().map_or(Duration::ZERO, |placed| placed.begins + placed.phase.lasts)
+        self.placed
+            .last()
+            .map_or(Duration::ZERO, |placed| placed.begins + placed.phase.lasts)
     }
 
     /// The start of the phase with this name.
@@ -88,7 +103,11 @@ impl Schedule {
 }
 
 fn whole(number: f64) -> u64 {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count, rounded down")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a count, rounded down"
+    )]
     let whole = (number + 1e-6).max(0.0) as u64;
     whole
 }

@@ -24,7 +24,11 @@ impl ProfileReport {
     /// The warning about the client's own delay, of the run with the largest.
     pub(crate) fn warning(&self) -> Option<String> {
         let beside = self.beside.iter().map(|(_, record)| record);
-        let worst = self.runs.iter().chain(beside).max_by_key(|record| record.lateness(0.99));
+        let worst = self
+            .runs
+            .iter()
+            .chain(beside)
+            .max_by_key(|record| record.lateness(0.99));
         worst.and_then(Record::warning)
     }
 }
@@ -38,10 +42,14 @@ pub(crate) fn wrong(
 ) -> Vec<String> {
     let (mut wrong, is_ours) = (Vec::new(), options.address.is_none());
     for run in runs {
-        wrong.extend(unexpected(run, |outcome| is_expected(profile, is_ours, outcome)));
+        wrong.extend(unexpected(run, |outcome| {
+            is_expected(profile, is_ours, outcome)
+        }));
     }
     if let Some((_, run)) = beside {
-        wrong.extend(unexpected(run, |outcome| is_expected_beside(profile, options.h2, outcome)));
+        wrong.extend(unexpected(run, |outcome| {
+            is_expected_beside(profile, options.h2, outcome)
+        }));
     }
     wrong
 }
@@ -73,11 +81,16 @@ fn is_expected(profile: Profile, is_ours: bool, outcome: Outcome) -> bool {
 fn unexpected(run: &Record, is_expected: impl Fn(Outcome) -> bool) -> Vec<String> {
     let named = run.schedule.phases().zip(&run.phases);
     let outcomes = named.flat_map(|(phase, stats)| {
-        stats.outcomes.iter().map(move |(outcome, count)| (phase, outcome, count))
+        stats
+            .outcomes
+            .iter()
+            .map(move |(outcome, count)| (phase, outcome, count))
     });
     let wrong = outcomes.filter(|(_, outcome, _)| !is_expected(**outcome));
     wrong
-        .map(|(phase, outcome, count)| format!("{}: {} ({count} times)", phase.name, outcome.word()))
+        .map(|(phase, outcome, count)| {
+            format!("{}: {} ({count} times)", phase.name, outcome.word())
+        })
         .collect()
 }
 
@@ -94,7 +107,10 @@ pub(crate) fn ratio(
     now: &Histogram<u64>,
     goal: Option<f64>,
 ) -> String {
-    let (before, after) = (baseline.value_at_quantile(0.99), now.value_at_quantile(0.99));
+    let (before, after) = (
+        baseline.value_at_quantile(0.99),
+        now.value_at_quantile(0.99),
+    );
     let goal = goal.map_or_else(String::new, |goal| format!(" (target {goal})"));
     let times = after as f64 / before.max(1) as f64;
     format!(

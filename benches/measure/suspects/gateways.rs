@@ -65,7 +65,10 @@ fn marks(id: &ModelId) -> [DocumentMark; DOCUMENTS] {
         (Route::History, Period::Latest),
     ];
     documents.map(|(route, period)| {
-        let query = Query { period: Some(period), ..Query::default() };
+        let query = Query {
+            period: Some(period),
+            ..Query::default()
+        };
         let mark = DocumentMark::of(&DocumentKey::new(route, Some(id.clone()), query, period));
         assert_eq!(mark.model, Some(model_position(id.as_str())));
         mark
@@ -73,9 +76,21 @@ fn marks(id: &ModelId) -> [DocumentMark; DOCUMENTS] {
 }
 
 impl<'c> GatewayPair<'c> {
-    pub(super) fn of(catalogue: &'c SimulatedCatalogue, seed: u64, day: usize, limits: TierLimits) -> Self {
+    pub(super) fn of(
+        catalogue: &'c SimulatedCatalogue,
+        seed: u64,
+        day: usize,
+        limits: TierLimits,
+    ) -> Self {
         let key = mixed(seed ^ mixed(day as u64));
-        Self { catalogue, seed, key, limits, left_today: limits.day, day: DayEvidence::default() }
+        Self {
+            catalogue,
+            seed,
+            key,
+            limits,
+            left_today: limits.day,
+            day: DayEvidence::default(),
+        }
     }
 
     /// Records an hour of an application.
@@ -87,20 +102,36 @@ impl<'c> GatewayPair<'c> {
         let minute = |minute: u64| Wall::from_seconds(begin + minute * 60);
         let mut seen = [0, 1].map(|_| HourEvidence::of(HourEvidence::hour_of(minute(0))));
         for window in 0..6_u8 {
-            for sighting in requests.sightings.iter().filter(|sighting| sighting.windows.contains(&window)) {
+            for sighting in requests
+                .sightings
+                .iter()
+                .filter(|sighting| sighting.windows.contains(&window))
+            {
                 let hashed = |kind: u64, value: u64| {
                     u16::try_from(mixed(self.key ^ mixed(value << 1 | kind)) >> 48).unwrap()
                 };
-                let origin =
-                    Origin { network: hashed(0, sighting.network), agent: hashed(1, sighting.product) };
+                let origin = Origin {
+                    network: hashed(0, sighting.network),
+                    agent: hashed(1, sighting.product),
+                };
                 let gateway = usize::from(origin.network.wrapping_add(u16::from(window)) % 2);
                 seen[gateway].came_from(origin, minute(u64::from(window) * 10 + 3));
             }
         }
-        let all: u64 = requests.demands.iter().map(|demand| u64::from(demand.times)).sum();
+        let all: u64 = requests
+            .demands
+            .iter()
+            .map(|demand| u64::from(demand.times))
+            .sum();
         let share = (f64::from(self.limits.minute) * 60.0 / all as f64).min(1.0);
         for demand in &requests.demands {
-            self.serve(demand, share, minute(u64::from(requests.minute)), &mut seen, random);
+            self.serve(
+                demand,
+                share,
+                minute(u64::from(requests.minute)),
+                &mut seen,
+                random,
+            );
         }
         let [mut merged, other] = seen;
         merged.add(&other);
@@ -108,7 +139,11 @@ impl<'c> GatewayPair<'c> {
     }
 
     /// Serves a document as often as the limits allow: a share of the requests by the minute, and the rest of the day.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a part of a u32")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a part of a u32"
+    )]
     fn serve(
         &mut self,
         demand: &Demand,
@@ -120,11 +155,16 @@ impl<'c> GatewayPair<'c> {
         let mark = self.catalogue.marks[demand.document];
         // Sizes vary by the model, and a refresh changes the same documents for all clients.
         let varied = 90 + mixed((demand.document / DOCUMENTS) as u64) % 21;
-        let bytes = DOCUMENT_BYTES[demand.document % DOCUMENTS] * u32::try_from(varied).unwrap() / 100;
+        let bytes =
+            DOCUMENT_BYTES[demand.document % DOCUMENTS] * u32::try_from(varied).unwrap() / 100;
         let refresh = mixed(self.seed ^ mixed(u64::from(HourEvidence::hour_of(at))));
         let has_changed = Random::new(refresh ^ demand.document as u64).chance(CHANGED);
         let served = (f64::from(demand.times) * share + random.uniform()).floor() as u32;
-        let served = if share < 1.0 { served.min(demand.times) } else { demand.times };
+        let served = if share < 1.0 {
+            served.min(demand.times)
+        } else {
+            demand.times
+        };
         for number in 0..demand.times {
             let gateway = &mut seen[random.below(2)];
             let is_new = number == 0 && has_changed;

@@ -98,12 +98,20 @@ pub(super) static KINDS: [ClientKind; 32] = [
 ];
 
 fn alone(behaviour: impl Client + 'static, need: u32) -> PlannedClient {
-    PlannedClient { behaviour: Box::new(behaviour), needs: vec![need], ownership: Ownership::Each }
+    PlannedClient {
+        behaviour: Box::new(behaviour),
+        needs: vec![need],
+        ownership: Ownership::Each,
+    }
 }
 
 fn programs(programs: Vec<Dashboard>) -> PlannedClient {
     let needs = programs.iter().map(Dashboard::need).collect();
-    PlannedClient { behaviour: Box::new(Programs(programs)), needs, ownership: Ownership::One }
+    PlannedClient {
+        behaviour: Box::new(Programs(programs)),
+        needs,
+        ownership: Ownership::One,
+    }
 }
 
 fn dashboard(plan: ClientPlan, random: &mut Random) -> PlannedClient {
@@ -111,7 +119,13 @@ fn dashboard(plan: ClientPlan, random: &mut Random) -> PlannedClient {
 }
 
 fn public_product(plan: ClientPlan, random: &mut Random) -> PlannedClient {
-    let all = [Copies::No, Copies::No, Copies::Conditional, Copies::UntilRefresh, Copies::UntilRefresh];
+    let all = [
+        Copies::No,
+        Copies::No,
+        Copies::Conditional,
+        Copies::UntilRefresh,
+        Copies::UntilRefresh,
+    ];
     let copies = random.choose(&all);
     product(plan, copies, random)
 }
@@ -149,7 +163,11 @@ fn ci_jobs(plan: ClientPlan, random: &mut Random) -> PlannedClient {
 
 fn hobbyist(plan: ClientPlan, random: &mut Random) -> PlannedClient {
     let hobbyist = Hobbyist::new(plan.models, random);
-    let need = if random.chance(0.5) { 10 } else { hobbyist.need() };
+    let need = if random.chance(0.5) {
+        10
+    } else {
+        hobbyist.need()
+    };
     alone(hobbyist, need)
 }
 
@@ -160,11 +178,25 @@ fn team(plan: ClientPlan, random: &mut Random) -> PlannedClient {
 }
 
 fn office(plan: ClientPlan, is_changing: bool, random: &mut Random) -> PlannedClient {
-    let people = if is_changing { random.between(3, 8) } else { random.between(4, 15) };
-    let office = Office::new(plan.models, plan.most, people.min(plan.missing), is_changing, random);
+    let people = if is_changing {
+        random.between(3, 8)
+    } else {
+        random.between(4, 15)
+    };
+    let office = Office::new(
+        plan.models,
+        plan.most,
+        people.min(plan.missing),
+        is_changing,
+        random,
+    );
     let needs = office.needs().collect();
     let ownership = random.choose(&[Ownership::Each, Ownership::Each, Ownership::Unknown]);
-    PlannedClient { behaviour: Box::new(office), needs, ownership }
+    PlannedClient {
+        behaviour: Box::new(office),
+        needs,
+        ownership,
+    }
 }
 
 /// Production, staging and tests of one program.
@@ -175,8 +207,16 @@ fn stages(plan: ClientPlan, random: &mut Random) -> PlannedClient {
     let stage = |number: usize| {
         let is_for_work = number > 0 && random.chance(0.5);
         Dashboard {
-            worked: if is_for_work { Some(random.below(24)) } else { production.worked },
-            hosting: if is_one_host { production.hosting.clone() } else { Hosting::any(random) },
+            worked: if is_for_work {
+                Some(random.below(24))
+            } else {
+                production.worked
+            },
+            hosting: if is_one_host {
+                production.hosting.clone()
+            } else {
+                Hosting::any(random)
+            },
             ..production.clone()
         }
     };
@@ -199,15 +239,30 @@ fn agency(plan: ClientPlan, random: &mut Random) -> PlannedClient {
 fn course(plan: ClientPlan, random: &mut Random) -> PlannedClient {
     let students = random.between(15, 40).min(plan.missing);
     let course = Course::new(plan.models, students, random);
-    PlannedClient { behaviour: Box::new(course), needs: vec![10; students], ownership: Ownership::Each }
+    PlannedClient {
+        behaviour: Box::new(course),
+        needs: vec![10; students],
+        ownership: Ownership::Each,
+    }
 }
 
-fn one_key(plan: ClientPlan, share: f64, schedule: SweepSchedule, random: &mut Random) -> PlannedClient {
-    owned(plan, CatalogueMirror::new(plan.models, share, schedule, random))
+fn one_key(
+    plan: ClientPlan,
+    share: f64,
+    schedule: SweepSchedule,
+    random: &mut Random,
+) -> PlannedClient {
+    owned(
+        plan,
+        CatalogueMirror::new(plan.models, share, schedule, random),
+    )
 }
 
 fn at_night(plan: ClientPlan, share: f64, random: &mut Random) -> PlannedClient {
-    let schedule = SweepSchedule::Night { first: random.below(24), hours: random.between(3, 8) };
+    let schedule = SweepSchedule::Night {
+        first: random.below(24),
+        hours: random.between(3, 8),
+    };
     one_key(plan, share, schedule, random)
 }
 
@@ -236,7 +291,12 @@ fn round_robin(plan: ClientPlan, random: &mut Random) -> PlannedClient {
 fn free_keys(plan: ClientPlan, random: &mut Random) -> PlannedClient {
     let sweep = CatalogueMirror::new(plan.models, 1.0, SweepSchedule::Spread(24), random);
     let keys = plan.models.div_ceil(FREE_QUOTA);
-    owned(plan, sweep.with_one_document().with_keys(KeyUse::ByQuota(FREE_QUOTA), keys))
+    owned(
+        plan,
+        sweep
+            .with_one_document()
+            .with_keys(KeyUse::ByQuota(FREE_QUOTA), keys),
+    )
 }
 
 fn parts_at_one_minute(plan: ClientPlan, random: &mut Random) -> PlannedClient {
@@ -248,7 +308,12 @@ fn parts_at_one_minute(plan: ClientPlan, random: &mut Random) -> PlannedClient {
 fn keys_apart(plan: ClientPlan, random: &mut Random) -> PlannedClient {
     let mirror = CatalogueMirror::new(plan.models, 1.0, SweepSchedule::EachRefresh, random);
     let keys = random.between(4, 6);
-    owned(plan, mirror.with_keys(KeyUse::ByPart, keys).with_origins_apart(random))
+    owned(
+        plan,
+        mirror
+            .with_keys(KeyUse::ByPart, keys)
+            .with_origins_apart(random),
+    )
 }
 
 fn resold_key(plan: ClientPlan, random: &mut Random) -> PlannedClient {
@@ -260,5 +325,9 @@ fn owned(plan: ClientPlan, mirror: CatalogueMirror) -> PlannedClient {
     let ownership = [Ownership::One, Ownership::Each, Ownership::Unknown][plan.made % 3];
     let keys = u32::try_from(mirror.keys()).unwrap();
     let needs = vec![mirror.need().div_ceil(keys); mirror.keys()];
-    PlannedClient { behaviour: Box::new(mirror), needs, ownership }
+    PlannedClient {
+        behaviour: Box::new(mirror),
+        needs,
+        ownership,
+    }
 }

@@ -57,7 +57,12 @@ pub(super) struct CatalogueMirror {
 
 impl CatalogueMirror {
     /// A mirror of this share of the models, with one key.
-    pub(super) fn new(models: usize, share: f64, schedule: SweepSchedule, random: &mut Random) -> Self {
+    pub(super) fn new(
+        models: usize,
+        share: f64,
+        schedule: SweepSchedule,
+        random: &mut Random,
+    ) -> Self {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -143,7 +148,11 @@ impl CatalogueMirror {
             SweepSchedule::Spread(hours) => part(at.hour % hours, hours),
             SweepSchedule::Night { first, hours } => {
                 let since = (at.hour + 24 - first) % 24;
-                if since < hours { part(since, hours) } else { Vec::new() }
+                if since < hours {
+                    part(since, hours)
+                } else {
+                    Vec::new()
+                }
             }
         }
     }

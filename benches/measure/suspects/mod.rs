@@ -24,18 +24,29 @@ use month::{JudgedMonth, month};
 const REPORTED_SEEDS: u64 = 101;
 
 pub(crate) fn run(parts: &[String]) {
-    let first = parts.first().map_or(REPORTED_SEEDS, |seed| seed.parse().unwrap());
+    let first = parts
+        .first()
+        .map_or(REPORTED_SEEDS, |seed| seed.parse().unwrap());
     let is_full = std::env::var_os("SCOREGATE_FULL").is_some();
-    let (seeds, honest, days) = if is_full { (20, 2_000, 30) } else { (2, 300, 7) };
+    let (seeds, honest, days) = if is_full {
+        (20, 2_000, 30)
+    } else {
+        (2, 300, 7)
+    };
     let rules = SuspectRules::default();
     println!("{rules:?}");
     let large = if is_full { 2 } else { 0 };
-    for (models, seeds) in [(150, seeds), (1_000, large)].into_iter().filter(|(_, seeds)| *seeds > 0) {
+    for (models, seeds) in [(150, seeds), (1_000, large)]
+        .into_iter()
+        .filter(|(_, seeds)| *seeds > 0)
+    {
         let seeds = first..first + seeds;
         println!(
             "\n{models} models, seeds {seeds:?}, {days} days, {honest} honest applications for each seed"
         );
-        let months: Vec<JudgedMonth> = seeds.map(|seed| month(seed, models, honest, days, &rules)).collect();
+        let months: Vec<JudgedMonth> = seeds
+            .map(|seed| month(seed, models, honest, days, &rules))
+            .collect();
         let failures = table::print(&months);
         assert!(failures.is_empty(), "{failures:#?}");
     }

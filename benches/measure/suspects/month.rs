@@ -55,20 +55,30 @@ pub(super) fn month(
     let (mut findings, mut listed) = (Vec::new(), HashSet::new());
     for day in 0..days {
         let records = clients.iter_mut().zip(&mut randoms);
-        let records = records.flat_map(|(client, random)| day_of(client, &catalogue, seed, day, random));
+        let records =
+            records.flat_map(|(client, random)| day_of(client, &catalogue, seed, day, random));
         for (caller, record) in callers.iter_mut().zip(records) {
-            caller.days.push((Day::from_number(FIRST_DAY + u32::try_from(day).unwrap()), record));
-            caller.days.drain(..caller.days.len().saturating_sub(JUDGED_DAYS));
+            caller.days.push((
+                Day::from_number(FIRST_DAY + u32::try_from(day).unwrap()),
+                record,
+            ));
+            caller
+                .days
+                .drain(..caller.days.len().saturating_sub(JUDGED_DAYS));
         }
         let judged = judge(&callers, rules).into_iter();
-        let new = judged.filter(|finding| listed.insert((finding.application, finding.rule.word())));
+        let new =
+            judged.filter(|finding| listed.insert((finding.application, finding.rule.word())));
         findings.extend(new.map(|finding| (day, finding)));
     }
     let judged = |client: SimulatedClient| JudgedClient {
         kind: client.kind,
         applications: client.keys.iter().map(|key| key.application).collect(),
     };
-    JudgedMonth { clients: clients.into_iter().map(judged).collect(), findings }
+    JudgedMonth {
+        clients: clients.into_iter().map(judged).collect(),
+        findings,
+    }
 }
 
 /// The records of a day, one for each application.
@@ -79,7 +89,10 @@ fn day_of(
     day: usize,
     random: &mut Random,
 ) -> Vec<DayEvidence> {
-    let gateways = client.keys.iter().map(|key| GatewayPair::of(catalogue, seed, day, key.limits));
+    let gateways = client
+        .keys
+        .iter()
+        .map(|key| GatewayPair::of(catalogue, seed, day, key.limits));
     let mut gateways: Vec<GatewayPair<'_>> = gateways.collect();
     for hour in 0..24 {
         let at = SimulatedHour { day, hour };
@@ -91,8 +104,14 @@ fn day_of(
     }
     let records: Vec<DayEvidence> = gateways.into_iter().map(GatewayPair::stored).collect();
     if client.kind.stance == Stance::Honest {
-        let shares = records.iter().flat_map(|day| day.hours.iter().map(|hour| day.share_of_hour(hour)));
-        assert!(shares.fold(0.0, f64::max) <= HONEST_SHARE, "{} is a mirror", client.kind.name);
+        let shares = records
+            .iter()
+            .flat_map(|day| day.hours.iter().map(|hour| day.share_of_hour(hour)));
+        assert!(
+            shares.fold(0.0, f64::max) <= HONEST_SHARE,
+            "{} is a mirror",
+            client.kind.name
+        );
     }
     records
 }

@@ -30,7 +30,11 @@ enum Work {
     /// Has a script that runs each hour.
     Scheduled(Dashboard),
     /// Operates something in these hours of each day.
-    InShifts { interests: Vec<usize>, first: usize, hours: usize },
+    InShifts {
+        interests: Vec<usize>,
+        first: usize,
+        hours: usize,
+    },
 }
 
 /// One person at weekends.
@@ -61,7 +65,11 @@ impl Office {
         random: &mut Random,
     ) -> Self {
         let network = own_network(random);
-        let network = if is_changing { OfficeNetwork::Changing } else { OfficeNetwork::Constant(network) };
+        let network = if is_changing {
+            OfficeNetwork::Changing
+        } else {
+            OfficeNetwork::Constant(network)
+        };
         let libraries: Vec<u64> = (0..random.between(1, 2)).map(|_| library(random)).collect();
         // A script that colleagues copy from each other.
         let example = Dashboard::new(models, most, random);
@@ -70,22 +78,36 @@ impl Office {
             let size = random.between(3, most.min(40));
             let interests = random.sample(models, size);
             let work = match random.below(10) {
-                0..=4 => Work::Interactive { interests, share: random.within(0.1, 0.8) },
+                0..=4 => Work::Interactive {
+                    interests,
+                    share: random.within(0.1, 0.8),
+                },
                 5 | 6 => Work::Scheduled(example.clone()),
                 7 => Work::Scheduled(Dashboard::new(models, most, random)),
-                _ => Work::InShifts { interests, first: random.choose(&[0, 6, 8, 12, 16]), hours: 8 },
+                _ => Work::InShifts {
+                    interests,
+                    first: random.choose(&[0, 6, 8, 12, 16]),
+                    hours: 8,
+                },
             };
             Developer { product, work }
         });
-        Self { developers: developers.collect(), network, today: Vec::new(), zone: random.below(24) }
+        Self {
+            developers: developers.collect(),
+            network,
+            today: Vec::new(),
+            zone: random.below(24),
+        }
     }
 
     /// Documents of each developer in a day.
     pub(super) fn needs(&self) -> impl Iterator<Item = u32> {
-        self.developers.iter().map(|developer| match &developer.work {
-            Work::Scheduled(program) => program.need(),
-            Work::Interactive { .. } | Work::InShifts { .. } => 200,
-        })
+        self.developers
+            .iter()
+            .map(|developer| match &developer.work {
+                Work::Scheduled(program) => program.need(),
+                Work::Interactive { .. } | Work::InShifts { .. } => 200,
+            })
     }
 
     /// The networks of the day, each with its first hour.
@@ -109,7 +131,13 @@ impl Client for Office {
         if at.hour == 0 {
             self.today = self.networks_of_day(random);
         }
-        let network = self.today.iter().rev().find(|(first, _)| *first <= at.hour).unwrap().1;
+        let network = self
+            .today
+            .iter()
+            .rev()
+            .find(|(first, _)| *first <= at.hour)
+            .unwrap()
+            .1;
         for (developer, to) in self.developers.iter().zip(uses) {
             match &developer.work {
                 Work::Interactive { interests, share } => {
@@ -118,10 +146,17 @@ impl Client for Office {
                     }
                 }
                 Work::Scheduled(program) => {
-                    let program = Dashboard { hosting: Hosting::Fixed(Vec::new()), ..program.clone() };
+                    let program = Dashboard {
+                        hosting: Hosting::Fixed(Vec::new()),
+                        ..program.clone()
+                    };
                     program.run(at, to, random);
                 }
-                Work::InShifts { interests, first, hours } => {
+                Work::InShifts {
+                    interests,
+                    first,
+                    hours,
+                } => {
                     let since = (at.local(self.zone) + 24 - first) % 24;
                     if since < *hours && random.chance(0.9) {
                         tries(interests, to, random);
@@ -196,15 +231,19 @@ impl Course {
 
 impl Client for Course {
     fn hour(&mut self, at: SimulatedHour, uses: &mut [HourOfUse], random: &mut Random) {
-        let is_taught =
-            self.weekdays.contains(&(at.day % 7)) && (0..2).contains(&at.hour.wrapping_sub(self.first_hour));
+        let is_taught = self.weekdays.contains(&(at.day % 7))
+            && (0..2).contains(&at.hour.wrapping_sub(self.first_hour));
         for (home, to) in self.homes.iter().zip(uses) {
             let is_at_home = at.hour >= 18 && random.chance(0.04);
             if (is_taught && random.chance(0.9)) || is_at_home {
                 for document in documents_of(&self.notebook, 1) {
                     to.request(document, 1, false);
                 }
-                to.visited_from(if is_at_home { *home } else { self.campus }, self.product, random);
+                to.visited_from(
+                    if is_at_home { *home } else { self.campus },
+                    self.product,
+                    random,
+                );
             }
         }
     }

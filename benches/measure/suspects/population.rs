@@ -34,16 +34,32 @@ pub(super) fn population(
     let (mut clients, mut applications) = (Vec::new(), 0);
     for kind in &KINDS {
         let is_honest = kind.stance == Stance::Honest;
-        let number = if is_honest { (kind.number * honest).div_ceil(2_000) } else { kind.number };
+        let number = if is_honest {
+            (kind.number * honest).div_ceil(2_000)
+        } else {
+            kind.number
+        };
         let mut made = 0;
         while made < number {
             let missing = number - made;
             let most = catalogue.most_honest();
-            let planned = (kind.plan)(ClientPlan { models: catalogue.models, most, made, missing }, random);
+            let planned = (kind.plan)(
+                ClientPlan {
+                    models: catalogue.models,
+                    most,
+                    made,
+                    missing,
+                },
+                random,
+            );
             let (keys, behaviour) = with_ids(planned, applications, random);
             applications += keys.len();
             made += if is_honest { keys.len() } else { 1 };
-            clients.push(SimulatedClient { kind, keys, behaviour });
+            clients.push(SimulatedClient {
+                kind,
+                keys,
+                behaviour,
+            });
         }
     }
     clients
@@ -68,7 +84,10 @@ fn with_ids(
 /// A key of the smallest tier with this quota, or sometimes of the next.
 fn key(number: usize, owner: Option<usize>, need: u32, random: &mut Random) -> SimulatedKey {
     let tiers = standard_tiers();
-    let enough = tiers.iter().position(|tier| tier.limits.day >= need).unwrap_or(tiers.len() - 1);
+    let enough = tiers
+        .iter()
+        .position(|tier| tier.limits.day >= need)
+        .unwrap_or(tiers.len() - 1);
     let chosen = (enough + usize::from(random.chance(0.2))).min(tiers.len() - 1);
     SimulatedKey {
         application: format!("app_{number:011}").parse().unwrap(),

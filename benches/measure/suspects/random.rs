@@ -52,7 +52,11 @@ impl Random {
     }
 
     /// From `low` to `high`, where small numbers are as frequent as large ones by their order of magnitude.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between two small numbers")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "between two small numbers"
+    )]
     pub(super) fn magnitude(&mut self, low: usize, high: usize) -> usize {
         let exponent = self.within((low as f64).ln(), (high as f64 + 1.0).ln());
         (exponent.exp() as usize).clamp(low, high)
@@ -96,13 +100,18 @@ impl Random {
 
 impl Popularity {
     pub(super) fn new(models: usize, exponent: f64, random: &mut Random) -> Self {
-        let weights: Vec<f64> = (1..=models).map(|rank| (rank as f64).powf(-exponent)).collect();
+        let weights: Vec<f64> = (1..=models)
+            .map(|rank| (rank as f64).powf(-exponent))
+            .collect();
         let all: f64 = weights.iter().sum();
         let sums = weights.iter().scan(0.0, |sum, weight| {
             *sum += weight / all;
             Some(*sum)
         });
-        Self { sums: sums.collect(), models: random.sample(models, models) }
+        Self {
+            sums: sums.collect(),
+            models: random.sample(models, models),
+        }
     }
 
     pub(super) fn draw(&self, random: &mut Random) -> usize {

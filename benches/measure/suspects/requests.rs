@@ -89,7 +89,11 @@ impl SimulatedHour {
 impl HourOfUse {
     pub(super) fn request(&mut self, document: usize, times: u32, is_conditional: bool) {
         if times > 0 {
-            self.demands.push(Demand { document, times, is_conditional });
+            self.demands.push(Demand {
+                document,
+                times,
+                is_conditional,
+            });
         }
     }
 
@@ -101,7 +105,11 @@ impl HourOfUse {
     }
 
     pub(super) fn came_from(&mut self, network: u64, product: u64, windows: RangeInclusive<u8>) {
-        self.sightings.push(Sighting { network, product, windows });
+        self.sightings.push(Sighting {
+            network,
+            product,
+            windows,
+        });
     }
 
     /// A short visit at a random time.
@@ -121,7 +129,11 @@ impl Hosting {
     pub(super) fn any(random: &mut Random) -> Self {
         match random.below(20) {
             0..=11 => Self::Fixed(vec![own_network(random)]),
-            12 | 13 => Self::Fixed((0..random.between(2, 4)).map(|_| own_network(random)).collect()),
+            12 | 13 => Self::Fixed(
+                (0..random.between(2, 4))
+                    .map(|_| own_network(random))
+                    .collect(),
+            ),
             14..=16 => Self::platform(random),
             _ => Self::Functions(random.between(1, 4)),
         }
@@ -130,13 +142,19 @@ impl Hosting {
     /// A platform, which has one to three networks for all of its customers.
     pub(super) fn platform(random: &mut Random) -> Self {
         let platform = random.below(PLATFORMS) as u64;
-        Self::Fixed((0..=platform % 3).map(|number| 100 + platform * 10 + number).collect())
+        Self::Fixed(
+            (0..=platform % 3)
+                .map(|number| 100 + platform * 10 + number)
+                .collect(),
+        )
     }
 
     /// Adds the sightings of an hour.
     pub(super) fn appear(&self, product: u64, to: &mut HourOfUse, random: &mut Random) {
         match self {
-            Self::Fixed(networks) => networks.iter().for_each(|network| to.stayed_at(*network, product)),
+            Self::Fixed(networks) => networks
+                .iter()
+                .for_each(|network| to.stayed_at(*network, product)),
             Self::Functions(count) => {
                 for _ in 0..*count {
                     to.visited_from(function_network(random), product, random);
@@ -157,13 +175,21 @@ fn function_network(random: &mut Random) -> u64 {
 
 /// A product of a user agent: mostly a common library, else a name of its own.
 pub(super) fn software(random: &mut Random) -> u64 {
-    if random.chance(0.25) { own_product(random) } else { library(random) }
+    if random.chance(0.25) {
+        own_product(random)
+    } else {
+        library(random)
+    }
 }
 
 /// A common library: each is used by half as many as the one before, down to a few per cent.
 pub(super) fn library(random: &mut Random) -> u64 {
     let rank = (0..4).find(|_| random.chance(0.4)).unwrap_or(4);
-    if rank < 4 { rank } else { 4 + random.below(LIBRARIES - 4) as u64 }
+    if rank < 4 {
+        rank
+    } else {
+        4 + random.below(LIBRARIES - 4) as u64
+    }
 }
 
 pub(super) fn own_product(random: &mut Random) -> u64 {

@@ -2,7 +2,8 @@
 
 use super::random::Random;
 use super::requests::{
-    Client, DOCUMENTS, Hosting, HourOfUse, SimulatedHour, library, own_network, own_product, software,
+    Client, DOCUMENTS, Hosting, HourOfUse, SimulatedHour, library, own_network, own_product,
+    software,
 };
 
 /// Networks of the runners of CI services.
@@ -60,7 +61,10 @@ pub(super) struct CiJobs {
 
 /// The first documents of random models.
 pub(super) fn documents_of(models: &[usize], documents: usize) -> Vec<usize> {
-    models.iter().flat_map(|model| (0..documents).map(move |document| model * DOCUMENTS + document)).collect()
+    models
+        .iter()
+        .flat_map(|model| (0..documents).map(move |document| model * DOCUMENTS + document))
+        .collect()
 }
 
 impl Dashboard {
@@ -70,7 +74,11 @@ impl Dashboard {
         let is_good = random.chance(0.6);
         Self {
             documents: documents_of(&random.sample(models, size), random.between(1, 3)),
-            times: if is_good { 1 } else { random.choose(&[1, 1, 2, 4, 12]) },
+            times: if is_good {
+                1
+            } else {
+                random.choose(&[1, 1, 2, 4, 12])
+            },
             is_conditional: is_good,
             worked: random.chance(0.3).then(|| random.below(24)),
             hosting: Hosting::any(random),
@@ -137,7 +145,11 @@ impl Research {
             models,
             documents: random.between(1, 4),
             is_conditional: random.chance(0.2),
-            network: if is_of_university { network } else { own_network(random) },
+            network: if is_of_university {
+                network
+            } else {
+                own_network(random)
+            },
             product: software(random),
             is_active: false,
             sample: random.sample(models, size),
@@ -180,12 +192,22 @@ impl CiJobs {
             jobs_a_day: random.magnitude(4, 300) as f64,
             zone: random.below(24),
             products: (0..products)
-                .map(|_| if random.chance(0.2) { own_product(random) } else { library(random) })
+                .map(|_| {
+                    if random.chance(0.2) {
+                        own_product(random)
+                    } else {
+                        library(random)
+                    }
+                })
                 .collect(),
         }
     }
 
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few thousand")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a few thousand"
+    )]
     pub(super) fn need(&self) -> u32 {
         (self.jobs_a_day * self.documents.len() as f64) as u32
     }

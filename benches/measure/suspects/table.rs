@@ -46,8 +46,14 @@ impl KindCounts {
 
 /// Prints the table. Returns the bounds that are not kept.
 pub(super) fn print(months: &[JudgedMonth]) -> Vec<String> {
-    print!("{:>27} {:>7} {:>7} {:>7} {:>7} |", "", "clients", "found", "keys", "listed");
-    println!("{}", COLUMNS.map(|(name, _, _)| format!(" {name:>8}")).concat());
+    print!(
+        "{:>27} {:>7} {:>7} {:>7} {:>7} |",
+        "", "clients", "found", "keys", "listed"
+    );
+    println!(
+        "{}",
+        COLUMNS.map(|(name, _, _)| format!(" {name:>8}")).concat()
+    );
     let (mut honest, mut failures) = (KindCounts::default(), Vec::new());
     for kind in &KINDS {
         let counts = counts(kind, months);
@@ -65,8 +71,9 @@ pub(super) fn print(months: &[JudgedMonth]) -> Vec<String> {
         ("shared keys", shared, honest.applications / 1_000),
     ] {
         if listed > allowed {
-            failures
-                .push(format!("{listed} honest applications are listed as {name}, allowed are {allowed}"));
+            failures.push(format!(
+                "{listed} honest applications are listed as {name}, allowed are {allowed}"
+            ));
         }
     }
     failures
@@ -77,20 +84,37 @@ fn counts(kind: &ClientKind, months: &[JudgedMonth]) -> KindCounts {
     for month in months {
         let early = month.findings.iter().filter(|(day, _)| *day < DAYS_TO_FIND);
         let early: HashSet<ApplicationId> = early.map(|(_, finding)| finding.application).collect();
-        let column = |(_, suspicion, rule): (&str, Suspicion, FiredRule)| -> HashSet<ApplicationId> {
-            let is_of_column = |finding: &Finding| finding.suspicion == suspicion && finding.rule == rule;
-            let findings = month.findings.iter().filter(|(_, finding)| is_of_column(finding));
-            findings.map(|(_, finding)| finding.application).collect()
-        };
+        let column =
+            |(_, suspicion, rule): (&str, Suspicion, FiredRule)| -> HashSet<ApplicationId> {
+                let is_of_column =
+                    |finding: &Finding| finding.suspicion == suspicion && finding.rule == rule;
+                let findings = month
+                    .findings
+                    .iter()
+                    .filter(|(_, finding)| is_of_column(finding));
+                findings.map(|(_, finding)| finding.application).collect()
+            };
         let columns = COLUMNS.map(column);
-        for client in month.clients.iter().filter(|client| std::ptr::eq(client.kind, kind)) {
-            let listed = client.applications.iter().filter(|key| early.contains(key)).count();
+        for client in month
+            .clients
+            .iter()
+            .filter(|client| std::ptr::eq(client.kind, kind))
+        {
+            let listed = client
+                .applications
+                .iter()
+                .filter(|key| early.contains(key))
+                .count();
             counts.clients += 1;
             counts.applications += client.applications.len();
             counts.found += usize::from(listed > 0);
             counts.listed += listed;
             for (count, column) in counts.by_column.iter_mut().zip(&columns) {
-                *count += client.applications.iter().filter(|key| column.contains(key)).count();
+                *count += client
+                    .applications
+                    .iter()
+                    .filter(|key| column.contains(key))
+                    .count();
             }
         }
     }
@@ -98,7 +122,13 @@ fn counts(kind: &ClientKind, months: &[JudgedMonth]) -> KindCounts {
 }
 
 fn print_row(name: &str, counts: &KindCounts) {
-    let KindCounts { clients, applications, found, listed, by_column } = counts;
+    let KindCounts {
+        clients,
+        applications,
+        found,
+        listed,
+        by_column,
+    } = counts;
     print!("{name:>27} {clients:>7} {found:>7} {applications:>7} {listed:>7} |");
     println!("{}", by_column.map(|count| format!(" {count:>8}")).concat());
 }
@@ -117,6 +147,10 @@ fn failure(kind: &ClientKind, counts: &KindCounts) -> Option<String> {
         Stance::Dishonest => (counts.found as f64) < least * counts.clients as f64,
         Stance::Measured => false,
     };
-    is_wrong
-        .then(|| format!("{}: {} of {} found, {pollers} as pollers", kind.name, counts.found, counts.clients))
+    is_wrong.then(|| {
+        format!(
+            "{}: {} of {} found, {pollers} as pollers",
+            kind.name, counts.found, counts.clients
+        )
+    })
 }

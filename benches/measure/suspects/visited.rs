@@ -2,7 +2,8 @@
 
 use super::random::{Popularity, Random};
 use super::requests::{
-    Client, DOCUMENTS, Hosting, HourOfUse, SimulatedHour, library, own_network, own_product, software,
+    Client, DOCUMENTS, Hosting, HourOfUse, SimulatedHour, library, own_network, own_product,
+    software,
 };
 use super::scheduled::{CiJobs, Dashboard};
 
@@ -85,7 +86,11 @@ impl PublicProduct {
         }
     }
 
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below 2^20")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "below 2^20"
+    )]
     pub(super) fn need(&self) -> u32 {
         let views = match self.copies {
             Copies::No => self.views_a_day,
@@ -126,10 +131,18 @@ impl Client for PublicProduct {
             different += usize::from(viewed[model] == 0);
             viewed[model] += 1;
         }
-        for (model, times) in viewed.into_iter().enumerate().filter(|(_, times)| *times > 0) {
+        for (model, times) in viewed
+            .into_iter()
+            .enumerate()
+            .filter(|(_, times)| *times > 0)
+        {
             if matches!(self.copies, Copies::No | Copies::Conditional) {
                 for document in 0..self.documents {
-                    to.request(model * DOCUMENTS + document, times, self.copies == Copies::Conditional);
+                    to.request(
+                        model * DOCUMENTS + document,
+                        times,
+                        self.copies == Copies::Conditional,
+                    );
                 }
             } else {
                 self.view(model, now, to);
@@ -137,7 +150,9 @@ impl Client for PublicProduct {
         }
         if !to.demands.is_empty() {
             let first = -random.within(f64::MIN_POSITIVE, 1.0).ln() * 60.0 / rate;
-            to.minute = (0..59).find(|minute| first < f64::from(*minute) + 1.0).unwrap_or(59);
+            to.minute = (0..59)
+                .find(|minute| first < f64::from(*minute) + 1.0)
+                .unwrap_or(59);
             self.hosting.appear(self.product, to, random);
         }
     }
@@ -145,7 +160,9 @@ impl Client for PublicProduct {
 
 impl Fleet {
     pub(super) fn new(models: usize, most: usize, random: &mut Random) -> Self {
-        let products: Vec<u64> = (0..random.between(6, 30)).map(|_| own_product(random)).collect();
+        let products: Vec<u64> = (0..random.between(6, 30))
+            .map(|_| own_product(random))
+            .collect();
         let devices = random.magnitude(8, 80);
         Self {
             popularity: Popularity::new(models, random.within(0.8, 1.2), random),
@@ -158,7 +175,11 @@ impl Fleet {
         }
     }
 
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few thousand")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a few thousand"
+    )]
     pub(super) fn need(&self) -> u32 {
         (self.devices.len() as f64 * self.share * 24.0 * 5.0) as u32
     }
@@ -192,7 +213,9 @@ impl TeamWithOneKey {
         Self {
             server: Dashboard::new(models, most / 3, random),
             jobs: CiJobs::new(models, random),
-            people: (0..people).map(|_| (own_network(random), library(random))).collect(),
+            people: (0..people)
+                .map(|_| (own_network(random), library(random)))
+                .collect(),
             interests: random.sample(models, most / 3),
             zone: random.below(24),
         }
@@ -230,8 +253,16 @@ impl ResoldKey {
                 worked: None,
                 ..Dashboard::new(models, most / 2, random)
             };
-            let runs = if is_server { 0.97 } else { random.within(0.05, 0.35) };
-            Buyer { program, runs, zone: random.below(24) }
+            let runs = if is_server {
+                0.97
+            } else {
+                random.within(0.05, 0.35)
+            };
+            Buyer {
+                program,
+                runs,
+                zone: random.below(24),
+            }
         };
         Self((0..50).map(buyer).collect())
     }

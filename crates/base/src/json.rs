@@ -37,21 +37,27 @@ pub fn read<'de, T: Deserialize<'de>>(text: &'de [u8]) -> Result<T, BadJson> {
 pub fn explain<'de, T: Deserialize<'de>>(text: &'de [u8]) -> BadJson {
     let mut reader = serde_json::Deserializer::from_slice(text);
     match serde_path_to_error::deserialize::<_, T>(&mut reader) {
-        Ok(_) => {
-            BadJson { field: None, problem: "unexpected text after the end of the JSON; remove it".into() }
-        }
+        Ok(_) => BadJson {
+            field: None,
+            problem: "unexpected text after the end of the JSON; remove it".into(),
+        },
         Err(error) => {
             let path = error.path().to_string();
             // A truncated text leaves the path incomplete.
             let field = (path != "." && !path.ends_with('?')).then_some(path);
-            BadJson { field, problem: sentence(error.inner()) }
+            BadJson {
+                field,
+                problem: sentence(error.inner()),
+            }
         }
     }
 }
 
 fn sentence(error: &serde_json::Error) -> String {
     let text = error.to_string();
-    let message = text.split_once(" at line ").map_or(text.as_str(), |(message, _)| message);
+    let message = text
+        .split_once(" at line ")
+        .map_or(text.as_str(), |(message, _)| message);
     let position = match error.line() {
         0 | 1 => format!("byte {}", error.column()),
         line => format!("line {line}, byte {}", error.column()),
@@ -59,9 +65,13 @@ fn sentence(error: &serde_json::Error) -> String {
     match error.classify() {
         Category::Eof if error.column() == 0 => "the input is empty; write a JSON object".into(),
         Category::Eof => {
-            format!("incomplete JSON at {position}: a closing quotation mark, bracket or brace is missing")
+            format!(
+                "incomplete JSON at {position}: a closing quotation mark, bracket or brace is missing"
+            )
         }
-        Category::Syntax | Category::Io => format!("not valid JSON at {position}: {}", syntax(message)),
+        Category::Syntax | Category::Io => {
+            format!("not valid JSON at {position}: {}", syntax(message))
+        }
         Category::Data => shape(message),
     }
 }
@@ -90,14 +100,21 @@ fn shape(message: &str) -> String {
     if let Some(name) = message.strip_prefix("duplicate field ") {
         return format!("the field {name} is given twice; keep one");
     }
-    if let Some((_, known)) = message.strip_prefix("unknown field ").and_then(|rest| rest.split_once(", ")) {
+    if let Some((_, known)) = message
+        .strip_prefix("unknown field ")
+        .and_then(|rest| rest.split_once(", "))
+    {
         return format!("unknown field; the fields are {}", list(known));
     }
-    if let Some((_, known)) = message.strip_prefix("unknown variant ").and_then(|rest| rest.split_once(", "))
+    if let Some((_, known)) = message
+        .strip_prefix("unknown variant ")
+        .and_then(|rest| rest.split_once(", "))
     {
         return format!("that is not one of {}", list(known));
     }
-    let found = message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "));
+    let found = message
+        .strip_prefix("invalid type: ")
+        .or_else(|| message.strip_prefix("invalid value: "));
     match found.and_then(|rest| rest.rsplit_once(", expected ")) {
         Some((_, expected)) => format!("write {}", kind(expected)),
         None => message.to_owned(),
@@ -106,7 +123,9 @@ fn shape(message: &str) -> String {
 
 /// The list of names alone.
 fn list(known: &str) -> &str {
-    known.trim_start_matches("expected ").trim_start_matches("one of ")
+    known
+        .trim_start_matches("expected ")
+        .trim_start_matches("one of ")
 }
 
 /// The JSON term for a type of the program.
@@ -161,8 +180,14 @@ mod tests {
                 "not json",
                 "not valid JSON at byte 2: a value must be an object, a list, a number, a string in double quotes, true, false or null",
             ),
-            ("{name: 1}", "not valid JSON at byte 2: the name of a field must be in double quotes"),
-            (r#"{"name" "x"}"#, "not valid JSON at byte 9: a colon must follow the name of a field"),
+            (
+                "{name: 1}",
+                "not valid JSON at byte 2: the name of a field must be in double quotes",
+            ),
+            (
+                r#"{"name" "x"}"#,
+                "not valid JSON at byte 9: a colon must follow the name of a field",
+            ),
             (
                 r#"{"name":"x","count":1,}"#,
                 "not valid JSON at byte 23: a comma before a closing brace or bracket is not allowed",
@@ -175,20 +200,47 @@ mod tests {
                 r#"{"name":"x""#,
                 "incomplete JSON at byte 11: a closing quotation mark, bracket or brace is missing",
             ),
-            (r#"{"name":"x","count":1} {}"#, "unexpected text after the end of the JSON; remove it"),
+            (
+                r#"{"name":"x","count":1} {}"#,
+                "unexpected text after the end of the JSON; remove it",
+            ),
             (r#"{"name":"x"}"#, "the field `count` is missing"),
-            (r#"{"name":"x","name":"y"}"#, "the field `name` is given twice; keep one"),
-            (r#"{"name":7,"count":1}"#, "name: write a string in double quotes"),
+            (
+                r#"{"name":"x","name":"y"}"#,
+                "the field `name` is given twice; keep one",
+            ),
+            (
+                r#"{"name":7,"count":1}"#,
+                "name: write a string in double quotes",
+            ),
             (
                 r#"{"name":"x","count":"s3cret"}"#,
                 "count: write a non-negative integer within the allowed range",
             ),
-            (r#"{"name":"x","count":-1}"#, "count: write a non-negative integer within the allowed range"),
-            (r#"{"name":"x","count":1,"price":"s3cret"}"#, "price: write a number"),
-            (r#"{"name":"x","count":1,"parts":{}}"#, "parts: write a list in brackets"),
-            (r#"{"name":"x","count":1,"parts":["s3cret"]}"#, "parts[0]: write a JSON object"),
-            (r#"{"name":"x","count":1,"parts":[{"a":2}]}"#, "parts[0].a: write true or false"),
-            (r#"{"name":"x","count":1,"kind":"s3cret"}"#, "kind: that is not one of `large` or `small`"),
+            (
+                r#"{"name":"x","count":-1}"#,
+                "count: write a non-negative integer within the allowed range",
+            ),
+            (
+                r#"{"name":"x","count":1,"price":"s3cret"}"#,
+                "price: write a number",
+            ),
+            (
+                r#"{"name":"x","count":1,"parts":{}}"#,
+                "parts: write a list in brackets",
+            ),
+            (
+                r#"{"name":"x","count":1,"parts":["s3cret"]}"#,
+                "parts[0]: write a JSON object",
+            ),
+            (
+                r#"{"name":"x","count":1,"parts":[{"a":2}]}"#,
+                "parts[0].a: write true or false",
+            ),
+            (
+                r#"{"name":"x","count":1,"kind":"s3cret"}"#,
+                "kind: that is not one of `large` or `small`",
+            ),
             (
                 r#"{"name":"x","count":1,"nmae":1}"#,
                 "nmae: unknown field; the fields are `name`, `count`, `price`, `parts`, `kind`",

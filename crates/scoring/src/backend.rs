@@ -43,7 +43,11 @@ impl Scoring {
     pub fn open(source: RunSource, now: Wall) -> Result<Self, ArchiveError> {
         source.complete_imports(now);
         let answers = SnapshotAnswers::render(&source.snapshot(now)?);
-        Ok(Self { source, answers: ArcSwap::from_pointee(answers), refreshing: Mutex::new(None) })
+        Ok(Self {
+            source,
+            answers: ArcSwap::from_pointee(answers),
+            refreshing: Mutex::new(None),
+        })
     }
 
     /// A backend of simulated runs: the same seed and hour give the same bytes in every process.
@@ -74,8 +78,14 @@ impl Scoring {
         }
         // If the clock went back, the snapshot does not.
         let now = now.max(self.answers.load().made_in.start());
-        let is_new = self.renew(now, |answers| Ok(self.source.last_import()? != answers.imported))?;
-        Ok(if is_new { Change::ByAnImport } else { Change::Nothing })
+        let is_new = self.renew(now, |answers| {
+            Ok(self.source.last_import()? != answers.imported)
+        })?;
+        Ok(if is_new {
+            Change::ByAnImport
+        } else {
+            Change::Nothing
+        })
     }
 
     /// Makes a new snapshot if one is needed; returns true if it did.
@@ -95,7 +105,8 @@ impl Scoring {
             Err(error) => Err(error),
         };
         *again = snapshot.is_err().then(|| now.plus(RETRY_AFTER));
-        self.answers.store(Arc::new(SnapshotAnswers::render(&snapshot?)));
+        self.answers
+            .store(Arc::new(SnapshotAnswers::render(&snapshot?)));
         Ok(true)
     }
 

@@ -11,7 +11,12 @@ pub(super) enum SimulatedHabit {
     /// Loses points evenly over the cycle, and regains them at its end.
     Drifts { cycle: u64, phase: u64, loss: f64 },
     /// Loses points abruptly, for a while.
-    Breaks { cycle: u64, phase: u64, hours: u64, loss: f64 },
+    Breaks {
+        cycle: u64,
+        phase: u64,
+        hours: u64,
+        loss: f64,
+    },
     /// All its runs fail for a while.
     Fails { cycle: u64, phase: u64, hours: u64 },
     /// Absent, without runs, except for a while.

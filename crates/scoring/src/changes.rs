@@ -13,12 +13,21 @@ use super::statistics::{Estimate, FittedLine, chance_of_change, holm};
 
 /// Determines the changes of every model among all of them.
 pub(super) fn determine(model_states: &mut [ModelState]) {
-    let trends = Measure::ALL.map(|measure| Period::ALL.map(|period| trends(model_states, period, measure)));
+    let trends =
+        Measure::ALL.map(|measure| Period::ALL.map(|period| trends(model_states, period, measure)));
     let (axes, drifts) = (axes(model_states), drifts(model_states));
-    for (index, ((model_state, axes), drift)) in model_states.iter_mut().zip(axes).zip(drifts).enumerate() {
+    for (index, ((model_state, axes), drift)) in
+        model_states.iter_mut().zip(axes).zip(drifts).enumerate()
+    {
         let trend_at = |trends: &Vec<Trend>| trends.get(index).copied().unwrap_or_default();
-        let trends = trends.each_ref().map(|periods| periods.each_ref().map(trend_at));
-        model_state.change = ModelChange { trends, axes, drift };
+        let trends = trends
+            .each_ref()
+            .map(|periods| periods.each_ref().map(trend_at));
+        model_state.change = ModelChange {
+            trends,
+            axes,
+            drift,
+        };
     }
 }
 
@@ -36,29 +45,49 @@ fn trends(model_states: &[ModelState], period: Period, measure: Measure) -> Vec<
         Some(Trend::between(before?, now?, chance?))
     };
     // If nothing was compared, it cannot be called stable.
-    estimates().zip(chances).map(|compared| trend(compared).unwrap_or(Trend::Unavailable)).collect()
+    estimates()
+        .zip(chances)
+        .map(|compared| trend(compared).unwrap_or(Trend::Unavailable))
+        .collect()
 }
 
 /// Trends of the lines of the axes: reported if significant among all of them, and steep enough.
 fn axes(model_states: &[ModelState]) -> Vec<[Trend; 7]> {
-    let lines = || model_states.iter().flat_map(|model_state| model_state.slopes);
+    let lines = || {
+        model_states
+            .iter()
+            .flat_map(|model_state| model_state.slopes)
+    };
     let chances = corrected(lines().map(|line| Some(line?.p)));
     let trend = |(line, chance): (Option<FittedLine>, Option<f64>)| {
-        line.zip(chance).map_or(Trend::Unavailable, |(line, chance)| {
-            let is_steep = line.slope.abs() >= method::SLOPE_MINIMUM;
-            Trend::of(line.slope, is_steep && chance < method::TREND_ALPHA)
-        })
+        line.zip(chance)
+            .map_or(Trend::Unavailable, |(line, chance)| {
+                let is_steep = line.slope.abs() >= method::SLOPE_MINIMUM;
+                Trend::of(line.slope, is_steep && chance < method::TREND_ALPHA)
+            })
     };
-    lines().zip(chances).map(trend).collect::<Vec<Trend>>().as_chunks().0.to_vec()
+    lines()
+        .zip(chances)
+        .map(trend)
+        .collect::<Vec<Trend>>()
+        .as_chunks()
+        .0
+        .to_vec()
 }
 
 /// A model without a signal was tested too, and counts with a p-value of one.
 fn drifts(model_states: &[ModelState]) -> Vec<Option<f64>> {
     let drifts = || model_states.iter().map(|model_state| model_state.drift);
-    let looked_at =
-        drifts().map(|drift| drift.statistic.map(|_| drift.signal.map_or(1.0, |signal| signal.chance)));
+    let looked_at = drifts().map(|drift| {
+        drift
+            .statistic
+            .map(|_| drift.signal.map_or(1.0, |signal| signal.chance))
+    });
     let chances = corrected(looked_at);
-    drifts().zip(chances).map(|(drift, corrected)| drift.signal.and(corrected).map(chance)).collect()
+    drifts()
+        .zip(chances)
+        .map(|(drift, corrected)| drift.signal.and(corrected).map(chance))
+        .collect()
 }
 
 /// Holm's correction of the p-values present.
@@ -66,5 +95,8 @@ fn corrected(chances: impl Iterator<Item = Option<f64>>) -> Vec<Option<f64>> {
     let chances: Vec<Option<f64>> = chances.collect();
     let known: Vec<f64> = chances.iter().flatten().copied().collect();
     let mut known = holm(&known).into_iter();
-    chances.into_iter().map(|chance| chance.and_then(|_| known.next())).collect()
+    chances
+        .into_iter()
+        .map(|chance| chance.and_then(|_| known.next()))
+        .collect()
 }

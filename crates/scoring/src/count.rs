@@ -50,7 +50,10 @@ pub(super) struct Attempts {
 
 impl std::iter::Sum for Attempts {
     fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
-        all.fold(Self::default(), |a, b| Self { all: a.all + b.all, failed: a.failed + b.failed })
+        all.fold(Self::default(), |a, b| Self {
+            all: a.all + b.all,
+            failed: a.failed + b.failed,
+        })
     }
 }
 
@@ -67,7 +70,11 @@ impl RunCounts {
     pub(super) fn add(&mut self, run: &Run, suite: &SuiteEntry) {
         let declared = || suite.axes().flags().into_iter();
         let has_axes = |trial: &Trial| {
-            trial.scores().iter().zip(declared()).all(|(score, is_declared)| score.is_some() || !is_declared)
+            trial
+                .scores()
+                .iter()
+                .zip(declared())
+                .all(|(score, is_declared)| score.is_some() || !is_declared)
         };
         if run.trials().iter().all(has_axes) {
             self.merge(&Self::of(run, suite));
@@ -108,7 +115,10 @@ impl RunCounts {
 
     /// Adds the counts of another.
     pub(super) fn merge(&mut self, other: &Self) {
-        self.marks.iter_mut().zip(&other.marks).for_each(|(mine, theirs)| *mine += theirs);
+        self.marks
+            .iter_mut()
+            .zip(&other.marks)
+            .for_each(|(mine, theirs)| *mine += theirs);
         self.numbers_mut()
             .into_iter()
             .zip({ *other }.numbers_mut())
@@ -120,9 +130,30 @@ impl RunCounts {
     /// The numbers of runs and trials, in the order in which the archive stores them.
     pub(super) fn numbers_mut(&mut self) -> [&mut u32; 10] {
         let Self {
-            runs, failed, scored, unlisted, trials, failed_trials, zeroed, perfect, zero, costed, ..
+            runs,
+            failed,
+            scored,
+            unlisted,
+            trials,
+            failed_trials,
+            zeroed,
+            perfect,
+            zero,
+            costed,
+            ..
         } = self;
-        [runs, failed, scored, unlisted, trials, failed_trials, zeroed, perfect, zero, costed]
+        [
+            runs,
+            failed,
+            scored,
+            unlisted,
+            trials,
+            failed_trials,
+            zeroed,
+            perfect,
+            zero,
+            costed,
+        ]
     }
 
     /// Trials in the score, with failed ones that count as zero.
@@ -135,8 +166,16 @@ impl RunCounts {
     pub(super) fn attempts(&self) -> Attempts {
         let listed = f64::from(self.trials + self.failed_trials);
         let listing = f64::from(self.runs - self.unlisted);
-        let whole = f64::from(self.unlisted) * if listing > 0.0 { (listed / listing).max(1.0) } else { 1.0 };
-        Attempts { all: listed + whole, failed: f64::from(self.failed_trials) + whole }
+        let whole = f64::from(self.unlisted)
+            * if listing > 0.0 {
+                (listed / listing).max(1.0)
+            } else {
+                1.0
+            };
+        Attempts {
+            all: listed + whole,
+            failed: f64::from(self.failed_trials) + whole,
+        }
     }
 
     /// Whether every trial in the score has a mark of 0 or 1.
@@ -176,7 +215,11 @@ fn marks(trial: &Trial, suite: &SuiteEntry) -> Marks<f64> {
         axes += 1.0;
     }
     *mean /= axes;
-    for ((mark, score), is_declared) in of_axes.iter_mut().zip(trial.scores()).zip(suite.axes().flags()) {
+    for ((mark, score), is_declared) in of_axes
+        .iter_mut()
+        .zip(trial.scores())
+        .zip(suite.axes().flags())
+    {
         *mark = score.filter(|_| is_declared).unwrap_or_default();
     }
     marks

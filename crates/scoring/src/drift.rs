@@ -57,16 +57,26 @@ pub(super) struct DriftSignal {
 
 /// Reads the levels: the newest change, while it is in force, and the Page-Hinkley statistic of the rounds of this
 /// length, oldest first.
-pub(super) fn watch(levels: &ScoreLevels, rounds: &[ScoreRound], length: RoundLength) -> DriftResult {
+pub(super) fn watch(
+    levels: &ScoreLevels,
+    rounds: &[ScoreRound],
+    length: RoundLength,
+) -> DriftResult {
     let minimum = u32::try_from(length.rounds(method::DRIFT_LEAST)).unwrap_or(u32::MAX);
-    let rule = PageHinkleyParameters { minimum, delta: method::DRIFT_DELTA, lambda: method::DRIFT_LAMBDA };
+    let rule = PageHinkleyParameters {
+        minimum,
+        delta: method::DRIFT_DELTA,
+        lambda: method::DRIFT_LAMBDA,
+    };
     let noise = levels.deviations();
     let [single, unit] = noise.unwrap_or([method::DRIFT_NOISE_LEAST; 2]);
     // Limits the effect of an outlier on the statistic.
     let reach = method::NOISE_LIMIT * single / unit;
     let is_active = |change: &&LevelChange| {
         let since = rounds.partition_point(|round| round.hour < change.found_with);
-        let is_old = rounds.first().is_none_or(|first| change.found_with < first.hour);
+        let is_old = rounds
+            .first()
+            .is_none_or(|first| change.found_with < first.hour);
         !is_old && rounds.len() - since <= length.rounds(method::DRIFT_STANDS)
     };
     let change = levels.changes.last().filter(is_active);
@@ -74,7 +84,10 @@ pub(super) fn watch(levels: &ScoreLevels, rounds: &[ScoreRound], length: RoundLe
     let mut at_change = 0.0;
     for round in rounds {
         let sample = round.score / unit;
-        test.feed(test.mean().map_or(sample, |mean| sample.clamp(mean - reach, mean + reach)));
+        test.feed(
+            test.mean()
+                .map_or(sample, |mean| sample.clamp(mean - reach, mean + reach)),
+        );
         if change.is_some_and(|change| change.found_with == round.hour) {
             at_change = test.larger();
         }
@@ -93,7 +106,14 @@ pub(super) fn watch(levels: &ScoreLevels, rounds: &[ScoreRound], length: RoundLe
     };
     let statistic = (!rounds.is_empty()).then(|| test.larger());
     let noise = noise.map(|_| unit);
-    DriftResult { state, statistic, samples: test.samples, minimum, noise, signal }
+    DriftResult {
+        state,
+        statistic,
+        samples: test.samples,
+        minimum,
+        noise,
+        signal,
+    }
 }
 
 #[cfg(test)]
@@ -104,7 +124,10 @@ mod tests {
 
     fn rounds(scores: impl IntoIterator<Item = f64>) -> Vec<ScoreRound> {
         let first = Hour::of(Wall::from_seconds(1_000_000_000));
-        let round = |(hour, score)| ScoreRound { hour: first.plus(hour), score };
+        let round = |(hour, score)| ScoreRound {
+            hour: first.plus(hour),
+            score,
+        };
         (0..).zip(scores).map(round).collect()
     }
 
@@ -116,19 +139,30 @@ mod tests {
 
     fn watched(scores: impl IntoIterator<Item = f64>) -> DriftResult {
         let rounds = rounds(scores);
-        watch(&ScoreLevels::of(&rounds, RoundLength::HOUR), &rounds, RoundLength::HOUR)
+        watch(
+            &ScoreLevels::of(&rounds, RoundLength::HOUR),
+            &rounds,
+            RoundLength::HOUR,
+        )
     }
 
     #[test]
     fn detection_depends_only_on_the_change_in_units_of_noise() {
-        let stepped = |size: f64| watched(noisy(70.0, size, 200).chain(noisy(70.0 - 5.0 * size, size, 12)));
+        let stepped =
+            |size: f64| watched(noisy(70.0, size, 200).chain(noisy(70.0 - 5.0 * size, size, 12)));
         let first = stepped(1.0);
         for size in [1.0, 2.0, 3.0] {
             let (drift, unit) = (stepped(size), first.noise.unwrap());
             let signal = drift.signal.unwrap();
             assert_eq!(signal.direction, ShiftDirection::Down);
-            assert!((drift.noise.unwrap() / size / unit - 1.0).abs() < 0.01 && (0.5..2.5).contains(&unit));
-            assert_eq!((signal.hour, drift.state), (first.signal.unwrap().hour, DriftState::Signalled));
+            assert!(
+                (drift.noise.unwrap() / size / unit - 1.0).abs() < 0.01
+                    && (0.5..2.5).contains(&unit)
+            );
+            assert_eq!(
+                (signal.hour, drift.state),
+                (first.signal.unwrap().hour, DriftState::Signalled)
+            );
             assert!(signal.chance < 1e-6, "{signal:?}");
         }
     }
@@ -137,10 +171,15 @@ mod tests {
     fn drift_test_warms_up_and_a_signal_expires() {
         assert_eq!(watched([]).statistic, None);
         let least = method::DRIFT_LEAST.hourly;
-        assert_eq!(watched(noisy(70.0, 1.0, least - 1)).state, DriftState::Warming);
+        assert_eq!(
+            watched(noisy(70.0, 1.0, least - 1)).state,
+            DriftState::Warming
+        );
         assert_eq!(watched(noisy(70.0, 1.0, least)).state, DriftState::Quiet);
         let after = |hours| watched(noisy(70.0, 1.0, 600).chain(noisy(76.0, 1.0, hours)));
-        let (found, found_at) = (1..40).find_map(|hours| Some((after(hours).signal?, hours))).unwrap();
+        let (found, found_at) = (1..40)
+            .find_map(|hours| Some((after(hours).signal?, hours)))
+            .unwrap();
         assert_eq!(found.direction, ShiftDirection::Up);
         let standing = after(found_at + method::DRIFT_STANDS.hourly - 1);
         assert_eq!(
@@ -153,14 +192,19 @@ mod tests {
 
     #[test]
     fn a_single_outlier_does_not_signal() {
-        let outlier = noisy(70.0, 1.0, 200).chain([20.0]).chain(noisy(70.0, 1.0, 20));
+        let outlier = noisy(70.0, 1.0, 200)
+            .chain([20.0])
+            .chain(noisy(70.0, 1.0, 20));
         assert_eq!(watched(outlier).state, DriftState::Quiet);
     }
 
     #[test]
     fn a_constant_series_has_the_least_noise_and_no_signal() {
         let drift = watched(std::iter::repeat_n(70.0, 300));
-        assert_eq!((drift.noise, drift.signal), (Some(method::DRIFT_NOISE_LEAST), None));
+        assert_eq!(
+            (drift.noise, drift.signal),
+            (Some(method::DRIFT_NOISE_LEAST), None)
+        );
     }
 
     #[test]
@@ -168,6 +212,9 @@ mod tests {
         let fallen = || noisy(70.0, 1.0, 200).chain(noisy(62.0, 1.0, 8));
         let direction = |drift: DriftResult| drift.signal.unwrap().direction;
         assert_eq!(direction(watched(fallen())), ShiftDirection::Down);
-        assert_eq!(direction(watched(fallen().chain(noisy(70.0, 1.0, 60)))), ShiftDirection::Up);
+        assert_eq!(
+            direction(watched(fallen().chain(noisy(70.0, 1.0, 60)))),
+            ShiftDirection::Up
+        );
     }
 }

@@ -32,7 +32,8 @@ impl ExportLine {
         } else if fields.starts_with("\"incident\"") {
             IncidentRecord::read(line, now).map(Self::Incident)
         } else if fields.starts_with("\"incidentScan\"") {
-            ScanPosition::read(line, now).map(|(model, position)| Self::IncidentScan(model, position))
+            ScanPosition::read(line, now)
+                .map(|(model, position)| Self::IncidentScan(model, position))
         } else {
             IdentifiedRun::read(line, now, suites).map(Self::Run)
         }
@@ -57,5 +58,7 @@ impl ExportLine {
 
 /// The text of a line after its opening brace.
 fn fields(line: &str) -> &str {
-    line.trim_start().strip_prefix('{').map_or("", str::trim_start)
+    line.trim_start()
+        .strip_prefix('{')
+        .map_or("", str::trim_start)
 }

@@ -66,7 +66,12 @@ words! {
 impl Score {
     /// The published score.
     pub(super) fn of(uncertain: &UncertainScore) -> Self {
-        let UncertainScore { estimate, reach, edge, .. } = uncertain;
+        let UncertainScore {
+            estimate,
+            reach,
+            edge,
+            ..
+        } = uncertain;
         Self::with(estimate.mean, *reach, *edge)
     }
 
@@ -86,7 +91,10 @@ impl Trend {
     /// significant and large enough to matter.
     pub(super) fn between(before: Estimate, now: Estimate, chance: f64) -> Self {
         let gain = now.mean - before.mean;
-        Self::of(gain, gain.abs() >= method::TREND_MINIMUM && chance < method::TREND_ALPHA)
+        Self::of(
+            gain,
+            gain.abs() >= method::TREND_MINIMUM && chance < method::TREND_ALPHA,
+        )
     }
 
     /// The direction of a gain, if it is to be reported.
@@ -118,7 +126,11 @@ impl Status {
 impl Severity {
     /// Critical from a limit on.
     pub(super) fn from(amount: f64, critical: f64) -> Self {
-        if amount >= critical { Self::Critical } else { Self::Warning }
+        if amount >= critical {
+            Self::Critical
+        } else {
+            Self::Warning
+        }
     }
 }
 
@@ -145,8 +157,14 @@ pub(super) fn share(number: f64) -> f64 {
 
 /// A p-value, as published: with significant digits, and never zero.
 pub(super) fn chance(number: f64) -> f64 {
-    let digits = format!("{:.*e}", method::CHANCE_DIGITS, number.max(method::CHANCE_LEAST));
-    digits.parse().expect("what a number is written as is a number")
+    let digits = format!(
+        "{:.*e}",
+        method::CHANCE_DIGITS,
+        number.max(method::CHANCE_LEAST)
+    );
+    digits
+        .parse()
+        .expect("what a number is written as is a number")
 }
 
 /// US dollars, as published: a trial can cost far less than a cent.
@@ -157,7 +175,11 @@ pub(super) fn dollars(number: f64) -> f64 {
 fn rounded(number: f64, steps: f64) -> f64 {
     // A half is rounded away from zero, also if the arithmetic left it a little below. Adding zero turns a negative zero
     // into zero.
-    (number.abs() * steps + 0.5 + NEARLY_HALF).floor().copysign(number) / steps + 0.0
+    (number.abs() * steps + 0.5 + NEARLY_HALF)
+        .floor()
+        .copysign(number)
+        / steps
+        + 0.0
 }
 
 #[cfg(test)]
@@ -169,7 +191,13 @@ mod tests {
 
     #[test]
     fn a_fall_is_reported_only_if_it_is_significant_and_large() {
-        let at = |mean| Estimate { mean, spread: Some(Spread { variance: 0.01, df: 50.0 }) };
+        let at = |mean| Estimate {
+            mean,
+            spread: Some(Spread {
+                variance: 0.01,
+                df: 50.0,
+            }),
+        };
         assert_eq!(Trend::between(at(70.0), at(69.0), 0.001), Trend::Down);
         assert_eq!(Trend::between(at(69.0), at(70.0), 0.001), Trend::Up);
         assert_eq!(Trend::between(at(70.0), at(69.0), 0.02), Trend::Stable);
@@ -185,7 +213,10 @@ mod tests {
             (0.0, method::CHANCE_LEAST),
             (1e-310, method::CHANCE_LEAST),
         ] {
-            assert!((chance(number) / published - 1.0).abs() < 1e-12, "{number:e}");
+            assert!(
+                (chance(number) / published - 1.0).abs() < 1e-12,
+                "{number:e}"
+            );
         }
     }
 

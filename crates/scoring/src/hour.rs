@@ -55,14 +55,20 @@ impl Hour {
 
     /// The range of that many hours that ends where this hour begins.
     pub(super) const fn last(self, hours: u64) -> HourRange {
-        HourRange { from: self.minus(hours), to: self }
+        HourRange {
+            from: self.minus(hours),
+            to: self,
+        }
     }
 }
 
 impl HourRange {
     /// This hour alone.
     pub(super) const fn one(hour: Hour) -> Self {
-        Self { from: hour, to: hour.plus(1) }
+        Self {
+            from: hour,
+            to: hour.plus(1),
+        }
     }
 
     /// The range of equal length that ends where this one begins.
@@ -97,7 +103,10 @@ impl HourRange {
         let (first, last) = (self.from.0.div_ceil(hours), self.to.0.div_ceil(hours));
         (first..last).map(move |part| {
             let from = Hour(part * hours);
-            Self { from, to: from.plus(hours).min(self.to) }
+            Self {
+                from,
+                to: from.plus(hours).min(self.to),
+            }
         })
     }
 
@@ -140,14 +149,25 @@ mod tests {
     #[test]
     fn calendar_parts_begin_at_the_same_instants_for_every_end() {
         let noon = Hour::of(Wall::parse_rfc3339("2026-11-21T12:00:00Z").unwrap());
-        let starts = |end: Hour| end.last(24).calendar_parts(3).map(|part| part.from).collect::<Vec<_>>();
+        let starts = |end: Hour| {
+            end.last(24)
+                .calendar_parts(3)
+                .map(|part| part.from)
+                .collect::<Vec<_>>()
+        };
         for (later, shift) in [(0, 0), (1, 1), (2, 1), (3, 1), (4, 2)] {
-            let expected: Vec<Hour> = (shift..shift + 8).map(|part| noon.minus(24).plus(3 * part)).collect();
+            let expected: Vec<Hour> = (shift..shift + 8)
+                .map(|part| noon.minus(24).plus(3 * part))
+                .collect();
             assert_eq!(starts(noon.plus(later)), expected, "{later}");
         }
         let newest = noon.plus(1).last(24).calendar_parts(3).last().unwrap();
         assert_eq!((newest.from, newest.to), (noon, noon.plus(1)));
-        assert!(noon.last(24).calendar_parts(3).all(|part| part.hours().count() == 3));
+        assert!(
+            noon.last(24)
+                .calendar_parts(3)
+                .all(|part| part.hours().count() == 3)
+        );
     }
 
     #[test]

@@ -101,10 +101,20 @@ impl ScoreLevels {
     pub(super) fn of(rounds: &[ScoreRound], length: RoundLength) -> Self {
         let shape = CycleShape::of(rounds, length);
         let cycle = Cycle::fit(rounds, length, shape);
-        let without = |round: &ScoreRound| ScoreRound { score: round.score - cycle.at(round.hour), ..*round };
+        let without = |round: &ScoreRound| ScoreRound {
+            score: round.score - cycle.at(round.hour),
+            ..*round
+        };
         let rounds: Vec<ScoreRound> = rounds.iter().map(without).collect();
         let sums = LevelSums::of(rounds.iter().map(|round| round.score));
-        let mut levels = Self { shape, changes: Vec::new(), length, rounds, sums, noise: None };
+        let mut levels = Self {
+            shape,
+            changes: Vec::new(),
+            length,
+            rounds,
+            sums,
+            noise: None,
+        };
         levels.search(cycle.fitted);
         levels
     }
@@ -122,7 +132,10 @@ impl ScoreLevels {
 
     /// The newest level against that before the first change that was found at or after an hour.
     pub(super) fn since(&self, hour: Hour) -> Option<LevelComparison> {
-        let first = self.changes.iter().find(|change| change.found_with >= hour)?;
+        let first = self
+            .changes
+            .iter()
+            .find(|change| change.found_with >= hour)?;
         let newest = self.changes.last()?;
         let before = self.before(first.before, first.at);
         let now = newest.at..self.rounds.len();
@@ -130,7 +143,10 @@ impl ScoreLevels {
         Some(LevelComparison {
             before: first.noise.estimate(&self.sums, 0..0, before.clone())?,
             now: first.noise.estimate(&self.sums, 0..0, now)?,
-            baseline: HourRange { from: hour(before.start)?, to: first.began },
+            baseline: HourRange {
+                from: hour(before.start)?,
+                to: first.began,
+            },
             since: newest.began,
         })
     }
@@ -141,7 +157,10 @@ impl ScoreLevels {
         let end = self.rounds.partition_point(|round| round.hour < hour);
         let before = self.before(known.map_or(0, |change| change.at), end);
         let least = self.length.rounds(method::BASELINE_LEAST);
-        let level = self.sums.mean(before.clone()).filter(|_| before.len() >= least)?;
+        let level = self
+            .sums
+            .mean(before.clone())
+            .filter(|_| before.len() >= least)?;
         Some(level + self.sums.origin)
     }
 
@@ -169,10 +188,14 @@ impl ScoreLevels {
                 self.deepen(at);
             }
             // Without a change for so long, the rounds since are of the level.
-            let is_old = at - fall.from.min(rise.from).min(at) >= self.length.rounds(method::BASELINE_ROUNDS);
+            let is_old = at - fall.from.min(rise.from).min(at)
+                >= self.length.rounds(method::BASELINE_ROUNDS);
             if is_found || is_old || fall.sum + rise.sum <= 0.0 || self.noise.is_none() {
                 known = at + 1;
-                let none = DeviationSum { sum: 0.0, from: known };
+                let none = DeviationSum {
+                    sum: 0.0,
+                    from: known,
+                };
                 (fall, rise) = (none, none);
             }
             if known >= self.length.rounds(method::BASELINE_LEAST) && 4 * known >= 5 * measured {
@@ -187,11 +210,19 @@ impl ScoreLevels {
         let [single, long_run] = self.deviations()?;
         let level = self.sums.mean(self.before(known.start, known.end))?;
         let limit = method::NOISE_LIMIT * single;
-        Some((self.rounds.get(at)?.score - self.sums.origin - level).clamp(-limit, limit) / long_run)
+        Some(
+            (self.rounds.get(at)?.score - self.sums.origin - level).clamp(-limit, limit) / long_run,
+        )
     }
 
     /// A change between a level and the rounds of a sum, if a test confirms it.
-    fn tested(&self, start: usize, sum: DeviationSum, at: usize, way: ShiftDirection) -> Option<LevelChange> {
+    fn tested(
+        &self,
+        start: usize,
+        sum: DeviationSum,
+        at: usize,
+        way: ShiftDirection,
+    ) -> Option<LevelChange> {
         let rounds = sum.from..at + 1;
         if sum.sum < method::CHANGE_SIGNALS || rounds.len() < method::CHANGE_LEAST_ROUNDS {
             return None;
@@ -202,15 +233,21 @@ impl ScoreLevels {
         let first = self.beginning(rounds, middle, way);
         let baseline = self.before(start, first);
         let before = noise.estimate(&self.sums, 0..0, baseline.clone())?;
-        let lately = baseline.start.max(first.saturating_sub(method::NOISE_LATELY))..first;
+        let lately = baseline
+            .start
+            .max(first.saturating_sub(method::NOISE_LATELY))..first;
         let now = noise.estimate(&self.sums, lately, first..at + 1)?;
         let is_way = (now.mean < before.mean) == (way == ShiftDirection::Down);
-        let spread = before.spread.zip(now.spread).map(|(before, now)| before.variance + now.variance)?;
+        let spread = before
+            .spread
+            .zip(now.spread)
+            .map(|(before, now)| before.variance + now.variance)?;
         if (now.mean - before.mean).powi(2) < LEAST_ERRORS.powi(2) * spread {
             return None;
         }
         let (began, found_with) = (self.rounds.get(first)?.hour, self.rounds.get(at)?.hour);
-        let month = f64::from(u32::try_from(method::NOISE_HOURS / self.length.hours()).unwrap_or(u32::MAX));
+        let month =
+            f64::from(u32::try_from(method::NOISE_HOURS / self.length.hours()).unwrap_or(u32::MAX));
         let is_found = is_way && chance_of_change(before, now) * month < method::CHANGE_ALPHA;
         is_found.then_some(LevelChange {
             before: start,
@@ -228,8 +265,15 @@ impl ScoreLevels {
     fn beginning(&self, rounds: Range<usize>, middle: f64, way: ShiftDirection) -> usize {
         let (mut sum, mut most, mut first) = (0.0, 0.0, rounds.start);
         for at in rounds.start..rounds.end - method::CHANGE_LEAST_ROUNDS {
-            let above = self.rounds.get(at).map_or(0.0, |round| round.score - middle);
-            sum += if way == ShiftDirection::Down { above } else { -above };
+            let above = self
+                .rounds
+                .get(at)
+                .map_or(0.0, |round| round.score - middle);
+            sum += if way == ShiftDirection::Down {
+                above
+            } else {
+                -above
+            };
             if sum > most {
                 (most, first) = (sum, at + 1);
             }
@@ -239,14 +283,18 @@ impl ScoreLevels {
 
     /// Whether the newest fall is deep enough for an incident now, for a while after it was found.
     fn deepen(&mut self, at: usize) {
-        let Some(change) = self.changes.last() else { return };
+        let Some(change) = self.changes.last() else {
+            return;
+        };
         let is_over = at - change.found > self.length.rounds(method::INCIDENT_REACH);
         if change.direction == ShiftDirection::Up || change.incident.is_some() || is_over {
             return;
         }
         let before = self.sums.mean(self.before(change.before, change.at));
         let now = self.sums.mean(change.at..at + 1);
-        let Some(((before, now), round)) = before.zip(now).zip(self.rounds.get(at)) else { return };
+        let Some(((before, now), round)) = before.zip(now).zip(self.rounds.get(at)) else {
+            return;
+        };
         let incident = (round.hour, before + self.sums.origin);
         if before - now >= method::INCIDENT_OPENS
             && let Some(change) = self.changes.last_mut()
@@ -258,20 +306,40 @@ impl ScoreLevels {
     /// The noise of the first rounds about their levels.
     fn measure(&self, known: usize, fitted: usize) -> Option<LevelNoise> {
         let starts = self.changes.iter().map(|change| change.at);
-        let noise = RoundNoise::of(&self.sums.residuals(known, starts), self.changes.len() + 1, fitted)?;
+        let noise = RoundNoise::of(
+            &self.sums.residuals(known, starts),
+            self.changes.len() + 1,
+            fitted,
+        )?;
         let typical = TypicalNoise::of(&noise, method::RESOLUTION.powi(2));
-        Some(LevelNoise { typical, df: noise.of_mean(1).df })
+        Some(LevelNoise {
+            typical,
+            df: noise.of_mean(1).df,
+        })
     }
 }
 
 impl LevelNoise {
     /// The mean of some rounds. If they or these before them vary more than usual, that counts.
-    fn estimate(self, sums: &LevelSums, lately: Range<usize>, rounds: Range<usize>) -> Option<Estimate> {
+    fn estimate(
+        self,
+        sums: &LevelSums,
+        lately: Range<usize>,
+        rounds: Range<usize>,
+    ) -> Option<Estimate> {
         let mean = sums.mean(rounds.clone())? + sums.origin;
-        let known = [lately, rounds.clone()].map(|rounds| sums.variance(rounds).unwrap_or_default());
-        let unusual =
-            known.into_iter().fold(1.0_f64, |most, variance| most.max(variance / self.typical.single));
+        let known =
+            [lately, rounds.clone()].map(|rounds| sums.variance(rounds).unwrap_or_default());
+        let unusual = known.into_iter().fold(1.0_f64, |most, variance| {
+            most.max(variance / self.typical.single)
+        });
         let variance = self.typical.of_mean(rounds.len()) * unusual;
-        Some(Estimate { mean, spread: Some(Spread { variance, df: self.df }) })
+        Some(Estimate {
+            mean,
+            spread: Some(Spread {
+                variance,
+                df: self.df,
+            }),
+        })
     }
 }

@@ -42,8 +42,8 @@ mod tool_logs;
 
 pub use answer::Answer;
 pub use archive::{
-    ARCHIVE_FORMAT, Archive, ArchiveError, ImportEnd, IncidentRetractionError, RefusedRunChange, RunChange,
-    RunChangeError, RunChangeKind, RunChangeObstacle, RunInsertion, RunningImport,
+    ARCHIVE_FORMAT, Archive, ArchiveError, ImportEnd, IncidentRetractionError, RefusedRunChange,
+    RunChange, RunChangeError, RunChangeKind, RunChangeObstacle, RunInsertion, RunningImport,
 };
 pub use backend::{Change, Scoring};
 pub use export_line::ExportLine;
@@ -52,10 +52,13 @@ pub use incident_scan::incident::{IncidentRecord, ScanPosition};
 pub use lab::simulated_load::simulated_records;
 pub use method::METHOD_VERSION;
 pub use run::{
-    Axis, AxisSet, BadRun, ChangeAuthor, ChangeReason, IdentifiedRun, LONGEST_RUN, MAX_SUITES, MAX_TRIALS,
-    Run, RunFailure, RunId, RunOutcome, Suite, SuiteEntry, SuiteTable, TestedModel, Trial, Withdrawal,
+    Axis, AxisSet, BadRun, ChangeAuthor, ChangeReason, IdentifiedRun, LONGEST_RUN, MAX_SUITES,
+    MAX_TRIALS, Run, RunFailure, RunId, RunOutcome, Suite, SuiteEntry, SuiteTable, TestedModel,
+    Trial, Withdrawal,
 };
 pub use simulate::sample_runs;
 pub use snapshot::RunSource;
 pub use snapshot_updater::{SnapshotUpdater, UpdateRequest, UpdateRequests, UpdateSnapshot};
-pub use tool_logs::{EvaluationTool, LogMapping, LogProblem, LogVerdict, MappedRuns, log_files, read_log};
+pub use tool_logs::{
+    EvaluationTool, LogMapping, LogProblem, LogVerdict, MappedRuns, log_files, read_log,
+};

@@ -28,18 +28,27 @@ pub(super) fn find(
     alpha: f64,
     minimum: f64,
 ) -> Vec<SureLoss<'_>> {
-    let uncorrected = |model| levels(model).map_or(1.0, |levels| chance_of_fall(levels.before, levels.now));
+    let uncorrected =
+        |model| levels(model).map_or(1.0, |levels| chance_of_fall(levels.before, levels.now));
     let chances: Vec<f64> = models.iter().map(uncorrected).collect();
     let loss = |(model_state, corrected)| {
         let levels = levels(model_state)?;
         // Decided by the published value, so that no alert is published above its own limit.
         let chance = chance(corrected);
         let lost = points(points(levels.before.mean) - points(levels.now.mean));
-        (chance < alpha && lost >= minimum).then_some(SureLoss { model_state, levels, points: lost, chance })
+        (chance < alpha && lost >= minimum).then_some(SureLoss {
+            model_state,
+            levels,
+            points: lost,
+            chance,
+        })
     };
-    let mut losses: Vec<SureLoss<'_>> = models.iter().zip(holm(&chances)).filter_map(loss).collect();
+    let mut losses: Vec<SureLoss<'_>> =
+        models.iter().zip(holm(&chances)).filter_map(loss).collect();
     losses.sort_by(|a, b| {
-        b.points.total_cmp(&a.points).then_with(|| a.model_state.id().cmp(b.model_state.id()))
+        b.points
+            .total_cmp(&a.points)
+            .then_with(|| a.model_state.id().cmp(b.model_state.id()))
     });
     losses
 }

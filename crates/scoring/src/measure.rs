@@ -19,8 +19,13 @@ pub(super) enum Measure {
 
 impl Measure {
     /// All measures.
-    pub(super) const ALL: [Self; 5] =
-        [Self::Combined, Self::Coding, Self::Reasoning, Self::Tooling, Self::SevenAxis];
+    pub(super) const ALL: [Self; 5] = [
+        Self::Combined,
+        Self::Coding,
+        Self::Reasoning,
+        Self::Tooling,
+        Self::SevenAxis,
+    ];
 
     /// The `sortBy` value that suites feed it by.
     pub(super) const fn sort_by(self) -> SortBy {

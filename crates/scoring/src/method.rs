@@ -24,8 +24,11 @@ use super::run::{Axis, Suite};
 pub const METHOD_VERSION: &str = "4.1";
 
 /// Weights of the suites in the default table: code is what most callers choose a model for, tools least.
-pub(super) const SUITE_WEIGHTS: [(Suite, f64); 3] =
-    [(Suite::CODING, 0.40), (Suite::REASONING, 0.35), (Suite::TOOLING, 0.25)];
+pub(super) const SUITE_WEIGHTS: [(Suite, f64); 3] = [
+    (Suite::CODING, 0.40),
+    (Suite::REASONING, 0.35),
+    (Suite::TOOLING, 0.25),
+];
 
 /// Weights of the axes in a trial, renormalised over those that its suite declares: correctness counts as much as any two others.
 pub(super) const AXIS_WEIGHTS: [(Axis, f64); 7] = [
@@ -120,9 +123,15 @@ pub(super) const CHANGE_ALPHA: f64 = 0.001;
 /// Minimum number of rounds of a new level: three outliers are not one.
 pub(super) const CHANGE_LEAST_ROUNDS: usize = 4;
 /// Maximum rounds of a baseline, and of a change that is not confirmed: a week.
-pub(super) const BASELINE_ROUNDS: RoundCount = RoundCount { hourly: 168, least: 24 };
+pub(super) const BASELINE_ROUNDS: RoundCount = RoundCount {
+    hourly: 168,
+    least: 24,
+};
 /// Minimum number of rounds before a change, and in the baseline of an outage.
-pub(super) const BASELINE_LEAST: RoundCount = RoundCount { hourly: 24, least: 12 };
+pub(super) const BASELINE_LEAST: RoundCount = RoundCount {
+    hourly: 24,
+    least: 12,
+};
 
 /// Hours compared with the baseline, if the level has not changed.
 pub(super) const CURRENT_HOURS: u64 = 24;
@@ -144,9 +153,15 @@ pub(super) const DEGRADATION_ALPHA: f64 = 0.05;
 pub(super) const DEGRADATION_MINIMUM: f64 = 0.5;
 
 /// Rounds whose mean shows the end of an incident: six hours smooth out a single odd round.
-pub(super) const INCIDENT_ROUNDS: RoundCount = RoundCount { hourly: 6, least: 2 };
+pub(super) const INCIDENT_ROUNDS: RoundCount = RoundCount {
+    hourly: 6,
+    least: 2,
+};
 /// Rounds after a fall was found within which it may become an incident: its depth is known better then.
-pub(super) const INCIDENT_REACH: RoundCount = RoundCount { hourly: 24, least: 4 };
+pub(super) const INCIDENT_REACH: RoundCount = RoundCount {
+    hourly: 24,
+    least: 4,
+};
 /// Points below the baseline at which an incident opens.
 pub(super) const INCIDENT_OPENS: f64 = 5.0;
 /// Points below the baseline within which it is resolved: half, to avoid flapping.
@@ -173,9 +188,15 @@ pub(super) const DRIFT_DELTA: f64 = 0.5;
 /// Threshold of the Page-Hinkley test (lambda), in the same unit, above which it restarts.
 pub(super) const DRIFT_LAMBDA: f64 = 10.0;
 /// Minimum number of rounds before it restarts, and of a model that can be called stable: two days, so that the running mean is meaningful.
-pub(super) const DRIFT_LEAST: RoundCount = RoundCount { hourly: 48, least: 12 };
+pub(super) const DRIFT_LEAST: RoundCount = RoundCount {
+    hourly: 48,
+    least: 12,
+};
 /// Rounds that a change of level stays in force: three days, so that a daily look does not miss it.
-pub(super) const DRIFT_STANDS: RoundCount = RoundCount { hourly: 72, least: 3 };
+pub(super) const DRIFT_STANDS: RoundCount = RoundCount {
+    hourly: 72,
+    least: 3,
+};
 /// Minimum noise in points: the resolution of a round.
 pub(super) const DRIFT_NOISE_LEAST: f64 = RESOLUTION;
 /// Corrected p-value below which a signal is reported as a change.
@@ -185,7 +206,10 @@ pub(super) const DRIFT_HOURS: u64 = 30 * 24;
 /// Hours covered by the trend of an axis.
 pub(super) const SLOPE_HOURS: u64 = 7 * 24;
 /// Minimum number of rounds for such a fit.
-pub(super) const SLOPE_LEAST: RoundCount = RoundCount { hourly: 24, least: 5 };
+pub(super) const SLOPE_LEAST: RoundCount = RoundCount {
+    hourly: 24,
+    least: 5,
+};
 /// Points a day below which an axis is stable, however significant the slope.
 pub(super) const SLOPE_MINIMUM: f64 = 0.2;
 /// Hours after a resolved degradation in which a model counts as recovering.
@@ -203,17 +227,31 @@ mod tests {
     use std::fmt::Write as _;
 
     /// The version, and the SHA-256 of every constant as written here, without comments.
-    const RECORDED: (&str, &str) =
-        ("4.1", "1cc5eff4d8f0acf0c317d415202c3a9c1eae4dfae9910ebd3563c8a02c54b92d");
+    const RECORDED: (&str, &str) = (
+        "4.1",
+        "1cc5eff4d8f0acf0c317d415202c3a9c1eae4dfae9910ebd3563c8a02c54b92d",
+    );
 
     /// `NAME = value` of each constant, in order, with normalized spaces.
     fn constants() -> Vec<String> {
-        let source = include_str!("method.rs").split("#[cfg(test)]").next().unwrap();
-        let code: Vec<&str> = source.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
-        let code = code.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
+        let source = include_str!("method.rs")
+            .split("#[cfg(test)]")
+            .next()
+            .unwrap();
+        let code: Vec<&str> = source
+            .lines()
+            .filter(|line| !line.trim_start().starts_with("//"))
+            .collect();
+        let code = code
+            .join(" ")
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
         // Array types contain a semicolon too: the last one ends the constant.
         let statements = code.split("const ").skip(1);
-        statements.filter_map(|statement| Some(statement.rsplit_once(';')?.0.to_owned())).collect()
+        statements
+            .filter_map(|statement| Some(statement.rsplit_once(';')?.0.to_owned()))
+            .collect()
     }
 
     #[test]

@@ -134,10 +134,18 @@ impl ModelState {
         let current = hour.last(method::CURRENT_HOURS);
         let noise = ScoreNoise::of(series, hour, levels);
         let lately = levels.since(hour.minus(hours_of(Period::Week)));
-        let since =
-            |period: Period| levels.since(hour.minus(2 * hours_of(period).max(method::CURRENT_HOURS)));
+        let since = |period: Period| {
+            levels.since(hour.minus(2 * hours_of(period).max(method::CURRENT_HOURS)))
+        };
         let level_hours = |levels: &LevelComparison| {
-            [levels.baseline, HourRange { from: levels.since, to: hour }].map(|range| series.over(range))
+            [
+                levels.baseline,
+                HourRange {
+                    from: levels.since,
+                    to: hour,
+                },
+            ]
+            .map(|range| series.over(range))
         };
         let usual = series.over(current.from.last(method::BASELINE_HOURS));
         let watched = series.rounds(hour.last(method::DRIFT_HOURS));
@@ -173,10 +181,22 @@ impl ModelState {
         let peers = PeerNoise::among(models.iter().map(|model| model.noise));
         for model in models {
             let summaries = model.summaries.iter_mut();
-            let of_periods = summaries
-                .flat_map(|summary| summary.scores.as_flattened_mut().iter_mut().chain(&mut summary.axes));
-            let of_points = model.history.iter_mut().flatten().map(|point| &mut point.score);
-            of_periods.chain(of_points).flatten().for_each(|score| score.compare_with(&peers, quantiles));
+            let of_periods = summaries.flat_map(|summary| {
+                summary
+                    .scores
+                    .as_flattened_mut()
+                    .iter_mut()
+                    .chain(&mut summary.axes)
+            });
+            let of_points = model
+                .history
+                .iter_mut()
+                .flatten()
+                .map(|point| &mut point.score);
+            of_periods
+                .chain(of_points)
+                .flatten()
+                .for_each(|score| score.compare_with(&peers, quantiles));
         }
     }
 
@@ -186,7 +206,10 @@ impl ModelState {
 
     /// When its score of a period was last updated; without a score, when the model was.
     pub(super) fn last_updated(&self, period: Period) -> Wall {
-        self.over(period).reading.last_scored().unwrap_or(self.last_updated)
+        self.over(period)
+            .reading
+            .last_scored()
+            .unwrap_or(self.last_updated)
     }
 
     /// The deviations of the rounds of a measure.
@@ -208,7 +231,8 @@ impl ModelChange {
 
     /// Whether the drift signal is significant.
     pub(super) fn has_drifted(&self) -> bool {
-        self.drift.is_some_and(|chance| chance < method::DRIFT_ALPHA)
+        self.drift
+            .is_some_and(|chance| chance < method::DRIFT_ALPHA)
     }
 }
 
@@ -219,27 +243,43 @@ impl PeriodSummary {
             // Without any complete round, no hour.
             Period::Latest => series
                 .newest_round(hour)
-                .map_or((hour.last(0), None), |round| (round, series.newest_round(round.from))),
+                .map_or((hour.last(0), None), |round| {
+                    (round, series.newest_round(round.from))
+                }),
             Period::Day | Period::Week | Period::Month => (clock, Some(clock.before())),
         };
         let reading = series.over(now);
         let before = before.map(|range| (series.over(range), range));
         let scores = Measure::ALL.map(|of| {
-            let before = before.as_ref().and_then(|(before, range)| noise.measured(of, before, *range));
+            let before = before
+                .as_ref()
+                .and_then(|(before, range)| noise.measured(of, before, *range));
             [noise.measured(of, &reading, now), before]
         });
         let other = (clock != now).then(|| series.over(clock));
         let in_period = other.as_ref().unwrap_or(&reading);
         let rounds = series.rounds(clock);
         // About the first round, so that equal rounds have none.
-        let from_first = |round: &ScoreRound| rounds.first().map_or(0.0, |first| round.score - first.score);
-        let deviation = rounds.iter().map(from_first).collect::<SampleSums>().variance();
+        let from_first = |round: &ScoreRound| {
+            rounds
+                .first()
+                .map_or(0.0, |first| round.score - first.score)
+        };
+        let deviation = rounds
+            .iter()
+            .map(from_first)
+            .collect::<SampleSums>()
+            .variance();
         Self {
             runs: in_period.runs(),
             attempts: in_period.attempts(),
             scores,
             // Only the detail of a model shows them, over a day.
-            axes: if period == Period::Day { noise.axes(&reading, now) } else { [None; 7] },
+            axes: if period == Period::Day {
+                noise.axes(&reading, now)
+            } else {
+                [None; 7]
+            },
             latency: statistics::median(series.latencies_of(now)),
             deviation: deviation.map(f64::sqrt),
             reading,
@@ -248,7 +288,9 @@ impl PeriodSummary {
 
     /// An estimated score without its cycle, and that of the period before.
     pub(super) fn estimates(&self, measure: Measure) -> Estimates {
-        let [now, before] = measure.of(&self.scores).map(|score| score.map(|score| score.tested));
+        let [now, before] = measure
+            .of(&self.scores)
+            .map(|score| score.map(|score| score.tested));
         (now, before)
     }
 
@@ -260,14 +302,24 @@ impl PeriodSummary {
 
     /// The standard error of the score as published, its cycle included.
     pub(super) fn standard_error(&self) -> Option<f64> {
-        Some(self.uncertain(Measure::Combined)?.estimate.spread?.variance.sqrt())
+        Some(
+            self.uncertain(Measure::Combined)?
+                .estimate
+                .spread?
+                .variance
+                .sqrt(),
+        )
     }
 
     /// The change of the score since the period before that its trend shows in most cases; `None` without either score.
     pub(super) fn least_visible_change(&self) -> Option<f64> {
         let (now, before) = self.estimates(Measure::Combined);
-        let least =
-            statistics::least_visible_change(before?, now?, method::TREND_ALPHA, method::TREND_MISSED)?;
+        let least = statistics::least_visible_change(
+            before?,
+            now?,
+            method::TREND_ALPHA,
+            method::TREND_MISSED,
+        )?;
         Some(least.max(method::TREND_MINIMUM))
     }
 
@@ -297,20 +349,35 @@ impl PeriodSummary {
 fn worst_axis([before, now]: &[PeriodScores; 2]) -> Option<(Axis, f64)> {
     let losses = before.axes().into_iter().zip(now.axes()).zip(Axis::ALL);
     let losses = losses.filter_map(|((before, now), axis)| Some((axis, points(before? - now?))));
-    losses.filter(|(_, lost)| *lost > 0.0).max_by(|a, b| a.1.total_cmp(&b.1))
+    losses
+        .filter(|(_, lost)| *lost > 0.0)
+        .max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-fn history(series: &ScoreSeries, noise: &ScoreNoise<'_>, period: Period, hour: Hour) -> Vec<ScorePoint> {
+fn history(
+    series: &ScoreSeries,
+    noise: &ScoreNoise<'_>,
+    period: Period,
+    hour: Hour,
+) -> Vec<ScorePoint> {
     let (hours, grain) = *of_period(period, &method::HISTORY);
     // A shorter point would not have a whole round.
     let length = series.round_length().hours();
-    let grain = (grain..=hours).find(|hours| hours.is_multiple_of(grain) && hours.is_multiple_of(length));
+    let grain =
+        (grain..=hours).find(|hours| hours.is_multiple_of(grain) && hours.is_multiple_of(length));
     let point = |part: HourRange| {
         let reading = series.over(part);
         let score = noise.measured(Measure::Combined, &reading, part);
-        ScorePoint { start: part.from.start(), score, runs: reading.scored() }
+        ScorePoint {
+            start: part.from.start(),
+            score,
+            runs: reading.scored(),
+        }
     };
-    hour.last(hours).calendar_parts(grain.unwrap_or(hours)).map(point).collect()
+    hour.last(hours)
+        .calendar_parts(grain.unwrap_or(hours))
+        .map(point)
+        .collect()
 }
 
 /// The lines through the axes of the newest rounds, which have at least the variance of the noise: points a day.
@@ -322,7 +389,8 @@ fn slopes(series: &ScoreSeries, noise: &ScoreNoise<'_>, hour: Hour) -> [Option<F
     let mut indexes = 0..7;
     noise.of_axis_rounds().map(|variance| {
         let axis = indexes.next()?;
-        let point = |(hour, axes): &(Hour, [Option<f64>; 7])| Some((day(*hour), (*axes.get(axis)?)?));
+        let point =
+            |(hour, axes): &(Hour, [Option<f64>; 7])| Some((day(*hour), (*axes.get(axis)?)?));
         let points: Vec<(f64, f64)> = rounds.iter().filter_map(point).collect();
         let variance = variance.unwrap_or_default().max(method::RESOLUTION.powi(2));
         statistics::line(&points, variance).filter(|_| points.len() >= least)

@@ -29,7 +29,13 @@ pub(super) struct PageHinkley {
 impl PageHinkley {
     /// A test without samples.
     pub(super) fn new(rule: PageHinkleyParameters) -> Self {
-        Self { rule, samples: 0, mean: 0.0, statistics: [0.0; 2], has_signalled: false }
+        Self {
+            rule,
+            samples: 0,
+            mean: 0.0,
+            statistics: [0.0; 2],
+            has_signalled: false,
+        }
     }
 
     /// Adds a sample; returns whether there is a signal. The next sample after a signal restarts the test.
@@ -41,7 +47,8 @@ impl PageHinkley {
         self.mean += (sample - self.mean) / f64::from(self.samples);
         let deviation = sample - self.mean;
         let [rise, fall] = self.statistics;
-        self.statistics = [rise + deviation, fall - deviation].map(|sum| (sum - self.rule.delta).max(0.0));
+        self.statistics =
+            [rise + deviation, fall - deviation].map(|sum| (sum - self.rule.delta).max(0.0));
         self.has_signalled = self.samples >= self.rule.minimum && self.larger() > self.rule.lambda;
         self.has_signalled
     }
@@ -62,7 +69,11 @@ impl PageHinkley {
 mod tests {
     use super::*;
 
-    const RULE: PageHinkleyParameters = PageHinkleyParameters { minimum: 48, delta: 0.5, lambda: 20.0 };
+    const RULE: PageHinkleyParameters = PageHinkleyParameters {
+        minimum: 48,
+        delta: 0.5,
+        lambda: 20.0,
+    };
 
     fn fed(samples: impl IntoIterator<Item = f64>) -> (PageHinkley, Vec<usize>) {
         let mut test = PageHinkley::new(RULE);

@@ -55,7 +55,11 @@ impl PeriodScores {
                 sum.merge(count);
             }
         }
-        Self { table: Arc::clone(table), suites, rounds }
+        Self {
+            table: Arc::clone(table),
+            suites,
+            rounds,
+        }
     }
 
     /// The suites of the table with their counts.
@@ -80,8 +84,15 @@ impl PeriodScores {
 
     /// The rounds of a score: those of the suite that has a score in the fewest, at least one.
     pub(super) fn rounds(&self, part: ScorePart<'_>) -> u32 {
-        let fed = self.rounds.iter().zip(part.weights).filter(|(_, weight)| **weight > 0.0);
-        fed.map(|(rounds, _)| *rounds).min().unwrap_or_default().max(1)
+        let fed = self
+            .rounds
+            .iter()
+            .zip(part.weights)
+            .filter(|(_, weight)| **weight > 0.0);
+        fed.map(|(rounds, _)| *rounds)
+            .min()
+            .unwrap_or_default()
+            .max(1)
     }
 
     /// Runs, and failed ones.
@@ -99,7 +110,11 @@ impl PeriodScores {
         let mut trials = [0; 7];
         for (suite, count) in self.suites() {
             for (trials, is_declared) in trials.iter_mut().zip(suite.axes().flags()) {
-                *trials += if is_declared { count.trials_in_score() } else { 0 };
+                *trials += if is_declared {
+                    count.trials_in_score()
+                } else {
+                    0
+                };
             }
         }
         trials
@@ -113,7 +128,10 @@ impl PeriodScores {
     /// The mean cost of a trial, in dollars, of those with a cost, in the suites that feed `price`.
     pub(super) fn cost(&self) -> Option<f64> {
         let (mut cost, mut trials) = (0.0, 0);
-        for (_, count) in self.suites().filter(|(suite, _)| suite.feeds().contains(&SortBy::Price)) {
+        for (_, count) in self
+            .suites()
+            .filter(|(suite, _)| suite.feeds().contains(&SortBy::Price))
+        {
             cost += count.cost;
             trials += count.costed;
         }
@@ -130,15 +148,23 @@ impl<'t> ScorePart<'t> {
     /// A score that models can be ranked by.
     pub(super) fn measure(table: &'t SuiteTable, measure: Measure) -> Self {
         let mark = match measure {
-            Measure::Combined | Measure::Coding | Measure::Reasoning | Measure::Tooling => COMBINED_MARK,
+            Measure::Combined | Measure::Coding | Measure::Reasoning | Measure::Tooling => {
+                COMBINED_MARK
+            }
             Measure::SevenAxis => MEAN_MARK,
         };
-        Self { mark, weights: table.weights(measure.sort_by()) }
+        Self {
+            mark,
+            weights: table.weights(measure.sort_by()),
+        }
     }
 
     /// An axis, by its position in `Axis::ALL`.
     pub(super) fn axis(table: &'t SuiteTable, index: usize) -> Self {
-        Self { mark: index + 1, weights: table.axis_weights().get(index).map_or(&[], Vec::as_slice) }
+        Self {
+            mark: index + 1,
+            weights: table.axis_weights().get(index).map_or(&[], Vec::as_slice),
+        }
     }
 }
 
@@ -152,7 +178,10 @@ impl ScoreRound {
 
 /// Runs of all suites, and failed ones.
 pub(super) fn runs(counts: &[RunCounts]) -> (u32, u32) {
-    (counts.iter().map(|suite| suite.runs).sum(), counts.iter().map(|suite| suite.failed).sum())
+    (
+        counts.iter().map(|suite| suite.runs).sum(),
+        counts.iter().map(|suite| suite.failed).sum(),
+    )
 }
 
 /// The newest run in the scores of all suites.
@@ -172,7 +201,11 @@ pub(super) fn axes(table: &SuiteTable, counts: &[RunCounts]) -> [Option<f64>; 7]
 /// A weighted mean in points. Loops without allocations: a refresh comes here for every hour of every model.
 pub(super) fn mean(counts: &[RunCounts], part: ScorePart<'_>) -> Option<f64> {
     let (mut sum, mut is_fed) = (0.0, false);
-    for (count, weight) in counts.iter().zip(part.weights).filter(|(_, weight)| **weight > 0.0) {
+    for (count, weight) in counts
+        .iter()
+        .zip(part.weights)
+        .filter(|(_, weight)| **weight > 0.0)
+    {
         sum += weight * count.mean(part.mark)? * 100.0;
         is_fed = true;
     }

@@ -24,7 +24,10 @@ pub(super) type SuiteRounds = [u32; MAX_SUITES];
 impl SuitePresence {
     /// A window without any score.
     pub(super) fn new(window: HourRange) -> Self {
-        Self { window, hours: window.hours().map(|_| 0).collect() }
+        Self {
+            window,
+            hours: window.hours().map(|_| 0).collect(),
+        }
     }
 
     /// Removes all.
@@ -57,8 +60,15 @@ impl SuitePresence {
     pub(super) fn round_length(&self, weights: &[f64]) -> RoundLength {
         let fed = weights.iter().zip(0..).filter(|(weight, _)| **weight > 0.0);
         let score: SuiteSet = fed.fold(0, |set, (_, index)| set | 1 << index);
-        let newest = self.window.hours().zip(&self.hours).filter(|(_, suites)| **suites & score != 0).last();
-        let Some((newest, _)) = newest else { return RoundLength::HOUR };
+        let newest = self
+            .window
+            .hours()
+            .zip(&self.hours)
+            .filter(|(_, suites)| **suites & score != 0)
+            .last();
+        let Some((newest, _)) = newest else {
+            return RoundLength::HOUR;
+        };
         let mut best = (self.week(RoundLength::HOUR, newest, score), 0.0);
         for length in method::ROUND_HOURS {
             let week = self.week(RoundLength::of(length), newest, score);
@@ -72,7 +82,13 @@ impl SuitePresence {
         }
         let least = best.0.length.hours().max(best.0.usual_distance());
         let lengths = method::ROUND_HOURS.into_iter();
-        RoundLength::of(lengths.clone().find(|hours| *hours >= least).or(lengths.last()).unwrap_or(1))
+        RoundLength::of(
+            lengths
+                .clone()
+                .find(|hours| *hours >= least)
+                .or(lengths.last())
+                .unwrap_or(1),
+        )
     }
 
     /// The rounds of the week before the newest round, and that one if it is complete.
@@ -81,10 +97,16 @@ impl SuitePresence {
         let is_complete = |suites: &SuiteSet| suites & score == score;
         let week = self.by_round(current.from.last(method::ROUND_WEEK_HOURS), length);
         let current = self.by_round(current, length).filter(is_complete);
-        let mut rounds = WeekOfRounds { length, begun: 0, complete: Vec::new() };
+        let mut rounds = WeekOfRounds {
+            length,
+            begun: 0,
+            complete: Vec::new(),
+        };
         for (suites, number) in week.chain(current).zip(0..) {
             rounds.begun += u32::from(suites & score != 0);
-            rounds.complete.extend(is_complete(&suites).then_some(number));
+            rounds
+                .complete
+                .extend(is_complete(&suites).then_some(number));
         }
         rounds
     }
@@ -96,7 +118,8 @@ impl SuitePresence {
         let hours = self.hours.get(from..to).unwrap_or_default();
         // The first round may have begun before the range.
         let whole = usize::try_from(length.hours()).unwrap_or(usize::MAX);
-        let rest = usize::try_from(length.round_of(first).to.number() - first.number()).unwrap_or(whole);
+        let rest =
+            usize::try_from(length.round_of(first).to.number() - first.number()).unwrap_or(whole);
         let (head, tail) = hours.split_at_checked(rest).unwrap_or((hours, &[]));
         let of = |round: &[SuiteSet]| round.iter().fold(0, |set, suites| set | suites);
         std::iter::once(of(head)).chain(tail.chunks(whole).map(of))
@@ -115,13 +138,22 @@ struct WeekOfRounds {
 impl WeekOfRounds {
     fn complete_share(&self) -> f64 {
         let complete = u32::try_from(self.complete.len()).unwrap_or(u32::MAX);
-        if self.begun > 0 { f64::from(complete) / f64::from(self.begun) } else { 0.0 }
+        if self.begun > 0 {
+            f64::from(complete) / f64::from(self.begun)
+        } else {
+            0.0
+        }
     }
 
     /// The median distance between the beginnings of complete rounds in hours, the larger of two.
     fn usual_distance(&self) -> u64 {
         let nexts = self.complete.iter().skip(1);
-        let mut distances: Vec<u32> = self.complete.iter().zip(nexts).map(|(one, next)| next - one).collect();
+        let mut distances: Vec<u32> = self
+            .complete
+            .iter()
+            .zip(nexts)
+            .map(|(one, next)| next - one)
+            .collect();
         distances.sort_unstable();
         let rounds = distances.get(distances.len() / 2).copied().unwrap_or(1);
         u64::from(rounds) * self.length.hours()
@@ -138,19 +170,30 @@ mod tests {
 
     /// Suites with a score in each hour, by the hour's number in the window, which begins at midnight.
     fn presence(suites: impl Fn(u64) -> SuiteSet) -> SuitePresence {
-        let window = HourRange { from: Hour::numbered(24_000), to: Hour::numbered(24_000 + HOURS) };
-        SuitePresence { window, hours: (0..HOURS).map(suites).collect() }
+        let window = HourRange {
+            from: Hour::numbered(24_000),
+            to: Hour::numbered(24_000 + HOURS),
+        };
+        SuitePresence {
+            window,
+            hours: (0..HOURS).map(suites).collect(),
+        }
     }
 
     fn length(suites: impl Fn(u64) -> SuiteSet) -> u64 {
-        presence(suites).round_length(SuiteTable::default().weights(SortBy::Combined)).hours()
+        presence(suites)
+            .round_length(SuiteTable::default().weights(SortBy::Combined))
+            .hours()
     }
 
     #[test]
     fn rounds_are_as_long_as_the_benchmark_needs_for_all_its_suites() {
         assert_eq!(length(|_| 0b111), 1);
         assert_eq!(length(|hour| if hour % 24 == 3 { 0b111 } else { 0 }), 24);
-        assert_eq!(length(|hour| if hour.is_multiple_of(5) { 0b111 } else { 0 }), 6);
+        assert_eq!(
+            length(|hour| if hour.is_multiple_of(5) { 0b111 } else { 0 }),
+            6
+        );
         // A suite each hour, one hourly with two six-hourly, and one suite each at hours of a day.
         assert_eq!(length(|hour| 1 << (hour % 3)), 3);
         assert_eq!(length(|hour| if hour % 6 == 4 { 0b111 } else { 1 }), 6);
@@ -162,9 +205,19 @@ mod tests {
         };
         assert_eq!(length(daily), 24);
         // A suite that fails in every fifth hour is no reason for longer rounds.
-        assert_eq!(length(|hour| if hour.is_multiple_of(5) { 0b011 } else { 0b111 }), 1);
+        assert_eq!(
+            length(|hour| if hour.is_multiple_of(5) { 0b011 } else { 0b111 }),
+            1
+        );
         // Nor is an outage of half a week.
-        assert_eq!(length(|hour| if (HOURS - 90..HOURS - 6).contains(&hour) { 0 } else { 0b111 }), 1);
+        assert_eq!(
+            length(|hour| if (HOURS - 90..HOURS - 6).contains(&hour) {
+                0
+            } else {
+                0b111
+            }),
+            1
+        );
     }
 
     #[test]
@@ -175,7 +228,13 @@ mod tests {
     #[test]
     fn the_newest_week_with_scores_decides_and_a_round_in_progress_does_not() {
         // Hourly for three weeks, then daily.
-        let slower = |hour: u64| if hour < 21 * 24 || hour.is_multiple_of(24) { 0b111 } else { 0 };
+        let slower = |hour: u64| {
+            if hour < 21 * 24 || hour.is_multiple_of(24) {
+                0b111
+            } else {
+                0
+            }
+        };
         assert_eq!(length(slower), 24);
         let split = |hour: u64| match (hour < 21 * 24, hour % 24) {
             (true, _) => 0b111,
@@ -193,7 +252,10 @@ mod tests {
         let day = RoundLength::of(24);
         let from = daily.window.from;
         let rounds = |from_hour: u64, to_hour: u64| {
-            let range = HourRange { from: from.plus(from_hour), to: from.plus(to_hour) };
+            let range = HourRange {
+                from: from.plus(from_hour),
+                to: from.plus(to_hour),
+            };
             let [first, second, third, ..] = daily.rounds(range, day);
             [first, second, third]
         };

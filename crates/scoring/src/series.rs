@@ -84,14 +84,18 @@ impl ScoreSeries {
     /// When the model was last updated: the newest run with a score, else the first run.
     pub(super) fn last_updated(&self) -> Wall {
         let scored = self.hours.rchunks(self.width()).find_map(last_scored);
-        scored.or(self.first_seen).unwrap_or(self.window.from.start())
+        scored
+            .or(self.first_seen)
+            .unwrap_or(self.window.from.start())
     }
 
     /// Counts a run. Outside the window, and of a suite that is not in the table, only its time is recorded.
     pub(super) fn add(&mut self, run: &Run) {
         self.record_time(run.at());
         let table = Arc::clone(&self.table);
-        let Some((index, suite)) = table.index(run.suite()).zip(table.entry(run.suite())) else { return };
+        let Some((index, suite)) = table.index(run.suite()).zip(table.entry(run.suite())) else {
+            return;
+        };
         let mut count = RunCounts::default();
         count.add(run, suite);
         let latencies = if count.runs > 0 { run.trials() } else { &[] };
@@ -101,14 +105,22 @@ impl ScoreSeries {
 
     /// Adds counted runs of one hour and of the suite at this position of the table, with the latencies of their trials.
     pub(super) fn put(&mut self, hour: Hour, suite: usize, count: &RunCounts, latencies: &[f64]) {
-        let (Some(index), width) = (self.index(hour), self.width()) else { return };
-        let Some(counted) = self.hours.get_mut(index * width + suite) else { return };
+        let (Some(index), width) = (self.index(hour), self.width()) else {
+            return;
+        };
+        let Some(counted) = self.hours.get_mut(index * width + suite) else {
+            return;
+        };
         counted.merge(count);
         if count.scored > 0 {
             self.presence.add(index, suite);
         }
         self.clear_derived();
-        let feeds_speed = self.table.weights(SortBy::Speed).get(suite).is_some_and(|weight| *weight > 0.0);
+        let feeds_speed = self
+            .table
+            .weights(SortBy::Speed)
+            .get(suite)
+            .is_some_and(|weight| *weight > 0.0);
         let latencies = if feeds_speed { latencies } else { &[] };
         if self.latency_ends.len() <= index {
             self.latency_ends.resize(index + 1, self.latencies.len());
@@ -116,14 +128,27 @@ impl ScoreSeries {
         // Mostly at the end: sources are sorted by hour.
         let at = self.latency_ends.get(index).copied().unwrap_or_default();
         self.latencies.splice(at..at, latencies.iter().copied());
-        self.latency_ends.iter_mut().skip(index).for_each(|end| *end += latencies.len());
+        self.latency_ends
+            .iter_mut()
+            .skip(index)
+            .for_each(|end| *end += latencies.len());
     }
 
     /// The scores of a range.
     pub(super) fn over(&self, range: HourRange) -> PeriodScores {
-        let whole_days = |hours: u64| hours.is_multiple_of(DAY).then(|| usize::try_from(hours / DAY).ok())?;
+        let whole_days = |hours: u64| {
+            hours
+                .is_multiple_of(DAY)
+                .then(|| usize::try_from(hours / DAY).ok())?
+        };
         // Most ranges end with the window or whole days before: their days are summed once.
-        let ago = |hour: Hour| self.window.to.number().checked_sub(hour.number()).and_then(whole_days);
+        let ago = |hour: Hour| {
+            self.window
+                .to
+                .number()
+                .checked_sub(hour.number())
+                .and_then(whole_days)
+        };
         let rounds = self.presence.rounds(range, self.round_length());
         match (ago(range.to), ago(range.from)) {
             (Some(newest), Some(oldest)) if newest + 1 < oldest => {
@@ -131,24 +156,37 @@ impl ScoreSeries {
                 let days: Vec<&[RunCounts]> = days.skip(newest).take(oldest - newest).collect();
                 PeriodScores::sum(&self.table, rounds, days.into_iter().rev())
             }
-            _ => PeriodScores::sum(&self.table, rounds, range.hours().filter_map(|hour| self.at(hour))),
+            _ => PeriodScores::sum(
+                &self.table,
+                rounds,
+                range.hours().filter_map(|hour| self.at(hour)),
+            ),
         }
     }
 
     /// The length of a round of this model: the shortest in which nearly every round is complete.
     pub(super) fn round_length(&self) -> RoundLength {
-        *self.round_length.get_or_init(|| self.presence.round_length(self.table.weights(SortBy::Combined)))
+        *self.round_length.get_or_init(|| {
+            self.presence
+                .round_length(self.table.weights(SortBy::Combined))
+        })
     }
 
     fn days(&self) -> &[RunCounts] {
         self.days.get_or_init(|| {
             let width = self.width();
             let mut days = Vec::new();
-            for day in self.hours.rchunks(width * usize::try_from(DAY).unwrap_or(1)) {
+            for day in self
+                .hours
+                .rchunks(width * usize::try_from(DAY).unwrap_or(1))
+            {
                 let start = days.len();
                 days.resize(start + width, RunCounts::default());
                 for hour in day.chunks(width) {
-                    days.iter_mut().skip(start).zip(hour).for_each(|(sum, count)| sum.merge(count));
+                    days.iter_mut()
+                        .skip(start)
+                        .zip(hour)
+                        .for_each(|(sum, count)| sum.merge(count));
                 }
             }
             days
@@ -161,7 +199,11 @@ impl ScoreSeries {
     }
 
     /// Several scores of each round of a range that has them, oldest first.
-    pub(super) fn part_values(&self, range: HourRange, parts: &[ScorePart<'_>]) -> Vec<Vec<ScoreRound>> {
+    pub(super) fn part_values(
+        &self,
+        range: HourRange,
+        parts: &[ScorePart<'_>],
+    ) -> Vec<Vec<ScoreRound>> {
         let mut values = vec![Vec::new(); parts.len()];
         self.each_round(range, |hour, counts| {
             for (values, part) in values.iter_mut().zip(parts) {
@@ -189,7 +231,9 @@ impl ScoreSeries {
                 sums.clear();
                 sums.resize(width, RunCounts::default());
                 for hour in hours.chunks(width) {
-                    sums.iter_mut().zip(hour).for_each(|(sum, count)| sum.merge(count));
+                    sums.iter_mut()
+                        .zip(hour)
+                        .for_each(|(sum, count)| sum.merge(count));
                 }
                 each(round.from, &sums);
             }
@@ -200,7 +244,9 @@ impl ScoreSeries {
     /// The counts of the hours of a range within the window.
     fn between(&self, range: HourRange) -> &[RunCounts] {
         let index = |hour: Hour| self.window.hours_before(hour) * self.width();
-        self.hours.get(index(range.from)..index(range.to)).unwrap_or_default()
+        self.hours
+            .get(index(range.from)..index(range.to))
+            .unwrap_or_default()
     }
 
     /// Counts per hour.
@@ -229,7 +275,9 @@ impl ScoreSeries {
             rounds
         });
         let before = |hour: Hour| rounds.partition_point(|round| round.hour < hour);
-        rounds.get(before(range.from)..before(range.to)).unwrap_or_default()
+        rounds
+            .get(before(range.from)..before(range.to))
+            .unwrap_or_default()
     }
 
     /// The complete rounds within a range, with their scores on the axes.
@@ -257,11 +305,18 @@ impl ScoreSeries {
     }
 
     fn trials_before(&self, hour: Hour) -> usize {
-        let Some(last) = self.window.hours_before(hour).checked_sub(1) else { return 0 };
-        self.latency_ends.get(last).copied().unwrap_or(self.latencies.len())
+        let Some(last) = self.window.hours_before(hour).checked_sub(1) else {
+            return 0;
+        };
+        self.latency_ends
+            .get(last)
+            .copied()
+            .unwrap_or(self.latencies.len())
     }
 
     fn index(&self, hour: Hour) -> Option<usize> {
-        self.window.has(hour).then(|| self.window.hours_before(hour))
+        self.window
+            .has(hour)
+            .then(|| self.window.hours_before(hour))
     }
 }

@@ -48,13 +48,18 @@ pub(super) fn models_named(seed: u64, ending: &str) -> Vec<Simulated> {
             let (input, output) = entry.prices;
             let name = format!("{}{}", entry.name, ending.replace('-', " "));
             let model = TestedModel::new(id, &name, entry.provider, Some(input), Some(output));
-            let model = Arc::new(model.expect("the catalogue's models are valid: a test walks them"));
+            let model =
+                Arc::new(model.expect("the catalogue's models are valid: a test walks them"));
             let mut own = SplitMix64::new(&[seed]);
-            let seed = entry
-                .id
-                .bytes()
-                .fold(own.next(), |sum, byte| SplitMix64::new(&[sum, u64::from(byte)]).next());
-            Simulated { model, entry, seed, shift }
+            let seed = entry.id.bytes().fold(own.next(), |sum, byte| {
+                SplitMix64::new(&[sum, u64::from(byte)]).next()
+            });
+            Simulated {
+                model,
+                entry,
+                seed,
+                shift,
+            }
         })
         .collect()
 }
@@ -63,14 +68,25 @@ pub(super) fn models_named(seed: u64, ending: &str) -> Vec<Simulated> {
 pub fn sample_runs(now: Wall) -> impl Iterator<Item = IdentifiedRun> {
     let range = Hour::of(now).last(24);
     let first = models(0).into_iter().take(1);
-    first.flat_map(move |model| model.runs(range).collect::<Vec<_>>()).map(identified)
+    first
+        .flat_map(move |model| model.runs(range).collect::<Vec<_>>())
+        .map(identified)
 }
 
 /// A run with an id of its model, suite and time.
 pub(super) fn identified(run: Run) -> IdentifiedRun {
-    let id = format!("{}-{}-{}", run.model().id(), run.suite().name(), run.at().seconds());
+    let id = format!(
+        "{}-{}-{}",
+        run.model().id(),
+        run.suite().name(),
+        run.at().seconds()
+    );
     let id = RunId::new(&id).expect("its parts are short and visible");
-    IdentifiedRun { id, run, detail: None }
+    IdentifiedRun {
+        id,
+        run,
+        detail: None,
+    }
 }
 
 impl Simulated {
@@ -91,18 +107,27 @@ impl Simulated {
         }
         let mut random = SplitMix64::new(&[self.seed, hour.number()]);
         let run = |((suite, level), minute): ((Suite, &f64), u64)| {
-            let at = hour.start().plus(Duration::from_secs(60 * minute + random.below(900)));
+            let at = hour
+                .start()
+                .plus(Duration::from_secs(60 * minute + random.below(900)));
             let failed = random.below(FAILS_ONE_IN) == 0;
             let outcome = match state {
                 SimulatedState::Up { loss } if !failed => {
                     RunOutcome::Scored(self.trials(*level, hour, loss, &mut random))
                 }
                 SimulatedState::Up { .. } => RunOutcome::Failed(random.failure()),
-                SimulatedState::Failing | SimulatedState::Gone => RunOutcome::Failed(RunFailure::Unreachable),
+                SimulatedState::Failing | SimulatedState::Gone => {
+                    RunOutcome::Failed(RunFailure::Unreachable)
+                }
             };
             Run::new(Arc::clone(&self.model), suite, at, outcome).expect("it has trials, and few")
         };
-        Suite::DEFAULT.into_iter().zip(&self.entry.level).zip([2, 20, 38]).map(run).collect()
+        Suite::DEFAULT
+            .into_iter()
+            .zip(&self.entry.level)
+            .zip([2, 20, 38])
+            .map(run)
+            .collect()
     }
 
     fn trials(&self, level: f64, hour: Hour, loss: f64, random: &mut SplitMix64) -> Vec<Trial> {
@@ -131,16 +156,25 @@ impl Simulated {
         let phase_of = |cycle: u64, phase: u64| (hour.number() + self.shift + phase) % cycle;
         let up = |loss| SimulatedState::Up { loss };
         match self.entry.habit {
-            SimulatedHabit::Drifts { cycle, phase, loss } => up(loss * share(phase_of(cycle, phase), cycle)),
-            SimulatedHabit::Breaks { cycle, phase, hours, loss } if phase_of(cycle, phase) < hours => {
-                up(loss)
+            SimulatedHabit::Drifts { cycle, phase, loss } => {
+                up(loss * share(phase_of(cycle, phase), cycle))
             }
-            SimulatedHabit::Fails { cycle, phase, hours } if phase_of(cycle, phase) < hours => {
-                SimulatedState::Failing
-            }
-            SimulatedHabit::Visits { cycle, phase, hours } if phase_of(cycle, phase) >= hours => {
-                SimulatedState::Gone
-            }
+            SimulatedHabit::Breaks {
+                cycle,
+                phase,
+                hours,
+                loss,
+            } if phase_of(cycle, phase) < hours => up(loss),
+            SimulatedHabit::Fails {
+                cycle,
+                phase,
+                hours,
+            } if phase_of(cycle, phase) < hours => SimulatedState::Failing,
+            SimulatedHabit::Visits {
+                cycle,
+                phase,
+                hours,
+            } if phase_of(cycle, phase) >= hours => SimulatedState::Gone,
             SimulatedHabit::Steady
             | SimulatedHabit::Breaks { .. }
             | SimulatedHabit::Fails { .. }
@@ -196,13 +230,20 @@ impl SplitMix64 {
     /// Mean 0, standard deviation 1, never beyond 3.5: the sum of four uniform numbers, close enough to a normal one.
     fn normal(&mut self) -> f64 {
         let bits = self.next();
-        let sum: u32 = [bits, bits >> 16, bits >> 32, bits >> 48].iter().map(|b| (*b & 0xFFFF) as u32).sum();
+        let sum: u32 = [bits, bits >> 16, bits >> 32, bits >> 48]
+            .iter()
+            .map(|b| (*b & 0xFFFF) as u32)
+            .sum();
         (f64::from(sum) / 65_536.0 - 2.0) * 3.0_f64.sqrt()
     }
 
     /// Failures of the provider: a timeout would count as zero, and the behaviours alone decide the scores.
     fn failure(&mut self) -> RunFailure {
-        if self.below(4) == 1 { RunFailure::Throttled } else { RunFailure::Unreachable }
+        if self.below(4) == 1 {
+            RunFailure::Throttled
+        } else {
+            RunFailure::Unreachable
+        }
     }
 }
 
@@ -226,7 +267,12 @@ mod tests {
 
     #[test]
     fn runs_are_determined_by_the_seed() {
-        let runs = |seed| models(seed).iter().flat_map(|m| m.round(noon())).collect::<Vec<_>>();
+        let runs = |seed| {
+            models(seed)
+                .iter()
+                .flat_map(|m| m.round(noon()))
+                .collect::<Vec<_>>()
+        };
         assert_eq!(runs(1), runs(1));
         assert_ne!(runs(1), runs(2));
     }
@@ -249,7 +295,10 @@ mod tests {
     fn at_any_time_one_preview_is_absent() {
         for day in 0..60 {
             let now = noon().plus(24 * day);
-            let away = models(3).into_iter().filter(|m| m.runs(now.last(24)).next().is_none()).count();
+            let away = models(3)
+                .into_iter()
+                .filter(|m| m.runs(now.last(24)).next().is_none())
+                .count();
             assert!((1..=2).contains(&away), "{day}");
         }
     }

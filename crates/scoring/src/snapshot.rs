@@ -66,14 +66,19 @@ pub(super) struct Snapshot {
 impl RunSource {
     /// The state at `now`: at its full hour, or, if runs of the current hour were imported, with those too.
     pub(super) fn snapshot(&self, now: Wall) -> Result<Snapshot, ArchiveError> {
-        let (none, synthetic) = (NewestRuns::default(), matches!(self, Self::Simulated { .. }));
+        let (none, synthetic) = (
+            NewestRuns::default(),
+            matches!(self, Self::Simulated { .. }),
+        );
         let default = Arc::<SuiteTable>::default;
         let (suites, mut model_states, newest) = match self {
             Self::Simulated { seed } => (default(), simulated(*seed, window(now, none)), none),
             #[cfg(any(test, feature = "lab"))]
             Self::Runs(runs) => {
                 let (window, of_runs) = (window(now, none), runs.series(window(now, none)));
-                let measured = of_runs.into_iter().map(|(model, series)| unrecorded(model, &series, window));
+                let measured = of_runs
+                    .into_iter()
+                    .map(|(model, series)| unrecorded(model, &series, window));
                 (default(), measured.collect(), none)
             }
             Self::Archive(archive) => archived(archive, now)?,
@@ -106,13 +111,17 @@ impl RunSource {
             Ok(days) => {
                 tracing::warn!(%path, days, "an import ended without updating the scores; its stored runs count now");
             }
-            Err(error) => tracing::error!(%error, "stored runs of an unfinished import do not count yet"),
+            Err(error) => {
+                tracing::error!(%error, "stored runs of an unfinished import do not count yet")
+            }
         }
     }
 
     /// The time of the last import. Runs that are not in an archive never change.
     pub(super) fn last_import(&self) -> Result<Option<Wall>, ArchiveError> {
-        let Self::Archive(archive) = self else { return Ok(None) };
+        let Self::Archive(archive) = self else {
+            return Ok(None);
+        };
         archive.last_import()
     }
 }
@@ -129,10 +138,23 @@ fn window(now: Wall, newest: NewestRuns) -> HourRange {
 fn end(now: Wall, newest: NewestRuns) -> (Hour, Wall) {
     let hour = Hour::of(now);
     let since = |at: &Wall| *at >= hour.start();
-    let Some(import) = newest.import.filter(since) else { return (hour, hour.start()) };
-    let at = if import <= now.plus(CLOCKS_APART) { import } else { Wall::from_seconds(now.seconds()) };
+    let Some(import) = newest.import.filter(since) else {
+        return (hour, hour.start());
+    };
+    let at = if import <= now.plus(CLOCKS_APART) {
+        import
+    } else {
+        Wall::from_seconds(now.seconds())
+    };
     // An hour without runs would only displace the oldest.
-    (if newest.run.is_some_and(|run| since(&run)) { hour.plus(1) } else { hour }, at)
+    (
+        if newest.run.is_some_and(|run| since(&run)) {
+            hour.plus(1)
+        } else {
+            hour
+        },
+        at,
+    )
 }
 
 fn archived(
@@ -141,10 +163,19 @@ fn archived(
 ) -> Result<(Arc<SuiteTable>, Vec<ModelState>, NewestRuns), ArchiveError> {
     let (mut models, mut scans) = (Vec::new(), Vec::new());
     let (suites, newest) = archive.each_series(&|newest| window(now, newest), &mut |archived| {
-        let ArchivedModel { model, series, window, incidents, last_run } = archived;
+        let ArchivedModel {
+            model,
+            series,
+            window,
+            incidents,
+            last_run,
+        } = archived;
         let levels = ScoreLevels::of(series.rounds(window), series.round_length());
-        let ScannedIncidents { published, revised, position } =
-            incidents::scan(series, window, &levels, &incidents);
+        let ScannedIncidents {
+            published,
+            revised,
+            position,
+        } = incidents::scan(series, window, &levels, &incidents);
         scans.extend(last_run.map(|last_run| IncidentScanRecord {
             model: model.id().clone(),
             before: incidents.position,
@@ -152,7 +183,9 @@ fn archived(
             revised,
             last_run,
         }));
-        models.push(ModelState::compute(model, series, window.to, &levels, published));
+        models.push(ModelState::compute(
+            model, series, window.to, &levels, published,
+        ));
     })?;
     let (_, at) = end(now, newest);
     if let Err(error) = archive.record_incidents(&scans, at) {

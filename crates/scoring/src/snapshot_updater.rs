@@ -35,9 +35,22 @@ pub struct SnapshotUpdater {
 
 impl SnapshotUpdater {
     /// Keeps the snapshot of `scoring` current by `check`; also returns the channel for requests.
-    pub fn new(scoring: Arc<Scoring>, check: UpdateSnapshot, clock: Clock) -> (Self, UpdateRequests) {
+    pub fn new(
+        scoring: Arc<Scoring>,
+        check: UpdateSnapshot,
+        clock: Clock,
+    ) -> (Self, UpdateRequests) {
         let (sender, requests) = mpsc::channel(1);
-        (Self { scoring, check, clock, requests, has_failed: false }, sender)
+        (
+            Self {
+                scoring,
+                check,
+                clock,
+                requests,
+                has_failed: false,
+            },
+            sender,
+        )
     }
 
     /// Waits for a new snapshot, or for the end of a requested check, which the caller must answer.
@@ -45,7 +58,11 @@ impl SnapshotUpdater {
         loop {
             let (due, now) = (self.scoring.next_refresh(), self.clock.now().wall);
             let request = if now < due || self.has_failed {
-                let pause = if now < due { due.since(now).min(SLICE) } else { SLICE };
+                let pause = if now < due {
+                    due.since(now).min(SLICE)
+                } else {
+                    SLICE
+                };
                 tokio::select! {
                     biased;
                     Some(request) = self.requests.recv() => Some(request),

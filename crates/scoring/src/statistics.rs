@@ -47,7 +47,11 @@ pub(super) struct FittedLine {
 impl SampleSums {
     /// Adds a sample.
     pub(super) fn add(&mut self, sample: f64) {
-        self.merge(Self { count: 1, sum: sample, squares: sample * sample });
+        self.merge(Self {
+            count: 1,
+            sum: sample,
+            squares: sample * sample,
+        });
     }
 
     /// Adds the samples of another.
@@ -74,7 +78,10 @@ impl SampleSums {
     #[cfg(test)]
     pub(super) fn estimate(self) -> Option<Estimate> {
         let n = f64::from(self.count);
-        let spread = self.variance().map(|variance| Spread { variance: variance / n, df: n - 1.0 });
+        let spread = self.variance().map(|variance| Spread {
+            variance: variance / n,
+            df: n - 1.0,
+        });
         self.mean().map(|mean| Estimate { mean, spread })
     }
 }
@@ -92,16 +99,28 @@ impl Estimate {
     pub(super) fn weighted(parts: &[(f64, Self)]) -> Self {
         let mean = parts.iter().map(|(weight, part)| weight * part.mean).sum();
         let spread = |(weight, part): &(f64, Self)| {
-            part.spread.map(|known| Spread { variance: weight * weight * known.variance, ..known })
+            part.spread.map(|known| Spread {
+                variance: weight * weight * known.variance,
+                ..known
+            })
         };
         let spreads: Option<Vec<Spread>> = parts.iter().map(spread).collect();
-        let spread = spreads.filter(|spreads| !spreads.is_empty()).map(|spreads| {
-            let variance: f64 = spreads.iter().map(|s| s.variance).sum();
-            let denominator: f64 = spreads.iter().map(|s| s.variance * s.variance / s.df).sum();
-            // Without any variance the number of degrees is arbitrary; the smallest is the most conservative.
-            let least = spreads.iter().map(|s| s.df).fold(f64::INFINITY, f64::min);
-            Spread { variance, df: if denominator > 0.0 { variance * variance / denominator } else { least } }
-        });
+        let spread = spreads
+            .filter(|spreads| !spreads.is_empty())
+            .map(|spreads| {
+                let variance: f64 = spreads.iter().map(|s| s.variance).sum();
+                let denominator: f64 = spreads.iter().map(|s| s.variance * s.variance / s.df).sum();
+                // Without any variance the number of degrees is arbitrary; the smallest is the most conservative.
+                let least = spreads.iter().map(|s| s.df).fold(f64::INFINITY, f64::min);
+                Spread {
+                    variance,
+                    df: if denominator > 0.0 {
+                        variance * variance / denominator
+                    } else {
+                        least
+                    },
+                }
+            });
         Self { mean, spread }
     }
 
@@ -113,7 +132,10 @@ impl Estimate {
 
     /// Two-sided p-value of the mean against zero; 1 if it cannot be tested.
     pub(super) fn chance_from_zero(&self) -> f64 {
-        let distance = Self { mean: self.mean.abs(), ..*self };
+        let distance = Self {
+            mean: self.mean.abs(),
+            ..*self
+        };
         (2.0 * distance.chance_above_zero()).min(1.0)
     }
 
@@ -133,11 +155,14 @@ impl Estimate {
 /// The mean of `before` less that of `now`. Both have their variance from one history, so the degrees of freedom are
 /// those of one.
 fn difference(before: Estimate, now: Estimate) -> Estimate {
-    let spread = before
-        .spread
-        .zip(now.spread)
-        .map(|(before, now)| Spread { variance: before.variance + now.variance, df: before.df.min(now.df) });
-    Estimate { mean: before.mean - now.mean, spread }
+    let spread = before.spread.zip(now.spread).map(|(before, now)| Spread {
+        variance: before.variance + now.variance,
+        df: before.df.min(now.df),
+    });
+    Estimate {
+        mean: before.mean - now.mean,
+        spread,
+    }
 }
 
 /// The p-value of a fall from `before` to `now`.
@@ -151,7 +176,12 @@ pub(super) fn chance_of_change(before: Estimate, now: Estimate) -> f64 {
 }
 
 /// The change that a two-sided test below `alpha` misses with the probability `missed`.
-pub(super) fn least_visible_change(before: Estimate, now: Estimate, alpha: f64, missed: f64) -> Option<f64> {
+pub(super) fn least_visible_change(
+    before: Estimate,
+    now: Estimate,
+    alpha: f64,
+    missed: f64,
+) -> Option<f64> {
     let spread = difference(before, now).spread?;
     let quantiles = [alpha / 2.0, missed].map(|tail| student::quantile(tail, spread.df));
     Some(quantiles.iter().sum::<f64>() * spread.variance.sqrt())
@@ -183,12 +213,29 @@ pub(super) fn line(points: &[(f64, f64)], least_variance: f64) -> Option<FittedL
     if points.len() < 3 || x_squares <= 0.0 {
         return None;
     }
-    let slope = points.iter().map(|(x, y)| (x - x_mean) * (y - y_mean)).sum::<f64>() / x_squares;
-    let residual_sum: f64 = points.iter().map(|(x, y)| (y - y_mean - slope * (x - x_mean)).powi(2)).sum();
+    let slope = points
+        .iter()
+        .map(|(x, y)| (x - x_mean) * (y - y_mean))
+        .sum::<f64>()
+        / x_squares;
+    let residual_sum: f64 = points
+        .iter()
+        .map(|(x, y)| (y - y_mean - slope * (x - x_mean)).powi(2))
+        .sum();
     let df = f64::from(xs.count) - 2.0;
     let variance = (residual_sum / df).max(least_variance);
-    let spread = Some(Spread { variance: variance / x_squares, df });
-    Some(FittedLine { slope, p: Estimate { mean: slope, spread }.chance_from_zero() })
+    let spread = Some(Spread {
+        variance: variance / x_squares,
+        df,
+    });
+    Some(FittedLine {
+        slope,
+        p: Estimate {
+            mean: slope,
+            spread,
+        }
+        .chance_from_zero(),
+    })
 }
 
 /// The median of numbers of which none is negative. Their bits have the same order, and are compared faster.
@@ -198,10 +245,17 @@ pub(super) fn median(amounts: &[f64]) -> Option<f64> {
         return None;
     }
     // A negative zero becomes zero.
-    let mut bits: Vec<u64> = amounts.iter().map(|amount| (amount + 0.0).to_bits()).collect();
+    let mut bits: Vec<u64> = amounts
+        .iter()
+        .map(|amount| (amount + 0.0).to_bits())
+        .collect();
     let (below, upper, _) = bits.select_nth_unstable(middle);
     let upper = *upper;
-    let lower = if amounts.len().is_multiple_of(2) { below.iter().copied().max()? } else { upper };
+    let lower = if amounts.len().is_multiple_of(2) {
+        below.iter().copied().max()?
+    } else {
+        upper
+    };
     Some(f64::from_bits(lower).midpoint(f64::from_bits(upper)))
 }
 
@@ -211,12 +265,19 @@ mod tests {
     use proptest::prelude::*;
 
     fn estimate(samples: &[f64]) -> Estimate {
-        samples.iter().copied().collect::<SampleSums>().estimate().unwrap()
+        samples
+            .iter()
+            .copied()
+            .collect::<SampleSums>()
+            .estimate()
+            .unwrap()
     }
 
     #[test]
     fn mean_and_variance_match_the_textbook() {
-        let sums: SampleSums = [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0].into_iter().collect();
+        let sums: SampleSums = [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]
+            .into_iter()
+            .collect();
         assert_eq!(sums.mean(), Some(5.0));
         assert!((sums.variance().unwrap() - 32.0 / 7.0).abs() < 1e-12);
         assert_eq!(SampleSums::default().mean(), None);
@@ -226,15 +287,23 @@ mod tests {
     #[test]
     fn interval_matches_a_manual_computation() {
         // Mean 3, variance 2.5, standard error 0.7071; t for 4 degrees is 2.7764, so 3 ± 1.9633.
-        let reach = estimate(&[1.0, 2.0, 3.0, 4.0, 5.0]).reach(&TailQuantiles::of(0.025)).unwrap();
+        let reach = estimate(&[1.0, 2.0, 3.0, 4.0, 5.0])
+            .reach(&TailQuantiles::of(0.025))
+            .unwrap();
         assert!((reach - 1.9633).abs() < 1e-4, "{reach}");
     }
 
     #[test]
     fn welch_matches_a_worked_example() {
         // A published example with unequal variances: t = -2.46, 24.99 degrees, p = 0.021378.
-        let a = [27.5, 21.0, 19.0, 23.6, 17.0, 17.9, 16.9, 20.1, 21.9, 22.6, 23.1, 19.6, 19.0, 21.7, 21.4];
-        let b = [27.1, 22.0, 20.8, 23.4, 23.4, 23.5, 25.8, 22.0, 24.8, 20.2, 21.9, 22.1, 22.9, 20.5, 24.4];
+        let a = [
+            27.5, 21.0, 19.0, 23.6, 17.0, 17.9, 16.9, 20.1, 21.9, 22.6, 23.1, 19.6, 19.0, 21.7,
+            21.4,
+        ];
+        let b = [
+            27.1, 22.0, 20.8, 23.4, 23.4, 23.5, 25.8, 22.0, 24.8, 20.2, 21.9, 22.1, 22.9, 20.5,
+            24.4,
+        ];
         let difference = Estimate::weighted(&[(1.0, estimate(&a)), (-1.0, estimate(&b))]);
         let spread = difference.spread.unwrap();
         assert!((difference.mean / spread.variance.sqrt() + 2.46).abs() < 0.005);
@@ -248,7 +317,13 @@ mod tests {
     fn holm_multiplies_by_the_remaining_tests_and_is_monotone() {
         let corrected = holm(&[0.01, 0.04, 0.03, 0.005]);
         let expected = [0.03, 0.06, 0.06, 0.02];
-        assert!(corrected.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12), "{corrected:?}");
+        assert!(
+            corrected
+                .iter()
+                .zip(expected)
+                .all(|(a, b)| (a - b).abs() < 1e-12),
+            "{corrected:?}"
+        );
         assert!(holm(&[]).is_empty());
     }
 
@@ -257,7 +332,11 @@ mod tests {
         let exact = line(&[(0.0, 1.0), (1.0, 3.0), (2.0, 5.0)], 0.0).unwrap();
         assert!((exact.slope - 2.0).abs() < 1e-12 && exact.p < 1e-6);
         // x 1..5 against 2, 4, 5, 4, 5: slope 0.6, t = 2.1213 with 3 degrees, p = 0.1240.
-        let scattered = line(&[(1.0, 2.0), (2.0, 4.0), (3.0, 5.0), (4.0, 4.0), (5.0, 5.0)], 0.0).unwrap();
+        let scattered = line(
+            &[(1.0, 2.0), (2.0, 4.0), (3.0, 5.0), (4.0, 4.0), (5.0, 5.0)],
+            0.0,
+        )
+        .unwrap();
         assert!(
             (scattered.slope - 0.6).abs() < 1e-12 && (scattered.p - 0.1240).abs() < 1e-4,
             "{scattered:?}"

@@ -46,13 +46,19 @@ pub(super) struct TailQuantiles {
 impl TailQuantiles {
     /// Quantiles that are exceeded with this probability.
     pub(super) fn of(tail: f64) -> Self {
-        Self { tail, known: vec![Cell::new((f64::NAN, f64::NAN)); 1 << HASH_BITS] }
+        Self {
+            tail,
+            known: vec![Cell::new((f64::NAN, f64::NAN)); 1 << HASH_BITS],
+        }
     }
 
     /// The quantile with these degrees of freedom.
     pub(super) fn with(&self, df: f64) -> f64 {
         let hash = df.to_bits().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - HASH_BITS);
-        let Some(known) = usize::try_from(hash).ok().and_then(|hash| self.known.get(hash)) else {
+        let Some(known) = usize::try_from(hash)
+            .ok()
+            .and_then(|hash| self.known.get(hash))
+        else {
             return quantile(self.tail, df);
         };
         let (degrees, value) = known.get();
@@ -136,8 +142,8 @@ fn gamma_ratio(x: f64) -> f64 {
         x += 1.0;
     }
     let r = 1.0 / (x * x);
-    let series =
-        1.0 / 8.0 - r * (1.0 / 192.0 - r * (1.0 / 640.0 - r * (17.0 / 14_336.0 - r * 31.0 / 18_432.0)));
+    let series = 1.0 / 8.0
+        - r * (1.0 / 192.0 - r * (1.0 / 640.0 - r * (17.0 / 14_336.0 - r * 31.0 / 18_432.0)));
     factor * x.sqrt() * (-series / x).exp()
 }
 
@@ -186,7 +192,10 @@ mod tests {
         for df in [1.0, 2.0, 3.0, 4.2, 24.0, 66.6, 190.0, 2_159.0] {
             let scale = gamma_ratio(df / 2.0) / (df * PI).sqrt();
             let (guess, exact) = (first_guess(0.025, df, scale), quantile(0.025, df));
-            assert!((guess / exact - 1.0).abs() < 0.05, "{df}: {guess} for {exact}");
+            assert!(
+                (guess / exact - 1.0).abs() < 0.05,
+                "{df}: {guess} for {exact}"
+            );
         }
     }
 }

@@ -13,7 +13,10 @@ fn empty(window: HourRange) -> ScoreSeries {
 }
 
 fn score(scores: &PeriodScores) -> Option<f64> {
-    scores.mean(ScorePart::measure(&SuiteTable::default(), Measure::Combined))
+    scores.mean(ScorePart::measure(
+        &SuiteTable::default(),
+        Measure::Combined,
+    ))
 }
 
 fn coding(scores: &PeriodScores) -> Option<f64> {
@@ -23,12 +26,21 @@ fn coding(scores: &PeriodScores) -> Option<f64> {
 fn run(suite: Suite, hour: u64, scores: Option<&[f64]>) -> Run {
     let model = TestedModel::new(ModelId::new("m").unwrap(), "M", "p", None, None).unwrap();
     let outcome = match scores {
-        Some(scores) => {
-            RunOutcome::Scored(scores.iter().map(|s| Trial::new([*s; 7], 10.0, 0.5).unwrap()).collect())
-        }
+        Some(scores) => RunOutcome::Scored(
+            scores
+                .iter()
+                .map(|s| Trial::new([*s; 7], 10.0, 0.5).unwrap())
+                .collect(),
+        ),
         None => RunOutcome::Failed(RunFailure::Throttled),
     };
-    Run::new(Arc::new(model), suite, Hour::of(Wall::default()).plus(hour).start(), outcome).unwrap()
+    Run::new(
+        Arc::new(model),
+        suite,
+        Hour::of(Wall::default()).plus(hour).start(),
+        outcome,
+    )
+    .unwrap()
 }
 
 fn series(runs: &[Run]) -> ScoreSeries {
@@ -54,13 +66,19 @@ fn a_throttled_run_is_counted_without_affecting_scores() {
     let after = with_failures.over(all());
     assert_eq!(score(&before), score(&after));
     assert!((score(&after).unwrap() - 60.0).abs() < 1e-9);
-    assert_eq!((after.runs(), after.scored(), after.trials_of_axes()), ((6, 3), 3, [6; 7]));
+    assert_eq!(
+        (after.runs(), after.scored(), after.trials_of_axes()),
+        ((6, 3), 3, [6; 7])
+    );
     assert_eq!(after.cost(), Some(0.5));
 }
 
 #[test]
 fn a_score_needs_every_suite() {
-    let two = [run(Suite::CODING, 1, Some(&[0.5])), run(Suite::REASONING, 1, Some(&[0.5]))];
+    let two = [
+        run(Suite::CODING, 1, Some(&[0.5])),
+        run(Suite::REASONING, 1, Some(&[0.5])),
+    ];
     let reading = series(&two).over(all());
     assert_eq!(score(&reading), None);
     assert!(coding(&reading).is_some());
@@ -72,8 +90,8 @@ fn weighted_axes_add_up_to_the_score() {
     let mut runs = Vec::new();
     for (index, suite) in Suite::DEFAULT.into_iter().enumerate() {
         let model = Arc::clone(run(suite, 0, None).model());
-        let scores =
-            [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7].map(|s| s + 0.1 * f64::from(u8::try_from(index).unwrap()));
+        let scores = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]
+            .map(|s| s + 0.1 * f64::from(u8::try_from(index).unwrap()));
         let trials = vec![Trial::new(scores, 1.0, 0.0).unwrap(); 2];
         runs.push(Run::new(model, suite, Wall::default(), RunOutcome::Scored(trials)).unwrap());
     }
@@ -82,7 +100,10 @@ fn weighted_axes_add_up_to_the_score() {
         .iter()
         .enumerate()
         .map(|(index, (_, weight))| {
-            weight * reading.mean(ScorePart::axis(&SuiteTable::default(), index)).unwrap()
+            weight
+                * reading
+                    .mean(ScorePart::axis(&SuiteTable::default(), index))
+                    .unwrap()
         })
         .sum();
     assert!((score(&reading).unwrap() - from_axes).abs() < 1e-9);
@@ -94,11 +115,26 @@ fn a_range_of_whole_days_equals_the_sum_of_its_hours() {
     let mut runs = empty(window);
     for hour in 0..100 {
         for suite in Suite::DEFAULT {
-            runs.add(&run(suite, hour, Some(&[0.25, 0.5]).filter(|_| hour % 7 != 0).map(|s| &s[..])));
+            runs.add(&run(
+                suite,
+                hour,
+                Some(&[0.25, 0.5]).filter(|_| hour % 7 != 0).map(|s| &s[..]),
+            ));
         }
     }
-    for (to, from) in [(0, 48), (0, 24), (24, 72), (0, 96), (0, 120), (5, 53), (48, 48)] {
-        let range = HourRange { from: window.to.minus(from), to: window.to.minus(to) };
+    for (to, from) in [
+        (0, 48),
+        (0, 24),
+        (24, 72),
+        (0, 96),
+        (0, 120),
+        (5, 53),
+        (48, 48),
+    ] {
+        let range = HourRange {
+            from: window.to.minus(from),
+            to: window.to.minus(to),
+        };
         let by_hours = PeriodScores::sum(
             &runs.table,
             SuiteRounds::default(),
@@ -123,7 +159,13 @@ fn latencies_belong_to_their_range_for_any_import_order() {
     let at = |hour: u64, latency: f64| {
         let run = run(Suite::CODING, hour, None);
         let trials = vec![Trial::new([0.5; 7], latency, 0.0).unwrap()];
-        Run::new(Arc::clone(run.model()), Suite::CODING, run.at(), RunOutcome::Scored(trials)).unwrap()
+        Run::new(
+            Arc::clone(run.model()),
+            Suite::CODING,
+            run.at(),
+            RunOutcome::Scored(trials),
+        )
+        .unwrap()
     };
     for order in [[2, 4, 4, 7], [7, 4, 2, 4]] {
         let mut runs = series(&[]);
@@ -132,10 +174,17 @@ fn latencies_belong_to_their_range_for_any_import_order() {
         }
         let of = |from: u64, to: u64| {
             let first = Hour::of(Wall::default());
-            runs.latencies_of(HourRange { from: first.plus(from), to: first.plus(to) }).to_vec()
+            runs.latencies_of(HourRange {
+                from: first.plus(from),
+                to: first.plus(to),
+            })
+            .to_vec()
         };
         assert_eq!(of(0, 10), [2.0, 4.0, 4.0, 7.0]);
-        assert_eq!((of(0, 2), of(3, 5), of(5, 7)), (vec![], vec![4.0, 4.0], vec![]));
+        assert_eq!(
+            (of(0, 2), of(3, 5), of(5, 7)),
+            (vec![], vec![4.0, 4.0], vec![])
+        );
         assert_eq!((of(7, 8), of(8, 30)), (vec![7.0], vec![]));
     }
 }

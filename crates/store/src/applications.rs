@@ -222,9 +222,14 @@ pub struct KeyAllowance {
 
 impl KeyAllowance {
     /// Whether a key may be added to these.
-    pub(crate) fn check(&self, application: &StoredApplication, now: Wall) -> Result<(), OwnerRefusal> {
+    pub(crate) fn check(
+        &self,
+        application: &StoredApplication,
+        now: Wall,
+    ) -> Result<(), OwnerRefusal> {
         let (id, keys) = (application.id, &application.keys);
-        let count = |counts: &dyn Fn(&StoredKey) -> bool| keys.iter().filter(|key| counts(key)).count();
+        let count =
+            |counts: &dyn Fn(&StoredKey) -> bool| keys.iter().filter(|key| counts(key)).count();
         if keys.len() != self.existing {
             Err(OwnerRefusal::KeysChanged(id))
         } else if count(&|key| key.is_active(now)) >= self.active {
@@ -242,7 +247,9 @@ impl ChangeKind {
     pub(crate) const fn added_key(&self) -> Option<(&StoredKey, Option<KeyAllowance>)> {
         match self {
             Self::Create { key, .. } => Some((key, None)),
-            Self::AddKey { key, allowance } | Self::Rotate { key, allowance, .. } => Some((key, *allowance)),
+            Self::AddKey { key, allowance } | Self::Rotate { key, allowance, .. } => {
+                Some((key, *allowance))
+            }
             Self::RevokeKey { .. }
             | Self::RevokeAll
             | Self::SetTier { .. }
@@ -271,8 +278,13 @@ impl ChangeKind {
             Self::RestoreLimits => "restore_limits",
             Self::SetExpiry { .. } => "set_expiry",
             Self::Describe { .. } => "describe",
-            Self::ReportLeak(LeakReport { expires_at: None, .. }) => "revoke_leaked_key",
-            Self::ReportLeak(LeakReport { expires_at: Some(_), .. }) => "expire_leaked_key",
+            Self::ReportLeak(LeakReport {
+                expires_at: None, ..
+            }) => "revoke_leaked_key",
+            Self::ReportLeak(LeakReport {
+                expires_at: Some(_),
+                ..
+            }) => "expire_leaked_key",
             Self::Close => "close",
         }
     }

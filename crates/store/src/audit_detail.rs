@@ -3,14 +3,25 @@
 use super::{Description, LeakReport, OwnLimits, Ownership, StoredKey};
 use scoregate_base::clock::Wall;
 
-pub(super) fn created(tier: &str, own: OwnLimits, key: &StoredKey, owner: Option<Ownership>) -> String {
-    let owner = owner.map(|Ownership { owner, .. }| format!(", owner {owner}")).unwrap_or_default();
+pub(super) fn created(
+    tier: &str,
+    own: OwnLimits,
+    key: &StoredKey,
+    owner: Option<Ownership>,
+) -> String {
+    let owner = owner
+        .map(|Ownership { owner, .. }| format!(", owner {owner}"))
+        .unwrap_or_default();
     format!("tier {tier}{}, key {}{owner}", own_limits(own), shown(key))
 }
 
 pub(super) fn rotated(key: &StoredKey, retired: u64, at: Wall) -> String {
     let expire = if retired == 1 { "expires" } else { "expire" };
-    format!("new key {}; {retired} older {expire} at {}", shown(key), at.rfc3339())
+    format!(
+        "new key {}; {retired} older {expire} at {}",
+        shown(key),
+        at.rfc3339()
+    )
 }
 
 pub(super) fn all_revoked(count: u64) -> String {
@@ -18,25 +29,37 @@ pub(super) fn all_revoked(count: u64) -> String {
 }
 
 pub(super) fn limits_set(own: OwnLimits, until: Option<Wall>) -> String {
-    let own = if own == OwnLimits::default() { ": none".into() } else { own_limits(own) };
+    let own = if own == OwnLimits::default() {
+        ": none".into()
+    } else {
+        own_limits(own)
+    };
     let until = until.map(|at| format!(", until {}", at.rfc3339()));
     format!("own limits{own}{}", until.unwrap_or_default())
 }
 
 pub(super) fn expiry_set(shown: &[String], at: Option<Wall>) -> String {
-    let expiry = at.map_or_else(|| "never expire".into(), |at| format!("expire at {}", at.rfc3339()));
+    let expiry = at.map_or_else(
+        || "never expire".into(),
+        |at| format!("expire at {}", at.rfc3339()),
+    );
     format!("keys {} {expiry}", shown.join(", "))
 }
 
 /// Equal for reports of one key at one place only.
 pub(super) fn leaked(leak: &LeakReport, place: &str) -> String {
-    format!("key {}, SHA-256 {}, found at {place}", leak.shown, leak.digest)
+    format!(
+        "key {}, SHA-256 {}, found at {place}",
+        leak.shown, leak.digest
+    )
 }
 
 /// Names and descriptions can be personal data, which must not remain after an account is deleted.
 pub(super) fn described(description: &Description) -> String {
     let given = |text: &Option<String>| if text.is_some() { "given" } else { "none" };
-    let columns = description.columns().map(|(name, text)| format!("{name} {}", given(text)));
+    let columns = description
+        .columns()
+        .map(|(name, text)| format!("{name} {}", given(text)));
     columns.collect::<Vec<_>>().join(", ")
 }
 
@@ -47,7 +70,10 @@ pub(super) fn shown(key: &StoredKey) -> String {
 }
 
 fn own_limits(own: OwnLimits) -> String {
-    let part =
-        |limit: Option<u32>, unit| limit.map(|limit| format!(", {limit} a {unit}")).unwrap_or_default();
+    let part = |limit: Option<u32>, unit| {
+        limit
+            .map(|limit| format!(", {limit} a {unit}"))
+            .unwrap_or_default()
+    };
     part(own.minute, "minute") + &part(own.day, "day")
 }

@@ -29,7 +29,11 @@ impl Description {
         mut read: impl FnMut(&'static str) -> Result<Option<String>, E>,
     ) -> Result<Self, E> {
         let [url, contact, note] = Self::NAMES;
-        Ok(Self { url: read(url)?, contact: read(contact)?, note: read(note)? })
+        Ok(Self {
+            url: read(url)?,
+            contact: read(contact)?,
+            note: read(note)?,
+        })
     }
 
     /// The same with a function that cannot fail.
@@ -46,14 +50,20 @@ impl Description {
 
     /// Checks every text.
     pub fn check(&self) -> Result<(), BadText> {
-        self.columns().try_for_each(|(name, text)| match (name, text) {
-            ("url", Some(url)) => check_website(url).map_err(|bad| BadText::Website(name, bad)),
-            (_, text) => check_text(name, text.as_deref()),
-        })
+        self.columns()
+            .try_for_each(|(name, text)| match (name, text) {
+                ("url", Some(url)) => check_website(url).map_err(|bad| BadText::Website(name, bad)),
+                (_, text) => check_text(name, text.as_deref()),
+            })
     }
 
     /// The columns in a list of a statement, each with its index as `item` writes it.
     pub(crate) fn sql_list(item: impl Fn(usize, &str) -> String) -> String {
-        Self::NAMES.iter().enumerate().map(|(index, name)| item(index, name)).collect::<Vec<_>>().join(", ")
+        Self::NAMES
+            .iter()
+            .enumerate()
+            .map(|(index, name)| item(index, name))
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 }

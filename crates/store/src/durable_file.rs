@@ -27,7 +27,12 @@ impl FileReplacement {
         let half = PathBuf::from(half);
         remove(&half)?;
         let file = new_private_file(&half)?;
-        Ok(Self { path: path.to_owned(), half, file, is_finished: false })
+        Ok(Self {
+            path: path.to_owned(),
+            half,
+            file,
+            is_finished: false,
+        })
     }
 
     /// The new content.
@@ -56,12 +61,19 @@ impl Drop for FileReplacement {
 
 /// Creates a file accessible to its owner only; an existing one, even a symbolic link, is an error.
 pub(super) fn new_private_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
 }
 
 /// Makes changes of names in the directory of `path` durable.
 pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
     File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
 }
 

@@ -4,15 +4,18 @@
 use super::embedded::{Embedded, done};
 use super::postgres::{PostgresStore, SchemaClient};
 use super::sql::tables::SqlTables as _;
-use super::sql::{audit, daily_totals, evidence, mail_queue, notices, owners, sign_in, status, webhooks};
+use super::sql::{
+    audit, daily_totals, evidence, mail_queue, notices, owners, sign_in, status, webhooks,
+};
 use super::{
-    ChangeFeed, ChangedApplications, ClaimedMail, DayRecord, DocumentSharing, DueNotice, EvidenceQuery,
-    EvidenceStore, FeedPosition, HourRecord, KeyStore, Ledger, MailAttempt, MailBacklog, MailClaim,
-    MailQueue, NewMail, NewNotice, NewSignInLink, NewStatusMessage, NodeRegistry, NoticeQuery, NoticeStore,
-    OwnerChange, OwnerChangeKind, OwnerQuery, OwnerSession, OwnerStore, RequestList, RequestQuery,
-    RequestStore, RequestTotal, SignIn, SignInOutcome, StatusHistory, StatusMessage, StatusMinute,
-    StatusStore, StoreFuture, StoreHealth, StoredOwner, StoredWebhook, UsableLink, UsageList, UsageQuery,
-    UsageStore, UsageTotal, dump, embedded, postgres,
+    ChangeFeed, ChangedApplications, ClaimedMail, DayRecord, DocumentSharing, DueNotice,
+    EvidenceQuery, EvidenceStore, FeedPosition, HourRecord, KeyStore, Ledger, MailAttempt,
+    MailBacklog, MailClaim, MailQueue, NewMail, NewNotice, NewSignInLink, NewStatusMessage,
+    NodeRegistry, NoticeQuery, NoticeStore, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerSession,
+    OwnerStore, RequestList, RequestQuery, RequestStore, RequestTotal, SignIn, SignInOutcome,
+    StatusHistory, StatusMessage, StatusMinute, StatusStore, StoreFuture, StoreHealth, StoredOwner,
+    StoredWebhook, UsableLink, UsageList, UsageQuery, UsageStore, UsageTotal, dump, embedded,
+    postgres,
 };
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{Digest, OwnerId};

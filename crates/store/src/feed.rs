@@ -61,7 +61,11 @@ pub trait ChangeFeed: Send + Sync + 'static {
     fn position(&self) -> StoreFuture<'_, FeedPosition>;
 
     /// Up to `limit` applications that changed after a position.
-    fn changed_after(&self, after: FeedPosition, limit: usize) -> StoreFuture<'_, ChangedApplications>;
+    fn changed_after(
+        &self,
+        after: FeedPosition,
+        limit: usize,
+    ) -> StoreFuture<'_, ChangedApplications>;
 
     /// Waits for a hint that something was changed elsewhere. Hints may be lost, and some engines give none.
     fn changed(&self) -> StoreFuture<'_, ()> {
@@ -75,9 +79,15 @@ mod tests {
 
     #[test]
     fn another_source_or_a_lower_number_requires_a_reload() {
-        let at = |source: &str, number| FeedPosition { source: source.into(), number };
-        let reply =
-            |reached, newest| ChangedApplications { reached, newest, ..ChangedApplications::default() };
+        let at = |source: &str, number| FeedPosition {
+            source: source.into(),
+            number,
+        };
+        let reply = |reached, newest| ChangedApplications {
+            reached,
+            newest,
+            ..ChangedApplications::default()
+        };
         for (reply, expected) in [
             (reply(at("a", 5), 5), false),
             (reply(at("a", 7), 9), false),

@@ -15,12 +15,18 @@ use scoregate_base::keys::{ApplicationId, Digest};
 const ALL_PAGE: usize = 10_000;
 
 /// All applications in pages. After an error there are no more.
-pub type ApplicationPages<'a> = Pin<Box<dyn Stream<Item = StoreResult<ApplicationPage>> + Send + 'a>>;
+pub type ApplicationPages<'a> =
+    Pin<Box<dyn Stream<Item = StoreResult<ApplicationPage>> + Send + 'a>>;
 
 /// Applications, keys and the audit trail. Times have millisecond resolution.
 pub trait KeyStore: Send + Sync + 'static {
     /// Up to `limit` applications after `after`, with the units granted for `day`.
-    fn page(&self, after: Option<ApplicationId>, limit: usize, day: Day) -> StoreFuture<'_, ApplicationPage>;
+    fn page(
+        &self,
+        after: Option<ApplicationId>,
+        limit: usize,
+        day: Day,
+    ) -> StoreFuture<'_, ApplicationPage>;
 
     /// All applications, ordered by id, with the units granted for `day`.
     fn all(&self, day: Day) -> ApplicationPages<'_> {
@@ -34,7 +40,11 @@ pub trait KeyStore: Send + Sync + 'static {
 
     /// One application, with the units granted for `day`. Fails if its record is unreadable; unreadable keys are left
     /// out.
-    fn application(&self, id: ApplicationId, day: Day) -> StoreFuture<'_, Option<StoredApplication>>;
+    fn application(
+        &self,
+        id: ApplicationId,
+        day: Day,
+    ) -> StoreFuture<'_, Option<StoredApplication>>;
 
     /// These applications, with the units granted for `day`, as in a page. Unknown ones are left out.
     fn applications(&self, ids: Vec<ApplicationId>, day: Day) -> StoreFuture<'_, ApplicationPage>;

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use scoregate_base::clock::Day;
 use scoregate_base::keys::ApplicationId;
-use scoregate_base::limits::{GraceClaim, GraceShare, MinuteGrant, MinuteReport, NodeReport, NodeTotals};
+use scoregate_base::limits::{
+    GraceClaim, GraceShare, MinuteGrant, MinuteReport, NodeReport, NodeTotals,
+};
 
 use super::{OwnLimits, StoreFuture};
 
@@ -79,7 +81,13 @@ pub struct LedgerReport {
 impl LedgerReport {
     /// A report about units only, whatever the terms.
     pub const fn of_units(application: ApplicationId, day: Day, totals: NodeReport) -> Self {
-        Self { application, day, totals, minute: None, terms: None }
+        Self {
+            application,
+            day,
+            totals,
+            minute: None,
+            terms: None,
+        }
     }
 }
 

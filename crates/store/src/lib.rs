@@ -43,12 +43,14 @@ mod stored;
 mod usage;
 
 pub use applications::{
-    ApplicationPage, AuditQuery, AuditRecord, ChangeKind, KeyAllowance, KeyUse, LeakReport, OwnLimits,
-    Ownership, StoreChange, StoredApplication, StoredKey,
+    ApplicationPage, AuditQuery, AuditRecord, ChangeKind, KeyAllowance, KeyUse, LeakReport,
+    OwnLimits, Ownership, StoreChange, StoredApplication, StoredKey,
 };
 pub use database_status::{DatabaseStatus, ExchangeCounts, HotTable, TableRows};
 pub use description::Description;
-pub use disk_mirror::{Mirror, MirrorContents, MirrorError, MirrorRecord, RecordFlaw, RejectedRecord};
+pub use disk_mirror::{
+    Mirror, MirrorContents, MirrorError, MirrorRecord, RecordFlaw, RejectedRecord,
+};
 pub use dump::{RecordCounts, TransferError};
 pub use durable_file::FileReplacement;
 pub use embedded::{Embedded, maintenance};
@@ -57,42 +59,44 @@ pub use evidence::{DayRecord, EvidenceQuery, EvidenceStore, HourRecord};
 pub use feed::{ChangeFeed, ChangedApplications, FeedPosition};
 pub use key_store::{ApplicationPages, KeyStore};
 pub use ledger::{
-    AssumedTerms, HeldGraceShare, Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport, OwedUnits,
-    ReportOutcome,
+    AssumedTerms, HeldGraceShare, Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport,
+    OwedUnits, ReportOutcome,
 };
 pub use local_copy::{
     CopiedReading, LocalCopy, LocalCopyFlaw, LocalCopyLog, NewLocalCopy, VerifiedLocalCopy,
 };
 pub use mail_queue::{
-    ClaimedMail, MailAttempt, MailBacklog, MailClaim, MailKind, MailOutcome, MailQueue, NewMail, NewNotice,
-    OPERATOR,
+    ClaimedMail, MailAttempt, MailBacklog, MailClaim, MailKind, MailOutcome, MailQueue, NewMail,
+    NewNotice, OPERATOR,
 };
 pub use nodes::{NodeList, NodeRegistry, NodeStatus};
 pub use notices::{
-    DueNotice, NOTICES, NoticeQuery, NoticeRow, NoticeStore, NoticeSubject, NoticeTier, OwnerNotice,
-    notice_kinds, notice_words,
+    DueNotice, NOTICES, NoticeQuery, NoticeRow, NoticeStore, NoticeSubject, NoticeTier,
+    OwnerNotice, notice_kinds, notice_words,
 };
 pub use owed::{OwedFile, OwedLog, OwedRecords};
 pub use owners::{
-    LinkAllowance, MAX_WEBHOOKS, NewSignInLink, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerRefusal,
-    OwnerSession, OwnerStore, SignIn, SignInOutcome, StoredOwner, StoredWebhook, UsableLink, WebhookChange,
+    LinkAllowance, MAX_WEBHOOKS, NewSignInLink, OwnerChange, OwnerChangeKind, OwnerQuery,
+    OwnerRefusal, OwnerSession, OwnerStore, SignIn, SignInOutcome, StoredOwner, StoredWebhook,
+    UsableLink, WebhookChange,
 };
 pub use postgres::{
     BadDatabaseFile, BadDatabaseUrl, BadName, CONNECTIONS_PER_GATEWAY, ClientCertificateFiles,
-    ConnectionFault, DatabaseAddress, DatabaseConfig, DatabaseExport, DatabaseReport, DatabaseSettings,
-    OpenFailure, PostgresStore, RoleName, SchemaName, SeenTimelines, TablesChange, TablesWork,
-    connection_limit,
+    ConnectionFault, DatabaseAddress, DatabaseConfig, DatabaseExport, DatabaseReport,
+    DatabaseSettings, OpenFailure, PostgresStore, RoleName, SchemaName, SeenTimelines,
+    TablesChange, TablesWork, connection_limit,
 };
 pub use requests::{
-    OutcomeCounts, REQUEST_DAYS_KEPT, RequestList, RequestOutcome, RequestQuery, RequestStore, RequestTotal,
+    OutcomeCounts, REQUEST_DAYS_KEPT, RequestList, RequestOutcome, RequestQuery, RequestStore,
+    RequestTotal,
 };
 pub use shared_documents::{
     AgreedRefresh, ClaimState, DocumentSharing, EngineClock, Publication, PublishedDocument,
     SharedDocumentState, SharedDocuments,
 };
 pub use status::{
-    DAY_MINUTES, IncidentState, MessageSubject, NewStatusMessage, StatusDay, StatusHistory, StatusMessage,
-    StatusMinute, StatusStore, minute_of,
+    DAY_MINUTES, IncidentState, MessageSubject, NewStatusMessage, StatusDay, StatusHistory,
+    StatusMessage, StatusMinute, StatusStore, minute_of,
 };
 pub use store_error::{StoreError, StoreFuture, StoreResult};
 pub use store_health::StoreHealth;

@@ -52,12 +52,16 @@ impl NodeList {
 
     /// Whether this node was started before the other live ones. One node of a fleet does what has to be done once.
     pub fn is_oldest(&self, node: u64, now: Wall) -> bool {
-        self.live(now).next().is_some_and(|oldest| oldest.node == node)
+        self.live(now)
+            .next()
+            .is_some_and(|oldest| oldest.node == node)
     }
 
     /// The nodes that were seen lately.
     pub fn live(&self, now: Wall) -> impl Iterator<Item = &NodeStatus> {
-        self.nodes.iter().filter(move |node| self.is_live(node, now))
+        self.nodes
+            .iter()
+            .filter(move |node| self.is_live(node, now))
     }
 }
 
@@ -95,17 +99,31 @@ mod tests {
 
     #[test]
     fn a_node_is_live_for_half_a_minute_by_the_clock_of_the_store() {
-        let live = |clock, now| NodeList { nodes: vec![seen_at(1, 100)], clock }.live(at(now)).count();
+        let live = |clock, now| {
+            NodeList {
+                nodes: vec![seen_at(1, 100)],
+                clock,
+            }
+            .live(at(now))
+            .count()
+        };
         assert_eq!([live(None, 129), live(None, 130)], [1, 0]);
         assert_eq!([live(Some(at(129)), 900), live(Some(at(130)), 100)], [1, 0]);
         assert_eq!(live(Some(at(99)), 100), 1, "the clock was set back");
     }
     #[test]
     fn the_oldest_node_is_the_first_live_one() {
-        let nodes = NodeList { nodes: vec![seen_at(7, 100), seen_at(3, 120)], clock: None };
+        let nodes = NodeList {
+            nodes: vec![seen_at(7, 100), seen_at(3, 120)],
+            clock: None,
+        };
         let oldest = |now| [7, 3, 9].map(|node| nodes.is_oldest(node, at(now)));
         assert_eq!(oldest(129), [true, false, false]);
-        assert_eq!(oldest(130), [false, true, false], "the first one was killed");
+        assert_eq!(
+            oldest(130),
+            [false, true, false],
+            "the first one was killed"
+        );
         assert_eq!(oldest(150), [false; 3]);
     }
 }

@@ -25,26 +25,50 @@ pub struct NoticeRow {
 }
 
 const fn row(kind: MailKind, by_default: bool, label: &'static str) -> NoticeRow {
-    NoticeRow { kind, by_default, label }
+    NoticeRow {
+        kind,
+        by_default,
+        label,
+    }
 }
 
 /// The kinds that owners choose.
 pub const NOTICES: [NoticeRow; 5] = [
     row(MailKind::Quota80, true, "80 % of a day's requests are used"),
     row(MailKind::Quota100, true, "All of a day's requests are used"),
-    row(MailKind::KeyExpires, true, "A key expires in 7 days, and in 1 day"),
-    row(MailKind::KeyChanged, true, "A key was created, replaced or revoked"),
-    row(MailKind::NewSignIn, false, "Somebody signed in to the account"),
+    row(
+        MailKind::KeyExpires,
+        true,
+        "A key expires in 7 days, and in 1 day",
+    ),
+    row(
+        MailKind::KeyChanged,
+        true,
+        "A key was created, replaced or revoked",
+    ),
+    row(
+        MailKind::NewSignIn,
+        false,
+        "Somebody signed in to the account",
+    ),
 ];
 
 /// The kinds that fulfil a condition, as a set.
 pub fn notice_kinds(is_chosen: impl Fn(&NoticeRow) -> bool) -> Vec<MailKind> {
-    NOTICES.iter().filter(|row| is_chosen(row)).map(|row| row.kind).collect()
+    NOTICES
+        .iter()
+        .filter(|row| is_chosen(row))
+        .map(|row| row.kind)
+        .collect()
 }
 
 /// The words of a set of kinds.
 pub fn notice_words(kinds: &[MailKind]) -> String {
-    kinds.iter().map(|kind| kind.word()).collect::<Vec<_>>().join(",")
+    kinds
+        .iter()
+        .map(|kind| kind.word())
+        .collect::<Vec<_>>()
+        .join(",")
 }
 
 /// The set with these words. Other words are of a newer release.

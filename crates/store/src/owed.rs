@@ -85,7 +85,9 @@ impl OwedFile {
     /// The content; nothing without a file. Damaged lines are skipped. A file without its format is an error of the kind
     /// `InvalidData`.
     pub fn read(&self) -> io::Result<OwedRecords> {
-        let Some(file) = if_found(File::open(&self.0))? else { return Ok(OwedRecords::default()) };
+        let Some(file) = if_found(File::open(&self.0))? else {
+            return Ok(OwedRecords::default());
+        };
         if file.metadata()?.len() > LARGEST {
             return Err(damaged());
         }
@@ -99,7 +101,10 @@ impl OwedFile {
             return Err(damaged());
         }
         let owed = rest.lines().map(|line| units(line).ok_or_else(damaged));
-        Ok(OwedRecords { shares: Vec::new(), owed: owed.collect::<io::Result<_>>()? })
+        Ok(OwedRecords {
+            shares: Vec::new(),
+            owed: owed.collect::<io::Result<_>>()?,
+        })
     }
 
     /// Replaces the content. It is durable when this returns.
@@ -108,7 +113,10 @@ impl OwedFile {
         let mut file = replacement.file();
         let own = identity(file).map(|identity| format!("file {identity}"));
         let shares = records.shares.iter().map(share_words);
-        let lines = own.into_iter().chain(shares).chain(records.owed.iter().map(units_words));
+        let lines = own
+            .into_iter()
+            .chain(shares)
+            .chain(records.owed.iter().map(units_words));
         file.write_all(format!("{OPENING}\n{}", lines_of(lines)).as_bytes())?;
         let log = OwedLog(replacement.finish()?);
         log.mark()?;
@@ -125,7 +133,8 @@ impl OwedFile {
 impl OwedLog {
     /// Adds entries. They are durable when this returns. After an error nothing can be added: what was written is unknown.
     pub fn add(&mut self, owed: &[OwedUnits]) -> io::Result<()> {
-        self.0.write_all(lines_of(owed.iter().map(units_words)).as_bytes())?;
+        self.0
+            .write_all(lines_of(owed.iter().map(units_words)).as_bytes())?;
         self.mark()?;
         self.0.sync_data()
     }
@@ -133,7 +142,8 @@ impl OwedLog {
     /// Sets the time of modification back.
     fn mark(&self) -> io::Result<()> {
         let changed_at = u64::try_from(self.0.metadata()?.ctime() - SET_BACK).unwrap_or(0);
-        self.0.set_modified(UNIX_EPOCH + Duration::from_secs(changed_at))
+        self.0
+            .set_modified(UNIX_EPOCH + Duration::from_secs(changed_at))
     }
 }
 
@@ -141,13 +151,26 @@ fn records(text: &str, file: &File) -> io::Result<OwedRecords> {
     let (mut records, mut places) = (OwedRecords::default(), HashMap::new());
     let (mut is_original, mut damaged_lines) = (false, 0_u32);
     // What follows the last line break was not written completely.
-    for line in text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
+    for line in text
+        .split_inclusive('\n')
+        .filter_map(|line| line.strip_suffix('\n'))
+    {
         match checked(line) {
-            Some(("file", own)) => is_original = identity(file).is_some_and(|identity| identity == own),
+            Some(("file", own)) => {
+                is_original = identity(file).is_some_and(|identity| identity == own)
+            }
             Some(("share", words)) if let Some(share) = share(words) => records.shares.push(share),
             Some(("owed", words)) if let Some(units) = units(words) => {
-                let OwedUnits { node, application, day, granted, .. } = units;
-                let place = *places.entry((node, application, day)).or_insert(records.owed.len());
+                let OwedUnits {
+                    node,
+                    application,
+                    day,
+                    granted,
+                    ..
+                } = units;
+                let place = *places
+                    .entry((node, application, day))
+                    .or_insert(records.owed.len());
                 // The entry with the larger total is the newest one.
                 match records.owed.get_mut(place) {
                     Some(found) if found.granted <= granted => *found = units,
@@ -175,36 +198,71 @@ fn records(text: &str, file: &File) -> io::Result<OwedRecords> {
 /// The kind and the words of a line whose checksum is right.
 fn checked(line: &str) -> Option<(&str, &str)> {
     let (sum, words) = line.split_once(' ')?;
-    if sum == checksum(words.as_bytes()) { words.split_once(' ') } else { None }
+    if sum == checksum(words.as_bytes()) {
+        words.split_once(' ')
+    } else {
+        None
+    }
 }
 
 /// The identity of the file, which no copy of it has. `None` if the system does not provide all of it.
 fn identity(file: &File) -> Option<String> {
     let (boot, found) = (fs::read_to_string(BOOT).ok()?, file.metadata().ok()?);
-    let born = found.created().ok()?.duration_since(UNIX_EPOCH).ok()?.as_nanos();
-    Some(format!("{} {} {} {born}", boot.trim(), found.dev(), found.ino()))
+    let born = found
+        .created()
+        .ok()?
+        .duration_since(UNIX_EPOCH)
+        .ok()?
+        .as_nanos();
+    Some(format!(
+        "{} {} {} {born}",
+        boot.trim(),
+        found.dev(),
+        found.ino()
+    ))
 }
 
 fn lines_of(all: impl Iterator<Item = String>) -> String {
-    let with_checksum = |words: String| [checksum(words.as_bytes()), " ".into(), words, "\n".into()];
+    let with_checksum =
+        |words: String| [checksum(words.as_bytes()), " ".into(), words, "\n".into()];
     all.flat_map(with_checksum).collect()
 }
 
 fn share_words(held: &HeldGraceShare) -> String {
-    let HeldGraceShare { day, share: GraceShare { number, shares }, token, life } = held;
+    let HeldGraceShare {
+        day,
+        share: GraceShare { number, shares },
+        token,
+        life,
+    } = held;
     format!("share {day} {number} {shares} {token:016x} {life}")
 }
 
 fn share(words: &str) -> Option<HeldGraceShare> {
     let mut fields = words.split(' ');
     let day = Day::parse(fields.next()?)?;
-    let share = GraceShare { number: fields.next()?.parse().ok()?, shares: fields.next()?.parse().ok()? };
+    let share = GraceShare {
+        number: fields.next()?.parse().ok()?,
+        shares: fields.next()?.parse().ok()?,
+    };
     let token = u64::from_str_radix(fields.next()?, 16).ok()?;
-    Some(HeldGraceShare { day, share, token, life: fields.next()?.parse().ok()? })
+    Some(HeldGraceShare {
+        day,
+        share,
+        token,
+        life: fields.next()?.parse().ok()?,
+    })
 }
 
 fn units_words(units: &OwedUnits) -> String {
-    let OwedUnits { node, application, day, granted, owed, quota } = units;
+    let OwedUnits {
+        node,
+        application,
+        day,
+        granted,
+        owed,
+        quota,
+    } = units;
     format!("owed {node:016x} {application} {day} {granted} {owed} {quota}")
 }
 
@@ -214,9 +272,24 @@ fn units(words: &str) -> Option<OwedUnits> {
     let application: ApplicationId = fields.next()?.parse().ok()?;
     let day = Day::parse(fields.next()?)?;
     // Earlier versions wrote neither the last number nor the one before it.
-    let [granted, owed, quota] = [fields.next()?, fields.next().unwrap_or("0"), fields.next().unwrap_or("0")];
-    let [granted, owed, quota] = [granted.parse().ok()?, owed.parse().ok()?, quota.parse().ok()?];
-    fields.next().is_none().then_some(OwedUnits { node, application, day, granted, owed, quota })
+    let [granted, owed, quota] = [
+        fields.next()?,
+        fields.next().unwrap_or("0"),
+        fields.next().unwrap_or("0"),
+    ];
+    let [granted, owed, quota] = [
+        granted.parse().ok()?,
+        owed.parse().ok()?,
+        quota.parse().ok()?,
+    ];
+    fields.next().is_none().then_some(OwedUnits {
+        node,
+        application,
+        day,
+        granted,
+        owed,
+        quota,
+    })
 }
 
 fn damaged() -> io::Error {
@@ -231,13 +304,31 @@ mod tests {
 
     fn owed(node: u64, granted: u32) -> OwedUnits {
         let application = "app_0123456789a".parse().unwrap();
-        OwedUnits { node, application, day: DAY, granted, owed: 3, quota: 900 }
+        OwedUnits {
+            node,
+            application,
+            day: DAY,
+            granted,
+            owed: 3,
+            quota: 900,
+        }
     }
 
     fn held() -> OwedRecords {
-        let share = GraceShare { number: 1, shares: 3 };
-        let shares = vec![HeldGraceShare { day: DAY, share, token: u64::MAX, life: 2 }];
-        OwedRecords { shares, owed: vec![owed(1, 20), owed(u64::MAX, 20)] }
+        let share = GraceShare {
+            number: 1,
+            shares: 3,
+        };
+        let shares = vec![HeldGraceShare {
+            day: DAY,
+            share,
+            token: u64::MAX,
+            life: 2,
+        }];
+        OwedRecords {
+            shares,
+            owed: vec![owed(1, 20), owed(u64::MAX, 20)],
+        }
     }
 
     #[test]
@@ -248,12 +339,22 @@ mod tests {
         let mut log = file.replace(&held()).unwrap();
         assert_eq!(file.read().unwrap(), held());
         log.add(&[owed(1, 25), owed(1, 24)]).unwrap();
-        let newest = OwedRecords { owed: vec![owed(1, 25), owed(u64::MAX, 20)], ..held() };
+        let newest = OwedRecords {
+            owed: vec![owed(1, 25), owed(u64::MAX, 20)],
+            ..held()
+        };
         assert_eq!(file.read().unwrap(), newest);
         let whole = fs::read(&file.0).unwrap();
-        let torn = File::options().append(true).open(&file.0).unwrap().write_all(&whole[40..60]);
+        let torn = File::options()
+            .append(true)
+            .open(&file.0)
+            .unwrap()
+            .write_all(&whole[40..60]);
         // The crash came before the time of modification was set back, so the share is not continued.
-        let without_share = OwedRecords { shares: Vec::new(), ..newest };
+        let without_share = OwedRecords {
+            shares: Vec::new(),
+            ..newest
+        };
         assert_eq!((torn.is_ok(), file.read().unwrap()), (true, without_share));
         file.remove().unwrap();
         file.remove().unwrap();
@@ -264,19 +365,38 @@ mod tests {
     fn damaged_lines_are_skipped_without_the_shares_and_the_other_units_are_read() {
         let directory = tempfile::tempdir().unwrap();
         let file = OwedFile::of(directory.path());
-        let without_share = |owed| OwedRecords { shares: Vec::new(), owed };
+        let without_share = |owed| OwedRecords {
+            shares: Vec::new(),
+            owed,
+        };
         // The lines are: format, identity, share, and two with units.
         for (damaged, units) in [(1, 0..2), (2, 0..2), (3, 1..2), (4, 0..1)] {
             file.replace(&held()).unwrap();
             let whole = fs::read_to_string(&file.0).unwrap();
             let mut lines: Vec<String> = whole.lines().map(str::to_owned).collect();
             lines[damaged].insert(12, 'x');
-            let log = OwedLog(File::options().write(true).truncate(true).open(&file.0).unwrap());
-            (&log.0).write_all((lines.join("\n") + "\n").as_bytes()).unwrap();
+            let log = OwedLog(
+                File::options()
+                    .write(true)
+                    .truncate(true)
+                    .open(&file.0)
+                    .unwrap(),
+            );
+            (&log.0)
+                .write_all((lines.join("\n") + "\n").as_bytes())
+                .unwrap();
             log.mark().unwrap();
-            assert_eq!(file.read().unwrap(), without_share(held().owed[units].to_vec()), "line {damaged}");
+            assert_eq!(
+                file.read().unwrap(),
+                without_share(held().owed[units].to_vec()),
+                "line {damaged}"
+            );
         }
-        fs::write(&file.0, [OPENING.as_bytes(), b"\n\xff\n\nno checksum\n"].concat()).unwrap();
+        fs::write(
+            &file.0,
+            [OPENING.as_bytes(), b"\n\xff\n\nno checksum\n"].concat(),
+        )
+        .unwrap();
         assert_eq!(file.read().unwrap(), OwedRecords::default());
     }
 
@@ -291,11 +411,22 @@ mod tests {
             assert_eq!(file.read().unwrap_err().kind(), io::ErrorKind::InvalidData);
         }
         let line = "0000000000000001 app_0123456789a 2024-10-04 20\n";
-        fs::write(&file.0, format!("{OPENING_BEFORE}{}\n{line}", checksum(line.as_bytes()))).unwrap();
+        fs::write(
+            &file.0,
+            format!("{OPENING_BEFORE}{}\n{line}", checksum(line.as_bytes())),
+        )
+        .unwrap();
         let read = file.read().unwrap();
         assert_eq!(
             read,
-            OwedRecords { shares: Vec::new(), owed: vec![OwedUnits { owed: 0, quota: 0, ..owed(1, 20) }] }
+            OwedRecords {
+                shares: Vec::new(),
+                owed: vec![OwedUnits {
+                    owed: 0,
+                    quota: 0,
+                    ..owed(1, 20)
+                }]
+            }
         );
     }
 
@@ -304,7 +435,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = OwedFile::of(directory.path());
         file.replace(&held()).unwrap();
-        let without_share = OwedRecords { shares: Vec::new(), ..held() };
+        let without_share = OwedRecords {
+            shares: Vec::new(),
+            ..held()
+        };
         let backup = directory.path().join("backup");
         fs::copy(&file.0, &backup).unwrap();
         assert_eq!(file.read().unwrap(), held(), "reading changes nothing");
@@ -318,7 +452,12 @@ mod tests {
         fs::write(&file.0, &whole).unwrap();
         assert_eq!(file.read().unwrap(), without_share);
         let earlier = modified - Duration::from_mins(1);
-        File::options().write(true).open(&file.0).unwrap().set_modified(earlier).unwrap();
+        File::options()
+            .write(true)
+            .open(&file.0)
+            .unwrap()
+            .set_modified(earlier)
+            .unwrap();
         assert_eq!(file.read().unwrap(), without_share);
     }
 }

@@ -86,7 +86,10 @@ pub struct RequestList {
 
 /// Requests by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "each is a variant of `RequestOutcome`, which describes it")]
+#[expect(
+    missing_docs,
+    reason = "each is a variant of `RequestOutcome`, which describes it"
+)]
 pub struct OutcomeCounts {
     pub ok: u64,
     pub not_modified: u64,
@@ -109,16 +112,22 @@ impl RequestList {
     /// All requests.
     pub fn sum(&self) -> OutcomeCounts {
         let mut sum = OutcomeCounts::default();
-        self.totals.iter().for_each(|total| sum.add(total.outcome, total.requests));
+        self.totals
+            .iter()
+            .for_each(|total| sum.add(total.outcome, total.requests));
         sum
     }
 
     /// The requests of each day of the query, oldest first. Days without requests are included.
     pub fn by_day(&self, query: &RequestQuery) -> Vec<(Day, OutcomeCounts)> {
-        let mut days: BTreeMap<Day, OutcomeCounts> =
-            query.days().map(|day| (day, OutcomeCounts::default())).collect();
+        let mut days: BTreeMap<Day, OutcomeCounts> = query
+            .days()
+            .map(|day| (day, OutcomeCounts::default()))
+            .collect();
         for total in &self.totals {
-            days.entry(total.day).or_default().add(total.outcome, total.requests);
+            days.entry(total.day)
+                .or_default()
+                .add(total.outcome, total.requests);
         }
         days.into_iter().collect()
     }
@@ -127,7 +136,10 @@ impl RequestList {
     pub fn by_endpoint(&self) -> Vec<(&str, OutcomeCounts)> {
         let mut endpoints: BTreeMap<&str, OutcomeCounts> = BTreeMap::new();
         for total in &self.totals {
-            endpoints.entry(&total.endpoint).or_default().add(total.outcome, total.requests);
+            endpoints
+                .entry(&total.endpoint)
+                .or_default()
+                .add(total.outcome, total.requests);
         }
         let mut endpoints: Vec<_> = endpoints.into_iter().collect();
         endpoints.sort_by_key(|(_, counts)| std::cmp::Reverse(counts.total()));
@@ -143,7 +155,9 @@ impl OutcomeCounts {
 
     /// Requests with any outcome.
     pub fn total(&self) -> u64 {
-        RequestOutcome::ALL.iter().fold(0, |sum: u64, outcome| sum.saturating_add(self.of(*outcome)))
+        RequestOutcome::ALL
+            .iter()
+            .fold(0, |sum: u64, outcome| sum.saturating_add(self.of(*outcome)))
     }
 
     fn add(&mut self, outcome: RequestOutcome, requests: u64) {
@@ -197,20 +211,49 @@ mod tests {
             total(20_000, "models", RequestOutcome::Ok, 5),
             total(20_002, "models", RequestOutcome::RateLimited, u64::MAX),
         ];
-        let (list, query) =
-            (RequestList { totals }, RequestQuery { application, first: day(20_000), last: day(20_002) });
-        let ok = |ok| OutcomeCounts { ok, ..OutcomeCounts::default() };
-        let limited = OutcomeCounts { rate_limited: u64::MAX, ..OutcomeCounts::default() };
-        assert_eq!(list.by_day(&query), [(day(20_000), ok(6)), (day(20_001), ok(0)), (day(20_002), limited)]);
+        let (list, query) = (
+            RequestList { totals },
+            RequestQuery {
+                application,
+                first: day(20_000),
+                last: day(20_002),
+            },
+        );
+        let ok = |ok| OutcomeCounts {
+            ok,
+            ..OutcomeCounts::default()
+        };
+        let limited = OutcomeCounts {
+            rate_limited: u64::MAX,
+            ..OutcomeCounts::default()
+        };
+        assert_eq!(
+            list.by_day(&query),
+            [
+                (day(20_000), ok(6)),
+                (day(20_001), ok(0)),
+                (day(20_002), limited)
+            ]
+        );
         let models = OutcomeCounts { ok: 5, ..limited };
         assert_eq!(list.by_endpoint(), [("models", models), ("index", ok(1))]);
-        assert_eq!((list.sum(), models.total()), (OutcomeCounts { ok: 6, ..limited }, u64::MAX));
+        assert_eq!(
+            (list.sum(), models.total()),
+            (OutcomeCounts { ok: 6, ..limited }, u64::MAX)
+        );
     }
 
     #[test]
     fn a_query_reads_at_most_the_days_that_are_kept() {
         let application = ApplicationId::mint().unwrap();
-        let days = |first, last| RequestQuery { application, first: day(first), last: day(last) }.days();
+        let days = |first, last| {
+            RequestQuery {
+                application,
+                first: day(first),
+                last: day(last),
+            }
+            .days()
+        };
         assert_eq!(days(7, 9).collect::<Vec<_>>(), [day(7), day(8), day(9)]);
         assert_eq!(days(9, 7).count(), 0);
         assert_eq!(days(0, 3).count(), 4);

@@ -140,7 +140,11 @@ pub trait SharedDocuments: Send + Sync + 'static {
 /// Access to shared documents.
 pub trait DocumentSharing: Send + Sync + 'static {
     /// The documents of the backend `scope`, for a gateway; `None` for an engine that shares none.
-    fn shared_documents(self: Arc<Self>, scope: String, node: u64) -> Option<Arc<dyn SharedDocuments>> {
+    fn shared_documents(
+        self: Arc<Self>,
+        scope: String,
+        node: u64,
+    ) -> Option<Arc<dyn SharedDocuments>> {
         drop((scope, node));
         None
     }

@@ -106,9 +106,25 @@ pub struct NewStatusMessage {
 impl StatusMessage {
     /// Its audit record: the kind of change, and the details.
     pub(crate) fn audited(&self) -> (&'static str, String) {
-        let what = if self.state == IncidentState::Resolved { "resolve_status" } else { "post_status" };
-        let Self { id, incident, state, title, .. } = self;
-        (what, format!("message {id} of incident {incident}, {}: {title}", state.word()))
+        let what = if self.state == IncidentState::Resolved {
+            "resolve_status"
+        } else {
+            "post_status"
+        };
+        let Self {
+            id,
+            incident,
+            state,
+            title,
+            ..
+        } = self;
+        (
+            what,
+            format!(
+                "message {id} of incident {incident}, {}: {title}",
+                state.word()
+            ),
+        )
     }
 }
 

@@ -43,7 +43,9 @@ pub enum StoreError {
         reason: String,
     },
     /// The store's content is damaged.
-    #[error("the store at {path} is damaged: {reason}. Run `scoregate store check` to see what is readable")]
+    #[error(
+        "the store at {path} is damaged: {reason}. Run `scoregate store check` to see what is readable"
+    )]
     Damaged {
         /// Its location.
         path: String,

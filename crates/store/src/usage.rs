@@ -52,7 +52,12 @@ pub struct UsageList {
 impl UsageQuery {
     /// All applications on one day.
     pub const fn on(day: Day, limit: usize) -> Self {
-        Self { first: day, last: day, applications: None, limit }
+        Self {
+            first: day,
+            last: day,
+            applications: None,
+            limit,
+        }
     }
 }
 

@@ -56,7 +56,12 @@ impl DirectoryKeeper {
     /// Keeps `key_directory`, where `changes` applies changes of this process, equal to the store of `changes`.
     pub fn new(changes: Arc<KeyChanges>, key_directory: Arc<KeyDirectory>) -> Self {
         let (store, progress) = (Arc::clone(&changes.store), tokio::sync::Mutex::default());
-        Self { store, changes, key_directory, progress }
+        Self {
+            store,
+            changes,
+            key_directory,
+            progress,
+        }
     }
 
     /// Loads all applications into the key directory. Unusable records are skipped, counted and logged; they never
@@ -74,9 +79,14 @@ impl DirectoryKeeper {
         let mut skipped = 0;
         copy.read(|page| skipped += turn.apply_page(page, read_at.day()))?;
         self.changes.instruments.unreadable_records(skipped);
-        self.key_directory.freshness.loaded_from_copy(read_at, self.changes.clock.now());
+        self.key_directory
+            .freshness
+            .loaded_from_copy(read_at, self.changes.clock.now());
         turn.count_keys();
-        self.changes.instruments.shared_store.serves_local_copy(true);
+        self.changes
+            .instruments
+            .shared_store
+            .serves_local_copy(true);
         self.changes.instruments.ledger_unreachable(true);
         Ok(())
     }
@@ -140,16 +150,25 @@ impl DirectoryKeeper {
             let uses = self.key_directory.take_used(last, USES);
             let Some(newest) = uses.last() else { return };
             last = Some(*newest);
-            let (started, storing) = (self.changes.clock.mono(), self.store.record_uses(uses.clone()));
-            if let Err(error) =
-                self.changes.instruments.measured(&self.changes.clock, StoreWork::Uses, storing).await
+            let (started, storing) = (
+                self.changes.clock.mono(),
+                self.store.record_uses(uses.clone()),
+            );
+            if let Err(error) = self
+                .changes
+                .instruments
+                .measured(&self.changes.clock, StoreWork::Uses, storing)
+                .await
             {
                 tracing::warn!(%error, "last use of keys could not be recorded");
                 self.key_directory.put_used_back(uses);
                 return;
             }
             if pauses > 0 {
-                self.changes.clock.sleep(self.changes.clock.mono().since(started) * pauses).await;
+                self.changes
+                    .clock
+                    .sleep(self.changes.clock.mono().since(started) * pauses)
+                    .await;
             }
         }
     }
@@ -160,9 +179,15 @@ impl DirectoryKeeper {
         let mut pages = self.store.all(self.changes.clock.now().wall.day());
         while let Some(page) = pages.try_next().await? {
             // A tier that was already unknown does not count: its keys are refused before and after.
-            let is_lost =
-                |tier: &String| self.changes.has_tier(tier) && terms.names().all(|name| name != tier);
-            lost.extend(page.applications.into_iter().map(|application| application.tier).filter(is_lost));
+            let is_lost = |tier: &String| {
+                self.changes.has_tier(tier) && terms.names().all(|name| name != tier)
+            };
+            lost.extend(
+                page.applications
+                    .into_iter()
+                    .map(|application| application.tier)
+                    .filter(is_lost),
+            );
         }
         Ok(lost)
     }
@@ -179,16 +204,27 @@ impl DirectoryKeeper {
             copy.is_complete_to(&progress.position, began.wall);
         }
         let was_copied = self.key_directory.freshness.is_copied();
-        self.key_directory.freshness.attempted(began, applied.is_ok());
+        self.key_directory
+            .freshness
+            .attempted(began, applied.is_ok());
         if was_copied && applied.is_ok() {
-            self.changes.instruments.shared_store.serves_local_copy(false);
+            self.changes
+                .instruments
+                .shared_store
+                .serves_local_copy(false);
             self.changes.instruments.ledger_unreachable(false);
-            tracing::info!("shared store reachable; all keys were read from it, and units are leased again");
+            tracing::info!(
+                "shared store reachable; all keys were read from it, and units are leased again"
+            );
         }
         applied
     }
 
-    async fn load_whole(&self, turn: &ChangeTurn<'_>, progress: &mut FeedProgress) -> StoreResult<()> {
+    async fn load_whole(
+        &self,
+        turn: &ChangeTurn<'_>,
+        progress: &mut FeedProgress,
+    ) -> StoreResult<()> {
         progress.position = self.store.position().await?;
         // Reads the clock of a shared store, which decides the day, before any balance of the day is opened.
         self.apply_after(turn, progress).await?;
@@ -197,15 +233,27 @@ impl DirectoryKeeper {
         Ok(())
     }
 
-    async fn apply_after(&self, turn: &ChangeTurn<'_>, progress: &mut FeedProgress) -> StoreResult<()> {
+    async fn apply_after(
+        &self,
+        turn: &ChangeTurn<'_>,
+        progress: &mut FeedProgress,
+    ) -> StoreResult<()> {
         loop {
             let sent = self.changes.clock.mono();
-            let changed = self.store.changed_after(progress.position.clone(), CHANGES).await?;
+            let changed = self
+                .store
+                .changed_after(progress.position.clone(), CHANGES)
+                .await?;
             // The clock of a shared store is that of all its gateways.
-            if let Some(offset) =
-                changed.clock.and_then(|reference| self.changes.clock.follow(reference, sent))
+            if let Some(offset) = changed
+                .clock
+                .and_then(|reference| self.changes.clock.follow(reference, sent))
             {
-                self.changes.instruments.shared_store.clock_offset.set(offset);
+                self.changes
+                    .instruments
+                    .shared_store
+                    .clock_offset
+                    .set(offset);
             }
             if changed.requires_reload(&progress.position) {
                 let (from, to) = (&progress.position, &changed.reached);
@@ -229,7 +277,11 @@ impl DirectoryKeeper {
         }
     }
 
-    async fn load_from_start(&self, turn: &ChangeTurn<'_>, progress: &mut FeedProgress) -> StoreResult<()> {
+    async fn load_from_start(
+        &self,
+        turn: &ChangeTurn<'_>,
+        progress: &mut FeedProgress,
+    ) -> StoreResult<()> {
         // Before the first page is read, so that no change in between is missed.
         let start = self.store.position().await?;
         self.load_all(turn).await?;
@@ -266,12 +318,18 @@ impl DirectoryKeeper {
     /// The current day. A clock that was set back does not reopen a day: that of the ledger stays in force.
     async fn current_day(&self) -> StoreResult<Day> {
         let today = self.changes.clock.now().wall.day();
-        Ok(self.store.day().await?.map_or(today, |current| current.max(today)))
+        Ok(self
+            .store
+            .day()
+            .await?
+            .map_or(today, |current| current.max(today)))
     }
 }
 
 fn digests(page: &ApplicationPage) -> impl Iterator<Item = Digest> {
-    page.applications.iter().flat_map(|application| application.keys.iter().map(|key| key.digest))
+    page.applications
+        .iter()
+        .flat_map(|application| application.keys.iter().map(|key| key.digest))
 }
 
 #[cfg(test)]
@@ -288,26 +346,45 @@ mod tests {
     #[tokio::test]
     async fn a_gateway_follows_the_changes_of_another_one() {
         let directory = TempDir::new().unwrap();
-        let (one, other) =
-            (ChangingGateway::loaded(&directory).await, ChangingGateway::loaded(&directory).await);
+        let (one, other) = (
+            ChangingGateway::loaded(&directory).await,
+            ChangingGateway::loaded(&directory).await,
+        );
         let keys = &other.keys;
         let issued = one.registrar.create("a test", station()).await.unwrap();
         let digest = Digest::of(issued.key.expose());
         assert!(keys.find(&digest).is_none());
         other.keeper.follow_changes().await;
         let found = keys.find(&digest).unwrap();
-        assert_eq!((&*found.account.terms().tier_name, found.expires_at), ("pro", None));
+        assert_eq!(
+            (&*found.account.terms().tier_name, found.expires_at),
+            ("pro", None)
+        );
         let rotated = one
             .registrar
-            .rotate("a test", issued.application.id, Duration::ZERO, KeyDetails::default())
+            .rotate(
+                "a test",
+                issued.application.id,
+                Duration::ZERO,
+                KeyDetails::default(),
+            )
             .await
             .unwrap();
-        one.registrar.set_tier("a test", issued.application.id, "free").await.unwrap();
+        one.registrar
+            .set_tier("a test", issued.application.id, "free")
+            .await
+            .unwrap();
         other.keeper.follow_changes().await;
         assert!(keys.find(&digest).unwrap().expires_at.is_some());
         let newer = keys.find(&Digest::of(rotated.key.expose())).unwrap();
-        assert_eq!((&*newer.account.terms().tier_name, newer.expires_at), ("free", None));
-        assert!(Arc::ptr_eq(&newer.account, &found.account), "its units are kept");
+        assert_eq!(
+            (&*newer.account.terms().tier_name, newer.expires_at),
+            ("free", None)
+        );
+        assert!(
+            Arc::ptr_eq(&newer.account, &found.account),
+            "its units are kept"
+        );
     }
 
     #[tokio::test]

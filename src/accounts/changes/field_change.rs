@@ -69,7 +69,12 @@ impl DescriptionChange {
     /// Changes each column of the description by its name.
     pub fn of_columns(change: impl Fn(&'static str) -> FieldChange<String>) -> Self {
         let [url, contact, note] = Description::NAMES.map(change);
-        Self { name: None, url, contact, note }
+        Self {
+            name: None,
+            url,
+            contact,
+            note,
+        }
     }
 
     pub(super) fn over(self, before: Description) -> Description {

@@ -13,8 +13,8 @@ use crate::instruments::{Instruments, StoreWork};
 use scoregate_base::clock::{Clock, Day, Now, Wall};
 use scoregate_base::keys::ApplicationId;
 use scoregate_store::{
-    ApplicationPage, ChangeKind, NoticeTier, OwnLimits, OwnerNotice, Store, StoreChange, StoreFuture,
-    StoreResult, StoredApplication,
+    ApplicationPage, ChangeKind, NoticeTier, OwnLimits, OwnerNotice, Store, StoreChange,
+    StoreFuture, StoreResult, StoredApplication,
 };
 
 use super::actor::Actor;
@@ -53,7 +53,16 @@ impl KeyChanges {
         instruments: Arc<Instruments>,
     ) -> Self {
         let (terms, turn) = (ArcSwap::from_pointee(terms), tokio::sync::Mutex::default());
-        Self { store, key_directory, copy, terms, turn, notices: None, clock, instruments }
+        Self {
+            store,
+            key_directory,
+            copy,
+            terms,
+            turn,
+            notices: None,
+            clock,
+            instruments,
+        }
     }
 
     /// Tells owners about changes.
@@ -67,7 +76,10 @@ impl KeyChanges {
     }
 
     pub(super) async fn turn(&self) -> ChangeTurn<'_> {
-        ChangeTurn { changes: self, _turn: self.turn.lock().await }
+        ChangeTurn {
+            changes: self,
+            _turn: self.turn.lock().await,
+        }
     }
 
     pub(super) async fn change(
@@ -85,7 +97,9 @@ impl KeyChanges {
 
     /// Runs a change in the store, and records its duration.
     pub(super) async fn measured<T>(&self, changing: StoreFuture<'_, T>) -> StoreResult<T> {
-        self.instruments.measured(&self.clock, StoreWork::Change, changing).await
+        self.instruments
+            .measured(&self.clock, StoreWork::Change, changing)
+            .await
     }
 
     /// Whether this process serves requests.
@@ -96,7 +110,11 @@ impl KeyChanges {
     /// The account of an application; `None` on a stopped system, or when none of its keys is in memory.
     pub(super) fn account_of(&self, stored: &StoredApplication) -> Option<Arc<Account>> {
         let key_directory = self.key_directory.as_ref()?;
-        stored.keys.iter().find_map(|key| key_directory.find(&key.digest)).map(|found| found.account)
+        stored
+            .keys
+            .iter()
+            .find_map(|key| key_directory.find(&key.digest))
+            .map(|found| found.account)
     }
 
     /// The terms of an application; `None` if its tier is not configured.
@@ -108,7 +126,10 @@ impl KeyChanges {
         if self.has_tier(tier) {
             return Ok(());
         }
-        Err(RegistrarError::UnknownTier { tier: tier.to_owned(), known: self.tiers() })
+        Err(RegistrarError::UnknownTier {
+            tier: tier.to_owned(),
+            known: self.tiers(),
+        })
     }
 
     pub(super) fn has_tier(&self, tier: &str) -> bool {
@@ -133,14 +154,32 @@ impl ChangeTurn<'_> {
         id: ApplicationId,
         what: ChangeKind,
     ) -> StoreResult<StoredApplication> {
-        let KeyChanges { store, key_directory, copy, terms, .. } = self.changes;
+        let KeyChanges {
+            store,
+            key_directory,
+            copy,
+            terms,
+            ..
+        } = self.changes;
         let at = self.now();
         // The owner of an application that does not exist yet is checked with its creation.
-        let owner = who.owner().filter(|_| !matches!(what, ChangeKind::Create { .. }));
+        let owner = who
+            .owner()
+            .filter(|_| !matches!(what, ChangeKind::Create { .. }));
         let texts = self.changes.notices.as_ref();
         let notice = texts.and_then(|texts| texts.of_change(who, id, &what, at));
-        let notice = notice.map(|mail| OwnerNotice { mail, tiers: self.changes.notice_tiers() });
-        let change = StoreChange { at, who: who.name(), owner, application: id, what, notice };
+        let notice = notice.map(|mail| OwnerNotice {
+            mail,
+            tiers: self.changes.notice_tiers(),
+        });
+        let change = StoreChange {
+            at,
+            who: who.name(),
+            owner,
+            application: id,
+            what,
+            notice,
+        };
         let application = self.changes.measured(store.change(change)).await?;
         if let Some(key_directory) = key_directory {
             key_directory.apply(&application, &terms.load(), at.day());
@@ -154,7 +193,9 @@ impl ChangeTurn<'_> {
 
     /// Applies applications as stored. Returns the number of unusable records.
     pub(super) fn apply_page(&self, page: &ApplicationPage, day: Day) -> usize {
-        let Some(key_directory) = &self.changes.key_directory else { return 0 };
+        let Some(key_directory) = &self.changes.key_directory else {
+            return 0;
+        };
         for reason in &page.skipped {
             tracing::error!(%reason, "skipped an unreadable record of the store");
         }

@@ -71,7 +71,10 @@ pub struct BadField {
 impl BadField {
     /// Rejects this field for this reason.
     pub fn new(field: &str, reason: impl Into<String>) -> Self {
-        Self { field: field.to_owned(), reason: reason.into() }
+        Self {
+            field: field.to_owned(),
+            reason: reason.into(),
+        }
     }
 }
 
@@ -92,11 +95,16 @@ impl Registrar {
         who: &str,
         records: Vec<KeyRecord>,
     ) -> RegistrarResult<Vec<Result<ImportedKey, BadField>>> {
-        let import = KeyImport { turn: self.changes.turn().await, who };
+        let import = KeyImport {
+            turn: self.changes.turn().await,
+            who,
+        };
         let mut results: Vec<(usize, IntakeResult)> = Vec::with_capacity(records.len());
         let (mut seen, mut applications) = (HashSet::new(), BTreeMap::<_, Vec<_>>::new());
         for (place, record) in records.into_iter().enumerate() {
-            let checked = record.check().and_then(|()| check_tier(&self.changes, &record.tier));
+            let checked = record
+                .check()
+                .and_then(|()| check_tier(&self.changes, &record.tier));
             let is_new = seen.insert(record.digest);
             match checked {
                 Err(bad) => results.push((place, Ok(Err(bad)))),
@@ -108,10 +116,15 @@ impl Registrar {
             }
         }
         // Wait for all before any error is returned: durable changes must take effect.
-        let work = applications.into_iter().map(|(id, records)| import.application(id, records));
+        let work = applications
+            .into_iter()
+            .map(|(id, records)| import.application(id, records));
         results.extend(join_all(work).await.into_iter().flatten());
         results.sort_by_key(|(place, _)| *place);
-        Ok(results.into_iter().map(|(_, outcome)| outcome).collect::<Result<_, _>>()?)
+        Ok(results
+            .into_iter()
+            .map(|(_, outcome)| outcome)
+            .collect::<Result<_, _>>()?)
     }
 }
 
@@ -158,14 +171,27 @@ impl KeyImport<'_> {
             }
         }
         // The application is unknown, so the conflict was the key.
-        let Some(there) = known else { return Ok(Err(of_another())) };
+        let Some(there) = known else {
+            return Ok(Err(of_another()));
+        };
         if there.keys.iter().any(|key| key.digest == record.digest) {
             return Ok(Ok(ImportedKey::AlreadyPresent));
         }
         if let Err(differs) = record.agrees_with(there) {
             return Ok(Err(differs));
         }
-        match self.turn.make(who, id, ChangeKind::AddKey { key: record.key(now), allowance: None }).await {
+        match self
+            .turn
+            .make(
+                who,
+                id,
+                ChangeKind::AddKey {
+                    key: record.key(now),
+                    allowance: None,
+                },
+            )
+            .await
+        {
             Ok(application) => {
                 *known = Some(application);
                 Ok(Ok(ImportedKey::Imported(id)))
@@ -178,8 +204,17 @@ impl KeyImport<'_> {
 
 /// The value is not repeated in the error: it may be a key in the wrong column.
 fn check_tier(changes: &KeyChanges, tier: &str) -> Result<(), BadField> {
-    let unknown = || BadField::new("tier", format!("is not configured; the tiers are {}", changes.tiers()));
-    if changes.has_tier(tier) { Ok(()) } else { Err(unknown()) }
+    let unknown = || {
+        BadField::new(
+            "tier",
+            format!("is not configured; the tiers are {}", changes.tiers()),
+        )
+    };
+    if changes.has_tier(tier) {
+        Ok(())
+    } else {
+        Err(unknown())
+    }
 }
 
 impl KeyRecord {
@@ -211,17 +246,32 @@ impl KeyRecord {
         for (field, text) in texts {
             check_text(field, text).map_err(|error| BadField::new(field, error.to_string()))?;
         }
-        self.description.check().map_err(|bad| BadField::new(bad.name(), bad.to_string()))?;
-        let field = if self.own.minute == Some(0) { "minute_limit" } else { "day_limit" };
+        self.description
+            .check()
+            .map_err(|bad| BadField::new(bad.name(), bad.to_string()))?;
+        let field = if self.own.minute == Some(0) {
+            "minute_limit"
+        } else {
+            "day_limit"
+        };
         check_limits(self.own).map_err(|error| BadField::new(field, error.to_string()))?;
-        let Some(shown) = &self.shown else { return Ok(()) };
+        let Some(shown) = &self.shown else {
+            return Ok(());
+        };
         if Digest::of(shown) == self.digest {
-            return Err(BadField::new("prefix", "must not be the whole key; use its first characters"));
+            return Err(BadField::new(
+                "prefix",
+                "must not be the whole key; use its first characters",
+            ));
         }
-        let is_fit =
-            (1..=LONGEST_PREFIX).contains(&shown.len()) && shown.bytes().all(|b| b.is_ascii_graphic());
+        let is_fit = (1..=LONGEST_PREFIX).contains(&shown.len())
+            && shown.bytes().all(|b| b.is_ascii_graphic());
         let would_do = format!("must be 1 to {LONGEST_PREFIX} visible ASCII characters");
-        if is_fit { Ok(()) } else { Err(BadField::new("prefix", would_do)) }
+        if is_fit {
+            Ok(())
+        } else {
+            Err(BadField::new("prefix", would_do))
+        }
     }
 
     /// Checks that its statements about the application are true.
@@ -230,14 +280,26 @@ impl KeyRecord {
         let same = [
             ("name", self.name == there.name),
             ("tier", self.tier == there.tier),
-            ("minute_limit", own.minute.is_none() || own.minute == there.own.minute),
+            (
+                "minute_limit",
+                own.minute.is_none() || own.minute == there.own.minute,
+            ),
             ("day_limit", own.day.is_none() || own.day == there.own.day),
         ];
         let columns = self.description.columns().zip(there.description.columns());
-        let same_columns = columns.map(|((name, ours), (_, known))| (name, ours.is_none() || ours == known));
-        let differs =
-            same.into_iter().chain(same_columns).find(|(_, is_same)| !is_same).map(|(field, _)| field);
-        let reason = || format!("differs from what {} has; `scoregate keys show` shows that", there.id);
+        let same_columns =
+            columns.map(|((name, ours), (_, known))| (name, ours.is_none() || ours == known));
+        let differs = same
+            .into_iter()
+            .chain(same_columns)
+            .find(|(_, is_same)| !is_same)
+            .map(|(field, _)| field);
+        let reason = || {
+            format!(
+                "differs from what {} has; `scoregate keys show` shows that",
+                there.id
+            )
+        };
         differs.map_or(Ok(()), |field| Err(BadField::new(field, reason())))
     }
 
@@ -245,7 +307,10 @@ impl KeyRecord {
         let sha256 = || self.digest.to_string().chars().take(8).collect::<String>();
         StoredKey {
             digest: self.digest,
-            shown: self.shown.clone().unwrap_or_else(|| format!("sha256:{}", sha256())),
+            shown: self
+                .shown
+                .clone()
+                .unwrap_or_else(|| format!("sha256:{}", sha256())),
             name: self.key_name.clone(),
             created_at: self.created_at.unwrap_or(now),
             expires_at: self.expires_at,
@@ -256,8 +321,21 @@ impl KeyRecord {
 
     fn creation(self, now: Wall) -> ChangeKind {
         let key = self.key(now);
-        let Self { name, tier, own, description, .. } = self;
-        ChangeKind::Create { name, tier, own, description, key, owner: None }
+        let Self {
+            name,
+            tier,
+            own,
+            description,
+            ..
+        } = self;
+        ChangeKind::Create {
+            name,
+            tier,
+            own,
+            description,
+            key,
+            owner: None,
+        }
     }
 }
 

@@ -66,15 +66,27 @@ pub struct LeakedKeys {
 impl LeakedKeys {
     /// Changes the keys that `registrar` administers.
     pub fn new(registrar: &Registrar, settings: LeakSettings) -> Self {
-        Self { changes: Arc::clone(&registrar.changes), settings }
+        Self {
+            changes: Arc::clone(&registrar.changes),
+            settings,
+        }
     }
 
     /// Acts on each of these keys that exists. After a failure it can be repeated.
-    pub async fn act_on(&self, keys: &[LeakedKey]) -> RegistrarResult<HashMap<Digest, LeakOutcome>> {
+    pub async fn act_on(
+        &self,
+        keys: &[LeakedKey],
+    ) -> RegistrarResult<HashMap<Digest, LeakOutcome>> {
         let mut outcomes = HashMap::new();
         for some in keys.chunks(BATCH) {
             let digests = some.iter().map(|key| key.digest).collect();
-            let found: HashMap<_, _> = self.changes.store.find_keys(digests).await?.into_iter().collect();
+            let found: HashMap<_, _> = self
+                .changes
+                .store
+                .find_keys(digests)
+                .await?
+                .into_iter()
+                .collect();
             for key in some {
                 let outcome = match found.get(&key.digest) {
                     Some(application) => self.change(*application, key).await?,
@@ -94,14 +106,33 @@ impl LeakedKeys {
 
     async fn change(&self, id: ApplicationId, key: &LeakedKey) -> RegistrarResult<LeakOutcome> {
         let now = self.changes.now().wall;
-        let expires_at = (self.settings.action == LeakAction::Expire).then(|| now.plus(EXPIRES_AFTER));
+        let expires_at =
+            (self.settings.action == LeakAction::Expire).then(|| now.plus(EXPIRES_AFTER));
         let (mail, since) = (self.mail(id, key, expires_at, now)?, now.minus(KNOWN_FOR));
-        let LeakedKey { digest, shown, places } = key.clone();
-        let report = LeakReport { digest, shown, places: Vec::new(), since, expires_at, mail };
+        let LeakedKey {
+            digest,
+            shown,
+            places,
+        } = key.clone();
+        let report = LeakReport {
+            digest,
+            shown,
+            places: Vec::new(),
+            since,
+            expires_at,
+            mail,
+        };
         let mut outcome = LeakOutcome::Repeated;
         for some in places.into_iter().collect::<Vec<_>>().chunks(BATCH) {
-            let report = LeakReport { places: some.to_vec(), ..report.clone() };
-            match self.changes.change(ACTOR, id, ChangeKind::ReportLeak(report)).await {
+            let report = LeakReport {
+                places: some.to_vec(),
+                ..report.clone()
+            };
+            match self
+                .changes
+                .change(ACTOR, id, ChangeKind::ReportLeak(report))
+                .await
+            {
                 Ok(_) => outcome = LeakOutcome::Changed,
                 Err(RegistrarError::Store(StoreError::Exists(_))) => {}
                 Err(error) => return Err(error),
@@ -126,9 +157,18 @@ impl LeakedKeys {
             || "was revoked and no longer works".to_owned(),
             |at| format!("expires at {}", at.rfc3339()),
         );
-        let places: Vec<&str> = key.places.iter().take(SHOWN_PLACES).map(String::as_str).collect();
+        let places: Vec<&str> = key
+            .places
+            .iter()
+            .take(SHOWN_PLACES)
+            .map(String::as_str)
+            .collect();
         let more = key.places.len() - places.len();
-        let more = if more == 0 { String::new() } else { format!("\nand {more} more") };
+        let more = if more == 0 {
+            String::new()
+        } else {
+            format!("\nand {more} more")
+        };
         let text = format!(
             "The key of {service} that begins with {shown} was found in public, so it {state}. It belongs to the \
              application {id}.\n\nFound at:\n{}{more}\n\nRemove the key there, and replace it by a new one wherever you \
@@ -137,6 +177,12 @@ impl LeakedKeys {
         );
         let subject = format!("Your key {shown} was found in public");
         let id = format!("{}.0", random_id()?);
-        Ok(letter(MailKind::Notice, (&id, &self.settings.domain), subject, text, now))
+        Ok(letter(
+            MailKind::Notice,
+            (&id, &self.settings.domain),
+            subject,
+            text,
+            now,
+        ))
     }
 }

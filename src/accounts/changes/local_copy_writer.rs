@@ -15,8 +15,8 @@ use crate::instruments::Instruments;
 use scoregate_base::clock::{Clock, Mono, Wall};
 use scoregate_base::keys::ApplicationId;
 use scoregate_store::{
-    CopiedReading, FeedPosition, LocalCopy, LocalCopyLog, NewLocalCopy, Store, StoreError, StoreResult,
-    StoredApplication,
+    CopiedReading, FeedPosition, LocalCopy, LocalCopyLog, NewLocalCopy, Store, StoreError,
+    StoreResult, StoredApplication,
 };
 
 /// Maximum interval between writes, which record that nothing has changed.
@@ -66,7 +66,15 @@ impl LocalCopyWriter {
         instruments: Arc<Instruments>,
     ) -> Self {
         let (pending, log) = (Mutex::default(), tokio::sync::Mutex::default());
-        Self { copy, store, freshness, clock, instruments, pending, log }
+        Self {
+            copy,
+            store,
+            freshness,
+            clock,
+            instruments,
+            pending,
+            log,
+        }
     }
 
     /// Writes changes to the local copy. Called every second.
@@ -86,13 +94,18 @@ impl LocalCopyWriter {
 
     /// Lists changed applications.
     pub(super) fn list(&self, changed: &[StoredApplication]) {
-        let entries = changed.iter().map(|application| (application.id, application.clone()));
+        let entries = changed
+            .iter()
+            .map(|application| (application.id, application.clone()));
         self.pending.lock().changed.extend(entries);
     }
 
     /// Every change up to this position is in the key directory, or listed.
     pub(super) fn is_complete_to(&self, position: &FeedPosition, at: Wall) {
-        self.pending.lock().reading = Some(CopiedReading { position: position.clone(), at });
+        self.pending.lock().reading = Some(CopiedReading {
+            position: position.clone(),
+            at,
+        });
     }
 
     /// The whole store was read again: the copy may have more than changes can correct.
@@ -109,7 +122,9 @@ impl LocalCopyWriter {
                 *log = open;
                 return;
             }
-            (Some(CopyWrite::Append(changed, reading)), Some(open)) => append(open, changed, reading).await,
+            (Some(CopyWrite::Append(changed, reading)), Some(open)) => {
+                append(open, changed, reading).await
+            }
             (Some(CopyWrite::Append(..) | CopyWrite::Whole), _) => self.write_whole().await,
         };
         let mut pending = self.pending.lock();
@@ -122,7 +137,8 @@ impl LocalCopyWriter {
                 *log = Some(open);
             }
             Err(error) => {
-                (pending.must_rewrite, pending.retry_at) = (true, self.clock.mono().plus(RETRY_DELAY));
+                (pending.must_rewrite, pending.retry_at) =
+                    (true, self.clock.mono().plus(RETRY_DELAY));
                 if !std::mem::replace(&mut pending.is_failing, true) {
                     tracing::error!(
                         %error,
@@ -186,8 +202,14 @@ async fn append(
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> StoreResult<T> {
-    let done = tokio::task::spawn_blocking(work).await.map_err(io::Error::other).flatten();
-    done.map_err(|error| StoreError::Unavailable { doing: WRITE, reason: error.to_string() })
+    let done = tokio::task::spawn_blocking(work)
+        .await
+        .map_err(io::Error::other)
+        .flatten();
+    done.map_err(|error| StoreError::Unavailable {
+        doing: WRITE,
+        reason: error.to_string(),
+    })
 }
 
 #[cfg(test)]
@@ -201,14 +223,24 @@ mod tests {
     use scoregate_store::OwnLimits;
 
     fn limited() -> NewApplication {
-        NewApplication { own: OwnLimits { minute: None, day: Some(70) }, ..station() }
+        NewApplication {
+            own: OwnLimits {
+                minute: None,
+                day: Some(70),
+            },
+            ..station()
+        }
     }
 
     impl ChangingGateway {
         /// Another gateway that starts from this copy; its store was never read.
         async fn started_from_copy(&self, elsewhere: &TempDir) -> Self {
             let other = Self::with_copy(elsewhere, elsewhere);
-            other.keeper.load_copy(self.copy().copy.open().unwrap().unwrap()).await.unwrap();
+            other
+                .keeper
+                .load_copy(self.copy().copy.open().unwrap().unwrap())
+                .await
+                .unwrap();
             other
         }
 
@@ -218,29 +250,43 @@ mod tests {
 
         /// Whether a key is in force.
         fn accepts(&self, key: &Digest) -> bool {
-            self.keys.find(key).is_some_and(|found| found.expires_at != Some(Wall::default()))
+            self.keys
+                .find(key)
+                .is_some_and(|found| found.expires_at != Some(Wall::default()))
         }
     }
 
     #[tokio::test]
     async fn a_gateway_starts_from_the_copy_with_the_keys_that_were_in_force() {
-        let (store, data, elsewhere) =
-            (TempDir::new().unwrap(), TempDir::new().unwrap(), TempDir::new().unwrap());
+        let (store, data, elsewhere) = (
+            TempDir::new().unwrap(),
+            TempDir::new().unwrap(),
+            TempDir::new().unwrap(),
+        );
         let one = ChangingGateway::with_copy(&store, &data);
         let before = one.registrar.create("a test", limited()).await.unwrap();
         one.copy().write_due().await;
-        assert!(one.copy().copy.open().unwrap().is_none(), "nothing was read yet");
+        assert!(
+            one.copy().copy.open().unwrap().is_none(),
+            "nothing was read yet"
+        );
         one.keeper.load().await.unwrap();
         one.copy().write_due().await;
         let after = one.registrar.create("a test", limited()).await.unwrap();
-        one.registrar.revoke("a test", before.application.id, None).await.unwrap();
+        one.registrar
+            .revoke("a test", before.application.id, None)
+            .await
+            .unwrap();
         one.copy().write_due().await;
 
         let other = one.started_from_copy(&elsewhere).await;
         let [revoked, created] = [before, after].map(|issued| Digest::of(issued.key.expose()));
         assert!(other.accepts(&created) && !other.accepts(&revoked));
         let account = other.keys.find(&created).unwrap().account;
-        assert_eq!((&*account.name(), account.terms().limits.day), ("Weather station", 70));
+        assert_eq!(
+            (&*account.name(), account.terms().limits.day),
+            ("Weather station", 70)
+        );
         assert!(other.keys.freshness.is_copied());
 
         // Its own store, in which these keys do not exist.
@@ -271,7 +317,10 @@ mod tests {
         one.copy().write_due().await;
         std::fs::remove_dir(one.copy().copy.path()).unwrap();
         one.copy().write_due().await;
-        assert!(one.copy().copy.open().unwrap().is_none(), "the next attempt is not due");
+        assert!(
+            one.copy().copy.open().unwrap().is_none(),
+            "the next attempt is not due"
+        );
         one.manual.advance(RETRY_DELAY);
         one.copy().write_due().await;
         assert_eq!(read_at(), NOON.plus(Duration::from_secs(45)));

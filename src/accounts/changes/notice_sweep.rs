@@ -23,7 +23,10 @@ impl NoticeSweep {
     /// Reads the store of `changes`. `None` if owners get no notices.
     pub fn new(changes: &Arc<KeyChanges>) -> Option<Self> {
         let texts = changes.notices.clone()?;
-        Some(Self { changes: Arc::clone(changes), texts })
+        Some(Self {
+            changes: Arc::clone(changes),
+            texts,
+        })
     }
 
     /// Queues the notices about quotas. Called every minute.
@@ -47,10 +50,26 @@ impl NoticeSweep {
 
     async fn try_queue(&self, kind: MailKind) -> StoreResult<()> {
         let (store, now) = (&self.changes.store, self.changes.now().wall);
-        let live = store.nodes().await?.live(now).map(|node| node.node).collect();
+        let live = store
+            .nodes()
+            .await?
+            .live(now)
+            .map(|node| node.node)
+            .collect();
         let tiers = self.changes.notice_tiers();
-        let due = store.due_notices(NoticeQuery { kind, now, until: now.plus(WEEK), live, tiers }).await?;
-        let mut mails: Vec<_> = due.into_iter().map(|due| self.texts.of_due(kind, due, now)).collect();
+        let due = store
+            .due_notices(NoticeQuery {
+                kind,
+                now,
+                until: now.plus(WEEK),
+                live,
+                tiers,
+            })
+            .await?;
+        let mut mails: Vec<_> = due
+            .into_iter()
+            .map(|due| self.texts.of_due(kind, due, now))
+            .collect();
         // Gateways queue concurrently; in one order they wait for each other and do not deadlock.
         mails.sort_by(|one, other| one.message_id.cmp(&other.message_id));
         for some in mails.chunks(BATCH) {

@@ -43,14 +43,23 @@ struct NoticeText {
 
 impl NoticeTexts {
     fn mail(&self, notice: NoticeText, at: Wall) -> NewMail {
-        let NoticeText { kind, about, subject, happened, advice, application, mut data } = notice;
+        let NoticeText {
+            kind,
+            about,
+            subject,
+            happened,
+            advice,
+            application,
+            mut data,
+        } = notice;
         let (service, root) = (&self.service, &self.root);
         let mut webhook = String::new();
         if self.webhooks {
             if let (Some(id), Value::Object(fields)) = (application, &mut data) {
                 fields.insert("application".into(), id.to_string().into());
             }
-            webhook = json!({"type": kind.word(), "timestamp": at.rfc3339(), "data": data}).to_string();
+            webhook =
+                json!({"type": kind.word(), "timestamp": at.rfc3339(), "data": data}).to_string();
         }
         let page = application.map_or_else(String::new, |id| format!("/applications/{id}"));
         let message = format!(
@@ -59,7 +68,10 @@ impl NoticeTexts {
         );
         let id = format!("{}.{about}", kind.word());
         let subject = format!("{service}: {subject}");
-        NewMail { webhook, ..letter(kind, (&id, &self.domain), subject, message, at) }
+        NewMail {
+            webhook,
+            ..letter(kind, (&id, &self.domain), subject, message, at)
+        }
     }
 
     /// The notice of a change. The recipient is unknown here.
@@ -71,7 +83,11 @@ impl NoticeTexts {
         at: Wall,
     ) -> Option<NewMail> {
         let (subject, happened, key) = changed_keys(id, what, at)?;
-        let by = if who.owner().is_some() { "in your account" } else { "by the operator" };
+        let by = if who.owner().is_some() {
+            "in your account"
+        } else {
+            "by the operator"
+        };
         let key = key.map_or_else(String::new, |digest| format!(".{}", short(digest)));
         let notice = NoticeText {
             kind: MailKind::KeyChanged,
@@ -128,7 +144,11 @@ impl NoticeTexts {
             NoticeSubject::Key { shown, expires_at } => {
                 let days = if expires_at <= now.plus(DAY) { 1 } else { 7 };
                 (
-                    format!("{days}.{id}.{}.{}", short(&Digest::of(&shown)), expires_at.millis()),
+                    format!(
+                        "{days}.{id}.{}.{}",
+                        short(&Digest::of(&shown)),
+                        expires_at.millis()
+                    ),
                     format!("a key expires on {}", expires_at.day()),
                     format!(
                         "The key that begins with {shown} expires at {}. It belongs to the application {id}.",
@@ -140,8 +160,19 @@ impl NoticeTexts {
                 )
             }
         };
-        let notice = NoticeText { kind, about, subject, happened, advice, application: Some(id), data };
-        NewMail { recipient: due.recipient, ..self.mail(notice, now) }
+        let notice = NoticeText {
+            kind,
+            about,
+            subject,
+            happened,
+            advice,
+            application: Some(id),
+            data,
+        };
+        NewMail {
+            recipient: due.recipient,
+            ..self.mail(notice, now)
+        }
     }
 }
 
@@ -152,13 +183,23 @@ fn changed_keys(
     at: Wall,
 ) -> Option<(&'static str, String, Option<&Digest>)> {
     let created = |key: &StoredKey| {
-        format!("The key that begins with {} was created for the application {id}.", key.shown)
+        format!(
+            "The key that begins with {} was created for the application {id}.",
+            key.shown
+        )
     };
     Some(match what {
-        ChangeKind::Create { key, owner: Some(_), .. } | ChangeKind::AddKey { key, .. } => {
-            ("a key was created", created(key), Some(&key.digest))
+        ChangeKind::Create {
+            key,
+            owner: Some(_),
+            ..
         }
-        ChangeKind::Rotate { key, retire_others_at, .. } => {
+        | ChangeKind::AddKey { key, .. } => ("a key was created", created(key), Some(&key.digest)),
+        ChangeKind::Rotate {
+            key,
+            retire_others_at,
+            ..
+        } => {
             let others = if *retire_others_at <= at {
                 "are revoked".to_owned()
             } else {
@@ -168,16 +209,19 @@ fn changed_keys(
             ("the keys were replaced", happened, Some(&key.digest))
         }
         ChangeKind::RevokeKey { digest } => {
-            let happened = format!("A key of the application {id} was revoked and no longer works.");
+            let happened =
+                format!("A key of the application {id} was revoked and no longer works.");
             ("a key was revoked", happened, Some(digest))
         }
         ChangeKind::RevokeAll => {
-            let happened = format!("All keys of the application {id} are revoked and no longer work.");
+            let happened =
+                format!("All keys of the application {id} are revoked and no longer work.");
             ("all keys were revoked", happened, None)
         }
         ChangeKind::Close => {
-            let happened =
-                format!("The application {id} was closed. Its keys are revoked and no longer work.");
+            let happened = format!(
+                "The application {id} was closed. Its keys are revoked and no longer work."
+            );
             ("an application was closed", happened, None)
         }
         // Without an owner there is no recipient, and the mail about a leaked key is part of its report.

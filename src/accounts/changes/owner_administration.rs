@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use scoregate_base::keys::OwnerId;
 use scoregate_store::{
-    ChangeKind, MailKind, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerRefusal, StoreError, StoredOwner,
-    WebhookChange,
+    ChangeKind, MailKind, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerRefusal, StoreError,
+    StoredOwner, WebhookChange,
 };
 
 use super::actor::Actor;
@@ -30,9 +30,19 @@ impl OwnerAdministration {
     }
 
     /// A page of owners, and where the next one begins.
-    pub async fn list(&self, query: OwnerQuery) -> RegistrarResult<(Vec<StoredOwner>, Option<OwnerId>)> {
+    pub async fn list(
+        &self,
+        query: OwnerQuery,
+    ) -> RegistrarResult<(Vec<StoredOwner>, Option<OwnerId>)> {
         let most = query.limit.clamp(1, OWNERS_PAGE);
-        let mut owners = self.changes.store.owners(OwnerQuery { limit: most + 1, ..query }).await?;
+        let mut owners = self
+            .changes
+            .store
+            .owners(OwnerQuery {
+                limit: most + 1,
+                ..query
+            })
+            .await?;
         let is_last = owners.len() <= most;
         owners.truncate(most);
         let next = owners.last().map(|last| last.id).filter(|_| !is_last);
@@ -49,7 +59,9 @@ impl OwnerAdministration {
     pub async fn suspend(&self, who: &str, id: OwnerId) -> RegistrarResult<StoredOwner> {
         let owner = self.change(who, id, OwnerChangeKind::Suspend).await?;
         for application in &owner.applications {
-            self.changes.change(who, *application, ChangeKind::RevokeAll).await?;
+            self.changes
+                .change(who, *application, ChangeKind::RevokeAll)
+                .await?;
         }
         Ok(owner)
     }
@@ -70,18 +82,31 @@ impl OwnerAdministration {
         if let Some(tier) = &tier {
             self.changes.check_tier(tier)?;
         }
-        let owner = self.change(who, id, OwnerChangeKind::SetTier(tier.clone())).await?;
+        let owner = self
+            .change(who, id, OwnerChangeKind::SetTier(tier.clone()))
+            .await?;
         if let Some(tier) = tier {
             for application in &owner.applications {
-                self.changes.change(who, *application, ChangeKind::SetTier { tier: tier.clone() }).await?;
+                self.changes
+                    .change(
+                        who,
+                        *application,
+                        ChangeKind::SetTier { tier: tier.clone() },
+                    )
+                    .await?;
             }
         }
         Ok(owner)
     }
 
     /// Chooses the kinds of notices that an owner gets, in the owner's name.
-    pub async fn set_notices(&self, id: OwnerId, kinds: Vec<MailKind>) -> RegistrarResult<StoredOwner> {
-        self.change(id, id, OwnerChangeKind::SetNotices(kinds)).await
+    pub async fn set_notices(
+        &self,
+        id: OwnerId,
+        kinds: Vec<MailKind>,
+    ) -> RegistrarResult<StoredOwner> {
+        self.change(id, id, OwnerChangeKind::SetNotices(kinds))
+            .await
     }
 
     /// Changes a webhook in the name of its owner.
@@ -91,19 +116,29 @@ impl OwnerAdministration {
         id: String,
         change: WebhookChange,
     ) -> RegistrarResult<()> {
-        self.change(owner, owner, OwnerChangeKind::Webhook { id, change }).await.map(drop)
+        self.change(owner, owner, OwnerChangeKind::Webhook { id, change })
+            .await
+            .map(drop)
     }
 
     /// Closes all applications of an owner and deletes the account. After a failure it can be repeated. Owners may delete their
     /// own accounts.
-    pub async fn delete(&self, who: impl Into<Actor<'_>>, id: OwnerId) -> RegistrarResult<StoredOwner> {
+    pub async fn delete(
+        &self,
+        who: impl Into<Actor<'_>>,
+        id: OwnerId,
+    ) -> RegistrarResult<StoredOwner> {
         let who = who.into();
         let mut tries = 1;
         loop {
             for application in self.show(id).await?.applications {
-                self.changes.change(who, application, ChangeKind::Close).await?;
+                self.changes
+                    .change(who, application, ChangeKind::Close)
+                    .await?;
             }
-            let what = OwnerChangeKind::Delete { in_own_name: who.owner().is_some() };
+            let what = OwnerChangeKind::Delete {
+                in_own_name: who.owner().is_some(),
+            };
             match self.change(who, id, what).await {
                 // One was created meanwhile.
                 Err(RegistrarError::Store(StoreError::Owner(OwnerRefusal::HasApplications(_))))
@@ -122,7 +157,15 @@ impl OwnerAdministration {
         owner: OwnerId,
         what: OwnerChangeKind,
     ) -> RegistrarResult<StoredOwner> {
-        let change = OwnerChange { at: self.changes.now().wall, who: who.into().name(), owner, what };
-        Ok(self.changes.measured(self.changes.store.change_owner(change)).await?)
+        let change = OwnerChange {
+            at: self.changes.now().wall,
+            who: who.into().name(),
+            owner,
+            what,
+        };
+        Ok(self
+            .changes
+            .measured(self.changes.store.change_owner(change))
+            .await?)
     }
 }

@@ -81,17 +81,36 @@ impl OwnerMail {
         changes: Arc<KeyChanges>,
         settings: NoticeSettings,
     ) -> Self {
-        Self { registrar, owners, changes, settings }
+        Self {
+            registrar,
+            owners,
+            changes,
+            settings,
+        }
     }
 
     /// Queues one mail for each selected owner. If the store fails, some may have been queued.
-    pub async fn send(&self, who: &str, request: ContactRequest) -> RegistrarResult<ContactOutcome> {
-        let ContactRequest { selection, subject, message, is_dry_run } = request;
+    pub async fn send(
+        &self,
+        who: &str,
+        request: ContactRequest,
+    ) -> RegistrarResult<ContactOutcome> {
+        let ContactRequest {
+            selection,
+            subject,
+            message,
+            is_dry_run,
+        } = request;
         check_text("subject", Some(&subject))?;
         let message = checked_message(&message)?;
         let (recipients, unowned) = self.recipients(selection).await?;
         let (accounts, mail_is_sent) = (recipients.len(), self.settings.is_sent);
-        let mut outcome = ContactOutcome { accounts, queued: 0, unowned, mail_is_sent };
+        let mut outcome = ContactOutcome {
+            accounts,
+            queued: 0,
+            unowned,
+            mail_is_sent,
+        };
         if is_dry_run {
             return Ok(outcome);
         }
@@ -99,13 +118,22 @@ impl OwnerMail {
         let letter = letter(MailKind::Notice, (&id, domain), subject, message, at);
         let mail = |(number, to): (usize, &String)| {
             let message_id = format!("{id}.{number}@{domain}");
-            NewMail { recipient: to.clone(), message_id, ..letter.clone() }
+            NewMail {
+                recipient: to.clone(),
+                message_id,
+                ..letter.clone()
+            }
         };
         for some in recipients.chunks(BATCH) {
             let mails = (outcome.queued..).zip(some).map(mail).collect();
             let queueing = if outcome.queued == 0 {
                 let who = who.to_owned();
-                self.changes.store.queue_notice(NewNotice { at, who, recipients: accounts, mails })
+                self.changes.store.queue_notice(NewNotice {
+                    at,
+                    who,
+                    recipients: accounts,
+                    mails,
+                })
             } else {
                 self.changes.store.queue_mail(mails)
             };
@@ -116,7 +144,10 @@ impl OwnerMail {
     }
 
     /// The addresses of the selected owners, and the selected applications without one.
-    async fn recipients(&self, selection: ContactSelection) -> RegistrarResult<(Vec<String>, Vec<String>)> {
+    async fn recipients(
+        &self,
+        selection: ContactSelection,
+    ) -> RegistrarResult<(Vec<String>, Vec<String>)> {
         let (mut addresses, mut unowned) = (Vec::new(), Vec::new());
         match selection {
             ContactSelection::Accounts(ids) => {
@@ -128,7 +159,11 @@ impl OwnerMail {
                 let mut owners = BTreeSet::new();
                 for id in BTreeSet::from_iter(ids) {
                     self.registrar.show(id).await?;
-                    let query = OwnerQuery { application: Some(id), limit: 1, ..OwnerQuery::default() };
+                    let query = OwnerQuery {
+                        application: Some(id),
+                        limit: 1,
+                        ..OwnerQuery::default()
+                    };
                     match self.owners.list(query).await?.0.pop() {
                         Some(owner) if owners.insert(owner.id) => addresses.push(owner.email),
                         Some(_) => {}
@@ -146,8 +181,15 @@ impl OwnerMail {
     }
 
     /// Adds the addresses of all owners, or of those with an application in a tier.
-    async fn each_page(&self, addresses: &mut Vec<String>, tier: Option<&str>) -> RegistrarResult<()> {
-        let mut query = OwnerQuery { limit: BATCH, ..OwnerQuery::default() };
+    async fn each_page(
+        &self,
+        addresses: &mut Vec<String>,
+        tier: Option<&str>,
+    ) -> RegistrarResult<()> {
+        let mut query = OwnerQuery {
+            limit: BATCH,
+            ..OwnerQuery::default()
+        };
         loop {
             let (owners, next) = self.owners.list(query.clone()).await?;
             let in_tier = match tier {
@@ -155,9 +197,16 @@ impl OwnerMail {
                 None => None,
             };
             let is_selected = |owner: &StoredOwner| {
-                in_tier.as_ref().is_none_or(|ids| owner.applications.iter().any(|id| ids.contains(id)))
+                in_tier
+                    .as_ref()
+                    .is_none_or(|ids| owner.applications.iter().any(|id| ids.contains(id)))
             };
-            addresses.extend(owners.into_iter().filter(is_selected).map(|owner| owner.email));
+            addresses.extend(
+                owners
+                    .into_iter()
+                    .filter(is_selected)
+                    .map(|owner| owner.email),
+            );
             match next {
                 Some(next) => query.after = Some(next),
                 None => return Ok(()),
@@ -171,8 +220,18 @@ impl OwnerMail {
         owners: &[StoredOwner],
         tier: &str,
     ) -> RegistrarResult<BTreeSet<ApplicationId>> {
-        let ids = owners.iter().flat_map(|owner| owner.applications.iter().copied()).collect();
-        let found = self.registrar.find(ids, self.changes.now().wall.day()).await?;
-        Ok(found.iter().filter(|found| found.tier == tier).map(|found| found.id).collect())
+        let ids = owners
+            .iter()
+            .flat_map(|owner| owner.applications.iter().copied())
+            .collect();
+        let found = self
+            .registrar
+            .find(ids, self.changes.now().wall.day())
+            .await?;
+        Ok(found
+            .iter()
+            .filter(|found| found.tier == tier)
+            .map(|found| found.id)
+            .collect())
     }
 }

@@ -55,7 +55,8 @@ impl Registrar {
         at_most: u32,
         new: NewApplication,
     ) -> RegistrarResult<IssuedKey> {
-        self.create_with(Actor::Owner(owner), new, Some(Ownership { owner, at_most })).await
+        self.create_with(Actor::Owner(owner), new, Some(Ownership { owner, at_most }))
+            .await
     }
 
     async fn create_with(
@@ -69,11 +70,30 @@ impl Registrar {
         new.description.check()?;
         check_limits(new.own)?;
         let id = ApplicationId::mint()?;
-        let details = KeyDetails { expires_at: new.expires_at, ..KeyDetails::default() };
+        let details = KeyDetails {
+            expires_at: new.expires_at,
+            ..KeyDetails::default()
+        };
         let (secret, key) = self.mint(self.changes.now().wall, details)?;
-        let NewApplication { name, tier, own, description, .. } = new;
-        let what = ChangeKind::Create { name, tier, own, description, key, owner };
-        Ok(IssuedKey { application: self.changes.change(who, id, what).await?, key: secret })
+        let NewApplication {
+            name,
+            tier,
+            own,
+            description,
+            ..
+        } = new;
+        let what = ChangeKind::Create {
+            name,
+            tier,
+            own,
+            description,
+            key,
+            owner,
+        };
+        Ok(IssuedKey {
+            application: self.changes.change(who, id, what).await?,
+            key: secret,
+        })
     }
 
     /// Creates a new key for an application; its other keys expire after `overlap`. The quota belongs to the
@@ -87,8 +107,15 @@ impl Registrar {
     ) -> RegistrarResult<IssuedKey> {
         let (now, allowance) = (self.changes.now().wall, details.allowance);
         let (secret, key) = self.mint(now, details)?;
-        let what = ChangeKind::Rotate { key, retire_others_at: now.plus(overlap), allowance };
-        Ok(IssuedKey { application: self.changes.change(who, id, what).await?, key: secret })
+        let what = ChangeKind::Rotate {
+            key,
+            retire_others_at: now.plus(overlap),
+            allowance,
+        };
+        Ok(IssuedKey {
+            application: self.changes.change(who, id, what).await?,
+            key: secret,
+        })
     }
 
     /// Creates a further key for an application; its other keys are unaffected.
@@ -100,33 +127,63 @@ impl Registrar {
     ) -> RegistrarResult<IssuedKey> {
         let allowance = details.allowance;
         let (secret, key) = self.mint(self.changes.now().wall, details)?;
-        let application = self.changes.change(who, id, ChangeKind::AddKey { key, allowance }).await?;
-        Ok(IssuedKey { application, key: secret })
+        let application = self
+            .changes
+            .change(who, id, ChangeKind::AddKey { key, allowance })
+            .await?;
+        Ok(IssuedKey {
+            application,
+            key: secret,
+        })
     }
 
     fn mint(&self, now: Wall, details: KeyDetails) -> RegistrarResult<(Secret, StoredKey)> {
-        let KeyDetails { name, expires_at, .. } = details;
+        let KeyDetails {
+            name, expires_at, ..
+        } = details;
         check_text("key_name", name.as_deref())?;
         if expires_at.is_some_and(|ends| ends <= now) {
             return Err(RegistrarError::BadExpiry);
         }
         let secret = self.form.mint()?;
-        let (digest, shown) = (Digest::of(secret.expose()), shown_prefix(secret.expose()).to_owned());
+        let (digest, shown) = (
+            Digest::of(secret.expose()),
+            shown_prefix(secret.expose()).to_owned(),
+        );
         let (revoked_at, last_used_at) = (None, None);
-        let key = StoredKey { digest, shown, name, created_at: now, expires_at, revoked_at, last_used_at };
+        let key = StoredKey {
+            digest,
+            shown,
+            name,
+            created_at: now,
+            expires_at,
+            revoked_at,
+            last_used_at,
+        };
         Ok((secret, key))
     }
 
     /// The notice of a new session, if owners get notices.
     pub fn sign_in_notice(&self, session: &Digest, at: Wall) -> Option<NewMail> {
-        self.changes.notices.as_ref().map(|texts| texts.of_sign_in(session, at))
+        self.changes
+            .notices
+            .as_ref()
+            .map(|texts| texts.of_sign_in(session, at))
     }
 
     /// The kinds of notices that an owner gets who has these applications: the chosen ones, or those of the tiers.
-    pub fn notices_of(&self, owner: &StoredOwner, applications: &[StoredApplication]) -> Vec<MailKind> {
+    pub fn notices_of(
+        &self,
+        owner: &StoredOwner,
+        applications: &[StoredApplication],
+    ) -> Vec<MailKind> {
         owner.notices.clone().unwrap_or_else(|| {
             let mut tiers = self.changes.notice_tiers();
-            tiers.retain(|tier| applications.iter().any(|application| *tier.name == application.tier));
+            tiers.retain(|tier| {
+                applications
+                    .iter()
+                    .any(|application| *tier.name == application.tier)
+            });
             notice_kinds(|row| tiers.iter().any(|tier| tier.defaults.contains(&row.kind)))
         })
     }
@@ -138,7 +195,9 @@ impl Registrar {
         id: ApplicationId,
         prefix: Option<&str>,
     ) -> RegistrarResult<StoredApplication> {
-        let Some(prefix) = prefix else { return self.changes.change(who, id, ChangeKind::RevokeAll).await };
+        let Some(prefix) = prefix else {
+            return self.changes.change(who, id, ChangeKind::RevokeAll).await;
+        };
         let digest = match self.show(id).await {
             // If the record was damaged after this process loaded the key, the key still works; its full name or
             // digest revokes it.
@@ -147,7 +206,9 @@ impl Registrar {
             }
             application => one_key(&application?, prefix)?,
         };
-        self.changes.change(who, id, ChangeKind::RevokeKey { digest }).await
+        self.changes
+            .change(who, id, ChangeKind::RevokeKey { digest })
+            .await
     }
 
     /// Moves an application to another tier. Units used today stay used.
@@ -158,7 +219,15 @@ impl Registrar {
         tier: &str,
     ) -> RegistrarResult<StoredApplication> {
         self.changes.check_tier(tier)?;
-        self.changes.change(who, id, ChangeKind::SetTier { tier: tier.to_owned() }).await
+        self.changes
+            .change(
+                who,
+                id,
+                ChangeKind::SetTier {
+                    tier: tier.to_owned(),
+                },
+            )
+            .await
     }
 
     /// Sets limits for one application, or removes them, until a time if there is one. Units used today stay used.
@@ -177,10 +246,19 @@ impl Registrar {
         }
         // If both limits are given nothing is read, so a record whose limits cannot be read can be repaired this way.
         let reads = minute.is_unchanged() || day.is_unchanged();
-        let before = if reads { self.show(id).await?.own } else { OwnLimits::default() };
-        let own = OwnLimits { minute: minute.over(before.minute), day: day.over(before.day) };
+        let before = if reads {
+            self.show(id).await?.own
+        } else {
+            OwnLimits::default()
+        };
+        let own = OwnLimits {
+            minute: minute.over(before.minute),
+            day: day.over(before.day),
+        };
         check_limits(own)?;
-        Ok(turn.make(who.into(), id, ChangeKind::SetLimits { own, until }).await?)
+        Ok(turn
+            .make(who.into(), id, ChangeKind::SetLimits { own, until })
+            .await?)
     }
 
     /// Restores the limits of applications whose limits have ended. Called every minute.
@@ -189,8 +267,15 @@ impl Registrar {
         let failed = |error: RegistrarError| {
             tracing::warn!(%error, "limits that have ended stay in force; the next attempt is in a minute");
         };
-        for id in due.map_err(|error| failed(error.into())).unwrap_or_default() {
-            match self.changes.change(ACTOR, id, ChangeKind::RestoreLimits).await {
+        for id in due
+            .map_err(|error| failed(error.into()))
+            .unwrap_or_default()
+        {
+            match self
+                .changes
+                .change(ACTOR, id, ChangeKind::RestoreLimits)
+                .await
+            {
                 // If not, another gateway has, or an operator has set others.
                 Ok(_) | Err(RegistrarError::Store(StoreError::Exists(_))) => {}
                 Err(error) => failed(error),
@@ -219,7 +304,9 @@ impl Registrar {
             Some(prefix) => vec![one_key(&application, prefix)?],
             None => all_in_force(&application, now, at)?,
         };
-        Ok(turn.make(who, id, ChangeKind::SetExpiry { digests, at }).await?)
+        Ok(turn
+            .make(who, id, ChangeKind::SetExpiry { digests, at })
+            .await?)
     }
 
     /// Changes name and description of an application.
@@ -236,7 +323,9 @@ impl Registrar {
         let description = change.over(before.description);
         check_text("name", Some(&name))?;
         description.check()?;
-        Ok(turn.make(who, id, ChangeKind::Describe { name, description }).await?)
+        Ok(turn
+            .make(who, id, ChangeKind::Describe { name, description })
+            .await?)
     }
 
     /// Closes an application: revokes its keys and removes its owner and everything that can be personal data.
@@ -250,25 +339,53 @@ impl Registrar {
 
     /// Returns an application.
     pub async fn show(&self, id: ApplicationId) -> RegistrarResult<StoredApplication> {
-        let found = self.changes.store.application(id, self.changes.now().wall.day()).await?;
+        let found = self
+            .changes
+            .store
+            .application(id, self.changes.now().wall.day())
+            .await?;
         Ok(found.ok_or(StoreError::UnknownApplication(id))?)
     }
 
     /// Those of these applications that exist and can be read, with the units granted for `day`.
-    pub async fn find(&self, ids: Vec<ApplicationId>, day: Day) -> StoreResult<Vec<StoredApplication>> {
-        Ok(self.changes.store.applications(ids, day).await?.applications)
+    pub async fn find(
+        &self,
+        ids: Vec<ApplicationId>,
+        day: Day,
+    ) -> StoreResult<Vec<StoredApplication>> {
+        Ok(self
+            .changes
+            .store
+            .applications(ids, day)
+            .await?
+            .applications)
     }
 
     /// A page of applications.
-    pub async fn list(&self, after: Option<ApplicationId>, most: usize) -> RegistrarResult<ApplicationPage> {
+    pub async fn list(
+        &self,
+        after: Option<ApplicationId>,
+        most: usize,
+    ) -> RegistrarResult<ApplicationPage> {
         let day = self.changes.now().wall.day();
-        Ok(self.changes.store.page(after, most.clamp(1, LIST_PAGE), day).await?)
+        Ok(self
+            .changes
+            .store
+            .page(after, most.clamp(1, LIST_PAGE), day)
+            .await?)
     }
 
     /// Audit records, newest first, and where the next page begins.
     pub async fn audit(&self, ask: AuditQuery) -> RegistrarResult<(Vec<AuditRecord>, Option<u64>)> {
         let most = ask.limit.clamp(1, AUDIT_PAGE);
-        let mut records = self.changes.store.audit(AuditQuery { limit: most + 1, ..ask }).await?;
+        let mut records = self
+            .changes
+            .store
+            .audit(AuditQuery {
+                limit: most + 1,
+                ..ask
+            })
+            .await?;
         let is_last = records.len() <= most;
         records.truncate(most);
         let next = records.last().map(|last| last.number).filter(|_| !is_last);
@@ -283,8 +400,11 @@ impl Registrar {
     /// Units that an application used today. `None` on a stopped system, which knows only granted units.
     pub fn used_today(&self, stored: &StoredApplication) -> Option<u64> {
         let today = self.changes.now().wall.day();
-        let used =
-            || self.changes.account_of(stored).map_or(stored.granted, |account| account.used(today).into());
+        let used = || {
+            self.changes
+                .account_of(stored)
+                .map_or(stored.granted, |account| account.used(today).into())
+        };
         self.changes.serves().then(used)
     }
 
@@ -337,8 +457,15 @@ fn all_in_force(
     now: Wall,
     at: Option<Wall>,
 ) -> RegistrarResult<Vec<Digest>> {
-    let keys: Vec<&StoredKey> = application.keys.iter().filter(|key| key.is_active(now)).collect();
-    let is_put_off = |key: &&StoredKey| key.expires_at.is_some_and(|ends| at.is_none_or(|at| at > ends));
+    let keys: Vec<&StoredKey> = application
+        .keys
+        .iter()
+        .filter(|key| key.is_active(now))
+        .collect();
+    let is_put_off = |key: &&StoredKey| {
+        key.expires_at
+            .is_some_and(|ends| at.is_none_or(|at| at > ends))
+    };
     match keys.as_slice() {
         [] => Err(RegistrarError::NoneInForce(application.id)),
         [_, _, ..] if keys.iter().any(is_put_off) => {

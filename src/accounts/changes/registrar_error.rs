@@ -60,5 +60,9 @@ pub enum RegistrarError {
 }
 
 pub(super) fn check_limits(own: OwnLimits) -> RegistrarResult<()> {
-    if [own.minute, own.day].contains(&Some(0)) { Err(RegistrarError::BadLimit) } else { Ok(()) }
+    if [own.minute, own.day].contains(&Some(0)) {
+        Err(RegistrarError::BadLimit)
+    } else {
+        Ok(())
+    }
 }

@@ -24,12 +24,18 @@ pub struct StoreMonitor {
 impl StoreMonitor {
     /// Watches the store with this `health`.
     pub fn new(health: Arc<dyn StoreHealth>, clock: Clock, instruments: Arc<Instruments>) -> Self {
-        Self { health, clock, instruments, misplaced_logged_at: ArcSwapOption::empty() }
+        Self {
+            health,
+            clock,
+            instruments,
+            misplaced_logged_at: ArcSwapOption::empty(),
+        }
     }
 
     /// Raises the alarm if the store was found damaged. Called periodically.
     pub fn check_damage(&self) {
-        self.instruments.store_is_damaged(self.health.damage().is_some());
+        self.instruments
+            .store_is_damaged(self.health.damage().is_some());
     }
 
     /// Raises the alarm while the store file is missing or replaced. Logged at the beginning, every minute, and at
@@ -37,14 +43,17 @@ impl StoreMonitor {
     pub async fn check_file(&self) {
         let health = Arc::clone(&self.health);
         // On a thread of its own: a disk that hangs must not block a serving thread.
-        let Ok(found) = tokio::task::spawn_blocking(move || health.missing_or_replaced()).await else {
+        let Ok(found) = tokio::task::spawn_blocking(move || health.missing_or_replaced()).await
+        else {
             return;
         };
         self.instruments.store_file_invalid(found.is_some());
         let now = self.clock.now().mono;
         let before = self.misplaced_logged_at.load();
         match (found, before.as_deref()) {
-            (Some(reason), before) if before.is_none_or(|logged| now.since(*logged) >= LOG_INTERVAL) => {
+            (Some(reason), before)
+                if before.is_none_or(|logged| now.since(*logged) >= LOG_INTERVAL) =>
+            {
                 self.misplaced_logged_at.store(Some(Arc::new(now)));
                 tracing::error!(
                     %reason,

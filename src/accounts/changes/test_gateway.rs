@@ -44,7 +44,14 @@ pub(super) fn changes(
 ) -> Arc<KeyChanges> {
     let store = Arc::clone(store);
     let terms = TermsByTier::new(&standard_tiers(), 60);
-    Arc::new(KeyChanges::new(store, keys.cloned(), copy.cloned(), terms, clock.clone(), instruments()))
+    Arc::new(KeyChanges::new(
+        store,
+        keys.cloned(),
+        copy.cloned(),
+        terms,
+        clock.clone(),
+        instruments(),
+    ))
 }
 
 pub(super) fn registrar(changes: &Arc<KeyChanges>) -> Registrar {
@@ -52,7 +59,11 @@ pub(super) fn registrar(changes: &Arc<KeyChanges>) -> Registrar {
 }
 
 fn instruments() -> Arc<Instruments> {
-    Arc::new(Instruments::new(&MetricsRegistry::default(), &[], &EndpointTable::default()))
+    Arc::new(Instruments::new(
+        &MetricsRegistry::default(),
+        &[],
+        &EndpointTable::default(),
+    ))
 }
 
 impl ChangingGateway {
@@ -65,26 +76,51 @@ impl ChangingGateway {
 
     /// A gateway with a local copy in another directory. It loads nothing.
     pub(super) fn with_copy(directory: &TempDir, data: &TempDir) -> Self {
-        Self::of(directory, KeyDirectory::shared(KeyFreshness::shared(None)), Some(data))
+        Self::of(
+            directory,
+            KeyDirectory::shared(KeyFreshness::shared(None)),
+            Some(data),
+        )
     }
 
     fn of(directory: &TempDir, keys: KeyDirectory, data: Option<&TempDir>) -> Self {
-        let (store, keys) = (Arc::new(Embedded::open(directory.path()).unwrap()), Arc::new(keys));
+        let (store, keys) = (
+            Arc::new(Embedded::open(directory.path()).unwrap()),
+            Arc::new(keys),
+        );
         let (clock, manual) = Clock::manual(NOON);
         let copy = data.map(|data| {
             let (copy, freshness) = (LocalCopy::of(data.path()), Arc::clone(&keys.freshness));
             let store = Arc::clone(&store);
-            Arc::new(LocalCopyWriter::new(copy, store, freshness, clock.clone(), instruments()))
+            Arc::new(LocalCopyWriter::new(
+                copy,
+                store,
+                freshness,
+                clock.clone(),
+                instruments(),
+            ))
         });
         let changes = changes(&store, Some(&keys), copy.as_ref(), &clock);
         let keeper = DirectoryKeeper::new(Arc::clone(&changes), Arc::clone(&keys));
         let registrar = registrar(&changes);
         let owners = OwnerAdministration::new(changes);
-        Self { store, keys, registrar, owners, keeper, copy, manual }
+        Self {
+            store,
+            keys,
+            registrar,
+            owners,
+            keeper,
+            copy,
+            manual,
+        }
     }
 }
 
 /// A new application.
 pub(super) fn station() -> NewApplication {
-    NewApplication { name: "Weather station".into(), tier: "pro".into(), ..NewApplication::default() }
+    NewApplication {
+        name: "Weather station".into(),
+        tier: "pro".into(),
+        ..NewApplication::default()
+    }
 }

@@ -16,7 +16,10 @@ fn digest(number: usize) -> Digest {
 }
 
 fn creating(number: usize) -> StoreChange {
-    let key = StoredKey { created_at: NOON, ..sample::key(&number.to_string()) };
+    let key = StoredKey {
+        created_at: NOON,
+        ..sample::key(&number.to_string())
+    };
     let what = sample::creation("free", key);
     StoreChange {
         at: NOON,
@@ -32,7 +35,11 @@ fn creating(number: usize) -> StoreChange {
 fn written_pages(directory: &Path) -> u64 {
     let log = directory.join(format!("{}-wal", Embedded::FILE_NAME));
     let (header, frame) = (32, 24 + 4_096);
-    (std::fs::metadata(log).map_or(0, |found| found.len()).max(header) - header) / frame
+    (std::fs::metadata(log)
+        .map_or(0, |found| found.len())
+        .max(header)
+        - header)
+        / frame
 }
 
 #[tokio::test]
@@ -50,10 +57,17 @@ async fn last_uses_are_written_a_few_at_a_time_and_each_page_a_few_times() {
     }
     let (commits, pages) = (store.commits(), written_pages(directory.path()));
     gateway.keeper.store_uses(0).await;
-    let (commits, pages) = (store.commits() - commits, written_pages(directory.path()) - pages);
+    let (commits, pages) = (
+        store.commits() - commits,
+        written_pages(directory.path()) - pages,
+    );
     // A lease waits for one of these transactions at most.
     assert_eq!(commits, KEYS as u64 / 100);
     assert!(pages < 2 * KEYS as u64 / 10, "{pages} pages");
     let used = gateway.registrar.list(None, KEYS).await.unwrap();
-    assert!(used.applications.iter().all(|one| one.keys[0].last_used_at == Some(NOON)));
+    assert!(
+        used.applications
+            .iter()
+            .all(|one| one.keys[0].last_used_at == Some(NOON))
+    );
 }

@@ -37,7 +37,10 @@ impl Leases {
     /// Leases by these calls.
     pub fn of(calls: LedgerCalls) -> Self {
         let gateways = calls.minutes.gateways();
-        Self { calls: Arc::new(calls), gateways }
+        Self {
+            calls: Arc::new(calls),
+            gateways,
+        }
     }
 
     /// The number of gateways that share minute limits; `None` if this is the only one.
@@ -50,7 +53,12 @@ impl Leases {
     pub(crate) async fn lease(&self, account: &Arc<Account>) -> Result<Now, LeaseUnavailable> {
         let LeaseCall(mut call) = self.calls.current(account).ok_or(LeaseUnavailable)?;
         self.calls.instruments.lease_waits.increment(1);
-        match self.calls.clock.within(self.calls.timeout, call.wait_for(Option::is_some)).await {
+        match self
+            .calls
+            .clock
+            .within(self.calls.timeout, call.wait_for(Option::is_some))
+            .await
+        {
             Ok(Ok(granted)) if *granted == Some(true) => Ok(self.calls.clock.now()),
             Ok(_) => Err(LeaseUnavailable),
             Err(_) => {
@@ -79,7 +87,10 @@ impl Leases {
 
     /// Whether this gateway can deliver to paid applications without the ledger: it holds a share of today's grace.
     pub fn holds_grace_share(&self) -> bool {
-        self.calls.grace.book.holds(self.calls.clock.now().wall.day())
+        self.calls
+            .grace
+            .book
+            .holds(self.calls.clock.now().wall.day())
     }
 
     /// Whether the ledger cannot be used now, as far as known.
@@ -89,33 +100,59 @@ impl Leases {
 
     /// Units that the account may use without the ledger.
     pub(crate) fn without_ledger(&self, account: &Account) -> LeaseAvailability {
-        self.unreachable_with(self.calls.grace.book.part(account, self.calls.clock.now().wall.day()))
+        self.unreachable_with(
+            self.calls
+                .grace
+                .book
+                .part(account, self.calls.clock.now().wall.day()),
+        )
     }
 
     fn unreachable_with(&self, grace: u32) -> LeaseAvailability {
-        LeaseAvailability::Unreachable { grace, since: self.calls.unreachable_since() }
+        LeaseAvailability::Unreachable {
+            grace,
+            since: self.calls.unreachable_since(),
+        }
     }
 
     /// Reserves units that the account may owe, and returns what it may use then: no grace if they cannot be reserved.
     pub(crate) async fn reserve_grace(&self, account: &Arc<Account>) -> LeaseAvailability {
-        let reserving = self.calls.clock.within(self.calls.timeout, self.calls.grace.reserve(account));
+        let reserving = self
+            .calls
+            .clock
+            .within(self.calls.timeout, self.calls.grace.reserve(account));
         let is_reserved = reserving.await.unwrap_or(false);
-        if is_reserved { self.without_ledger(account) } else { self.unreachable_with(0) }
+        if is_reserved {
+            self.without_ledger(account)
+        } else {
+            self.unreachable_with(0)
+        }
     }
 
     /// Counts a unit that is delivered on grace.
     pub(crate) fn delivers_on_grace(&self) {
-        self.calls.instruments.while_unreachable.count(UnreachableDecision::Grace);
+        self.calls
+            .instruments
+            .while_unreachable
+            .count(UnreachableDecision::Grace);
     }
 
     /// Counts a request that found no unit or no token, and no ledger.
     pub(crate) fn refused(&self) {
-        self.calls.instruments.while_unreachable.count(UnreachableDecision::Refused);
+        self.calls
+            .instruments
+            .while_unreachable
+            .count(UnreachableDecision::Refused);
     }
 
     /// Charges units delivered on grace once the ledger is reachable. Called every few seconds.
     pub async fn charge_owed(&self) {
-        for account in self.calls.grace.uncharged_on(self.calls.clock.now().wall.day()).await {
+        for account in self
+            .calls
+            .grace
+            .uncharged_on(self.calls.clock.now().wall.day())
+            .await
+        {
             self.lease_ahead(&account);
         }
     }
@@ -127,7 +164,10 @@ impl Leases {
         self.calls.failed_lease.store(None);
         let is_away = !self.return_leases(key_directory).await || self.is_unreachable();
         let today = self.calls.clock.now().wall.day();
-        self.calls.grace.finish(&*self.calls.ledger, is_away, today).await;
+        self.calls
+            .grace
+            .finish(&*self.calls.ledger, is_away, today)
+            .await;
     }
 
     /// Returns whether the ledger answered, if there was anything to return.
@@ -140,14 +180,27 @@ impl Leases {
             return true;
         }
         let returning = async {
-            for reports in reports.chunks(RETURNS_AT_ONCE).chain(shares.chunks(RETURNS_AT_ONCE)) {
+            for reports in reports
+                .chunks(RETURNS_AT_ONCE)
+                .chain(shares.chunks(RETURNS_AT_ONCE))
+            {
                 let (today, reports) = (started.wall.day(), reports.to_vec());
                 // A database that does not answer would delay the shutdown by its timeout for every chunk.
-                calls.ledger.exchange(LedgerExchange { node: calls.node, today, reports }).await?;
+                calls
+                    .ledger
+                    .exchange(LedgerExchange {
+                        node: calls.node,
+                        today,
+                        reports,
+                    })
+                    .await?;
             }
             Ok(())
         };
-        let returned = calls.instruments.measured(&calls.clock, StoreWork::GiveBack, returning).await;
+        let returned = calls
+            .instruments
+            .measured(&calls.clock, StoreWork::GiveBack, returning)
+            .await;
         let is_returned = returned.is_ok();
         match returned {
             Ok(()) => calls.instruments.units(UnitUse::Returned, units),
@@ -173,7 +226,9 @@ mod tests {
     use scoregate_base::plans::standard_tiers;
     use scoregate_base::routes::EndpointTable;
     use scoregate_observe::telemetry::metrics::MetricsRegistry;
-    use scoregate_store::{Ledger, LedgerExchangeReply, StoreError, StoreFuture, StoredApplication};
+    use scoregate_store::{
+        Ledger, LedgerExchangeReply, StoreError, StoreFuture, StoredApplication,
+    };
 
     /// A ledger that cannot be reached, with the number of calls.
     #[derive(Default)]
@@ -186,7 +241,10 @@ mod tests {
 
         fn exchange(&self, _: LedgerExchange) -> StoreFuture<'_, LedgerExchangeReply> {
             self.0.fetch_add(1, Ordering::Relaxed);
-            let error = StoreError::Unavailable { doing: "exchange", reason: "it is unreachable".into() };
+            let error = StoreError::Unavailable {
+                doing: "exchange",
+                reason: "it is unreachable".into(),
+            };
             Box::pin(std::future::ready(Err(error)))
         }
 
@@ -199,21 +257,39 @@ mod tests {
     async fn a_shutdown_calls_an_unreachable_ledger_once() {
         let (clock, _) = Clock::manual(Wall::from_seconds(1_763_726_400));
         let today = clock.now().wall.day();
-        let (directory, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
+        let (directory, terms) = (
+            KeyDirectory::default(),
+            TermsByTier::new(&standard_tiers(), 60),
+        );
         for number in 0..=2 * RETURNS_AT_ONCE as u64 {
             let id = ApplicationId::mint().unwrap();
-            let application = StoredApplication { id, ..stored("pro", &[&number.to_string()]) };
+            let application = StoredApplication {
+                id,
+                ..stored("pro", &[&number.to_string()])
+            };
             directory.apply(&application, &terms, today);
-            let account = directory.find(&Digest::of(&number.to_string())).unwrap().account;
+            let account = directory
+                .find(&Digest::of(&number.to_string()))
+                .unwrap()
+                .account;
             let mut state = account.state();
             let leased = state.day().grant(today, 5, 0, 5);
             state.set_day(leased);
         }
         let ledger = Arc::new(UnreachableLedger::default());
-        let instruments =
-            Arc::new(Instruments::new(&MetricsRegistry::default(), &[], &EndpointTable::default()));
+        let instruments = Arc::new(Instruments::new(
+            &MetricsRegistry::default(),
+            &[],
+            &EndpointTable::default(),
+        ));
         let unreachable: Arc<dyn Ledger> = Arc::clone(&ledger) as _;
-        let leases = Leases::of(LedgerCalls::new(unreachable, 7, Box::new(drop), clock, instruments));
+        let leases = Leases::of(LedgerCalls::new(
+            unreachable,
+            7,
+            Box::new(drop),
+            clock,
+            instruments,
+        ));
         leases.drain(&directory).await;
         assert_eq!(ledger.0.load(Ordering::Relaxed), 1);
     }

@@ -43,17 +43,31 @@ impl Leases {
         }
     }
 
-    async fn lease_ahead_for(&self, accounts: &[Arc<Account>], today: Day, tomorrow: Day) -> StoreResult<()> {
-        let due: Vec<(&Arc<Account>, Arc<Terms>)> =
-            accounts.iter().map(|account| (account, Arc::clone(&account.terms()))).collect();
+    async fn lease_ahead_for(
+        &self,
+        accounts: &[Arc<Account>],
+        today: Day,
+        tomorrow: Day,
+    ) -> StoreResult<()> {
+        let due: Vec<(&Arc<Account>, Arc<Terms>)> = accounts
+            .iter()
+            .map(|account| (account, Arc::clone(&account.terms())))
+            .collect();
         let report = |(account, terms): &(&Arc<Account>, Arc<Terms>)| {
             let limits = terms.limits;
             let totals = DayBalance::opened(tomorrow, 0).report_ahead(limits.day);
             let units = LedgerReport::of_units(account.id, tomorrow, totals);
-            LedgerReport { terms: Some(terms.assumed()), ..units }
+            LedgerReport {
+                terms: Some(terms.assumed()),
+                ..units
+            }
         };
         let reports = due.iter().map(report).collect();
-        let exchange = LedgerExchange { node: self.calls.node, today, reports };
+        let exchange = LedgerExchange {
+            node: self.calls.node,
+            today,
+            reports,
+        };
         let reply = self.calls.ledger.exchange(exchange).await?;
         for ((account, terms), outcome) in due.iter().zip(reply.outcomes) {
             if let ReportOutcome::Applied { node, granted, .. } = outcome {
@@ -115,15 +129,26 @@ mod tests {
                 let mut days = self.days.lock();
                 let row = days.entry(report.day).or_default();
                 *row = row.0.apply(row.1, &report.totals);
-                ReportOutcome::Applied { node: row.1, granted: row.0.granted, has_outdated_terms: false }
+                ReportOutcome::Applied {
+                    node: row.1,
+                    granted: row.0.granted,
+                    has_outdated_terms: false,
+                }
             };
             let outcomes = reports.iter().map(outcome).collect();
-            let minutes = reports.iter().map(|report| report.minute.as_ref().map(granted)).collect();
+            let minutes = reports
+                .iter()
+                .map(|report| report.minute.as_ref().map(granted))
+                .collect();
             Box::pin(async move {
                 if days.iter().any(|day| *day > today) {
                     drop(self.ahead.acquire().await);
                 }
-                Ok(LedgerExchangeReply { today, outcomes, minutes })
+                Ok(LedgerExchangeReply {
+                    today,
+                    outcomes,
+                    minutes,
+                })
             })
         }
 
@@ -134,7 +159,13 @@ mod tests {
 
     /// A pool that is always full.
     fn granted(report: &MinuteReport) -> MinuteGrant {
-        let MinuteReport { round, kept, wanted, limit, .. } = *report;
+        let MinuteReport {
+            round,
+            kept,
+            wanted,
+            limit,
+            ..
+        } = *report;
         let tokens = |capacity: u32| i64::from(capacity) * 1_000_000;
         MinuteGrant {
             round,
@@ -158,21 +189,35 @@ mod tests {
     impl MidnightGateway {
         /// A gateway with a paid application, when units of tomorrow are due.
         fn new(replies_ahead: usize) -> Self {
-            let (clock, manual) = Clock::manual(Wall::parse_rfc3339("2026-11-21T23:59:30Z").unwrap());
+            let (clock, manual) =
+                Clock::manual(Wall::parse_rfc3339("2026-11-21T23:59:30Z").unwrap());
             let directory = KeyDirectory::default();
             let terms = TermsByTier::new(&standard_tiers(), 60);
             assert!(directory.apply(&stored("pro", &[KEY]), &terms, clock.now().wall.day()));
             let account = directory.find(&Digest::of(KEY)).unwrap().account;
             let ahead = Semaphore::new(replies_ahead);
-            let ledger = Arc::new(OneNodeLedger { days: Mutex::default(), ahead });
+            let ledger = Arc::new(OneNodeLedger {
+                days: Mutex::default(),
+                ahead,
+            });
             let tasks = TaskTracker::new();
             let spawn = Box::new(move |work| drop(tasks.spawn(work)));
-            let instruments =
-                Arc::new(Instruments::new(&MetricsRegistry::default(), &[], &EndpointTable::default()));
+            let instruments = Arc::new(Instruments::new(
+                &MetricsRegistry::default(),
+                &[],
+                &EndpointTable::default(),
+            ));
             let engine = Arc::clone(&ledger) as Arc<dyn Ledger>;
             let calls = LedgerCalls::new(engine, 7, spawn, clock.clone(), instruments);
             let leases = Leases::of(calls.shared(NonZeroU32::MIN, Duration::from_secs(2)));
-            Self { ledger, leases, directory, account, clock, manual }
+            Self {
+                ledger,
+                leases,
+                directory,
+                account,
+                clock,
+                manual,
+            }
         }
 
         async fn deliver(&self, units: u32) {
@@ -181,7 +226,10 @@ mod tests {
             while delivered < units {
                 let (now, gateways) = (self.clock.now(), self.leases.gateways());
                 let reachable = LeaseAvailability::Reachable;
-                let verdict = self.account.state().admit(&limits, gateways, now, false, reachable);
+                let verdict = self
+                    .account
+                    .state()
+                    .admit(&limits, gateways, now, false, reachable);
                 if let AdmissionVerdict::Admitted { day, .. } = verdict {
                     self.account.state().settle(day, true);
                     delivered += 1;
@@ -202,7 +250,11 @@ mod tests {
         async fn charged(&self) -> u64 {
             self.ends_calls().await;
             self.leases.drain(&self.directory).await;
-            self.ledger.days.lock().get(&self.clock.now().wall.day()).map_or(0, |row| row.0.granted)
+            self.ledger
+                .days
+                .lock()
+                .get(&self.clock.now().wall.day())
+                .map_or(0, |row| row.0.granted)
         }
     }
 

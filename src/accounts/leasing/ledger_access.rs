@@ -19,7 +19,10 @@ pub(super) struct LedgerAccess {
 
 /// Facts about this gateway that decide whether it can serve requests for data.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "independent facts, each from another place")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts, each from another place"
+)]
 pub struct ServingFacts {
     /// No other gateway uses the store.
     pub is_alone: bool,
@@ -54,7 +57,9 @@ impl LedgerAccess {
             return;
         }
         // An unreachable store changes nothing: it may be unreachable for every gateway.
-        let Ok(refusal) = ledger.refusal().await else { return };
+        let Ok(refusal) = ledger.refusal().await else {
+            return;
+        };
         let before = self.refusal.swap(refusal.clone().map(Arc::new));
         match (before, refusal) {
             (None, Some(reason)) => {
@@ -92,7 +97,10 @@ mod tests {
     struct ScriptedLedger(Mutex<Vec<Result<Option<String>, ()>>>);
 
     fn unreachable() -> StoreError {
-        StoreError::Unavailable { doing: "connect", reason: "no answer".into() }
+        StoreError::Unavailable {
+            doing: "connect",
+            reason: "no answer".into(),
+        }
     }
 
     impl Ledger for ScriptedLedger {
@@ -115,7 +123,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refusal_lasts_until_a_connection_succeeds_and_after_a_lease_no_other_attempt_is_made() {
+    async fn a_refusal_lasts_until_a_connection_succeeds_and_after_a_lease_no_other_attempt_is_made()
+     {
         let refused = || Some("no connection is left".to_owned());
         let script = vec![Ok(None), Err(()), Ok(refused()), Err(())];
         let calls = LedgerCalls::new(
@@ -123,13 +132,20 @@ mod tests {
             7,
             Box::new(|_| ()),
             Clock::manual(Wall::from_seconds(0)).0,
-            Arc::new(Instruments::new(&MetricsRegistry::default(), &[], &EndpointTable::default())),
+            Arc::new(Instruments::new(
+                &MetricsRegistry::default(),
+                &[],
+                &EndpointTable::default(),
+            )),
         );
         let leases = Leases::of(calls.shared(NonZeroU32::new(2).unwrap(), Duration::from_secs(2)));
         for expected in [None, refused(), refused()] {
             leases.check_access().await;
             let facts = leases.serving_facts();
-            assert_eq!((facts.refusal, facts.is_alone, facts.has_leased), (expected, false, false));
+            assert_eq!(
+                (facts.refusal, facts.is_alone, facts.has_leased),
+                (expected, false, false)
+            );
         }
         leases.calls.access.leased();
         for _ in 0..2 {

@@ -120,13 +120,16 @@ impl LedgerCalls {
     pub async fn carrying(mut self, file: OwedFile) -> Self {
         self.grace = GraceCharges::opened(file, self.node, self.minutes.gateways().is_some()).await;
         let today = self.clock.now().wall.day();
-        self.instruments.holds_grace_share(self.grace.book.holds(today));
+        self.instruments
+            .holds_grace_share(self.grace.book.holds(today));
         self
     }
 
     /// Charges units that earlier processes delivered on grace. A failed charge is repeated before the next lease.
     pub async fn charge_carried(&self) -> StoreResult<()> {
-        self.grace.charge_carried(&*self.ledger, self.clock.now().wall.day()).await
+        self.grace
+            .charge_carried(&*self.ledger, self.clock.now().wall.day())
+            .await
     }
 
     /// Since when the ledger is unreachable, if it is: since the start of this process at the earliest.
@@ -163,12 +166,19 @@ impl LedgerCalls {
         let limits = terms.limits;
         let before = state.open_day(now.wall.day(), &limits);
         let day = before.without_excess(limits.day);
-        self.instruments.units(UnitUse::Returned, before.leased() - day.leased());
+        self.instruments
+            .units(UnitUse::Returned, before.leased() - day.leased());
         state.set_day(day);
         let totals = day.report(limits.day);
         let minute = self.minutes.report_if_due(state, &limits, now.mono);
         let terms = Some(terms.assumed());
-        LedgerReport { application: account.id, day: day.day(), totals, minute, terms }
+        LedgerReport {
+            application: account.id,
+            day: day.day(),
+            totals,
+            minute,
+            terms,
+        }
     }
 
     /// Starts a ledger call with this report.
@@ -203,12 +213,21 @@ impl LedgerCalls {
         let mut end = self.send(account, &report).await;
         if end == ReportEnd::OutdatedTerms {
             self.key_freshness.require_reading();
-            let read = self.key_freshness.ensure(&self.clock, self.clock.now()).await;
-            end = if read.is_ok() { self.send_next(account).await } else { ReportEnd::Failed };
+            let read = self
+                .key_freshness
+                .ensure(&self.clock, self.clock.now())
+                .await;
+            end = if read.is_ok() {
+                self.send_next(account).await
+            } else {
+                ReportEnd::Failed
+            };
         }
         let attempts = if recalls { RECALL_ATTEMPTS } else { 0 };
         for _ in 0..attempts {
-            if end != ReportEnd::Applied || !SharedMinutes::awaits_recall(account, self.clock.now().mono) {
+            if end != ReportEnd::Applied
+                || !SharedMinutes::awaits_recall(account, self.clock.now().mono)
+            {
                 break;
             }
             self.clock.sleep(RECALL_WAIT).await;
@@ -224,13 +243,20 @@ impl LedgerCalls {
 
     async fn send(&self, account: &Arc<Account>, report: &LedgerReport) -> ReportEnd {
         let started = self.clock.now();
-        let exchange =
-            LedgerExchange { node: self.node, today: started.wall.day(), reports: vec![report.clone()] };
+        let exchange = LedgerExchange {
+            node: self.node,
+            today: started.wall.day(),
+            reports: vec![report.clone()],
+        };
         let exchanging = async {
             self.charge_carried().await?;
             self.ledger.exchange(exchange).await
         };
-        match self.instruments.measured(&self.clock, StoreWork::Lease, exchanging).await {
+        match self
+            .instruments
+            .measured(&self.clock, StoreWork::Lease, exchanging)
+            .await
+        {
             Ok(reply) => {
                 self.access.leased();
                 if self.health.succeeded() {
@@ -240,12 +266,17 @@ impl LedgerCalls {
                     tracing::info!("ledger reachable again");
                 }
                 if let (Some(minute), Some(Some(grant))) = (report.minute, reply.minutes.first()) {
-                    self.minutes.apply(account, &minute, grant, started.mono, self.clock.now().mono);
+                    self.minutes.apply(
+                        account,
+                        &minute,
+                        grant,
+                        started.mono,
+                        self.clock.now().mono,
+                    );
                 }
-                reply
-                    .outcomes
-                    .first()
-                    .map_or(ReportEnd::Failed, |outcome| self.apply(account, report, reply.today, *outcome))
+                reply.outcomes.first().map_or(ReportEnd::Failed, |outcome| {
+                    self.apply(account, report, reply.today, *outcome)
+                })
             }
             Err(error) => {
                 self.failed(account, &error);
@@ -263,21 +294,32 @@ impl LedgerCalls {
     ) -> ReportEnd {
         let mut state = account.state();
         match outcome {
-            ReportOutcome::Applied { node, granted, has_outdated_terms } => {
+            ReportOutcome::Applied {
+                node,
+                granted,
+                has_outdated_terms,
+            } => {
                 let before = state.day();
                 let after = before.apply(report.day, node, granted);
                 state.set_day(after);
                 drop(state);
                 let is_late = after.day() != report.day;
-                let units =
-                    if is_late { node.held() } else { after.leased().saturating_sub(before.leased()) };
+                let units = if is_late {
+                    node.held()
+                } else {
+                    after.leased().saturating_sub(before.leased())
+                };
                 self.instruments.units(UnitUse::Leased, units);
                 if is_late {
                     self.instruments.units(UnitUse::Lost, units);
                 }
                 // A report that only returns has no quota.
                 let is_refused = has_outdated_terms && report.totals.quota > 0;
-                if is_refused { ReportEnd::OutdatedTerms } else { ReportEnd::Applied }
+                if is_refused {
+                    ReportEnd::OutdatedTerms
+                } else {
+                    ReportEnd::Applied
+                }
             }
             // The wall clock was set back; the current day of the ledger remains in force.
             ReportOutcome::Closed => {

@@ -37,7 +37,10 @@ impl Leases {
             self.calls.begin(
                 &account,
                 state,
-                LedgerReport { totals: returned.unwrap_or(report.totals), ..report },
+                LedgerReport {
+                    totals: returned.unwrap_or(report.totals),
+                    ..report
+                },
             );
         }
     }
@@ -69,9 +72,13 @@ impl Leases {
         let (calls, grace) = (&self.calls, &self.calls.grace);
         if !calls.is_unreachable() {
             let gateways = calls.minutes.gateways().map_or(1, NonZeroU32::get);
-            grace.claim(&*calls.ledger, gateways, calls.clock.now()).await;
+            grace
+                .claim(&*calls.ledger, gateways, calls.clock.now())
+                .await;
         }
-        calls.instruments.holds_grace_share(grace.book.holds(calls.clock.now().wall.day()));
+        calls
+            .instruments
+            .holds_grace_share(grace.book.holds(calls.clock.now().wall.day()));
     }
 
     /// Repeats the lease that failed if no request has tried for a while. Called every second.
@@ -86,7 +93,10 @@ impl Leases {
     /// Connects to a shared store, until that and a lease have succeeded: a gateway that is not ready gets no requests that
     /// would try. Called every second.
     pub async fn check_access(&self) {
-        self.calls.access.check(&*self.calls.ledger, &self.calls.instruments).await;
+        self.calls
+            .access
+            .check(&*self.calls.ledger, &self.calls.instruments)
+            .await;
     }
 
     /// Deletes outdated records of the ledger. Called every few minutes.

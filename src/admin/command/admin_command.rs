@@ -5,7 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::accounts::{
-    BadField, DescriptionChange, FieldChange, ImportedKey, IssuedKey, KeyDetails, KeyRecord, Registrar,
+    BadField, DescriptionChange, FieldChange, ImportedKey, IssuedKey, KeyDetails, KeyRecord,
+    Registrar,
 };
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::ApplicationId;
@@ -27,41 +28,77 @@ use super::status::StatusCommand;
 )]
 pub enum AdminCommand {
     Create(NewKey),
-    List { after: Option<ApplicationId>, limit: usize },
+    List {
+        after: Option<ApplicationId>,
+        limit: usize,
+    },
     Show(ApplicationId),
     Rotate(ApplicationId, RotateBody),
     Revoke(ApplicationId, RevokeBody),
     SetTier(ApplicationId, TierBody),
     SetLimits(ApplicationId, LimitsBody),
     SetExpiry(ApplicationId, ExpiryBody),
-    Update { id: ApplicationId, change: DescriptionChange },
-    Requests { id: ApplicationId, first: Option<Day>, last: Option<Day> },
+    Update {
+        id: ApplicationId,
+        change: DescriptionChange,
+    },
+    Requests {
+        id: ApplicationId,
+        first: Option<Day>,
+        last: Option<Day>,
+    },
     Audit(AuditQuery),
     Import(Vec<Result<KeyRecord, BadField>>),
-    Export { after: Option<ApplicationId>, limit: usize },
+    Export {
+        after: Option<ApplicationId>,
+        limit: usize,
+    },
     Nodes,
-    Suspects { days: Option<u32> },
+    Suspects {
+        days: Option<u32>,
+    },
     Evidence(ApplicationId),
     Status(StatusCommand),
     Owner(OwnerCommand),
 }
 
 /// Performs a command, recorded in the audit trail under `actor`.
-pub async fn perform(administration: &Administration, command: AdminCommand, actor: &str) -> CommandResult {
-    let Administration { registrar: keys, reports, .. } = administration;
+pub async fn perform(
+    administration: &Administration,
+    command: AdminCommand,
+    actor: &str,
+) -> CommandResult {
+    let Administration {
+        registrar: keys,
+        reports,
+        ..
+    } = administration;
     let application = match command {
         AdminCommand::Show(id) => keys.show(id).await?,
-        AdminCommand::Revoke(id, RevokeBody { key }) => keys.revoke(actor, id, key.as_deref()).await?,
+        AdminCommand::Revoke(id, RevokeBody { key }) => {
+            keys.revoke(actor, id, key.as_deref()).await?
+        }
         AdminCommand::SetTier(id, TierBody { tier }) => keys.set_tier(actor, id, &tier).await?,
-        AdminCommand::SetLimits(id, LimitsBody { minute_limit, day_limit, until }) => {
+        AdminCommand::SetLimits(
+            id,
+            LimitsBody {
+                minute_limit,
+                day_limit,
+                until,
+            },
+        ) => {
             if minute_limit.is_unchanged() && day_limit.is_unchanged() {
-                return Err(CommandProblem::bad("send minute_limit or day_limit; null for the tier's limit"));
+                return Err(CommandProblem::bad(
+                    "send minute_limit or day_limit; null for the tier's limit",
+                ));
             }
             let until = until.map(timestamp).transpose()?;
-            keys.set_limits(actor, id, minute_limit, day_limit, until).await?
+            keys.set_limits(actor, id, minute_limit, day_limit, until)
+                .await?
         }
         AdminCommand::SetExpiry(id, ExpiryBody { key, expires_at }) => {
-            keys.set_expiry(actor, id, key.as_deref(), expiry(expires_at)?).await?
+            keys.set_expiry(actor, id, key.as_deref(), expiry(expires_at)?)
+                .await?
         }
         AdminCommand::Update { id, change } => {
             if change == DescriptionChange::default() {
@@ -72,19 +109,41 @@ pub async fn perform(administration: &Administration, command: AdminCommand, act
             keys.describe(actor, id, change).await?
         }
         AdminCommand::Create(new) => {
-            return Ok(issued(keys, &keys.create(actor, new.into_application()?).await?));
+            return Ok(issued(
+                keys,
+                &keys.create(actor, new.into_application()?).await?,
+            ));
         }
-        AdminCommand::Rotate(id, RotateBody { overlap_seconds, key_name, expires_at }) => {
+        AdminCommand::Rotate(
+            id,
+            RotateBody {
+                overlap_seconds,
+                key_name,
+                expires_at,
+            },
+        ) => {
             let overlap = Duration::from_secs(overlap_seconds);
             let expires_at = expires_at.map(timestamp).transpose()?;
-            let details = KeyDetails { name: key_name, expires_at, allowance: None };
-            return Ok(issued(keys, &keys.rotate(actor, id, overlap, details).await?));
+            let details = KeyDetails {
+                name: key_name,
+                expires_at,
+                allowance: None,
+            };
+            return Ok(issued(
+                keys,
+                &keys.rotate(actor, id, overlap, details).await?,
+            ));
         }
         AdminCommand::List { after, limit } => {
             let page = keys.list(after, limit).await?;
-            let views = page.applications.iter().map(|stored| ApplicationView::new(stored, keys));
+            let views = page
+                .applications
+                .iter()
+                .map(|stored| ApplicationView::new(stored, keys));
             let views: Vec<_> = views.collect();
-            return Ok(json!({ "applications": views, "skipped": page.skipped, "next": page.next }));
+            return Ok(
+                json!({ "applications": views, "skipped": page.skipped, "next": page.next }),
+            );
         }
         AdminCommand::Audit(query) => {
             let (records, next) = keys.audit(query).await?;
@@ -94,7 +153,9 @@ pub async fn perform(administration: &Administration, command: AdminCommand, act
             return Ok(json!(ExportView::from(&keys.list(after, limit).await?)));
         }
         AdminCommand::Import(lines) => return import(keys, lines, actor).await,
-        AdminCommand::Status(command) => return command.perform(&administration.messages, actor).await,
+        AdminCommand::Status(command) => {
+            return command.perform(&administration.messages, actor).await;
+        }
         AdminCommand::Owner(command) => return command.perform(administration, actor).await,
         AdminCommand::Requests { id, first, last } => {
             return Ok(json!(reports.requests(id, first, last).await?));
@@ -112,7 +173,10 @@ async fn import(
     lines: Vec<Result<KeyRecord, BadField>>,
     actor: &str,
 ) -> CommandResult {
-    let (mut outcomes, mut readable) = (Vec::with_capacity(lines.len()), Vec::with_capacity(lines.len()));
+    let (mut outcomes, mut readable) = (
+        Vec::with_capacity(lines.len()),
+        Vec::with_capacity(lines.len()),
+    );
     for line in lines {
         outcomes.push(line.map(|record| readable.push(record)));
     }
@@ -122,7 +186,10 @@ async fn import(
         Err(bad) => Some(Err(bad)),
     });
     let outcomes: Vec<Result<ImportedKey, BadField>> = outcomes.collect();
-    Ok(json!(ImportView::new(&outcomes, registrar.accepts_imported())))
+    Ok(json!(ImportView::new(
+        &outcomes,
+        registrar.accepts_imported()
+    )))
 }
 
 fn issued(registrar: &Registrar, issued: &IssuedKey) -> Value {
@@ -133,7 +200,9 @@ fn issued(registrar: &Registrar, issued: &IssuedKey) -> Value {
 /// The expiry to set; `None` for never.
 fn expiry(change: FieldChange<String>) -> CommandResult<Option<Wall>> {
     match change {
-        FieldChange::Keep => Err(CommandProblem::bad("send expires_at: a timestamp, or null for never")),
+        FieldChange::Keep => Err(CommandProblem::bad(
+            "send expires_at: a timestamp, or null for never",
+        )),
         FieldChange::Remove => Ok(None),
         FieldChange::Set(text) => timestamp(text).map(Some),
     }

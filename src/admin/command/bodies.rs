@@ -88,10 +88,25 @@ pub(super) struct ImportBody {
 
 impl NewKey {
     pub(super) fn into_application(self) -> CommandResult<NewApplication> {
-        let Self { name, tier, minute_limit: minute, day_limit: day, url, contact, note, expires_at } = self;
+        let Self {
+            name,
+            tier,
+            minute_limit: minute,
+            day_limit: day,
+            url,
+            contact,
+            note,
+            expires_at,
+        } = self;
         let expires_at = expires_at.map(timestamp).transpose()?;
         let description = Description { url, contact, note };
-        Ok(NewApplication { name, tier, own: OwnLimits { minute, day }, description, expires_at })
+        Ok(NewApplication {
+            name,
+            tier,
+            own: OwnLimits { minute, day },
+            description,
+            expires_at,
+        })
     }
 }
 
@@ -106,8 +121,15 @@ pub(super) fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> CommandResult
 }
 
 /// Reads a timestamp of a body.
-#[expect(clippy::needless_pass_by_value, reason = "used in `map` on an owned value")]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "used in `map` on an owned value"
+)]
 pub(super) fn timestamp(text: String) -> CommandResult<Wall> {
-    let bad = || CommandProblem::bad(format!("`{text}` must be a timestamp such as 2027-01-31T00:00:00Z"));
+    let bad = || {
+        CommandProblem::bad(format!(
+            "`{text}` must be a timestamp such as 2027-01-31T00:00:00Z"
+        ))
+    };
     Wall::parse_rfc3339(&text).ok_or_else(bad)
 }

@@ -42,11 +42,23 @@ pub(super) fn to_body(request: &ContactRequest) -> Vec<u8> {
 
 /// Reads a request from a body.
 pub(super) fn from_body(body: &[u8]) -> CommandResult<ContactRequest> {
-    let ContactBody { subject, message, applications, tier, accounts, all, dry_run } = read(body)?;
+    let ContactBody {
+        subject,
+        message,
+        applications,
+        tier,
+        accounts,
+        all,
+        dry_run,
+    } = read(body)?;
     let selection = match (applications, tier, accounts, all) {
-        (Some(ids), None, None, false) if !ids.is_empty() => ContactSelection::Applications(parsed(&ids)?),
+        (Some(ids), None, None, false) if !ids.is_empty() => {
+            ContactSelection::Applications(parsed(&ids)?)
+        }
         (None, Some(tier), None, false) => ContactSelection::Tier(tier),
-        (None, None, Some(ids), false) if !ids.is_empty() => ContactSelection::Accounts(parsed(&ids)?),
+        (None, None, Some(ids), false) if !ids.is_empty() => {
+            ContactSelection::Accounts(parsed(&ids)?)
+        }
         (None, None, None, true) => ContactSelection::All,
         _ => {
             return Err(CommandProblem::bad(
@@ -54,7 +66,12 @@ pub(super) fn from_body(body: &[u8]) -> CommandResult<ContactRequest> {
             ));
         }
     };
-    Ok(ContactRequest { selection, subject, message, is_dry_run: dry_run })
+    Ok(ContactRequest {
+        selection,
+        subject,
+        message,
+        is_dry_run: dry_run,
+    })
 }
 
 fn texts(ids: &[impl ToString]) -> Vec<String> {

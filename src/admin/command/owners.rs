@@ -24,14 +24,20 @@ const EXPORTED_RECORDS: usize = 1_000;
 
 /// A command on accounts of owners.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each is a command of `scoregate accounts`, documented in its help")]
+#[expect(
+    missing_docs,
+    reason = "each is a command of `scoregate accounts`, documented in its help"
+)]
 pub enum OwnerCommand {
     List(OwnerQuery),
     Show(OwnerId),
     Export(OwnerId),
     Suspend(OwnerId),
     Resume(OwnerId),
-    SetTier { owner: OwnerId, tier: Option<String> },
+    SetTier {
+        owner: OwnerId,
+        tier: Option<String>,
+    },
     Delete(OwnerId),
     Contact(ContactRequest),
 }
@@ -41,10 +47,19 @@ impl OwnerCommand {
     pub(super) fn to_request(&self) -> (Method, String, Vec<u8>) {
         let get = |target: String| (Method::GET, target, Vec::new());
         let post = |id: &OwnerId, action: &str| {
-            (Method::POST, format!("{ACCOUNTS}/{id}/{action}"), to_json(&NoBody {}))
+            (
+                Method::POST,
+                format!("{ACCOUNTS}/{id}/{action}"),
+                to_json(&NoBody {}),
+            )
         };
         match self {
-            Self::List(OwnerQuery { email, application, after, limit }) => {
+            Self::List(OwnerQuery {
+                email,
+                application,
+                after,
+                limit,
+            }) => {
                 let part = |name, text: Option<String>| text.map(|text| format!("&{name}={text}"));
                 let parts = [
                     part("email", email.as_deref().map(encoded)),
@@ -59,12 +74,18 @@ impl OwnerCommand {
             Self::Suspend(id) => post(id, "suspend"),
             Self::Resume(id) => post(id, "resume"),
             Self::Delete(id) => post(id, "delete"),
-            Self::Contact(request) => {
-                (Method::POST, format!("{ACCOUNTS}/contact"), contact::to_body(request))
-            }
+            Self::Contact(request) => (
+                Method::POST,
+                format!("{ACCOUNTS}/contact"),
+                contact::to_body(request),
+            ),
             Self::SetTier { owner, tier } => {
                 let tier = tier.clone().map_or(FieldChange::Remove, FieldChange::Set);
-                (Method::POST, format!("{ACCOUNTS}/{owner}/tier"), to_json(&OwnerTierBody { tier }))
+                (
+                    Method::POST,
+                    format!("{ACCOUNTS}/{owner}/tier"),
+                    to_json(&OwnerTierBody { tier }),
+                )
             }
         }
     }
@@ -88,7 +109,9 @@ impl OwnerCommand {
                     FieldChange::Set(tier) => Some(tier),
                     FieldChange::Remove => None,
                     FieldChange::Keep => {
-                        return Err(CommandProblem::bad("send tier: a name, or null for the default"));
+                        return Err(CommandProblem::bad(
+                            "send tier: a name, or null for the default",
+                        ));
                     }
                 };
                 Ok(Self::SetTier { owner, tier })
@@ -109,7 +132,10 @@ impl OwnerCommand {
     fn list(query: Option<&str>) -> CommandResult<Self> {
         let pairs = QueryPairs::read(query, &["email", "application", "after", "most"])?;
         let email = pairs.get("email").map(decoded);
-        if email.as_ref().is_some_and(|text| !is_address_fragment(text)) {
+        if email
+            .as_ref()
+            .is_some_and(|text| !is_address_fragment(text))
+        {
             return Err(CommandProblem::bad(format!("email: {NOT_SEARCHABLE}")));
         }
         Ok(Self::List(OwnerQuery {
@@ -121,7 +147,11 @@ impl OwnerCommand {
     }
 
     /// Performs the command.
-    pub(super) async fn perform(self, administration: &Administration, actor: &str) -> CommandResult {
+    pub(super) async fn perform(
+        self,
+        administration: &Administration,
+        actor: &str,
+    ) -> CommandResult {
         let owners = &administration.owners;
         let owner = match self {
             Self::List(query) => {
@@ -152,14 +182,22 @@ fn encoded(text: &str) -> String {
 /// Decodes a value. A plus sign is one: addresses contain no spaces.
 fn decoded(value: &str) -> String {
     let pair = format!("={}", value.replace('+', "%2B"));
-    form_urlencoded::parse(pair.as_bytes()).map(|(_, value)| value.into_owned()).collect()
+    form_urlencoded::parse(pair.as_bytes())
+        .map(|(_, value)| value.into_owned())
+        .collect()
 }
 
 /// The account, its webhooks without secrets, the applications, and the requests, the evidence of use and the newest audit records of each.
 async fn exported(administration: &Administration, id: OwnerId) -> CommandResult {
-    let Administration { registrar, reports, .. } = administration;
+    let Administration {
+        registrar, reports, ..
+    } = administration;
     let owner = administration.owners.show(id).await?;
-    let query = AuditQuery { owner: Some(id), limit: EXPORTED_RECORDS, ..AuditQuery::default() };
+    let query = AuditQuery {
+        owner: Some(id),
+        limit: EXPORTED_RECORDS,
+        ..AuditQuery::default()
+    };
     let (mut records, _) = registrar.audit(query).await?;
     let (mut applications, mut requests, mut evidence) = (Vec::new(), Vec::new(), Vec::new());
     for id in &owner.applications {
@@ -169,12 +207,22 @@ async fn exported(administration: &Administration, id: OwnerId) -> CommandResult
         let days = reports.kept_evidence(*id).await?;
         let days: Vec<EvidenceDayView> = days.iter().map(Into::into).collect();
         evidence.push(json!({ "application": id, "days": days }));
-        let query = AuditQuery { application: Some(*id), limit: EXPORTED_RECORDS, ..AuditQuery::default() };
+        let query = AuditQuery {
+            application: Some(*id),
+            limit: EXPORTED_RECORDS,
+            ..AuditQuery::default()
+        };
         let (found, _) = registrar.audit(query).await?;
         records.extend(found);
     }
-    let webhook = |webhook: StoredWebhook| json!({ "url": webhook.url, "verified_at": webhook.verified_at });
-    let webhooks = reports.store().webhooks(id.to_string()).await?.into_iter().map(webhook);
+    let webhook =
+        |webhook: StoredWebhook| json!({ "url": webhook.url, "verified_at": webhook.verified_at });
+    let webhooks = reports
+        .store()
+        .webhooks(id.to_string())
+        .await?
+        .into_iter()
+        .map(webhook);
     Ok(json!({
         "account": owner,
         "webhooks": webhooks.collect::<Vec<_>>(),
@@ -191,22 +239,35 @@ mod tests {
     use crate::accounts::ContactSelection;
 
     fn parsed(method: &Method, target: &str, body: &[u8]) -> CommandResult<OwnerCommand> {
-        let (path, query) =
-            target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
-        let below: Vec<&str> = path.trim_start_matches(ACCOUNTS).split('/').skip(1).collect();
+        let (path, query) = target
+            .split_once('?')
+            .map_or((target, None), |(path, query)| (path, Some(query)));
+        let below: Vec<&str> = path
+            .trim_start_matches(ACCOUNTS)
+            .split('/')
+            .skip(1)
+            .collect();
         OwnerCommand::from_request(method, &below, query, body)
     }
 
     fn contacting(selection: ContactSelection) -> OwnerCommand {
         let (subject, message) = ("Über".into(), "one\n\"two\"".into());
         let is_dry_run = selection == ContactSelection::All;
-        OwnerCommand::Contact(ContactRequest { selection, subject, message, is_dry_run })
+        OwnerCommand::Contact(ContactRequest {
+            selection,
+            subject,
+            message,
+            is_dry_run,
+        })
     }
 
     #[test]
     fn an_account_command_survives_the_conversion_to_a_request_and_back() {
         let id: OwnerId = "own_0123456789a".parse().unwrap();
-        let query = OwnerQuery { limit: 7, ..OwnerQuery::default() };
+        let query = OwnerQuery {
+            limit: 7,
+            ..OwnerQuery::default()
+        };
         let narrow = OwnerQuery {
             email: Some("ann+x@example.org".into()),
             application: Some("app_0123456789a".parse().unwrap()),
@@ -214,7 +275,11 @@ mod tests {
             limit: 3,
         };
         let unusual = Some("o'!#$%&'*+-/=?^_`{|}~brien@".into());
-        let unusual = OwnerQuery { email: unusual, limit: 3, ..OwnerQuery::default() };
+        let unusual = OwnerQuery {
+            email: unusual,
+            limit: 3,
+            ..OwnerQuery::default()
+        };
         for command in [
             OwnerCommand::List(query),
             OwnerCommand::List(narrow),
@@ -223,10 +288,18 @@ mod tests {
             OwnerCommand::Export(id),
             OwnerCommand::Suspend(id),
             OwnerCommand::Resume(id),
-            OwnerCommand::SetTier { owner: id, tier: Some("pro".into()) },
-            OwnerCommand::SetTier { owner: id, tier: None },
+            OwnerCommand::SetTier {
+                owner: id,
+                tier: Some("pro".into()),
+            },
+            OwnerCommand::SetTier {
+                owner: id,
+                tier: None,
+            },
             OwnerCommand::Delete(id),
-            contacting(ContactSelection::Applications(vec!["app_0123456789a".parse().unwrap()])),
+            contacting(ContactSelection::Applications(vec![
+                "app_0123456789a".parse().unwrap(),
+            ])),
             contacting(ContactSelection::Tier("pro".into())),
             contacting(ContactSelection::Accounts(vec![id, id])),
             contacting(ContactSelection::All),
@@ -244,30 +317,65 @@ mod tests {
             (Method::GET, "/own_0123456789a/suspend", "", 404),
             (Method::DELETE, "/own_0123456789a", "", 404),
             (Method::POST, "/own_0123456789a/suspend", "", 400),
-            (Method::POST, "/own_0123456789a/delete", r#"{"force":true}"#, 400),
+            (
+                Method::POST,
+                "/own_0123456789a/delete",
+                r#"{"force":true}"#,
+                400,
+            ),
             (Method::POST, "/own_0123456789a/tier", "{}", 400),
             (Method::POST, "/own_0123456789a/tier", r#"{"tier":7}"#, 400),
             (Method::POST, "/own_0123456789a/elevate", "{}", 404),
             (Method::GET, "/contact", "", 400),
-            (Method::POST, "/contact", r#"{"subject":"s","message":"m"}"#, 400),
-            (Method::POST, "/contact", r#"{"subject":"s","message":"m","all":false}"#, 400),
-            (Method::POST, "/contact", r#"{"subject":"s","message":"m","all":true,"tier":"pro"}"#, 400),
-            (Method::POST, "/contact", r#"{"subject":"s","message":"m","accounts":[]}"#, 400),
+            (
+                Method::POST,
+                "/contact",
+                r#"{"subject":"s","message":"m"}"#,
+                400,
+            ),
+            (
+                Method::POST,
+                "/contact",
+                r#"{"subject":"s","message":"m","all":false}"#,
+                400,
+            ),
+            (
+                Method::POST,
+                "/contact",
+                r#"{"subject":"s","message":"m","all":true,"tier":"pro"}"#,
+                400,
+            ),
+            (
+                Method::POST,
+                "/contact",
+                r#"{"subject":"s","message":"m","accounts":[]}"#,
+                400,
+            ),
             (
                 Method::POST,
                 "/contact",
                 r#"{"subject":"s","message":"m","accounts":["app_0123456789a"]}"#,
                 400,
             ),
-            (Method::POST, "/contact", r#"{"message":"m","all":true}"#, 400),
+            (
+                Method::POST,
+                "/contact",
+                r#"{"message":"m","all":true}"#,
+                400,
+            ),
             (Method::GET, "?email=a%20b", "", 400),
             (Method::GET, "?email=%ff", "", 400),
             (Method::GET, "?email=", "", 400),
             (Method::GET, "?mail=a", "", 400),
             (Method::GET, "?after=app_0123456789a", "", 400),
         ] {
-            let refused = parsed(&method, &format!("{ACCOUNTS}{below}"), body.as_bytes()).unwrap_err();
-            assert_eq!(refused.status, status, "{method} {below} {body}: {}", refused.error);
+            let refused =
+                parsed(&method, &format!("{ACCOUNTS}{below}"), body.as_bytes()).unwrap_err();
+            assert_eq!(
+                refused.status, status,
+                "{method} {below} {body}: {}",
+                refused.error
+            );
         }
     }
 }

@@ -23,7 +23,10 @@ pub(in crate::admin) type CommandResult<T = Value> = Result<T, CommandProblem>;
 
 impl CommandProblem {
     pub(in crate::admin) fn new(status: StatusCode, error: impl Into<String>) -> Self {
-        Self { status: status.as_u16(), error: error.into() }
+        Self {
+            status: status.as_u16(),
+            error: error.into(),
+        }
     }
 
     /// The operator's input is wrong.
@@ -53,7 +56,10 @@ impl CommandProblem {
     }
 
     pub(in crate::admin) fn not_found() -> Self {
-        Self::new(StatusCode::NOT_FOUND, format!("not found; the paths are {}", paths::list()))
+        Self::new(
+            StatusCode::NOT_FOUND,
+            format!("not found; the paths are {}", paths::list()),
+        )
     }
 
     /// Returns whether the operator can correct the error.
@@ -93,7 +99,9 @@ impl From<RegistrarError> for CommandProblem {
                 ),
             ) => StatusCode::CONFLICT,
             RegistrarError::Store(
-                StoreError::Unavailable { .. } | StoreError::Damaged { .. } | StoreError::Newer { .. },
+                StoreError::Unavailable { .. }
+                | StoreError::Damaged { .. }
+                | StoreError::Newer { .. },
             )
             | RegistrarError::NoRandomness(_) => StatusCode::SERVICE_UNAVAILABLE,
         };

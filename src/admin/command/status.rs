@@ -17,12 +17,28 @@ const DEFAULT_LIMIT: usize = 100;
 
 /// A command on the messages of the status page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each is a command of `scoregate status`, documented in its help")]
+#[expect(
+    missing_docs,
+    reason = "each is a command of `scoregate status`, documented in its help"
+)]
 pub enum StatusCommand {
-    Open { title: String, message: String, state: Option<IncidentState> },
-    Continue { incident: u64, message: String, state: Option<IncidentState> },
-    Resolve { incident: u64, message: String },
-    List { limit: usize },
+    Open {
+        title: String,
+        message: String,
+        state: Option<IncidentState>,
+    },
+    Continue {
+        incident: u64,
+        message: String,
+        state: Option<IncidentState>,
+    },
+    Resolve {
+        incident: u64,
+        message: String,
+    },
+    List {
+        limit: usize,
+    },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -60,16 +76,36 @@ impl StatusCommand {
         let word = |state: &Option<IncidentState>| state.map(|state| state.word().to_owned());
         let post = |target: String, body| (Method::POST, target, body);
         match self {
-            Self::Open { title, message, state } => {
+            Self::Open {
+                title,
+                message,
+                state,
+            } => {
                 let (title, message) = (title.clone(), message.clone());
-                post(STATUS.into(), to_json(&OpenBody { title, message, state: word(state) }))
+                post(
+                    STATUS.into(),
+                    to_json(&OpenBody {
+                        title,
+                        message,
+                        state: word(state),
+                    }),
+                )
             }
-            Self::Continue { incident, message, state } => {
-                let body = ContinueBody { message: message.clone(), state: word(state) };
+            Self::Continue {
+                incident,
+                message,
+                state,
+            } => {
+                let body = ContinueBody {
+                    message: message.clone(),
+                    state: word(state),
+                };
                 post(format!("{STATUS}/{incident}"), to_json(&body))
             }
             Self::Resolve { incident, message } => {
-                let body = ResolveBody { message: message.clone() };
+                let body = ResolveBody {
+                    message: message.clone(),
+                };
                 post(format!("{STATUS}/{incident}/resolve"), to_json(&body))
             }
             Self::List { limit } => (Method::GET, format!("{STATUS}?most={limit}"), Vec::new()),
@@ -86,19 +122,36 @@ impl StatusCommand {
         match (method.as_str(), below) {
             ("GET", []) => {
                 let pairs = QueryPairs::read(query, &["most"])?;
-                Ok(Self::List { limit: pairs.number("most")?.unwrap_or(DEFAULT_LIMIT) })
+                Ok(Self::List {
+                    limit: pairs.number("most")?.unwrap_or(DEFAULT_LIMIT),
+                })
             }
             ("POST", []) => {
-                let OpenBody { title, message, state } = read(body)?;
-                Ok(Self::Open { title, message, state: open_state(state)? })
+                let OpenBody {
+                    title,
+                    message,
+                    state,
+                } = read(body)?;
+                Ok(Self::Open {
+                    title,
+                    message,
+                    state: open_state(state)?,
+                })
             }
             ("POST", [incident]) => {
                 let ContinueBody { message, state } = read(body)?;
-                Ok(Self::Continue { incident: number(incident)?, message, state: open_state(state)? })
+                Ok(Self::Continue {
+                    incident: number(incident)?,
+                    message,
+                    state: open_state(state)?,
+                })
             }
             ("POST", [incident, "resolve"]) => {
                 let ResolveBody { message } = read(body)?;
-                Ok(Self::Resolve { incident: number(incident)?, message })
+                Ok(Self::Resolve {
+                    incident: number(incident)?,
+                    message,
+                })
             }
             _ => Err(CommandProblem::not_found()),
         }
@@ -107,11 +160,21 @@ impl StatusCommand {
     /// Performs the command.
     pub(super) async fn perform(self, messages: &StatusMessages, actor: &str) -> CommandResult {
         let (subject, state, message) = match self {
-            Self::Open { title, message, state } => (MessageSubject::New(title), state, message),
-            Self::Continue { incident, message, state } => (MessageSubject::Known(incident), state, message),
-            Self::Resolve { incident, message } => {
-                (MessageSubject::Known(incident), Some(IncidentState::Resolved), message)
-            }
+            Self::Open {
+                title,
+                message,
+                state,
+            } => (MessageSubject::New(title), state, message),
+            Self::Continue {
+                incident,
+                message,
+                state,
+            } => (MessageSubject::Known(incident), state, message),
+            Self::Resolve { incident, message } => (
+                MessageSubject::Known(incident),
+                Some(IncidentState::Resolved),
+                message,
+            ),
             Self::List { limit } => {
                 return Ok(json!({ "messages": messages.list(limit).await? }));
             }
@@ -129,8 +192,13 @@ fn open_state(word: Option<String>) -> CommandResult<Option<IncidentState>> {
 }
 
 fn number(text: &str) -> CommandResult<u64> {
-    let number = text.parse().ok().filter(|number: &u64| i64::try_from(*number).is_ok());
-    number.ok_or_else(|| CommandProblem::bad("an incident is a number; `scoregate status list` shows it"))
+    let number = text
+        .parse()
+        .ok()
+        .filter(|number: &u64| i64::try_from(*number).is_ok());
+    number.ok_or_else(|| {
+        CommandProblem::bad("an incident is a number; `scoregate status list` shows it")
+    })
 }
 
 #[cfg(test)]
@@ -138,22 +206,45 @@ mod tests {
     use super::*;
 
     fn parsed(method: &Method, target: &str, body: &[u8]) -> CommandResult<StatusCommand> {
-        let (path, query) =
-            target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+        let (path, query) = target
+            .split_once('?')
+            .map_or((target, None), |(path, query)| (path, Some(query)));
         let below: Vec<&str> = path.trim_start_matches(STATUS).split('/').skip(1).collect();
         StatusCommand::from_request(method, &below, query, body)
     }
 
     #[test]
     fn a_status_command_survives_the_conversion_to_a_request_and_back() {
-        let (title, message, state) =
-            ("Late".to_owned(), "One.\nTwo.".to_owned(), Some(IncidentState::Monitoring));
+        let (title, message, state) = (
+            "Late".to_owned(),
+            "One.\nTwo.".to_owned(),
+            Some(IncidentState::Monitoring),
+        );
         for command in [
-            StatusCommand::Open { title: title.clone(), message: message.clone(), state },
-            StatusCommand::Open { title, message: message.clone(), state: None },
-            StatusCommand::Continue { incident: 7, message: message.clone(), state },
-            StatusCommand::Continue { incident: 7, message: message.clone(), state: None },
-            StatusCommand::Resolve { incident: 7, message },
+            StatusCommand::Open {
+                title: title.clone(),
+                message: message.clone(),
+                state,
+            },
+            StatusCommand::Open {
+                title,
+                message: message.clone(),
+                state: None,
+            },
+            StatusCommand::Continue {
+                incident: 7,
+                message: message.clone(),
+                state,
+            },
+            StatusCommand::Continue {
+                incident: 7,
+                message: message.clone(),
+                state: None,
+            },
+            StatusCommand::Resolve {
+                incident: 7,
+                message,
+            },
             StatusCommand::List { limit: 5 },
         ] {
             let (method, target, body) = command.to_request();
@@ -168,17 +259,46 @@ mod tests {
             (Method::GET, "/v1/status?limit=7", "", 400),
             (Method::POST, "/v1/status", "{", 400),
             (Method::POST, "/v1/status", r#"{"title":"a"}"#, 400),
-            (Method::POST, "/v1/status", r#"{"title":"a","message":"b","state":"resolved"}"#, 400),
+            (
+                Method::POST,
+                "/v1/status",
+                r#"{"title":"a","message":"b","state":"resolved"}"#,
+                400,
+            ),
             (Method::POST, "/v1/status/x", r#"{"message":"b"}"#, 400),
             (Method::POST, "/v1/status/-1", r#"{"message":"b"}"#, 400),
-            (Method::POST, "/v1/status/18446744073709551615", r#"{"message":"b"}"#, 400),
-            (Method::POST, "/v1/status/7", r#"{"message":"b","title":"c"}"#, 400),
-            (Method::POST, "/v1/status/7/resolve", r#"{"message":"b","state":"monitoring"}"#, 400),
-            (Method::POST, "/v1/status/7/reopen", r#"{"message":"b"}"#, 404),
+            (
+                Method::POST,
+                "/v1/status/18446744073709551615",
+                r#"{"message":"b"}"#,
+                400,
+            ),
+            (
+                Method::POST,
+                "/v1/status/7",
+                r#"{"message":"b","title":"c"}"#,
+                400,
+            ),
+            (
+                Method::POST,
+                "/v1/status/7/resolve",
+                r#"{"message":"b","state":"monitoring"}"#,
+                400,
+            ),
+            (
+                Method::POST,
+                "/v1/status/7/reopen",
+                r#"{"message":"b"}"#,
+                404,
+            ),
             (Method::DELETE, "/v1/status/7", "", 404),
         ] {
             let refused = parsed(&method, target, body.as_bytes()).unwrap_err();
-            assert_eq!(refused.status, status, "{method} {target} {body}: {}", refused.error);
+            assert_eq!(
+                refused.status, status,
+                "{method} {target} {body}: {}",
+                refused.error
+            );
         }
     }
 }

@@ -39,8 +39,15 @@ impl DailySuspects {
         tells_operator: bool,
         clock: Clock,
     ) -> Self {
-        let (applications, judged_before) = (registry.gauges("scoregate_suspects"), Mutex::default());
-        Self { administration, applications, tells_operator, clock, judged_before }
+        let (applications, judged_before) =
+            (registry.gauges("scoregate_suspects"), Mutex::default());
+        Self {
+            administration,
+            applications,
+            tells_operator,
+            clock,
+            judged_before,
+        }
     }
 
     /// Judges the days that ended last, once a day, on the gateway of a fleet that `is_chosen`. On the others the metric is 0.
@@ -78,11 +85,17 @@ impl DailySuspects {
     }
 
     /// Sets the metric to the numbers of applications.
-    #[expect(clippy::cast_precision_loss, reason = "a gauge of a count far below 2^52")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a gauge of a count far below 2^52"
+    )]
     fn count(&self, suspects: &[SuspectView]) {
         for suspicion in Suspicion::ALL {
-            let found = suspects.iter().filter(|suspect| suspect.suspicion == suspicion.word());
-            let applications: BTreeSet<&str> = found.map(|suspect| suspect.application.as_str()).collect();
+            let found = suspects
+                .iter()
+                .filter(|suspect| suspect.suspicion == suspicion.word());
+            let applications: BTreeSet<&str> =
+                found.map(|suspect| suspect.application.as_str()).collect();
             if let Some(gauge) = self.applications.of(suspicion) {
                 gauge.set(applications.len() as f64);
             }
@@ -91,7 +104,14 @@ impl DailySuspects {
 }
 
 /// The data of a message: at most so many findings that a receiver accepts it.
-fn data(SuspectsView { from, to, applications, suspects }: &SuspectsView) -> Value {
+fn data(
+    SuspectsView {
+        from,
+        to,
+        applications,
+        suspects,
+    }: &SuspectsView,
+) -> Value {
     let listed: Vec<_> = suspects.iter().take(LISTED).collect();
     json!({"from": from, "to": to, "applications": applications, "findings": suspects.len(), "suspects": listed})
 }

@@ -135,7 +135,10 @@ pub struct EvidenceHourView {
 
 impl FleetReports {
     /// The suspects of the last days.
-    pub(in crate::admin) async fn suspects(&self, days: Option<u32>) -> CommandResult<SuspectsView> {
+    pub(in crate::admin) async fn suspects(
+        &self,
+        days: Option<u32>,
+    ) -> CommandResult<SuspectsView> {
         let days = days.unwrap_or(SUSPECT_DAYS);
         if !(1..=EVIDENCE_DAYS_KEPT).contains(&days) {
             return Err(CommandProblem::bad(format!(
@@ -153,18 +156,27 @@ impl FleetReports {
         // With many applications this takes a while, in which the side port has to answer.
         let judged = tokio::task::spawn_blocking(move || judge(&callers, &rules)).await;
         let suspects = judged.map_err(|_| {
-            CommandProblem::new(StatusCode::INTERNAL_SERVER_ERROR, "the judgement failed; see the log")
+            CommandProblem::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "the judgement failed; see the log",
+            )
         })?;
         Ok(SuspectsView {
             from: first.to_string(),
             to: last.to_string(),
             applications,
-            suspects: suspects.iter().map(|finding| SuspectView::new(finding, &names)).collect(),
+            suspects: suspects
+                .iter()
+                .map(|finding| SuspectView::new(finding, &names))
+                .collect(),
         })
     }
 
     /// The evidence about an application.
-    pub(in crate::admin) async fn evidence(&self, id: ApplicationId) -> CommandResult<EvidenceView> {
+    pub(in crate::admin) async fn evidence(
+        &self,
+        id: ApplicationId,
+    ) -> CommandResult<EvidenceView> {
         let StoredApplication { name, tier, .. } = self.registrar().show(id).await?;
         let records = self.kept_evidence(id).await?;
         let recent = self.last_days(SUSPECT_DAYS).0;
@@ -179,7 +191,10 @@ impl FleetReports {
             name,
             tier,
             days: records.iter().map(EvidenceDayView::from).collect(),
-            suspects: suspects.into_iter().filter(|suspect| suspect.application == id.to_string()).collect(),
+            suspects: suspects
+                .into_iter()
+                .filter(|suspect| suspect.application == id.to_string())
+                .collect(),
             advice: advice(&advised).into_iter().map(Advice::sentence).collect(),
         })
     }
@@ -190,7 +205,13 @@ impl FleetReports {
         application: ApplicationId,
     ) -> Result<Vec<DayRecord>, StoreError> {
         let (first, last) = self.last_days(EVIDENCE_DAYS_KEPT);
-        self.store().evidence(EvidenceQuery { application: Some(application), first, last }).await
+        self.store()
+            .evidence(EvidenceQuery {
+                application: Some(application),
+                first,
+                last,
+            })
+            .await
     }
 
     /// All applications with evidence, and their names.
@@ -199,17 +220,39 @@ impl FleetReports {
         first: Day,
         last: Day,
     ) -> Result<(Vec<CallerDays>, HashMap<ApplicationId, String>), StoreError> {
-        let records = self.store().evidence(EvidenceQuery { application: None, first, last }).await?;
+        let records = self
+            .store()
+            .evidence(EvidenceQuery {
+                application: None,
+                first,
+                last,
+            })
+            .await?;
         let mut days: BTreeMap<ApplicationId, Vec<(Day, DayEvidence)>> = BTreeMap::new();
         for record in records {
-            days.entry(record.application).or_default().push((record.day, record.evidence));
+            days.entry(record.application)
+                .or_default()
+                .push((record.day, record.evidence));
         }
-        let (owners, ids) = (self.owners().await?, days.keys().copied().collect::<Vec<_>>());
+        let (owners, ids) = (
+            self.owners().await?,
+            days.keys().copied().collect::<Vec<_>>(),
+        );
         let (mut callers, mut names) = (Vec::new(), HashMap::new());
         for ids in ids.chunks(PAGE) {
-            for StoredApplication { id, name, tier, .. } in self.registrar().find(ids.to_vec(), last).await? {
-                let (owner, days) = (owners.get(&id).copied(), days.remove(&id).unwrap_or_default());
-                callers.push(CallerDays { application: id, owner, tier: Arc::from(tier), days });
+            for StoredApplication { id, name, tier, .. } in
+                self.registrar().find(ids.to_vec(), last).await?
+            {
+                let (owner, days) = (
+                    owners.get(&id).copied(),
+                    days.remove(&id).unwrap_or_default(),
+                );
+                callers.push(CallerDays {
+                    application: id,
+                    owner,
+                    tier: Arc::from(tier),
+                    days,
+                });
                 names.insert(id, name);
             }
         }
@@ -219,12 +262,23 @@ impl FleetReports {
     async fn owners(&self) -> Result<HashMap<ApplicationId, OwnerId>, StoreError> {
         let (mut owners, mut after) = (HashMap::new(), None);
         loop {
-            let query = OwnerQuery { after, limit: PAGE, ..OwnerQuery::default() };
+            let query = OwnerQuery {
+                after,
+                limit: PAGE,
+                ..OwnerQuery::default()
+            };
             let page = self.store().owners(query).await?;
-            let Some(last) = page.last() else { return Ok(owners) };
+            let Some(last) = page.last() else {
+                return Ok(owners);
+            };
             after = Some(last.id);
             for owner in page {
-                owners.extend(owner.applications.into_iter().map(|application| (application, owner.id)));
+                owners.extend(
+                    owner
+                        .applications
+                        .into_iter()
+                        .map(|application| (application, owner.id)),
+                );
             }
         }
     }

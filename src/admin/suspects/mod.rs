@@ -4,4 +4,6 @@ mod daily;
 mod judged;
 
 pub use daily::DailySuspects;
-pub use judged::{EvidenceDayView, EvidenceHourView, EvidenceView, FigureView, SuspectView, SuspectsView};
+pub use judged::{
+    EvidenceDayView, EvidenceHourView, EvidenceView, FigureView, SuspectView, SuspectsView,
+};

@@ -3,7 +3,9 @@
 use clap::{Args, Subcommand};
 
 use crate::accounts::{DescriptionChange, FieldChange};
-use crate::admin::{AdminCommand, ExpiryBody, LimitsBody, NewKey, RevokeBody, RotateBody, TierBody};
+use crate::admin::{
+    AdminCommand, ExpiryBody, LimitsBody, NewKey, RevokeBody, RotateBody, TierBody,
+};
 use scoregate_base::keys::ApplicationId;
 use scoregate_store::AuditQuery;
 
@@ -61,8 +63,10 @@ pub(super) enum KeysCommand {
         limit: usize,
     },
     /// Show one application and its keys.
-    #[command(after_help = "Examples:\n  scoregate keys show app_0123456789a --data-dir DIR\n  \
-        scoregate keys show app_0123456789a --usage --data-dir DIR")]
+    #[command(
+        after_help = "Examples:\n  scoregate keys show app_0123456789a --data-dir DIR\n  \
+        scoregate keys show app_0123456789a --usage --data-dir DIR"
+    )]
     Show {
         /// Application id, such as `app_0123456789a`.
         id: ApplicationId,
@@ -89,8 +93,10 @@ pub(super) enum KeysCommand {
         expires_at: Option<String>,
     },
     /// Revoke the keys of an application immediately.
-    #[command(after_help = "Examples:\n  scoregate keys revoke app_0123456789a --data-dir DIR\n  \
-        scoregate keys revoke app_0123456789a --key sg_live_abcd --data-dir DIR")]
+    #[command(
+        after_help = "Examples:\n  scoregate keys revoke app_0123456789a --data-dir DIR\n  \
+        scoregate keys revoke app_0123456789a --key sg_live_abcd --data-dir DIR"
+    )]
     Revoke {
         /// Application id.
         id: ApplicationId,
@@ -99,7 +105,9 @@ pub(super) enum KeysCommand {
         key: Option<String>,
     },
     /// Move an application to another tier immediately. Today's usage counts against the new quota.
-    #[command(after_help = "Example:\n  scoregate keys set-tier app_0123456789a teams --data-dir DIR")]
+    #[command(
+        after_help = "Example:\n  scoregate keys set-tier app_0123456789a teams --data-dir DIR"
+    )]
     SetTier {
         /// Application id.
         id: ApplicationId,
@@ -175,41 +183,105 @@ pub(super) enum KeysCommand {
 impl KeysCommand {
     /// The application whose usage is requested too.
     pub(super) fn usage_id(&self) -> Option<ApplicationId> {
-        if let Self::Show { id, usage: true } = self { Some(*id) } else { None }
+        if let Self::Show { id, usage: true } = self {
+            Some(*id)
+        } else {
+            None
+        }
     }
 
     pub(super) fn into_command(self) -> AdminCommand {
         match self {
-            Self::Create { name, tier, minute, day, description, expires_at } => {
+            Self::Create {
+                name,
+                tier,
+                minute,
+                day,
+                description,
+                expires_at,
+            } => {
                 let (minute_limit, day_limit) = (minute, day);
                 let DescriptionArgs { url, contact, note } = description;
-                let new = NewKey { name, tier, minute_limit, day_limit, url, contact, note, expires_at };
+                let new = NewKey {
+                    name,
+                    tier,
+                    minute_limit,
+                    day_limit,
+                    url,
+                    contact,
+                    note,
+                    expires_at,
+                };
                 AdminCommand::Create(new)
             }
             Self::List { after, limit } => AdminCommand::List { after, limit },
             Self::Show { id, usage: _ } => AdminCommand::Show(id),
-            Self::Rotate { id, overlap_hours, key_name, expires_at } => {
+            Self::Rotate {
+                id,
+                overlap_hours,
+                key_name,
+                expires_at,
+            } => {
                 let overlap_seconds = overlap_hours.saturating_mul(3_600);
-                AdminCommand::Rotate(id, RotateBody { overlap_seconds, key_name, expires_at })
+                AdminCommand::Rotate(
+                    id,
+                    RotateBody {
+                        overlap_seconds,
+                        key_name,
+                        expires_at,
+                    },
+                )
             }
             Self::Revoke { id, key } => AdminCommand::Revoke(id, RevokeBody { key }),
             Self::SetTier { id, tier } => AdminCommand::SetTier(id, TierBody { tier }),
-            Self::SetLimits { id, minute, day, until } => {
-                let (minute_limit, day_limit) = (minute.unwrap_or_default(), day.unwrap_or_default());
-                AdminCommand::SetLimits(id, LimitsBody { minute_limit, day_limit, until })
+            Self::SetLimits {
+                id,
+                minute,
+                day,
+                until,
+            } => {
+                let (minute_limit, day_limit) =
+                    (minute.unwrap_or_default(), day.unwrap_or_default());
+                AdminCommand::SetLimits(
+                    id,
+                    LimitsBody {
+                        minute_limit,
+                        day_limit,
+                        until,
+                    },
+                )
             }
             Self::SetExpiry { id, key, at } => {
-                let expires_at = if at == "never" { FieldChange::Remove } else { FieldChange::Set(at) };
+                let expires_at = if at == "never" {
+                    FieldChange::Remove
+                } else {
+                    FieldChange::Set(at)
+                };
                 AdminCommand::SetExpiry(id, ExpiryBody { key, expires_at })
             }
-            Self::Update { id, name, description: DescriptionArgs { url, contact, note } } => {
+            Self::Update {
+                id,
+                name,
+                description: DescriptionArgs { url, contact, note },
+            } => {
                 let [url, contact, note] = [url, contact, note].map(text_change);
-                AdminCommand::Update { id, change: DescriptionChange { name, url, contact, note } }
+                AdminCommand::Update {
+                    id,
+                    change: DescriptionChange {
+                        name,
+                        url,
+                        contact,
+                        note,
+                    },
+                }
             }
             Self::Requests(args) => args.into_command(),
-            Self::Audit { id, before, limit } => {
-                AdminCommand::Audit(AuditQuery { application: id, before, limit, owner: None })
-            }
+            Self::Audit { id, before, limit } => AdminCommand::Audit(AuditQuery {
+                application: id,
+                before,
+                limit,
+                owner: None,
+            }),
         }
     }
 }
@@ -217,7 +289,10 @@ impl KeysCommand {
 fn limit_or_none(text: &str) -> Result<FieldChange<u32>, String> {
     match text {
         "none" => Ok(FieldChange::Remove),
-        number => number.parse().map(FieldChange::Set).map_err(|_| "write an integer, or `none`".into()),
+        number => number
+            .parse()
+            .map(FieldChange::Set)
+            .map_err(|_| "write an integer, or `none`".into()),
     }
 }
 

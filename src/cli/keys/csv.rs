@@ -12,7 +12,9 @@ use crate::accounts::{BadField, KeyRecord};
 use crate::admin::{FIELDS, LineObject, REQUIRED, known_field};
 
 /// The characters with which spreadsheets begin a formula, the wide forms of East Asian scripts included.
-const FORMULA: [char; 10] = ['=', '+', '-', '@', '\t', '\r', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'];
+const FORMULA: [char; 10] = [
+    '=', '+', '-', '@', '\t', '\r', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}',
+];
 
 /// The field of each column, from the header line.
 #[derive(Debug)]
@@ -25,14 +27,20 @@ impl Columns {
         let (mut names, mut wrong) = (Vec::new(), Vec::new());
         for cell in &cells {
             match known_field(cell.trim()) {
-                Ok(name) if names.contains(&name) => wrong.push(BadField::new(name, "is given twice")),
+                Ok(name) if names.contains(&name) => {
+                    wrong.push(BadField::new(name, "is given twice"))
+                }
                 Ok(name) => names.push(name),
                 Err(bad) => wrong.push(bad),
             }
         }
         let missing = REQUIRED.into_iter().filter(|name| !names.contains(name));
         wrong.extend(missing.map(|name| BadField::new(name, "is missing from the header line")));
-        if wrong.is_empty() { Ok(Self(names)) } else { Err(wrong) }
+        if wrong.is_empty() {
+            Ok(Self(names))
+        } else {
+            Err(wrong)
+        }
     }
 
     /// Parses a line. An empty cell counts as absent.
@@ -43,8 +51,17 @@ impl Columns {
             let reason = format!("has {found} fields, and the header line names {named}");
             return Err(BadField::new("line", reason));
         }
-        let pairs = self.0.iter().zip(cells).filter(|(_, cell)| !cell.is_empty());
-        LineObject(pairs.map(|(name, cell)| ((*name).to_owned(), Value::from(cell))).collect()).read()
+        let pairs = self
+            .0
+            .iter()
+            .zip(cells)
+            .filter(|(_, cell)| !cell.is_empty());
+        LineObject(
+            pairs
+                .map(|(name, cell)| ((*name).to_owned(), Value::from(cell)))
+                .collect(),
+        )
+        .read()
     }
 }
 
@@ -55,15 +72,26 @@ pub(super) fn header() -> String {
 
 /// Formats a key as a line of an export.
 pub(super) fn line(fields: &LineObject) -> String {
-    let cells: Vec<String> = FIELDS.iter().map(|name| quoted(&fields.cell(name))).collect();
+    let cells: Vec<String> = FIELDS
+        .iter()
+        .map(|name| quoted(&fields.cell(name)))
+        .collect();
     cells.join(",")
 }
 
 /// A cell as it is written.
 fn quoted(cell: &str) -> String {
-    let cell = &if is_formula(cell) { format!("'{cell}") } else { cell.to_owned() };
+    let cell = &if is_formula(cell) {
+        format!("'{cell}")
+    } else {
+        cell.to_owned()
+    };
     let is_plain = !cell.contains([',', '"', '\r', '\n']) && cell.trim() == cell;
-    if is_plain { cell.to_owned() } else { format!("\"{}\"", cell.replace('"', "\"\"")) }
+    if is_plain {
+        cell.to_owned()
+    } else {
+        format!("\"{}\"", cell.replace('"', "\"\""))
+    }
 }
 
 /// Whether a spreadsheet would run a cell, or it would be read as one that was escaped.
@@ -84,7 +112,8 @@ fn cells(line: &str) -> Result<Vec<String>, BadField> {
     let (mut cells, mut rest) = (Vec::new(), line);
     loop {
         let (cell, after) = if let Some(inside) = rest.strip_prefix('"') {
-            unquoted(inside).ok_or_else(|| bad("has a quote that is not closed on the same line"))?
+            unquoted(inside)
+                .ok_or_else(|| bad("has a quote that is not closed on the same line"))?
         } else {
             let (cell, after) = rest.split_at(rest.find(',').unwrap_or(rest.len()));
             (cell.to_owned(), after)
@@ -135,7 +164,11 @@ mod tests {
         ] {
             assert_eq!(cells(line).unwrap(), expected, "{line}");
         }
-        for (line, words) in [("\"a", "not closed"), ("a,\"b\"\"", "not closed"), ("\"a\"b", "comma")] {
+        for (line, words) in [
+            ("\"a", "not closed"),
+            ("a,\"b\"\"", "not closed"),
+            ("\"a\"b", "comma"),
+        ] {
             assert!(cells(line).unwrap_err().reason.contains(words), "{line}");
         }
     }
@@ -143,9 +176,15 @@ mod tests {
     #[test]
     fn columns_are_accepted_in_any_order_and_all_errors_are_reported_at_once() {
         let columns = Columns::read(" tier,\"name\",sha256,note").unwrap();
-        let record = columns.record(&format!("pro,\"One, two\",{DIGEST},")).unwrap();
+        let record = columns
+            .record(&format!("pro,\"One, two\",{DIGEST},"))
+            .unwrap();
         assert_eq!(
-            (record.name.as_str(), record.tier.as_str(), record.description.note),
+            (
+                record.name.as_str(),
+                record.tier.as_str(),
+                record.description.note
+            ),
             ("One, two", "pro", None)
         );
         let wrong = Columns::read("name,key,name,tiers").unwrap_err();
@@ -157,17 +196,28 @@ mod tests {
     fn a_line_with_another_number_of_fields_or_a_bad_field_is_refused() {
         let columns = Columns::read("sha256,name,tier,day_limit").unwrap();
         for (line, field, words) in [
-            (format!("{DIGEST},n,pro"), "line", "has 3 fields, and the header line names 4"),
+            (
+                format!("{DIGEST},n,pro"),
+                "line",
+                "has 3 fields, and the header line names 4",
+            ),
             (format!("{DIGEST},n,pro,7,"), "line", "has 5"),
             (format!("{DIGEST},\"n,pro,7"), "line", "quote"),
             (format!("{DIGEST},,pro,7"), "name", "missing"),
             (format!("{DIGEST},n,,7"), "tier", "missing"),
             (",n,pro,7".into(), "sha256", "missing"),
             (format!("{DIGEST} ,n,pro,7"), "sha256", "64 hexadecimal"),
-            (format!("{DIGEST},n,pro,seven"), "day_limit", "an integer from"),
+            (
+                format!("{DIGEST},n,pro,seven"),
+                "day_limit",
+                "an integer from",
+            ),
         ] {
             let refused = columns.record(&line).unwrap_err();
-            assert!(refused.field == field && refused.reason.contains(words), "{line}: {refused}");
+            assert!(
+                refused.field == field && refused.reason.contains(words),
+                "{line}: {refused}"
+            );
         }
     }
 

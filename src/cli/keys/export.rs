@@ -71,7 +71,9 @@ pub(super) async fn run(config: &Config, args: ExportArgs) -> CommandOutcome {
 }
 
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
+    error
+        .downcast_ref::<io::Error>()
+        .is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
 }
 
 /// Writes all keys. Reports unreadable records, which make the exit code 2.
@@ -85,7 +87,9 @@ async fn export(
         write(&format!("{}\n", csv::header())).map_err(anyhow::Error::from)?;
     }
     loop {
-        let response = target.perform(AdminCommand::Export { after, limit: PAGE }).await?;
+        let response = target
+            .perform(AdminCommand::Export { after, limit: PAGE })
+            .await?;
         let page: ExportView =
             serde_json::from_value(response).context("the server's response is invalid")?;
         let lines = page.keys.iter().map(|key| match format {

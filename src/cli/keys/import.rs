@@ -58,7 +58,9 @@ impl Format {
             Some("jsonl" | "ndjson") => Ok(Self::Jsonl),
             Some(_) | None => {
                 let shown = file.display();
-                Err(CommandError::Input(format!("unknown format of {shown}: add --format csv or jsonl")))
+                Err(CommandError::Input(format!(
+                    "unknown format of {shown}: add --format csv or jsonl"
+                )))
             }
         }
     }
@@ -86,16 +88,25 @@ struct KeyImportCounts {
 
 pub(super) async fn run(config: &Config, args: KeysImportArgs, json: bool) -> CommandOutcome {
     let format = args.format.map_or_else(|| Format::of(&args.file), Ok)?;
-    let bad =
-        |error: io::Error| CommandError::Input(format!("{} cannot be read: {error}", args.file.display()));
-    let InputFile { name, reader: source, size } = InputFile::open(&args.file).map_err(bad)?;
+    let bad = |error: io::Error| {
+        CommandError::Input(format!("{} cannot be read: {error}", args.file.display()))
+    };
+    let InputFile {
+        name,
+        reader: source,
+        size,
+    } = InputFile::open(&args.file).map_err(bad)?;
     let target = CommandTarget::find(config, MissingStore::Create).await?;
     let mut signals = StopSignals::listen()?;
     let mut stop = pin!(signals.wait());
     let (sender, mut chunks) = mpsc::channel(1);
     let reader = std::thread::Builder::new().name("reader".into());
     // Not joined: the reader may be blocked on standard input. It ends with the process.
-    drop(reader.spawn(move || read(source, format, &sender)).context("the reader thread cannot be started")?);
+    drop(
+        reader
+            .spawn(move || read(source, format, &sender))
+            .context("the reader thread cannot be started")?,
+    );
 
     let (progress, mut counts) = (Progress::new(size), KeyImportCounts::default());
     let ended = loop {
@@ -119,7 +130,9 @@ pub(super) async fn run(config: &Config, args: KeysImportArgs, json: bool) -> Co
                 for bad in &problems {
                     printer::message(&format!("{name}:{line}: {bad}"));
                 }
-                break Err(CommandError::Input("nothing was imported: correct the header line".into()));
+                break Err(CommandError::Input(
+                    "nothing was imported: correct the header line".into(),
+                ));
             }
             Some(KeyChunk::Lines(lines, bytes)) => {
                 if let Err(error) = counts
@@ -148,10 +161,16 @@ impl KeyImportCounts {
         report: &dyn Fn(u64, &BadField),
     ) -> CommandOutcome<()> {
         let own_prefix = format!("{}_", config.key_prefix);
-        let (mut numbered, mut readable) = (Vec::with_capacity(lines.len()), Vec::with_capacity(lines.len()));
+        let (mut numbered, mut readable) = (
+            Vec::with_capacity(lines.len()),
+            Vec::with_capacity(lines.len()),
+        );
         for (number, line) in lines {
             let read = line.map(|record| {
-                let is_ours = record.shown.as_ref().is_some_and(|shown| shown.starts_with(&own_prefix));
+                let is_ours = record
+                    .shown
+                    .as_ref()
+                    .is_some_and(|shown| shown.starts_with(&own_prefix));
                 readable.push(Ok(record));
                 is_ours
             });
@@ -165,7 +184,13 @@ impl KeyImportCounts {
             self.last_line = number;
             let outcome = match read {
                 Ok(is_ours) => results.next().map(|result| (result, is_ours)),
-                Err(BadField { field, reason }) => Some((LineView::Rejected { field, error: reason }, true)),
+                Err(BadField { field, reason }) => Some((
+                    LineView::Rejected {
+                        field,
+                        error: reason,
+                    },
+                    true,
+                )),
             };
             match outcome {
                 Some((LineView::Imported { .. }, is_ours)) => {
@@ -175,10 +200,18 @@ impl KeyImportCounts {
                 Some((LineView::Existing, _)) => self.existing += 1,
                 Some((LineView::Rejected { field, error }, _)) => {
                     self.rejected += 1;
-                    report(number, &BadField { field, reason: error });
+                    report(
+                        number,
+                        &BadField {
+                            field,
+                            reason: error,
+                        },
+                    );
                 }
                 None => {
-                    return Err(anyhow::anyhow!("the server returned fewer results than keys").into());
+                    return Err(
+                        anyhow::anyhow!("the server returned fewer results than keys").into(),
+                    );
                 }
             }
         }
@@ -186,15 +219,27 @@ impl KeyImportCounts {
     }
 
     fn summary(&self) -> String {
-        let Self { imported, existing, rejected, .. } = self;
+        let Self {
+            imported,
+            existing,
+            rejected,
+            ..
+        } = self;
         format!("{imported} imported, {existing} already present, {rejected} rejected")
     }
 
     /// Prints the counts, also after an error.
     fn finish(self, json: bool, ended: CommandOutcome<()>) -> CommandOutcome {
-        let Self { imported, existing, rejected, .. } = self;
+        let Self {
+            imported,
+            existing,
+            rejected,
+            ..
+        } = self;
         let exit = if json {
-            printer::json(&json!({ "imported": imported, "existing": existing, "rejected": rejected }))
+            printer::json(
+                &json!({ "imported": imported, "existing": existing, "rejected": rejected }),
+            )
         } else {
             printer::data(&format!("{}\n", self.summary()))
         };
@@ -202,7 +247,11 @@ impl KeyImportCounts {
             printer::message("keys of other formats are refused until keys.accept_imported is set");
         }
         ended?;
-        Ok(if exit == Exit::Done && rejected > 0 { Exit::Input } else { exit })
+        Ok(if exit == Exit::Done && rejected > 0 {
+            Exit::Input
+        } else {
+            exit
+        })
     }
 }
 
@@ -212,7 +261,11 @@ fn read(source: impl Read, format: Format, to: &mpsc::Sender<KeyChunk>) {
     let (mut batch, mut bytes) = (Vec::with_capacity(MAX_BATCH), 0);
     let source = BufReader::with_capacity(READ_BUFFER, source);
     for line in InputLines::new(source, MAX_LINE_LENGTH) {
-        let InputLine { number, bytes: end, text } = match line {
+        let InputLine {
+            number,
+            bytes: end,
+            text,
+        } = match line {
             Ok(line) => line,
             Err(error) => {
                 drop(to.blocking_send(KeyChunk::Lines(batch, bytes)));
@@ -226,12 +279,17 @@ fn read(source: impl Read, format: Format, to: &mpsc::Sender<KeyChunk>) {
             (Format::Jsonl, _) => text.and_then(|text| read_json(&text)),
             (Format::Csv, Some(columns)) => text.and_then(|text| Columns::record(columns, &text)),
             (Format::Csv, None) => {
-                match text.map_err(|bad| vec![bad]).and_then(|text| Columns::read(&text)) {
+                match text
+                    .map_err(|bad| vec![bad])
+                    .and_then(|text| Columns::read(&text))
+                {
                     Ok(read) => {
                         columns = Some(read);
                         continue;
                     }
-                    Err(problems) => return drop(to.blocking_send(KeyChunk::Header(number, problems))),
+                    Err(problems) => {
+                        return drop(to.blocking_send(KeyChunk::Header(number, problems)));
+                    }
                 }
             }
         };
@@ -239,7 +297,11 @@ fn read(source: impl Read, format: Format, to: &mpsc::Sender<KeyChunk>) {
             // Half a digest is enough to find duplicates.
             let half: Option<[u8; 16]> = record.digest.as_bytes().first_chunk().copied();
             let duplicate = || BadField::new("sha256", "is in this file for the second time");
-            if seen.insert(half) { Ok(record) } else { Err(duplicate()) }
+            if seen.insert(half) {
+                Ok(record)
+            } else {
+                Err(duplicate())
+            }
         });
         batch.push((number, record));
         if batch.len() >= MAX_BATCH {

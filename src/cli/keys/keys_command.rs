@@ -39,11 +39,19 @@ enum KeysAction {
 }
 
 pub(in super::super) fn run(args: KeysArgs) -> CommandOutcome {
-    let KeysArgs { action, server, json } = args;
+    let KeysArgs {
+        action,
+        server,
+        json,
+    } = args;
     let is_scan = matches!(action, KeysAction::Scan(_));
     let config = server.settings().map_err(|problems| {
         // The exit code of invalid input would say that a scan found a key.
-        if is_scan { CommandError::Fault(problems.into()) } else { problems.into() }
+        if is_scan {
+            CommandError::Fault(problems.into())
+        } else {
+            problems.into()
+        }
     })?;
     match action {
         KeysAction::Command(subcommand) => {
@@ -51,9 +59,16 @@ pub(in super::super) fn run(args: KeysArgs) -> CommandOutcome {
             let command = subcommand.into_command();
             let performed = command.clone();
             let is_first = matches!(command, AdminCommand::Create(_));
-            let missing = if is_first { MissingStore::Create } else { MissingStore::Refuse };
+            let missing = if is_first {
+                MissingStore::Create
+            } else {
+                MissingStore::Refuse
+            };
             let (response, used) = block_on(async {
-                let response = CommandTarget::find(&config, missing).await?.perform(command).await?;
+                let response = CommandTarget::find(&config, missing)
+                    .await?
+                    .perform(command)
+                    .await?;
                 let used = match usage_id {
                     Some(id) => Some(super::shown_usage::fetch(&config, id).await?),
                     None => None,

@@ -27,36 +27,57 @@ impl RequestsArgs {
     pub(super) fn into_command(self) -> AdminCommand {
         let today = Clock::system().now().wall.day();
         let first = today.number().saturating_sub(self.days - 1);
-        AdminCommand::Requests { id: self.id, first: Some(Day::from_number(first)), last: Some(today) }
+        AdminCommand::Requests {
+            id: self.id,
+            first: Some(Day::from_number(first)),
+            last: Some(today),
+        }
     }
 }
 
 /// Prints a table by day and one by endpoint.
 pub(super) fn show(view: &ApplicationRequestsView) -> Exit {
     if view.requests == 0 {
-        printer::message(&format!("no requests were recorded from {} to {}", view.from, view.to));
+        printer::message(&format!(
+            "no requests were recorded from {} to {}",
+            view.from, view.to
+        ));
         return Exit::Done;
     }
     let days = view.days.iter().filter(|day| day.requests > 0);
     let mut by_day: Vec<Vec<String>> = days.map(|day| row(&day.day, &day.outcomes)).collect();
     by_day.push(row("all days", &view.outcomes));
-    let by_endpoint = view.endpoints.iter().map(|endpoint| row(&endpoint.endpoint, &endpoint.outcomes));
+    let by_endpoint = view
+        .endpoints
+        .iter()
+        .map(|endpoint| row(&endpoint.endpoint, &endpoint.outcomes));
     let exits = [
         printer::table(&header("day"), by_day),
         printer::data("\n"),
         printer::table(&header("endpoint"), by_endpoint),
     ];
     if let Some(at) = &view.recorded_at {
-        printer::message(&format!("requests after {at} are not yet recorded by all gateways"));
+        printer::message(&format!(
+            "requests after {at} are not yet recorded by all gateways"
+        ));
     }
-    exits.into_iter().find(|exit| *exit != Exit::Done).unwrap_or(Exit::Done)
+    exits
+        .into_iter()
+        .find(|exit| *exit != Exit::Done)
+        .unwrap_or(Exit::Done)
 }
 
 fn header(first: &'static str) -> Vec<&'static str> {
-    [first, "requests"].into_iter().chain(RequestOutcome::ALL.map(RequestOutcome::word)).collect()
+    [first, "requests"]
+        .into_iter()
+        .chain(RequestOutcome::ALL.map(RequestOutcome::word))
+        .collect()
 }
 
 fn row(name: &str, counts: &OutcomeCounts) -> Vec<String> {
     let numbers = RequestOutcome::ALL.map(|outcome| counts.of(outcome).to_string());
-    [name.to_owned(), counts.total().to_string()].into_iter().chain(numbers).collect()
+    [name.to_owned(), counts.total().to_string()]
+        .into_iter()
+        .chain(numbers)
+        .collect()
 }

@@ -49,7 +49,13 @@ struct KeyScanner<'f, R> {
 
 impl<'f, R: Read> KeyScanner<'f, R> {
     fn new(form: &'f KeyForm, reader: R) -> Self {
-        Self { form, reader, block: Vec::new(), line: 1, column: 1 }
+        Self {
+            form,
+            reader,
+            block: Vec::new(),
+            line: 1,
+            column: 1,
+        }
     }
 
     /// Passes on each key.
@@ -62,7 +68,11 @@ impl<'f, R: Read> KeyScanner<'f, R> {
 
     /// The keys in the next block; `None` after the last one.
     fn next_keys(&mut self) -> io::Result<Option<Vec<SeenKey>>> {
-        if (&mut self.reader).take(BLOCK).read_to_end(&mut self.block)? == 0 {
+        if (&mut self.reader)
+            .take(BLOCK)
+            .read_to_end(&mut self.block)?
+            == 0
+        {
             return Ok(None);
         }
         let (block, mut passed) = (std::mem::take(&mut self.block), 0);
@@ -70,20 +80,28 @@ impl<'f, R: Read> KeyScanner<'f, R> {
         for (at, key) in self.form.find_in(&block) {
             self.pass(block.get(passed..at));
             passed = at;
-            seen.push(SeenKey { line: self.line, column: self.column, shown: shown_prefix(key).to_owned() });
+            seen.push(SeenKey {
+                line: self.line,
+                column: self.column,
+                shown: shown_prefix(key).to_owned(),
+            });
         }
         // What is left is shorter than a key, and may be the beginning of one.
         let end = block.len().saturating_sub(self.form.length() - 1);
         self.pass(block.get(passed..end));
-        self.block.extend_from_slice(block.get(passed.max(end)..).unwrap_or_default());
+        self.block
+            .extend_from_slice(block.get(passed.max(end)..).unwrap_or_default());
         Ok(Some(seen))
     }
 
     /// Moves the position to the end of these bytes.
     fn pass(&mut self, bytes: Option<&[u8]>) {
         for byte in bytes.unwrap_or_default() {
-            (self.line, self.column) =
-                if *byte == b'\n' { (self.line + 1, 1) } else { (self.line, self.column + 1) };
+            (self.line, self.column) = if *byte == b'\n' {
+                (self.line + 1, 1)
+            } else {
+                (self.line, self.column + 1)
+            };
         }
     }
 }
@@ -93,7 +111,11 @@ pub(super) fn run(config: &Config, args: &ScanArgs, is_json: bool) -> Exit {
     let (mut listed, mut is_found, mut is_unread) = (Vec::new(), false, false);
     for path in &args.files {
         let file = path.display().to_string();
-        let show = |SeenKey { line, column, shown }| {
+        let show = |SeenKey {
+                        line,
+                        column,
+                        shown,
+                    }| {
             is_found = true;
             if is_json {
                 listed.push(json!({"file": file, "line": line, "column": column, "prefix": shown}));
@@ -101,7 +123,8 @@ pub(super) fn run(config: &Config, args: &ScanArgs, is_json: bool) -> Exit {
                 printer::data(&format!("{file}:{line}:{column}: {shown}\n"));
             }
         };
-        let scanned = InputFile::open(path).and_then(|file| KeyScanner::new(&form, file.reader).each(show));
+        let scanned =
+            InputFile::open(path).and_then(|file| KeyScanner::new(&form, file.reader).each(show));
         if let Err(error) = scanned {
             printer::message(&format!("error: {file} cannot be read: {error}"));
             is_unread = true;
@@ -135,7 +158,9 @@ mod tests {
         let mut scanner = KeyScanner::new(form, SlowReader(text, step));
         let mut found = Vec::new();
         while let Some(keys) = scanner.next_keys().unwrap() {
-            assert!(scanner.block.len() < form.length() && keys.iter().all(|key| key.shown.len() == 12));
+            assert!(
+                scanner.block.len() < form.length() && keys.iter().all(|key| key.shown.len() == 12)
+            );
             found.extend(keys.iter().map(|key| (key.line, key.column)));
         }
         found
@@ -146,16 +171,28 @@ mod tests {
         let form = KeyForm::new("sg_live", false);
         let (one, other) = (form.mint().unwrap(), form.mint().unwrap());
         let (one, other) = (one.expose(), other.expose());
-        for filling in [0, 1, 65_480, 65_492, 65_500, 65_535, 65_536, 65_537, 200_000] {
-            let text = format!("{}{one}\n\n \u{e4}{other}{one}\r\n{other}", "x".repeat(filling));
+        for filling in [
+            0, 1, 65_480, 65_492, 65_500, 65_535, 65_536, 65_537, 200_000,
+        ] {
+            let text = format!(
+                "{}{one}\n\n \u{e4}{other}{one}\r\n{other}",
+                "x".repeat(filling)
+            );
             let column = filling as u64 + 1;
             let expected = [(1, column), (3, 4), (3, 48), (4, 1)];
             for step in [7, 1 << 20] {
-                assert_eq!(scan(&form, text.as_bytes(), step), expected, "{filling} {step}");
+                assert_eq!(
+                    scan(&form, text.as_bytes(), step),
+                    expected,
+                    "{filling} {step}"
+                );
             }
         }
         let broken = one.replace("sg_live", "sg_life");
         assert_eq!(scan(&form, broken.as_bytes(), 9), []);
-        assert_eq!(scan(&form, &[b"\xff\n".as_slice(), one.as_bytes()].concat(), 9), [(2, 1)]);
+        assert_eq!(
+            scan(&form, &[b"\xff\n".as_slice(), one.as_bytes()].concat(), 9),
+            [(2, 1)]
+        );
     }
 }

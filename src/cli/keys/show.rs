@@ -64,12 +64,32 @@ fn list(page: &Value) -> Exit {
     let is_counted = |application: &Value| !field(application, "used_today").is_null();
     let row = |application: &Value| {
         let text = |name| cell(field(application, name));
-        let units = if is_counted(application) { "used_today" } else { "granted_today" };
-        let valid =
-            items(application, "keys").iter().filter(|key| field(key, "revoked_at").is_null()).count();
-        vec![text("id"), text("tier"), valid.to_string(), text(units), text("created_at"), text("name")]
+        let units = if is_counted(application) {
+            "used_today"
+        } else {
+            "granted_today"
+        };
+        let valid = items(application, "keys")
+            .iter()
+            .filter(|key| field(key, "revoked_at").is_null())
+            .count();
+        vec![
+            text("id"),
+            text("tier"),
+            valid.to_string(),
+            text(units),
+            text("created_at"),
+            text("name"),
+        ]
     };
-    let header = ["application", "tier", "keys", "units today", "created", "name"];
+    let header = [
+        "application",
+        "tier",
+        "keys",
+        "units today",
+        "created",
+        "name",
+    ];
     let exit = printer::table(&header, applications.iter().map(row));
     if !applications.iter().all(is_counted) {
         printer::message(
@@ -94,13 +114,27 @@ fn details(application: &Value) -> Exit {
         ("granted today", "granted_today", "-"),
     ];
     let description = Description::NAMES.map(|name| (name, name, "-"));
-    let rows = rows.into_iter().chain(description).chain([("created", "created_at", "-")]);
+    let rows = rows
+        .into_iter()
+        .chain(description)
+        .chain([("created", "created_at", "-")]);
     let rows = rows.map(|(shown, name, absent)| {
         let value = field(application, name);
-        (shown, if value.is_null() { absent.to_owned() } else { cell(value) })
+        (
+            shown,
+            if value.is_null() {
+                absent.to_owned()
+            } else {
+                cell(value)
+            },
+        )
     });
     let exit = printer::data(&format!("{}\n", printer::fields(rows)));
-    if exit == Exit::Done { printer::objects(&KEY_COLUMNS, items(application, "keys")) } else { exit }
+    if exit == Exit::Done {
+        printer::objects(&KEY_COLUMNS, items(application, "keys"))
+    } else {
+        exit
+    }
 }
 
 fn audit(page: &Value) -> Exit {

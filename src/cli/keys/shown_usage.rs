@@ -31,7 +31,13 @@ pub(super) fn show(used: &ApplicationUse) -> Exit {
     let row = |allowance: &RemainingAllowance| {
         let used = allowance.limit.saturating_sub(allowance.remaining);
         let (limit, remaining) = (allowance.limit.to_string(), allowance.remaining.to_string());
-        vec![allowance.name.clone(), limit, used.to_string(), remaining, allowance.reset_at.clone()]
+        vec![
+            allowance.name.clone(),
+            limit,
+            used.to_string(),
+            remaining,
+            allowance.reset_at.clone(),
+        ]
     };
     let blank = printer::data("\n");
     let header = ["limit", "allowed", "used", "remaining", "resets at"];
@@ -40,25 +46,59 @@ pub(super) fn show(used: &ApplicationUse) -> Exit {
         Some(counted) => print_counts(counted),
         None => printer::data("\ntoo few requests today to be counted\n"),
     };
-    [blank, limits, counted].into_iter().find(|exit| *exit != Exit::Done).unwrap_or(Exit::Done)
+    [blank, limits, counted]
+        .into_iter()
+        .find(|exit| *exit != Exit::Done)
+        .unwrap_or(Exit::Done)
 }
 
 fn print_counts(counted: &CountedRequests) -> Exit {
     let row = |period: &str, counts: &RequestCounts| {
-        let RequestCounts { requests, delivered, waited, unchanged, limited, client_errors, failed } =
-            *counts;
-        let numbers = [requests, delivered, waited, unchanged, limited, client_errors, failed];
-        std::iter::once(period.to_owned()).chain(numbers.map(|number| number.to_string())).collect()
+        let RequestCounts {
+            requests,
+            delivered,
+            waited,
+            unchanged,
+            limited,
+            client_errors,
+            failed,
+        } = *counts;
+        let numbers = [
+            requests,
+            delivered,
+            waited,
+            unchanged,
+            limited,
+            client_errors,
+            failed,
+        ];
+        std::iter::once(period.to_owned())
+            .chain(numbers.map(|number| number.to_string()))
+            .collect()
     };
-    let rows = [row("last full minute", &counted.last_minute), row("today", &counted.today)];
-    let names =
-        ["period", "requests", "delivered", "waited", "unchanged", "limited", "client errors", "failed"];
+    let rows = [
+        row("last full minute", &counted.last_minute),
+        row("today", &counted.today),
+    ];
+    let names = [
+        "period",
+        "requests",
+        "delivered",
+        "waited",
+        "unchanged",
+        "limited",
+        "client errors",
+        "failed",
+    ];
     let exit = printer::data("\n");
     if exit != Exit::Done {
         return exit;
     }
     if counted.missed > 0 {
-        printer::message(&format!("the counts of today may be too low by up to {} requests", counted.missed));
+        printer::message(&format!(
+            "the counts of today may be too low by up to {} requests",
+            counted.missed
+        ));
     }
     printer::table(&names, rows)
 }

@@ -27,16 +27,25 @@ impl ArchivePlace {
     /// Opens the archive, which must exist.
     pub(super) fn open(&self) -> CommandOutcome<Archive> {
         if !self.path.exists() {
-            return Err(CommandError::Input(format!("there is no archive {}", self.path.display())));
+            return Err(CommandError::Input(format!(
+                "there is no archive {}",
+                self.path.display()
+            )));
         }
         Ok(Archive::open(&self.path, Clock::system().now().wall)?)
     }
 
     /// Opens the archive, which is created if it is missing.
     pub(super) fn open_or_create(&self) -> CommandOutcome<Archive> {
-        if let Some(directory) = self.path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
+        if let Some(directory) = self
+            .path
+            .parent()
+            .filter(|directory| !directory.as_os_str().is_empty())
+        {
             let created = std::fs::create_dir_all(directory);
-            created.with_context(|| format!("the directory {} cannot be created", directory.display()))?;
+            created.with_context(|| {
+                format!("the directory {} cannot be created", directory.display())
+            })?;
         }
         Ok(Archive::open(&self.path, Clock::system().now().wall)?)
     }
@@ -54,14 +63,28 @@ impl ArchivePlace {
     /// Notifies the server of the archive. Without a notification it finds new runs by itself.
     pub(super) async fn notify_server(&self) {
         let clock = Clock::system();
-        for data_dir in self.data_dir.as_deref().into_iter().chain(self.path.parent()) {
+        for data_dir in self
+            .data_dir
+            .as_deref()
+            .into_iter()
+            .chain(self.path.parent())
+        {
             let request = (Method::POST, SCORING_REFRESH.into(), Vec::new());
-            let response = clock.within(REFRESH_TIMEOUT, request_if_running(data_dir, request)).await;
+            let response = clock
+                .within(REFRESH_TIMEOUT, request_if_running(data_dir, request))
+                .await;
             let reason = match response {
                 Ok(None) => continue,
                 Ok(Some(Ok(response))) => {
-                    let is_new = response.get("refreshed").and_then(Value::as_bool).unwrap_or_default();
-                    let what = if is_new { "publishes the new scores" } else { "has no new scores" };
+                    let is_new = response
+                        .get("refreshed")
+                        .and_then(Value::as_bool)
+                        .unwrap_or_default();
+                    let what = if is_new {
+                        "publishes the new scores"
+                    } else {
+                        "has no new scores"
+                    };
                     return printer::message(&format!("the running server {what}"));
                 }
                 Ok(Some(Err(error))) => error.to_string(),

@@ -33,17 +33,38 @@ pub(super) struct RunAuditArgs {
 pub(super) fn run(place: &ArchivePlace, args: &RunAuditArgs) -> CommandOutcome {
     let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);
     // One more, to know whether there are older ones.
-    let mut changes = place.open()?.changes(args.id.as_ref(), args.before, limit.saturating_add(1))?;
+    let mut changes =
+        place
+            .open()?
+            .changes(args.id.as_ref(), args.before, limit.saturating_add(1))?;
     let is_last = changes.len() <= limit;
     changes.truncate(limit);
-    let next = changes.last().filter(|_| !is_last).map(|change| change.number);
+    let next = changes
+        .last()
+        .filter(|_| !is_last)
+        .map(|change| change.number);
     if args.json {
         let records: Vec<Value> = changes.iter().map(value).collect();
         return Ok(printer::json(&json!({ "records": records, "next": next })));
     }
     let row = |change: RunChange| {
-        let RunChange { number, at, actor, kind, run, reason, before: _ } = change;
-        vec![number.to_string(), at.rfc3339(), actor, kind.word().into(), run.to_string(), reason]
+        let RunChange {
+            number,
+            at,
+            actor,
+            kind,
+            run,
+            reason,
+            before: _,
+        } = change;
+        vec![
+            number.to_string(),
+            at.rfc3339(),
+            actor,
+            kind.word().into(),
+            run.to_string(),
+            reason,
+        ]
     };
     let header = ["number", "time", "actor", "action", "run", "reason"];
     let exit = printer::table(&header, changes.into_iter().map(row));
@@ -54,8 +75,18 @@ pub(super) fn run(place: &ArchivePlace, args: &RunAuditArgs) -> CommandOutcome {
 }
 
 fn value(change: &RunChange) -> Value {
-    let RunChange { number, at, actor, kind, run, reason, before } = change;
-    let before: Option<Value> = before.as_ref().and_then(|line| serde_json::from_str(line).ok());
+    let RunChange {
+        number,
+        at,
+        actor,
+        kind,
+        run,
+        reason,
+        before,
+    } = change;
+    let before: Option<Value> = before
+        .as_ref()
+        .and_then(|line| serde_json::from_str(line).ok());
     json!({
         "number": number, "at": at.rfc3339(), "actor": actor, "action": kind.word(), "run": run.as_str(),
         "reason": reason, "before": before

@@ -18,8 +18,8 @@ use crate::cli::printer;
 use crate::cli::serve::runtime_of_this_thread;
 use scoregate_base::clock::{Clock, Wall};
 use scoregate_scoring::{
-    Archive, BadRun, ChangeAuthor, ChangeReason, ExportLine, IdentifiedRun, RefusedRunChange, RunChangeError,
-    RunId, SuiteTable,
+    Archive, BadRun, ChangeAuthor, ChangeReason, ExportLine, IdentifiedRun, RefusedRunChange,
+    RunChangeError, RunId, SuiteTable,
 };
 
 use super::archive_place::ArchivePlace;
@@ -82,7 +82,9 @@ pub(super) fn reason(text: &str) -> Result<ChangeReason, String> {
 pub(super) fn withdraw(place: &ArchivePlace, args: WithdrawArgs) -> CommandOutcome {
     let WithdrawArgs { ids, reason, json } = args;
     let withdraw = |archive: &Archive, author: &ChangeAuthor, now: Wall| {
-        archive.withdraw(&ids, author, now).map(|()| RunChangeCounts(vec![("withdrawn", ids.len())]))
+        archive
+            .withdraw(&ids, author, now)
+            .map(|()| RunChangeCounts(vec![("withdrawn", ids.len())]))
     };
     let shown = |refused: &RefusedRunChange| format!("the run {}", refused.id);
     change(place, reason, json, &withdraw, &shown)
@@ -97,11 +99,16 @@ pub(super) fn correct(place: &ArchivePlace, args: CorrectArgs) -> CommandOutcome
         }
         nothing_changed()
     })?;
-    let (numbers, records) = lines.into_iter().unzip::<u64, IdentifiedRun, Vec<_>, Vec<_>>();
+    let (numbers, records) = lines
+        .into_iter()
+        .unzip::<u64, IdentifiedRun, Vec<_>, Vec<_>>();
     let correct = |archive: &Archive, author: &ChangeAuthor, now: Wall| {
         let changed = archive.correct(&records, author, now)?;
         let corrected = changed.iter().filter(|is_changed| **is_changed).count();
-        Ok(RunChangeCounts(vec![("corrected", corrected), ("unchanged", changed.len() - corrected)]))
+        Ok(RunChangeCounts(vec![
+            ("corrected", corrected),
+            ("unchanged", changed.len() - corrected),
+        ]))
     };
     let shown = |refused: &RefusedRunChange| {
         let number = numbers.get(refused.index).copied().unwrap_or_default();
@@ -120,7 +127,10 @@ fn change(
 ) -> CommandOutcome {
     let (clock, archive) = (Clock::system(), place.open()?);
     let import = archive.begin_import()?;
-    let author = ChangeAuthor { actor: operator(), reason };
+    let author = ChangeAuthor {
+        actor: operator(),
+        reason,
+    };
     let counts = match change(&archive, &author, clock.now().wall) {
         Ok(counts) => counts,
         Err(RunChangeError::Refused(refused)) => {
@@ -151,7 +161,11 @@ fn read(file: &Path, suites: &SuiteTable) -> Result<Vec<(u64, IdentifiedRun)>, O
     let lines = RunFile::open(file).and_then(|source| source.lines(&Arc::new(AtomicU64::new(0))));
     let (mut records, mut messages, mut is_valid) = (Vec::new(), EqualMessages::default(), true);
     for line in lines.map_err(unreadable)? {
-        let InputLine { number, bytes, text } = line.map_err(unreadable)?;
+        let InputLine {
+            number,
+            bytes,
+            text,
+        } = line.map_err(unreadable)?;
         if bytes > MAX_BYTES {
             return Err(Some(format!(
                 "{} has more than {} MiB; split it",
@@ -168,7 +182,10 @@ fn read(file: &Path, suites: &SuiteTable) -> Result<Vec<(u64, IdentifiedRun)>, O
             continue;
         }
         let record = text
-            .map_err(|problem| BadRun { field: "line".into(), problem })
+            .map_err(|problem| BadRun {
+                field: "line".into(),
+                problem,
+            })
             .and_then(|text| IdentifiedRun::read(&text, now, suites));
         match record {
             Ok(record) => records.push((number, record)),
@@ -185,10 +202,17 @@ fn read(file: &Path, suites: &SuiteTable) -> Result<Vec<(u64, IdentifiedRun)>, O
 impl RunChangeCounts {
     fn text(&self, json: bool) -> String {
         if json {
-            let counts = self.0.iter().map(|(name, count)| ((*name).to_owned(), Value::from(*count)));
+            let counts = self
+                .0
+                .iter()
+                .map(|(name, count)| ((*name).to_owned(), Value::from(*count)));
             return format!("{:#}\n", Value::Object(counts.collect()));
         }
-        let counts: Vec<String> = self.0.iter().map(|(name, count)| format!("{count} {name}")).collect();
+        let counts: Vec<String> = self
+            .0
+            .iter()
+            .map(|(name, count)| format!("{count} {name}"))
+            .collect();
         format!("{}\n", counts.join(", "))
     }
 }

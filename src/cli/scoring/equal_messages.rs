@@ -28,7 +28,10 @@ impl EqualMessages {
 
     /// Prints how many were equal to each.
     pub(super) fn finish(&mut self) {
-        for (problem, count) in std::mem::take(&mut self.0).into_iter().filter(|(_, count)| *count > 0) {
+        for (problem, count) in std::mem::take(&mut self.0)
+            .into_iter()
+            .filter(|(_, count)| *count > 0)
+        {
             Progress::new(None).message(&format!("{count} more: {problem}"));
         }
     }

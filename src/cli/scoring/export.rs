@@ -36,9 +36,9 @@ pub(super) fn run(place: &ArchivePlace) -> CommandOutcome {
     archive.each_incident_record(&mut |record| put(&record.write()))?;
     positions.iter().all(|position| put(position));
     match written.and_then(|()| printer::write(&chunk)) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(anyhow::Error::new(error).context("standard output cannot be written").into())
-        }
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(anyhow::Error::new(error)
+            .context("standard output cannot be written")
+            .into()),
         Ok(()) | Err(_) => Ok(Exit::Done),
     }
 }

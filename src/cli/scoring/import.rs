@@ -68,7 +68,10 @@ pub(super) fn run(place: &ArchivePlace, args: &ScoringImportArgs) -> CommandOutc
         let lines = sample_runs(Clock::system().now().wall).map(|record| record.write() + "\n");
         return Ok(printer::data(&lines.collect::<String>()));
     }
-    let logs = args.tool_logs.logs(&args.files).map_err(CommandError::Input)?;
+    let logs = args
+        .tool_logs
+        .logs(&args.files)
+        .map_err(CommandError::Input)?;
     if let Some(logs) = logs.as_ref().filter(|_| args.tool_logs.is_dry_run()) {
         return Ok(logs.dry_run(&place.path, args.json)?);
     }
@@ -95,12 +98,20 @@ async fn import(
     archive.make_room()?;
     let suites = archive.suites()?;
     let import = archive.begin_import()?;
-    let size = sources.iter().map(|source| source.size).sum::<Option<u64>>();
+    let size = sources
+        .iter()
+        .map(|source| source.size)
+        .sum::<Option<u64>>();
     let read = Arc::new(AtomicU64::new(0));
-    let mut reader = RunFile::read_all(sources, &read, &clock, suites).map_err(anyhow::Error::from)?;
+    let mut reader =
+        RunFile::read_all(sources, &read, &clock, suites).map_err(anyhow::Error::from)?;
 
     let mut signals = StopSignals::listen()?;
-    let (progress, started, mut counts) = (Progress::new(size), clock.mono(), RunImportCounts::default());
+    let (progress, started, mut counts) = (
+        Progress::new(size),
+        clock.mono(),
+        RunImportCounts::default(),
+    );
     let ended = loop {
         let chunk = tokio::select! {
             biased;
@@ -110,7 +121,9 @@ async fn import(
         match chunk {
             Ok(None) => break Ok(Ok(())),
             Err(panicked) => break Ok(Err(panicked)),
-            Ok(Some(RunChunk::Failed(file, error))) => break Err(format!("{file} cannot be read: {error}")),
+            Ok(Some(RunChunk::Failed(file, error))) => {
+                break Err(format!("{file} cannot be read: {error}"));
+            }
             Ok(Some(RunChunk::Suites(file, table))) => {
                 if !archive.take_suites(&table, clock.now().wall)? {
                     break Err(format!("{file} {OTHER_SUITES}"));
@@ -123,7 +136,10 @@ async fn import(
                     counts.print(args.json, logs);
                     return Err(error.into());
                 }
-                progress.show(read.load(Ordering::Relaxed), &counts.with_rate(started, clock.mono()));
+                progress.show(
+                    read.load(Ordering::Relaxed),
+                    &counts.with_rate(started, clock.mono()),
+                );
             }
         }
     };
@@ -154,7 +170,11 @@ impl RunFile {
         if let Some(logs) = logs {
             let texts = logs.texts();
             return Ok(texts
-                .map(|(path, file)| Self { name: path.display().to_string().into(), file, size: None })
+                .map(|(path, file)| Self {
+                    name: path.display().to_string().into(),
+                    file,
+                    size: None,
+                })
                 .collect());
         }
         let open = |file: &PathBuf| {
@@ -166,17 +186,34 @@ impl RunFile {
     /// Opens a file, or standard input.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let InputFile { name, reader, size } = InputFile::open(path)?;
-        Ok(Self { name: name.into(), file: reader, size })
+        Ok(Self {
+            name: name.into(),
+            file: reader,
+            size,
+        })
     }
 
     /// Its lines. Adds the bytes read to a counter.
-    pub(super) fn lines(self, read: &Arc<AtomicU64>) -> io::Result<InputLines<Box<dyn BufRead + Send>>> {
-        let mut text = decompressed(CountingReader { file: self.file, read: Arc::clone(read) })?;
+    pub(super) fn lines(
+        self,
+        read: &Arc<AtomicU64>,
+    ) -> io::Result<InputLines<Box<dyn BufRead + Send>>> {
+        let mut text = decompressed(CountingReader {
+            file: self.file,
+            read: Arc::clone(read),
+        })?;
         let start = text.fill_buf()?;
-        let start = start.strip_prefix("\u{feff}".as_bytes()).unwrap_or(start).trim_ascii_start();
+        let start = start
+            .strip_prefix("\u{feff}".as_bytes())
+            .unwrap_or(start)
+            .trim_ascii_start();
         let is_array = start.starts_with(b"[");
         if is_array || start.starts_with(b"{\n") || start.starts_with(b"{\r\n") {
-            let found = if is_array { "it is a JSON array" } else { "its first run has several lines" };
+            let found = if is_array {
+                "it is a JSON array"
+            } else {
+                "its first run has several lines"
+            };
             let filter = if is_array { ".[]" } else { "." };
             return Err(io::Error::other(format!(
                 "{found}; write one run per line, as `jq -c '{filter}'` does"
@@ -212,14 +249,18 @@ impl RunFile {
     ) -> Result<(), ()> {
         let name = Arc::clone(&self.name);
         let failed = |error| {
-            to.blocking_send(RunChunk::Failed(Arc::clone(&name), error)).map_or(Err(()), |()| Err(()))
+            to.blocking_send(RunChunk::Failed(Arc::clone(&name), error))
+                .map_or(Err(()), |()| Err(()))
         };
         let lines = match self.lines(read) {
             Ok(lines) => lines,
             Err(error) => return failed(error),
         };
         let mut batch = Vec::with_capacity(BATCH);
-        let send = |batch| to.blocking_send(RunChunk::Lines(Arc::clone(&name), batch)).map_err(|_| ());
+        let send = |batch| {
+            to.blocking_send(RunChunk::Lines(Arc::clone(&name), batch))
+                .map_err(|_| ())
+        };
         for line in lines {
             let InputLine { number, text, .. } = match line {
                 Ok(line) => line,
@@ -230,7 +271,10 @@ impl RunFile {
             };
             let is_table = text.as_ref().is_ok_and(|text| ExportLine::is_suites(text));
             let record = text
-                .map_err(|problem| BadRun { field: "line".into(), problem })
+                .map_err(|problem| BadRun {
+                    field: "line".into(),
+                    problem,
+                })
                 .and_then(|text| ExportLine::read(&text, clock.now().wall, suites));
             match record {
                 Ok(ExportLine::Suites(table)) => {
@@ -273,11 +317,16 @@ fn decompressed(file: CountingReader) -> io::Result<Box<dyn BufRead + Send>> {
     const GZIP: [u8; 2] = [0x1F, 0x8B];
     let mut file = BufReader::with_capacity(READ_BUFFER, file);
     let mut first = Vec::with_capacity(FIRST_BYTES);
-    (&mut file).take(FIRST_BYTES as u64).read_to_end(&mut first)?;
+    (&mut file)
+        .take(FIRST_BYTES as u64)
+        .read_to_end(&mut first)?;
     let is_gzip = first.starts_with(&GZIP);
     let complete = BufReader::with_capacity(READ_BUFFER, io::Cursor::new(first).chain(file));
     if is_gzip {
-        return Ok(Box::new(BufReader::with_capacity(READ_BUFFER, MultiGzDecoder::new(complete))));
+        return Ok(Box::new(BufReader::with_capacity(
+            READ_BUFFER,
+            MultiGzDecoder::new(complete),
+        )));
     }
     Ok(Box::new(complete))
 }

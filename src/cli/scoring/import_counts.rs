@@ -5,7 +5,9 @@ use crate::cli::exit::Exit;
 use crate::cli::printer;
 use scoregate_base::clock::{Mono, Wall};
 use scoregate_base::routes::ModelId;
-use scoregate_scoring::{Archive, ArchiveError, BadRun, ExportLine, RunInsertion, ScanPosition, Withdrawal};
+use scoregate_scoring::{
+    Archive, ArchiveError, BadRun, ExportLine, RunInsertion, ScanPosition, Withdrawal,
+};
 
 use super::equal_messages::EqualMessages;
 use super::tool_logs::ToolLogs;
@@ -29,7 +31,10 @@ struct NumberedLines<T> {
 
 impl<T> Default for NumberedLines<T> {
     fn default() -> Self {
-        Self { numbers: Vec::new(), lines: Vec::new() }
+        Self {
+            numbers: Vec::new(),
+            lines: Vec::new(),
+        }
     }
 }
 
@@ -44,7 +49,11 @@ impl<T> NumberedLines<T> {
         self,
         take: impl FnOnce(&[T]) -> Result<Vec<RunInsertion>, ArchiveError>,
     ) -> Result<impl Iterator<Item = (u64, RunInsertion)>, ArchiveError> {
-        let outcomes = if self.lines.is_empty() { Vec::new() } else { take(&self.lines)? };
+        let outcomes = if self.lines.is_empty() {
+            Vec::new()
+        } else {
+            take(&self.lines)?
+        };
         Ok(self.numbers.into_iter().zip(outcomes))
     }
 }
@@ -68,24 +77,41 @@ impl RunImportCounts {
                 Ok(ExportLine::Run(record)) => runs.push(number, record),
                 Ok(ExportLine::Withdrawn(withdrawal)) => withdrawals.push(number, withdrawal),
                 Ok(ExportLine::Incident(record)) => incidents.push(number, record),
-                Ok(ExportLine::IncidentScan(model, position)) => positions.push(number, (model, position)),
+                Ok(ExportLine::IncidentScan(model, position)) => {
+                    positions.push(number, (model, position))
+                }
                 Err(bad) => rejected.push((number, bad)),
             }
         }
         let problem = "exists with other content; use a new id, or `scoregate scoring correct`";
         for (number, insertion) in runs.stored(|runs| archive.take(runs))? {
             if !self.count(insertion) {
-                rejected.push((number, BadRun { field: "id".into(), problem: problem.into() }));
+                rejected.push((
+                    number,
+                    BadRun {
+                        field: "id".into(),
+                        problem: problem.into(),
+                    },
+                ));
             }
         }
-        let take = |withdrawals: &[Withdrawal]| archive.take_withdrawals(withdrawals, &operator(), now);
+        let take =
+            |withdrawals: &[Withdrawal]| archive.take_withdrawals(withdrawals, &operator(), now);
         withdrawals.stored(take)?.for_each(|(_, insertion)| {
             self.count(insertion);
         });
-        for (number, insertion) in incidents.stored(|records| archive.take_incidents(records, now))? {
+        for (number, insertion) in
+            incidents.stored(|records| archive.take_incidents(records, now))?
+        {
             if !self.count(insertion) {
                 let problem = "exists with other content, which stays".into();
-                rejected.push((number, BadRun { field: "incident.revision".into(), problem }));
+                rejected.push((
+                    number,
+                    BadRun {
+                        field: "incident.revision".into(),
+                        problem,
+                    },
+                ));
             }
         }
         let take = |positions: &[(ModelId, ScanPosition)]| archive.take_scan_positions(positions);
@@ -112,16 +138,32 @@ impl RunImportCounts {
     }
 
     fn summary(&self) -> String {
-        let Self { imported, existing, rejected, withdrawn, .. } = self;
-        let withdrawn = if *withdrawn > 0 { format!(", {withdrawn} withdrawn") } else { String::new() };
+        let Self {
+            imported,
+            existing,
+            rejected,
+            withdrawn,
+            ..
+        } = self;
+        let withdrawn = if *withdrawn > 0 {
+            format!(", {withdrawn} withdrawn")
+        } else {
+            String::new()
+        };
         format!("{imported} imported, {existing} already present, {rejected} rejected{withdrawn}")
     }
 
     /// The counts so far, with runs per second.
     pub(super) fn with_rate(&self, started: Mono, now: Mono) -> String {
-        let milliseconds = u64::try_from(now.since(started).as_millis()).unwrap_or(u64::MAX).max(1);
+        let milliseconds = u64::try_from(now.since(started).as_millis())
+            .unwrap_or(u64::MAX)
+            .max(1);
         let runs = self.imported + self.existing + self.rejected + self.withdrawn;
-        format!("{}, {} a second", self.summary(), runs.saturating_mul(1_000) / milliseconds)
+        format!(
+            "{}, {} a second",
+            self.summary(),
+            runs.saturating_mul(1_000) / milliseconds
+        )
     }
 
     /// Prints how many messages were equal, and the result.
@@ -130,7 +172,13 @@ impl RunImportCounts {
         if let Some(logs) = logs {
             logs.counts().messages.finish();
         }
-        let Self { imported, existing, rejected, withdrawn, .. } = self;
+        let Self {
+            imported,
+            existing,
+            rejected,
+            withdrawn,
+            ..
+        } = self;
         if json {
             let mut counts = serde_json::json!({
                 "imported": imported, "existing": existing, "rejected": rejected, "withdrawn": withdrawn
@@ -140,7 +188,9 @@ impl RunImportCounts {
             }
             return printer::json(&counts);
         }
-        let logs = logs.map(|logs| format!("{}\n", logs.counts().summary())).unwrap_or_default();
+        let logs = logs
+            .map(|logs| format!("{}\n", logs.counts().summary()))
+            .unwrap_or_default();
         printer::data(&format!("{logs}{}\n", self.summary()))
     }
 }

@@ -63,16 +63,28 @@ fn list(place: &ArchivePlace, args: &IncidentListArgs) -> CommandOutcome {
         return Ok(printer::json(&json!({ "records": records })));
     }
     // Revisions of one incident follow each other: the newest is shown, with the retraction, which is final.
-    let incidents = records.chunk_by(|a, b| a.id() == b.id()).rev().filter_map(row);
-    let header = ["incident", "severity", "opened", "resolved", "lowest", "baseline", "retracted by"];
+    let incidents = records
+        .chunk_by(|a, b| a.id() == b.id())
+        .rev()
+        .filter_map(row);
+    let header = [
+        "incident",
+        "severity",
+        "opened",
+        "resolved",
+        "lowest",
+        "baseline",
+        "retracted by",
+    ];
     Ok(printer::table(&header, incidents))
 }
 
 fn row(revisions: &[IncidentRecord]) -> Option<Vec<String>> {
     let newest = revisions.last()?;
     let retraction = revisions.iter().find_map(IncidentRecord::retraction);
-    let [lowest, baseline] =
-        newest.published_scores().map(|score| score.map_or("-".into(), |score| score.to_string()));
+    let [lowest, baseline] = newest
+        .published_scores()
+        .map(|score| score.map_or("-".into(), |score| score.to_string()));
     Some(vec![
         newest.id(),
         newest.severity_word().into(),
@@ -93,13 +105,20 @@ fn value(record: &IncidentRecord) -> Value {
 fn retract(place: &ArchivePlace, args: RetractArgs) -> CommandOutcome {
     let RetractArgs { id, reason, json } = args;
     let archive = place.open()?;
-    let author = ChangeAuthor { actor: operator(), reason };
+    let author = ChangeAuthor {
+        actor: operator(),
+        reason,
+    };
     match archive.retract_incident(&id, &author, Clock::system().now().wall) {
         Ok(()) => {}
         Err(IncidentRetractionError::Archive(error)) => return Err(error.into()),
         Err(refused) => return Err(CommandError::Input(refused.to_string())),
     }
-    let text = if json { format!("{:#}\n", json!({ "retracted": id })) } else { format!("retracted {id}\n") };
+    let text = if json {
+        format!("{:#}\n", json!({ "retracted": id }))
+    } else {
+        format!("retracted {id}\n")
+    };
     let exit = printer::data(&text);
     let runtime = runtime_of_this_thread().context("the server cannot be notified")?;
     runtime.block_on(place.notify_server());

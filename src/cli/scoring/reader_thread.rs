@@ -16,15 +16,22 @@ pub(super) struct ReaderThread<T> {
 
 /// The thread panicked, so the last value is not the end of the input.
 #[derive(Debug, thiserror::Error)]
-#[error("reading the input panicked, so the import is incomplete; report this with the message of the panic")]
+#[error(
+    "reading the input panicked, so the import is incomplete; report this with the message of the panic"
+)]
 pub(super) struct ReaderPanicked;
 
 impl<T: Send + 'static> ReaderThread<T> {
     /// Starts a thread that sends the values until there are no more, or the receiver is gone.
     pub(super) fn start(read: impl FnOnce(&mpsc::Sender<T>) + Send + 'static) -> io::Result<Self> {
         let (sender, values) = mpsc::channel(AHEAD);
-        let thread = std::thread::Builder::new().name("reader".into()).spawn(move || read(&sender))?;
-        Ok(Self { values, thread: Some(thread) })
+        let thread = std::thread::Builder::new()
+            .name("reader".into())
+            .spawn(move || read(&sender))?;
+        Ok(Self {
+            values,
+            thread: Some(thread),
+        })
     }
 
     /// The next value; `None` at the end of the input. Can be cancelled without losing a value.
@@ -54,7 +61,14 @@ mod tests {
         let mut reader = ReaderThread::start(read).unwrap();
         assert_eq!(reader.next().await.unwrap(), Some(1));
         assert_eq!(reader.next().await.unwrap(), Some(2));
-        assert!(reader.next().await.unwrap_err().to_string().contains("incomplete"));
+        assert!(
+            reader
+                .next()
+                .await
+                .unwrap_err()
+                .to_string()
+                .contains("incomplete")
+        );
     }
 
     #[tokio::test]

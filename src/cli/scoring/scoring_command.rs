@@ -27,7 +27,9 @@ enum ScoringCommand {
     #[command(after_help = super::import::AFTER_HELP)]
     Import(super::import::ScoringImportArgs),
     /// Export the suite table and all runs, withdrawals and incidents as JSON lines.
-    #[command(after_help = "Example:\n  scoregate scoring export --archive runs.db | gzip > runs.jsonl.gz")]
+    #[command(
+        after_help = "Example:\n  scoregate scoring export --archive runs.db | gzip > runs.jsonl.gz"
+    )]
     Export,
     /// Show or replace the suites, their weights and axes.
     #[command(after_help = super::suites::AFTER_HELP)]
@@ -58,10 +60,16 @@ enum ScoringCommand {
 pub(in super::super) fn run(args: ScoringArgs) -> CommandOutcome {
     let settings = args.server.settings();
     let place = if let Some(path) = args.archive {
-        ArchivePlace { path, data_dir: settings.ok().map(|config| config.data_dir) }
+        ArchivePlace {
+            path,
+            data_dir: settings.ok().map(|config| config.data_dir),
+        }
     } else {
         let config = settings?;
-        ArchivePlace { path: config.archive, data_dir: Some(config.data_dir) }
+        ArchivePlace {
+            path: config.archive,
+            data_dir: Some(config.data_dir),
+        }
     };
     match args.command {
         ScoringCommand::Import(args) => super::import::run(&place, &args),

@@ -48,11 +48,16 @@ pub(super) struct ServeArgs {
 }
 
 fn level(text: &str) -> Result<String, &'static str> {
-    log::is_level(text).then(|| text.to_owned()).ok_or("use error, warn, info, debug or trace")
+    log::is_level(text)
+        .then(|| text.to_owned())
+        .ok_or("use error, warn, info, debug or trace")
 }
 
 pub(super) fn run(archive: PathBuf, args: ServeArgs) -> CommandOutcome {
-    start_log(&LogConfig { json: false, level: args.log_level.clone() })?;
+    start_log(&LogConfig {
+        json: false,
+        level: args.log_level.clone(),
+    })?;
     let served = runtime(None).and_then(|runtime| {
         let served = runtime.block_on(serve(archive, args));
         runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
@@ -76,7 +81,9 @@ async fn serve(archive: PathBuf, args: ServeArgs) -> anyhow::Result<()> {
         () = signals.wait() => return Ok(()),
     };
     tracing::info!(%address, models = scoring.model_ids().len(), "serving");
-    log::write_line(&format!("serving on http://{address}{API_BASE}; stop with Ctrl-C"));
+    log::write_line(&format!(
+        "serving on http://{address}{API_BASE}; stop with Ctrl-C"
+    ));
     let backend = Arc::new(BackendServer::new(Arc::new(scoring), args.license, clock));
     let stop = CancellationToken::new();
     let shutdown = async {
@@ -84,7 +91,10 @@ async fn serve(archive: PathBuf, args: ServeArgs) -> anyhow::Result<()> {
         tracing::info!("stopping");
         stop.cancel();
     };
-    tokio::join!(backend::serve(listener, backend, max_connections, stop.clone()), shutdown);
+    tokio::join!(
+        backend::serve(listener, backend, max_connections, stop.clone()),
+        shutdown
+    );
     tracing::info!("stopped");
     Ok(())
 }

@@ -40,7 +40,11 @@ pub(super) fn run(place: &ArchivePlace, command: &SuitesCommand) -> CommandOutco
 }
 
 fn show(place: &ArchivePlace) -> CommandOutcome {
-    let table = if place.path.exists() { place.open()?.suites()? } else { Arc::default() };
+    let table = if place.path.exists() {
+        place.open()?.suites()?
+    } else {
+        Arc::default()
+    };
     Ok(printer::data(&table.write()))
 }
 
@@ -48,13 +52,19 @@ fn set(place: &ArchivePlace, file: &Path) -> CommandOutcome {
     let shown = file.display();
     let text = read_text(file, MAX_BYTES)
         .map_err(|error| CommandError::Input(format!("{shown} cannot be read: {error}")))?;
-    let table = SuiteTable::read(&text).map_err(|bad| CommandError::Input(format!("{shown}: {bad}")))?;
-    let is_new = place.open_or_create()?.set_suites(&table, Clock::system().now().wall)?;
+    let table =
+        SuiteTable::read(&text).map_err(|bad| CommandError::Input(format!("{shown}: {bad}")))?;
+    let is_new = place
+        .open_or_create()?
+        .set_suites(&table, Clock::system().now().wall)?;
     if !is_new {
         printer::message("the archive has this table already");
         return Ok(Exit::Done);
     }
-    printer::message(&format!("the suites are set; the method is now {}", table.method_version()));
+    printer::message(&format!(
+        "the suites are set; the method is now {}",
+        table.method_version()
+    ));
     let runtime = runtime_of_this_thread().context("the running server cannot be notified")?;
     runtime.block_on(place.notify_server());
     Ok(Exit::Done)

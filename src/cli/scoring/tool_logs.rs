@@ -79,10 +79,13 @@ struct ConvertedLog {
 impl ToolLogArgs {
     /// The logs, if the files are some. An error is the operator's.
     pub(super) fn logs(&self, files: &[PathBuf]) -> Result<Option<ToolLogs>, String> {
-        let (Some(from), Some(path)) = (self.from, &self.mapping) else { return Ok(None) };
+        let (Some(from), Some(path)) = (self.from, &self.mapping) else {
+            return Ok(None);
+        };
         let text = std::fs::read_to_string(path)
             .map_err(|error| format!("the mapping {} cannot be read: {error}", path.display()))?;
-        let mapping = LogMapping::parse(&text).map_err(|problem| format!("{}: {problem}", path.display()))?;
+        let mapping =
+            LogMapping::parse(&text).map_err(|problem| format!("{}: {problem}", path.display()))?;
         let tool = match from {
             ToolName::Inspect => EvaluationTool::Inspect,
             ToolName::LmEval => EvaluationTool::LmEval,
@@ -90,7 +93,12 @@ impl ToolLogArgs {
             ToolName::Csv => EvaluationTool::Csv,
         };
         let files = log_files(tool, files)?;
-        Ok(Some(ToolLogs { tool, mapping: Arc::new(mapping), files, counts: Arc::default() }))
+        Ok(Some(ToolLogs {
+            tool,
+            mapping: Arc::new(mapping),
+            files,
+            counts: Arc::default(),
+        }))
     }
 
     pub(super) fn is_dry_run(&self) -> bool {
@@ -126,7 +134,9 @@ impl ToolLogs {
             Archive::open(archive, now)?.suites()?
         } else {
             let path = archive.display();
-            printer::message(&format!("there is no archive {path}: runs are checked by the default suites"));
+            printer::message(&format!(
+                "there is no archive {path}: runs are checked by the default suites"
+            ));
             Arc::default()
         };
         let (mut rows, mut entries) = (Vec::new(), Vec::new());
@@ -152,22 +162,37 @@ impl ToolLogs {
         let exit = if as_json {
             printer::json(&json!({"evaluations": entries, "counts": counts.json()}))
         } else {
-            let header =
-                ["file", "task", "model", "suite", "axes", "time", "runs", "trials", "failed", "absent"];
+            let header = [
+                "file", "task", "model", "suite", "axes", "time", "runs", "trials", "failed",
+                "absent",
+            ];
             if !rows.is_empty() {
                 printer::table(&header, rows);
             }
             printer::data(&format!("{}; nothing was imported\n", counts.summary()))
         };
-        Ok(if exit == Exit::Done && counts.has_errors() { Exit::Input } else { exit })
+        Ok(if exit == Exit::Done && counts.has_errors() {
+            Exit::Input
+        } else {
+            exit
+        })
     }
 }
 
 /// The runs, if the reader of runs accepts them.
 fn validated(runs: MappedRuns, now: Wall, suites: &SuiteTable) -> Result<MappedRuns, LogProblem> {
-    let bad = runs.runs.iter().find_map(|line| IdentifiedRun::read(line, now, suites).err());
-    let Some(BadRun { field, problem }) = bad else { return Ok(runs) };
-    Err(LogProblem { verdict: LogVerdict::Invalid, place: format!("task {}: {field}", runs.task), problem })
+    let bad = runs
+        .runs
+        .iter()
+        .find_map(|line| IdentifiedRun::read(line, now, suites).err());
+    let Some(BadRun { field, problem }) = bad else {
+        return Ok(runs);
+    };
+    Err(LogProblem {
+        verdict: LogVerdict::Invalid,
+        place: format!("task {}: {field}", runs.task),
+        problem,
+    })
 }
 
 fn row(file: &str, runs: &MappedRuns) -> Vec<String> {
@@ -193,8 +218,11 @@ fn entry(file: &str, runs: &MappedRuns) -> anyhow::Result<Value> {
         .map(|line| serde_json::from_str(line))
         .collect::<Result<_, _>>()
         .context("a converted run is not JSON")?;
-    let failed: BTreeMap<&str, u64> =
-        runs.failed.iter().map(|(failure, count)| (failure.word(), *count)).collect();
+    let failed: BTreeMap<&str, u64> = runs
+        .failed
+        .iter()
+        .map(|(failure, count)| (failure.word(), *count))
+        .collect();
     Ok(
         json!({"file": file, "verdict": "importable", "task": runs.task, "model": runs.model, "modelId": runs.model_id,
         "suite": runs.suite, "axes": runs.axes, "time": runs.time, "scored": runs.scored, "failed": failed,
@@ -218,7 +246,8 @@ impl ToolLogCounts {
             Err(problem) => {
                 let verdict = problem.verdict.word();
                 *self.problems.entry(verdict).or_default() += 1;
-                self.messages.report(path.display(), format_args!("{verdict}: {problem}"));
+                self.messages
+                    .report(path.display(), format_args!("{verdict}: {problem}"));
             }
         }
     }
@@ -233,17 +262,31 @@ impl ToolLogCounts {
     /// The counts for people.
     pub(super) fn summary(&self) -> String {
         let failed: u64 = self.failed.values().sum();
-        let reasons: Vec<String> =
-            self.failed.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
-        let reasons = if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join(", ")) };
+        let reasons: Vec<String> = self
+            .failed
+            .iter()
+            .map(|(reason, count)| format!("{count} {reason}"))
+            .collect();
+        let reasons = if reasons.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", reasons.join(", "))
+        };
         let mut parts = vec![format!(
             "evaluations: {}, runs: {}, trials: {} scored and {failed} failed{reasons}",
             self.evaluations, self.runs, self.scored
         )];
         if self.invalidated > 0 {
-            parts.push(format!("samples skipped: {} (declared invalid in the log)", self.invalidated));
+            parts.push(format!(
+                "samples skipped: {} (declared invalid in the log)",
+                self.invalidated
+            ));
         }
-        parts.extend(self.problems.iter().map(|(verdict, count)| format!("{verdict}: {count}")));
+        parts.extend(
+            self.problems
+                .iter()
+                .map(|(verdict, count)| format!("{verdict}: {count}")),
+        );
         parts.join(", ")
     }
 

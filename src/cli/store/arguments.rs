@@ -22,18 +22,22 @@ pub(in super::super) struct StoreArgs {
 #[derive(Debug, Subcommand)]
 pub(super) enum StoreCommand {
     /// Check the store and report its contents and all errors.
-    #[command(after_help = "Example:\n  scoregate store check --data-dir DIR --json\n\n\
-        Exit codes: 0 no errors, 1 errors found, 2 unreadable. Nothing is written.")]
+    #[command(
+        after_help = "Example:\n  scoregate store check --data-dir DIR --json\n\n\
+        Exit codes: 0 no errors, 1 errors found, 2 unreadable. Nothing is written."
+    )]
     Check {
         /// Print JSON.
         #[arg(long)]
         json: bool,
     },
     /// Back up the store to a file; also while the server runs.
-    #[command(after_help = "Examples:\n  scoregate store backup backup.db --data-dir DIR\n  \
+    #[command(
+        after_help = "Examples:\n  scoregate store backup backup.db --data-dir DIR\n  \
         scoregate store backup --to BACKUPS --keep 7 --data-dir DIR\n\n\
         The backup is a consistent SQLite database, not encrypted. It is verified before it gets its name. If it contains\n\
-        unreadable records, no older one is removed, and the exit code is 1.")]
+        unreadable records, no older one is removed, and the exit code is 1."
+    )]
     Backup {
         /// The file to write.
         #[arg(required_unless_present = "to", conflicts_with = "to")]
@@ -56,12 +60,14 @@ pub(super) enum StoreCommand {
         file: PathBuf,
     },
     /// Restore a backup, in place of the store of a stopped server or elsewhere.
-    #[command(after_help = "Examples:\n  scoregate store restore backup.db --data-dir DIR\n  \
+    #[command(
+        after_help = "Examples:\n  scoregate store restore backup.db --data-dir DIR\n  \
         scoregate store restore backup.db --data-dir DIR --previous OLD_DIR\n\n\
         Later grants, revocations, earlier expiries, tiers and limits are carried over from the replaced store, which is\n\
         kept as scoregate.db.aside-TIME, and from the data directory of the previous server. If none is a later state of the\n\
         backup, or one cannot be read completely, the restore needs --accept-lost-revocations, and the current UTC day is\n\
-        closed: callers are refused until midnight, so that no unit is granted twice.")]
+        closed: callers are refused until midnight, so that no unit is granted twice."
+    )]
     Restore {
         /// The backup or export.
         file: PathBuf,
@@ -76,12 +82,14 @@ pub(super) enum StoreCommand {
         accept_lost_revocations: bool,
     },
     /// Export the store as JSON lines, for another engine or machine.
-    #[command(after_help = "Examples:\n  scoregate store export keys.jsonl --data-dir DIR\n  \
+    #[command(
+        after_help = "Examples:\n  scoregate store export keys.jsonl --data-dir DIR\n  \
         scoregate store export keys.jsonl --close --config FILE\n  \
         scoregate store export salvaged.jsonl --damaged DIR/scoregate.db\n\n\
         With --damaged the readable part of a file is exported and each skipped record is reported; the exit code is\n\
         then 1. With --close nothing can be changed or served after the snapshot: a store file is renamed to\n\
-        scoregate.db.closed-TIME (its server must be stopped), and the tables of a database get another schema.")]
+        scoregate.db.closed-TIME (its server must be stopped), and the tables of a database get another schema."
+    )]
     Export {
         /// The file to write, or - for standard output.
         file: PathBuf,
@@ -96,8 +104,10 @@ pub(super) enum StoreCommand {
         close: bool,
     },
     /// Import an export that closed its store into a store without applications.
-    #[command(after_help = "Example:\n  scoregate store import keys.jsonl --data-dir DIR\n\n\
-        Units granted and keys revoked after the export are unknown. To use an export as a backup, restore it.")]
+    #[command(
+        after_help = "Example:\n  scoregate store import keys.jsonl --data-dir DIR\n\n\
+        Units granted and keys revoked after the export are unknown. To use an export as a backup, restore it."
+    )]
     Import {
         /// The export.
         file: PathBuf,
@@ -126,9 +136,11 @@ pub(super) enum StoreCommand {
         grant: RuntimeRole,
     },
     /// Upgrade the tables of a database for this release; servers may run meanwhile.
-    #[command(after_help = "Example:\n  scoregate store upgrade --config FILE --runtime-role gateway\n\n\
+    #[command(
+        after_help = "Example:\n  scoregate store upgrade --config FILE --runtime-role gateway\n\n\
         A server of this release does not start on older tables. Servers of the previous release run and restart on\n\
-        the upgraded ones. A store file is upgraded when a server opens it.")]
+        the upgraded ones. A store file is upgraded when a server opens it."
+    )]
     Upgrade {
         #[command(flatten)]
         grant: RuntimeRole,
@@ -144,7 +156,8 @@ pub(super) struct RuntimeRole {
 }
 
 /// The error of `export --close -`.
-pub(super) const CLOSE_NEEDS_A_FILE: &str = "--close needs a file: standard output may not be durable";
+pub(super) const CLOSE_NEEDS_A_FILE: &str =
+    "--close needs a file: standard output may not be durable";
 
 /// Parses a date argument.
 fn day(text: &str) -> Result<Day, String> {

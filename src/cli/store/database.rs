@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use scoregate_base::clock::{Clock, Wall};
 use scoregate_store::{
-    DatabaseConfig, DatabaseExport, DatabaseReport, DatabaseSettings, PostgresStore, RoleName, TablesChange,
-    TablesWork, TransferError,
+    DatabaseConfig, DatabaseExport, DatabaseReport, DatabaseSettings, PostgresStore, RoleName,
+    TablesChange, TablesWork, TransferError,
 };
 
 use super::super::command_error::{CommandError, CommandOutcome};
@@ -25,7 +25,9 @@ use super::report::counted;
 const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_mins(1);
 
 pub(super) fn run(command: &StoreCommand, settings: &DatabaseSettings) -> CommandOutcome {
-    let database = settings.read_files().map_err(|error| CommandError::Input(error.to_string()))?;
+    let database = settings
+        .read_files()
+        .map_err(|error| CommandError::Input(error.to_string()))?;
     block_on(async {
         match command {
             StoreCommand::Init { grant } => change_tables(settings, database, TablesWork::Create, grant).await,
@@ -60,7 +62,9 @@ async fn change_tables(
     let done = match changed.with_context(|| format!("the database {}", settings.address))? {
         TablesChange::Created(format) => format!("created the tables with format {format}"),
         TablesChange::Unchanged(format) => format!("the tables have format {format} already"),
-        TablesChange::Upgraded { from, to } => format!("upgraded the tables from format {from} to {to}"),
+        TablesChange::Upgraded { from, to } => {
+            format!("upgraded the tables from format {from} to {to}")
+        }
         TablesChange::Missing => {
             let remedy = "there are no tables to upgrade; run `scoregate store init`";
             return Err(CommandError::Input(remedy.into()));
@@ -90,7 +94,9 @@ async fn export(
         PostgresStore::export(database, clock, output, false).await
     } else {
         let file = OutputFile::create(to, force)?;
-        let mut out = file.writer().with_context(|| format!("{} cannot be written", to.display()))?;
+        let mut out = file
+            .writer()
+            .with_context(|| format!("{} cannot be written", to.display()))?;
         let mut file = Some(file);
         let mut keep = || file.take().map_or(Ok(()), OutputFile::finish);
         PostgresStore::export(database, clock, (&mut out, &mut keep), closes).await
@@ -103,7 +109,11 @@ async fn export(
     Ok(Exit::Done)
 }
 
-async fn import(settings: &DatabaseSettings, database: DatabaseConfig, from: &Path) -> CommandOutcome {
+async fn import(
+    settings: &DatabaseSettings,
+    database: DatabaseConfig,
+    from: &Path,
+) -> CommandOutcome {
     let imported = PostgresStore::import(database, Clock::system(), from, &operator()).await;
     printer::message(&counted("imported", transferred(settings, from, imported)?));
     Ok(Exit::Done)
@@ -120,13 +130,17 @@ fn transferred<T>(
             CommandError::Input(format!("{}: {error}", file.display()))
         }
         TransferError::InUse(_) | TransferError::Newer(_) => CommandError::Input(error.to_string()),
-        TransferError::Store(error) => {
-            anyhow::Error::from(error).context(format!("the database {}", settings.address)).into()
-        }
+        TransferError::Store(error) => anyhow::Error::from(error)
+            .context(format!("the database {}", settings.address))
+            .into(),
     })
 }
 
-async fn check(settings: &DatabaseSettings, database: DatabaseConfig, as_json: bool) -> CommandOutcome {
+async fn check(
+    settings: &DatabaseSettings,
+    database: DatabaseConfig,
+    as_json: bool,
+) -> CommandOutcome {
     let clock = Clock::system();
     let inspected = PostgresStore::inspect(database, clock.clone()).await;
     let found = inspected.with_context(|| format!("the database {}", settings.address))?;
@@ -154,7 +168,9 @@ fn print(settings: &DatabaseSettings, report: &DatabaseReport, now: Wall, as_jso
         ));
     }
     for (feature, effect) in &report.missing_features {
-        printer::message(&format!("The server has no {feature}, or this role may not use them: {effect}."));
+        printer::message(&format!(
+            "The server has no {feature}, or this role may not use them: {effect}."
+        ));
     }
     if is_wrong {
         printer::message(&format!(
@@ -184,12 +200,26 @@ fn contents(report: &DatabaseReport) -> [(&'static str, &'static str, Value); 8]
 }
 
 fn as_text(settings: &DatabaseSettings, report: &DatabaseReport) -> String {
-    let timeline = if report.hidden_timeline.is_none() { "checked" } else { "cannot be checked" };
-    let replication = if report.is_synchronous { "synchronous" } else { "not synchronous" };
+    let timeline = if report.hidden_timeline.is_none() {
+        "checked"
+    } else {
+        "cannot be checked"
+    };
+    let replication = if report.is_synchronous {
+        "synchronous"
+    } else {
+        "not synchronous"
+    };
     let server = format!("PostgreSQL {}", report.server);
     let contents = contents(report).map(|(name, _, value)| (name, printer::cell(&value)));
-    let first = [("database", settings.address.to_string()), ("server", server)];
-    let last = [("timeline", timeline.into()), ("replication", replication.into())];
+    let first = [
+        ("database", settings.address.to_string()),
+        ("server", server),
+    ];
+    let last = [
+        ("timeline", timeline.into()),
+        ("replication", replication.into()),
+    ];
     printer::fields(first.into_iter().chain(contents).chain(last))
 }
 
@@ -208,5 +238,9 @@ fn as_value(
         ("missing_features", json!(report.missing_features)),
         ("clock_difference_seconds", json!(difference.as_secs())),
     ];
-    contents(report).map(|(_, name, value)| (name, value)).into_iter().chain(state).collect()
+    contents(report)
+        .map(|(_, name, value)| (name, value))
+        .into_iter()
+        .chain(state)
+        .collect()
 }

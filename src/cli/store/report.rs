@@ -7,14 +7,19 @@ use serde_json::{Value, json};
 use scoregate_base::clock::{Day, Wall};
 use scoregate_store::RecordCounts;
 use scoregate_store::maintenance::{
-    self, ClosedDays, ExportSummary, ImportSummary, ImportedDay, InspectionReport, close_command, since,
+    self, ClosedDays, ExportSummary, ImportSummary, ImportedDay, InspectionReport, close_command,
+    since,
 };
 
 use super::super::exit::Exit;
 use super::super::printer;
 
 pub(super) fn print_check(report: &InspectionReport, as_json: bool, today: Day) -> Exit {
-    let printed = if as_json { printer::json(&as_value(report)) } else { print_contents(report) };
+    let printed = if as_json {
+        printer::json(&as_value(report))
+    } else {
+        print_contents(report)
+    };
     print_faults(report);
     if let Some(day) = report.future_day {
         let directory = report.path.parent().unwrap_or(Path::new("."));
@@ -35,7 +40,11 @@ pub(super) fn print_check(report: &InspectionReport, as_json: bool, today: Day) 
              fields with `sqlite3`. `scoregate keys revoke` works as usual.",
         );
     }
-    if report.is_sound() { printed } else { Exit::Input }
+    if report.is_sound() {
+        printed
+    } else {
+        Exit::Input
+    }
 }
 
 fn print_faults(report: &InspectionReport) {
@@ -59,7 +68,9 @@ pub(super) fn print_verified(report: &InspectionReport, if_unsound: &str) -> Exi
 }
 
 fn print_contents(report: &InspectionReport) -> Exit {
-    printer::data(&printer::fields(contents(report).map(|(name, _, value)| (name, printer::cell(&value)))))
+    printer::data(&printer::fields(
+        contents(report).map(|(name, _, value)| (name, printer::cell(&value))),
+    ))
 }
 
 /// The contents of a store: for each its name for people, its name in JSON, and its value.
@@ -70,10 +81,18 @@ fn contents(report: &InspectionReport) -> [(&'static str, &'static str, Value); 
         ("applications", "applications", json!(report.applications)),
         ("keys", "keys", json!(report.keys)),
         ("valid keys", "keys_in_force", json!(report.keys_in_force)),
-        ("newest day", "newest_day", json!(report.newest_day.map(|day| day.to_string()))),
+        (
+            "newest day",
+            "newest_day",
+            json!(report.newest_day.map(|day| day.to_string())),
+        ),
         ("units granted", "granted", json!(report.granted)),
         ("audit records", "audit", json!(report.audit)),
-        ("last change", "last_change", json!(report.last_change.map(Wall::rfc3339))),
+        (
+            "last change",
+            "last_change",
+            json!(report.last_change.map(Wall::rfc3339)),
+        ),
         ("bytes", "bytes", json!(report.bytes)),
         ("bytes of the WAL", "log_bytes", json!(report.log_bytes)),
     ]
@@ -82,11 +101,18 @@ fn contents(report: &InspectionReport) -> [(&'static str, &'static str, Value); 
 fn as_value(report: &InspectionReport) -> Value {
     let result = [
         ("sound", json!(report.is_sound())),
-        ("future_day", json!(report.future_day.map(|day| day.to_string()))),
+        (
+            "future_day",
+            json!(report.future_day.map(|day| day.to_string())),
+        ),
         ("faults", json!(report.faults)),
         ("unreadable", json!(report.unreadable)),
     ];
-    contents(report).map(|(_, name, value)| (name, value)).into_iter().chain(result).collect()
+    contents(report)
+        .map(|(_, name, value)| (name, value))
+        .into_iter()
+        .chain(result)
+        .collect()
 }
 
 pub(super) fn print_exported(exported: &ExportSummary, damaged: bool) -> Exit {
@@ -94,7 +120,11 @@ pub(super) fn print_exported(exported: &ExportSummary, damaged: bool) -> Exit {
         printer::message(&format!("skipped: {record}"));
     }
     printer::message(&counted("exported", exported.counts));
-    if damaged && !exported.left_out.is_empty() { Exit::Input } else { Exit::Done }
+    if damaged && !exported.left_out.is_empty() {
+        Exit::Input
+    } else {
+        Exit::Done
+    }
 }
 
 /// The number of records of each kind.
@@ -117,7 +147,11 @@ pub(super) fn counted(done: &str, counts: RecordCounts) -> String {
         (usage, "usage record", "usage records"),
         (requests, "request record", "request records"),
         (audit, "audit record", "audit records"),
-        (availability, "period of availability", "periods of availability"),
+        (
+            availability,
+            "period of availability",
+            "periods of availability",
+        ),
         (status_messages, "status message", "status messages"),
         (owners, "account", "accounts"),
     ];
@@ -127,10 +161,17 @@ pub(super) fn counted(done: &str, counts: RecordCounts) -> String {
 
 pub(super) fn print_closed(closed: &ClosedDays, today: Day) -> Exit {
     if closed.days.is_empty() {
-        printer::message(&format!("The ledger has not opened a day after {today}: nothing was changed."));
+        printer::message(&format!(
+            "The ledger has not opened a day after {today}: nothing was changed."
+        ));
         return Exit::Done;
     }
-    let days = closed.days.iter().map(Day::to_string).collect::<Vec<_>>().join(", ");
+    let days = closed
+        .days
+        .iter()
+        .map(Day::to_string)
+        .collect::<Vec<_>>()
+        .join(", ");
     printer::message(&format!(
         "Closed {days}. {} units granted for it now count for {today}. Quotas reset at {}.",
         closed.granted,
@@ -144,19 +185,29 @@ pub(super) fn print_imported(imported: &ImportSummary, restores: bool) -> Exit {
         printer::message(&format!("skipped, unreadable: {record}"));
     }
     if let Some(aside) = &imported.aside {
-        printer::message(&format!("the previous store is kept as {}", aside.display()));
+        printer::message(&format!(
+            "the previous store is kept as {}",
+            aside.display()
+        ));
     }
     let carried = &imported.carried;
     let facts = [
         ("keys that stay revoked", carried.revoked),
         ("keys that keep an earlier expiry", carried.ended),
-        ("applications that keep another tier or other limits", carried.limits),
+        (
+            "applications that keep another tier or other limits",
+            carried.limits,
+        ),
         ("keys that are only in the previous store", carried.lost),
     ];
     for (fact, number) in facts.into_iter().filter(|(_, number)| *number > 0) {
         printer::message(&format!("changes after this backup: {number} {fact}"));
     }
-    let unless = if restores { "" } else { ", unless the export closed its store" };
+    let unless = if restores {
+        ""
+    } else {
+        ", unless the export closed its store"
+    };
     match imported.day {
         ImportedDay::Complete => printer::message("units granted after this backup stay granted"),
         ImportedDay::Closed(day) => printer::message(&format!(
@@ -165,7 +216,9 @@ pub(super) fn print_imported(imported: &ImportSummary, restores: bool) -> Exit {
         )),
         ImportedDay::Reopened(day, units) => {
             let units = units.map_or_else(|| "all".into(), |units| format!("up to {units}"));
-            printer::message(&format!("WARNING: {units} units of {day} may be granted twice{unless}"));
+            printer::message(&format!(
+                "WARNING: {units} units of {day} may be granted twice{unless}"
+            ));
         }
     }
     for gap in &carried.gaps {

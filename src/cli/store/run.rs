@@ -11,8 +11,8 @@ use crate::config::Config;
 use scoregate_base::clock::{Clock, Wall};
 use scoregate_store::OwedFile;
 use scoregate_store::maintenance::{
-    ImportOptions, LastBackup, back_up, check, close, close_future_days, create_new, dated, export, file_in,
-    import, prune, record_backup, verify,
+    ImportOptions, LastBackup, back_up, check, close, close_future_days, create_new, dated, export,
+    file_in, import, prune, record_backup, verify,
 };
 
 use super::super::command_error::{CommandError, CommandOutcome};
@@ -25,7 +25,13 @@ use super::report::{print_check, print_closed, print_exported, print_imported, p
 
 pub(in super::super) fn run(args: &StoreArgs) -> CommandOutcome {
     let now = Clock::system().now().wall;
-    if let StoreCommand::Export { file, damaged: Some(damaged), force, .. } = &args.command {
+    if let StoreCommand::Export {
+        file,
+        damaged: Some(damaged),
+        force,
+        ..
+    } = &args.command
+    {
         return write_export(damaged, true, file, *force, now);
     }
     if let StoreCommand::VerifyBackup { file } = &args.command {
@@ -42,14 +48,25 @@ fn run_on_file(command: &StoreCommand, config: &Config, now: Wall) -> CommandOut
     let directory = config.data_dir.as_path();
     match command {
         StoreCommand::Check { json } => Ok(print_check(&check(directory, now)?, *json, now.day())),
-        StoreCommand::Backup { file, to, keep, force } => {
-            let path =
-                to.as_deref().map_or_else(|| Ok(file.clone().unwrap_or_default()), |to| dated(to, now))?;
+        StoreCommand::Backup {
+            file,
+            to,
+            keep,
+            force,
+        } => {
+            let path = to
+                .as_deref()
+                .map_or_else(|| Ok(file.clone().unwrap_or_default()), |to| dated(to, now))?;
             write_backup(directory, &path, *keep, *force, now)
         }
-        StoreCommand::Export { file, force, close: true, .. } => {
-            while_stopped(directory, |directory| export_and_close(directory, file, *force, now))
-        }
+        StoreCommand::Export {
+            file,
+            force,
+            close: true,
+            ..
+        } => while_stopped(directory, |directory| {
+            export_and_close(directory, file, *force, now)
+        }),
         StoreCommand::Export { file, force, .. } => {
             let exit = write_export(&file_in(directory), false, file, *force, now)?;
             if exit == Exit::Done {
@@ -58,18 +75,33 @@ fn run_on_file(command: &StoreCommand, config: &Config, now: Wall) -> CommandOut
             Ok(exit)
         }
         StoreCommand::CloseFutureDays { today } => while_stopped(directory, |directory| {
-            Ok(print_closed(&close_future_days(directory, &operator(), *today, now)?, *today))
+            Ok(print_closed(
+                &close_future_days(directory, &operator(), *today, now)?,
+                *today,
+            ))
         }),
-        StoreCommand::Init { grant: RuntimeRole { runtime_role: Some(_) } }
-        | StoreCommand::Upgrade { .. } => {
-            Err(CommandError::Input("this needs a database: set store.url in the configuration".into()))
+        StoreCommand::Init {
+            grant: RuntimeRole {
+                runtime_role: Some(_),
+            },
         }
+        | StoreCommand::Upgrade { .. } => Err(CommandError::Input(
+            "this needs a database: set store.url in the configuration".into(),
+        )),
         StoreCommand::Init { .. } => while_stopped(directory, |directory| {
             create_new(directory, now)?;
-            printer::message(&format!("created an empty store in {}", directory.display()));
+            printer::message(&format!(
+                "created an empty store in {}",
+                directory.display()
+            ));
             Ok(Exit::Done)
         }),
-        StoreCommand::Restore { file, previous, reopen_day, accept_lost_revocations } => {
+        StoreCommand::Restore {
+            file,
+            previous,
+            reopen_day,
+            accept_lost_revocations,
+        } => {
             let previous = previous.as_ref().filter(|other| !is_same(directory, other));
             let options = ImportOptions {
                 who: operator(),
@@ -79,12 +111,19 @@ fn run_on_file(command: &StoreCommand, config: &Config, now: Wall) -> CommandOut
                 accept_lost_revocations: *accept_lost_revocations,
                 tiers: config.tiers.clone(),
             };
-            let _lock = previous.map(|other| DataDir::lock_existing(other)).transpose().map_err(unusable)?;
+            let _lock = previous
+                .map(|other| DataDir::lock_existing(other))
+                .transpose()
+                .map_err(unusable)?;
             import_file(directory, file, &options, now)
         }
         StoreCommand::Import { file } => {
             let (who, tiers) = (operator(), config.tiers.clone());
-            let options = ImportOptions { who, tiers, ..ImportOptions::default() };
+            let options = ImportOptions {
+                who,
+                tiers,
+                ..ImportOptions::default()
+            };
             import_file(directory, file, &options, now)
         }
         StoreCommand::VerifyBackup { file } => verify_backup(file),
@@ -96,14 +135,25 @@ fn is_same(directory: &Path, other: &Path) -> bool {
     path(directory).is_some() && path(directory) == path(other)
 }
 
-fn import_file(directory: &Path, file: &Path, options: &ImportOptions, now: Wall) -> CommandOutcome {
+fn import_file(
+    directory: &Path,
+    file: &Path,
+    options: &ImportOptions,
+    now: Wall,
+) -> CommandOutcome {
     while_stopped(directory, |directory| {
-        Ok(print_imported(&import(directory, file, options, now)?, options.restores))
+        Ok(print_imported(
+            &import(directory, file, options, now)?,
+            options.restores,
+        ))
     })
 }
 
 fn verify_backup(file: &Path) -> CommandOutcome {
-    Ok(print_verified(&verify(file)?, "is damaged: use another backup"))
+    Ok(print_verified(
+        &verify(file)?,
+        "is damaged: use another backup",
+    ))
 }
 
 fn write_backup(
@@ -133,7 +183,10 @@ fn export_and_close(directory: &Path, to: &Path, force: bool, now: Wall) -> Comm
     if exit != Exit::Done {
         return Ok(exit);
     }
-    printer::message(&format!("the store is now {}", close(directory, now)?.display()));
+    printer::message(&format!(
+        "the store is now {}",
+        close(directory, now)?.display()
+    ));
     let owed = directory.join(OwedFile::NAME);
     if owed.exists() {
         printer::message(&format!(
@@ -152,14 +205,21 @@ fn while_stopped(directory: &Path, work: impl FnOnce(&Path) -> CommandOutcome) -
 }
 
 /// The operator can free the directory or use another one.
-#[expect(clippy::needless_pass_by_value, reason = "used in `map_err` on an owned value")]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "used in `map_err` on an owned value"
+)]
 fn unusable(error: anyhow::Error) -> CommandError {
     CommandError::Input(format!("{error:#}"))
 }
 
 /// Records a backup for the metrics of a running server. The size of standard output is unknown.
 fn record(directory: &Path, to: &Path, now: Wall) {
-    let bytes = if to == Path::new("-") { 0 } else { to.metadata().map_or(0, |metadata| metadata.len()) };
+    let bytes = if to == Path::new("-") {
+        0
+    } else {
+        to.metadata().map_or(0, |metadata| metadata.len())
+    };
     if let Err(error) = record_backup(directory, LastBackup { at: now, bytes }) {
         printer::message(&format!(
             "the backup is complete, but its time and size could not be recorded in {}: {error}; \

@@ -34,10 +34,22 @@ pub(super) enum LineEmphasis {
 
 /// The lines of a page, at most `rows`.
 pub(super) fn lines(figures: &UsageRates<'_>, rows: usize) -> Vec<FrameLine> {
-    let summary = [title(figures), requests(figures), latency(figures), documents(figures), backend(figures)];
-    let summary = summary.into_iter().chain(addresses(figures)).chain([limits(figures), process(figures)]);
+    let summary = [
+        title(figures),
+        requests(figures),
+        latency(figures),
+        documents(figures),
+        backend(figures),
+    ];
+    let summary = summary
+        .into_iter()
+        .chain(addresses(figures))
+        .chain([limits(figures), process(figures)]);
     let mut lines: Vec<FrameLine> = summary.map(FrameLine::plain).collect();
-    lines.extend(alarms(figures).into_iter().map(|text| FrameLine { text, emphasis: LineEmphasis::Alarm }));
+    lines.extend(alarms(figures).into_iter().map(|text| FrameLine {
+        text,
+        emphasis: LineEmphasis::Alarm,
+    }));
     let unauthenticated = unauthenticated(figures);
     // The table of addresses is always shown, with at most five rows; applications get the remaining space.
     let reserved = unauthenticated.len().min(7);
@@ -50,42 +62,83 @@ pub(super) fn lines(figures: &UsageRates<'_>, rows: usize) -> Vec<FrameLine> {
 
 impl FrameLine {
     pub(super) fn plain(text: String) -> Self {
-        Self { text, emphasis: LineEmphasis::Plain }
+        Self {
+            text,
+            emphasis: LineEmphasis::Plain,
+        }
     }
 
     pub(super) fn header(text: String) -> Self {
-        Self { text, emphasis: LineEmphasis::Header }
+        Self {
+            text,
+            emphasis: LineEmphasis::Header,
+        }
     }
 }
 
 fn title(figures: &UsageRates<'_>) -> String {
-    let version = figures.after.metrics.label("scoregate_build_info", "version").unwrap_or("?");
+    let version = figures
+        .after
+        .metrics
+        .label("scoregate_build_info", "version")
+        .unwrap_or("?");
     let now = figures.after.at.wall;
     let started = figures.gauge("process_start_time_seconds", "");
-    format!("scoregate {version}   up {}   {}", span(as_f64(now.seconds()) - started), now.rfc3339())
+    format!(
+        "scoregate {version}   up {}   {}",
+        span(as_f64(now.seconds()) - started),
+        now.rfc3339()
+    )
 }
 
 fn requests(figures: &UsageRates<'_>) -> String {
-    let class =
-        |class: &str| format!("{class} {}", percent(figures.share(REQUESTS, &format!("class=\"{class}\""))));
+    let class = |class: &str| {
+        format!(
+            "{class} {}",
+            percent(figures.share(REQUESTS, &format!("class=\"{class}\"")))
+        )
+    };
     let classes = ["2xx", "3xx", "4xx", "5xx"].map(class).join("   ");
     let waiting = count(figures.gauge("scoregate_requests_in_progress", ""));
-    row("requests", &format!("{}/s   {classes}   waiting {waiting}", rate(figures.rate(REQUESTS, ""))))
+    row(
+        "requests",
+        &format!(
+            "{}/s   {classes}   waiting {waiting}",
+            rate(figures.rate(REQUESTS, ""))
+        ),
+    )
 }
 
 fn latency(figures: &UsageRates<'_>) -> String {
     let quantile = |name: &str, part| format!("{name} {}", time(figures.quantile(LATENCY, part)));
-    let quantiles = [quantile("p50", 0.5), quantile("p90", 0.9), quantile("p99", 0.99)];
+    let quantiles = [
+        quantile("p50", 0.5),
+        quantile("p90", 0.9),
+        quantile("p99", 0.99),
+    ];
     let disconnects = rate(figures.rate("scoregate_client_disconnects_total", ""));
-    row("latency", &format!("{}   client disconnects {disconnects}/s", quantiles.join("   ")))
+    row(
+        "latency",
+        &format!(
+            "{}   client disconnects {disconnects}/s",
+            quantiles.join("   ")
+        ),
+    )
 }
 
 fn documents(figures: &UsageRates<'_>) -> String {
     let outcome = |label: &str| figures.share(SERVED, &format!("outcome=\"{label}\""));
     let stale = sum([outcome("stale"), outcome("stale_on_error")]);
-    let waited = sum([sum([outcome("miss"), outcome("shared")]), outcome("refreshed")]);
-    let served =
-        format!("hit {}   stale {}   waited {}", percent(outcome("hit")), percent(stale), percent(waited));
+    let waited = sum([
+        sum([outcome("miss"), outcome("shared")]),
+        outcome("refreshed"),
+    ]);
+    let served = format!(
+        "hit {}   stale {}   waited {}",
+        percent(outcome("hit")),
+        percent(stale),
+        percent(waited)
+    );
     let stored = count(figures.gauge("scoregate_cache_documents", ""));
     let bytes = size(figures.gauge("scoregate_cache_bytes", ""));
     let overdue = figures.gauge("scoregate_refresh_overdue_seconds", "");
@@ -95,12 +148,16 @@ fn documents(figures: &UsageRates<'_>) -> String {
         (false, true) => format!("refresh in {}", span(next)),
         (false, false) => "refresh not scheduled yet".into(),
     };
-    row("documents", &format!("{served}   stored {stored} ({bytes})   {refresh}"))
+    row(
+        "documents",
+        &format!("{served}   stored {stored} ({bytes})   {refresh}"),
+    )
 }
 
 fn backend(figures: &UsageRates<'_>) -> String {
     let requests = figures.rate(CALLS, "");
-    let succeeded = figures.rate(CALLS, "result=\"success\"") + figures.rate(CALLS, "result=\"not_found\"");
+    let succeeded =
+        figures.rate(CALLS, "result=\"success\"") + figures.rate(CALLS, "result=\"not_found\"");
     let queued = count(figures.gauge("scoregate_upstream_queue_length", ""));
     let p99 = time(figures.quantile(UPSTREAM_LATENCY, 0.99));
     let (requests, failed) = (rate(requests), rate(requests - succeeded));
@@ -115,16 +172,27 @@ fn backend(figures: &UsageRates<'_>) -> String {
 
 /// The addresses of a backend with several, one line each.
 fn addresses(figures: &UsageRates<'_>) -> Vec<String> {
-    let names: Vec<&str> = figures.after.metrics.labels(ADDRESS_CALLS, "address").collect();
+    let names: Vec<&str> = figures
+        .after
+        .metrics
+        .labels(ADDRESS_CALLS, "address")
+        .collect();
     let line = |name: &&str| {
         let with = format!("address=\"{name}\"");
         let requests = rate(figures.rate(ADDRESS_CALLS, &with));
         let failed = rate(figures.rate("scoregate_upstream_address_failures_total", &with));
         let is_usable = figures.gauge("scoregate_upstream_address_usable", &with) > 0.0;
         let state = if is_usable { "usable" } else { "not usable" };
-        row("", &format!("{name}   {state}   requests {requests}/s   failed {failed}/s"))
+        row(
+            "",
+            &format!("{name}   {state}   requests {requests}/s   failed {failed}/s"),
+        )
     };
-    if names.len() > 1 { names.iter().map(line).collect() } else { Vec::new() }
+    if names.len() > 1 {
+        names.iter().map(line).collect()
+    } else {
+        Vec::new()
+    }
 }
 
 fn breaker(figures: &UsageRates<'_>) -> &'static str {
@@ -139,19 +207,29 @@ fn breaker(figures: &UsageRates<'_>) -> &'static str {
 }
 
 fn limits(figures: &UsageRates<'_>) -> String {
-    let rule = |name: &str| format!("{name} {}/s", rate(figures.rate(LIMITED, &format!("rule=\"{name}\""))));
+    let rule = |name: &str| {
+        format!(
+            "{name} {}/s",
+            rate(figures.rate(LIMITED, &format!("rule=\"{name}\"")))
+        )
+    };
     let rules = ["minute", "day", "guard"].map(rule).join("   ");
     let leased = rate(figures.rate(UNITS, "use=\"leased\""));
     let lost = count(figures.gauge(UNITS, "use=\"lost\""));
-    row("refused by", &format!("{rules}   units leased {leased}/s   lost {lost}"))
+    row(
+        "refused by",
+        &format!("{rules}   units leased {leased}/s   lost {lost}"),
+    )
 }
 
 fn process(figures: &UsageRates<'_>) -> String {
     let cores = figures.rate("process_cpu_seconds_total", "");
     let memory = size(figures.gauge("process_resident_memory_bytes", ""));
     let connections = count(figures.gauge("scoregate_connections", ""));
-    let (open, max) =
-        (count(figures.gauge("process_open_fds", "")), count(figures.gauge("process_max_fds", "")));
+    let (open, max) = (
+        count(figures.gauge("process_open_fds", "")),
+        count(figures.gauge("process_max_fds", "")),
+    );
     let keys = count(figures.gauge("scoregate_keys", ""));
     row(
         "process",
@@ -170,12 +248,18 @@ fn alarms(figures: &UsageRates<'_>) -> Vec<String> {
     let lost = figures.rate("scoregate_log_lines_lost_total", "");
     let breaker = breaker(figures);
     [
-        (breaker != "closed", format!("circuit breaker {breaker}: responses are stale or fail")),
+        (
+            breaker != "closed",
+            format!("circuit breaker {breaker}: responses are stale or fail"),
+        ),
         (
             is_on("scoregate_ledger_unreachable"),
             "ledger unreachable: requests are charged to leased units only".into(),
         ),
-        (is_on("scoregate_store_damaged"), "store damaged: the repair steps are in the log".into()),
+        (
+            is_on("scoregate_store_damaged"),
+            "store damaged: the repair steps are in the log".into(),
+        ),
         (
             is_on("scoregate_config_rejected"),
             "settings rejected: the previous ones stay active; the reason is in the log".into(),
@@ -188,10 +272,16 @@ fn alarms(figures: &UsageRates<'_>) -> Vec<String> {
             expiry > 0.0 && remaining < EXPIRY_WARNING,
             format!("a certificate expires in {}", span(remaining.max(0.0))),
         ),
-        (panics > 0.0, format!("{} panics since the start; see the log", count(panics))),
+        (
+            panics > 0.0,
+            format!("{} panics since the start; see the log", count(panics)),
+        ),
         (
             lost > 0.0,
-            format!("{}/s log lines lost: the reader of the log is too slow or has stopped", rate(lost)),
+            format!(
+                "{}/s log lines lost: the reader of the log is too slow or has stopped",
+                rate(lost)
+            ),
         ),
     ]
     .into_iter()
@@ -216,7 +306,11 @@ fn applications(figures: &UsageRates<'_>) -> Vec<FrameLine> {
         let rates = |of| rate(change.rate(of));
         let today = used.requests.map_or(0, |counted| counted.today.requests);
         let is_day = |limit: &&RemainingAllowance| limit.name == "day";
-        let remaining = used.limits.iter().find(is_day).map_or(0, |limit| limit.remaining);
+        let remaining = used
+            .limits
+            .iter()
+            .find(is_day)
+            .map_or(0, |limit| limit.remaining);
         format!(
             "{:<15}  {:<12} {:>8} {:>8} {:>8} {:>9} {:>8} {:>14} {:>11}  {}",
             used.application,
@@ -235,13 +329,21 @@ fn applications(figures: &UsageRates<'_>) -> Vec<FrameLine> {
 }
 
 fn unauthenticated(figures: &UsageRates<'_>) -> Vec<FrameLine> {
-    let header =
-        format!("{:<40} {:>10} {:>10} {:>14}", "UNAUTHENTICATED", "REFUSED/S", "LIMITED/S", "REQUESTS TODAY");
+    let header = format!(
+        "{:<40} {:>10} {:>10} {:>14}",
+        "UNAUTHENTICATED", "REFUSED/S", "LIMITED/S", "REQUESTS TODAY"
+    );
     let rows = figures.unauthenticated().into_iter().map(|(used, change)| {
         let rates = |of| rate(change.rate(of));
         let today = count(as_f64(used.requests.today.requests));
-        let (refused, limited) = (rates(|counts| counts.requests), rates(|counts| counts.limited));
-        format!("{:<40} {refused:>10} {limited:>10} {today:>14}", used.address)
+        let (refused, limited) = (
+            rates(|counts| counts.requests),
+            rates(|counts| counts.limited),
+        );
+        format!(
+            "{:<40} {refused:>10} {limited:>10} {today:>14}",
+            used.address
+        )
     });
     table(header, rows.collect())
 }
@@ -251,7 +353,10 @@ fn table(header: String, rows: Vec<String>) -> Vec<FrameLine> {
         return Vec::new();
     }
     let rows = rows.into_iter().map(FrameLine::plain);
-    [FrameLine::plain(String::new()), FrameLine::header(header)].into_iter().chain(rows).collect()
+    [FrameLine::plain(String::new()), FrameLine::header(header)]
+        .into_iter()
+        .chain(rows)
+        .collect()
 }
 
 fn row(name: &str, text: &str) -> String {
@@ -274,7 +379,11 @@ mod tests {
             limited: requests / 2,
             ..RequestCounts::default()
         };
-        CountedRequests { today, last_minute: RequestCounts::default(), missed: 0 }
+        CountedRequests {
+            today,
+            last_minute: RequestCounts::default(),
+            missed: 0,
+        }
     }
 
     fn sample(seconds: u64, metrics: &str, applications: &[(&str, u64)]) -> ServerSample {
@@ -299,8 +408,15 @@ mod tests {
             applications: applications.iter().map(application).collect(),
             unauthenticated: unauthenticated.collect(),
         };
-        let at = Now { wall: Wall::from_seconds(seconds), mono: Mono::from_nanos(seconds * 1_000_000_000) };
-        ServerSample { at, metrics: ScrapedMetrics::read(metrics), usage }
+        let at = Now {
+            wall: Wall::from_seconds(seconds),
+            mono: Mono::from_nanos(seconds * 1_000_000_000),
+        };
+        ServerSample {
+            at,
+            metrics: ScrapedMetrics::read(metrics),
+            usage,
+        }
     }
 
     fn texts(lines: &[FrameLine]) -> Vec<&str> {
@@ -309,35 +425,63 @@ mod tests {
 
     #[test]
     fn a_page_shows_the_rates_between_two_samples_and_fits_the_rows() {
-        let before = sample(100, "scoregate_requests_total{class=\"2xx\"} 10", &[("slow", 50), ("fast", 10)]);
+        let before = sample(
+            100,
+            "scoregate_requests_total{class=\"2xx\"} 10",
+            &[("slow", 50), ("fast", 10)],
+        );
         let metrics = "scoregate_build_info{version=\"1.2.3\"} 1\nprocess_start_time_seconds 40\n\
             scoregate_requests_total{class=\"2xx\"} 2478\nscoregate_requests_total{class=\"5xx\"} 22\n\
             scoregate_refresh_overdue_seconds 3700\nprocess_resident_memory_bytes 45200000";
         let after = sample(102, metrics, &[("slow", 54), ("fast", 2010)]);
         let page = lines(&UsageRates::new(&before, &after), 20);
         let texts = texts(&page);
-        assert_eq!(texts[0], "scoregate 1.2.3   up 1 min 2 s   1970-01-01T00:01:42Z");
+        assert_eq!(
+            texts[0],
+            "scoregate 1.2.3   up 1 min 2 s   1970-01-01T00:01:42Z"
+        );
         assert_eq!(
             texts[1],
             "requests   1,245/s   2xx 99.1 %   3xx 0.0 %   4xx 0.0 %   5xx 0.9 %   waiting 0"
         );
-        assert!(texts[3].ends_with("refresh overdue for 1 h 1 min"), "{}", texts[3]);
+        assert!(
+            texts[3].ends_with("refresh overdue for 1 h 1 min"),
+            "{}",
+            texts[3]
+        );
         assert!(texts[6].contains("45.2 MB"), "{}", texts[6]);
         let row = |name: &str| {
-            let row = texts.iter().position(|line| line.starts_with(name)).unwrap();
+            let row = texts
+                .iter()
+                .position(|line| line.starts_with(name))
+                .unwrap();
             (row, texts[row].split_whitespace().collect::<Vec<_>>())
         };
         let (fast, slow) = (row("app_fast"), row("app_slow"));
         assert!(fast.0 < slow.0, "the highest rate is first");
-        assert_eq!(fast.1[1..9], ["pro", "1,000", "500", "0", "500", "0", "2,010", "9,000"]);
-        assert_eq!(slow.1[1..9], ["pro", "2.0", "1.0", "0", "1.0", "0", "54", "9,000"]);
+        assert_eq!(
+            fast.1[1..9],
+            ["pro", "1,000", "500", "0", "500", "0", "2,010", "9,000"]
+        );
+        assert_eq!(
+            slow.1[1..9],
+            ["pro", "2.0", "1.0", "0", "1.0", "0", "54", "9,000"]
+        );
         assert_eq!(fast.1[9], "fast?[2J", "control characters are replaced");
-        for header in
-            texts.iter().filter(|line| line.starts_with("APPLICATION") || line.starts_with("UNAUTHENTICATED"))
+        for header in texts
+            .iter()
+            .filter(|line| line.starts_with("APPLICATION") || line.starts_with("UNAUTHENTICATED"))
         {
-            assert_eq!(header.matches("TODAY").count(), header.matches("REQUESTS TODAY").count(), "{header}");
+            assert_eq!(
+                header.matches("TODAY").count(),
+                header.matches("REQUESTS TODAY").count(),
+                "{header}"
+            );
         }
-        let addresses = texts.iter().filter(|line| line.starts_with("192.0.2.")).count();
+        let addresses = texts
+            .iter()
+            .filter(|line| line.starts_with("192.0.2."))
+            .count();
         assert_eq!((addresses, page.len()), (5, 18));
         assert_eq!(lines(&UsageRates::new(&before, &after), 9).len(), 9);
     }
@@ -357,7 +501,10 @@ mod tests {
             page.into_iter().map(|line| line.text).collect::<Vec<_>>()
         };
         let shown = page(&format!("{one}{two}"));
-        assert!(shown[5].contains("a:80   usable   requests 10.0/s   failed 0/s"), "{shown:?}");
+        assert!(
+            shown[5].contains("a:80   usable   requests 10.0/s   failed 0/s"),
+            "{shown:?}"
+        );
         assert!(shown[6].contains("b:80   not usable"), "{shown:?}");
         assert!(!page(&one).iter().any(|line| line.contains("a:80")));
     }
@@ -369,10 +516,22 @@ mod tests {
             scoregate_certificate_expiry_timestamp_seconds 86502\nscoregate_log_lines_lost_total{log=\"access\"} 4";
         let (before, after) = (sample(100, "", &[]), sample(102, metrics, &[]));
         let page = lines(&UsageRates::new(&before, &after), 100);
-        let alarms = page.iter().filter(|line| line.emphasis == LineEmphasis::Alarm).count();
+        let alarms = page
+            .iter()
+            .filter(|line| line.emphasis == LineEmphasis::Alarm)
+            .count();
         assert_eq!(alarms, 8, "{page:?}");
-        assert!(page.iter().any(|line| line.text == "! a certificate expires in 1 d 0 h"), "{page:?}");
+        assert!(
+            page.iter()
+                .any(|line| line.text == "! a certificate expires in 1 d 0 h"),
+            "{page:?}"
+        );
         let healthy = lines(&UsageRates::new(&before, &before), 100);
-        assert!(healthy.iter().all(|line| line.emphasis != LineEmphasis::Alarm), "{healthy:?}");
+        assert!(
+            healthy
+                .iter()
+                .all(|line| line.emphasis != LineEmphasis::Alarm),
+            "{healthy:?}"
+        );
     }
 }

@@ -68,8 +68,15 @@ struct PolledServer {
 
 pub(in super::super) fn run(args: &TopArgs) -> CommandOutcome {
     let config = args.server.settings()?;
-    let (socket, interval) = (config.data_dir.join(SOCKET), Duration::from_secs(args.interval));
-    let server = PolledServer { socket, clock: Clock::system(), interval };
+    let (socket, interval) = (
+        config.data_dir.join(SOCKET),
+        Duration::from_secs(args.interval),
+    );
+    let server = PolledServer {
+        socket,
+        clock: Clock::system(),
+        interval,
+    };
     if args.fleet {
         block_on(server.show::<FleetSample>(args.once))
     } else {
@@ -128,7 +135,9 @@ impl PolledServer {
     async fn get(&self, target: String) -> CommandOutcome<String> {
         let shown = self.socket.display();
         let unavailable = |error: anyhow::Error| {
-            CommandError::Input(format!("no response from {shown}: {error:#}; `top` needs a running server"))
+            CommandError::Input(format!(
+                "no response from {shown}: {error:#}; `top` needs a running server"
+            ))
         };
         self.request(target).await.map_err(unavailable)
     }
@@ -146,8 +155,14 @@ impl PageSample for ServerSample {
     async fn take(server: &PolledServer) -> CommandOutcome<Self> {
         let metrics = server.get("/metrics".into()).await?;
         let at = server.clock.now();
-        let usage = server.get_json(format!("{USAGE}?most={SAMPLE_LIMIT}")).await?;
-        Ok(Self { at, metrics: ScrapedMetrics::read(&metrics), usage })
+        let usage = server
+            .get_json(format!("{USAGE}?most={SAMPLE_LIMIT}"))
+            .await?;
+        Ok(Self {
+            at,
+            metrics: ScrapedMetrics::read(&metrics),
+            usage,
+        })
     }
 
     fn page(before: &Self, now: &Self, rows: usize) -> Vec<FrameLine> {
@@ -160,8 +175,14 @@ impl PageSample for FleetSample {
 
     async fn take(server: &PolledServer) -> CommandOutcome<Self> {
         let nodes = server.get_json(NODES.into()).await?;
-        let usage = server.get_json(format!("{USAGE}?fleet=true&most={SAMPLE_LIMIT}")).await?;
-        Ok(Self { at: server.clock.now().wall, nodes, usage })
+        let usage = server
+            .get_json(format!("{USAGE}?fleet=true&most={SAMPLE_LIMIT}"))
+            .await?;
+        Ok(Self {
+            at: server.clock.now().wall,
+            nodes,
+            usage,
+        })
     }
 
     fn page(_: &Self, now: &Self, rows: usize) -> Vec<FrameLine> {
@@ -180,6 +201,12 @@ fn page<S: PageSample>(before: &S, now: Result<&S, &CommandError>) -> Vec<FrameL
 
 fn unavailable<S: PageSample>(before: &S, reason: &str, rows: usize) -> Vec<FrameLine> {
     let mut page = S::page(before, before, rows.saturating_sub(1));
-    page.insert(page.len().min(1), FrameLine { text: format!("! {reason}"), emphasis: LineEmphasis::Alarm });
+    page.insert(
+        page.len().min(1),
+        FrameLine {
+            text: format!("! {reason}"),
+            emphasis: LineEmphasis::Alarm,
+        },
+    );
     page
 }

@@ -34,7 +34,9 @@ impl ScrapedMetrics {
     /// The sum of all series of a name that have these labels, such as `class="2xx"`; an empty string matches all.
     pub(super) fn sum(&self, name: &str, with: &str) -> f64 {
         // `sum()` of no floats is -0, which would be printed.
-        self.series(name).filter(|series| series.labels.contains(with)).fold(0.0, |sum, one| sum + one.value)
+        self.series(name)
+            .filter(|series| series.labels.contains(with))
+            .fold(0.0, |sum, one| sum + one.value)
     }
 
     /// The value of a label in the first series of a name.
@@ -43,18 +45,29 @@ impl ScrapedMetrics {
     }
 
     /// The values of a label in all series of a name, in their order.
-    pub(super) fn labels<'m>(&'m self, name: &'m str, label: &'m str) -> impl Iterator<Item = &'m str> {
-        self.series(name).filter_map(move |series| series.label(label))
+    pub(super) fn labels<'m>(
+        &'m self,
+        name: &'m str,
+        label: &'m str,
+    ) -> impl Iterator<Item = &'m str> {
+        self.series(name)
+            .filter_map(move |series| series.label(label))
     }
 
     /// The buckets of a histogram, summed over all other labels: upper bounds and cumulative counts, lowest first.
     pub(super) fn buckets(&self, name: &str) -> Vec<(f64, f64)> {
         let mut buckets: Vec<(f64, f64)> = Vec::new();
         for series in self.series(&format!("{name}_bucket")) {
-            let Some(bound) = series.label("le").and_then(|bound| bound.parse::<f64>().ok()) else {
+            let Some(bound) = series
+                .label("le")
+                .and_then(|bound| bound.parse::<f64>().ok())
+            else {
                 continue;
             };
-            match buckets.iter_mut().find(|(known, _)| known.total_cmp(&bound).is_eq()) {
+            match buckets
+                .iter_mut()
+                .find(|(known, _)| known.total_cmp(&bound).is_eq())
+            {
                 Some((_, count)) => *count += series.value,
                 None => buckets.push((bound, series.value)),
             }
@@ -73,13 +86,23 @@ impl MetricSample {
         let (series, value) = line.rsplit_once(' ')?;
         let (name, labels) = series.split_once('{').unwrap_or((series, ""));
         let (name, labels) = (name.to_owned(), labels.trim_end_matches('}').to_owned());
-        Some(Self { name, labels, value: value.parse().ok()? })
+        Some(Self {
+            name,
+            labels,
+            value: value.parse().ok()?,
+        })
     }
 
     /// Our label values contain no commas and no quotes.
     fn label(&self, name: &str) -> Option<&str> {
-        let values = self.labels.split(',').filter_map(|label| label.split_once('='));
-        values.filter(|(known, _)| *known == name).map(|(_, value)| value.trim_matches('"')).next()
+        let values = self
+            .labels
+            .split(',')
+            .filter_map(|label| label.split_once('='));
+        values
+            .filter(|(known, _)| *known == name)
+            .map(|(_, value)| value.trim_matches('"'))
+            .next()
     }
 }
 
@@ -96,10 +119,19 @@ mod tests {
     #[test]
     fn series_are_summed_by_label() {
         let metrics = ScrapedMetrics::read(TEXT);
-        let sums = [("a", ""), ("a", "class=\"5xx\""), ("a", "class=\"4xx\""), ("plain", ""), ("none", "")];
+        let sums = [
+            ("a", ""),
+            ("a", "class=\"5xx\""),
+            ("a", "class=\"4xx\""),
+            ("plain", ""),
+            ("none", ""),
+        ];
         let sums = sums.map(|(name, with)| metrics.sum(name, with).to_string());
         assert_eq!(sums, ["7", "4", "0", "7.5", "0"]);
-        assert_eq!(metrics.label("scoregate_build_info", "version"), Some("1.2.3"));
+        assert_eq!(
+            metrics.label("scoregate_build_info", "version"),
+            Some("1.2.3")
+        );
     }
 
     #[test]

@@ -28,16 +28,24 @@ impl Screen {
         let saved = tcgetattr(io::stdin()).ok().filter(|saved| {
             let mut unbuffered = saved.clone();
             // Ctrl-C still sends a signal.
-            unbuffered.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+            unbuffered
+                .local_modes
+                .remove(LocalModes::ICANON | LocalModes::ECHO);
             tcsetattr(io::stdin(), OptionalActions::Now, &unbuffered).is_ok()
         });
-        printer::write("\x1b[?1049h\x1b[?25l").ok().map(|()| Self { saved })
+        printer::write("\x1b[?1049h\x1b[?25l")
+            .ok()
+            .map(|()| Self { saved })
     }
 
     /// The size in columns and rows.
     pub(super) fn size() -> (usize, usize) {
-        let size = tcgetwinsize(io::stdout()).ok().filter(|size| size.ws_col > 0 && size.ws_row > 0);
-        size.map_or(DEFAULT_SIZE, |size| (usize::from(size.ws_col), usize::from(size.ws_row)))
+        let size = tcgetwinsize(io::stdout())
+            .ok()
+            .filter(|size| size.ws_col > 0 && size.ws_row > 0);
+        size.map_or(DEFAULT_SIZE, |size| {
+            (usize::from(size.ws_col), usize::from(size.ws_row))
+        })
     }
 
     /// Replaces the content of the screen.
@@ -79,7 +87,10 @@ impl Screen {
 impl Drop for Screen {
     fn drop(&mut self) {
         let screen = printer::write("\x1b[?25h\x1b[?1049l");
-        let mode = self.saved.as_ref().map(|saved| tcsetattr(io::stdin(), OptionalActions::Now, saved));
+        let mode = self
+            .saved
+            .as_ref()
+            .map(|saved| tcsetattr(io::stdin(), OptionalActions::Now, saved));
         if screen.is_err() || mode.is_some_and(|restored| restored.is_err()) {
             printer::message("the terminal could not be restored; run `reset`");
         }

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-#[expect(clippy::cast_precision_loss, reason = "seconds and counts, far below 2^52")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "seconds and counts, far below 2^52"
+)]
 pub(super) fn as_f64(number: u64) -> f64 {
     number as f64
 }
@@ -58,8 +61,15 @@ pub(super) fn size(bytes: f64) -> String {
 
 /// A duration in its two largest units.
 pub(super) fn span(seconds: f64) -> String {
-    let seconds = Duration::try_from_secs_f64(seconds).unwrap_or_default().as_secs();
-    match (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60) {
+    let seconds = Duration::try_from_secs_f64(seconds)
+        .unwrap_or_default()
+        .as_secs();
+    match (
+        seconds / 86_400,
+        seconds / 3_600 % 24,
+        seconds / 60 % 60,
+        seconds % 60,
+    ) {
         (0, 0, 0, seconds) => format!("{seconds} s"),
         (0, 0, minutes, seconds) => format!("{minutes} min {seconds} s"),
         (0, hours, minutes, _) => format!("{hours} h {minutes} min"),
@@ -69,7 +79,10 @@ pub(super) fn span(seconds: f64) -> String {
 
 /// Truncates a text and replaces control characters, which a terminal would interpret.
 pub(super) fn short(text: &str, max_chars: usize) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).take(max_chars).collect()
+    text.chars()
+        .map(|c| if c.is_control() { '?' } else { c })
+        .take(max_chars)
+        .collect()
 }
 
 #[cfg(test)]
@@ -82,13 +95,25 @@ mod tests {
             [0.0, 0.04, 9.96, 99.94, 99.95, 12_345.6].map(rate),
             ["0", "0.0", "10.0", "99.9", "100", "12,346"]
         );
-        assert_eq!([0.0, 999.0, 1_000.0, 1_234_567.0].map(count), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!(
+            [0.0, 999.0, 1_000.0, 1_234_567.0].map(count),
+            ["0", "999", "1,000", "1,234,567"]
+        );
         let times = [None, Some(0.000_08), Some(0.0023), Some(1.25)].map(time);
         assert_eq!(times, ["-", "80 µs", "2.3 ms", "1.2 s"]);
-        assert_eq!([512.0, 45.2e6, 2.5e9].map(size), ["1 kB", "45.2 MB", "2.5 GB"]);
+        assert_eq!(
+            [512.0, 45.2e6, 2.5e9].map(size),
+            ["1 kB", "45.2 MB", "2.5 GB"]
+        );
         let spans = [-5.0, 59.0, 61.0, 7_260.0, 90_000.0].map(span);
         assert_eq!(spans, ["0 s", "59 s", "1 min 1 s", "2 h 1 min", "1 d 1 h"]);
-        assert_eq!((percent(Some(0.991)), percent(None)), ("99.1 %".into(), "-".into()));
-        assert_eq!((short("a\u{7}bc", 3), sum([Some(1.0), None])), ("a?b".into(), None));
+        assert_eq!(
+            (percent(Some(0.991)), percent(None)),
+            ("99.1 %".into(), "-".into())
+        );
+        assert_eq!(
+            (short("a\u{7}bc", 3), sum([Some(1.0), None])),
+            ("a?b".into(), None)
+        );
     }
 }

@@ -27,14 +27,25 @@ pub(in super::super) fn hosts(reading: &mut ConfigReader<'_>) -> Vec<String> {
             reading.problem(PATH, Some(&host.as_str().into()), remedy);
         }
     }
-    hosts.into_iter().map(|host| host.trim_end_matches('.').to_owned()).collect()
+    hosts
+        .into_iter()
+        .map(|host| host.trim_end_matches('.').to_owned())
+        .collect()
 }
 
 fn is_name(host: &str) -> bool {
     let is_part = |part: &str| {
-        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+        !part.is_empty()
+            && part
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
     };
-    host.len() <= LONGEST_HOST && host.strip_suffix('.').unwrap_or(host).split('.').all(is_part)
+    host.len() <= LONGEST_HOST
+        && host
+            .strip_suffix('.')
+            .unwrap_or(host)
+            .split('.')
+            .all(is_part)
 }
 
 #[cfg(test)]
@@ -43,18 +54,39 @@ mod tests {
 
     #[test]
     fn side_port_hosts_are_names_without_ports() {
-        let read = |text: &str| resolve(&read_text(&format!("upstream = \"built-in\"\n{text}")).unwrap());
+        let read =
+            |text: &str| resolve(&read_text(&format!("upstream = \"built-in\"\n{text}")).unwrap());
         assert_eq!(read("").unwrap().admin_hosts, [""; 0]);
-        assert_eq!(read("admin.hosts = [\"a\", \"b.example.\"]").unwrap().admin_hosts, ["a", "b.example"]);
+        assert_eq!(
+            read("admin.hosts = [\"a\", \"b.example.\"]")
+                .unwrap()
+                .admin_hosts,
+            ["a", "b.example"]
+        );
         let mut written = read_text("upstream = \"built-in\"").unwrap();
-        let variable = ("SCOREGATE_ADMIN_HOSTS".to_owned(), "a, b.example".to_owned());
+        let variable = (
+            "SCOREGATE_ADMIN_HOSTS".to_owned(),
+            "a, b.example".to_owned(),
+        );
         written.overlay(read_environment([variable].into_iter()));
         assert_eq!(resolve(&written).unwrap().admin_hosts, ["a", "b.example"]);
-        for bad in
-            ["\"a\"", "[\"\"]", "[\"a:9464\"]", "[\"http://a\"]", "[\"a b\"]", "[\"*\"]", "[\"a..b\"]", "[1]"]
-        {
-            let refused = read(&format!("admin.hosts = {bad}")).unwrap_err().to_string();
-            assert!(refused.starts_with("admin.hosts") && refused.lines().count() == 1, "{bad}: {refused}");
+        for bad in [
+            "\"a\"",
+            "[\"\"]",
+            "[\"a:9464\"]",
+            "[\"http://a\"]",
+            "[\"a b\"]",
+            "[\"*\"]",
+            "[\"a..b\"]",
+            "[1]",
+        ] {
+            let refused = read(&format!("admin.hosts = {bad}"))
+                .unwrap_err()
+                .to_string();
+            assert!(
+                refused.starts_with("admin.hosts") && refused.lines().count() == 1,
+                "{bad}: {refused}"
+            );
         }
     }
 }

@@ -17,7 +17,10 @@ pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> Option<CorsPolic
     let written = reading.texts(PATH);
     if written.iter().any(|origin| origin == "*") {
         if written.len() > 1 {
-            reading.reject(PATH, "write [\"*\"] alone, for any origin, or list them without it");
+            reading.reject(
+                PATH,
+                "write [\"*\"] alone, for any origin, or list them without it",
+            );
         }
         return Some(CorsPolicy::any(max_age));
     }
@@ -33,11 +36,14 @@ pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> Option<CorsPolic
     (!origins.is_empty()).then(|| CorsPolicy::listed(origins, max_age))
 }
 
-const EXAMPLE: &str = "write an origin, such as \"https://dash.example.org\" or \"http://localhost:3000\"";
+const EXAMPLE: &str =
+    "write an origin, such as \"https://dash.example.org\" or \"http://localhost:3000\"";
 
 /// The remedy for a text that no browser sends as an origin.
 fn wrong_with(text: &str) -> Option<&'static str> {
-    let Some((scheme, authority)) = text.split_once("://") else { return Some(EXAMPLE) };
+    let Some((scheme, authority)) = text.split_once("://") else {
+        return Some(EXAMPLE);
+    };
     let own_port = match scheme {
         "https" => "443",
         "http" => "80",
@@ -53,7 +59,9 @@ fn wrong_with(text: &str) -> Option<&'static str> {
         return Some("remove the user name");
     }
     if authority.contains('*') {
-        return Some("write each host name in full: patterns are not supported, only [\"*\"] for any origin");
+        return Some(
+            "write each host name in full: patterns are not supported, only [\"*\"] for any origin",
+        );
     }
     if !authority.is_ascii() {
         return Some("write the host name in ASCII, as browsers send it: \"xn--…\"");
@@ -63,7 +71,9 @@ fn wrong_with(text: &str) -> Option<&'static str> {
     }
     let (host, port) = host_and_port(authority);
     match port {
-        Some(port) if port == own_port => return Some("remove the port: it is the default of the scheme"),
+        Some(port) if port == own_port => {
+            return Some("remove the port: it is the default of the scheme");
+        }
         Some(port) if !is_port(port) => return Some("write a port from 1 to 65535"),
         Some(_) | None => {}
     }
@@ -79,16 +89,25 @@ pub(in super::super) fn host_and_port(authority: &str) -> (&str, Option<&str>) {
 }
 
 pub(in super::super) fn is_port(text: &str) -> bool {
-    text.parse::<u16>().is_ok_and(|port| port > 0 && port.to_string() == text)
+    text.parse::<u16>()
+        .is_ok_and(|port| port > 0 && port.to_string() == text)
 }
 
 pub(in super::super) fn is_host(host: &str) -> bool {
-    if let Some(inside) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+    if let Some(inside) = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'))
+    {
         // Browsers send an address in its shortest form.
-        return inside.parse().is_ok_and(|address: std::net::Ipv6Addr| address.to_string() == inside);
+        return inside
+            .parse()
+            .is_ok_and(|address: std::net::Ipv6Addr| address.to_string() == inside);
     }
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
-    host.len() <= 253 && host.split('.').all(|label| !label.is_empty() && label.bytes().all(is_plain))
+    host.len() <= 253
+        && host
+            .split('.')
+            .all(|label| !label.is_empty() && label.bytes().all(is_plain))
 }
 
 #[cfg(test)]
@@ -123,9 +142,17 @@ mod tests {
         };
         assert!(read("*").unwrap().contains("Any"));
         let two = read("https://dash.example.org, http://localhost:3000").unwrap();
-        assert!(two.contains("https://dash.example.org") && two.contains("http://localhost:3000"), "{two}");
-        let problems = read("https://dash.example.org,localhost").unwrap_err().to_string();
-        assert!(problems.contains("SCOREGATE_CORS_ORIGINS") && problems.contains("localhost"), "{problems}");
+        assert!(
+            two.contains("https://dash.example.org") && two.contains("http://localhost:3000"),
+            "{two}"
+        );
+        let problems = read("https://dash.example.org,localhost")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            problems.contains("SCOREGATE_CORS_ORIGINS") && problems.contains("localhost"),
+            "{problems}"
+        );
         assert_eq!(read("").unwrap(), "None");
     }
 
@@ -176,10 +203,14 @@ mod tests {
             ("[1]", "list"),
             ("true", "list"),
         ] {
-            let message = config(&format!("cors.origins = {origins}")).unwrap_err().to_string();
+            let message = config(&format!("cors.origins = {origins}"))
+                .unwrap_err()
+                .to_string();
             assert!(message.contains(words), "{origins}: {message}");
         }
-        let many: Vec<String> = (0..65).map(|number| format!("\"https://x{number}.example\"")).collect();
+        let many: Vec<String> = (0..65)
+            .map(|number| format!("\"https://x{number}.example\""))
+            .collect();
         assert!(config(&format!("cors.origins = [{}]", many.join(","))).is_err());
     }
 }

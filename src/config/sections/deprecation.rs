@@ -17,17 +17,25 @@ pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> Deprecation {
     if let (Some(from), Some(until)) = (deprecated_at, sunset_at)
         && until < from
     {
-        reading.reject(SUNSET, format!("write a timestamp that is not before {DEPRECATED}"));
+        reading.reject(
+            SUNSET,
+            format!("write a timestamp that is not before {DEPRECATED}"),
+        );
     }
     let deprecation = Deprecation::new(deprecated_at, sunset_at);
-    let Some(value) = reading.maybe(LINK) else { return deprecation };
+    let Some(value) = reading.maybe(LINK) else {
+        return deprecation;
+    };
     if reading.maybe(DEPRECATED).is_none() {
         reading.reject(LINK, format!("set {DEPRECATED} too"));
     }
-    let address = value.as_str().filter(|text| text.starts_with("https://") || text.starts_with("http://"));
+    let address = value
+        .as_str()
+        .filter(|text| text.starts_with("https://") || text.starts_with("http://"));
     let described = address.and_then(|address| deprecation.clone().described_at(address));
     described.unwrap_or_else(|| {
-        let remedy = "write a URL that begins with https:// or http://, in ASCII and without spaces";
+        let remedy =
+            "write a URL that begins with https:// or http://, in ASCII and without spaces";
         reading.reject(LINK, remedy);
         deprecation
     })
@@ -38,7 +46,11 @@ fn instant(reading: &mut ConfigReader<'_>, path: &str) -> Option<Wall> {
     let read = match reading.maybe(path)? {
         Value::String(text) => Wall::parse_rfc3339(text),
         Value::Datetime(at) => Wall::parse_rfc3339(&at.to_string()),
-        Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Array(_) | Value::Table(_) => None,
+        Value::Integer(_)
+        | Value::Float(_)
+        | Value::Boolean(_)
+        | Value::Array(_)
+        | Value::Table(_) => None,
     };
     reading.as_kind(path, ValueKind::Instant, read)
 }
@@ -58,7 +70,11 @@ mod tests {
         let text = "deprecated_at = \"2026-11-22T00:00:00Z\"\nsunset_at = 2027-06-30T22:00:00+02:00\n\
                     deprecation_link = \"https://example.org/end\"";
         let headers = read(text).unwrap();
-        for part in ["@1795305600", "Wed, 30 Jun 2027 20:00:00 GMT", "<https://example.org/end>"] {
+        for part in [
+            "@1795305600",
+            "Wed, 30 Jun 2027 20:00:00 GMT",
+            "<https://example.org/end>",
+        ] {
             assert!(headers.contains(part), "{part} in {headers}");
         }
     }
@@ -70,15 +86,36 @@ mod tests {
             ("deprecated_at = \"tomorrow\"", "2027-01-31T00:00:00Z"),
             ("deprecated_at = 1795305600", "2027-01-31T00:00:00Z"),
             ("sunset_at = 2027-06-30", "2027-01-31T00:00:00Z"),
-            ("sunset_at = \"2027-06-30T22:00:00\"", "2027-01-31T00:00:00Z"),
-            (&format!("{from}sunset_at = \"2026-11-21T23:59:59Z\""), "not before service.deprecated_at"),
-            ("deprecation_link = \"https://example.org/end\"", "set service.deprecated_at too"),
-            (&format!("{from}deprecation_link = \"/end\""), "begins with https://"),
-            (&format!("{from}deprecation_link = \"https://x/>;\""), "without spaces"),
-            (&format!("{from}deprecation_link = 7"), "begins with https://"),
+            (
+                "sunset_at = \"2027-06-30T22:00:00\"",
+                "2027-01-31T00:00:00Z",
+            ),
+            (
+                &format!("{from}sunset_at = \"2026-11-21T23:59:59Z\""),
+                "not before service.deprecated_at",
+            ),
+            (
+                "deprecation_link = \"https://example.org/end\"",
+                "set service.deprecated_at too",
+            ),
+            (
+                &format!("{from}deprecation_link = \"/end\""),
+                "begins with https://",
+            ),
+            (
+                &format!("{from}deprecation_link = \"https://x/>;\""),
+                "without spaces",
+            ),
+            (
+                &format!("{from}deprecation_link = 7"),
+                "begins with https://",
+            ),
         ] {
             let error = read(text).unwrap_err();
-            assert!(error.contains(words) && error.lines().count() == 1, "{text}: {error}");
+            assert!(
+                error.contains(words) && error.lines().count() == 1,
+                "{text}: {error}"
+            );
         }
         assert!(read(&format!("{from}sunset_at = \"2026-11-22T00:00:00Z\"")).is_ok());
     }

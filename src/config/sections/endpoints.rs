@@ -27,8 +27,14 @@ pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> EndpointTable {
     let mut configured: Vec<&'static Endpoint> = Vec::new();
     for name in names.into_iter().take(MOST_ENDPOINTS) {
         let index = u8::try_from(ENDPOINTS.len() + configured.len()).unwrap_or(u8::MAX);
-        let mut table = EndpointDefinition { reading, name, index };
-        let Some(endpoint) = table.read(&configured) else { continue };
+        let mut table = EndpointDefinition {
+            reading,
+            name,
+            index,
+        };
+        let Some(endpoint) = table.read(&configured) else {
+            continue;
+        };
         table.reject_order(endpoint);
         configured.push(endpoint);
     }
@@ -41,7 +47,11 @@ const BRIEF_FIELDS: usize = 5;
 /// The first fields without parts that all callers see.
 fn brief(item: &'static [ItemField]) -> Vec<&'static str> {
     let is_plain = |field: &&ItemField| field.shape.fields().is_empty() && !field.paid_only;
-    item.iter().filter(is_plain).map(|field| field.name).take(BRIEF_FIELDS).collect()
+    item.iter()
+        .filter(is_plain)
+        .map(|field| field.name)
+        .take(BRIEF_FIELDS)
+        .collect()
 }
 
 /// One table.
@@ -65,17 +75,27 @@ impl<'w> EndpointDefinition<'_, 'w> {
         let (name, segments, summary) = (is_named.then_some(self.name)?, segments?, summary?);
         let ((mut takes, own), one, item) = (takes?, one?, item?);
         let item = endpoint_fields::kept(item);
-        takes.extend(own.into_iter().enumerate().map(|(position, own)| own.kept(position)));
-        Some(ConfiguredRoute::define(self.index, text, |route| Endpoint {
-            route,
-            name: String::from(name).leak(),
-            segments: segments.into_iter().map(|segment| &*segment.leak()).collect::<Vec<_>>().leak(),
-            takes: takes.leak(),
-            stored: true,
-            summary: summary.leak(),
-            brief: brief(item).leak(),
-            item,
-            one,
+        takes.extend(
+            own.into_iter()
+                .enumerate()
+                .map(|(position, own)| own.kept(position)),
+        );
+        Some(ConfiguredRoute::define(self.index, text, |route| {
+            Endpoint {
+                route,
+                name: String::from(name).leak(),
+                segments: segments
+                    .into_iter()
+                    .map(|segment| &*segment.leak())
+                    .collect::<Vec<_>>()
+                    .leak(),
+                takes: takes.leak(),
+                stored: true,
+                summary: summary.leak(),
+                brief: brief(item).leak(),
+                item,
+                one,
+            }
         }))
     }
 
@@ -88,12 +108,15 @@ impl<'w> EndpointDefinition<'_, 'w> {
     fn check_name(&mut self) -> bool {
         let well_formed = (1..=32).contains(&self.name.len())
             && !self.name.ends_with("_head")
-            && self.name.starts_with(|first: char| first.is_ascii_lowercase())
+            && self
+                .name
+                .starts_with(|first: char| first.is_ascii_lowercase())
             && self
                 .name
                 .bytes()
                 .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
-        let is_free = !TAKEN.contains(&self.name) && ENDPOINTS.iter().all(|row| row.name != self.name);
+        let is_free =
+            !TAKEN.contains(&self.name) && ENDPOINTS.iter().all(|row| row.name != self.name);
         if !well_formed {
             self.problem("", "an endpoint's name is a lower-case letter, then up to 31 lower-case letters, digits or underscores, and does not end with `_head`");
         } else if !is_free {
@@ -103,17 +126,24 @@ impl<'w> EndpointDefinition<'_, 'w> {
     }
 
     fn segments(&mut self) -> Option<Vec<String>> {
-        let path = self.text("path", "write the path below /api/v1, such as \"/prices/:id\"")?;
+        let path = self.text(
+            "path",
+            "write the path below /api/v1, such as \"/prices/:id\"",
+        )?;
         let segments: Vec<String> = path.split('/').skip(1).map(str::to_owned).collect();
         let is_plain = |segment: &String| {
             !matches!(segment.as_str(), "" | "." | "..")
-                && segment.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte))
+                && segment
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte))
         };
         let ids = segments.iter().filter(|segment| *segment == ":id").count();
         let is_valid = path.starts_with('/')
             && ids <= 1
             && (1..=8).contains(&segments.len())
-            && segments.iter().all(|segment| segment == ":id" || is_plain(segment))
+            && segments
+                .iter()
+                .all(|segment| segment == ":id" || is_plain(segment))
             && segments.first().is_some_and(|first| first != ":id");
         if !is_valid {
             self.problem("path", "write 1 to 8 segments of letters, digits, \"-\", \".\", \"_\" or \"~\", such as \"/prices/:id\"; `:id`, once and not first, is the id of a model");
@@ -122,9 +152,13 @@ impl<'w> EndpointDefinition<'_, 'w> {
     }
 
     fn summary(&mut self) -> Option<String> {
-        let summary = self.text("summary", "write one sentence about the endpoint for the documentation")?;
-        let is_line =
-            !summary.trim().is_empty() && summary.len() <= 200 && !summary.contains(char::is_control);
+        let summary = self.text(
+            "summary",
+            "write one sentence about the endpoint for the documentation",
+        )?;
+        let is_line = !summary.trim().is_empty()
+            && summary.len() <= 200
+            && !summary.contains(char::is_control);
         if !is_line {
             self.problem("summary", "write one line of at most 200 bytes");
         }
@@ -133,13 +167,18 @@ impl<'w> EndpointDefinition<'_, 'w> {
 
     /// Those of the specification, and those with values of their own.
     fn parameters(&mut self) -> Option<(Vec<Param>, Vec<OwnDefinition>)> {
-        let Some(value) = self.value("parameters") else { return Some(Default::default()) };
+        let Some(value) = self.value("parameters") else {
+            return Some(Default::default());
+        };
         let (mut given, mut own, mut problems) = (Vec::new(), Vec::new(), Vec::new());
         match value.as_array() {
             None => problems.push("write a list".to_owned()),
             Some(all) => {
                 for one in all {
-                    match PARAMETERS.into_iter().find(|param| Some(param.name()) == one.as_str()) {
+                    match PARAMETERS
+                        .into_iter()
+                        .find(|param| Some(param.name()) == one.as_str())
+                    {
                         Some(param) if given.contains(&param) => {
                             problems.push(format!("write \"{}\" once", param.name()));
                         }
@@ -158,15 +197,23 @@ impl<'w> EndpointDefinition<'_, 'w> {
             self.problem("parameters", problem);
         }
         // The first invalid parameter in this order is reported.
-        let ordered = PARAMETERS.into_iter().filter(|param| given.contains(param)).collect();
+        let ordered = PARAMETERS
+            .into_iter()
+            .filter(|param| given.contains(param))
+            .collect();
         is_valid.then_some((ordered, own))
     }
 
     fn one(&mut self) -> Option<bool> {
-        let Some(value) = self.value("one") else { return Some(false) };
+        let Some(value) = self.value("one") else {
+            return Some(false);
+        };
         let one = value.as_bool();
         if one.is_none() {
-            self.problem("one", "write true or false: whether `data` always has exactly one item");
+            self.problem(
+                "one",
+                "write true or false: whether `data` always has exactly one item",
+            );
         }
         one
     }
@@ -201,15 +248,21 @@ impl<'w> EndpointDefinition<'_, 'w> {
     fn reject_clash(&mut self, segments: &[String], others: &[&'static Endpoint]) {
         let mut others = ENDPOINTS.iter().chain(others.iter().copied());
         let type_name = |name: &str| name.replace('_', "");
-        let has_type_name =
-            |other: &Endpoint| other.name != self.name && type_name(other.name) == type_name(self.name);
+        let has_type_name = |other: &Endpoint| {
+            other.name != self.name && type_name(other.name) == type_name(self.name)
+        };
         if others.clone().any(has_type_name) {
-            self.problem("", "choose another name: without underscores it is that of another endpoint");
+            self.problem(
+                "",
+                "choose another name: without underscores it is that of another endpoint",
+            );
         }
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
         if let Some(other) = others.find(|other| other.overlaps(&segments)) {
-            let remedy =
-                format!("choose another path: some requests would be those of `{}`", other.documented_path());
+            let remedy = format!(
+                "choose another path: some requests would be those of `{}`",
+                other.documented_path()
+            );
             self.problem("path", remedy);
         }
     }

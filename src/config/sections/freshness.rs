@@ -12,7 +12,10 @@ use super::super::ValueKind;
 use super::super::config_reader::ConfigReader;
 use super::super::words::duration;
 
-pub(in super::super) fn retention(reading: &mut ConfigReader<'_>, endpoints: &EndpointTable) -> Retention {
+pub(in super::super) fn retention(
+    reading: &mut ConfigReader<'_>,
+    endpoints: &EndpointTable,
+) -> Retention {
     let windows = StaleWindows {
         while_revalidate: reading.duration("freshness.stale_while_revalidate"),
         if_error: reading.duration("freshness.stale_if_error"),
@@ -20,10 +23,14 @@ pub(in super::super) fn retention(reading: &mut ConfigReader<'_>, endpoints: &En
     windows_in_order(reading, "freshness", windows);
     let lifetime = Lifetime { windows, ttl: None };
     let written = reading.written();
-    let own = endpoints.stored().filter(|endpoint| written.is_set(&table_of(endpoint)));
+    let own = endpoints
+        .stored()
+        .filter(|endpoint| written.is_set(&table_of(endpoint)));
     Retention {
         lifetime,
-        by_endpoint: own.map(|endpoint| (endpoint.route, lifetime_of(reading, endpoint, lifetime))).collect(),
+        by_endpoint: own
+            .map(|endpoint| (endpoint.route, lifetime_of(reading, endpoint, lifetime)))
+            .collect(),
         cadence: reading.duration("freshness.refresh_interval"),
         fetch_timeout: reading.duration("freshness.max_wait"),
         probing: reading.flag("freshness.probe"),
@@ -51,7 +58,10 @@ fn lifetime_of(reading: &mut ConfigReader<'_>, endpoint: &Endpoint, of_all: Life
 fn windows_in_order(reading: &mut ConfigReader<'_>, table: &str, windows: StaleWindows) {
     if windows.if_error < windows.while_revalidate {
         let path = format!("{table}.stale_if_error");
-        reading.reject(&path, format!("write at least the value of {table}.stale_while_revalidate"));
+        reading.reject(
+            &path,
+            format!("write at least the value of {table}.stale_while_revalidate"),
+        );
     }
 }
 
@@ -81,9 +91,15 @@ mod tests {
             "[freshness]\nstale_if_error = \"2d\"\n[freshness.alerts]\nttl = \"5m\"\nstale_while_revalidate = \"1h\"",
         )
         .unwrap();
-        let (all, alerts) = (retention.lifetime(Route::Models), retention.lifetime(Route::Alerts));
+        let (all, alerts) = (
+            retention.lifetime(Route::Models),
+            retention.lifetime(Route::Alerts),
+        );
         let day = Duration::from_hours(24);
-        assert_eq!((all.ttl, all.windows.while_revalidate, all.windows.if_error), (None, day, 2 * day));
+        assert_eq!(
+            (all.ttl, all.windows.while_revalidate, all.windows.if_error),
+            (None, day, 2 * day)
+        );
         assert_eq!(alerts.ttl, Some(Duration::from_mins(5)));
         assert_eq!(
             (alerts.windows.while_revalidate, alerts.windows.if_error),
@@ -94,19 +110,42 @@ mod tests {
     #[test]
     fn an_invalid_endpoint_table_is_rejected_with_a_remedy() {
         for (text, path, words) in [
-            ("[freshness.alerts]\nttl = 5", "freshness.alerts.ttl", "\"5m\""),
-            ("[freshness.alerts]\nttl = \"0s\"", "freshness.alerts.ttl", "above zero"),
+            (
+                "[freshness.alerts]\nttl = 5",
+                "freshness.alerts.ttl",
+                "\"5m\"",
+            ),
+            (
+                "[freshness.alerts]\nttl = \"0s\"",
+                "freshness.alerts.ttl",
+                "above zero",
+            ),
             (
                 "[freshness.alerts]\nstale_if_error = \"1h\"",
                 "freshness.alerts.stale_if_error",
                 "at least the value of freshness.alerts.stale_while_revalidate",
             ),
-            ("[freshness.alerts]\nrefresh = \"1h\"", "freshness.alerts.refresh", "no such setting"),
-            ("[freshness.alarms]\nttl = \"1h\"", "freshness.alarms.ttl", "no such setting"),
-            ("[freshness.me]\nttl = \"1h\"", "freshness.me.ttl", "no such setting"),
+            (
+                "[freshness.alerts]\nrefresh = \"1h\"",
+                "freshness.alerts.refresh",
+                "no such setting",
+            ),
+            (
+                "[freshness.alarms]\nttl = \"1h\"",
+                "freshness.alarms.ttl",
+                "no such setting",
+            ),
+            (
+                "[freshness.me]\nttl = \"1h\"",
+                "freshness.me.ttl",
+                "no such setting",
+            ),
         ] {
             let problems = retention(text).unwrap_err().to_string();
-            assert!(problems.contains(path) && problems.contains(words), "{text}: {problems}");
+            assert!(
+                problems.contains(path) && problems.contains(words),
+                "{text}: {problems}"
+            );
         }
     }
 }

@@ -20,12 +20,20 @@ pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> Option<LeakConfi
     } else {
         SignerSource::File(PathBuf::from(reading.text(PUBLIC_KEYS)))
     };
-    Some(LeakConfig { signers, action: action? })
+    Some(LeakConfig {
+        signers,
+        action: action?,
+    })
 }
 
 /// Reads the list of public keys into `keys`, if it is in a file. Blocks.
-pub fn read_public_keys(signers: &SignerSource, keys: &PublishedKeys) -> Result<(), ConfigProblems> {
-    signers.read_file(keys).map_err(|reason| ConfigProblems::one(PUBLIC_KEYS, None, reason))
+pub fn read_public_keys(
+    signers: &SignerSource,
+    keys: &PublishedKeys,
+) -> Result<(), ConfigProblems> {
+    signers
+        .read_file(keys)
+        .map_err(|reason| ConfigProblems::one(PUBLIC_KEYS, None, reason))
 }
 
 #[cfg(test)]
@@ -40,20 +48,32 @@ mod tests {
     #[test]
     fn the_receiver_is_on_with_the_keys_in_a_file_or_at_a_url() {
         assert!(config("leaks.action = \"expire\"").unwrap().leaks.is_none());
-        let file = config("leaks.public_keys = \"keys.json\"").unwrap().leaks.unwrap();
-        assert_eq!((file.signers, file.action), (SignerSource::File("keys.json".into()), LeakAction::Revoke));
-        let text = "leaks.public_keys = \"https://api.example.org/keys\"\nleaks.action = \"expire\"";
+        let file = config("leaks.public_keys = \"keys.json\"")
+            .unwrap()
+            .leaks
+            .unwrap();
+        assert_eq!(
+            (file.signers, file.action),
+            (SignerSource::File("keys.json".into()), LeakAction::Revoke)
+        );
+        let text =
+            "leaks.public_keys = \"https://api.example.org/keys\"\nleaks.action = \"expire\"";
         let address = config(text).unwrap().leaks.unwrap();
         assert_eq!(address.action, LeakAction::Expire);
         assert!(
             matches!(address.signers, SignerSource::Address(uri) if uri.host() == Some("api.example.org"))
         );
         for bad in ["", "http://example.org/keys", "ftp://example.org/keys"] {
-            assert!(config(&format!("leaks.public_keys = \"{bad}\"")).is_err(), "{bad}");
+            assert!(
+                config(&format!("leaks.public_keys = \"{bad}\"")).is_err(),
+                "{bad}"
+            );
         }
         assert!(config("leaks.action = \"delete\"").is_err());
         let missing = SignerSource::File("/nowhere/keys.json".into());
-        let problem = read_public_keys(&missing, &PublishedKeys::default()).unwrap_err().to_string();
+        let problem = read_public_keys(&missing, &PublishedKeys::default())
+            .unwrap_err()
+            .to_string();
         assert!(
             problem.starts_with("leaks.public_keys: ") && problem.contains("/nowhere/keys.json"),
             "{problem}"

@@ -6,7 +6,8 @@ use std::time::Duration;
 use toml::Value;
 
 use crate::mail::{
-    MailConfig, MailDelivery, MailTransport, SenderMailbox, SmtpLogin, SmtpServer, SmtpTls, UnusableTransport,
+    MailConfig, MailDelivery, MailTransport, SenderMailbox, SmtpLogin, SmtpServer, SmtpTls,
+    UnusableTransport,
 };
 use scoregate_base::clock::Clock;
 
@@ -34,17 +35,28 @@ pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> Option<MailConfi
         return mail_directory(reading);
     }
     if reading.maybe(SERVER).is_none() {
-        for path in reading.written().values.keys().filter(|path| path.starts_with("mail.")) {
+        for path in reading
+            .written()
+            .values
+            .keys()
+            .filter(|path| path.starts_with("mail."))
+        {
             reading.problem(
                 path,
                 None,
-                format!("this setting needs {SERVER}, the address of the mail server, or {DIRECTORY}"),
+                format!(
+                    "this setting needs {SERVER}, the address of the mail server, or {DIRECTORY}"
+                ),
             );
         }
         return None;
     }
     let (server, from, timeout) = (smtp_server(reading), sender(reading), mail_timeout(reading));
-    Some(MailConfig { from: from?, delivery: MailDelivery::Smtp(Box::new(server?)), timeout })
+    Some(MailConfig {
+        from: from?,
+        delivery: MailDelivery::Smtp(Box::new(server?)),
+        timeout,
+    })
 }
 
 fn mail_timeout(reading: &mut ConfigReader<'_>) -> Duration {
@@ -58,7 +70,11 @@ fn mail_timeout(reading: &mut ConfigReader<'_>) -> Duration {
 /// Mail as files, for testing on one machine: nobody else gets it.
 fn mail_directory(reading: &mut ConfigReader<'_>) -> Option<MailConfig> {
     let (path, timeout) = (reading.optional_path(DIRECTORY)?, mail_timeout(reading));
-    let others = reading.written().values.keys().filter(|path| path.starts_with("mail."));
+    let others = reading
+        .written()
+        .values
+        .keys()
+        .filter(|path| path.starts_with("mail."));
     for other in others.filter(|other| ![DIRECTORY, FROM, TIMEOUT].contains(&other.as_str())) {
         reading.problem(
             other,
@@ -66,25 +82,52 @@ fn mail_directory(reading: &mut ConfigReader<'_>) -> Option<MailConfig> {
             format!("remove this setting or {DIRECTORY}, with which mail is written to files"),
         );
     }
-    let is_loopback = |listen: &str| listen.parse().is_ok_and(|at: SocketAddr| at.ip().is_loopback());
+    let is_loopback = |listen: &str| {
+        listen
+            .parse()
+            .is_ok_and(|at: SocketAddr| at.ip().is_loopback())
+    };
     let listen = reading.maybe("listen").and_then(Value::as_str);
     if !listen.is_none_or(is_loopback) {
-        reading.reject(DIRECTORY, format!("mail is written to files on loopback only: set {SERVER}"));
+        reading.reject(
+            DIRECTORY,
+            format!("mail is written to files on loopback only: set {SERVER}"),
+        );
     }
-    let from =
-        if reading.maybe(FROM).is_some() { sender(reading)? } else { SenderMailbox::parse(TRIAL_SENDER)? };
-    Some(MailConfig { from, delivery: MailDelivery::Directory { path, print: |_| {} }, timeout })
+    let from = if reading.maybe(FROM).is_some() {
+        sender(reading)?
+    } else {
+        SenderMailbox::parse(TRIAL_SENDER)?
+    };
+    Some(MailConfig {
+        from,
+        delivery: MailDelivery::Directory {
+            path,
+            print: |_| {},
+        },
+        timeout,
+    })
 }
 
 fn smtp_server(reading: &mut ConfigReader<'_>) -> Option<SmtpServer> {
-    let (tls, ca_file, login) = (smtp_tls(reading), reading.optional_path(CA_FILE), login(reading));
+    let (tls, ca_file, login) = (
+        smtp_tls(reading),
+        reading.optional_path(CA_FILE),
+        login(reading),
+    );
     let text = reading.text(SERVER);
     let (host, port) = host_and_port(&text);
     let Some(port) = port.filter(|port| is_host(host) && is_port(port)) else {
-        reading.reject(SERVER, "write a host and a port, such as \"mail.example.org:587\"");
+        reading.reject(
+            SERVER,
+            "write a host and a port, such as \"mail.example.org:587\"",
+        );
         return None;
     };
-    let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+    let host = host
+        .trim_start_matches('[')
+        .trim_end_matches(']')
+        .to_owned();
     if tls == SmtpTls::Off {
         if !is_loopback(&host) {
             reading.reject(
@@ -93,10 +136,20 @@ fn smtp_server(reading: &mut ConfigReader<'_>) -> Option<SmtpServer> {
             );
         }
         if ca_file.is_some() {
-            reading.problem(CA_FILE, None, format!("this setting needs TLS: remove {TLS} = \"none\""));
+            reading.problem(
+                CA_FILE,
+                None,
+                format!("this setting needs TLS: remove {TLS} = \"none\""),
+            );
         }
     }
-    Some(SmtpServer { host, port: port.parse().ok()?, tls, ca_file, login })
+    Some(SmtpServer {
+        host,
+        port: port.parse().ok()?,
+        tls,
+        ca_file,
+        login,
+    })
 }
 
 fn smtp_tls(reading: &mut ConfigReader<'_>) -> SmtpTls {
@@ -123,7 +176,11 @@ fn login(reading: &mut ConfigReader<'_>) -> Option<SmtpLogin> {
             None
         }
         (None, Some(_)) => {
-            reading.problem(USERNAME, None, format!("write the user name for {PASSWORD}"));
+            reading.problem(
+                USERNAME,
+                None,
+                format!("write the user name for {PASSWORD}"),
+            );
             None
         }
     }
@@ -144,7 +201,10 @@ fn sender(reading: &mut ConfigReader<'_>) -> Option<SenderMailbox> {
 }
 
 /// Opens the way that mail takes, or reports why it cannot be used. Does not connect.
-pub fn open_mail_transport(config: &MailConfig, clock: &Clock) -> Result<MailTransport, ConfigProblems> {
+pub fn open_mail_transport(
+    config: &MailConfig,
+    clock: &Clock,
+) -> Result<MailTransport, ConfigProblems> {
     MailTransport::open(config, clock).map_err(|unusable| {
         let (path, found, remedy) = match unusable {
             UnusableTransport::Authorities { file, reason } => {
@@ -173,7 +233,9 @@ mod tests {
 
     fn server(text: &str) -> SmtpServer {
         let mail = read(text).unwrap().mail.unwrap();
-        let MailDelivery::Smtp(server) = mail.delivery else { panic!("{mail:?}") };
+        let MailDelivery::Smtp(server) = mail.delivery else {
+            panic!("{mail:?}")
+        };
         *server
     }
 
@@ -199,22 +261,50 @@ mod tests {
             "{SERVER_AND_SENDER}tls = \"implicit\"\nca_file = \"ca.pem\"\nusername = \"u\"\npassword = \"p\""
         );
         let found = server(&all);
-        assert_eq!((found.tls, found.login.unwrap().password.current().expose()), (SmtpTls::Implicit, "p"));
+        assert_eq!(
+            (found.tls, found.login.unwrap().password.current().expose()),
+            (SmtpTls::Implicit, "p")
+        );
     }
 
     #[test]
     fn mail_is_written_to_a_directory_on_loopback_only() {
         let mail = read("directory = \"/tmp/mail\"").unwrap().mail.unwrap();
-        let MailDelivery::Directory { path, .. } = mail.delivery else { panic!("{mail:?}") };
-        assert_eq!((path.to_str(), mail.from.to_string()), (Some("/tmp/mail"), TRIAL_SENDER.into()));
-        let from = read("directory = \"mail\"\nfrom = \"a@example.org\"").unwrap().mail.unwrap().from;
+        let MailDelivery::Directory { path, .. } = mail.delivery else {
+            panic!("{mail:?}")
+        };
+        assert_eq!(
+            (path.to_str(), mail.from.to_string()),
+            (Some("/tmp/mail"), TRIAL_SENDER.into())
+        );
+        let from = read("directory = \"mail\"\nfrom = \"a@example.org\"")
+            .unwrap()
+            .mail
+            .unwrap()
+            .from;
         assert_eq!(from.to_string(), "a@example.org");
         for (text, path, remedy) in [
-            ("directory = \"mail\"\nserver = \"localhost:25\"", "mail.server", "mail.directory"),
-            ("directory = \"mail\"\nusername = \"u\"", "mail.username", "mail.directory"),
+            (
+                "directory = \"mail\"\nserver = \"localhost:25\"",
+                "mail.server",
+                "mail.directory",
+            ),
+            (
+                "directory = \"mail\"\nusername = \"u\"",
+                "mail.username",
+                "mail.directory",
+            ),
             ("directory = \"\"", "mail.directory", "a path"),
-            ("directory = \"mail\"\nfrom = \"a\"", "mail.from", "noreply@example.org"),
-            ("directory = \"mail\"\ntimeout = \"6m\"", "mail.timeout", "at most"),
+            (
+                "directory = \"mail\"\nfrom = \"a\"",
+                "mail.from",
+                "noreply@example.org",
+            ),
+            (
+                "directory = \"mail\"\ntimeout = \"6m\"",
+                "mail.timeout",
+                "at most",
+            ),
         ] {
             let found = read(text).err().unwrap_or_default();
             assert!(
@@ -223,19 +313,31 @@ mod tests {
             );
         }
         let public = "listen = \"0.0.0.0:80\"\nserver.plain_http = true\nupstream = \"built-in\"\nmail.directory = \"mail\"";
-        let found = resolve(&read_text(public).unwrap()).unwrap_err().to_string();
-        assert!(found.starts_with("mail.directory") && found.contains("mail.server"), "{found}");
+        let found = resolve(&read_text(public).unwrap())
+            .unwrap_err()
+            .to_string();
+        assert!(
+            found.starts_with("mail.directory") && found.contains("mail.server"),
+            "{found}"
+        );
     }
 
     #[test]
     fn mail_without_tls_stays_on_this_machine() {
         let from = "from = \"a@example.org\"\ntls = \"none\"\n";
-        for (local, host) in [("localhost", "localhost"), ("127.0.0.2", "127.0.0.2"), ("[::1]", "::1")] {
+        for (local, host) in [
+            ("localhost", "localhost"),
+            ("127.0.0.2", "127.0.0.2"),
+            ("[::1]", "::1"),
+        ] {
             assert_eq!(server(&format!("{from}server = \"{local}:25\"")).host, host);
         }
         for remote in ["mail.example.org", "192.0.2.1", "localhost.example.org"] {
             let found = read(&format!("{from}server = \"{remote}:25\"")).unwrap_err();
-            assert!(found.len() == 1 && found[0].starts_with("mail.tls"), "{found:?}");
+            assert!(
+                found.len() == 1 && found[0].starts_with("mail.tls"),
+                "{found:?}"
+            );
         }
     }
 
@@ -268,10 +370,14 @@ mod tests {
 
     #[test]
     fn the_sender_is_one_mailbox_with_an_ascii_address() {
-        let read_from = |from: &str| read(&format!("server = \"mail.example.org:587\"\nfrom = {from}"));
-        for good in
-            ["a@example.org", "demo@localhost", "Example API <a@example.org>", "\u{fc}ber <a@example.org>"]
-        {
+        let read_from =
+            |from: &str| read(&format!("server = \"mail.example.org:587\"\nfrom = {from}"));
+        for good in [
+            "a@example.org",
+            "demo@localhost",
+            "Example API <a@example.org>",
+            "\u{fc}ber <a@example.org>",
+        ] {
             assert!(read_from(&format!("\"{good}\"")).is_ok(), "{good}");
         }
         for bad in [
@@ -285,7 +391,10 @@ mod tests {
             "7",
         ] {
             let found = read_from(bad).err().unwrap_or_default();
-            assert!(found.len() == 1 && found[0].starts_with("mail.from"), "{bad}: {found:?}");
+            assert!(
+                found.len() == 1 && found[0].starts_with("mail.from"),
+                "{bad}: {found:?}"
+            );
         }
     }
 
@@ -294,9 +403,18 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let (clock, _) = Clock::manual(scoregate_base::clock::Wall::from_seconds(0));
         for path in [file.path().display().to_string(), "/nowhere/ca.pem".into()] {
-            let config = read(&format!("{SERVER_AND_SENDER}ca_file = \"{path}\"")).unwrap().mail.unwrap();
-            let problems = open_mail_transport(&config, &clock).err().unwrap().to_string();
-            assert!(problems.starts_with("mail.ca_file") && problems.contains(&path), "{problems}");
+            let config = read(&format!("{SERVER_AND_SENDER}ca_file = \"{path}\""))
+                .unwrap()
+                .mail
+                .unwrap();
+            let problems = open_mail_transport(&config, &clock)
+                .err()
+                .unwrap()
+                .to_string();
+            assert!(
+                problems.starts_with("mail.ca_file") && problems.contains(&path),
+                "{problems}"
+            );
         }
     }
 }

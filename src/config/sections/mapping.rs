@@ -7,7 +7,8 @@ use toml::Value;
 
 use crate::cache::PAID_FIELD;
 use crate::upstream::{
-    DataShape, EndpointMapping, IdPattern, ItemMapping, JsonPointer, Mapping, NotFound, PathTemplate,
+    DataShape, EndpointMapping, IdPattern, ItemMapping, JsonPointer, Mapping, NotFound,
+    PathTemplate,
 };
 use scoregate_base::routes::{Endpoint, EndpointTable, Param, Route};
 
@@ -16,8 +17,18 @@ use super::super::renamed::new_path;
 use super::mapping_fields::{self, FieldProblem};
 
 /// Fields of a mapping table.
-const FIELDS: [&str; 10] =
-    ["path", "unsupported", "data", "shape", "key_as", "fields", "not_found", "id", "timestamp", "complete"];
+const FIELDS: [&str; 10] = [
+    "path",
+    "unsupported",
+    "data",
+    "shape",
+    "key_as",
+    "fields",
+    "not_found",
+    "id",
+    "timestamp",
+    "complete",
+];
 /// Those by which the items of an endpoint have the shape of the backend.
 const OF_THE_BACKEND: [&str; 4] = ["path", "data", "shape", "key_as"];
 const SHAPES: [&str; 3] = ["array", "object", "map"];
@@ -27,12 +38,17 @@ pub(in super::super) fn read(reading: &mut ConfigReader<'_>, endpoints: &Endpoin
     unknown_mappings(reading, endpoints);
     let mut mapping = Mapping::default();
     for endpoint in endpoints.stored() {
-        mapping.endpoints.insert(endpoint.route, MappingTable { reading, endpoint }.read());
+        mapping
+            .endpoints
+            .insert(endpoint.route, MappingTable { reading, endpoint }.read());
     }
     let path = "mapping.models.complete";
     if let Some(value) = reading.maybe(path) {
         mapping.lists_all_models = value.as_bool().unwrap_or_else(|| {
-            reading.reject(path, "write true or false: whether the list contains all models");
+            reading.reject(
+                path,
+                "write true or false: whether the list contains all models",
+            );
             false
         });
     }
@@ -41,15 +57,24 @@ pub(in super::super) fn read(reading: &mut ConfigReader<'_>, endpoints: &Endpoin
 
 fn unknown_mappings(reading: &mut ConfigReader<'_>, endpoints: &EndpointTable) {
     for (path, value) in &reading.written().values {
-        let Some(below) = path.strip_prefix("mapping.") else { continue };
+        let Some(below) = path.strip_prefix("mapping.") else {
+            continue;
+        };
         let (name, field) = below.split_once('.').unwrap_or((below, ""));
         let known = endpoints.stored().map(|endpoint| endpoint.name);
         if !known.clone().any(|known| known == name) {
             let known: Vec<&str> = known.collect();
-            let remedy = format!("there is no such endpoint; write one of {}", known.join(", "));
+            let remedy = format!(
+                "there is no such endpoint; write one of {}",
+                known.join(", ")
+            );
             reading.problem(path, Some(value), remedy);
         } else if field.is_empty() {
-            reading.problem(path, Some(value), format!("write it as a table, [mapping.{name}]"));
+            reading.problem(
+                path,
+                Some(value),
+                format!("write it as a table, [mapping.{name}]"),
+            );
         } else if !FIELDS.contains(&field) {
             let remedy = match new_path(path) {
                 Some(new) => format!("this setting was renamed: write `{new}`"),
@@ -84,7 +109,10 @@ impl<'w> MappingTable<'_, 'w> {
         mapped.fields = self.fields();
         self.reject_paid_pointers(&mapped);
         if self.endpoint.route != Route::Models && self.value("complete").is_some() {
-            self.problem("complete", "remove this field: only the list of `models` can contain all models");
+            self.problem(
+                "complete",
+                "remove this field: only the list of `models` can contain all models",
+            );
         }
         mapped
     }
@@ -92,7 +120,9 @@ impl<'w> MappingTable<'_, 'w> {
     fn template(&mut self) -> PathTemplate {
         let (endpoint, without) = (self.endpoint, self.without());
         let canonical = PathTemplate::canonical(endpoint, &without);
-        let Some(text) = self.text("path") else { return canonical };
+        let Some(text) = self.text("path") else {
+            return canonical;
+        };
         PathTemplate::parse(endpoint, text, &without).unwrap_or_else(|bad| {
             for bad in bad {
                 self.problem("path", bad.to_string());
@@ -110,7 +140,9 @@ impl<'w> MappingTable<'_, 'w> {
 
     fn pointer(&mut self, field: &str) -> Option<JsonPointer> {
         let pointer = JsonPointer::parse(self.text(field)?);
-        pointer.map_err(|bad| self.problem(field, bad.to_string())).ok()
+        pointer
+            .map_err(|bad| self.problem(field, bad.to_string()))
+            .ok()
     }
 
     fn shape(&mut self) -> DataShape {
@@ -118,7 +150,9 @@ impl<'w> MappingTable<'_, 'w> {
         let key_as = self.text("key_as");
         match (is, key_as) {
             (Some("map"), Some(key)) if !key.is_empty() && !key.contains(char::is_control) => {
-                return DataShape::Map { key_as: key.to_owned() };
+                return DataShape::Map {
+                    key_as: key.to_owned(),
+                };
             }
             (Some("map"), None) if self.value("key_as").is_some() => {} // not a string: already reported
             (Some("map"), _) => self.problem(
@@ -126,10 +160,16 @@ impl<'w> MappingTable<'_, 'w> {
                 "write the name of the field for each item's key, such as \"id\" or \"provider\"",
             ),
             (Some(word), _) if !SHAPES.contains(&word) => {
-                self.problem("shape", format!("write one of \"{}\"", SHAPES.join("\", \"")));
+                self.problem(
+                    "shape",
+                    format!("write one of \"{}\"", SHAPES.join("\", \"")),
+                );
             }
             (_, Some(_)) => {
-                self.problem("key_as", "only a map has keys: write shape = \"map\", or remove key_as");
+                self.problem(
+                    "key_as",
+                    "only a map has keys: write shape = \"map\", or remove key_as",
+                );
             }
             (Some("array"), None) => return DataShape::Array,
             (Some("object"), None) => return DataShape::Object,
@@ -141,22 +181,38 @@ impl<'w> MappingTable<'_, 'w> {
     fn not_found(&mut self, shape: &DataShape) -> Option<Vec<NotFound>> {
         self.value("not_found")?;
         if !self.endpoint.route.names_a_model() {
-            self.problem("not_found", "remove this field: the endpoint names no model");
+            self.problem(
+                "not_found",
+                "remove this field: the endpoint names no model",
+            );
             return None;
         }
         let all = NotFound::ALL.map(NotFound::as_str);
         let ways = self.words("not_found", &all, NotFound::parse)?;
         if *shape == DataShape::Object && ways.contains(&NotFound::Empty) {
-            self.problem("not_found", "remove \"empty\": an object is never an empty list");
+            self.problem(
+                "not_found",
+                "remove \"empty\": an object is never an empty list",
+            );
         }
         Some(ways)
     }
 
     fn fields(&mut self) -> Option<ItemMapping> {
-        let is_of_the_backend = OF_THE_BACKEND.iter().any(|field| self.value(field).is_some());
-        let Some(value) = self.value("fields") else { return is_of_the_backend.then(ItemMapping::default) };
+        let is_of_the_backend = OF_THE_BACKEND
+            .iter()
+            .any(|field| self.value(field).is_some());
+        let Some(value) = self.value("fields") else {
+            return is_of_the_backend.then(ItemMapping::default);
+        };
         let Some(table) = value.as_table() else {
-            self.problem("fields", format!("write it as a table, [mapping.{}.fields]", self.endpoint.name));
+            self.problem(
+                "fields",
+                format!(
+                    "write it as a table, [mapping.{}.fields]",
+                    self.endpoint.name
+                ),
+            );
             return None;
         };
         let (fields, problems) = mapping_fields::read(self.endpoint, table);
@@ -182,12 +238,24 @@ impl<'w> MappingTable<'_, 'w> {
         let fields = mapped.fields.as_ref().unwrap_or(&unmapped);
         let configured = mapping_fields::paid_names(self.endpoint, fields);
         let is_paid = |pointer: &JsonPointer| {
-            [PAID_FIELD].into_iter().chain(source).chain(configured.clone()).any(|name| pointer.passes(name))
+            [PAID_FIELD]
+                .into_iter()
+                .chain(source)
+                .chain(configured.clone())
+                .any(|name| pointer.passes(name))
         };
-        let hidden = if configured.is_empty() { format!("`{PAID_FIELD}`") } else { configured.join(" and ") };
-        for (field, pointer) in [("data", mapped.data.as_ref()), ("timestamp", Some(&mapped.timestamp))] {
+        let hidden = if configured.is_empty() {
+            format!("`{PAID_FIELD}`")
+        } else {
+            configured.join(" and ")
+        };
+        for (field, pointer) in [
+            ("data", mapped.data.as_ref()),
+            ("timestamp", Some(&mapped.timestamp)),
+        ] {
             if pointer.is_some_and(is_paid) {
-                let remedy = format!("point outside the value of {hidden}: only paid callers may see it");
+                let remedy =
+                    format!("point outside the value of {hidden}: only paid callers may see it");
                 self.problem(field, remedy);
             }
         }
@@ -199,7 +267,9 @@ impl<'w> MappingTable<'_, 'w> {
             self.problem("id", "remove this field: the endpoint names no model");
             return None;
         }
-        IdPattern::parse(text).map_err(|bad| self.problem("id", bad.to_string())).ok()
+        IdPattern::parse(text)
+            .map_err(|bad| self.problem("id", bad.to_string()))
+            .ok()
     }
 
     fn value(&self, field: &str) -> Option<&'w Value> {
@@ -215,9 +285,15 @@ impl<'w> MappingTable<'_, 'w> {
     }
 
     /// A list of known words.
-    fn words<T>(&mut self, field: &str, all: &[&str], parse: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
+    fn words<T>(
+        &mut self,
+        field: &str,
+        all: &[&str],
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Option<Vec<T>> {
         let words = self.value(field)?.as_array();
-        let words = words.and_then(|words| words.iter().map(|word| parse(word.as_str()?)).collect());
+        let words =
+            words.and_then(|words| words.iter().map(|word| parse(word.as_str()?)).collect());
         if words.is_none() {
             let remedy = match all {
                 [] => "remove this field: the endpoint has no parameters".to_owned(),
@@ -278,22 +354,43 @@ mod tests {
         )
         .unwrap();
         assert!(read.lists_all_models);
-        let ignored = [(Route::Models, vec![Param::SortBy]), (Route::History, vec![Param::Period])];
+        let ignored = [
+            (Route::Models, vec![Param::SortBy]),
+            (Route::History, vec![Param::Period]),
+        ];
         assert_eq!(read.description().ignored, ignored.into());
         let of = |route| read.endpoints.get(&route).unwrap();
         let models = of(Route::Models);
-        let template = PathTemplate::parse(Route::Models.endpoint(), "/s?p={period}", &[Param::SortBy]);
+        let template =
+            PathTemplate::parse(Route::Models.endpoint(), "/s?p={period}", &[Param::SortBy]);
         assert_eq!(models.template, template.unwrap());
         assert_eq!(models.data, JsonPointer::parse("/a~1b").ok());
         assert_eq!(
             (&models.timestamp, &models.shape),
-            (&JsonPointer::parse("/meta/at").unwrap(), &DataShape::Map { key_as: "id".into() })
+            (
+                &JsonPointer::parse("/meta/at").unwrap(),
+                &DataShape::Map {
+                    key_as: "id".into()
+                }
+            )
         );
         let history = of(Route::History);
-        assert_eq!(history.template, PathTemplate::canonical(Route::History.endpoint(), &[Param::Period]));
-        assert_eq!((&history.shape, &history.not_found[..]), (&DataShape::Array, &NotFound::ALL[..]));
-        assert_eq!((&history.id, &of(Route::Drift).id), (&IdPattern::parse("[0-9]+").ok(), &None));
-        assert_eq!((&of(Route::Drift).shape, of(Route::Drift).not_found.len()), (&DataShape::Object, 0));
+        assert_eq!(
+            history.template,
+            PathTemplate::canonical(Route::History.endpoint(), &[Param::Period])
+        );
+        assert_eq!(
+            (&history.shape, &history.not_found[..]),
+            (&DataShape::Array, &NotFound::ALL[..])
+        );
+        assert_eq!(
+            (&history.id, &of(Route::Drift).id),
+            (&IdPattern::parse("[0-9]+").ok(), &None)
+        );
+        assert_eq!(
+            (&of(Route::Drift).shape, of(Route::Drift).not_found.len()),
+            (&DataShape::Object, 0)
+        );
     }
 
     #[test]
@@ -311,10 +408,18 @@ mod tests {
             ("mapping.alerts", "/x", "[mapping.alerts]"),
             ("mapping.me.path", "/me", "one of models, model, history"),
             ("mapping.model.path", "m odel", "begin the path with `/`"),
-            ("mapping.model.path", "m odel", "no placeholder {name}; it has {id}"),
+            (
+                "mapping.model.path",
+                "m odel",
+                "no placeholder {name}; it has {id}",
+            ),
             ("mapping.model.path", "m odel", "add {id} to the path"),
             ("mapping.model.path", "m odel", "the character ' '"),
-            ("mapping.model.complete", "true", "only the list of `models`"),
+            (
+                "mapping.model.complete",
+                "true",
+                "only the list of `models`",
+            ),
             ("mapping.model.unsupported", "period", "no parameters"),
             ("mapping.models.path", "7", "a string in double quotes"),
             ("mapping.models.data", "data", "a JSON pointer"),
@@ -326,13 +431,31 @@ mod tests {
             ("mapping.providers.key_as", "", "such as \"id\""),
             ("mapping.providers.timestamp", "/~", "~0"),
             ("mapping.index.key_as", "id", "only a map"),
-            ("mapping.drift.shape", "set", "\"array\", \"object\", \"map\""),
-            ("mapping.drift.not_found", "gone", "\"404\", \"error\", \"empty\""),
+            (
+                "mapping.drift.shape",
+                "set",
+                "\"array\", \"object\", \"map\"",
+            ),
+            (
+                "mapping.drift.not_found",
+                "gone",
+                "\"404\", \"error\", \"empty\"",
+            ),
             ("mapping.history.not_found", "empty", "never an empty list"),
-            ("mapping.history.path", "/h/{id}", "unsupported = [\"period\"]"),
-            ("mapping.incidents.unsupported", "id", "\"period\", \"limit\""),
+            (
+                "mapping.history.path",
+                "/h/{id}",
+                "unsupported = [\"period\"]",
+            ),
+            (
+                "mapping.incidents.unsupported",
+                "id",
+                "\"period\", \"limit\"",
+            ),
         ] {
-            let hit = |line: &String| line.starts_with(path) && line.contains(value) && line.contains(remedy);
+            let hit = |line: &String| {
+                line.starts_with(path) && line.contains(value) && line.contains(remedy)
+            };
             let index = found.iter().position(hit);
             found.remove(index.unwrap_or_else(|| panic!("{path} {value} {remedy} in {found:#?}")));
         }
@@ -343,7 +466,11 @@ mod tests {
     fn the_mapping_of_the_sample_is_valid() {
         let sample = sample();
         let block = sample.split_once("# [mapping.models]").unwrap().1;
-        let block = block.lines().map(|line| line.trim_start_matches("# ")).collect::<Vec<_>>().join("\n");
+        let block = block
+            .lines()
+            .map(|line| line.trim_start_matches("# "))
+            .collect::<Vec<_>>()
+            .join("\n");
         let read = mapping(&format!("[mapping.models]{block}")).unwrap();
         assert!(read.lists_all_models);
         for field in FIELDS {

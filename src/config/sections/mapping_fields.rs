@@ -19,19 +19,28 @@ pub(in super::super) struct FieldProblem {
 }
 
 /// Reads the table. Invalid fields are reported and left out.
-pub(in super::super) fn read(endpoint: &'static Endpoint, table: &Table) -> (ItemMapping, Vec<FieldProblem>) {
+pub(in super::super) fn read(
+    endpoint: &'static Endpoint,
+    table: &Table,
+) -> (ItemMapping, Vec<FieldProblem>) {
     let (mut fields, mut dropped, mut problems) = (Vec::new(), Vec::new(), Vec::new());
     for (name, value) in table {
         match field(endpoint, name, value) {
             Ok(Some(field)) => fields.push(field),
             Ok(None) => dropped.push(name.clone()),
-            Err(remedy) => problems.push(FieldProblem { name: name.clone(), remedy }),
+            Err(remedy) => problems.push(FieldProblem {
+                name: name.clone(),
+                remedy,
+            }),
         }
     }
     let has_paid_field = endpoint.has_paid_field() && !endpoint.route.is_configured();
     let mapping = ItemMapping::new(fields, dropped, has_paid_field).unwrap_or_else(|bad| {
         let bad = bad.into_iter();
-        problems.extend(bad.map(|(name, bad)| FieldProblem { name, remedy: bad.to_string() }));
+        problems.extend(bad.map(|(name, bad)| FieldProblem {
+            name,
+            remedy: bad.to_string(),
+        }));
         ItemMapping::default()
     });
     problems.extend(revealing(endpoint, &mapping));
@@ -41,13 +50,17 @@ pub(in super::super) fn read(endpoint: &'static Endpoint, table: &Table) -> (Ite
 /// Fields of a configured endpoint that would show Free callers a value of another field that is for paid callers, in
 /// whole or in part.
 fn revealing(endpoint: &'static Endpoint, mapping: &ItemMapping) -> Vec<FieldProblem> {
-    let fields = endpoint.item.iter().filter(|_| endpoint.route.is_configured());
+    let fields = endpoint
+        .item
+        .iter()
+        .filter(|_| endpoint.route.is_configured());
     let reserved = fields.clone().filter(|field| field.has_paid_part());
     let reveals = |field: &&ItemField| {
         let source = mapping.source_of(field.name);
         let has_source = |other: &ItemField| {
             other.name != field.name
-                && source.is_some_and(|of| of == other.name || mapping.source_of(other.name) == Some(of))
+                && source
+                    .is_some_and(|of| of == other.name || mapping.source_of(other.name) == Some(of))
         };
         !field.paid_only && reserved.clone().any(has_source)
     };
@@ -59,7 +72,10 @@ fn revealing(endpoint: &'static Endpoint, mapping: &ItemMapping) -> Vec<FieldPro
 }
 
 /// Names in the backend's items of values that only paid callers of a configured endpoint see, nested ones included.
-pub(super) fn paid_names<'m>(endpoint: &'static Endpoint, mapping: &'m ItemMapping) -> Vec<&'m str> {
+pub(super) fn paid_names<'m>(
+    endpoint: &'static Endpoint,
+    mapping: &'m ItemMapping,
+) -> Vec<&'m str> {
     fn collect(fields: &'static [ItemField], names: &mut Vec<&'static str>) {
         for field in fields {
             names.extend(field.paid_only.then_some(field.name));
@@ -70,21 +86,34 @@ pub(super) fn paid_names<'m>(endpoint: &'static Endpoint, mapping: &'m ItemMappi
     if endpoint.route.is_configured() {
         collect(endpoint.item, &mut declared);
     }
-    let mut names: Vec<&str> = declared.iter().filter_map(|name| mapping.source_of(name)).collect();
+    let mut names: Vec<&str> = declared
+        .iter()
+        .filter_map(|name| mapping.source_of(name))
+        .collect();
     names.extend(declared);
     names.dedup();
     names
 }
 
 /// One field; `None` if it is dropped.
-fn field(endpoint: &'static Endpoint, name: &str, value: &Value) -> Result<Option<MappedField>, String> {
+fn field(
+    endpoint: &'static Endpoint,
+    name: &str,
+    value: &Value,
+) -> Result<Option<MappedField>, String> {
     if name.is_empty() || name.contains(char::is_control) {
         return Err("write a name on one line".into());
     }
     let given = match value {
-        Value::String(from) => return mapped(endpoint, name, from, None, BTreeMap::new()).map(Some),
+        Value::String(from) => {
+            return mapped(endpoint, name, from, None, BTreeMap::new()).map(Some);
+        }
         Value::Table(given) => given,
-        Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Datetime(_) | Value::Array(_) => {
+        Value::Integer(_)
+        | Value::Float(_)
+        | Value::Boolean(_)
+        | Value::Datetime(_)
+        | Value::Array(_) => {
             return Err(FORM.into());
         }
     };
@@ -92,7 +121,11 @@ fn field(endpoint: &'static Endpoint, name: &str, value: &Value) -> Result<Optio
         return Err(FORM.into());
     }
     let alone = |key: &str| {
-        if given.len() == 1 { Ok(()) } else { Err(format!("remove everything but `{key}`")) }
+        if given.len() == 1 {
+            Ok(())
+        } else {
+            Err(format!("remove everything but `{key}`"))
+        }
     };
     if let Some(drop) = given.get("drop") {
         alone("drop")?;
@@ -107,7 +140,10 @@ fn field(endpoint: &'static Endpoint, name: &str, value: &Value) -> Result<Optio
         return constant(endpoint, name, value).map(Some);
     }
     let text = |key: &str| match given.get(key) {
-        Some(value) => value.as_str().map(Some).ok_or_else(|| format!("write {key} as a string")),
+        Some(value) => value
+            .as_str()
+            .map(Some)
+            .ok_or_else(|| format!("write {key} as a string")),
         None => Ok(None),
     };
     let (from, kind) = (text("from")?.unwrap_or(name), text("type")?);
@@ -115,7 +151,9 @@ fn field(endpoint: &'static Endpoint, name: &str, value: &Value) -> Result<Optio
 }
 
 fn words(given: Option<&Value>) -> Result<BTreeMap<String, String>, String> {
-    let Some(given) = given else { return Ok(BTreeMap::new()) };
+    let Some(given) = given else {
+        return Ok(BTreeMap::new());
+    };
     let pairs = given.as_table().and_then(|words| {
         let pair = |(from, to): (&String, &Value)| Some((from.clone(), to.as_str()?.to_owned()));
         words.iter().map(pair).collect()
@@ -132,17 +170,31 @@ fn mapped(
 ) -> Result<MappedField, String> {
     let kind = kind(endpoint, name, written)?;
     if let PublishedKind::Standard(field) = &kind {
-        let is_valid =
-            |word: &&String| is_value_of(field, &serde_json::Value::from(word.as_str()).to_string());
+        let is_valid = |word: &&String| {
+            is_value_of(field, &serde_json::Value::from(word.as_str()).to_string())
+        };
         if let Some(wrong) = words.values().find(|word| !is_valid(word)) {
-            return Err(format!("replace the word {wrong:?} by a value that this field of the API may have"));
+            return Err(format!(
+                "replace the word {wrong:?} by a value that this field of the API may have"
+            ));
         }
     }
-    Ok(MappedField { published: PublishedField { name: name.into(), kind }, from: from.into(), words })
+    Ok(MappedField {
+        published: PublishedField {
+            name: name.into(),
+            kind,
+        },
+        from: from.into(),
+        words,
+    })
 }
 
 /// A field of this API has the type that it has there; `type` is for all others.
-fn kind(endpoint: &'static Endpoint, name: &str, written: Option<&str>) -> Result<PublishedKind, String> {
+fn kind(
+    endpoint: &'static Endpoint,
+    name: &str,
+    written: Option<&str>,
+) -> Result<PublishedKind, String> {
     let standard = endpoint.item.iter().find(|field| field.name == name);
     match (standard, written) {
         (_, Some(other)) if other != "number" && other != "string" => {
@@ -174,8 +226,15 @@ fn constant(endpoint: &'static Endpoint, name: &str, value: &Value) -> Result<Ma
     if standard.is_some_and(|field| !is_value_of(field, &json)) {
         return Err("write a constant that this field of the API may have".into());
     }
-    let published = PublishedField { name: name.into(), kind: PublishedKind::Constant(json) };
-    Ok(MappedField { published, from: name.into(), words: BTreeMap::new() })
+    let published = PublishedField {
+        name: name.into(),
+        kind: PublishedKind::Constant(json),
+    };
+    Ok(MappedField {
+        published,
+        from: name.into(),
+        words: BTreeMap::new(),
+    })
 }
 
 #[cfg(test)]
@@ -187,9 +246,16 @@ mod tests {
     fn mapping(text: &str) -> Result<Mapping, Vec<String>> {
         let text = format!("[upstream]\nurl = \"http://127.0.0.1:4000\"\n{text}");
         let config = resolve(&read_text(&text).unwrap());
-        let config =
-            config.map_err(|problems| problems.0.iter().map(ToString::to_string).collect::<Vec<_>>())?;
-        let UpstreamConfig::Http(http) = config.upstream else { panic!("it names a backend") };
+        let config = config.map_err(|problems| {
+            problems
+                .0
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+        })?;
+        let UpstreamConfig::Http(http) = config.upstream else {
+            panic!("it names a backend")
+        };
         Ok(http.mapping)
     }
 
@@ -212,14 +278,26 @@ mod tests {
             r#""same", kind: any"#,
             r#""unit", kind: 1"#,
         ] {
-            assert!(of(Route::Drift).contains(part), "{part} in {}", of(Route::Drift));
+            assert!(
+                of(Route::Drift).contains(part),
+                "{part} in {}",
+                of(Route::Drift)
+            );
         }
         assert_eq!((of(Route::Index).as_str(), fields.len()), ("[]", 3));
-        let model = read.endpoints.get(&Route::Model).unwrap().fields.as_ref().unwrap();
+        let model = read
+            .endpoints
+            .get(&Route::Model)
+            .unwrap()
+            .fields
+            .as_ref()
+            .unwrap();
         assert_eq!(model.paid_source(), Some("newest"));
         let whole = format!("{read:?}");
         assert!(
-            whole.contains("driftSignature") && whole.contains("debug") && !whole.contains("Page-Hinkley")
+            whole.contains("driftSignature")
+                && whole.contains("debug")
+                && !whole.contains("Page-Hinkley")
         );
     }
 
@@ -243,14 +321,20 @@ mod tests {
             ("mapping.drift.fields.c", "everything but `drop`"),
             ("mapping.drift.fields.d", "drop = true"),
             ("mapping.drift.fields.e", "a string, a number or a boolean"),
-            ("mapping.drift.fields.lastUpdated", "a constant that this field"),
+            (
+                "mapping.drift.fields.lastUpdated",
+                "a constant that this field",
+            ),
             ("mapping.drift.fields.f", "\"number\" or type = \"string\""),
             ("mapping.drift.fields.axes", "remove `type`"),
             ("mapping.drift.fields.g", "write from as a string"),
             ("mapping.drift.fields.h", "a table of strings"),
             ("mapping.drift.fields.latestScore", "of `model` only"),
             ("mapping.index.data", "outside the value of `latestScore`"),
-            ("mapping.history.timestamp", "outside the value of `latestScore`"),
+            (
+                "mapping.history.timestamp",
+                "outside the value of `latestScore`",
+            ),
             ("mapping.history.fields.score", "only under that name"),
         ] {
             let hit = |line: &String| line.starts_with(path) && line.contains(remedy);
@@ -258,11 +342,11 @@ mod tests {
             found.remove(index.unwrap_or_else(|| panic!("{path} {remedy} in {found:#?}")));
         }
         assert_eq!(found, Vec::<String>::new());
-        let nested = mapping("[mapping.model]\ndata = \"/newest\"\nfields = { latestScore = \"newest\" }")
-            .unwrap_err();
+        let nested =
+            mapping("[mapping.model]\ndata = \"/newest\"\nfields = { latestScore = \"newest\" }")
+                .unwrap_err();
         assert!(nested[0].starts_with("mapping.model.data"), "{nested:?}");
-        let entry =
-            "[mapping.model]\nshape = \"map\"\nkey_as = \"id\"\nfields = { latestScore = \"newest\" }";
+        let entry = "[mapping.model]\nshape = \"map\"\nkey_as = \"id\"\nfields = { latestScore = \"newest\" }";
         let entry = mapping(entry).unwrap_err();
         assert!(entry[0].starts_with("mapping.model.shape"), "{entry:?}");
     }

@@ -34,37 +34,62 @@ pub(super) fn problems(all: &[OwnDefinition]) -> Vec<String> {
     let mut problems: Vec<String> = all.iter().flat_map(OwnDefinition::problems).collect();
     for (number, one) in all.iter().enumerate() {
         if all.iter().take(number).any(|other| other.name == one.name) {
-            problems.push(format!("remove a parameter: `{}` is described twice", one.name));
+            problems.push(format!(
+                "remove a parameter: `{}` is described twice",
+                one.name
+            ));
         }
     }
     if all.len() > MOST_OWN_PARAMS {
-        problems.push(format!("an endpoint has at most {MOST_OWN_PARAMS} parameters with own values"));
+        problems.push(format!(
+            "an endpoint has at most {MOST_OWN_PARAMS} parameters with own values"
+        ));
     }
-    let combinations = all.iter().map(|one| one.values.len()).fold(1, usize::saturating_mul);
+    let combinations = all
+        .iter()
+        .map(|one| one.values.len())
+        .fold(1, usize::saturating_mul);
     if combinations > MOST_COMBINATIONS {
-        problems.push(format!("{combinations} combinations of values; the maximum is {MOST_COMBINATIONS}"));
+        problems.push(format!(
+            "{combinations} combinations of values; the maximum is {MOST_COMBINATIONS}"
+        ));
     }
     problems
 }
 
 impl OwnDefinition {
     fn problems(&self) -> Vec<String> {
-        let Self { name, values, default, meaning } = self;
+        let Self {
+            name,
+            values,
+            default,
+            meaning,
+        } = self;
         let is_name = name.starts_with(|first: char| first.is_ascii_alphabetic())
             && name.len() <= 32
-            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         let is_value = |value: &String| {
             (1..=64).contains(&value.len())
-                && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte))
+                && value
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte))
         };
-        let is_distinct =
-            values.iter().enumerate().all(|(at, value)| !values.iter().take(at).any(|other| other == value));
+        let is_distinct = values
+            .iter()
+            .enumerate()
+            .all(|(at, value)| !values.iter().take(at).any(|other| other == value));
         let has_values =
             (1..=MOST_VALUES).contains(&values.len()) && is_distinct && values.iter().all(is_value);
-        let is_line =
-            !meaning.trim().is_empty() && meaning.len() <= 300 && !meaning.contains(char::is_control);
+        let is_line = !meaning.trim().is_empty()
+            && meaning.len() <= 300
+            && !meaning.contains(char::is_control);
         let rules = [
-            (is_name, "a name is a letter, then up to 31 letters, digits or underscores".to_owned()),
+            (
+                is_name,
+                "a name is a letter, then up to 31 letters, digits or underscores".to_owned(),
+            ),
             (
                 Param::ALL.iter().all(|param| param.name() != name),
                 "choose another name: this one is taken".into(),
@@ -75,18 +100,37 @@ impl OwnDefinition {
                     "write 1 to {MOST_VALUES} different values of up to 64 letters, digits, \"-\", \".\", \"_\" or \"~\""
                 ),
             ),
-            (values.contains(default), "the default is one of the values".into()),
-            (is_line, "write the meaning as one line of at most 300 bytes".into()),
+            (
+                values.contains(default),
+                "the default is one of the values".into(),
+            ),
+            (
+                is_line,
+                "write the meaning as one line of at most 300 bytes".into(),
+            ),
         ];
         let broken = rules.into_iter().filter(|(is_kept, _)| !is_kept);
-        broken.map(|(_, rule)| format!("parameter `{}`: {rule}", name.escape_debug())).collect()
+        broken
+            .map(|(_, rule)| format!("parameter `{}`: {rule}", name.escape_debug()))
+            .collect()
     }
 
     /// The parameter at this position for the life of the process.
     pub(super) fn kept(self, position: usize) -> Param {
         let meaning = format!("{} Default: `{}`.", self.meaning, self.default).leak();
-        let words = self.values.into_iter().map(|value| &*value.leak()).collect::<Vec<_>>().leak();
+        let words = self
+            .values
+            .into_iter()
+            .map(|value| &*value.leak())
+            .collect::<Vec<_>>()
+            .leak();
         let (name, default) = (self.name.leak(), self.default.leak());
-        Param::Own(Box::leak(Box::new(OwnParam { name, meaning, words, default, position })))
+        Param::Own(Box::leak(Box::new(OwnParam {
+            name,
+            meaning,
+            words,
+            default,
+            position,
+        })))
     }
 }

@@ -22,17 +22,27 @@ pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> Proxies {
 
 /// Reads a list of networks; each invalid entry is a separate problem.
 pub(in super::super) fn networks(reading: &mut ConfigReader<'_>, path: &str) -> Networks {
-    let written = reading.value(path, |value| value.as_array().cloned()).unwrap_or_default();
-    let read = written.iter().filter_map(|entry| network(reading, path, entry));
+    let written = reading
+        .value(path, |value| value.as_array().cloned())
+        .unwrap_or_default();
+    let read = written
+        .iter()
+        .filter_map(|entry| network(reading, path, entry));
     read.collect()
 }
 
 fn network(reading: &mut ConfigReader<'_>, path: &str, entry: &Value) -> Option<Network> {
     let Some(text) = entry.as_str() else {
-        reading.problem(path, Some(entry), super::super::ValueKind::Networks.remedy());
+        reading.problem(
+            path,
+            Some(entry),
+            super::super::ValueKind::Networks.remedy(),
+        );
         return None;
     };
-    text.parse::<Network>().inspect_err(|none| reading.problem(path, Some(entry), none.to_string())).ok()
+    text.parse::<Network>()
+        .inspect_err(|none| reading.problem(path, Some(entry), none.to_string()))
+        .ok()
 }
 
 #[cfg(test)]
@@ -63,7 +73,10 @@ mod tests {
         )
         .unwrap();
         assert_eq!(config.proxies.header, ClientHeader::Forwarded);
-        assert!(lists(&config.proxies.trusted, "10.1.2.3") && lists(&config.proxies.trusted, "2001:db8::1"));
+        assert!(
+            lists(&config.proxies.trusted, "10.1.2.3")
+                && lists(&config.proxies.trusted, "2001:db8::1")
+        );
         assert!(!lists(&config.proxies.trusted, "192.0.2.1"));
         assert!(lists(&config.server.connection.proxy_protocol, "192.0.2.1"));
     }
@@ -79,7 +92,10 @@ mod tests {
         };
         let two = of("10.0.0.0/8, 2001:db8::1").unwrap();
         assert!(lists(&two, "10.1.2.3") && lists(&two, "2001:db8::1") && !lists(&two, "192.0.2.9"));
-        assert_eq!((of("").unwrap(), of(" ").unwrap()), (Networks::default(), Networks::default()));
+        assert_eq!(
+            (of("").unwrap(), of(" ").unwrap()),
+            (Networks::default(), Networks::default())
+        );
         for bad in ["10.0.0.0/8,", "7", "true", "10.0.0.0/8;192.0.2.1"] {
             let problems = of(bad).unwrap_err().to_string();
             assert!(
@@ -103,20 +119,30 @@ mod tests {
             ("proxies.header", "\"x-real-ip\"", "\"forwarded\""),
             ("proxies.proxy_protocol", "\"10.0.0.1\"", "write a list"),
         ] {
-            let is_reported =
-                |line: &&String| line.starts_with(path) && line.contains(value) && line.contains(remedy);
-            assert!(lines.iter().any(|line| is_reported(&line)), "{path} {value} {remedy} in {lines:#?}");
+            let is_reported = |line: &&String| {
+                line.starts_with(path) && line.contains(value) && line.contains(remedy)
+            };
+            assert!(
+                lines.iter().any(|line| is_reported(&line)),
+                "{path} {value} {remedy} in {lines:#?}"
+            );
         }
         assert_eq!(lines.len(), 5, "{lines:#?}");
     }
 
     #[test]
     fn networks_that_cover_all_addresses_are_rejected() {
-        for everybody in ["[\"0.0.0.0/0\"]", "[\"10.0.0.0/8\", \"::/0\"]", "[\"0.0.0.0/1\", \"128.0.0.0/1\"]"]
-        {
-            let problems = config(&format!("proxies.trusted = {everybody}")).unwrap_err().to_string();
+        for everybody in [
+            "[\"0.0.0.0/0\"]",
+            "[\"10.0.0.0/8\", \"::/0\"]",
+            "[\"0.0.0.0/1\", \"128.0.0.0/1\"]",
+        ] {
+            let problems = config(&format!("proxies.trusted = {everybody}"))
+                .unwrap_err()
+                .to_string();
             assert!(
-                problems.starts_with("proxies.trusted: found [") && problems.contains("own addresses"),
+                problems.starts_with("proxies.trusted: found [")
+                    && problems.contains("own addresses"),
                 "{problems}"
             );
             assert!(

@@ -19,7 +19,10 @@ pub fn side_port(written: &ConfigValues) -> Result<SocketAddr, ConfigProblems> {
 }
 
 /// `trusted_proxies`: proxies, whose connections carry requests of many clients.
-pub(in super::super) fn read(reading: &mut ConfigReader<'_>, trusted_proxies: &Networks) -> ServerConfig {
+pub(in super::super) fn read(
+    reading: &mut ConfigReader<'_>,
+    trusted_proxies: &Networks,
+) -> ServerConfig {
     let deadlines = Deadlines {
         head: reading.duration("server.head_timeout"),
         idle: reading.duration("server.idle_timeout"),
@@ -43,5 +46,9 @@ pub(in super::super) fn read(reading: &mut ConfigReader<'_>, trusted_proxies: &N
 }
 fn shutdown_delay(reading: &mut ConfigReader<'_>) -> Duration {
     let path = "server.shutdown_delay";
-    if reading.maybe(path).is_none() { Duration::ZERO } else { reading.duration(path) }
+    if reading.maybe(path).is_none() {
+        Duration::ZERO
+    } else {
+        reading.duration(path)
+    }
 }

@@ -18,7 +18,10 @@ const BASE_URL: &str = "service.base_url";
 const MAX_DOMAINS: usize = 10_000;
 
 /// The settings of the site, which depend on others; `None` if it is off.
-pub(in super::super) fn read(reading: &mut ConfigReader<'_>, config: &Config) -> Option<SiteConfig> {
+pub(in super::super) fn read(
+    reading: &mut ConfigReader<'_>,
+    config: &Config,
+) -> Option<SiteConfig> {
     let is_on = reading.flag(SIGN_UP);
     let terms_version = reading.text("site.terms_version");
     let applications_per_account = reading.number("site.applications_per_account");
@@ -35,7 +38,9 @@ pub(in super::super) fn read(reading: &mut ConfigReader<'_>, config: &Config) ->
         return None;
     }
     check_privacy(reading, config);
-    let is_mail_set = ["mail.server", "mail.directory"].iter().any(|path| reading.maybe(path).is_some());
+    let is_mail_set = ["mail.server", "mail.directory"]
+        .iter()
+        .any(|path| reading.maybe(path).is_some());
     if config.mail.is_none() && !is_mail_set {
         let remedy = "set it for site.sign_up, which sends links by e-mail; on loopback, mail.directory writes them to files";
         reading.problem("mail.server", None, remedy);
@@ -102,8 +107,7 @@ fn root(reading: &mut ConfigReader<'_>, config: &Config) -> String {
         reading.reject(BASE_URL, remedy);
     }
     if root.starts_with("http://") && !parsed.host().is_some_and(is_loopback) {
-        let remedy =
-            "write a URL that begins with https:// for site.sign_up; http:// is accepted for loopback only";
+        let remedy = "write a URL that begins with https:// for site.sign_up; http:// is accepted for loopback only";
         reading.reject(BASE_URL, remedy);
     }
     root.to_owned()
@@ -127,20 +131,33 @@ fn domains(reading: &mut ConfigReader<'_>, path: &str) -> Vec<String> {
     let domains = reading.texts(path);
     reading.at_most(path, domains.len(), MAX_DOMAINS, "domains");
     for domain in domains.iter().filter(|domain| !is_domain(domain)) {
-        reading.problem(path, Some(&domain.as_str().into()), "write a domain name, such as \"example.org\"");
+        reading.problem(
+            path,
+            Some(&domain.as_str().into()),
+            "write a domain name, such as \"example.org\"",
+        );
     }
-    domains.into_iter().map(|domain| domain.to_ascii_lowercase()).collect()
+    domains
+        .into_iter()
+        .map(|domain| domain.to_ascii_lowercase())
+        .collect()
 }
 
 /// The tier of new applications; default: the lowest one.
 fn new_tier(reading: &mut ConfigReader<'_>, tiers: &[Tier]) -> String {
     let path = "site.tier";
     let Some(tier) = reading.optional_text(path) else {
-        return tiers.first().map(|tier| tier.name.clone()).unwrap_or_default();
+        return tiers
+            .first()
+            .map(|tier| tier.name.clone())
+            .unwrap_or_default();
     };
     if !tiers.iter().any(|known| known.name == tier) {
         let names: Vec<&str> = tiers.iter().map(|tier| tier.name.as_str()).collect();
-        reading.reject(path, format!("write one of the tiers: {}", names.join(", ")));
+        reading.reject(
+            path,
+            format!("write one of the tiers: {}", names.join(", ")),
+        );
     }
     tier
 }
@@ -150,7 +167,12 @@ mod tests {
     use super::super::super::{Config, ConfigProblems, read_text, resolve};
 
     fn config(text: &str) -> Result<Config, ConfigProblems> {
-        resolve(&read_text(&format!("upstream = \"built-in\"\nsite.sign_up = true\n{MAIL}\n{text}")).unwrap())
+        resolve(
+            &read_text(&format!(
+                "upstream = \"built-in\"\nsite.sign_up = true\n{MAIL}\n{text}"
+            ))
+            .unwrap(),
+        )
     }
 
     const MAIL: &str = "mail.server = \"localhost:25\"\nmail.from = \"api@example.org\"\n";
@@ -163,14 +185,26 @@ mod tests {
     #[test]
     fn accounts_have_defaults_for_everything_on_loopback() {
         let site = config("").unwrap().site.unwrap();
-        assert_eq!((site.tier.as_str(), site.applications_per_account, site.links_per_hour), ("free", 1, 60));
         assert_eq!(
-            (site.root.as_str(), site.pages.terms.len(), site.pages.terms_version.as_str()),
+            (
+                site.tier.as_str(),
+                site.applications_per_account,
+                site.links_per_hour
+            ),
+            ("free", 1, 60)
+        );
+        assert_eq!(
+            (
+                site.root.as_str(),
+                site.pages.terms.len(),
+                site.pages.terms_version.as_str()
+            ),
             ("", 4, "1")
         );
         assert!(site.pages.terms[0].contains("scoregate must be cited"));
         let off =
-            resolve(&read_text("upstream = \"built-in\"\nsite.terms = [\"Be kind.\"]").unwrap()).unwrap();
+            resolve(&read_text("upstream = \"built-in\"\nsite.terms = [\"Be kind.\"]").unwrap())
+                .unwrap();
         assert_eq!(off.site.map(|site| site.tier), None);
         assert_eq!(off.terms, ["Be kind."], "the documentation states them");
     }
@@ -178,10 +212,16 @@ mod tests {
     #[test]
     fn sign_up_in_clear_text_is_rejected_except_on_loopback_and_behind_a_trusted_proxy() {
         let url = "service.base_url = \"https://api.example\"\n";
-        assert!(problem(&format!("{OPEN}{url}")).contains("site.sign_up: found true; addresses and keys"));
+        assert!(
+            problem(&format!("{OPEN}{url}"))
+                .contains("site.sign_up: found true; addresses and keys")
+        );
         assert!(config(&format!("{OPEN}{url}proxies.trusted = [\"10.0.0.1\"]")).is_ok());
         let plain = problem("service.base_url = \"http://api.example\"");
-        assert!(plain.contains("service.base_url") && plain.contains("https://"), "{plain}");
+        assert!(
+            plain.contains("service.base_url") && plain.contains("https://"),
+            "{plain}"
+        );
         assert!(config("service.base_url = \"http://localhost:8080/api/v1\"").is_ok());
     }
 
@@ -189,8 +229,13 @@ mod tests {
     fn links_by_mail_need_an_address_without_a_path() {
         let missing = problem(&format!("{OPEN}proxies.trusted = [\"10.0.0.1\"]"));
         assert!(missing.starts_with("service.base_url: set it"), "{missing}");
-        assert!(problem("service.base_url = \"https://x.example/gateway\"").contains("remove the path"));
-        let site = config("service.base_url = \"https://x.example/api/v1/\"").unwrap().site.unwrap();
+        assert!(
+            problem("service.base_url = \"https://x.example/gateway\"").contains("remove the path")
+        );
+        let site = config("service.base_url = \"https://x.example/api/v1/\"")
+            .unwrap()
+            .site
+            .unwrap();
         assert_eq!(site.root, "https://x.example");
         assert_eq!(site.pages.example_url, "https://x.example/api/v1/models");
     }
@@ -201,14 +246,18 @@ mod tests {
             ("site.tier = \"gold\"", "one of the tiers: free, pro"),
             ("site.terms = []", "non-empty strings"),
             ("site.terms = [\"\"]", "non-empty strings"),
-            ("site.denied_mail_domains = [\"a@b.example\"]", "a domain name"),
+            (
+                "site.denied_mail_domains = [\"a@b.example\"]",
+                "a domain name",
+            ),
             ("site.applications_per_account = 0", "from 1"),
             ("site.upgrade_url = \"javascript:alert(1)\"", "https://"),
         ] {
             assert!(problem(line).contains(words), "{line}: {}", problem(line));
         }
         let site =
-            config("site.allowed_mail_domains = [\"Example.ORG\"]\nsite.terms = [\"Be kind.\"]").unwrap();
+            config("site.allowed_mail_domains = [\"Example.ORG\"]\nsite.terms = [\"Be kind.\"]")
+                .unwrap();
         let site = site.site.unwrap();
         assert_eq!(
             (site.domains.allowed, site.pages.terms),

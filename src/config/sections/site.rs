@@ -25,17 +25,23 @@ enum PlainHttp {
 pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> SiteLinks {
     let links = SiteLinks {
         contact_name: reading.optional_text("site.contact_name"),
-        contact_email: published(reading, "site.contact_email", |text| (!is_mailbox(text)).then_some(MAIL)),
+        contact_email: published(reading, "site.contact_email", |text| {
+            (!is_mailbox(text)).then_some(MAIL)
+        }),
         contact_url: url(reading, "site.contact_url"),
         terms_url: url(reading, "site.terms_url"),
         docs_url: url(reading, "site.docs_url"),
         upgrade_url: url(reading, "site.upgrade_url"),
-        security_contact: published(reading, SECURITY_CONTACT, |text| match text.strip_prefix("mailto:") {
-            Some(mailbox) => (!is_mailbox(mailbox)).then_some(MAIL),
-            None if text.starts_with("https://") => wrong_with(text, PlainHttp::Nowhere),
-            None => Some("write a URL that begins with mailto: or https://"),
+        security_contact: published(reading, SECURITY_CONTACT, |text| {
+            match text.strip_prefix("mailto:") {
+                Some(mailbox) => (!is_mailbox(mailbox)).then_some(MAIL),
+                None if text.starts_with("https://") => wrong_with(text, PlainHttp::Nowhere),
+                None => Some("write a URL that begins with mailto: or https://"),
+            }
         }),
-        security_policy_url: published(reading, SECURITY_POLICY, |text| wrong_with(text, PlainHttp::Nowhere)),
+        security_policy_url: published(reading, SECURITY_POLICY, |text| {
+            wrong_with(text, PlainHttp::Nowhere)
+        }),
     };
     if reading.maybe(SECURITY_POLICY).is_some() && reading.maybe(SECURITY_CONTACT).is_none() {
         reading.reject(SECURITY_POLICY, format!("set {SECURITY_CONTACT} too"));
@@ -46,14 +52,18 @@ pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> SiteLinks {
 /// The public URL of the service, without a trailing slash.
 pub(in super::super) fn base_url(reading: &mut ConfigReader<'_>) -> Option<String> {
     let url = published(reading, "service.base_url", |text| {
-        let has_more = text.contains(['?', '#']).then_some("remove the query and the fragment");
+        let has_more = text
+            .contains(['?', '#'])
+            .then_some("remove the query and the fragment");
         has_more.or_else(|| wrong_with(text, PlainHttp::Anywhere))
     })?;
     Some(url.trim_end_matches('/').to_owned())
 }
 
 pub(in super::super) fn url(reading: &mut ConfigReader<'_>, path: &str) -> Option<String> {
-    published(reading, path, |text| wrong_with(text, PlainHttp::OnLoopback))
+    published(reading, path, |text| {
+        wrong_with(text, PlainHttp::OnLoopback)
+    })
 }
 
 /// A URL that may begin with `http://`, and may be missing.
@@ -92,7 +102,11 @@ fn wrong_with(text: &str, plain: PlainHttp) -> Option<&'static str> {
     if !text.starts_with("https://") && (!is_plain || plain == PlainHttp::Nowhere) {
         return Some(example);
     }
-    let Some(authority) = text.parse::<Uri>().ok().and_then(|url| url.into_parts().authority) else {
+    let Some(authority) = text
+        .parse::<Uri>()
+        .ok()
+        .and_then(|url| url.into_parts().authority)
+    else {
         return Some("write a URL with a host, such as \"https://example.org/page\"");
     };
     if authority.as_str().contains('@') {
@@ -110,17 +124,28 @@ fn wrong_with(text: &str, plain: PlainHttp) -> Option<&'static str> {
 }
 
 pub(in super::super) fn is_loopback(host: &str) -> bool {
-    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
+    let address = host
+        .trim_start_matches('[')
+        .trim_end_matches(']')
+        .parse::<std::net::IpAddr>();
     host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
 }
 
 /// Whether a text is an e-mail address without quoted parts, which needs no escaping in a `mailto:` URL.
 fn is_mailbox(text: &str) -> bool {
-    let Some((local, domain)) = text.rsplit_once('@') else { return false };
-    let is_atom = |part: &str| {
-        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_+-".contains(&byte))
+    let Some((local, domain)) = text.rsplit_once('@') else {
+        return false;
     };
-    local.len() <= 64 && local.split('.').all(is_atom) && !domain.starts_with('[') && is_host(domain)
+    let is_atom = |part: &str| {
+        !part.is_empty()
+            && part
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"_+-".contains(&byte))
+    };
+    local.len() <= 64
+        && local.split('.').all(is_atom)
+        && !domain.starts_with('[')
+        && is_host(domain)
 }
 
 #[cfg(test)]
@@ -141,13 +166,33 @@ mod tests {
         );
         let links = links.unwrap().links;
         assert_eq!(links.contact_email.as_deref(), Some("api+help@example.org"));
-        assert_eq!(links.contact_url.as_deref(), Some("http://localhost:3000/contact"));
-        assert_eq!(links.terms_url.as_deref(), Some("https://example.org/terms#api"));
-        assert_eq!(links.docs_url.as_deref(), Some("https://example.org:8443/guide?v=1"));
-        assert_eq!(links.security_contact.as_deref(), Some("https://example.org/report"));
-        assert_eq!(config("").unwrap().links, crate::pages::SiteLinks::default());
-        let mail = config("site.security_contact = \"mailto:security@example.org\"").unwrap().links;
-        assert_eq!(mail.security_contact.as_deref(), Some("mailto:security@example.org"));
+        assert_eq!(
+            links.contact_url.as_deref(),
+            Some("http://localhost:3000/contact")
+        );
+        assert_eq!(
+            links.terms_url.as_deref(),
+            Some("https://example.org/terms#api")
+        );
+        assert_eq!(
+            links.docs_url.as_deref(),
+            Some("https://example.org:8443/guide?v=1")
+        );
+        assert_eq!(
+            links.security_contact.as_deref(),
+            Some("https://example.org/report")
+        );
+        assert_eq!(
+            config("").unwrap().links,
+            crate::pages::SiteLinks::default()
+        );
+        let mail = config("site.security_contact = \"mailto:security@example.org\"")
+            .unwrap()
+            .links;
+        assert_eq!(
+            mail.security_contact.as_deref(),
+            Some("mailto:security@example.org")
+        );
     }
 
     #[test]
@@ -164,7 +209,11 @@ mod tests {
             ("contact_email", "a@", "api@example.org"),
             ("contact_url", "/contact", "begins with https://"),
             ("contact_url", "http://example.org", "loopback only"),
-            ("contact_url", "http://localhost.example.org", "loopback only"),
+            (
+                "contact_url",
+                "http://localhost.example.org",
+                "loopback only",
+            ),
             ("contact_url", "javascript:alert(1)", "begins with https://"),
             ("terms_url", "https://", "with a host"),
             ("terms_url", "https://a..b/", "with a host"),
@@ -177,30 +226,54 @@ mod tests {
             ("security_contact", "security@example.org", "mailto:"),
             ("security_contact", "http://127.0.0.1/", "mailto:"),
             ("security_contact", "mailto:nobody", "api@example.org"),
-            ("security_contact", "mailto:a@b.example\\nContact: mailto:c@d.example", "api@example.org"),
+            (
+                "security_contact",
+                "mailto:a@b.example\\nContact: mailto:c@d.example",
+                "api@example.org",
+            ),
         ] {
             let problems = config(&format!("site.{setting} = \"{value}\"")).unwrap_err();
             let message = problems.to_string();
             assert_eq!(problems.0.len(), 1, "{setting} {value}: {message}");
-            assert!(message.starts_with(&format!("site.{setting}: ")), "{value}: {message}");
+            assert!(
+                message.starts_with(&format!("site.{setting}: ")),
+                "{value}: {message}"
+            );
             assert!(message.contains(words), "{setting} {value}: {message}");
         }
-        assert!(config("site.terms_url = 7").unwrap_err().to_string().contains("string"));
+        assert!(
+            config("site.terms_url = 7")
+                .unwrap_err()
+                .to_string()
+                .contains("string")
+        );
     }
 
     #[test]
     fn security_policy_needs_a_contact_and_https() {
-        let message = config("site.security_policy_url = \"https://example.org/p\"").unwrap_err().to_string();
-        assert!(message.contains("set site.security_contact too"), "{message}");
+        let message = config("site.security_policy_url = \"https://example.org/p\"")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            message.contains("set site.security_contact too"),
+            "{message}"
+        );
         let contact = "site.security_contact = \"mailto:security@example.org\"\n";
         let policy = |url: &str| config(&format!("{contact}site.security_policy_url = \"{url}\""));
         assert!(policy("https://example.org/p").is_ok());
-        assert!(policy("http://localhost/p").unwrap_err().to_string().contains("begins with https://"));
+        assert!(
+            policy("http://localhost/p")
+                .unwrap_err()
+                .to_string()
+                .contains("begins with https://")
+        );
     }
 
     #[test]
     fn base_url_is_an_address_without_a_query() {
-        let base = |url: &str| config(&format!("service.base_url = \"{url}\"")).map(|config| config.base_url);
+        let base = |url: &str| {
+            config(&format!("service.base_url = \"{url}\"")).map(|config| config.base_url)
+        };
         for (url, read) in [
             ("http://gateway:8080/", "http://gateway:8080"),
             ("https://x.example/api/v1", "https://x.example/api/v1"),
@@ -216,7 +289,10 @@ mod tests {
             ("https://me:secret@x.example", "user name"),
         ] {
             let message = base(url).unwrap_err().to_string();
-            assert!(message.starts_with("service.base_url: ") && message.contains(words), "{url}: {message}");
+            assert!(
+                message.starts_with("service.base_url: ") && message.contains(words),
+                "{url}: {message}"
+            );
         }
     }
 }

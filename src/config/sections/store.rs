@@ -25,15 +25,25 @@ const KEY: &str = "store.client_key";
 /// The database; `None` for the file in the data directory.
 pub(in super::super) fn database(reading: &mut ConfigReader<'_>) -> Option<DatabaseSettings> {
     if reading.maybe(URL).is_none() {
-        if let Some(path) = reading.written().values.keys().find(|path| path.starts_with("store.")) {
-            reading.problem(path, None, "this setting needs store.url, the address of the database");
+        if let Some(path) = reading
+            .written()
+            .values
+            .keys()
+            .find(|path| path.starts_with("store."))
+        {
+            reading.problem(
+                path,
+                None,
+                "this setting needs store.url, the address of the database",
+            );
         }
         return None;
     }
     let ca_file = reading.optional_path(CA_FILE);
     let may_be_plain = ca_file.is_some() || reading.flag("store.plain_text");
-    let listen_address =
-        reading.maybe(LISTEN_URL).and_then(|_| address_in(reading, LISTEN_URL, may_be_plain));
+    let listen_address = reading
+        .maybe(LISTEN_URL)
+        .and_then(|_| address_in(reading, LISTEN_URL, may_be_plain));
     Some(DatabaseSettings {
         address: address_in(reading, URL, may_be_plain)?,
         listen_address,
@@ -46,7 +56,11 @@ pub(in super::super) fn database(reading: &mut ConfigReader<'_>) -> Option<Datab
     })
 }
 
-fn address_in(reading: &mut ConfigReader<'_>, path: &str, may_be_plain: bool) -> Option<DatabaseAddress> {
+fn address_in(
+    reading: &mut ConfigReader<'_>,
+    path: &str,
+    may_be_plain: bool,
+) -> Option<DatabaseAddress> {
     match DatabaseAddress::parse(&reading.text(path)) {
         Ok(address) if may_be_plain || address.is_local() => Some(address),
         Ok(_) => {
@@ -58,7 +72,9 @@ fn address_in(reading: &mut ConfigReader<'_>, path: &str, may_be_plain: bool) ->
             None
         }
         Err(error) => {
-            let found = reading.maybe(path).filter(|_| error != BadDatabaseUrl::Password);
+            let found = reading
+                .maybe(path)
+                .filter(|_| error != BadDatabaseUrl::Password);
             reading.problem(path, found, error.to_string());
             None
         }
@@ -84,17 +100,30 @@ pub(in super::super) fn keys_max_age(reading: &mut ConfigReader<'_>) -> Option<D
     reading.maybe(MAX_AGE)?;
     let age = reading.duration(MAX_AGE);
     if reading.maybe(URL).is_none() {
-        reading.reject(MAX_AGE, "this setting needs store.url, the address of the database");
+        reading.reject(
+            MAX_AGE,
+            "this setting needs store.url, the address of the database",
+        );
     } else if age < MIN_MAX_AGE {
-        reading.reject(MAX_AGE, "write at least \"5s\": changes are read every second");
+        reading.reject(
+            MAX_AGE,
+            "write at least \"5s\": changes are read every second",
+        );
     }
     Some(age)
 }
 
-fn client_certificate(reading: &mut ConfigReader<'_>, has_tls: bool) -> Option<ClientCertificateFiles> {
+fn client_certificate(
+    reading: &mut ConfigReader<'_>,
+    has_tls: bool,
+) -> Option<ClientCertificateFiles> {
     let (certificate, key) = reading.certificate_pair(CERTIFICATE, KEY)?;
     if !has_tls {
-        reading.problem(CERTIFICATE, None, "a client certificate needs TLS: write store.ca_file");
+        reading.problem(
+            CERTIFICATE,
+            None,
+            "a client certificate needs TLS: write store.ca_file",
+        );
     }
     Some(ClientCertificateFiles { certificate, key })
 }
@@ -102,12 +131,15 @@ fn client_certificate(reading: &mut ConfigReader<'_>, has_tls: bool) -> Option<C
 fn schema(reading: &mut ConfigReader<'_>) -> Option<SchemaName> {
     let path = "store.schema";
     let name = SchemaName::parse(&reading.text(path));
-    name.map_err(|error| reading.reject(path, error.to_string())).ok()
+    name.map_err(|error| reading.reject(path, error.to_string()))
+        .ok()
 }
 
 /// Reads the TLS files of the database, or reports the first unusable one.
 pub fn check_database_files(config: &Config) -> Result<(), ConfigProblems> {
-    let Some(database) = &config.database else { return Ok(()) };
+    let Some(database) = &config.database else {
+        return Ok(());
+    };
     database.read_files().map(drop).map_err(|bad| {
         let files = database.client_certificate.as_ref();
         let path = match files {
@@ -134,19 +166,34 @@ mod tests {
     fn without_a_url_the_store_is_the_file_in_the_data_directory() {
         assert!(read("").unwrap().database.is_none());
         let found = read("schema = \"site\"").unwrap_err();
-        assert!(found.len() == 1 && found[0].starts_with("store.schema") && found[0].contains("store.url"));
+        assert!(
+            found.len() == 1
+                && found[0].starts_with("store.schema")
+                && found[0].contains("store.url")
+        );
     }
 
     #[test]
     fn a_database_on_another_machine_needs_tls_unless_plain_text_is_allowed() {
         let remote = "url = \"postgresql://gateway@db.example/scoregate\"\n";
         let found = read(remote).unwrap_err();
-        assert!(found.len() == 1 && found[0].contains("store.ca_file"), "{found:?}");
+        assert!(
+            found.len() == 1 && found[0].contains("store.ca_file"),
+            "{found:?}"
+        );
         for allowed in ["ca_file = \"ca.pem\"", "plain_text = true"] {
             let config = read(&format!("{remote}{allowed}")).unwrap();
-            assert_eq!(config.database.unwrap().address.to_string(), "gateway@db.example:5432/scoregate");
+            assert_eq!(
+                config.database.unwrap().address.to_string(),
+                "gateway@db.example:5432/scoregate"
+            );
         }
-        assert!(read("url = \"postgresql://gateway@127.0.0.1/scoregate\"").unwrap().database.is_some());
+        assert!(
+            read("url = \"postgresql://gateway@127.0.0.1/scoregate\"")
+                .unwrap()
+                .database
+                .is_some()
+        );
     }
 
     #[test]
@@ -155,13 +202,33 @@ mod tests {
         let local = "url = \"postgresql://gateway@localhost/scoregate\"\n";
         for (text, path, remedy) in [
             ("url = \"localhost\"".into(), "store.url", "postgresql://"),
-            ("url = \"postgresql://g:canary@localhost\"".into(), "store.url", "store.password_file"),
-            (format!("{local}listen_url = \"x\""), "store.listen_url", "postgresql://"),
-            (format!("{local}schema = \"Site\""), "store.schema", "lower-case"),
+            (
+                "url = \"postgresql://g:canary@localhost\"".into(),
+                "store.url",
+                "store.password_file",
+            ),
+            (
+                format!("{local}listen_url = \"x\""),
+                "store.listen_url",
+                "postgresql://",
+            ),
+            (
+                format!("{local}schema = \"Site\""),
+                "store.schema",
+                "lower-case",
+            ),
             (format!("{local}timeout = 3"), "store.timeout", "10s"),
-            (format!("{local}node_name = \"{}\"", "x".repeat(254)), "store.node_name", "at most 253"),
+            (
+                format!("{local}node_name = \"{}\"", "x".repeat(254)),
+                "store.node_name",
+                "at most 253",
+            ),
             (format!("{local}ca_file = 3"), "store.ca_file", "path"),
-            (format!("{local}ca_file = \"a\"\nclient_key = \"b\""), "store.client_certificate", "client_key"),
+            (
+                format!("{local}ca_file = \"a\"\nclient_key = \"b\""),
+                "store.client_certificate",
+                "client_key",
+            ),
             (
                 format!("{local}ca_file = \"a\"\nclient_certificate = \"b\""),
                 "store.client_key",
@@ -175,7 +242,10 @@ mod tests {
         ] {
             let found = found(&text);
             assert_eq!(found.len(), 1, "{text}: {found:?}");
-            assert!(found[0].starts_with(path) && found[0].contains(remedy), "{found:?}");
+            assert!(
+                found[0].starts_with(path) && found[0].contains(remedy),
+                "{found:?}"
+            );
             assert!(!found[0].contains("canary"), "{found:?}");
         }
     }

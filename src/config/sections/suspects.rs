@@ -6,8 +6,14 @@ use super::super::config_reader::ConfigReader;
 
 pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> SuspectRules {
     let mut share = |path| f64::from(reading.number::<u8>(path)) / 100.0;
-    let (hour_share, day_share) = (share("suspects.hour_percent"), share("suspects.day_percent"));
-    let (group_share, repeated) = (share("suspects.group_percent"), share("suspects.repeated_percent"));
+    let (hour_share, day_share) = (
+        share("suspects.hour_percent"),
+        share("suspects.day_percent"),
+    );
+    let (group_share, repeated) = (
+        share("suspects.group_percent"),
+        share("suspects.repeated_percent"),
+    );
     SuspectRules {
         days: reading.number("suspects.days"),
         hours: reading.number("suspects.hours"),
@@ -30,10 +36,19 @@ mod tests {
     #[test]
     fn thresholds_are_those_of_the_simulation_unless_they_are_set() {
         let rules = |text: &str| {
-            resolve(&read_text(&format!("upstream = \"built-in\"\n{text}")).unwrap()).unwrap().suspects
+            resolve(&read_text(&format!("upstream = \"built-in\"\n{text}")).unwrap())
+                .unwrap()
+                .suspects
         };
         assert_eq!(rules(""), SuspectRules::default());
         let set = rules("suspects.hour_percent = 55\nsuspects.networks = 20");
-        assert_eq!(set, SuspectRules { hour_share: 0.55, networks: 20, ..SuspectRules::default() });
+        assert_eq!(
+            set,
+            SuspectRules {
+                hour_share: 0.55,
+                networks: 20,
+                ..SuspectRules::default()
+            }
+        );
     }
 }

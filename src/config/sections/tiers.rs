@@ -2,7 +2,9 @@
 
 use toml::Value;
 
-use scoregate_base::plans::{DEEP, FieldPaths, FieldSets, Rights, Tier, TierLimits, standard_tiers};
+use scoregate_base::plans::{
+    DEEP, FieldPaths, FieldSets, Rights, Tier, TierLimits, standard_tiers,
+};
 use scoregate_base::routes::{ENDPOINTS, Endpoint, EndpointTable, Period};
 
 use super::super::config_reader::ConfigReader;
@@ -11,7 +13,8 @@ use super::super::config_reader::ConfigReader;
 const MOST_TIERS: usize = 8;
 /// Settings that every tier has.
 const NEEDED: [&str; 3] = ["minute", "day", "paid"];
-const NAME: &str = "a tier's name is 1 to 24 lower-case letters, digits or underscores, and not `none`";
+const NAME: &str =
+    "a tier's name is 1 to 24 lower-case letters, digits or underscores, and not `none`";
 const PERIODS: &str = "write a list of \"latest\", \"24h\", \"7d\" and \"1m\" that narrows the rights of the tier: without paid = true it has no \"latest\", and some period must remain";
 const DEPTH: &str = "write the longest period, \"24h\", \"7d\" or \"1m\", to narrow the rights of the tier: some of its periods must remain";
 const FIELDS: &str = "write a list of reserved fields that narrows the rights of the tier: without paid = true it has no \"model.latestScore\", and at most four different sets of fields are possible in all tiers, of which all fields and none are two. The reserved fields are";
@@ -27,8 +30,14 @@ pub(in super::super) fn read(
         return (standard_tiers(), sets);
     }
     reading.at_most("tiers", names.len(), MOST_TIERS, "tiers");
-    let tiers =
-        names.into_iter().map(|name| TierTable { reading: &mut *reading, name, endpoints }.tier(&mut sets));
+    let tiers = names.into_iter().map(|name| {
+        TierTable {
+            reading: &mut *reading,
+            name,
+            endpoints,
+        }
+        .tier(&mut sets)
+    });
     (tiers.collect(), sets)
 }
 
@@ -44,22 +53,39 @@ impl TierTable<'_, '_> {
         let name = self.name;
         let well_formed = (1..=24).contains(&name.len())
             && name != "none"
-            && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
         if !well_formed {
             self.reading.problem(&format!("tiers.{name}"), None, NAME);
         }
-        let limits = TierLimits { minute: self.limit("minute"), day: self.limit("day") };
-        let remedy = "write true or false: whether the tier has access to `latest` and to reserved fields";
+        let limits = TierLimits {
+            minute: self.limit("minute"),
+            day: self.limit("day"),
+        };
+        let remedy =
+            "write true or false: whether the tier has access to `latest` and to reserved fields";
         let paid = self.read("paid", remedy, Value::as_bool);
-        let rights = if paid == Some(true) { Rights::PAID } else { Rights::FREE };
-        Tier { name: name.to_owned(), rights: self.narrowed(rights, sets), limits }
+        let rights = if paid == Some(true) {
+            Rights::PAID
+        } else {
+            Rights::FREE
+        };
+        Tier {
+            name: name.to_owned(),
+            rights: self.narrowed(rights, sets),
+            limits,
+        }
     }
 
     fn limit(&mut self, setting: &str) -> u32 {
         let read = |value: &Value| {
-            u32::try_from(value.as_integer()?).ok().filter(|number| (1..=1_000_000_000).contains(number))
+            u32::try_from(value.as_integer()?)
+                .ok()
+                .filter(|number| (1..=1_000_000_000).contains(number))
         };
-        self.read(setting, "write an integer from 1 to 1000000000", read).unwrap_or(1)
+        self.read(setting, "write an integer from 1 to 1000000000", read)
+            .unwrap_or(1)
     }
 
     fn narrowed(&mut self, mut rights: Rights, sets: &mut FieldSets) -> Rights {
@@ -73,22 +99,39 @@ impl TierTable<'_, '_> {
         let named = |name: &str| endpoints.stored().find(|endpoint| endpoint.name == name);
         let only = |value: &Value| Some(rights.with_endpoints(list::<_, Vec<_>>(value, named)?));
         rights = self
-            .read("endpoints", "write a list of names of endpoints, such as \"models\"", only)
+            .read(
+                "endpoints",
+                "write a list of names of endpoints, such as \"models\"",
+                only,
+            )
             .unwrap_or(rights);
 
-        let reserved: FieldPaths = endpoints.iter().flat_map(Endpoint::reserved_fields).collect();
+        let reserved: FieldPaths = endpoints
+            .iter()
+            .flat_map(Endpoint::reserved_fields)
+            .collect();
         let mut of_the_specification = ENDPOINTS.iter().flat_map(Endpoint::reserved_fields);
         let seen = |value: &Value| {
             let seen: FieldPaths = list(value, |path| reserved.get(path).cloned())?;
-            let is_wider = !rights.is_paid() && of_the_specification.any(|path| seen.contains(&path));
-            if is_wider { None } else { sets.place(&seen, &reserved) }
+            let is_wider =
+                !rights.is_paid() && of_the_specification.any(|path| seen.contains(&path));
+            if is_wider {
+                None
+            } else {
+                sets.place(&seen, &reserved)
+            }
         };
         let fields = self.read("fields", &format!("{FIELDS} {reserved:?}"), seen);
         fields.map_or(rights, |fields| rights.with_fields(fields))
     }
 
     /// Reads a setting, and rejects it if it is invalid, or needed and absent.
-    fn read<T>(&mut self, setting: &str, remedy: &str, read: impl FnOnce(&Value) -> Option<T>) -> Option<T> {
+    fn read<T>(
+        &mut self,
+        setting: &str,
+        remedy: &str,
+        read: impl FnOnce(&Value) -> Option<T>,
+    ) -> Option<T> {
         let path = format!("tiers.{}.{setting}", self.name);
         let value = self.reading.maybe(&path);
         let read = value.and_then(read);
@@ -100,5 +143,9 @@ impl TierTable<'_, '_> {
 }
 
 fn list<T, C: FromIterator<T>>(value: &Value, of: impl Fn(&str) -> Option<T>) -> Option<C> {
-    value.as_array()?.iter().map(|one| of(one.as_str()?)).collect()
+    value
+        .as_array()?
+        .iter()
+        .map(|one| of(one.as_str()?))
+        .collect()
 }

@@ -13,17 +13,36 @@ use super::super::file::ConfigValues;
 use super::super::{ConfigProblem, ConfigProblems};
 
 pub(in super::super) fn certificates(reading: &mut ConfigReader<'_>) -> Vec<CertificateFiles> {
-    reading.names_in("tls").into_iter().map(|name| certificate(reading, name)).collect()
+    reading
+        .names_in("tls")
+        .into_iter()
+        .map(|name| certificate(reading, name))
+        .collect()
 }
 
 fn certificate(reading: &mut ConfigReader<'_>, name: &str) -> CertificateFiles {
-    let certificate = file(reading, &format!("tls.{name}.certificate"), "its certificate, in PEM");
-    let key = file(reading, &format!("tls.{name}.key"), "its private key, in PEM");
-    CertificateFiles { name: name.to_owned(), certificate, key }
+    let certificate = file(
+        reading,
+        &format!("tls.{name}.certificate"),
+        "its certificate, in PEM",
+    );
+    let key = file(
+        reading,
+        &format!("tls.{name}.key"),
+        "its private key, in PEM",
+    );
+    CertificateFiles {
+        name: name.to_owned(),
+        certificate,
+        key,
+    }
 }
 
 fn file(reading: &mut ConfigReader<'_>, path: &str, what: &str) -> PathBuf {
-    let file = reading.maybe(path).and_then(Value::as_str).filter(|file| !file.is_empty());
+    let file = reading
+        .maybe(path)
+        .and_then(Value::as_str)
+        .filter(|file| !file.is_empty());
     if file.is_none() {
         reading.reject(path, format!("write the path of {what}, in double quotes"));
     }
@@ -79,7 +98,10 @@ mod tests {
 
     fn problems(text: &str) -> Vec<String> {
         let text = format!("upstream = \"built-in\"\n{text}");
-        let found = resolve(&read_text(&text).unwrap()).err().map(|problems| problems.0).unwrap_or_default();
+        let found = resolve(&read_text(&text).unwrap())
+            .err()
+            .map(|problems| problems.0)
+            .unwrap_or_default();
         found.iter().map(ToString::to_string).collect()
     }
 
@@ -100,7 +122,8 @@ mod tests {
 
     #[test]
     fn a_certificate_needs_both_files_and_nothing_else() {
-        let found = problems("[tls.a]\ncertificate = \"a.pem\"\n[tls.b]\nkey = 7\n[tls.c]\nkeys = \"x\"");
+        let found =
+            problems("[tls.a]\ncertificate = \"a.pem\"\n[tls.b]\nkey = 7\n[tls.c]\nkeys = \"x\"");
         for (path, words) in [
             ("tls.a.key", "private key"),
             ("tls.b.certificate", "certificate"),
@@ -109,7 +132,9 @@ mod tests {
             ("tls.c.key:", "private key"),
             ("tls.c.certificate", "certificate"),
         ] {
-            let hit = found.iter().any(|line| line.starts_with(path) && line.contains(words));
+            let hit = found
+                .iter()
+                .any(|line| line.starts_with(path) && line.contains(words));
             assert!(hit, "{path} {words} in {found:#?}");
         }
         assert_eq!(found.len(), 6, "{found:#?}");

@@ -7,8 +7,8 @@ use rustls::pki_types::ServerName;
 use toml::Value;
 
 use crate::upstream::{
-    AddressRules, BackendClientFiles, BackendTls, BackendTlsSettings, HealthCheckConfig, HealthThresholds,
-    HttpAddresses, HttpConfig, MoreAddress, TlsVersion,
+    AddressRules, BackendClientFiles, BackendTls, BackendTlsSettings, HealthCheckConfig,
+    HealthThresholds, HttpAddresses, HttpConfig, MoreAddress, TlsVersion,
 };
 use scoregate_base::clock::Clock;
 use scoregate_base::routes::EndpointTable;
@@ -40,17 +40,35 @@ const KEY: &str = "upstream.client_key";
 const SERVER_NAME: &str = "upstream.server_name";
 const MIN_VERSION: &str = "upstream.min_tls_version";
 /// Settings that have no effect without TLS.
-const TLS: [&str; 5] = ["upstream.ca_file", CERTIFICATE, KEY, SERVER_NAME, MIN_VERSION];
+const TLS: [&str; 5] = [
+    "upstream.ca_file",
+    CERTIFICATE,
+    KEY,
+    SERVER_NAME,
+    MIN_VERSION,
+];
 
-pub(in super::super) fn read(reading: &mut ConfigReader<'_>, endpoints: &EndpointTable) -> UpstreamConfig {
+pub(in super::super) fn read(
+    reading: &mut ConfigReader<'_>,
+    endpoints: &EndpointTable,
+) -> UpstreamConfig {
     let mapping = mapping::read(reading, endpoints);
     if reading.maybe("upstream").is_some() {
-        if reading.written().values.keys().any(|path| path.starts_with("upstream.")) {
-            reading
-                .reject("upstream", "write either upstream = \"built-in\" or the table [upstream], not both");
+        if reading
+            .written()
+            .values
+            .keys()
+            .any(|path| path.starts_with("upstream."))
+        {
+            reading.reject(
+                "upstream",
+                "write either upstream = \"built-in\" or the table [upstream], not both",
+            );
         }
         reading.word("upstream");
-        return UpstreamConfig::BuiltIn { archive: archive(reading) };
+        return UpstreamConfig::BuiltIn {
+            archive: archive(reading),
+        };
     }
     let addresses = addresses(reading);
     let base = addresses.first().map(|(_, base, _)| base.clone());
@@ -58,7 +76,10 @@ pub(in super::super) fn read(reading: &mut ConfigReader<'_>, endpoints: &Endpoin
         reading.problem("upstream", None, "set a backend: write [upstream] with its url, or upstream = \"built-in\" for the built-in backend");
     }
     let more = addresses.iter().skip(1);
-    let more = more.map(|(_, base, is_standby)| MoreAddress { base: base.clone(), is_standby: *is_standby });
+    let more = more.map(|(_, base, is_standby)| MoreAddress {
+        base: base.clone(),
+        is_standby: *is_standby,
+    });
     let credential = reading.secret("upstream.credential", 1);
     let credential_header = upstream_headers::of_credential(reading);
     let http = HttpConfig {
@@ -89,7 +110,11 @@ fn addresses(reading: &mut ConfigReader<'_>) -> Vec<(&'static str, String, bool)
     }
     let standby = reading.texts(STANDBY);
     if one.is_none() && several.is_empty() {
-        let path = if reading.maybe(URLS).is_some() { URLS } else { STANDBY };
+        let path = if reading.maybe(URLS).is_some() {
+            URLS
+        } else {
+            STANDBY
+        };
         if reading.maybe(path).is_some() {
             reading.reject(path, format!("write at least one address in {URLS}"));
         }
@@ -97,12 +122,17 @@ fn addresses(reading: &mut ConfigReader<'_>) -> Vec<(&'static str, String, bool)
     }
     let one = one.into_iter().map(|base| (URL, base, false));
     let several = several.into_iter().map(|base| (URLS, base, false));
-    one.chain(several).chain(standby.into_iter().map(|base| (STANDBY, base, true))).collect()
+    one.chain(several)
+        .chain(standby.into_iter().map(|base| (STANDBY, base, true)))
+        .collect()
 }
 
 fn several_addresses(reading: &mut ConfigReader<'_>, more: Vec<MoreAddress>) -> HttpAddresses {
     if more.is_empty() {
-        reading.without_effect(&SEVERAL, &format!("this setting needs several addresses: write {URLS}"));
+        reading.without_effect(
+            &SEVERAL,
+            &format!("this setting needs several addresses: write {URLS}"),
+        );
     }
     HttpAddresses {
         more,
@@ -125,12 +155,19 @@ fn several_addresses(reading: &mut ConfigReader<'_>, more: Vec<MoreAddress>) -> 
 fn health_path(reading: &mut ConfigReader<'_>) -> Option<String> {
     let path = reading.optional_text(HEALTH_PATH)?;
     if !path.starts_with('/') || path.contains('#') || path.parse::<PathAndQuery>().is_err() {
-        reading.reject(HEALTH_PATH, "write a path that begins with /, such as \"/healthz\"");
+        reading.reject(
+            HEALTH_PATH,
+            "write a path that begins with /, such as \"/healthz\"",
+        );
     }
     Some(path)
 }
 
-fn check_addresses(reading: &mut ConfigReader<'_>, http: &HttpConfig, written: &[(&str, String, bool)]) {
+fn check_addresses(
+    reading: &mut ConfigReader<'_>,
+    http: &HttpConfig,
+    written: &[(&str, String, bool)],
+) {
     let mut names = Vec::new();
     reading.at_most(URLS, written.len(), MAX_ADDRESSES, "addresses");
     for ((path, base, _), (one, _)) in written.iter().zip(http.each()) {
@@ -145,14 +182,24 @@ fn check_addresses(reading: &mut ConfigReader<'_>, http: &HttpConfig, written: &
         }
         names.push(name);
     }
-    let is_tls = |base: &str| base.get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"));
+    let is_tls = |base: &str| {
+        base.get(..8)
+            .is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"))
+    };
     if !names.is_empty() && !written.iter().any(|(_, base, _)| is_tls(base)) {
-        reading.without_effect(&TLS, "this setting needs TLS: write https:// in upstream.url");
+        reading.without_effect(
+            &TLS,
+            "this setting needs TLS: write https:// in upstream.url",
+        );
     }
 }
 
 fn backend_tls(reading: &mut ConfigReader<'_>) -> BackendTlsSettings {
-    let min_version = if reading.word(MIN_VERSION) == "1.3" { TlsVersion::V13 } else { TlsVersion::V12 };
+    let min_version = if reading.word(MIN_VERSION) == "1.3" {
+        TlsVersion::V13
+    } else {
+        TlsVersion::V12
+    };
     let pair = reading.certificate_pair(CERTIFICATE, KEY);
     BackendTlsSettings {
         ca_file: reading.optional_path("upstream.ca_file"),
@@ -165,7 +212,10 @@ fn backend_tls(reading: &mut ConfigReader<'_>) -> BackendTlsSettings {
 fn server_name(reading: &mut ConfigReader<'_>) -> Option<ServerName<'static>> {
     let name = ServerName::try_from(reading.optional_text(SERVER_NAME)?);
     if name.is_err() {
-        reading.reject(SERVER_NAME, "write a host name or an IP address, without a port");
+        reading.reject(
+            SERVER_NAME,
+            "write a host name or an IP address, without a port",
+        );
     }
     name.ok()
 }
@@ -180,7 +230,11 @@ impl UpstreamConfig {
     /// The names of its addresses.
     pub fn addresses(&self) -> Vec<String> {
         match self {
-            Self::Http(http) => http.each().iter().map(|(one, _)| one.name().to_string()).collect(),
+            Self::Http(http) => http
+                .each()
+                .iter()
+                .map(|(one, _)| one.name().to_string())
+                .collect(),
             Self::BuiltIn { .. } | Self::Simulated { .. } => vec!["built-in".into()],
         }
     }
@@ -195,9 +249,16 @@ impl UpstreamConfig {
 }
 
 /// Reads the TLS files of the backend, or reports the first unusable one.
-pub fn read_backend_tls(settings: &BackendTlsSettings, clock: &Clock) -> Result<BackendTls, ConfigProblems> {
+pub fn read_backend_tls(
+    settings: &BackendTlsSettings,
+    clock: &Clock,
+) -> Result<BackendTls, ConfigProblems> {
     settings.load(clock).map_err(|bad| {
-        ConfigProblems::one(bad.file.setting(), Some(bad.path.display().to_string()), bad.reason)
+        ConfigProblems::one(
+            bad.file.setting(),
+            Some(bad.path.display().to_string()),
+            bad.reason,
+        )
     })
 }
 
@@ -210,7 +271,9 @@ mod tests {
         match resolve(&read_text(&format!("[upstream]\n{text}")).unwrap()) {
             Ok(config) => match config.upstream {
                 UpstreamConfig::Http(http) => Ok(*http),
-                UpstreamConfig::BuiltIn { .. } | UpstreamConfig::Simulated { .. } => panic!("{text}"),
+                UpstreamConfig::BuiltIn { .. } | UpstreamConfig::Simulated { .. } => {
+                    panic!("{text}")
+                }
             },
             Err(problems) => Err(problems.0.iter().map(ToString::to_string).collect()),
         }
@@ -225,7 +288,10 @@ mod tests {
                     client_key = \"c.key\"\nserver_name = \"scores.internal\"\nmin_tls_version = \"1.3\"";
         let tls = read(text).unwrap().tls;
         assert_eq!(tls.server_name.unwrap().to_str(), "scores.internal");
-        assert_eq!((tls.min_version, tls.ca_file), (TlsVersion::V13, Some("ca.pem".into())));
+        assert_eq!(
+            (tls.min_version, tls.ca_file),
+            (TlsVersion::V13, Some("ca.pem".into()))
+        );
         assert_eq!(tls.client_certificate.unwrap().key.to_str(), Some("c.key"));
     }
 
@@ -234,15 +300,38 @@ mod tests {
         let https = "url = \"https://scores.example\"\n";
         for (text, path, remedy) in [
             (format!("{https}ca_file = 3"), "upstream.ca_file", "path"),
-            (format!("{https}client_key = \"b\""), "upstream.client_certificate", "upstream.client_key"),
-            (format!("{https}client_certificate = \"b\""), "upstream.client_key", "private key"),
-            (format!("{https}server_name = \"a:443\""), "upstream.server_name", "without a port"),
-            (format!("{https}min_tls_version = \"1.1\""), "upstream.min_tls_version", "1.2"),
-            ("url = \"http://localhost\"\nca_file = \"ca.pem\"".into(), "upstream.ca_file", "https://"),
+            (
+                format!("{https}client_key = \"b\""),
+                "upstream.client_certificate",
+                "upstream.client_key",
+            ),
+            (
+                format!("{https}client_certificate = \"b\""),
+                "upstream.client_key",
+                "private key",
+            ),
+            (
+                format!("{https}server_name = \"a:443\""),
+                "upstream.server_name",
+                "without a port",
+            ),
+            (
+                format!("{https}min_tls_version = \"1.1\""),
+                "upstream.min_tls_version",
+                "1.2",
+            ),
+            (
+                "url = \"http://localhost\"\nca_file = \"ca.pem\"".into(),
+                "upstream.ca_file",
+                "https://",
+            ),
         ] {
             let found = read(&text).unwrap_err();
             assert_eq!(found.len(), 1, "{text}: {found:?}");
-            assert!(found[0].starts_with(path) && found[0].contains(remedy), "{found:?}");
+            assert!(
+                found[0].starts_with(path) && found[0].contains(remedy),
+                "{found:?}"
+            );
         }
     }
 
@@ -251,12 +340,30 @@ mod tests {
         let text = "urls = [\"http://a:1/api\", \"https://b/api\"]\nstandby_urls = [\"http://[::1]:3\"]\n\
                     health_path = \"/healthz\"\nunhealthy_after = 5\nslow_start = \"1m\"\nidentical_replicas = true";
         let http = read(text).unwrap();
-        let names: Vec<_> =
-            http.each().iter().map(|(one, priority)| (one.name().to_string(), *priority)).collect();
-        assert_eq!(names, [("a:1".into(), 0), ("b:443".into(), 0), ("[::1]:3".into(), 1)]);
+        let names: Vec<_> = http
+            .each()
+            .iter()
+            .map(|(one, priority)| (one.name().to_string(), *priority))
+            .collect();
+        assert_eq!(
+            names,
+            [
+                ("a:1".into(), 0),
+                ("b:443".into(), 0),
+                ("[::1]:3".into(), 1)
+            ]
+        );
         assert_eq!(http.base, "http://a:1/api");
-        let HttpAddresses { checks, rules, share_validators, .. } = http.addresses;
-        assert_eq!((checks.path.as_deref(), rules.thresholds.unhealthy), (Some("/healthz"), 5));
+        let HttpAddresses {
+            checks,
+            rules,
+            share_validators,
+            ..
+        } = http.addresses;
+        assert_eq!(
+            (checks.path.as_deref(), rules.thresholds.unhealthy),
+            (Some("/healthz"), 5)
+        );
         assert!(share_validators && rules.slow_start.as_secs() == 60);
         let one = read("url = \"http://a\"\nstandby_urls = [\"http://b\"]").unwrap();
         assert_eq!(one.each().len(), 2);
@@ -265,22 +372,59 @@ mod tests {
 
     #[test]
     fn every_problem_of_the_addresses_is_reported_with_its_setting() {
-        let many: Vec<String> = (0..17).map(|number| format!("\"http://a{number}\"")).collect();
+        let many: Vec<String> = (0..17)
+            .map(|number| format!("\"http://a{number}\""))
+            .collect();
         let two = "urls = [\"http://a\", \"http://b\"]\n";
         for (text, path, remedy) in [
-            ("url = \"http://a\"\nurls = [\"http://b\"]".into(), "upstream.urls", "not both"),
+            (
+                "url = \"http://a\"\nurls = [\"http://b\"]".into(),
+                "upstream.urls",
+                "not both",
+            ),
             ("urls = []".into(), "upstream.urls", "at least one"),
             ("standby_urls = [\"http://b\"]".into(), "upstream", ""),
-            ("urls = [\"http://a\", \"ftp://b\"]".into(), "upstream.urls", "http://host"),
-            ("urls = [\"http://a\", \"http://x:canary@b\"]".into(), "upstream.urls", "upstream.credential"),
-            ("urls = [\"http://a\", \"http://a:80/api\"]".into(), "upstream.urls", "once"),
-            (format!("urls = [{}]", many.join(", ")), "upstream.urls", "the maximum is 16"),
-            (format!("{two}health_path = \"healthz\""), "upstream.health_path", "begins with /"),
-            (format!("{two}healthy_after = 0"), "upstream.healthy_after", "from 1"),
-            ("url = \"http://a\"\nslow_start = \"1s\"".into(), "upstream.slow_start", "upstream.urls"),
+            (
+                "urls = [\"http://a\", \"ftp://b\"]".into(),
+                "upstream.urls",
+                "http://host",
+            ),
+            (
+                "urls = [\"http://a\", \"http://x:canary@b\"]".into(),
+                "upstream.urls",
+                "upstream.credential",
+            ),
+            (
+                "urls = [\"http://a\", \"http://a:80/api\"]".into(),
+                "upstream.urls",
+                "once",
+            ),
+            (
+                format!("urls = [{}]", many.join(", ")),
+                "upstream.urls",
+                "the maximum is 16",
+            ),
+            (
+                format!("{two}health_path = \"healthz\""),
+                "upstream.health_path",
+                "begins with /",
+            ),
+            (
+                format!("{two}healthy_after = 0"),
+                "upstream.healthy_after",
+                "from 1",
+            ),
+            (
+                "url = \"http://a\"\nslow_start = \"1s\"".into(),
+                "upstream.slow_start",
+                "upstream.urls",
+            ),
         ] {
             let found = read(&text).unwrap_err();
-            assert!(found[0].starts_with(path) && found[0].contains(remedy), "{text}: {found:?}");
+            assert!(
+                found[0].starts_with(path) && found[0].contains(remedy),
+                "{text}: {found:?}"
+            );
             assert!(!found.concat().contains("canary"), "{found:?}");
         }
     }

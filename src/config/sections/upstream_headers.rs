@@ -39,10 +39,14 @@ const RESERVED: [&str; 23] = [
 /// The header of the credential.
 pub(super) fn of_credential(reading: &mut ConfigReader<'_>) -> HeaderName {
     let text = reading.text(CREDENTIAL);
-    let has_credential =
-        ["upstream.credential", "upstream.credential_file"].iter().any(|path| reading.maybe(path).is_some());
+    let has_credential = ["upstream.credential", "upstream.credential_file"]
+        .iter()
+        .any(|path| reading.maybe(path).is_some());
     if reading.maybe(CREDENTIAL).is_some() && !has_credential {
-        reading.reject(CREDENTIAL, "set upstream.credential too, or remove this setting");
+        reading.reject(
+            CREDENTIAL,
+            "set upstream.credential too, or remove this setting",
+        );
     }
     name(&text).unwrap_or_else(|remedy| {
         reading.reject(CREDENTIAL, remedy);
@@ -53,7 +57,9 @@ pub(super) fn of_credential(reading: &mut ConfigReader<'_>) -> HeaderName {
 /// The fixed headers.
 pub(super) fn fixed(reading: &mut ConfigReader<'_>, credential: Option<&HeaderName>) -> HeaderMap {
     let mut headers = HeaderMap::new();
-    let Some(given) = reading.maybe(HEADERS) else { return headers };
+    let Some(given) = reading.maybe(HEADERS) else {
+        return headers;
+    };
     let Some(table) = given.as_table() else {
         reading.problem(HEADERS, None, "write it as a table of names and values");
         return headers;
@@ -63,7 +69,9 @@ pub(super) fn fixed(reading: &mut ConfigReader<'_>, credential: Option<&HeaderNa
             Some(credential) if *credential == name => {
                 Err("remove it: it is the header of upstream.credential".to_owned())
             }
-            _ if headers.contains_key(&name) => Err("remove it: the header is given twice".to_owned()),
+            _ if headers.contains_key(&name) => {
+                Err("remove it: the header is given twice".to_owned())
+            }
             Some(_) | None => Ok((name, value_of(value)?)),
         });
         match read {
@@ -75,8 +83,9 @@ pub(super) fn fixed(reading: &mut ConfigReader<'_>, credential: Option<&HeaderNa
 }
 
 fn name(text: &str) -> Result<HeaderName, String> {
-    let name: HeaderName =
-        text.parse().map_err(|_| "write the name of a header, such as X-Service-Key".to_owned())?;
+    let name: HeaderName = text
+        .parse()
+        .map_err(|_| "write the name of a header, such as X-Service-Key".to_owned())?;
     if RESERVED.contains(&name.as_str()) {
         return Err("choose another header: the gateway or the protocol sets this one".into());
     }

@@ -57,11 +57,31 @@ enum Delivery {
 
 /// Each way in which a fetch fails, as far as it matters to requests, and whether only fetches for a model do.
 const FAILURES: [(&str, WaitError, bool); 5] = [
-    ("the backend does not have the model", WaitError::Fetch(FetchError::NoSuchModel), true),
-    ("the model is not listed, and another caller is next", WaitError::Fetch(FetchError::Unlisted), true),
-    ("the backend does not answer in time", WaitError::TimedOut, false),
-    ("the answer of the backend is invalid", WaitError::Aborted, false),
-    ("the backend fails", WaitError::Fetch(FetchError::Backend(UpstreamFailure::QueueFull)), false),
+    (
+        "the backend does not have the model",
+        WaitError::Fetch(FetchError::NoSuchModel),
+        true,
+    ),
+    (
+        "the model is not listed, and another caller is next",
+        WaitError::Fetch(FetchError::Unlisted),
+        true,
+    ),
+    (
+        "the backend does not answer in time",
+        WaitError::TimedOut,
+        false,
+    ),
+    (
+        "the answer of the backend is invalid",
+        WaitError::Aborted,
+        false,
+    ),
+    (
+        "the backend fails",
+        WaitError::Fetch(FetchError::Backend(UpstreamFailure::QueueFull)),
+        false,
+    ),
 ];
 
 impl Gateway {
@@ -73,7 +93,10 @@ impl Gateway {
             head,
             headers,
             id: RequestId::of(headers, &Credentials::of(headers), &self.form, now),
-            peer: Peer { address: self.proxies.client(peer.address, &head.headers), ..peer },
+            peer: Peer {
+                address: self.proxies.client(peer.address, &head.headers),
+                ..peer
+            },
             now,
             guard: (*self.guard).clone(),
             explanation: Explanation {
@@ -94,25 +117,51 @@ impl Gateway {
 
 impl DryRun<'_> {
     /// The stages up to the document. `None` if the outcomes are added already.
-    fn decide(&mut self, key: &ExplainedKey, known: &mut Option<Caller>) -> Result<Option<Reply>, Refusal> {
+    fn decide(
+        &mut self,
+        key: &ExplainedKey,
+        known: &mut Option<Caller>,
+    ) -> Result<Option<Reply>, Refusal> {
         let (gateway, head, headers, now) = (self.gateway, self.head, self.headers, self.now);
         let credentials = Credentials::of(headers);
-        let parsed = parse(ReceivedRequest { head, headers, has_body: false, credentials, called: None })?;
+        let parsed = parse(ReceivedRequest {
+            head,
+            headers,
+            has_body: false,
+            credentials,
+            called: None,
+        })?;
         if let Some((_, reply)) = gateway.unauthenticated_reply(&parsed, now.wall) {
-            self.explanation.add("parse", [("page", format!("{}, needs no key", parsed.path))]);
+            self.explanation.add(
+                "parse",
+                [("page", format!("{}, needs no key", parsed.path))],
+            );
             return within_page_bytes(reply, head, &self.guard, self.peer, now).map(Some);
         }
         let is_current = gateway.key_directory.freshness.is_current(now);
         if !is_current {
-            self.end(["the store does not answer", ""], Err(Refusal::KeysOutdated), None, None);
+            self.end(
+                ["the store does not answer", ""],
+                Err(Refusal::KeysOutdated),
+                None,
+                None,
+            );
         }
         let found = authenticate::find(&key.digest, &gateway.key_directory, now);
-        let validity = if found.is_ok() { "valid" } else { "unknown, expired or revoked" };
-        self.explanation.add("key", [("prefix", key.prefix.clone()), ("state", validity.into())]);
+        let validity = if found.is_ok() {
+            "valid"
+        } else {
+            "unknown, expired or revoked"
+        };
+        self.explanation.add(
+            "key",
+            [("prefix", key.prefix.clone()), ("state", validity.into())],
+        );
         let caller = &*known.insert(Caller::of(found?, &key.digest).on_a_copy());
         self.explain_caller(caller);
         let (endpoint, raw_id) = resolve::endpoint(&parsed, &gateway.endpoints)?;
-        self.explanation.add("endpoint", [("name", endpoint.route.name().into())]);
+        self.explanation
+            .add("endpoint", [("name", endpoint.route.name().into())]);
         if endpoint.route == Route::Me {
             return gateway.me(&key.prefix, caller, self.peer, now).map(Some);
         }
@@ -120,7 +169,9 @@ impl DryRun<'_> {
         let target = resolve(&parsed, endpoint, raw_id, rights, &gateway.form)?;
         let found = gateway.engine.documents.peek(&target.key, now.mono);
         self.explain_document(&target, found.as_ref());
-        let ready = found.as_ref().filter(|found| is_current && target.is_ready(found));
+        let ready = found
+            .as_ref()
+            .filter(|found| is_current && target.is_ready(found));
         if !ready.is_some_and(|found| self.hit(caller, &target, found)) {
             self.wait(caller, &target, found.as_ref());
         }
@@ -134,7 +185,8 @@ impl DryRun<'_> {
         let reply = DocumentReply::of(served, target, &caller, self.headers.map(), self.now);
         let (leases, route) = (&self.gateway.leases, target.key.route);
         let settled = charge::decide(leases, &caller, route, reply.as_use(target), self.now);
-        let Some(ChargedRequest { result, statuses }) = settled.as_ref().map(ChargedRequest::of) else {
+        let Some(ChargedRequest { result, statuses }) = settled.as_ref().map(ChargedRequest::of)
+        else {
             return false;
         };
         let delivery = result.map(|_| Delivery::Reply(Reply::Document(reply)));
@@ -145,17 +197,31 @@ impl DryRun<'_> {
     /// A request that may have to wait: for a slot, the ledger or the backend.
     fn wait(&mut self, caller: &Caller, target: &ResolvedTarget, found: Option<&FoundDocument>) {
         let gateway = self.gateway;
-        if !gateway.capacity.has_free(found.is_some_and(FoundDocument::is_servable)) {
-            self.end(["no slot is free in time", ""], Err(Refusal::Overloaded), Some(caller), None);
+        if !gateway
+            .capacity
+            .has_free(found.is_some_and(FoundDocument::is_servable))
+        {
+            self.end(
+                ["no slot is free in time", ""],
+                Err(Refusal::Overloaded),
+                Some(caller),
+                None,
+            );
         }
         self.explain_fetch(target, found);
-        for admission in PossibleAdmission::all(&gateway.leases, caller, target.conditional, self.now) {
-            let PossibleAdmission { condition, caller, end } = admission;
+        for admission in
+            PossibleAdmission::all(&gateway.leases, caller, target.conditional, self.now)
+        {
+            let PossibleAdmission {
+                condition,
+                caller,
+                end,
+            } = admission;
             for (delivered, delivery) in self.deliveries(&caller, target, &end, found) {
                 let caller = caller.on_a_copy();
                 let admitted = end.clone().result(&caller.account);
-                let settled =
-                    admitted.and_then(|admitted| settle(admitted, delivery, Delivery::is_unchanged));
+                let settled = admitted
+                    .and_then(|admitted| settle(admitted, delivery, Delivery::is_unchanged));
                 let settled = settled.map(|(delivery, _)| delivery);
                 self.end([condition, delivered], settled, Some(&caller), None);
             }
@@ -176,7 +242,9 @@ impl DryRun<'_> {
         };
         let fallback = match admission {
             AdmissionEnd::Refuse(refusal) => return vec![("", Err(refusal.clone()))],
-            AdmissionEnd::Revalidate(_) => return vec![("", stored_only(found.cloned()).map(document))],
+            AdmissionEnd::Revalidate(_) => {
+                return vec![("", stored_only(found.cloned()).map(document))];
+            }
             AdmissionEnd::Hold(_) => match source(target, found.cloned()) {
                 DocumentSource::Nowhere(refusal) => return vec![("", Err(refusal))],
                 DocumentSource::Store(served) => return vec![("", Ok(document(served)))],
@@ -185,26 +253,44 @@ impl DryRun<'_> {
         };
         let outcome = match self.foresight(target, found) {
             FetchForesight::Known(known) => {
-                let known = known.map(|stored| (stored, CacheOutcome::Shared)).map_err(WaitError::Fetch);
+                let known = known
+                    .map(|stored| (stored, CacheOutcome::Shared))
+                    .map_err(WaitError::Fetch);
                 return vec![("", fetched(fallback, known).map(document))];
             }
             FetchForesight::Joined => CacheOutcome::Shared,
             FetchForesight::OneByOne | FetchForesight::Open => CacheOutcome::Miss,
         };
         let outcome = fetched_outcome(outcome, fallback.is_some());
-        let unchanged = target.conditional.then_some(("the client has the same document", true));
-        let successes = [("the backend answers", false)].into_iter().chain(unchanged);
-        let successes =
-            successes.map(|(when, is_unchanged)| (when, Ok(Delivery::Fetched { outcome, is_unchanged })));
+        let unchanged = target
+            .conditional
+            .then_some(("the client has the same document", true));
+        let successes = [("the backend answers", false)]
+            .into_iter()
+            .chain(unchanged);
+        let successes = successes.map(|(when, is_unchanged)| {
+            (
+                when,
+                Ok(Delivery::Fetched {
+                    outcome,
+                    is_unchanged,
+                }),
+            )
+        });
         let names_a_model = target.key.id.is_some();
-        let failures = FAILURES.into_iter().filter(|(_, _, of_models)| names_a_model || !of_models);
-        let failures =
-            failures.map(|(when, why, _)| (when, fetched(fallback.clone(), Err(why)).map(document)));
+        let failures = FAILURES
+            .into_iter()
+            .filter(|(_, _, of_models)| names_a_model || !of_models);
+        let failures = failures
+            .map(|(when, why, _)| (when, fetched(fallback.clone(), Err(why)).map(document)));
         successes.chain(failures).collect()
     }
 
     fn foresight(&self, target: &ResolvedTarget, found: Option<&FoundDocument>) -> FetchForesight {
-        self.gateway.engine.fetcher.foresee(&target.key, found.map(|found| &*found.stored))
+        self.gateway
+            .engine
+            .fetcher
+            .foresee(&target.key, found.map(|found| &*found.stored))
     }
 
     /// Adds a way in which the request can end, unless the same is there.
@@ -215,7 +301,8 @@ impl DryRun<'_> {
         caller: Option<&Caller>,
         limit_statuses: Option<&[LimitStatus; 2]>,
     ) {
-        let delivery = delivery.map_err(|refusal| guarded(refusal, &self.guard, caller, self.peer, self.now));
+        let delivery =
+            delivery.map_err(|refusal| guarded(refusal, &self.guard, caller, self.peer, self.now));
         let at = ResponseContext {
             method: &self.head.method,
             headers: &self.head.headers,
@@ -232,12 +319,18 @@ impl DryRun<'_> {
         };
         let refusal = delivery.as_ref().err();
         let (code, ending) = (refusal.map(Refusal::code), Delivery::ending(&delivery));
-        let message = refusal
-            .map(|refusal| refusal.message(&LimitHeaders::of(&at, Some(refusal)).reported, &at.notice.tiers));
+        let message = refusal.map(|refusal| {
+            refusal.message(
+                &LimitHeaders::of(&at, Some(refusal)).reported,
+                &at.notice.tiers,
+            )
+        });
         let outcome = delivery.as_ref().ok().and_then(Delivery::outcome);
         let mut response = Response::new(());
         match delivery {
-            Ok(Delivery::Fetched { is_unchanged: true, .. }) => {
+            Ok(Delivery::Fetched {
+                is_unchanged: true, ..
+            }) => {
                 *response.status_mut() = StatusCode::NOT_MODIFIED;
             }
             Ok(Delivery::Fetched { .. }) => {}
@@ -246,7 +339,11 @@ impl DryRun<'_> {
         }
         let price = ending.price();
         let outcome = PossibleOutcome {
-            condition: conditions.into_iter().filter(|one| !one.is_empty()).collect::<Vec<_>>().join("; "),
+            condition: conditions
+                .into_iter()
+                .filter(|one| !one.is_empty())
+                .collect::<Vec<_>>()
+                .join("; "),
             status: response.status().as_u16(),
             code: code.map(|code| code.row().word.into()),
             message,
@@ -260,7 +357,8 @@ impl DryRun<'_> {
             headers: headers(response.headers()),
         };
         let is_known = |known: &PossibleOutcome| {
-            (known.status, &known.code, &known.outcome) == (outcome.status, &outcome.code, &outcome.outcome)
+            (known.status, &known.code, &known.outcome)
+                == (outcome.status, &outcome.code, &outcome.outcome)
                 && known.cost == outcome.cost
         };
         if !self.explanation.outcomes.iter().any(is_known) {
@@ -279,28 +377,58 @@ impl DryRun<'_> {
         ];
         self.explanation.add("application", application);
         let limit = |status: &LimitStatus| {
-            let LimitStatus { rule, remaining, limit, reset, .. } = status;
-            (rule.name(), format!("{remaining} of {limit} left, all at {}", reset.rfc3339()))
+            let LimitStatus {
+                rule,
+                remaining,
+                limit,
+                reset,
+                ..
+            } = status;
+            (
+                rule.name(),
+                format!("{remaining} of {limit} left, all at {}", reset.rfc3339()),
+            )
         };
         let statuses = statuses(caller, self.now);
         let unspent = caller.account.state().day().unspent();
-        let ledger = if leases.is_unreachable() { "does not answer" } else { "answers, as far as known" };
-        let supply = [("units leased", unspent.to_string()), ("ledger", ledger.into())];
-        self.explanation.add("limits before", statuses.iter().map(limit).chain(supply));
+        let ledger = if leases.is_unreachable() {
+            "does not answer"
+        } else {
+            "answers, as far as known"
+        };
+        let supply = [
+            ("units leased", unspent.to_string()),
+            ("ledger", ledger.into()),
+        ];
+        self.explanation
+            .add("limits before", statuses.iter().map(limit).chain(supply));
     }
 
     fn explain_document(&mut self, target: &ResolvedTarget, found: Option<&FoundDocument>) {
-        let shown = target.named().map_or("not shown: it contains a key".into(), DocumentKey::address);
-        let mut facts = vec![("address", shown), ("conditional", target.conditional.to_string())];
+        let shown = target
+            .named()
+            .map_or("not shown: it contains a key".into(), DocumentKey::address);
+        let mut facts = vec![
+            ("address", shown),
+            ("conditional", target.conditional.to_string()),
+        ];
         match found {
             None => facts.push(("cache", "not stored".into())),
-            Some(FoundDocument { stored, due, verdict }) => facts.extend([
+            Some(FoundDocument {
+                stored,
+                due,
+                verdict,
+            }) => facts.extend([
                 ("cache", verdict.as_str().into()),
                 ("data of", stored.document.generated_at().rfc3339()),
                 ("confirmed", self.now.wall_at(stored.confirmed).rfc3339()),
                 (
                     "refresh due",
-                    format!("{}, in {} s", self.now.wall_at(*due).rfc3339(), ttl(*due, self.now.mono)),
+                    format!(
+                        "{}, in {} s",
+                        self.now.wall_at(*due).rfc3339(),
+                        ttl(*due, self.now.mono)
+                    ),
                 ),
             ]),
         }
@@ -316,7 +444,9 @@ impl DryRun<'_> {
         let stored = found.map(|found| &*found.stored);
         let foreseen = match self.foresight(target, found) {
             FetchForesight::Known(Ok(_)) => "not asked: a document was stored a moment ago".into(),
-            FetchForesight::Known(Err(FetchError::Backend(failure))) => format!("not asked: {failure}"),
+            FetchForesight::Known(Err(FetchError::Backend(failure))) => {
+                format!("not asked: {failure}")
+            }
             FetchForesight::Known(Err(_)) => "not asked: it does not have the model".into(),
             FetchForesight::Joined => "asked already".into(),
             FetchForesight::OneByOne => "asked one at a time: the model is not listed".into(),
@@ -324,8 +454,12 @@ impl DryRun<'_> {
         };
         let breaker = fetcher.status().condition.breaker.as_str().to_owned();
         let facts = [("state", foreseen), ("circuit breaker", breaker)];
-        let question = fetcher.question(&target.key, stored).into_iter().map(|line| ("request", line));
-        self.explanation.add("backend", facts.into_iter().chain(question));
+        let question = fetcher
+            .question(&target.key, stored)
+            .into_iter()
+            .map(|line| ("request", line));
+        self.explanation
+            .add("backend", facts.into_iter().chain(question));
     }
 }
 
@@ -362,7 +496,9 @@ impl Delivery {
 
 /// The status of the three rules.
 fn statuses(caller: &Caller, now: Now) -> [LimitStatus; 3] {
-    caller.account.limit_statuses(LimitRule::Guard, &caller.limits, now)
+    caller
+        .account
+        .limit_statuses(LimitRule::Guard, &caller.limits, now)
 }
 
 fn amounts(statuses: &[LimitStatus; 3]) -> RuleAmounts {
@@ -373,5 +509,12 @@ fn amounts(statuses: &[LimitStatus; 3]) -> RuleAmounts {
 /// The headers, without the id, which is a new one for each request.
 fn headers(headers: &HeaderMap) -> Vec<(String, String)> {
     let shown = headers.iter().filter(|(name, _)| **name != REQUEST_ID);
-    shown.map(|(name, value)| (name.to_string(), value.to_str().unwrap_or_default().to_owned())).collect()
+    shown
+        .map(|(name, value)| {
+            (
+                name.to_string(),
+                value.to_str().unwrap_or_default().to_owned(),
+            )
+        })
+        .collect()
 }

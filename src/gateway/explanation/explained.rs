@@ -70,7 +70,13 @@ pub struct ExplainedKey {
 impl Explanation {
     /// Adds the decision of a stage.
     pub fn add<'n>(&mut self, stage: &str, facts: impl IntoIterator<Item = (&'n str, String)>) {
-        let facts = facts.into_iter().map(|(name, value)| (name.into(), value)).collect();
-        self.stages.push(ExplainedStage { stage: stage.into(), facts });
+        let facts = facts
+            .into_iter()
+            .map(|(name, value)| (name.into(), value))
+            .collect();
+        self.stages.push(ExplainedStage {
+            stage: stage.into(),
+            facts,
+        });
     }
 }

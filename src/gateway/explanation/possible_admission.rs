@@ -33,14 +33,24 @@ impl PossibleAdmission {
             let verdict = decide(sharing, &caller, conditional, now, ledger);
             let without_ledger = leases.without_ledger(&caller.account);
             match AdmissionStep::of(verdict, ledger, || leases.is_unreachable()) {
-                AdmissionStep::End(end) => ends.push(Self { condition, caller, end }),
-                AdmissionStep::WithoutLedger => undecided.push((condition, sharing, caller, without_ledger)),
+                AdmissionStep::End(end) => ends.push(Self {
+                    condition,
+                    caller,
+                    end,
+                }),
+                AdmissionStep::WithoutLedger => {
+                    undecided.push((condition, sharing, caller, without_ledger))
+                }
                 AdmissionStep::Lease if condition == GRANTED => {}
                 AdmissionStep::Lease => {
                     if sharing.is_some() {
                         refused.extend([LimitRule::Minute, LimitRule::Day].map(|rule| {
                             let end = AdmissionEnd::Refuse(Refusal::Limited(rule));
-                            Self { condition: SHARED, caller: caller.on_a_copy(), end }
+                            Self {
+                                condition: SHARED,
+                                caller: caller.on_a_copy(),
+                                end,
+                            }
                         }));
                     }
                     let granted = caller.on_a_copy();
@@ -50,7 +60,9 @@ impl PossibleAdmission {
                     undecided.push((GRANTED, None, granted, reachable));
                 }
                 AdmissionStep::Reserve => {
-                    let LeaseAvailability::Unreachable { grace, since } = ledger else { continue };
+                    let LeaseAvailability::Unreachable { grace, since } = ledger else {
+                        continue;
+                    };
                     let reserved = caller.on_a_copy();
                     reserved.account.reserve_in_full(grace);
                     let none = LeaseAvailability::Unreachable { grace: 0, since };
@@ -91,23 +103,43 @@ mod tests {
         let terms = TermsByTier::new(&standard_tiers(), 60);
         assert!(keys.apply(&stored("pro", &["a key"]), &terms, now.wall.day()));
         let caller = Caller::of(keys.find(&digest).unwrap(), &digest);
-        let instruments = Instruments::new(&MetricsRegistry::default(), &[], &EndpointTable::default());
-        let (instruments, ledger) =
-            (Arc::new(instruments), Arc::new(Embedded::open(directory.path()).unwrap()));
-        let calls =
-            || LedgerCalls::new(ledger.clone(), 1, Box::new(drop), clock.clone(), Arc::clone(&instruments));
+        let instruments =
+            Instruments::new(&MetricsRegistry::default(), &[], &EndpointTable::default());
+        let (instruments, ledger) = (
+            Arc::new(instruments),
+            Arc::new(Embedded::open(directory.path()).unwrap()),
+        );
+        let calls = || {
+            LedgerCalls::new(
+                ledger.clone(),
+                1,
+                Box::new(drop),
+                clock.clone(),
+                Arc::clone(&instruments),
+            )
+        };
         let alone = Leases::of(calls());
-        let among_three = Leases::of(calls().shared(NonZeroU32::new(3).unwrap(), Duration::from_secs(1)));
+        let among_three =
+            Leases::of(calls().shared(NonZeroU32::new(3).unwrap(), Duration::from_secs(1)));
         let before = caller.account.state().day();
         for (leases, number) in [(alone, 2), (among_three, 4)] {
             let all = PossibleAdmission::all(&leases, &caller, false, now);
-            let ends: Vec<_> = all.iter().map(|one| (one.condition, one.end.clone())).collect();
+            let ends: Vec<_> = all
+                .iter()
+                .map(|one| (one.condition, one.end.clone()))
+                .collect();
             let without_ledger = Refusal::LedgerUnavailable { token_in: None };
             let expected = [
                 (GRANTED, AdmissionEnd::Hold(now.wall.day())),
                 (UNREACHABLE, AdmissionEnd::Refuse(without_ledger)),
-                (SHARED, AdmissionEnd::Refuse(Refusal::Limited(LimitRule::Minute))),
-                (SHARED, AdmissionEnd::Refuse(Refusal::Limited(LimitRule::Day))),
+                (
+                    SHARED,
+                    AdmissionEnd::Refuse(Refusal::Limited(LimitRule::Minute)),
+                ),
+                (
+                    SHARED,
+                    AdmissionEnd::Refuse(Refusal::Limited(LimitRule::Day)),
+                ),
             ];
             assert_eq!(ends, expected[..number]);
         }

@@ -77,13 +77,22 @@ impl LogSampling {
 impl AccessLog {
     /// Writes to `lines`.
     pub fn new(lines: Arc<AccessLogWriter>, sampling: LogSampling) -> Self {
-        Self { output: Some((lines, sampling)), count: Arc::default() }
+        Self {
+            output: Some((lines, sampling)),
+            count: Arc::default(),
+        }
     }
 
     /// The same log with other sampling.
     pub fn resampled(&self, sampling: LogSampling) -> Self {
-        let output = self.output.as_ref().map(|(lines, _)| (Arc::clone(lines), sampling));
-        Self { output, count: Arc::clone(&self.count) }
+        let output = self
+            .output
+            .as_ref()
+            .map(|(lines, _)| (Arc::clone(lines), sampling));
+        Self {
+            output,
+            count: Arc::clone(&self.count),
+        }
     }
 
     /// Waits until all lines are written, for at most this long. Blocks.
@@ -100,7 +109,9 @@ impl AccessLog {
         took: Duration,
         build: impl FnOnce() -> AccessRecord,
     ) {
-        let Some((lines, sampling)) = &self.output else { return };
+        let Some((lines, sampling)) = &self.output else {
+            return;
+        };
         // Numbers start with 1, so a sample of one in N does not include the first request.
         let number = self.count.local().fetch_add(1, Ordering::Relaxed) + 1;
         if sampling.is_logged(fault, took, number) {
@@ -116,14 +127,26 @@ impl AccessRecord {
         vec![
             ("at", json!(self.started.rfc3339())),
             ("status", json!(self.status.map(|status| status.as_u16()))),
-            ("client_disconnected", json!(self.status.is_none().then_some(true))),
+            (
+                "client_disconnected",
+                json!(self.status.is_none().then_some(true)),
+            ),
             ("endpoint", json!(self.endpoint)),
-            ("document", json!(self.document.as_ref().map(DocumentKey::address))),
+            (
+                "document",
+                json!(self.document.as_ref().map(DocumentKey::address)),
+            ),
             ("outcome", json!(self.outcome.map(CacheOutcome::as_str))),
             ("code", json!(self.code.map(|code| code.row().word))),
-            ("duration_us", json!(u64::try_from(self.took.as_micros()).unwrap_or(u64::MAX))),
+            (
+                "duration_us",
+                json!(u64::try_from(self.took.as_micros()).unwrap_or(u64::MAX)),
+            ),
             ("age_ms", json!(self.age.map(milliseconds))),
-            ("application", json!(self.application.map(|id| id.to_string()))),
+            (
+                "application",
+                json!(self.application.map(|id| id.to_string())),
+            ),
             ("day", json!(self.day.map(|day| day.to_string()))),
             ("client", json!(self.client.to_string())),
             ("mcp", json!(self.is_tool_call.then_some(true))),
@@ -139,17 +162,25 @@ mod tests {
 
     #[test]
     fn failures_and_slow_requests_are_logged_and_a_sample_of_the_rest() {
-        let sampling = LogSampling { slow: Duration::from_secs(1), one_in: 100 };
+        let sampling = LogSampling {
+            slow: Duration::from_secs(1),
+            one_in: 100,
+        };
         let quick = Duration::from_millis(3);
         for fault in [Responsibility::Us, Responsibility::Upstream] {
             assert!(sampling.is_logged(Some(fault), quick, 7));
         }
         assert!(sampling.is_logged(None, Duration::from_secs(1), 7));
         for fault in [None, Some(Responsibility::Caller)] {
-            let logged = (1..=1_000).filter(|number| sampling.is_logged(fault, quick, *number)).count();
+            let logged = (1..=1_000)
+                .filter(|number| sampling.is_logged(fault, quick, *number))
+                .count();
             assert_eq!(logged, 10);
         }
-        let none = LogSampling { one_in: 0, ..sampling };
+        let none = LogSampling {
+            one_in: 0,
+            ..sampling
+        };
         assert!((1..=1_000).all(|number| !none.is_logged(None, quick, number)));
     }
 }

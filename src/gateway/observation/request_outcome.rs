@@ -7,11 +7,20 @@ use scoregate_store::RequestOutcome;
 use super::super::refusal::{Refusal, Responsibility};
 
 /// The outcome of a request. It has no status if its client disconnected before the response.
-pub(in super::super) fn outcome(refusal: Option<&Refusal>, status: Option<StatusCode>) -> RequestOutcome {
-    let Some(status) = status else { return RequestOutcome::Disconnected };
+pub(in super::super) fn outcome(
+    refusal: Option<&Refusal>,
+    status: Option<StatusCode>,
+) -> RequestOutcome {
+    let Some(status) = status else {
+        return RequestOutcome::Disconnected;
+    };
     let Some(refusal) = refusal else {
         let is_unchanged = status == StatusCode::NOT_MODIFIED;
-        return if is_unchanged { RequestOutcome::NotModified } else { RequestOutcome::Ok };
+        return if is_unchanged {
+            RequestOutcome::NotModified
+        } else {
+            RequestOutcome::Ok
+        };
     };
     match (refusal.rule(), refusal.responsibility()) {
         (Some(rule), _) => RequestOutcome::of_limit(rule),

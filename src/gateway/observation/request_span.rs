@@ -35,7 +35,12 @@ impl TracedRequest<'_> {
     /// Records the span.
     pub(in super::super) fn end(&self, span: &RequestSpan, ended: Mono) {
         let has_failed = self.status.is_none_or(|status| status.is_server_error());
-        span.end(ended, self.name(span.method()), self.attributes(span.method(), has_failed), has_failed);
+        span.end(
+            ended,
+            self.name(span.method()),
+            self.attributes(span.method(), has_failed),
+            has_failed,
+        );
     }
 
     fn route(&self) -> Option<String> {
@@ -47,13 +52,20 @@ impl TracedRequest<'_> {
 
     /// Method and route; never the path.
     fn name(&self, method: &'static str) -> Cow<'static, str> {
-        self.route().map_or(method.into(), |route| format!("{method} {route}").into())
+        self.route()
+            .map_or(method.into(), |route| format!("{method} {route}").into())
     }
 
-    fn attributes(&self, method: &'static str, has_failed: bool) -> Vec<(&'static str, SpanAttribute)> {
+    fn attributes(
+        &self,
+        method: &'static str,
+        has_failed: bool,
+    ) -> Vec<(&'static str, SpanAttribute)> {
         let scheme = if self.is_encrypted { "https" } else { "http" };
-        let mut attributes: Vec<(&'static str, SpanAttribute)> =
-            vec![("http.request.method", method.into()), ("url.scheme", scheme.into())];
+        let mut attributes: Vec<(&'static str, SpanAttribute)> = vec![
+            ("http.request.method", method.into()),
+            ("url.scheme", scheme.into()),
+        ];
         let mut add = |name, value: Option<SpanAttribute>| {
             attributes.extend(value.map(|value| (name, value)));
         };
@@ -62,20 +74,42 @@ impl TracedRequest<'_> {
         if let Some(address) = &address {
             let (path, query) = address.split_once('?').unwrap_or((address, ""));
             add("url.path", Some(path.to_owned().into()));
-            add("url.query", (!query.is_empty()).then(|| query.to_owned().into()));
+            add(
+                "url.query",
+                (!query.is_empty()).then(|| query.to_owned().into()),
+            );
         }
-        add("http.response.status_code", self.status.map(|status| status.as_u16().into()));
+        add(
+            "http.response.status_code",
+            self.status.map(|status| status.as_u16().into()),
+        );
         let code = self.code.map(|code| code.row().word);
         add("scoregate.error_code", code.map(Into::into));
-        add("error.type", has_failed.then(|| code.unwrap_or(DISCONNECTED).into()));
-        add("scoregate.cache", self.outcome.map(|outcome| outcome.as_str().into()));
-        add("scoregate.application", self.application.map(|id| id.to_string().into()));
-        add("scoregate.request_id", Some(self.request_id.to_owned().into()));
+        add(
+            "error.type",
+            has_failed.then(|| code.unwrap_or(DISCONNECTED).into()),
+        );
+        add(
+            "scoregate.cache",
+            self.outcome.map(|outcome| outcome.as_str().into()),
+        );
+        add(
+            "scoregate.application",
+            self.application.map(|id| id.to_string().into()),
+        );
+        add(
+            "scoregate.request_id",
+            Some(self.request_id.to_owned().into()),
+        );
         attributes
     }
 }
 
 /// The methods of the API; all others are refused before a span begins.
 pub(in super::super) fn method(method: &Method) -> &'static str {
-    if *method == Method::HEAD { "HEAD" } else { "GET" }
+    if *method == Method::HEAD {
+        "HEAD"
+    } else {
+        "GET"
+    }
 }

@@ -32,7 +32,10 @@ pub struct UnauthenticatedUse {
 impl UsageTracker {
     /// Empty statistics.
     pub fn new(now: Now) -> Self {
-        Self { since: now.wall, unauthenticated: SpaceSaving::new() }
+        Self {
+            since: now.wall,
+            unauthenticated: SpaceSaving::new(),
+        }
     }
 
     /// Start of the counts: the start of the process, or midnight UTC.
@@ -53,19 +56,38 @@ impl UsageTracker {
             (Responsibility::Caller, None) => client_errors = 1,
             (Responsibility::Us | Responsibility::Upstream, None) => failed = 1,
         }
-        let one = RequestCounts { requests: 1, limited, client_errors, failed, ..RequestCounts::default() };
+        let one = RequestCounts {
+            requests: 1,
+            limited,
+            client_errors,
+            failed,
+            ..RequestCounts::default()
+        };
         let step = |counts: &mut UsageCounts| counts.add(&one, minute_of(now.mono));
-        self.unauthenticated.count(era(now), network(address), 1, |_| UsageCounts::default(), step);
+        self.unauthenticated.count(
+            era(now),
+            network(address),
+            1,
+            |_| UsageCounts::default(),
+            step,
+        );
     }
 
     /// The clients with the most refused requests of the day.
     pub fn unauthenticated(&self, most: usize, now: Now) -> Vec<UnauthenticatedUse> {
         let listed = self.unauthenticated.list(era(now)).into_iter().take(most);
         listed
-            .map(|SketchEntry { key, overestimate, value, .. }| UnauthenticatedUse {
-                address: key.to_string(),
-                requests: value.counted(overestimate, now),
-            })
+            .map(
+                |SketchEntry {
+                     key,
+                     overestimate,
+                     value,
+                     ..
+                 }| UnauthenticatedUse {
+                    address: key.to_string(),
+                    requests: value.counted(overestimate, now),
+                },
+            )
             .collect()
     }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, HeaderMap,
-    HeaderValue, ORIGIN, VARY,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD,
+    HeaderMap, HeaderValue, ORIGIN, VARY,
 };
 
 use scoregate_base::routes::headers::for_scripts;
@@ -23,7 +23,8 @@ const READING: CorsGrant = CorsGrant {
 };
 /// `Vary` of responses that do not depend on a key.
 const VARIES_FOR_ALL: HeaderValue = HeaderValue::from_static("Accept-Encoding, Origin");
-const VARIES: HeaderValue = HeaderValue::from_static("Accept-Encoding, Authorization, X-API-Key, Origin");
+const VARIES: HeaderValue =
+    HeaderValue::from_static("Accept-Encoding, Authorization, X-API-Key, Origin");
 
 /// Methods and headers that pages of allowed origins may use.
 #[derive(Debug)]
@@ -63,7 +64,11 @@ impl CorsPolicy {
 
     fn new(allowed: AllowedOrigins, max_age: Duration) -> Self {
         let exposed = HeaderValue::try_from(for_scripts()).expect("names of headers and commas");
-        Self { allowed, exposed, max_age: HeaderValue::from(whole_seconds(max_age)) }
+        Self {
+            allowed,
+            exposed,
+            max_age: HeaderValue::from(whole_seconds(max_age)),
+        }
     }
 
     /// Adds CORS headers to a response. `options` marks a response to OPTIONS, which may be a preflight request.
@@ -90,7 +95,9 @@ impl CorsPolicy {
             let varies = if is_for_all { VARIES_FOR_ALL } else { VARIES };
             headers.insert(VARY, varies);
         }
-        let Some(origin) = self.allows(request_headers) else { return };
+        let Some(origin) = self.allows(request_headers) else {
+            return;
+        };
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
         headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, self.exposed.clone());
         if options
@@ -107,10 +114,14 @@ impl CorsPolicy {
     /// If all origins are allowed the value does not depend on the request, so caches can reuse the response.
     pub fn allows(&self, request_headers: &HeaderMap) -> Option<HeaderValue> {
         let mut origins = request_headers.get_all(ORIGIN).iter();
-        let (origin, None) = (origins.next(), origins.next()) else { return None };
+        let (origin, None) = (origins.next(), origins.next()) else {
+            return None;
+        };
         match &self.allowed {
             AllowedOrigins::Any => Some(ANY),
-            AllowedOrigins::Listed(listed) => listed.iter().find(|known| origin == Some(*known)).cloned(),
+            AllowedOrigins::Listed(listed) => {
+                listed.iter().find(|known| origin == Some(*known)).cloned()
+            }
         }
     }
 }
@@ -122,7 +133,8 @@ mod tests {
     const HOUR: Duration = Duration::from_hours(1);
 
     fn listed() -> CorsPolicy {
-        let origins = ["https://dash.example.org", "http://localhost:3000"].map(HeaderValue::from_static);
+        let origins =
+            ["https://dash.example.org", "http://localhost:3000"].map(HeaderValue::from_static);
         CorsPolicy::listed(origins.to_vec(), HOUR)
     }
 
@@ -148,13 +160,19 @@ mod tests {
         }
         cors.write(&request_headers, options, &mut headers);
         let text = |value: &HeaderValue| value.to_str().unwrap().to_owned();
-        headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect()
+        headers
+            .iter()
+            .map(|(name, value)| (name.to_string(), text(value)))
+            .collect()
     }
 
     fn allowed(cors: &CorsPolicy, origins: &[&'static str]) -> Option<String> {
         let fields: Vec<_> = origins.iter().map(|origin| ("origin", *origin)).collect();
         let added = added(cors, &fields, false);
-        added.into_iter().find(|(name, _)| name == "access-control-allow-origin").map(|(_, value)| value)
+        added
+            .into_iter()
+            .find(|(name, _)| name == "access-control-allow-origin")
+            .map(|(_, value)| value)
     }
 
     #[test]
@@ -196,19 +214,30 @@ mod tests {
         };
         let by_key = [("vary".into(), VARIES.to_str().unwrap().into())];
         assert_eq!(vary("Accept-Encoding, Authorization, X-API-Key"), by_key);
-        assert_eq!(vary("Accept-Encoding"), [("vary".into(), "Accept-Encoding, Origin".into())]);
-        let any = added(&CorsPolicy::any(HOUR), &[("origin", "https://any.example")], false);
+        assert_eq!(
+            vary("Accept-Encoding"),
+            [("vary".into(), "Accept-Encoding, Origin".into())]
+        );
+        let any = added(
+            &CorsPolicy::any(HOUR),
+            &[("origin", "https://any.example")],
+            false,
+        );
         assert_eq!(any, added(&CorsPolicy::any(HOUR), &[], false));
         assert_eq!(any[0], ("access-control-allow-origin".into(), "*".into()));
     }
 
     #[test]
     fn a_preflight_is_an_options_request_with_origin_and_method() {
-        let (origin, method) =
-            (("origin", "http://localhost:3000"), ("access-control-request-method", "GET"));
+        let (origin, method) = (
+            ("origin", "http://localhost:3000"),
+            ("access-control-request-method", "GET"),
+        );
         let has_methods = |fields: &[(&'static str, &'static str)], options| {
             let added = added(&listed(), fields, options);
-            added.iter().any(|(name, _)| name == "access-control-allow-methods")
+            added
+                .iter()
+                .any(|(name, _)| name == "access-control-allow-methods")
         };
         assert!(has_methods(&[origin, method], true));
         assert!(!has_methods(&[origin, method], false));

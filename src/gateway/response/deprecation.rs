@@ -31,7 +31,10 @@ impl Deprecation {
             return None;
         }
         let link = HeaderValue::try_from(format!("<{address}>; rel=\"deprecation\"")).ok()?;
-        Some(Self { link: Some(link), ..self })
+        Some(Self {
+            link: Some(link),
+            ..self
+        })
     }
 
     /// The value of `Link`.
@@ -59,12 +62,21 @@ mod tests {
     #[test]
     fn deprecation_dates_follow_their_standards() {
         let at = |text| Wall::parse_rfc3339(text);
-        let deprecation = Deprecation::new(at("2026-11-22T00:00:00.5Z"), at("2027-06-30T22:00:00+02:00"));
+        let deprecation = Deprecation::new(
+            at("2026-11-22T00:00:00.5Z"),
+            at("2027-06-30T22:00:00+02:00"),
+        );
         let mut headers = HeaderMap::new();
-        deprecation.described_at("https://example.org/end?of=v1").unwrap().write(&mut headers);
+        deprecation
+            .described_at("https://example.org/end?of=v1")
+            .unwrap()
+            .write(&mut headers);
         assert_eq!(headers["deprecation"], "@1795305600");
         assert_eq!(headers["sunset"], "Wed, 30 Jun 2027 20:00:00 GMT");
-        assert_eq!(headers["link"], "<https://example.org/end?of=v1>; rel=\"deprecation\"");
+        assert_eq!(
+            headers["link"],
+            "<https://example.org/end?of=v1>; rel=\"deprecation\""
+        );
     }
 
     #[test]
@@ -76,8 +88,16 @@ mod tests {
 
     #[test]
     fn bracketed_addresses_are_parsed_completely() {
-        for address in ["https://x/>; rel=\"next", "https://x/ y", "https://x/\r\n", "https://x/\u{e9}"] {
-            assert!(Deprecation::default().described_at(address).is_none(), "{address}");
+        for address in [
+            "https://x/>; rel=\"next",
+            "https://x/ y",
+            "https://x/\r\n",
+            "https://x/\u{e9}",
+        ] {
+            assert!(
+                Deprecation::default().described_at(address).is_none(),
+                "{address}"
+            );
         }
     }
 }

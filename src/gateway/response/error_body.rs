@@ -15,7 +15,8 @@ use super::remedy_links::RemedyLink;
 /// The registered kinds of problems of draft-ietf-httpapi-ratelimit-headers-11, with their titles. A draft may change.
 const REGISTRY: &str = "https://iana.org/assignments/http-problem-types#";
 const QUOTA_EXCEEDED: &str = "Request cannot be satisfied as assigned quota has been exceeded";
-const REDUCED_CAPACITY: &str = "Request cannot be satisfied due to temporary server capacity constraints";
+const REDUCED_CAPACITY: &str =
+    "Request cannot be satisfied due to temporary server capacity constraints";
 /// Initial capacity; enough for a usual body.
 const CAPACITY: usize = 768;
 
@@ -47,12 +48,24 @@ pub(in super::super) fn render(
     }
     let word = row.word;
     // Safe to insert: both kinds of request id contain only letters, digits and `._-`.
-    append(&mut body, &[",\"request_id\":\"", request_id, "\",\"docs\":\"/docs#", word, "\""]);
+    append(
+        &mut body,
+        &[
+            ",\"request_id\":\"",
+            request_id,
+            "\",\"docs\":\"/docs#",
+            word,
+            "\"",
+        ],
+    );
     if as_problem {
         problem_type(&mut body, refusal, notice.links.root());
         append(&mut body, &[",\"detail\":"]);
         append_string(&mut body, &message);
-        append(&mut body, &[",\"instance\":\"urn:scoregate:request:", request_id, "\""]);
+        append(
+            &mut body,
+            &[",\"instance\":\"urn:scoregate:request:", request_id, "\""],
+        );
     }
     body.push(b'}');
     Bytes::from(body)
@@ -62,13 +75,32 @@ pub(in super::super) fn render(
 fn problem_type(body: &mut Vec<u8>, refusal: &Refusal, root: &str) {
     let row = refusal.code().row();
     if let Some(rule) = refusal.rule() {
-        append(body, &[",\"type\":\"", REGISTRY, "quota-exceeded\",\"title\":\"", QUOTA_EXCEEDED, "\""]);
+        append(
+            body,
+            &[
+                ",\"type\":\"",
+                REGISTRY,
+                "quota-exceeded\",\"title\":\"",
+                QUOTA_EXCEEDED,
+                "\"",
+            ],
+        );
         append(body, &[",\"violated-policies\":[\"", rule.name(), "\"]"]);
     } else if row.code == ErrorCode::Overloaded {
-        append(body, &[",\"type\":\"", REGISTRY, "temporary-reduced-capacity\",\"title\":\""]);
+        append(
+            body,
+            &[
+                ",\"type\":\"",
+                REGISTRY,
+                "temporary-reduced-capacity\",\"title\":\"",
+            ],
+        );
         append(body, &[REDUCED_CAPACITY, "\""]);
     } else {
-        append(body, &[",\"type\":\"", root, "/docs#", row.word, "\",\"title\":"]);
+        append(
+            body,
+            &[",\"type\":\"", root, "/docs#", row.word, "\",\"title\":"],
+        );
         append_string(body, row.title);
     }
 }
@@ -77,9 +109,26 @@ fn problem_type(body: &mut Vec<u8>, refusal: &Refusal, root: &str) {
 fn limit(body: &mut Vec<u8>, status: &LimitStatus) {
     let (name, reset) = (status.rule.name(), status.reset.rfc3339());
     let [quota, remaining, window, wait] = &mut [itoa::Buffer::new(); 4];
-    append(body, &[",\"limit\":{\"name\":\"", name, "\",\"quota\":", quota.format(status.limit)]);
-    append(body, &[",\"remaining\":", remaining.format(status.remaining)]);
-    append(body, &[",\"window_seconds\":", window.format(status.rule.window_seconds())]);
+    append(
+        body,
+        &[
+            ",\"limit\":{\"name\":\"",
+            name,
+            "\",\"quota\":",
+            quota.format(status.limit),
+        ],
+    );
+    append(
+        body,
+        &[",\"remaining\":", remaining.format(status.remaining)],
+    );
+    append(
+        body,
+        &[
+            ",\"window_seconds\":",
+            window.format(status.rule.window_seconds()),
+        ],
+    );
     append(body, &[",\"reset_at\":\"", &reset, "\",\"retry_after\":"]);
     append(body, &[wait.format(whole_seconds(status.wait)), "}"]);
 }

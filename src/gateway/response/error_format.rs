@@ -19,9 +19,13 @@ struct AcceptedForms {
 pub(in super::super) fn prefers_problem(headers: &HeaderMap) -> bool {
     let mut accepted = AcceptedForms::default();
     // A walk over the few headers of a request costs less than the hash for a lookup.
-    let lines =
-        headers.iter().filter(|(name, _)| **name == ACCEPT).filter_map(|(_, line)| line.to_str().ok());
-    lines.flat_map(|line| line.split(',')).for_each(|range| accepted.add(range));
+    let lines = headers
+        .iter()
+        .filter(|(name, _)| **name == ACCEPT)
+        .filter_map(|(_, line)| line.to_str().ok());
+    lines
+        .flat_map(|line| line.split(','))
+        .for_each(|range| accepted.add(range));
     accepted.prefers_problem()
 }
 
@@ -31,7 +35,9 @@ impl AcceptedForms {
         let mut parts = range.split(';').map(str::trim);
         let name = parts.next().unwrap_or_default().to_ascii_lowercase();
         let weight = parts.find(|parameter| parameter.starts_with(['q', 'Q']));
-        let Some(weight) = weight.map_or(Some(1_000), quality) else { return };
+        let Some(weight) = weight.map_or(Some(1_000), quality) else {
+            return;
+        };
         let form = match name.as_str() {
             "application/json" => &mut self.json,
             "application/problem+json" => &mut self.problem,
@@ -64,7 +70,8 @@ mod tests {
     }
 
     #[test]
-    fn the_form_with_the_higher_weight_is_sent_and_at_equal_weights_a_problem_only_if_it_is_named() {
+    fn the_form_with_the_higher_weight_is_sent_and_at_equal_weights_a_problem_only_if_it_is_named()
+    {
         for problem in [
             &["application/problem+json"][..],
             &["Application/Problem+JSON;q=0.001"],

@@ -59,7 +59,9 @@ impl FrequentValues {
     }
 
     fn get(&mut self, prefix: &str, number: u64) -> HeaderValue {
-        let Some(place) = self.0.get_mut(place(number)) else { return written(prefix, number) };
+        let Some(place) = self.0.get_mut(place(number)) else {
+            return written(prefix, number);
+        };
         match place {
             (known, Some(value)) if *known == number => value.clone(),
             _ => {
@@ -71,13 +73,19 @@ impl FrequentValues {
 }
 
 /// The place of a number. Its digits are mixed: quotas and midnights are multiples of high powers of two.
-#[expect(clippy::cast_possible_truncation, reason = "the bits that remain count up to KEPT")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the bits that remain count up to KEPT"
+)]
 const fn place(number: u64) -> usize {
     (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - KEPT.ilog2())) as usize
 }
 
 fn written(prefix: &str, number: u64) -> HeaderValue {
-    HeaderValueWriter::default().text(prefix).number(number).value()
+    HeaderValueWriter::default()
+        .text(prefix)
+        .number(number)
+        .value()
 }
 
 /// A header value under construction: a few of our own words and numbers.
@@ -89,7 +97,10 @@ pub(in super::super) struct HeaderValueWriter {
 
 impl Default for HeaderValueWriter {
     fn default() -> Self {
-        Self { bytes: [0; CAPACITY], length: 0 }
+        Self {
+            bytes: [0; CAPACITY],
+            length: 0,
+        }
     }
 }
 
@@ -98,7 +109,10 @@ impl HeaderValueWriter {
     #[inline]
     pub(in super::super) fn text(&mut self, words: &str) -> &mut Self {
         let end = self.length + words.len();
-        let place = self.bytes.get_mut(self.length..end).expect("no value has so many words and numbers");
+        let place = self
+            .bytes
+            .get_mut(self.length..end)
+            .expect("no value has so many words and numbers");
         place.copy_from_slice(words.as_bytes());
         self.length = end;
         self
@@ -112,7 +126,10 @@ impl HeaderValueWriter {
 
     /// The text appended since the last value.
     pub(in super::super) fn value(&mut self) -> HeaderValue {
-        let written = self.bytes.get(..std::mem::take(&mut self.length)).unwrap_or_default();
+        let written = self
+            .bytes
+            .get(..std::mem::take(&mut self.length))
+            .unwrap_or_default();
         HeaderValue::from_bytes(written).expect("made of our own words and numbers, visible ASCII")
     }
 }
@@ -129,13 +146,25 @@ mod tests {
         let other = values.number(-7).text("").value();
         assert_eq!(
             (one, long.len(), other),
-            ("max-age=60".parse().unwrap(), CAPACITY, "-7".parse().unwrap())
+            (
+                "max-age=60".parse().unwrap(),
+                CAPACITY,
+                "-7".parse().unwrap()
+            )
         );
     }
 
     #[test]
     fn the_numbers_of_one_response_have_places_of_their_own() {
-        let numbers = [1_000, 10_000, 100_000, 1_000_000_000, 1_763_769_600, 1_763_856_000].map(place);
+        let numbers = [
+            1_000,
+            10_000,
+            100_000,
+            1_000_000_000,
+            1_763_769_600,
+            1_763_856_000,
+        ]
+        .map(place);
         let distinct: std::collections::BTreeSet<_> = numbers.iter().collect();
         assert_eq!(distinct.len(), numbers.len(), "{numbers:?}");
     }
@@ -146,8 +175,14 @@ mod tests {
         let numbers = (0..3 * KEPT as u64).chain([1_763_769_600, 1_763_769_600, 7, 0, u64::MAX]);
         for number in numbers {
             assert_eq!(NumberField::Plain.value(number), number.to_string());
-            assert_eq!(NumberField::MaxAge.value(number), format!("private, max-age={number}"));
-            assert_eq!(NumberField::TimeToLive.value(number), format!("scoregate; hit; ttl={number}"));
+            assert_eq!(
+                NumberField::MaxAge.value(number),
+                format!("private, max-age={number}")
+            );
+            assert_eq!(
+                NumberField::TimeToLive.value(number),
+                format!("scoregate; hit; ttl={number}")
+            );
         }
         assert_eq!(values.text("x").value(), "x");
     }

@@ -45,17 +45,29 @@ impl LimitHeaders {
         let (hit, started, now) = (refusal.and_then(Refusal::rule), at.started, at.now);
         let Some(caller) = at.caller else {
             let limit_status = at.guard.limit_status(at.peer.address, now);
-            let reported = if hit.is_some() { limit_status.as_hit(started, now) } else { limit_status };
-            return Self { reported, next_token: Duration::ZERO, scope: LimitScope::Address };
+            let reported = if hit.is_some() {
+                limit_status.as_hit(started, now)
+            } else {
+                limit_status
+            };
+            return Self {
+                reported,
+                next_token: Duration::ZERO,
+                scope: LimitScope::Address,
+            };
         };
         let rule = hit.unwrap_or(LimitRule::Day);
         let terms = caller.account.terms();
         // They describe the moment of sending, also at midnight.
-        let known = at.limit_statuses.filter(|_| now.wall.day() == started.wall.day());
+        let known = at
+            .limit_statuses
+            .filter(|_| now.wall.day() == started.wall.day());
         let [mut minute, mut day, mut reported] = match (known, rule) {
             (Some([minute, day]), LimitRule::Minute) => [*minute, *day, *minute],
             (Some([minute, day]), LimitRule::Day) => [*minute, *day, *day],
-            (None, _) | (_, LimitRule::Guard) => caller.account.limit_statuses(rule, &terms.limits, now),
+            (None, _) | (_, LimitRule::Guard) => {
+                caller.account.limit_statuses(rule, &terms.limits, now)
+            }
         };
         if let Some(rule) = hit {
             reported = reported.as_hit(started, now);
@@ -66,14 +78,27 @@ impl LimitHeaders {
             }
         }
         let policy = terms.policy.clone();
-        Self { reported, next_token: minute.wait, scope: LimitScope::Application([minute, day], policy) }
+        Self {
+            reported,
+            next_token: minute.wait,
+            scope: LimitScope::Application([minute, day], policy),
+        }
     }
 
     /// Sets the fields.
     pub(in super::super) fn write(self, head: &mut HeadWriter<'_>, values: &mut HeaderValueWriter) {
-        head.put(HeaderField::Limit, NumberField::Plain.value(self.reported.limit.into()));
-        head.put(HeaderField::Remaining, values.number(self.reported.remaining).value());
-        head.put(HeaderField::Reset, NumberField::Plain.value(self.reported.reset.seconds()));
+        head.put(
+            HeaderField::Limit,
+            NumberField::Plain.value(self.reported.limit.into()),
+        );
+        head.put(
+            HeaderField::Remaining,
+            values.number(self.reported.remaining).value(),
+        );
+        head.put(
+            HeaderField::Reset,
+            NumberField::Plain.value(self.reported.reset.seconds()),
+        );
         match self.reported.rule {
             LimitRule::Day => head.keep(HeaderField::Resource),
             rule @ (LimitRule::Minute | LimitRule::Guard) => {
@@ -90,7 +115,11 @@ impl LimitHeaders {
             LimitScope::Address => {
                 part(values, &self.reported);
                 head.put(HeaderField::Standing, values.value());
-                values.text("\"guard\";q=").number(self.reported.limit).text(";w=60").value()
+                values
+                    .text("\"guard\";q=")
+                    .number(self.reported.limit)
+                    .text(";w=60")
+                    .value()
             }
         };
         head.put(HeaderField::Policy, policy);
@@ -99,11 +128,15 @@ impl LimitHeaders {
 
 /// `"minute";r=59;t=1`: remaining allowance, and seconds until it is full again.
 fn part(values: &mut HeaderValueWriter, limit_status: &LimitStatus) {
-    let seconds = limit_status.full_in.as_secs() + u64::from(limit_status.full_in.subsec_nanos() > 0);
+    let seconds =
+        limit_status.full_in.as_secs() + u64::from(limit_status.full_in.subsec_nanos() > 0);
     match limit_status.rule {
         LimitRule::Minute => values.text("\"minute\";r="),
         LimitRule::Day => values.text("\"day\";r="),
         LimitRule::Guard => values.text("\"guard\";r="),
     };
-    values.number(limit_status.remaining).text(";t=").number(seconds);
+    values
+        .number(limit_status.remaining)
+        .text(";t=")
+        .number(seconds);
 }

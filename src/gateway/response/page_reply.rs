@@ -21,7 +21,11 @@ impl PageReply {
     pub(in super::super) fn of(page: Arc<Page>, headers: &HeaderMap) -> Self {
         let encoding = negotiate(headers.get_all(ACCEPT_ENCODING).iter());
         let not_modified = is_current(headers, &page.choose(encoding).etag);
-        Self { page, encoding, not_modified }
+        Self {
+            page,
+            encoding,
+            not_modified,
+        }
     }
 
     /// Its bytes and their headers.
@@ -31,6 +35,10 @@ impl PageReply {
 
     /// The bytes that a GET sends.
     pub(in super::super) fn bytes(&self) -> usize {
-        if self.not_modified { 0 } else { self.representation().body.len() }
+        if self.not_modified {
+            0
+        } else {
+            self.representation().body.len()
+        }
     }
 }

@@ -37,8 +37,13 @@ impl RemedyLinks {
         let other = other.map(|link| format!(", {link}")).unwrap_or_default();
         let link = |member, url: Option<String>, relation: &str| {
             let url = url?;
-            let header = HeaderValue::try_from(format!("<{url}>; rel=\"{relation}\"{other}")).ok()?;
-            Some(RemedyLink { member, url, header })
+            let header =
+                HeaderValue::try_from(format!("<{url}>; rel=\"{relation}\"{other}")).ok()?;
+            Some(RemedyLink {
+                member,
+                url,
+                header,
+            })
         };
         Self {
             root: root.to_owned(),
@@ -59,7 +64,10 @@ impl RemedyLinks {
             return self.sign_up.as_ref();
         }
         let lacks_a_plan = status == StatusCode::FORBIDDEN
-            || matches!(refusal, Refusal::Limited(LimitRule::Day | LimitRule::Minute));
+            || matches!(
+                refusal,
+                Refusal::Limited(LimitRule::Day | LimitRule::Minute)
+            );
         self.upgrade.as_ref().filter(|_| lacks_a_plan)
     }
 }

@@ -9,8 +9,8 @@ use std::cell::RefCell;
 use http::header::ValuesMut;
 use http::header::{
     ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_SECURITY_POLICY,
-    CONTENT_TYPE, ETAG, LAST_MODIFIED, REFERRER_POLICY, RETRY_AFTER, STRICT_TRANSPORT_SECURITY, VARY,
-    WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    CONTENT_TYPE, ETAG, LAST_MODIFIED, REFERRER_POLICY, RETRY_AFTER, STRICT_TRANSPORT_SECURITY,
+    VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -99,12 +99,19 @@ impl HeaderFieldSet {
 
     /// With a field, if `is_present`.
     pub(in super::super) const fn and_if(self, is_present: bool, field: HeaderField) -> Self {
-        if is_present { Self(self.0 | field.bit()) } else { self }
+        if is_present {
+            Self(self.0 | field.bit())
+        } else {
+            self
+        }
     }
 
     fn usual(self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
         let is_in = move |at: usize| (self.0 >> at) & 1 == 1;
-        let present = FIELDS.into_iter().enumerate().filter(move |(at, _)| is_in(*at));
+        let present = FIELDS
+            .into_iter()
+            .enumerate()
+            .filter(move |(at, _)| is_in(*at));
         present.map(|(_, (name, value))| (name, HeaderValue::from_static(value)))
     }
 
@@ -145,7 +152,10 @@ impl<'m> HeadStart<'m> {
     pub(in super::super) fn with(self, first: HeaderFieldSet) -> HeadWriter<'m> {
         let fields = first.and(self.last);
         *self.map = fields.template();
-        HeadWriter { values: self.map.values_mut(), unset: fields }
+        HeadWriter {
+            values: self.map.values_mut(),
+            unset: fields,
+        }
     }
 }
 
@@ -174,14 +184,21 @@ impl HeadWriter<'_> {
 
     #[inline]
     fn next(&mut self, field: HeaderField) -> Option<&mut HeaderValue> {
-        debug_assert!(self.unset.0.trailing_zeros() == field as u32, "{field:?} is not the next field");
+        debug_assert!(
+            self.unset.0.trailing_zeros() == field as u32,
+            "{field:?} is not the next field"
+        );
         self.unset.0 &= !field.bit();
         self.values.next()
     }
 
     /// Ends the head.
     pub(in super::super) fn finish(self) {
-        debug_assert!(self.unset.0 == 0, "fields without a value: {:b}", self.unset.0);
+        debug_assert!(
+            self.unset.0 == 0,
+            "fields without a value: {:b}",
+            self.unset.0
+        );
     }
 }
 
@@ -192,9 +209,13 @@ mod tests {
     /// Builds a map of these fields; each value is `word` and the field's number.
     fn head(fields: &[HeaderField], word: &str) -> HeaderMap {
         let mut map = HeaderMap::new();
-        let mut head = HeadStart::new(&mut map, HeaderFieldSet::default()).with(HeaderFieldSet::of(fields));
+        let mut head =
+            HeadStart::new(&mut map, HeaderFieldSet::default()).with(HeaderFieldSet::of(fields));
         for field in fields {
-            head.put(*field, HeaderValue::try_from(format!("{word} {}", *field as usize)).unwrap());
+            head.put(
+                *field,
+                HeaderValue::try_from(format!("{word} {}", *field as usize)).unwrap(),
+            );
         }
         head.finish();
         map
@@ -203,7 +224,11 @@ mod tests {
     #[test]
     fn values_have_their_fields_with_new_and_known_name_sets() {
         let sets: [&[HeaderField]; 4] = [
-            &[HeaderField::ContentType, HeaderField::Etag, HeaderField::Vary],
+            &[
+                HeaderField::ContentType,
+                HeaderField::Etag,
+                HeaderField::Vary,
+            ],
             &[HeaderField::ContentType, HeaderField::Vary],
             &[
                 HeaderField::Etag,
@@ -218,26 +243,40 @@ mod tests {
                 let map = head(fields, word);
                 assert_eq!(map.len(), fields.len());
                 for field in fields {
-                    assert_eq!(map[&FIELDS[*field as usize].0], format!("{word} {}", *field as usize));
+                    assert_eq!(
+                        map[&FIELDS[*field as usize].0],
+                        format!("{word} {}", *field as usize)
+                    );
                 }
             }
         }
-        let known = TEMPLATES.with_borrow(|kept| kept.iter().filter(|(_, names)| !names.is_empty()).count());
+        let known = TEMPLATES
+            .with_borrow(|kept| kept.iter().filter(|(_, names)| !names.is_empty()).count());
         assert_eq!(known, 3, "what is copied has to have been kept");
     }
 
     #[test]
     fn a_field_that_is_kept_has_its_usual_value() {
         let mut map = HeaderMap::new();
-        let fields =
-            HeaderFieldSet::of(&[HeaderField::ContentType, HeaderField::Resource, HeaderField::Vary]);
+        let fields = HeaderFieldSet::of(&[
+            HeaderField::ContentType,
+            HeaderField::Resource,
+            HeaderField::Vary,
+        ]);
         let mut head = HeadStart::new(&mut map, HeaderFieldSet::default()).with(fields);
         head.keep(HeaderField::ContentType);
         head.put(HeaderField::Resource, HeaderValue::from_static("minute"));
         head.keep(HeaderField::Vary);
         head.finish();
         let values: Vec<&str> = map.values().map(|value| value.to_str().unwrap()).collect();
-        assert_eq!(values, ["application/json", "minute", "Accept-Encoding, Authorization, X-API-Key"]);
+        assert_eq!(
+            values,
+            [
+                "application/json",
+                "minute",
+                "Accept-Encoding, Authorization, X-API-Key"
+            ]
+        );
     }
 
     #[test]
@@ -256,10 +295,16 @@ mod tests {
             (HeaderField::Standing, "ratelimit"),
             (HeaderField::Policy, "ratelimit-policy"),
             (HeaderField::RequestId, "x-request-id"),
-            (HeaderField::StrictTransportSecurity, "strict-transport-security"),
+            (
+                HeaderField::StrictTransportSecurity,
+                "strict-transport-security",
+            ),
         ] {
             assert_eq!(FIELDS[field as usize].0, name);
         }
-        assert_eq!(HeaderField::StrictTransportSecurity as usize + 1, FIELDS.len());
+        assert_eq!(
+            HeaderField::StrictTransportSecurity as usize + 1,
+            FIELDS.len()
+        );
     }
 }

@@ -9,7 +9,11 @@ use tokio::net::TcpStream;
 /// The network to the receivers of webhooks.
 pub trait WebhookNetwork: Send + Sync + 'static {
     /// The addresses of a host.
-    fn resolve<'n>(&'n self, host: &'n str, port: u16) -> BoxFuture<'n, io::Result<Vec<SocketAddr>>>;
+    fn resolve<'n>(
+        &'n self,
+        host: &'n str,
+        port: u16,
+    ) -> BoxFuture<'n, io::Result<Vec<SocketAddr>>>;
 
     /// Connects to an address, which was checked.
     fn connect(&self, address: SocketAddr) -> BoxFuture<'_, io::Result<TcpStream>>;
@@ -20,7 +24,11 @@ pub trait WebhookNetwork: Send + Sync + 'static {
 pub struct PublicInternet;
 
 impl WebhookNetwork for PublicInternet {
-    fn resolve<'n>(&'n self, host: &'n str, port: u16) -> BoxFuture<'n, io::Result<Vec<SocketAddr>>> {
+    fn resolve<'n>(
+        &'n self,
+        host: &'n str,
+        port: u16,
+    ) -> BoxFuture<'n, io::Result<Vec<SocketAddr>>> {
         Box::pin(async move { Ok(tokio::net::lookup_host((host, port)).await?.collect()) })
     }
 

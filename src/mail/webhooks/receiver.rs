@@ -38,13 +38,17 @@ impl WebhookUrl {
     pub fn parse(text: &str) -> Option<Self> {
         let url = Self::of_operator(text).filter(|_| !text.contains(['@', '\\']))?;
         let is_name = matches!(ServerName::try_from(url.host()), Ok(ServerName::DnsName(_)));
-        (url.has_tls() && is_name && url.host().contains('.') && PORTS.contains(&url.port())).then_some(url)
+        (url.has_tls() && is_name && url.host().contains('.') && PORTS.contains(&url.port()))
+            .then_some(url)
     }
 
     /// The URL for the operator, also without TLS and with an address.
     pub fn of_operator(text: &str) -> Option<Self> {
         let is_plain = text.len() <= MAX_LENGTH && text.bytes().all(|byte| byte.is_ascii_graphic());
-        let url: Uri = text.parse().ok().filter(|_| is_plain && !text.contains('#'))?;
+        let url: Uri = text
+            .parse()
+            .ok()
+            .filter(|_| is_plain && !text.contains('#'))?;
         // A port that is not a number or is too large is part of the authority, and no port.
         let has_port = url.authority()?.as_str() != url.host()?;
         let is_http = matches!(url.scheme_str(), Some("http" | "https"));
@@ -57,7 +61,11 @@ impl WebhookUrl {
 
     /// The host, without the brackets of an IPv6 address.
     pub(super) fn host(&self) -> &str {
-        self.0.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']')
+        self.0
+            .host()
+            .unwrap_or_default()
+            .trim_start_matches('[')
+            .trim_end_matches(']')
     }
 
     pub(super) fn port(&self) -> u16 {
@@ -69,25 +77,45 @@ impl WebhookUrl {
     pub(super) fn authority(&self) -> String {
         let (host, port) = (self.0.host().unwrap_or_default(), self.port());
         let is_usual = matches!((self.has_tls(), port), (true, 443) | (false, 80));
-        if is_usual { host.to_owned() } else { format!("{host}:{port}") }
+        if is_usual {
+            host.to_owned()
+        } else {
+            format!("{host}:{port}")
+        }
     }
 
     pub(super) fn path(&self) -> &str {
-        self.0.path_and_query().map_or("/", http::uri::PathAndQuery::as_str)
+        self.0
+            .path_and_query()
+            .map_or("/", http::uri::PathAndQuery::as_str)
     }
 }
 
 impl Receiver {
     pub(super) fn of_owner(webhook: StoredWebhook, now: Wall) -> Self {
-        let (url, secrets) = (WebhookUrl::parse(&webhook.url), webhook.secrets(now).cloned().collect());
-        Self { url, secrets, webhook: Some(webhook) }
+        let (url, secrets) = (
+            WebhookUrl::parse(&webhook.url),
+            webhook.secrets(now).cloned().collect(),
+        );
+        Self {
+            url,
+            secrets,
+            webhook: Some(webhook),
+        }
     }
 
     /// Without a webhook in the settings of this gateway there is no URL.
     pub(super) fn of_operator(webhook: Option<&OperatorWebhook>) -> Self {
         let url = webhook.map(|webhook| webhook.url.clone());
-        let secrets = webhook.map(|webhook| webhook.secret.current()).into_iter().collect();
-        Self { url, secrets, webhook: None }
+        let secrets = webhook
+            .map(|webhook| webhook.secret.current())
+            .into_iter()
+            .collect();
+        Self {
+            url,
+            secrets,
+            webhook: None,
+        }
     }
 }
 
@@ -99,8 +127,16 @@ mod tests {
     fn only_https_urls_of_host_names_at_two_ports_are_accepted() {
         for (text, host, port) in [
             ("https://hooks.example.org", "hooks.example.org", 443),
-            ("https://hooks.example.org:443/in?x=1", "hooks.example.org", 443),
-            ("https://hooks.example.org:8443/a/b", "hooks.example.org", 8443),
+            (
+                "https://hooks.example.org:443/in?x=1",
+                "hooks.example.org",
+                443,
+            ),
+            (
+                "https://hooks.example.org:8443/a/b",
+                "hooks.example.org",
+                8443,
+            ),
         ] {
             let url = WebhookUrl::parse(text).unwrap();
             assert_eq!((url.host(), url.port()), (host, port));

@@ -48,11 +48,19 @@ pub struct WebhookClient {
 impl WebhookClient {
     /// A client with these authorities for certificates.
     pub fn new(network: Arc<dyn WebhookNetwork>, tls: Arc<ClientConfig>, clock: Clock) -> Self {
-        Self { network, tls, clock }
+        Self {
+            network,
+            tls,
+            clock,
+        }
     }
 
     /// Delivers a message. A challenge must be answered with its token.
-    pub(super) async fn deliver(&self, receiver: &Receiver, message: &NewMail) -> Result<(), WebhookFailure> {
+    pub(super) async fn deliver(
+        &self,
+        receiver: &Receiver,
+        message: &NewMail,
+    ) -> Result<(), WebhookFailure> {
         let url = receiver.url.as_ref().ok_or(WebhookFailure::Url)?;
         let (now, body) = (self.clock.now().wall, message.text.as_str());
         let id = message.message_id.split('@').next().unwrap_or_default();
@@ -62,7 +70,10 @@ impl WebhookClient {
             .header(USER_AGENT, "scoregate")
             .header("webhook-id", id)
             .header("webhook-timestamp", now.seconds())
-            .header("webhook-signature", signatures(&receiver.secrets, id, now, body))
+            .header(
+                "webhook-signature",
+                signatures(&receiver.secrets, id, now, body),
+            )
             .body(Full::new(Bytes::copy_from_slice(body.as_bytes())))
             .map_err(|_| WebhookFailure::Url)?;
         // The state of a TLS handshake is large.
@@ -70,7 +81,10 @@ impl WebhookClient {
             let connection = self.connect(url, receiver.webhook.is_some()).await?;
             exchange(connection, request, &message.subject).await
         });
-        self.clock.within(TIMEOUT, exchange).await.unwrap_or(Err(WebhookFailure::Timeout))
+        self.clock
+            .within(TIMEOUT, exchange)
+            .await
+            .unwrap_or(Err(WebhookFailure::Timeout))
     }
 
     /// Connects to an address of the host. Of an owner's host all of them must be public.
@@ -86,11 +100,17 @@ impl WebhookClient {
         }
         let mut failure = WebhookFailure::UnknownHost;
         for address in addresses {
-            failure = match self.clock.within(CONNECT, self.network.connect(address)).await {
+            failure = match self
+                .clock
+                .within(CONNECT, self.network.connect(address))
+                .await
+            {
                 Ok(Ok(stream)) if url.has_tls() => {
-                    let name =
-                        ServerName::try_from(url.host().to_owned()).map_err(|_| WebhookFailure::Url)?;
-                    let connected = TlsConnector::from(Arc::clone(&self.tls)).connect(name, stream).await;
+                    let name = ServerName::try_from(url.host().to_owned())
+                        .map_err(|_| WebhookFailure::Url)?;
+                    let connected = TlsConnector::from(Arc::clone(&self.tls))
+                        .connect(name, stream)
+                        .await;
                     return Ok(Box::new(connected.map_err(|_| WebhookFailure::Tls)?));
                 }
                 Ok(Ok(stream)) => return Ok(Box::new(stream)),
@@ -112,18 +132,26 @@ async fn exchange(
     let opened = builder.handshake(TokioIo::new(connection)).await;
     let (mut sender, connection) = opened.map_err(|_| WebhookFailure::NoAnswer)?;
     let answer = pin!(async move {
-        let answer = sender.send_request(request).await.map_err(|_| WebhookFailure::NoAnswer)?;
+        let answer = sender
+            .send_request(request)
+            .await
+            .map_err(|_| WebhookFailure::NoAnswer)?;
         let status = answer.status();
         if challenge.is_empty() {
             // The body is not read.
-            return status.is_success().then_some(()).ok_or(WebhookFailure::Status(status.as_u16()));
+            return status
+                .is_success()
+                .then_some(())
+                .ok_or(WebhookFailure::Status(status.as_u16()));
         }
         if status != StatusCode::OK {
             return Err(WebhookFailure::Status(status.as_u16()));
         }
         let body = Limited::new(answer.into_body(), MAX_ANSWER).collect().await;
         let body = body.map_err(|_| WebhookFailure::Challenge)?.to_bytes();
-        has_challenge(&body, challenge).then_some(()).ok_or(WebhookFailure::Challenge)
+        has_challenge(&body, challenge)
+            .then_some(())
+            .ok_or(WebhookFailure::Challenge)
     });
     match select(answer, connection).await {
         Either::Left((answered, _)) => answered,
@@ -136,5 +164,7 @@ async fn exchange(
 fn has_challenge(body: &[u8], challenge: &str) -> bool {
     let json = || serde_json::from_slice::<serde_json::Value>(body).ok();
     body.trim_ascii() == challenge.as_bytes()
-        || json().is_some_and(|json| json.get("challenge").and_then(|text| text.as_str()) == Some(challenge))
+        || json().is_some_and(|json| {
+            json.get("challenge").and_then(|text| text.as_str()) == Some(challenge)
+        })
 }

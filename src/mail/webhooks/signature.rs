@@ -51,7 +51,8 @@ pub(super) fn signatures(secrets: &[Secret], id: &str, now: Wall, body: &str) ->
         // The secret of the operator can have another form.
         let text = secret.expose().trim_start_matches(PREFIX).as_bytes();
         let key = BASE64.decode(text).unwrap_or_else(|_| text.to_vec());
-        let mut mac = Hmac::<Sha256>::new_from_slice(&key).expect("HMAC accepts a key of any length");
+        let mut mac =
+            Hmac::<Sha256>::new_from_slice(&key).expect("HMAC accepts a key of any length");
         mac.update(content.as_bytes());
         format!("v1,{}", BASE64.encode(&mac.finalize().into_bytes()))
     };
@@ -66,7 +67,12 @@ mod tests {
     fn the_signature_is_that_of_the_published_example_of_standard_webhooks() {
         let secret = Secret::new("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".into());
         let at = Wall::from_seconds(1_614_265_330);
-        let signed = signatures(&[secret], "msg_p5jXN8AQM9LWM0D4loKWxJek", at, "{\"test\": 2432232314}");
+        let signed = signatures(
+            &[secret],
+            "msg_p5jXN8AQM9LWM0D4loKWxJek",
+            at,
+            "{\"test\": 2432232314}",
+        );
         assert_eq!(signed, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
     }
 
@@ -74,7 +80,9 @@ mod tests {
     fn secrets_are_random_and_have_the_prefix_and_the_length_of_the_specification() {
         let [one, other] = [(); 2].map(|()| new_webhook_secret().unwrap());
         assert_ne!(one.expose(), other.expose());
-        let key = BASE64.decode(one.expose().strip_prefix("whsec_").unwrap().as_bytes()).unwrap();
+        let key = BASE64
+            .decode(one.expose().strip_prefix("whsec_").unwrap().as_bytes())
+            .unwrap();
         assert_eq!(key.len(), 24);
     }
 }

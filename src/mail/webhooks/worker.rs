@@ -52,7 +52,13 @@ impl WebhookSender {
         clock: Clock,
         instruments: Arc<Instruments>,
     ) -> Self {
-        Self { store, client, operator, clock, instruments }
+        Self {
+            store,
+            client,
+            operator,
+            clock,
+            instruments,
+        }
     }
 
     /// Delivers messages until `stop`. Those that are being delivered then are finished.
@@ -69,14 +75,27 @@ impl WebhookSender {
     pub async fn send_due(&self, stop: &CancellationToken) -> Result<(), StoreError> {
         let now = self.clock.now();
         let until = now.wall.plus(SENDING + RECORDING);
-        let claim = MailClaim { now: now.wall, until, limit: BATCH, webhooks: true };
+        let claim = MailClaim {
+            now: now.wall,
+            until,
+            limit: BATCH,
+            webhooks: true,
+        };
         let claiming = self.store.claim_mail(claim);
-        let claimed = self.instruments.measured(&self.clock, StoreWork::Mail, claiming).await?;
+        let claimed = self
+            .instruments
+            .measured(&self.clock, StoreWork::Mail, claiming)
+            .await?;
         let mut hosts = BTreeMap::<_, Vec<_>>::new();
         for message in claimed {
             let receiver = if message.mail.recipient == OPERATOR {
                 Receiver::of_operator(self.operator.as_ref())
-            } else if let Some(webhook) = self.store.webhooks(message.mail.recipient.clone()).await?.pop() {
+            } else if let Some(webhook) = self
+                .store
+                .webhooks(message.mail.recipient.clone())
+                .await?
+                .pop()
+            {
                 Receiver::of_owner(webhook, now.wall)
             } else {
                 self.store.record_attempts(vec![removed(&message)]).await?;
@@ -86,7 +105,12 @@ impl WebhookSender {
             hosts.entry(host).or_default().push((message, receiver));
         }
         let end = now.mono.plus(SENDING);
-        let sent = join_all(hosts.into_values().map(|messages| self.send_to_host(messages, end, stop))).await;
+        let sent = join_all(
+            hosts
+                .into_values()
+                .map(|messages| self.send_to_host(messages, end, stop)),
+        )
+        .await;
         sent.into_iter().collect()
     }
 
@@ -101,7 +125,10 @@ impl WebhookSender {
         for (index, (message, receiver)) in messages.into_iter().enumerate() {
             let now = self.clock.now();
             let next = if is_expired(&message, now.wall) {
-                self.instruments.mail.mails.count(MailKind::Webhook, MailResult::Expired);
+                self.instruments
+                    .mail
+                    .mails
+                    .count(MailKind::Webhook, MailResult::Expired);
                 removed(&message)
             } else if let Some(failure) = &host_failure {
                 deferred(&message, failure, MAX_DELAY, now.wall)
@@ -109,12 +136,21 @@ impl WebhookSender {
                 released(&message, now.wall)
             } else if let Err(failure) = self.client.deliver(&receiver, &message.mail).await {
                 log_failure(&message, failure);
-                self.instruments.mail.mails.count(MailKind::Webhook, MailResult::Retried);
+                self.instruments
+                    .mail
+                    .mails
+                    .count(MailKind::Webhook, MailResult::Retried);
                 host_failure = failure.is_about_host().then_some(failure);
                 deferred(&message, &failure, MAX_DELAY, self.clock.now().wall)
             } else {
-                self.instruments.mail.mails.count(MailKind::Webhook, MailResult::Sent);
-                if let Some(webhook) = receiver.webhook.filter(|_| !message.mail.subject.is_empty()) {
+                self.instruments
+                    .mail
+                    .mails
+                    .count(MailKind::Webhook, MailResult::Sent);
+                if let Some(webhook) = receiver
+                    .webhook
+                    .filter(|_| !message.mail.subject.is_empty())
+                {
                     self.verified(webhook).await?;
                 }
                 removed(&message)
@@ -127,8 +163,16 @@ impl WebhookSender {
     /// Records that a challenge was answered.
     async fn verified(&self, webhook: StoredWebhook) -> Result<(), StoreError> {
         let StoredWebhook { id, owner, .. } = webhook;
-        let what = OwnerChangeKind::Webhook { id, change: WebhookChange::Verify };
-        let change = OwnerChange { at: self.clock.now().wall, who: ACTOR.into(), owner, what };
+        let what = OwnerChangeKind::Webhook {
+            id,
+            change: WebhookChange::Verify,
+        };
+        let change = OwnerChange {
+            at: self.clock.now().wall,
+            who: ACTOR.into(),
+            owner,
+            what,
+        };
         self.store.change_owner(change).await.map(drop)
     }
 }

@@ -3,7 +3,10 @@
 use crate::pages::content_policy::AllowedContent;
 
 /// The style sheet of the pages: the text of their only `style` element.
-pub const STYLE: &str = concat!(include_str!("../docs/page.css"), include_str!("account.css"));
+pub const STYLE: &str = concat!(
+    include_str!("../docs/page.css"),
+    include_str!("account.css")
+);
 
 /// The only script, on the page of a new key.
 pub const COPY_SCRIPT: &str = include_str!("copy.js");
@@ -34,10 +37,20 @@ pub struct AccountSite {
 /// `Content-Security-Policy` of the pages: browsers show them and send their forms to this service, and nothing else.
 /// Computes a hash: for callers that store it.
 pub fn content_security_policy() -> String {
-    AllowedContent { style: STYLE, script: None, has_forms: true }.policy()
+    AllowedContent {
+        style: STYLE,
+        script: None,
+        has_forms: true,
+    }
+    .policy()
 }
 
 /// The policy of the page of a new key, which has a script.
 pub fn policy_with_script() -> String {
-    AllowedContent { style: STYLE, script: Some(COPY_SCRIPT), has_forms: true }.policy()
+    AllowedContent {
+        style: STYLE,
+        script: Some(COPY_SCRIPT),
+        has_forms: true,
+    }
+    .policy()
 }

@@ -16,8 +16,9 @@ impl AccountSite {
     pub fn application(&self, view: &OwnedApplicationView<'_>) -> String {
         let at_edit = problem_of(view.problem, &APPLICATION_FIELDS);
         let at_closing = problem_of(view.problem, &CONFIRMATION);
-        let is_elsewhere =
-            at_edit.is_none() && at_closing.is_none() && problem_of(view.problem, &KEY_FIELDS).is_none();
+        let is_elsewhere = at_edit.is_none()
+            && at_closing.is_none()
+            && problem_of(view.problem, &KEY_FIELDS).is_none();
         let name = &view.application.name;
         let body = format!(
             "<p class=\"up\"><a href=\"/account\">Your account</a></p>\n<h1>{}</h1>\n{}{}{}{}{}{}{}{}{}",
@@ -32,7 +33,12 @@ impl AccountSite {
             edit(view, at_edit),
             closing(view, at_closing)
         );
-        Frame { title: name, is_signed_in: true, body: &body }.html(self)
+        Frame {
+            title: name,
+            is_signed_in: true,
+            body: &body,
+        }
+        .html(self)
     }
 }
 

@@ -10,7 +10,9 @@ use scoregate_base::evidence::judgement::advice;
 pub(super) fn section(days: Option<&[(Day, DayEvidence)]>) -> String {
     let content = match days {
         None => "<p>This is temporarily unavailable. Reload the page in a minute.</p>\n".into(),
-        Some([]) => "<p>No requests yet. An hour appears here some minutes after it has ended.</p>\n".into(),
+        Some([]) => {
+            "<p>No requests yet. An hour appears here some minutes after it has ended.</p>\n".into()
+        }
         Some(days) => content(days),
     };
     frame::section("pattern", "How the API is used", &content)
@@ -18,8 +20,9 @@ pub(super) fn section(days: Option<&[(Day, DayEvidence)]>) -> String {
 
 fn content(days: &[(Day, DayEvidence)]) -> String {
     let evidence: Vec<DayEvidence> = days.iter().map(|(_, evidence)| evidence.clone()).collect();
-    let pieces =
-        advice(&evidence).into_iter().map(|piece| ["<p>".into(), escape(&piece.sentence()), "</p>\n".into()]);
+    let pieces = advice(&evidence)
+        .into_iter()
+        .map(|piece| ["<p>".into(), escape(&piece.sentence()), "</p>\n".into()]);
     let advice: String = pieces.flatten().collect();
     let estimate = |number: Option<u32>| number.map_or_else(|| "many".into(), grouped);
     let rows = days.iter().rev().map(|(day, evidence)| {
@@ -33,7 +36,15 @@ fn content(days: &[(Day, DayEvidence)]) -> String {
             estimate(evidence.agents.distinct()),
         ]
     });
-    let heads = ["Day", "Documents", "304", "Repeated", "Models", "Networks", "Programs"];
+    let heads = [
+        "Day",
+        "Documents",
+        "304",
+        "Repeated",
+        "Models",
+        "Networks",
+        "Programs",
+    ];
     format!(
         "{advice}{}<p class=\"hint\">Repeated: documents that were delivered before in the same hour. Models: the share of all \
          models that were requested. Networks and programs are estimates; addresses are not stored. Kept for 40 days.</p>\n",

@@ -40,7 +40,11 @@ pub(super) struct FinalStep<'a> {
 
 /// The beginning of a form. The path is one of ours.
 pub(super) fn open_form(action: &str, csrf: &str) -> String {
-    format!("<form method=\"post\" action=\"{}\">\n{}", escape(action), hidden("csrf", csrf))
+    format!(
+        "<form method=\"post\" action=\"{}\">\n{}",
+        escape(action),
+        hidden("csrf", csrf)
+    )
 }
 
 /// The hidden field with the number of existing keys or applications.
@@ -49,11 +53,17 @@ pub(super) fn existing(count: usize) -> String {
 }
 
 pub(super) fn hidden(name: &str, value: &str) -> String {
-    format!("<input type=\"hidden\" name=\"{name}\" value=\"{}\">\n", escape(value))
+    format!(
+        "<input type=\"hidden\" name=\"{name}\" value=\"{}\">\n",
+        escape(value)
+    )
 }
 
 /// The problem, if it is about one of these fields.
-pub(super) fn problem_of<'a>(problem: Option<FormProblem<'a>>, fields: &[&str]) -> Option<FormProblem<'a>> {
+pub(super) fn problem_of<'a>(
+    problem: Option<FormProblem<'a>>,
+    fields: &[&str],
+) -> Option<FormProblem<'a>> {
     problem.filter(|problem| problem.field.is_some_and(|field| fields.contains(&field)))
 }
 
@@ -69,7 +79,10 @@ impl TextField<'_> {
     pub(super) fn html(&self, problem: Option<FormProblem<'_>>) -> String {
         let (name, value) = (self.name, escape(self.value));
         let has_hint = !self.hint.is_empty();
-        let hint = format!("\n<span class=\"hint\" id=\"hint-{name}\">{}</span>", self.hint);
+        let hint = format!(
+            "\n<span class=\"hint\" id=\"hint-{name}\">{}</span>",
+            self.hint
+        );
         format!(
             "<p class=\"field\"><label for=\"field-{name}\">{}</label>\n\
              <input id=\"field-{name}\" name=\"{name}\" value=\"{value}\" {} dir=\"auto\"{}>{}</p>\n",
@@ -83,7 +96,11 @@ impl TextField<'_> {
 
 /// A box that must be checked. The label is HTML.
 pub(super) fn checkbox(name: &str, label: &str, problem: Option<FormProblem<'_>>) -> String {
-    optional_box(name, label, &format!(" required{}", described(name, false, problem)))
+    optional_box(
+        name,
+        label,
+        &format!(" required{}", described(name, false, problem)),
+    )
 }
 
 /// A box with more attributes. The label is HTML.
@@ -114,13 +131,27 @@ impl FinalStep<'_> {
 /// The attributes that relate a field to its hint and its problem.
 pub(super) fn described(name: &str, has_hint: bool, problem: Option<FormProblem<'_>>) -> String {
     let is_wrong = problem.is_some_and(|problem| problem.field == Some(name));
-    let by = [is_wrong.then(|| "problem".to_owned()), has_hint.then(|| format!("hint-{name}"))];
+    let by = [
+        is_wrong.then(|| "problem".to_owned()),
+        has_hint.then(|| format!("hint-{name}")),
+    ];
     let by: Vec<String> = by.into_iter().flatten().collect();
-    let invalid = if is_wrong { " aria-invalid=\"true\"" } else { "" };
-    if by.is_empty() { String::new() } else { format!("{invalid} aria-describedby=\"{}\"", by.join(" ")) }
+    let invalid = if is_wrong {
+        " aria-invalid=\"true\""
+    } else {
+        ""
+    };
+    if by.is_empty() {
+        String::new()
+    } else {
+        format!("{invalid} aria-describedby=\"{}\"", by.join(" "))
+    }
 }
 
-pub(super) fn application_fields(entered: &ApplicationFields, problem: Option<FormProblem<'_>>) -> String {
+pub(super) fn application_fields(
+    entered: &ApplicationFields,
+    problem: Option<FormProblem<'_>>,
+) -> String {
     let fields = [
         TextField {
             name: "name",

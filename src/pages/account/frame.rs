@@ -29,15 +29,31 @@ impl Frame<'_> {
     }
 
     fn header(&self, site: &AccountSite) -> String {
-        let account = if self.is_signed_in { AccountLink::Account } else { AccountLink::SignIn };
+        let account = if self.is_signed_in {
+            AccountLink::Account
+        } else {
+            AccountLink::SignIn
+        };
         let has_status_page = site.has_status_page;
-        SiteHeader { service: &site.service, has_status_page, account, current: "" }.html()
+        SiteHeader {
+            service: &site.service,
+            has_status_page,
+            account,
+            current: "",
+        }
+        .html()
     }
 }
 
 fn footer(site: &AccountSite) -> String {
-    let contact = site.contact_email.as_deref().map(|email| format!("Contact: {}", mail_link(email)));
-    let terms = site.terms_url.as_deref().map(|url| link(url, "Terms of service"));
+    let contact = site
+        .contact_email
+        .as_deref()
+        .map(|email| format!("Contact: {}", mail_link(email)));
+    let terms = site
+        .terms_url
+        .as_deref()
+        .map(|url| link(url, "Terms of service"));
     let parts: Vec<_> = contact.into_iter().chain(terms).collect();
     if parts.is_empty() {
         return String::new();
@@ -54,7 +70,9 @@ pub(super) fn section(id: &str, heading: &str, content: &str) -> String {
 
 /// A message about the last change, for the top of a page.
 pub(super) fn notice(text: Option<&str>) -> String {
-    text.map_or_else(String::new, |text| format!("<p class=\"notice\" role=\"status\">{}</p>\n", bdi(text)))
+    text.map_or_else(String::new, |text| {
+        format!("<p class=\"notice\" role=\"status\">{}</p>\n", bdi(text))
+    })
 }
 
 pub(super) fn link(href: &str, text: &str) -> String {
@@ -73,15 +91,27 @@ pub(super) fn bdi(text: &str) -> String {
 impl AccountSite {
     /// A message.
     pub fn message(&self, page: &MessagePage<'_>) -> String {
-        let paragraphs = page.paragraphs.iter().map(|text| format!("<p dir=\"auto\">{}</p>\n", escape(text)));
+        let paragraphs = page
+            .paragraphs
+            .iter()
+            .map(|text| format!("<p dir=\"auto\">{}</p>\n", escape(text)));
         let onward = page.link.map_or_else(String::new, |(path, text)| {
-            format!("<p><a class=\"button\" href=\"{}\">{}</a></p>\n", escape(path), escape(text))
+            format!(
+                "<p><a class=\"button\" href=\"{}\">{}</a></p>\n",
+                escape(path),
+                escape(text)
+            )
         });
         let body = format!(
             "<h1 dir=\"auto\">{}</h1>\n{}{onward}",
             escape(page.title),
             paragraphs.collect::<String>()
         );
-        Frame { title: page.title, is_signed_in: false, body: &body }.html(self)
+        Frame {
+            title: page.title,
+            is_signed_in: false,
+            body: &body,
+        }
+        .html(self)
     }
 }

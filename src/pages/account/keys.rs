@@ -1,7 +1,9 @@
 //! The keys of an application: their table, revoking and keeping one, adding one, replacing all, and the page that shows a new
 //! one.
 
-use super::fields::{TextField, alert, checkbox, described, existing, hidden, open_form, problem_of};
+use super::fields::{
+    TextField, alert, checkbox, described, existing, hidden, open_form, problem_of,
+};
 use super::frame::{self, Frame, bdi};
 use super::{AccountSite, COPY_SCRIPT, FormProblem, IssuedKeyView, OwnedApplicationView};
 use crate::pages::colour::CodeLanguage;
@@ -54,7 +56,9 @@ impl KeyState {
     fn html(self) -> String {
         match self {
             Self::Active => "<span class=\"method\">active</span>".into(),
-            Self::Expiring(at) => format!("<span class=\"method\">active</span> expires {}", time(at)),
+            Self::Expiring(at) => {
+                format!("<span class=\"method\">active</span> expires {}", time(at))
+            }
             Self::Expired(at) => format!("<span class=\"badge\">expired</span> {}", time(at)),
             Self::Revoked(at) => format!("<span class=\"badge\">revoked</span> {}", time(at)),
         }
@@ -62,8 +66,14 @@ impl KeyState {
 }
 
 /// The keys that can be used.
-pub(super) fn active_keys(application: &StoredApplication, now: Wall) -> impl Iterator<Item = &StoredKey> {
-    application.keys.iter().filter(move |key| key.is_active(now))
+pub(super) fn active_keys(
+    application: &StoredApplication,
+    now: Wall,
+) -> impl Iterator<Item = &StoredKey> {
+    application
+        .keys
+        .iter()
+        .filter(move |key| key.is_active(now))
 }
 
 /// The tables of the keys, newest first, and the forms for a new one.
@@ -71,11 +81,23 @@ pub(super) fn section(view: &OwnedApplicationView<'_>) -> String {
     let now = view.signed_in.now;
     let newest_first = || view.application.keys.iter().rev();
     let (active, ended): (Vec<_>, Vec<_>) = newest_first().partition(|key| key.is_active(now));
-    let (beside, apart) = if ended.len() > FEW { (&[][..], &ended[..]) } else { (&ended[..], &[][..]) };
+    let (beside, apart) = if ended.len() > FEW {
+        (&[][..], &ended[..])
+    } else {
+        (&ended[..], &[][..])
+    };
     let problem = problem_of(view.problem, &KEY_FIELDS);
     let shown: Vec<&StoredKey> = active.iter().chain(beside).copied().collect();
-    let first = if shown.is_empty() { String::new() } else { table("Keys", &shown, view) + PRECISION };
-    let none = if active.is_empty() { "<p>No active keys.</p>\n" } else { "" };
+    let first = if shown.is_empty() {
+        String::new()
+    } else {
+        table("Keys", &shown, view) + PRECISION
+    };
+    let none = if active.is_empty() {
+        "<p>No active keys.</p>\n"
+    } else {
+        ""
+    };
     let rest = if apart.is_empty() {
         String::new()
     } else {
@@ -86,7 +108,11 @@ pub(super) fn section(view: &OwnedApplicationView<'_>) -> String {
         )
     };
     let new = addition(view, problem) + &replacement(view, &active, problem);
-    frame::section("keys", "Keys", &format!("{}{none}{first}{rest}{new}", alert(problem)))
+    frame::section(
+        "keys",
+        "Keys",
+        &format!("{}{none}{first}{rest}{new}", alert(problem)),
+    )
 }
 
 fn table(name: &str, keys: &[&StoredKey], view: &OwnedApplicationView<'_>) -> String {
@@ -96,13 +122,25 @@ fn table(name: &str, keys: &[&StoredKey], view: &OwnedApplicationView<'_>) -> St
         vec![
             label(key),
             state.html()
-                + &if let KeyState::Expiring(_) = state { keeping(key, view) } else { String::new() },
+                + &if let KeyState::Expiring(_) = state {
+                    keeping(key, view)
+                } else {
+                    String::new()
+                },
             format!("{}{}", narrow("Created"), date(key.created_at)),
             format!("{}{used}", narrow("Last used")),
-            if key.is_active(view.signed_in.now) { revocation(key, view) } else { String::new() },
+            if key.is_active(view.signed_in.now) {
+                revocation(key, view)
+            } else {
+                String::new()
+            },
         ]
     });
-    stacking_table(name, &["Key", "State", "Created", "Last used", "Revoke"], rows)
+    stacking_table(
+        name,
+        &["Key", "State", "Created", "Last used", "Revoke"],
+        rows,
+    )
 }
 
 /// The head of a column, for narrow screens, where the heads are hidden.
@@ -112,7 +150,11 @@ fn narrow(head: &str) -> String {
 
 /// The first characters of a key, and its name.
 fn label(key: &StoredKey) -> String {
-    let name = key.name.as_deref().map(|name| format!(" {}", bdi(name))).unwrap_or_default();
+    let name = key
+        .name
+        .as_deref()
+        .map(|name| format!(" {}", bdi(name)))
+        .unwrap_or_default();
     format!("<code>{}…</code>{name}", escape(&key.shown))
 }
 
@@ -171,7 +213,11 @@ fn replacement(
         return String::new();
     }
     let path = format!("/account/applications/{}/rotate", view.application.id);
-    let open = if problem_of(problem, &[NEW_NAME, OVERLAP, REPLACE]).is_some() { " open" } else { "" };
+    let open = if problem_of(problem, &[NEW_NAME, OVERLAP, REPLACE]).is_some() {
+        " open"
+    } else {
+        ""
+    };
     let entered = view.entered_keys.overlap;
     let is_choice = OVERLAPS.iter().any(|(value, _)| *value == entered);
     let chosen = if is_choice { entered } else { DEFAULT_OVERLAP };
@@ -179,7 +225,11 @@ fn replacement(
         let selected = if *value == chosen { " selected" } else { "" };
         format!("<option value=\"{value}\"{selected}>{label}</option>\n")
     };
-    let ending = active.iter().map(|key| label(key)).collect::<Vec<_>>().join("</li>\n<li>");
+    let ending = active
+        .iter()
+        .map(|key| label(key))
+        .collect::<Vec<_>>()
+        .join("</li>\n<li>");
     format!(
         "<details class=\"replacement\"{open}>\n<summary>Replace all keys…</summary>\n\
          <p>Replace your keys regularly, and immediately if one may have been exposed. A new key is created, and these keys stop \
@@ -194,7 +244,11 @@ fn replacement(
         name_field(NEW_NAME, view.entered_keys.new_name, problem),
         described(OVERLAP, true, problem),
         OVERLAPS.iter().map(option).collect::<String>(),
-        checkbox(REPLACE, "The keys listed above stop working at that time.", problem)
+        checkbox(
+            REPLACE,
+            "The keys listed above stop working at that time.",
+            problem
+        )
     )
 }
 
@@ -203,7 +257,10 @@ impl AccountSite {
     pub fn issued_key(&self, view: &IssuedKeyView<'_>) -> String {
         let older = view.others_end_at.map_or_else(String::new, |at| {
             if at > view.signed_in.now {
-                format!("<p>The older keys work until {}. Replace them before then.</p>\n", time(at))
+                format!(
+                    "<p>The older keys work until {}. Replace them before then.</p>\n",
+                    time(at)
+                )
             } else {
                 "<p>The older keys no longer work.</p>\n".into()
             }
@@ -230,7 +287,12 @@ impl AccountSite {
             copy_button("new-command", "Copy the command", "The command is copied."),
             view.application.id
         );
-        Frame { title: "New key", is_signed_in: true, body: &body }.html(self)
+        Frame {
+            title: "New key",
+            is_signed_in: true,
+            body: &body,
+        }
+        .html(self)
     }
 }
 
@@ -254,7 +316,11 @@ mod tests {
     #[test]
     fn a_key_is_active_until_it_expires_and_a_revoked_one_is_not() {
         let at = Wall::from_seconds;
-        let key = |expires_at, revoked_at| StoredKey { expires_at, revoked_at, ..sample::key("x") };
+        let key = |expires_at, revoked_at| StoredKey {
+            expires_at,
+            revoked_at,
+            ..sample::key("x")
+        };
         for (expires, revoked, expected) in [
             (None, None, KeyState::Active),
             (Some(at(10)), None, KeyState::Expired(at(10))),
@@ -263,7 +329,10 @@ mod tests {
         ] {
             let key = key(expires, revoked);
             assert_eq!(KeyState::of(&key, at(10)), expected);
-            assert_eq!(key.is_active(at(10)), matches!(expected, KeyState::Active | KeyState::Expiring(_)));
+            assert_eq!(
+                key.is_active(at(10)),
+                matches!(expected, KeyState::Active | KeyState::Expiring(_))
+            );
         }
     }
 

@@ -19,7 +19,9 @@ mod usage_tables;
 mod views;
 mod webhooks;
 
-pub use account_site::{AccountSite, COPY_SCRIPT, STYLE, content_security_policy, policy_with_script};
+pub use account_site::{
+    AccountSite, COPY_SCRIPT, STYLE, content_security_policy, policy_with_script,
+};
 pub use fields::{EXISTING, is_entered_by_owners};
 pub use keys::{KEY_NAME, NEW_NAME, OVERLAP, REPLACE};
 pub use link_mail::link_mail_html;

@@ -15,25 +15,41 @@ use scoregate_store::{NOTICES, NoticeRow};
 impl AccountSite {
     /// The page of an account.
     pub fn account(&self, view: &AccountView<'_>) -> String {
-        let may_add =
-            view.applications.len() < usize::try_from(self.applications_per_account).unwrap_or(usize::MAX);
+        let may_add = view.applications.len()
+            < usize::try_from(self.applications_per_account).unwrap_or(usize::MAX);
         let at_creation = problem_of(view.problem, &APPLICATION_FIELDS).filter(|_| may_add);
         let at_webhooks = problem_of(view.problem, &[WEBHOOK_URL]);
         let at_deletion = problem_of(view.problem, &CONFIRMATION);
-        let elsewhere =
-            view.problem.filter(|_| [at_creation, at_webhooks, at_deletion].iter().all(Option::is_none));
-        let creation = if may_add { new_application(view, at_creation) } else { limit_reached(self) };
+        let elsewhere = view.problem.filter(|_| {
+            [at_creation, at_webhooks, at_deletion]
+                .iter()
+                .all(Option::is_none)
+        });
+        let creation = if may_add {
+            new_application(view, at_creation)
+        } else {
+            limit_reached(self)
+        };
         let body = format!(
             "<h1>Your account</h1>\n{}{}{}{creation}{}{}{}{}",
             notice(view.notice),
             alert(elsewhere),
-            section("applications", "Applications", &format!("{}{}", applications(view), upgrade(self))),
+            section(
+                "applications",
+                "Applications",
+                &format!("{}{}", applications(view), upgrade(self))
+            ),
             notices(view),
             webhooks(view, at_webhooks),
             account(view),
             deletion(view, at_deletion)
         );
-        Frame { title: "Your account", is_signed_in: true, body: &body }.html(self)
+        Frame {
+            title: "Your account",
+            is_signed_in: true,
+            body: &body,
+        }
+        .html(self)
     }
 }
 
@@ -41,7 +57,11 @@ fn applications(view: &AccountView<'_>) -> String {
     if view.applications.is_empty() {
         return "<p>You have no applications yet. Create one to get a key.</p>\n".into();
     }
-    let cards: String = view.applications.iter().map(|listed| card(listed, view)).collect();
+    let cards: String = view
+        .applications
+        .iter()
+        .map(|listed| card(listed, view))
+        .collect();
     format!("<ul class=\"cards\">\n{cards}</ul>\n")
 }
 
@@ -65,9 +85,15 @@ fn card(listed: &ListedApplication<'_>, view: &AccountView<'_>) -> String {
 fn upgrade(site: &AccountSite) -> String {
     match (&site.upgrade_url, &site.contact_email) {
         (Some(url), _) => {
-            format!("<p>Need higher limits? {}.</p>\n", link(url, "Upgrade to a higher tier"))
+            format!(
+                "<p>Need higher limits? {}.</p>\n",
+                link(url, "Upgrade to a higher tier")
+            )
         }
-        (None, Some(email)) => format!("<p>Need higher limits? Write to {}.</p>\n", mail_link(email)),
+        (None, Some(email)) => format!(
+            "<p>Need higher limits? Write to {}.</p>\n",
+            mail_link(email)
+        ),
         (None, None) => String::new(),
     }
 }
@@ -97,7 +123,11 @@ fn limit_reached(site: &AccountSite) -> String {
 
 fn notices(view: &AccountView<'_>) -> String {
     let checkbox = |row: &NoticeRow| {
-        let checked = if view.notices.contains(&row.kind) { " checked" } else { "" };
+        let checked = if view.notices.contains(&row.kind) {
+            " checked"
+        } else {
+            ""
+        };
         optional_box(row.kind.word(), row.label, checked)
     };
     let default = match view.signed_in.owner.notices {

@@ -13,13 +13,22 @@ pub(super) fn current(name: &str, usage: Option<CurrentUsage>) -> String {
     let until = format!("Resets at {}.", time(usage.day_ends_at));
     let today = quota("Today", &format!("Requests by {name} today"), day, &until);
     let minute = (usage.minute_used, usage.minute_limit);
-    let last_minute = quota("Last minute", &format!("Requests by {name} in the last minute"), minute, "");
+    let last_minute = quota(
+        "Last minute",
+        &format!("Requests by {name} in the last minute"),
+        minute,
+        "",
+    );
     format!("<dl class=\"quotas\">\n{today}{last_minute}</dl>\n")
 }
 
 fn quota(term: &str, name: &str, (used, limit): (u32, u32), note: &str) -> String {
     let is_used_up = used >= limit;
-    let state = if is_used_up { " <span class=\"badge\">used up</span>" } else { "" };
+    let state = if is_used_up {
+        " <span class=\"badge\">used up</span>"
+    } else {
+        ""
+    };
     // From four fifths on, the meter has another colour.
     let (most, high) = (limit.max(1), u64::from(limit) * 4 / 5);
     format!(

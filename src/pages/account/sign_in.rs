@@ -30,7 +30,12 @@ impl AccountSite {
             open_form(SIGN_IN, form.csrf),
             email.html(form.problem)
         );
-        Frame { title: "Sign in or sign up", is_signed_in: false, body: &body }.html(self)
+        Frame {
+            title: "Sign in or sign up",
+            is_signed_in: false,
+            body: &body,
+        }
+        .html(self)
     }
 
     /// The page after that form.
@@ -43,15 +48,31 @@ impl AccountSite {
             bdi(email),
             anchor(SIGN_IN, "Enter it again")
         );
-        Frame { title: "Check your e-mail", is_signed_in: false, body: &body }.html(self)
+        Frame {
+            title: "Check your e-mail",
+            is_signed_in: false,
+            body: &body,
+        }
+        .html(self)
     }
 
     /// The page of a link.
     pub fn link(&self, form: &LinkForm<'_>) -> String {
-        let (title, button) =
-            if form.is_new { ("Create your account", "Create account") } else { ("Sign in", "Sign in") };
-        let intent = if form.is_new { "Your account will have the address" } else { "You are signing in as" };
-        let terms = if form.needs_terms { terms(self, form) } else { String::new() };
+        let (title, button) = if form.is_new {
+            ("Create your account", "Create account")
+        } else {
+            ("Sign in", "Sign in")
+        };
+        let intent = if form.is_new {
+            "Your account will have the address"
+        } else {
+            "You are signing in as"
+        };
+        let terms = if form.needs_terms {
+            terms(self, form)
+        } else {
+            String::new()
+        };
         let body = format!(
             "<h1>{title}</h1>\n<p class=\"lede\">{intent} {}.</p>\n{}{}{}{terms}<p><button class=\"button\">{button}</button></p>\n\
              </form>\n<p class=\"note\">Pressing the button uses up the link. If the address is not yours, close this page.</p>\n",
@@ -60,20 +81,38 @@ impl AccountSite {
             open_form(CONFIRM, form.csrf),
             hidden("token", form.token)
         );
-        Frame { title, is_signed_in: false, body: &body }.html(self)
+        Frame {
+            title,
+            is_signed_in: false,
+            body: &body,
+        }
+        .html(self)
     }
 }
 
 /// The terms with the box to accept them.
 fn terms(site: &AccountSite, form: &LinkForm<'_>) -> String {
-    let changed = if form.is_new { "" } else { "<p>They have changed since you accepted them.</p>\n" };
-    let items = site.terms.iter().map(|term| format!("<li dir=\"auto\">{}</li>\n", escape(term)));
+    let changed = if form.is_new {
+        ""
+    } else {
+        "<p>They have changed since you accepted them.</p>\n"
+    };
+    let items = site
+        .terms
+        .iter()
+        .map(|term| format!("<li dir=\"auto\">{}</li>\n", escape(term)));
     let items: Vec<String> = items.collect();
     let complete = site.terms_url.as_deref().map_or_else(String::new, |url| {
-        format!("<p>Read the full {}.</p>\n", anchor(url, "terms of service"))
+        format!(
+            "<p>Read the full {}.</p>\n",
+            anchor(url, "terms of service")
+        )
     });
     let problem: Option<FormProblem<'_>> = problem_of(form.problem, &["accept_terms"]);
-    let label = format!("I accept the terms of use (version {}).", bdi(&site.terms_version));
+    let label = format!(
+        "I accept the terms of use (version {}).",
+        bdi(&site.terms_version)
+    );
     format!(
         "<h2>Terms of use</h2>\n{changed}<ol>\n{}</ol>\n{complete}{}{}",
         items.concat(),
@@ -94,6 +133,11 @@ impl AccountSite {
             hidden("email", &signed_in.owner.email),
             "<a class=\"button quiet\" href=\"/account\">Cancel</a>"
         );
-        Frame { title: "Sign in again", is_signed_in: true, body: &body }.html(self)
+        Frame {
+            title: "Sign in again",
+            is_signed_in: true,
+            body: &body,
+        }
+        .html(self)
     }
 }

@@ -29,9 +29,10 @@ impl OutcomeGroup {
     pub(super) const fn of(self, counts: &OutcomeCounts) -> u64 {
         match self {
             Self::Successful => counts.ok.saturating_add(counts.not_modified),
-            Self::Refused => {
-                counts.client_error.saturating_add(counts.rate_limited).saturating_add(counts.quota_exceeded)
-            }
+            Self::Refused => counts
+                .client_error
+                .saturating_add(counts.rate_limited)
+                .saturating_add(counts.quota_exceeded),
             Self::Failed => counts.server_error,
             Self::Disconnected => counts.disconnected,
         }
@@ -68,7 +69,10 @@ impl ChartAxis {
                 power = step;
             }
         }
-        Self { step, intervals: most.div_ceil(step).max(1) }
+        Self {
+            step,
+            intervals: most.div_ceil(step).max(1),
+        }
     }
 
     const fn top(self) -> u128 {
@@ -78,7 +82,12 @@ impl ChartAxis {
 
 /// The chart with its axes.
 pub(super) fn chart(days: &[(Day, OutcomeCounts)]) -> String {
-    let axis = ChartAxis::reaching(days.iter().map(|(_, counts)| sum(counts)).max().unwrap_or(0));
+    let axis = ChartAxis::reaching(
+        days.iter()
+            .map(|(_, counts)| sum(counts))
+            .max()
+            .unwrap_or(0),
+    );
     let width = STEP * u64::try_from(days.len()).unwrap_or(0);
     let mut html = format!(
         "<div class=\"plot\">\n<p class=\"ticks\" aria-hidden=\"true\">{}</p>\n\
@@ -91,11 +100,19 @@ pub(super) fn chart(days: &[(Day, OutcomeCounts)]) -> String {
         grid(axis, width)
     );
     for (number, (day, counts)) in (0_u64..).zip(days) {
-        html.push_str(&bar(number * STEP + (STEP - WIDTH) / 2, *day, counts, axis.top()));
+        html.push_str(&bar(
+            number * STEP + (STEP - WIDTH) / 2,
+            *day,
+            counts,
+            axis.top(),
+        ));
     }
     html.push_str("</svg>\n");
     if let (Some((first, _)), Some((last, _))) = (days.first(), days.last()) {
-        push(&mut html, format_args!("<p class=\"ends\"><span>{first}</span><span>{last}</span></p>\n"));
+        push(
+            &mut html,
+            format_args!("<p class=\"ends\"><span>{first}</span><span>{last}</span></p>\n"),
+        );
     }
     html.push_str("</div>\n");
     html
@@ -103,12 +120,18 @@ pub(super) fn chart(days: &[(Day, OutcomeCounts)]) -> String {
 
 /// All requests of a day. They are more than a `u64` can count if each outcome has as many as possible.
 fn sum(counts: &OutcomeCounts) -> u128 {
-    OutcomeGroup::ALL.iter().map(|group| u128::from(group.of(counts))).sum()
+    OutcomeGroup::ALL
+        .iter()
+        .map(|group| u128::from(group.of(counts)))
+        .sum()
 }
 
 /// The labels of the vertical axis, highest first.
 fn ticks(axis: ChartAxis) -> String {
-    let labels: Vec<String> = (0..=axis.intervals).rev().map(|number| compact(number * axis.step)).collect();
+    let labels: Vec<String> = (0..=axis.intervals)
+        .rev()
+        .map(|number| compact(number * axis.step))
+        .collect();
     format!("<span>{}</span>", labels.join("</span><span>"))
 }
 
@@ -125,7 +148,11 @@ fn compact(number: u128) -> String {
         suffix = suffixes.next();
     }
     let (whole, tenth) = (number / unit, number % unit * 10 / unit);
-    let fraction = if tenth == 0 { String::new() } else { format!(".{tenth}") };
+    let fraction = if tenth == 0 {
+        String::new()
+    } else {
+        format!(".{tenth}")
+    };
     format!("{whole}{fraction}{}", suffix.copied().unwrap_or_default())
 }
 
@@ -169,7 +196,10 @@ fn bar(x: u64, day: Day, counts: &OutcomeCounts, top: u128) -> String {
             fill_of(group)
         )
     };
-    let parts = OutcomeGroup::ALL.into_iter().zip(heights(groups, top)).filter(|(_, height)| *height > 0);
+    let parts = OutcomeGroup::ALL
+        .into_iter()
+        .zip(heights(groups, top))
+        .filter(|(_, height)| *height > 0);
     // The whole column shows the label.
     format!(
         "<g><title>{}</title><rect class=\"column\" x=\"{x}\" y=\"0\" width=\"{WIDTH}\" height=\"{HEIGHT}\"/>{}</g>\n",
@@ -180,7 +210,11 @@ fn bar(x: u64, day: Day, counts: &OutcomeCounts, top: u128) -> String {
 
 /// The attribute of a part or a sample with a pattern.
 fn fill_of(group: OutcomeGroup) -> String {
-    if group.lines().is_some() { format!(" fill=\"url(#usage-{})\"", group.word()) } else { String::new() }
+    if group.lines().is_some() {
+        format!(" fill=\"url(#usage-{})\"", group.word())
+    } else {
+        String::new()
+    }
 }
 
 /// A sample of a group, for the legend.
@@ -194,17 +228,29 @@ pub(super) fn sample(group: OutcomeGroup) -> String {
 }
 
 fn label(day: Day, counts: &OutcomeCounts) -> String {
-    let parts =
-        OutcomeGroup::ALL.into_iter().map(|group| (group, group.of(counts))).filter(|(_, count)| *count > 0);
-    let parts: Vec<_> = parts.map(|(group, count)| format!("{} {}", grouped(count), group.word())).collect();
-    if parts.is_empty() { format!("{day}: no requests") } else { format!("{day}: {}", parts.join(", ")) }
+    let parts = OutcomeGroup::ALL
+        .into_iter()
+        .map(|group| (group, group.of(counts)))
+        .filter(|(_, count)| *count > 0);
+    let parts: Vec<_> = parts
+        .map(|(group, count)| format!("{} {}", grouped(count), group.word()))
+        .collect();
+    if parts.is_empty() {
+        format!("{day}: no requests")
+    } else {
+        format!("{day}: {}", parts.join(", "))
+    }
 }
 
 /// The heights of the parts of a bar. Together they are at most [`HEIGHT`].
 fn heights(groups: [u64; 4], top: u128) -> [u64; 4] {
     let height = |count: u64| {
         let scaled = u128::from(count) * u128::from(HEIGHT) / top.max(1);
-        if count == 0 { 0 } else { u64::try_from(scaled).unwrap_or(HEIGHT).clamp(LEAST, HEIGHT) }
+        if count == 0 {
+            0
+        } else {
+            u64::try_from(scaled).unwrap_or(HEIGHT).clamp(LEAST, HEIGHT)
+        }
     };
     let mut heights = groups.map(height);
     // Parts that were raised to the minimum take their height from the tallest.
@@ -235,7 +281,11 @@ mod tests {
             (u128::from(u64::MAX), 5_000_000_000_000_000_000, 4),
             (4 * u128::from(u64::MAX), 20_000_000_000_000_000_000, 4),
         ] {
-            assert_eq!(ChartAxis::reaching(most), ChartAxis { step, intervals }, "{most}");
+            assert_eq!(
+                ChartAxis::reaching(most),
+                ChartAxis { step, intervals },
+                "{most}"
+            );
         }
     }
 
@@ -292,18 +342,33 @@ mod tests {
         };
         let html = chart(&[(day(0), OutcomeCounts::default()), (day(1), counts)]);
         assert_eq!(html.matches("<g>").count(), 2);
-        assert!(html.contains("<title>2024-10-04: no requests</title>"), "{html}");
+        assert!(
+            html.contains("<title>2024-10-04: no requests</title>"),
+            "{html}"
+        );
         assert!(
             html.contains("<title>2024-10-05: 1,001 successful, 7 refused, 2 disconnected</title>"),
             "{html}"
         );
-        let part = |word: &str| html.matches(&format!("<rect class=\"part {word}\"")).count();
-        assert_eq!(OutcomeGroup::ALL.map(|group| part(group.word())), [1, 1, 0, 1]);
+        let part = |word: &str| {
+            html.matches(&format!("<rect class=\"part {word}\""))
+                .count()
+        };
+        assert_eq!(
+            OutcomeGroup::ALL.map(|group| part(group.word())),
+            [1, 1, 0, 1]
+        );
         assert!(
             html.contains("<span>1,500</span><span>1,000</span><span>500</span><span>0</span>"),
             "{html}"
         );
-        assert!(html.contains("Most requests: 1,010 on 2024-10-05."), "{html}");
-        assert!(html.contains("<span>2024-10-04</span><span>2024-10-05</span>"), "{html}");
+        assert!(
+            html.contains("Most requests: 1,010 on 2024-10-05."),
+            "{html}"
+        );
+        assert!(
+            html.contains("<span>2024-10-04</span><span>2024-10-05</span>"),
+            "{html}"
+        );
     }
 }

@@ -10,13 +10,19 @@ use scoregate_store::{OutcomeCounts, RequestList, RequestOutcome, RequestQuery};
 pub(super) fn section(requests: Option<&RequestList>, days: &RequestQuery) -> String {
     let count = days.days().count();
     let content = match requests {
-        None => "<p>Requests are temporarily unavailable. Reload the page in a minute.</p>\n".into(),
+        None => {
+            "<p>Requests are temporarily unavailable. Reload the page in a minute.</p>\n".into()
+        }
         Some(requests) if requests.sum().total() == 0 => {
             "<p>No requests yet. Requests appear here within about a minute.</p>\n".into()
         }
         Some(requests) => content(requests, days),
     };
-    frame::section("requests", &format!("Requests in the last {count} days"), &content)
+    frame::section(
+        "requests",
+        &format!("Requests in the last {count} days"),
+        &content,
+    )
 }
 
 fn content(requests: &RequestList, query: &RequestQuery) -> String {
@@ -34,29 +40,62 @@ fn content(requests: &RequestList, query: &RequestQuery) -> String {
 fn legend(sum: &OutcomeCounts) -> String {
     let entry = |group: OutcomeGroup| {
         let (count, word) = (grouped(group.of(sum)), group.word());
-        format!("<li>{} <strong>{count}</strong> {word}</li>\n", sample(group))
+        format!(
+            "<li>{} <strong>{count}</strong> {word}</li>\n",
+            sample(group)
+        )
     };
-    format!("<ul class=\"legend\">\n{}</ul>\n", OutcomeGroup::ALL.map(entry).concat())
+    format!(
+        "<ul class=\"legend\">\n{}</ul>\n",
+        OutcomeGroup::ALL.map(entry).concat()
+    )
 }
 
 /// The days with requests, newest first.
 fn by_day(days: &[(Day, OutcomeCounts)]) -> String {
-    let rows = days.iter().rev().filter(|(_, counts)| counts.total() > 0).map(|(day, counts)| {
-        let groups = OutcomeGroup::ALL.map(|group| grouped(group.of(counts)));
-        [day.to_string(), grouped(counts.total())].into_iter().chain(groups).collect()
-    });
-    let heads = ["Day", "Total", "Successful", "Refused", "Failed", "Disconnected"];
+    let rows = days
+        .iter()
+        .rev()
+        .filter(|(_, counts)| counts.total() > 0)
+        .map(|(day, counts)| {
+            let groups = OutcomeGroup::ALL.map(|group| grouped(group.of(counts)));
+            [day.to_string(), grouped(counts.total())]
+                .into_iter()
+                .chain(groups)
+                .collect()
+        });
+    let heads = [
+        "Day",
+        "Total",
+        "Successful",
+        "Refused",
+        "Failed",
+        "Disconnected",
+    ];
     let table = table("Requests by day", &heads, rows);
     format!("<details class=\"numbers\">\n<summary>Requests by day</summary>\n{table}</details>\n")
 }
 
 fn by_endpoint(requests: &RequestList) -> String {
-    let rows = requests.by_endpoint().into_iter().map(|(endpoint, counts)| {
-        let outcomes = RequestOutcome::ALL.map(|outcome| grouped(counts.of(outcome)));
-        let endpoint = if endpoint == "none" { "other paths".into() } else { code(endpoint) };
-        [endpoint, grouped(counts.total())].into_iter().chain(outcomes).collect()
-    });
-    let heads: Vec<&str> = ["Endpoint", "Total"].into_iter().chain(RequestOutcome::ALL.map(head)).collect();
+    let rows = requests
+        .by_endpoint()
+        .into_iter()
+        .map(|(endpoint, counts)| {
+            let outcomes = RequestOutcome::ALL.map(|outcome| grouped(counts.of(outcome)));
+            let endpoint = if endpoint == "none" {
+                "other paths".into()
+            } else {
+                code(endpoint)
+            };
+            [endpoint, grouped(counts.total())]
+                .into_iter()
+                .chain(outcomes)
+                .collect()
+        });
+    let heads: Vec<&str> = ["Endpoint", "Total"]
+        .into_iter()
+        .chain(RequestOutcome::ALL.map(head))
+        .collect();
     let table = table("Requests by endpoint", &heads, rows);
     format!(
         "<details class=\"numbers\">\n<summary>Requests by endpoint and outcome</summary>\n{table}<p class=\"hint\">{}</p>\n</details>\n",

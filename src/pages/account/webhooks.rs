@@ -17,10 +17,16 @@ pub const ROTATED_AT: &str = "rotated_at";
 
 /// The section of webhooks. Empty if there are none on this service.
 pub(super) fn webhooks(view: &AccountView<'_>, problem: Option<FormProblem<'_>>) -> String {
-    let Some(webhooks) = view.webhooks else { return String::new() };
+    let Some(webhooks) = view.webhooks else {
+        return String::new();
+    };
     let csrf = view.signed_in.csrf;
     let cards: String = webhooks.iter().map(|webhook| card(webhook, csrf)).collect();
-    let cards = if cards.is_empty() { cards } else { format!("<ul class=\"cards\">\n{cards}</ul>\n") };
+    let cards = if cards.is_empty() {
+        cards
+    } else {
+        format!("<ul class=\"cards\">\n{cards}</ul>\n")
+    };
     let field = TextField {
         name: WEBHOOK_URL,
         label: "URL",
@@ -33,7 +39,11 @@ pub(super) fn webhooks(view: &AccountView<'_>, problem: Option<FormProblem<'_>>)
         open_form("/account/webhooks", csrf),
         field.html(problem)
     );
-    let form = if webhooks.len() < MAX_WEBHOOKS { form } else { String::new() };
+    let form = if webhooks.len() < MAX_WEBHOOKS {
+        form
+    } else {
+        String::new()
+    };
     let content = format!(
         "<p>The chosen notices are also sent to these URLs, as signed messages in the form of Standard Webhooks.</p>\n\
          {}{cards}{form}",
@@ -50,8 +60,10 @@ fn card(webhook: &StoredWebhook, csrf: &str) -> String {
             "Not active: the challenge is not answered. After 15 minutes, remove the webhook and add it again."
         }
     };
-    let failing =
-        webhook.last_error.as_ref().map(|reason| format!(" The last message failed: {}.", escape(reason)));
+    let failing = webhook
+        .last_error
+        .as_ref()
+        .map(|reason| format!(" The last message failed: {}.", escape(reason)));
     format!(
         "<li class=\"card\">\n<p><code>{url}</code></p>\n<p class=\"hint\">{state}{}</p>\n{}{}{}<p class=\"actions\">{}{}\
          </p>\n</form>\n</li>\n",
@@ -73,7 +85,9 @@ fn button(step: &str, label: &str, url: &str) -> String {
 
 /// The time of the last rotation as it is in forms.
 pub fn last_rotation(webhook: &StoredWebhook) -> String {
-    webhook.rotated_at.map_or_else(String::new, |at| at.millis().to_string())
+    webhook
+        .rotated_at
+        .map_or_else(String::new, |at| at.millis().to_string())
 }
 
 impl AccountSite {
@@ -93,6 +107,11 @@ impl AccountSite {
             escape(url),
             escape(secret)
         );
-        Frame { title: "Secret of the webhook", is_signed_in: true, body: &body }.html(self)
+        Frame {
+            title: "Secret of the webhook",
+            is_signed_in: true,
+            body: &body,
+        }
+        .html(self)
     }
 }

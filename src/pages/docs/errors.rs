@@ -12,7 +12,9 @@ use super::reference;
 
 /// Links to all sections, for the navigation.
 pub(super) fn links() -> String {
-    let items = CODES.iter().map(|row| format!("<li><a href=\"#{0}\">{0}</a></li>\n", row.word));
+    let items = CODES
+        .iter()
+        .map(|row| format!("<li><a href=\"#{0}\">{0}</a></li>\n", row.word));
     items.collect()
 }
 
@@ -37,10 +39,22 @@ fn section(row: &CodeRow, sign_up: bool) -> String {
         (price.day, "one of the day"),
         (price.guard, "one of the guard"),
     ];
-    let costs: Vec<_> = costs.into_iter().filter(|(units, _)| *units > 0).map(|(_, words)| words).collect();
-    let costs = if costs.is_empty() { "nothing".into() } else { costs.join(", ") };
-    let texts = [("When", row.condition), ("Remedy", remedy(row, sign_up)), ("Costs", &costs)]
-        .map(|(term, text)| format!("<dt>{term}</dt><dd>{}</dd>", prose(text)));
+    let costs: Vec<_> = costs
+        .into_iter()
+        .filter(|(units, _)| *units > 0)
+        .map(|(_, words)| words)
+        .collect();
+    let costs = if costs.is_empty() {
+        "nothing".into()
+    } else {
+        costs.join(", ")
+    };
+    let texts = [
+        ("When", row.condition),
+        ("Remedy", remedy(row, sign_up)),
+        ("Costs", &costs),
+    ]
+    .map(|(term, text)| format!("<dt>{term}</dt><dd>{}</dd>", prose(text)));
     format!(
         "<section class=\"error\" id=\"{0}\" aria-labelledby=\"{0}-title\">\n\
          <h3 id=\"{0}-title\"><a class=\"self\" href=\"#{0}\"><code>{0}</code></a> <span class=\"status\">{1}</span></h3>\n\
@@ -62,7 +76,10 @@ pub(super) fn fields() -> String {
         vec![
             code(field.name),
             "string".into(),
-            format!("{} In <code>application/problem+json</code> only.", prose(field.meaning)),
+            format!(
+                "{} In <code>application/problem+json</code> only.",
+                prose(field.meaning)
+            ),
         ]
     }));
     stacking_table("Fields of an error", &["Field", "Type", "Meaning"], rows)

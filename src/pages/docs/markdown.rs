@@ -6,8 +6,10 @@ use super::super::escape::push;
 
 /// The contents of the element `main` as Markdown.
 pub(in super::super) fn markdown(page: &str) -> String {
-    let main =
-        page.split_once("<main").and_then(|(_, rest)| rest.split_once("</main>")).map_or("", |main| main.0);
+    let main = page
+        .split_once("<main")
+        .and_then(|(_, rest)| rest.split_once("</main>"))
+        .map_or("", |main| main.0);
     let mut converter = MarkdownConverter::default();
     // The rest of the opening tag comes first.
     for part in main.split('<').skip(1) {
@@ -52,11 +54,14 @@ impl MarkdownConverter {
             "h2" => self.written.push_str("\n\n## "),
             "h3" => self.written.push_str("\n\n### "),
             "h4" => self.written.push_str("\n\n#### "),
-            "p" | "/p" | "/h1" | "/h2" | "/h3" | "/h4" | "/ul" | "/ol" | "/dl" | "/table" | "/details" => {
+            "p" | "/p" | "/h1" | "/h2" | "/h3" | "/h4" | "/ul" | "/ol" | "/dl" | "/table"
+            | "/details" => {
                 self.written.push_str("\n\n");
             }
             "ol" | "ul" => self.is_ordered = name == "ol",
-            "li" => self.written.push_str(if self.is_ordered { "\n1. " } else { "\n- " }),
+            "li" => self
+                .written
+                .push_str(if self.is_ordered { "\n1. " } else { "\n- " }),
             "dt" => self.written.push_str("\n- **"),
             "/dt" => self.written.push_str("**: "),
             "summary" => self.written.push_str("\n\n**"),
@@ -70,13 +75,22 @@ impl MarkdownConverter {
                 self.written.push_str("\n```\n\n");
             }
             "code" | "/code" if self.code != CodeContext::Block => {
-                self.code = if name == "code" { CodeContext::Span } else { CodeContext::Outside };
+                self.code = if name == "code" {
+                    CodeContext::Span
+                } else {
+                    CodeContext::Outside
+                };
                 self.written.push('`');
             }
             "a" => {
-                let address = tag.split_once("href=\"").and_then(|(_, rest)| rest.split_once('"'));
-                self.link = address.map(|address| plain(address.0)).filter(|to| !to.starts_with('#'));
-                self.written.push_str(if self.link.is_some() { "[" } else { "" });
+                let address = tag
+                    .split_once("href=\"")
+                    .and_then(|(_, rest)| rest.split_once('"'));
+                self.link = address
+                    .map(|address| plain(address.0))
+                    .filter(|to| !to.starts_with('#'));
+                self.written
+                    .push_str(if self.link.is_some() { "[" } else { "" });
             }
             "/a" => {
                 if let Some(address) = self.link.take() {
@@ -96,7 +110,10 @@ impl MarkdownConverter {
             }
             "/thead" => {
                 let heads = self.heads.take().unwrap_or_default();
-                push(&mut self.written, format_args!("\n|{}", "---|".repeat(heads)));
+                push(
+                    &mut self.written,
+                    format_args!("\n|{}", "---|".repeat(heads)),
+                );
             }
             _ => {}
         }
@@ -132,8 +149,18 @@ impl MarkdownConverter {
 
 /// Text without escapes.
 fn plain(text: &str) -> String {
-    let escapes = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&amp;", "&")];
-    escapes.iter().fold(text.to_owned(), |text, (escaped, plain)| text.replace(escaped, plain))
+    let escapes = [
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&quot;", "\""),
+        ("&#39;", "'"),
+        ("&amp;", "&"),
+    ];
+    escapes
+        .iter()
+        .fold(text.to_owned(), |text, (escaped, plain)| {
+            text.replace(escaped, plain)
+        })
 }
 
 #[cfg(test)]
@@ -166,13 +193,24 @@ mod tests {
         }
         for row in config.endpoints.iter() {
             let path = row.documented_path().replace("{id}", ":id");
-            assert!(text.contains(&format!("### GET `{path}`")), "{path} in {text}");
+            assert!(
+                text.contains(&format!("### GET `{path}`")),
+                "{path} in {text}"
+            );
             for field in row.item {
-                assert!(text.contains(&format!("\n| `{}`", field.name)), "{} in {text}", field.name);
+                assert!(
+                    text.contains(&format!("\n| `{}`", field.name)),
+                    "{} in {text}",
+                    field.name
+                );
             }
         }
         for code in &scoregate_base::routes::codes::CODES {
-            assert!(text.contains(&format!("### `{}`", code.word)), "{} in {text}", code.word);
+            assert!(
+                text.contains(&format!("### `{}`", code.word)),
+                "{} in {text}",
+                code.word
+            );
         }
     }
 }

@@ -45,25 +45,43 @@ struct OperationParameter<'c> {
 
 /// The data as JSON for an element `script`, which ends at the next `</script`.
 pub(super) fn data(config: &PagesConfig) -> String {
-    let operations = config.endpoints.iter().map(|row| operation(row, config)).collect();
+    let operations = config
+        .endpoints
+        .iter()
+        .map(|row| operation(row, config))
+        .collect();
     let data = TryItData {
         base: API_BASE,
         address: config.base_url.is_some().then(|| config.base()),
         sign_up: config.sign_up.then_some(ACCOUNT_SIGN_IN),
         operations,
     };
-    sample::text_of(&data).replace('<', "\\u003c").replace('&', "\\u0026")
+    sample::text_of(&data)
+        .replace('<', "\\u003c")
+        .replace('&', "\\u0026")
 }
 
 fn operation<'c>(row: &Endpoint, config: &'c PagesConfig) -> Operation<'c> {
     let path = row.documented_path();
     let path = path.strip_prefix(API_BASE).unwrap_or(&path).to_owned();
-    let parameters = reference::taken(row).map(|param| parameter(param, config)).collect();
-    Operation { name: row.name, path, parameters }
+    let parameters = reference::taken(row)
+        .map(|param| parameter(param, config))
+        .collect();
+    Operation {
+        name: row.name,
+        path,
+        parameters,
+    }
 }
 
 fn parameter(param: Param, config: &PagesConfig) -> OperationParameter<'_> {
-    let example = || config.example_model.as_deref().filter(|_| param == Param::Id).map(Cow::from);
+    let example = || {
+        config
+            .example_model
+            .as_deref()
+            .filter(|_| param == Param::Id)
+            .map(Cow::from)
+    };
     let default = param.default_value().or_else(example);
     let (values, range) = match param.allowed() {
         AllowedValues::Words(words) => (Some(words), None),
@@ -93,7 +111,10 @@ mod tests {
 
     #[test]
     fn every_operation_has_its_parameters_with_values_and_defaults() {
-        let data = read(&PagesConfig { example_model: Some("m-1".into()), ..PagesConfig::default() });
+        let data = read(&PagesConfig {
+            example_model: Some("m-1".into()),
+            ..PagesConfig::default()
+        });
         assert_eq!(
             (&data["base"], &data["address"], &data["signUp"]),
             (&json!("/api/v1"), &json!(null), &json!(null))
@@ -102,12 +123,18 @@ mod tests {
         assert_eq!(operations.len(), ENDPOINTS.len());
         for (operation, row) in operations.iter().zip(&ENDPOINTS) {
             assert_eq!(operation["name"], row.name);
-            assert_eq!(operation["parameters"].as_array().unwrap().len(), reference::taken(row).count());
+            assert_eq!(
+                operation["parameters"].as_array().unwrap().len(),
+                reference::taken(row).count()
+            );
         }
         assert_eq!(operations[0]["parameters"][0]["in"], "query");
         assert_eq!(operations[0]["parameters"][1]["default"], "combined");
         assert_eq!(operations[2]["path"], "/models/{id}/history");
-        assert_eq!(operations[2]["parameters"][0], json!({ "name": "id", "in": "path", "default": "m-1" }));
+        assert_eq!(
+            operations[2]["parameters"][0],
+            json!({ "name": "id", "in": "path", "default": "m-1" })
+        );
         let limit = json!({ "name": "limit", "in": "query", "default": "50", "minimum": 1, "maximum": 100 });
         assert_eq!(operations[5]["parameters"][1], limit);
     }
@@ -121,7 +148,10 @@ mod tests {
             ..PagesConfig::default()
         };
         assert!(!data(&config).contains('<'));
-        assert_eq!(read(&config)["address"], "https://x/</script><script>/api/v1");
+        assert_eq!(
+            read(&config)["address"],
+            "https://x/</script><script>/api/v1"
+        );
         assert_eq!(read(&config)["signUp"], "/account/sign-in");
     }
 }

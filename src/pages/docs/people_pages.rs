@@ -7,7 +7,8 @@ use scoregate_base::routes::{API_BASE, Period, Route};
 use super::super::colour::CodeLanguage;
 use super::super::content_policy::AllowedContent;
 use super::super::html::{
-    AccountLink, SiteHeader, capitalized, card_table, code, code_block, escape, fill, grouped, prose, table,
+    AccountLink, SiteHeader, capitalized, card_table, code, code_block, escape, fill, grouped,
+    prose, table,
 };
 use super::super::sample;
 use super::super::{ACCOUNT_SIGN_IN, DOCS as DOCS_PATH, PagesConfig, SiteLinks, default_terms};
@@ -27,11 +28,17 @@ pub(super) const SCRIPT: &str = concat!(
 const DOCS_CSS: &str = concat!(include_str!("page.css"), include_str!("try_it.css"));
 
 /// The contents of the landing page.
-pub(in super::super) const LANDING_CONTENT: AllowedContent<'static> =
-    AllowedContent { style: CSS, script: None, has_forms: false };
+pub(in super::super) const LANDING_CONTENT: AllowedContent<'static> = AllowedContent {
+    style: CSS,
+    script: None,
+    has_forms: false,
+};
 /// The contents of the docs page. Its forms are handled by the script.
-pub(in super::super) const CONTENT: AllowedContent<'static> =
-    AllowedContent { style: DOCS_CSS, script: Some(SCRIPT), has_forms: false };
+pub(in super::super) const CONTENT: AllowedContent<'static> = AllowedContent {
+    style: DOCS_CSS,
+    script: Some(SCRIPT),
+    has_forms: false,
+};
 const DOCS: &str = include_str!("docs.html");
 const LANDING: &str = include_str!("landing.html");
 
@@ -49,7 +56,9 @@ pub(in super::super) fn landing(config: &PagesConfig) -> String {
 
 /// The docs page.
 pub(in super::super) fn page(config: &PagesConfig) -> String {
-    fill(DOCS, |name| section(config, name).or_else(|| common(config, name)))
+    fill(DOCS, |name| {
+        section(config, name).or_else(|| common(config, name))
+    })
 }
 
 /// Values used by both pages.
@@ -65,7 +74,11 @@ fn common(config: &PagesConfig, name: &str) -> Option<String> {
         "tiers" => tiers(config),
         "sample" => {
             let answer = config.sample(Route::Models.endpoint());
-            code_block("Response of /models", CodeLanguage::Json, &sample::pretty(&answer))
+            code_block(
+                "Response of /models",
+                CodeLanguage::Json,
+                &sample::pretty(&answer),
+            )
         }
         "contact" => contact(&config.links),
         _ => return None,
@@ -74,27 +87,54 @@ fn common(config: &PagesConfig, name: &str) -> Option<String> {
 
 fn header(config: &PagesConfig, current: &str) -> String {
     let account = AccountLink::for_all(config.sign_up);
-    SiteHeader { service: &config.service, has_status_page: config.status_page, account, current }.html()
+    SiteHeader {
+        service: &config.service,
+        has_status_page: config.status_page,
+        account,
+        current,
+    }
+    .html()
 }
 
 /// The actions of the landing page, the primary one first.
 fn doors(config: &PagesConfig) -> String {
-    let docs = [(DOCS_PATH, "Read the documentation"), ("/openapi.json", "API description (OpenAPI 3.1)")];
+    let docs = [
+        (DOCS_PATH, "Read the documentation"),
+        ("/openapi.json", "API description (OpenAPI 3.1)"),
+    ];
     let sign_up = config.sign_up.then_some((ACCOUNT_SIGN_IN, "Sign up"));
-    let doors = sign_up.into_iter().chain(docs).enumerate().map(|(at, (path, text))| {
-        let class = if at == 0 { "button" } else { "button quiet" };
-        format!("<a class=\"{class}\" href=\"{path}\">{text}</a>\n")
-    });
+    let doors = sign_up
+        .into_iter()
+        .chain(docs)
+        .enumerate()
+        .map(|(at, (path, text))| {
+            let class = if at == 0 { "button" } else { "button quiet" };
+            format!("<a class=\"{class}\" href=\"{path}\">{text}</a>\n")
+        });
     format!("<p class=\"doors\">{}</p>", doors.collect::<String>())
 }
 
 /// Links to the contact, if there is one.
 fn contact(links: &SiteLinks) -> String {
-    let mail = links.contact_email.as_ref().map(|mail| (format!("mailto:{mail}"), mail));
+    let mail = links
+        .contact_email
+        .as_ref()
+        .map(|mail| (format!("mailto:{mail}"), mail));
     let url = links.contact_url.as_ref().map(|url| (url.clone(), url));
-    let to: Vec<_> = mail.into_iter().chain(url).map(|(href, text)| link(&href, text)).collect();
-    let name = links.contact_name.as_ref().map_or_else(String::new, |name| format!("{}, ", escape(name)));
-    if to.is_empty() { String::new() } else { format!("<p>Contact: {name}{}</p>", to.join(", ")) }
+    let to: Vec<_> = mail
+        .into_iter()
+        .chain(url)
+        .map(|(href, text)| link(&href, text))
+        .collect();
+    let name = links
+        .contact_name
+        .as_ref()
+        .map_or_else(String::new, |name| format!("{}, ", escape(name)));
+    if to.is_empty() {
+        String::new()
+    } else {
+        format!("<p>Contact: {name}{}</p>", to.join(", "))
+    }
 }
 
 fn link(href: &str, text: &str) -> String {
@@ -112,7 +152,11 @@ fn first_step(config: &PagesConfig) -> String {
 
 /// The terms as a list, and what follows from the default ones.
 fn terms(config: &PagesConfig) -> String {
-    let items: Vec<String> = config.terms.iter().map(|term| format!("<li>{}</li>\n", escape(term))).collect();
+    let items: Vec<String> = config
+        .terms
+        .iter()
+        .map(|term| format!("<li>{}</li>\n", escape(term)))
+        .collect();
     let items = items.concat();
     let mirrors = if config.terms == default_terms(&config.service) {
         " Keys that behave\nas a mirror of the data rather than as a client may be revoked without notice."
@@ -127,7 +171,9 @@ fn terms(config: &PagesConfig) -> String {
 
 /// A sentence with a link, if there is one.
 fn linked(before: &str, url: Option<&str>, text: &str) -> String {
-    url.map_or_else(String::new, |url| format!("<p>{before}{}.</p>\n", link(url, text)))
+    url.map_or_else(String::new, |url| {
+        format!("<p>{before}{}.</p>\n", link(url, text))
+    })
 }
 
 fn section(config: &PagesConfig, name: &str) -> Option<String> {
@@ -137,9 +183,17 @@ fn section(config: &PagesConfig, name: &str) -> Option<String> {
         "css" => DOCS_CSS.to_owned(),
         "header" => header(config, DOCS_PATH),
         "first_step" => first_step(config),
-        "further_docs" => linked("There is ", config.links.docs_url.as_deref(), "further documentation"),
+        "further_docs" => linked(
+            "There is ",
+            config.links.docs_url.as_deref(),
+            "further documentation",
+        ),
         "terms" => terms(config),
-        "full_terms" => linked("The complete text: ", config.links.terms_url.as_deref(), "terms of service"),
+        "full_terms" => linked(
+            "The complete text: ",
+            config.links.terms_url.as_deref(),
+            "terms of service",
+        ),
         "model_note" => model_note(config).to_owned(),
         "endpoint_links" => reference::links(config),
         "error_links" => errors::links(),
@@ -150,7 +204,11 @@ fn section(config: &PagesConfig, name: &str) -> Option<String> {
         "endpoint_table" => reference::overview(config),
         "endpoints" => {
             let (base, model) = (address(config), model(config));
-            config.endpoints.iter().map(|row| reference::endpoint(row, config, &base, model)).collect()
+            config
+                .endpoints
+                .iter()
+                .map(|row| reference::endpoint(row, config, &base, model))
+                .collect()
         }
         "parameters" => reference::parameters(config),
         "error_example" => code_block("An error", CodeLanguage::Json, &errors::example(config)),
@@ -168,7 +226,10 @@ fn address(config: &PagesConfig) -> String {
     if config.base_url.is_some() {
         return base;
     }
-    format!("{}{base}", config.local_url.as_deref().unwrap_or("https://YOUR-HOST"))
+    format!(
+        "{}{base}",
+        config.local_url.as_deref().unwrap_or("https://YOUR-HOST")
+    )
 }
 
 fn host_note(config: &PagesConfig) -> &'static str {
@@ -196,12 +257,21 @@ fn quick_start(config: &PagesConfig) -> String {
     let base = address(config);
     let examples = [
         ("curl", CodeLanguage::Hash, include_str!("quick_start.sh")),
-        ("JavaScript", CodeLanguage::Slashes, include_str!("quick_start.mjs")),
+        (
+            "JavaScript",
+            CodeLanguage::Slashes,
+            include_str!("quick_start.mjs"),
+        ),
         ("Python", CodeLanguage::Hash, include_str!("quick_start.py")),
     ];
     let example = |(name, language, text): (&str, _, &str)| {
-        let text = text.replace("KEY_PREFIX", &config.key_prefix).replace("BASE_ADDRESS", &base);
-        format!("<h3>{name}</h3>\n{}", code_block(name, language, text.trim_end()))
+        let text = text
+            .replace("KEY_PREFIX", &config.key_prefix)
+            .replace("BASE_ADDRESS", &base);
+        format!(
+            "<h3>{name}</h3>\n{}",
+            code_block(name, language, text.trim_end())
+        )
     };
     examples.map(example).concat()
 }
@@ -210,9 +280,21 @@ fn quick_start(config: &PagesConfig) -> String {
 fn generated(config: &PagesConfig) -> String {
     use CodeLanguage::{Hash, Slashes};
     let programs = [
-        ("openapi-python-client (Python)", Hash, include_str!("generated/client.py")),
-        ("openapi-typescript with openapi-fetch (TypeScript)", Slashes, include_str!("generated/client.ts")),
-        ("hey-api (TypeScript)", Slashes, include_str!("generated/operations.ts")),
+        (
+            "openapi-python-client (Python)",
+            Hash,
+            include_str!("generated/client.py"),
+        ),
+        (
+            "openapi-typescript with openapi-fetch (TypeScript)",
+            Slashes,
+            include_str!("generated/client.ts"),
+        ),
+        (
+            "hey-api (TypeScript)",
+            Slashes,
+            include_str!("generated/operations.ts"),
+        ),
     ];
     folded(config, &programs)
 }
@@ -221,14 +303,34 @@ fn generated(config: &PagesConfig) -> String {
 fn recipes(config: &PagesConfig) -> String {
     use CodeLanguage::{Hash, Slashes};
     let recipes = [
-        ("requests-cache (Python)", Hash, include_str!("recipes/requests_cache.py")),
+        (
+            "requests-cache (Python)",
+            Hash,
+            include_str!("recipes/requests_cache.py"),
+        ),
         ("hishel (Python)", Hash, include_str!("recipes/hishel.py")),
-        ("CacheControl (Python)", Hash, include_str!("recipes/cachecontrol.py")),
+        (
+            "CacheControl (Python)",
+            Hash,
+            include_str!("recipes/cachecontrol.py"),
+        ),
         ("got (JavaScript)", Slashes, include_str!("recipes/got.mjs")),
-        ("axios-cache-interceptor (JavaScript)", Slashes, include_str!("recipes/axios.mjs")),
-        ("make-fetch-happen (JavaScript)", Slashes, include_str!("recipes/make_fetch_happen.mjs")),
+        (
+            "axios-cache-interceptor (JavaScript)",
+            Slashes,
+            include_str!("recipes/axios.mjs"),
+        ),
+        (
+            "make-fetch-happen (JavaScript)",
+            Slashes,
+            include_str!("recipes/make_fetch_happen.mjs"),
+        ),
         ("curl (shell)", Hash, include_str!("recipes/curl.sh")),
-        ("Retries that wait for Retry-After (Python)", Hash, include_str!("recipes/retry.py")),
+        (
+            "Retries that wait for Retry-After (Python)",
+            Hash,
+            include_str!("recipes/retry.py"),
+        ),
     ];
     folded(config, &recipes)
 }
@@ -239,7 +341,11 @@ fn folded(config: &PagesConfig, programs: &[(&str, CodeLanguage, &str)]) -> Stri
     let origin = base.trim_end_matches(API_BASE);
     let program = |(name, language, text): &(&str, CodeLanguage, &str)| {
         let text = text.replace("DESCRIPTION_ADDRESS", &format!("{origin}/openapi.json"));
-        let block = code_block(name, *language, text.replace("BASE_ADDRESS", &base).trim_end());
+        let block = code_block(
+            name,
+            *language,
+            text.replace("BASE_ADDRESS", &base).trim_end(),
+        );
         format!("<details><summary>{name}</summary>\n{block}</details>\n")
     };
     programs.iter().map(program).collect()
@@ -255,27 +361,55 @@ fn tiers(config: &PagesConfig) -> String {
             escape(&how_obtained(tier, config.sign_up)),
         ]
     });
-    let heads = ["Tier", "Requests a day", "Requests a minute", "Periods and endpoints", "Availability"];
+    let heads = [
+        "Tier",
+        "Requests a day",
+        "Requests a minute",
+        "Periods and endpoints",
+        "Availability",
+    ];
     card_table("Tiers", &heads, rows)
 }
 
 /// The periods and endpoints, and differences from the rights of most free or most paid tiers.
 fn rights(tier: &Tier, config: &PagesConfig) -> String {
     let (rights, periods) = (tier.rights, tier.rights.periods_of(Route::Models));
-    let refused = config.endpoints.stored().filter(|endpoint| !rights.has_endpoint(endpoint.route));
+    let refused = config
+        .endpoints
+        .stored()
+        .filter(|endpoint| !rights.has_endpoint(endpoint.route));
     let refused = refused.map(|endpoint| endpoint.name);
-    let refused_periods = Period::ALL.into_iter().filter(|period| !periods.has(*period)).map(Period::word);
+    let refused_periods = Period::ALL
+        .into_iter()
+        .filter(|period| !periods.has(*period))
+        .map(Period::word);
     let refused = words(refused_periods.chain(refused));
-    let mut parts = vec![if refused.is_empty() { "all".into() } else { format!("all but {refused}") }];
+    let mut parts = vec![if refused.is_empty() {
+        "all".into()
+    } else {
+        format!("all but {refused}")
+    }];
     for (route, of_endpoint) in DEEP.map(|route| (route, rights.periods_of(route))) {
         let longest = of_endpoint.iter().last().filter(|_| of_endpoint != periods);
-        parts.extend(longest.map(|one| format!("{} up to {}", words([route.name()]), words([one.word()]))));
+        parts.extend(
+            longest.map(|one| format!("{} up to {}", words([route.name()]), words([one.word()]))),
+        );
     }
-    let usual = if rights.is_paid() { Rights::PAID } else { Rights::FREE };
-    if let Some(seen) = config.field_sets.seen(rights.fields()).filter(|_| rights.fields() != usual.fields())
+    let usual = if rights.is_paid() {
+        Rights::PAID
+    } else {
+        Rights::FREE
+    };
+    if let Some(seen) = config
+        .field_sets
+        .seen(rights.fields())
+        .filter(|_| rights.fields() != usual.fields())
     {
         let seen = words(seen.iter().map(String::as_str));
-        parts.push(format!("reserved fields: {}", if seen.is_empty() { "none" } else { &seen }));
+        parts.push(format!(
+            "reserved fields: {}",
+            if seen.is_empty() { "none" } else { &seen }
+        ));
     }
     parts.join("; ")
 }
@@ -295,8 +429,23 @@ fn how_obtained(tier: &Tier, sign_up: bool) -> String {
 
 fn prices() -> String {
     let rows = PRICES.iter().map(|row| {
-        let cost = |units: u8| if units == 0 { "–".into() } else { units.to_string() };
-        vec![prose(row.outcome), cost(row.minute), cost(row.day), cost(row.guard)]
+        let cost = |units: u8| {
+            if units == 0 {
+                "–".into()
+            } else {
+                units.to_string()
+            }
+        };
+        vec![
+            prose(row.outcome),
+            cost(row.minute),
+            cost(row.day),
+            cost(row.guard),
+        ]
     });
-    table("Cost of a request", &["Outcome", "Minute", "Day", "Guard"], rows)
+    table(
+        "Cost of a request",
+        &["Outcome", "Minute", "Day", "Guard"],
+        rows,
+    )
 }

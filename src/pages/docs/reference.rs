@@ -17,8 +17,13 @@ const FIELD_HEADS: [&str; 3] = ["Field", "Type", "Meaning"];
 
 /// Links to all endpoints, for the navigation.
 pub(super) fn links(config: &PagesConfig) -> String {
-    let link =
-        |row: &Endpoint| format!("<li><a href=\"#{}\">{}</a></li>\n", anchor(row), escape(&short_path(row)));
+    let link = |row: &Endpoint| {
+        format!(
+            "<li><a href=\"#{}\">{}</a></li>\n",
+            anchor(row),
+            escape(&short_path(row))
+        )
+    };
     config.endpoints.iter().map(link).collect()
 }
 
@@ -33,7 +38,11 @@ fn short_path(row: &Endpoint) -> String {
 /// The table of endpoints.
 pub(super) fn overview(config: &PagesConfig) -> String {
     let rows = config.endpoints.iter().map(|row| {
-        let link = format!("<a href=\"#{}\">{}</a>", anchor(row), code(&short_path(row)));
+        let link = format!(
+            "<a href=\"#{}\">{}</a>",
+            anchor(row),
+            code(&short_path(row))
+        );
         vec![link, parameter_words(row), prose(row.summary)]
     });
     stacking_table("Endpoints", &["Path", "Parameters", "Returns"], rows)
@@ -41,27 +50,40 @@ pub(super) fn overview(config: &PagesConfig) -> String {
 
 fn parameter_words(row: &Endpoint) -> String {
     let words: Vec<_> = taken(row).map(|param| code(param.name())).collect();
-    if words.is_empty() { "none".into() } else { words.join(", ") }
+    if words.is_empty() {
+        "none".into()
+    } else {
+        words.join(", ")
+    }
 }
 
 /// The parameters of an endpoint, that of the path first.
 pub(super) fn taken(row: &Endpoint) -> impl Iterator<Item = Param> {
-    row.route.names_a_model().then_some(Param::Id).into_iter().chain(row.takes.iter().copied())
+    row.route
+        .names_a_model()
+        .then_some(Param::Id)
+        .into_iter()
+        .chain(row.takes.iter().copied())
 }
 
 /// The section of one endpoint.
 pub(super) fn endpoint(row: &Endpoint, config: &PagesConfig, base: &str, model: &str) -> String {
     let id = anchor(row);
-    let mut html = format!("<section class=\"endpoint\" id=\"{id}\" aria-labelledby=\"{id}-title\">\n");
+    let mut html =
+        format!("<section class=\"endpoint\" id=\"{id}\" aria-labelledby=\"{id}-title\">\n");
     let path = row.documented_path().replace("{id}", ":id");
     let heading = format_args!(
         "<h3 id=\"{id}-title\"><span class=\"method\">GET</span> <a class=\"self\" href=\"#{id}\"><code>{}</code></a></h3>\n",
         escape(&path),
     );
     push(&mut html, heading);
-    push(&mut html, format_args!("<div class=\"pair\">\n<div><p>{}</p>\n", prose(row.summary)));
-    let parameters: Vec<_> =
-        taken(row).map(|param| vec![code(param.name()), allowed(param), prose(param.meaning())]).collect();
+    push(
+        &mut html,
+        format_args!("<div class=\"pair\">\n<div><p>{}</p>\n", prose(row.summary)),
+    );
+    let parameters: Vec<_> = taken(row)
+        .map(|param| vec![code(param.name()), allowed(param), prose(param.meaning())])
+        .collect();
     if !parameters.is_empty() {
         html.push_str(&stacking_table(
             &format!("Parameters of {path}"),
@@ -69,18 +91,27 @@ pub(super) fn endpoint(row: &Endpoint, config: &PagesConfig, base: &str, model: 
             parameters,
         ));
     }
-    let ignored: Vec<_> = config.ignored(row).iter().map(|param| code(param.name())).collect();
+    let ignored: Vec<_> = config
+        .ignored(row)
+        .iter()
+        .map(|param| code(param.name()))
+        .collect();
     if !ignored.is_empty() {
         let names = ignored.join(" and ");
         push(
             &mut html,
-            format_args!("<p>The data source ignores {names}: all values return the same data.</p>\n"),
+            format_args!(
+                "<p>The data source ignores {names}: all values return the same data.</p>\n"
+            ),
         );
     }
     html.push_str(&samples(row, config, base, model));
     push(
         &mut html,
-        format_args!("<div><h4>Fields of {}</h4>\n", if row.one { "the item" } else { "an item" }),
+        format_args!(
+            "<div><h4>Fields of {}</h4>\n",
+            if row.one { "the item" } else { "an item" }
+        ),
     );
     let fields = match config.listed(row) {
         None => rows("", row.item),
@@ -90,10 +121,16 @@ pub(super) fn endpoint(row: &Endpoint, config: &PagesConfig, base: &str, model: 
         }
     };
     if !fields.is_empty() {
-        html.push_str(&stacking_table(&format!("Fields of {path}"), &FIELD_HEADS, fields));
+        html.push_str(&stacking_table(
+            &format!("Fields of {path}"),
+            &FIELD_HEADS,
+            fields,
+        ));
     }
-    let codes: Vec<_> =
-        row.codes().map(|code| format!("<a href=\"#{0}\"><code>{0}</code></a>", code.word)).collect();
+    let codes: Vec<_> = row
+        .codes()
+        .map(|code| format!("<a href=\"#{0}\"><code>{0}</code></a>", code.word))
+        .collect();
     push(
         &mut html,
         format_args!(
@@ -107,18 +144,33 @@ pub(super) fn endpoint(row: &Endpoint, config: &PagesConfig, base: &str, model: 
 /// The end of the introduction, and the code beside it: a request and a response.
 fn samples(row: &Endpoint, config: &PagesConfig, base: &str, model: &str) -> String {
     let path = row.documented_path().replace("{id}", ":id");
-    let request = code_block(&format!("Request for {path}"), CodeLanguage::Hash, &request(row, base, model));
+    let request = code_block(
+        &format!("Request for {path}"),
+        CodeLanguage::Hash,
+        &request(row, base, model),
+    );
     let response = sample::pretty(&config.sample(row));
-    let response = code_block(&format!("Response of {path}"), CodeLanguage::Json, &response);
+    let response = code_block(
+        &format!("Response of {path}"),
+        CodeLanguage::Json,
+        &response,
+    );
     format!(
         "</div>\n<div>{request}<details open><summary>Example response</summary>\n{response}</details></div>\n"
     )
 }
 
 fn request(row: &Endpoint, base: &str, model: &str) -> String {
-    let path: Vec<_> = row.segments.iter().map(|part| if *part == ":id" { model } else { part }).collect();
-    let query: Vec<_> =
-        row.takes.iter().map(|param| format!("{}={}", param.name(), sample::of_param(*param))).collect();
+    let path: Vec<_> = row
+        .segments
+        .iter()
+        .map(|part| if *part == ":id" { model } else { part })
+        .collect();
+    let query: Vec<_> = row
+        .takes
+        .iter()
+        .map(|param| format!("{}={}", param.name(), sample::of_param(*param)))
+        .collect();
     let mark = if query.is_empty() { "" } else { "?" };
     let url = format!("{base}/{}{mark}{}", path.join("/"), query.join("&"));
     format!("curl -H \"Authorization: Bearer $API_KEY\" \\\n  \"{url}\"")
@@ -136,12 +188,31 @@ fn allowed(param: Param) -> String {
 /// The table of parameters.
 pub(super) fn parameters(config: &PagesConfig) -> String {
     let rows = Param::ALL.map(|param| {
-        let of = config.endpoints.iter().filter(|row| taken(row).any(|taken| taken == param));
-        let of: Vec<_> =
-            of.map(|row| format!("<a href=\"#{}\">{}</a>", anchor(row), code(&short_path(row)))).collect();
-        vec![code(param.name()), allowed(param), prose(param.meaning()), of.join(", ")]
+        let of = config
+            .endpoints
+            .iter()
+            .filter(|row| taken(row).any(|taken| taken == param));
+        let of: Vec<_> = of
+            .map(|row| {
+                format!(
+                    "<a href=\"#{}\">{}</a>",
+                    anchor(row),
+                    code(&short_path(row))
+                )
+            })
+            .collect();
+        vec![
+            code(param.name()),
+            allowed(param),
+            prose(param.meaning()),
+            of.join(", "),
+        ]
     });
-    stacking_table("Parameters", &["Parameter", "Values", "Meaning", "Endpoints"], rows)
+    stacking_table(
+        "Parameters",
+        &["Parameter", "Values", "Meaning", "Endpoints"],
+        rows,
+    )
 }
 
 /// The table of the envelope's fields.
@@ -158,16 +229,32 @@ fn listed_rows(listed: &PublishedField) -> Vec<Vec<String>> {
         PublishedKind::Constant(value) => format!("always {}", code(value)),
         PublishedKind::Any => "any".into(),
     };
-    vec![vec![code(&listed.name), words, "As sent by the data source.".into()]]
+    vec![vec![
+        code(&listed.name),
+        words,
+        "As sent by the data source.".into(),
+    ]]
 }
 
 /// A row for each field and its nested fields.
 pub(super) fn rows(path: &str, fields: &[ItemField]) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for field in fields {
-        let name = if path.is_empty() { field.name.to_owned() } else { format!("{path}.{}", field.name) };
-        let badge = if field.paid_only { " <span class=\"badge\">paid plans</span>" } else { "" };
-        rows.push(vec![code(&name) + badge, type_words(field), prose(field.meaning)]);
+        let name = if path.is_empty() {
+            field.name.to_owned()
+        } else {
+            format!("{path}.{}", field.name)
+        };
+        let badge = if field.paid_only {
+            " <span class=\"badge\">paid plans</span>"
+        } else {
+            ""
+        };
+        rows.push(vec![
+            code(&name) + badge,
+            type_words(field),
+            prose(field.meaning),
+        ]);
         match field.shape {
             FieldShape::Object(inner) => rows.extend(self::rows(&name, inner)),
             FieldShape::Objects(inner) => rows.extend(self::rows(&format!("{name}[]"), inner)),
@@ -193,7 +280,15 @@ fn type_words(field: &ItemField) -> String {
         FieldShape::Integer => "integer".into(),
         FieldShape::Flag => "boolean".into(),
         FieldShape::Words(words) => {
-            format!("string: {}", words.iter().copied().map(code).collect::<Vec<_>>().join(", "))
+            format!(
+                "string: {}",
+                words
+                    .iter()
+                    .copied()
+                    .map(code)
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            )
         }
         FieldShape::Object(_) => "object".into(),
         FieldShape::Objects(_) => "array of objects".into(),
@@ -211,9 +306,21 @@ fn type_words(field: &ItemField) -> String {
 /// The table of response headers.
 pub(super) fn headers() -> String {
     let rows = HEADERS.iter().map(|header| {
-        let on =
-            if header.always { header.on.words() } else { format!("{}, if applicable", header.on.words()) };
-        vec![code(header.name), prose(&on), prose(header.meaning), code(header.example)]
+        let on = if header.always {
+            header.on.words()
+        } else {
+            format!("{}, if applicable", header.on.words())
+        };
+        vec![
+            code(header.name),
+            prose(&on),
+            prose(header.meaning),
+            code(header.example),
+        ]
     });
-    stacking_table("Response headers", &["Header", "On", "Meaning", "Example"], rows)
+    stacking_table(
+        "Response headers",
+        &["Header", "On", "Meaning", "Example"],
+        rows,
+    )
 }

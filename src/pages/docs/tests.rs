@@ -24,8 +24,14 @@ fn default() -> String {
 
 /// The values of these attributes on both pages.
 fn attributes(name: &str) -> Vec<String> {
-    let (html, lead) = (default() + &landing(&PagesConfig::default()), format!(" {name}=\""));
-    html.split(&lead).skip(1).map(|rest| rest.split('"').next().unwrap().to_owned()).collect()
+    let (html, lead) = (
+        default() + &landing(&PagesConfig::default()),
+        format!(" {name}=\""),
+    );
+    html.split(&lead)
+        .skip(1)
+        .map(|rest| rest.split('"').next().unwrap().to_owned())
+        .collect()
 }
 
 #[test]
@@ -36,7 +42,12 @@ fn every_code_has_its_anchor_with_its_status_and_remedy() {
         let section = section.split_once("</section>").unwrap().0;
         assert!(section.contains(row.status.as_str()), "{}", row.word);
         assert!(section.contains(&prose(row.condition)), "{}", row.word);
-        assert_eq!(section.contains(&prose(row.remedy)), row.word != "invalid_api_key", "{}", row.word);
+        assert_eq!(
+            section.contains(&prose(row.remedy)),
+            row.word != "invalid_api_key",
+            "{}",
+            row.word
+        );
     }
 }
 
@@ -44,19 +55,40 @@ fn every_code_has_its_anchor_with_its_status_and_remedy() {
 fn page_contains_all_endpoints_parameters_headers_tiers_and_prices() {
     let html = default();
     for row in &ENDPOINTS {
-        assert!(html.contains(&row.documented_path().replace("{id}", ":id")), "{}", row.name);
+        assert!(
+            html.contains(&row.documented_path().replace("{id}", ":id")),
+            "{}",
+            row.name
+        );
         assert!(html.contains(&prose(row.summary)), "{}", row.name);
         for field in row.item {
-            assert!(html.contains(&format!("<code>{}</code>", field.name)), "{} {}", row.name, field.name);
+            assert!(
+                html.contains(&format!("<code>{}</code>", field.name)),
+                "{} {}",
+                row.name,
+                field.name
+            );
         }
     }
-    assert_eq!(Param::ALL.into_iter().find(|param| !html.contains(&prose(param.meaning()))), None);
-    let words = Period::ALL.map(Period::word).into_iter().chain(SortBy::ALL.map(SortBy::word));
+    assert_eq!(
+        Param::ALL
+            .into_iter()
+            .find(|param| !html.contains(&prose(param.meaning()))),
+        None
+    );
+    let words = Period::ALL
+        .map(Period::word)
+        .into_iter()
+        .chain(SortBy::ALL.map(SortBy::word));
     for word in words.chain(HEADERS.iter().map(|header| header.name)) {
         assert!(html.contains(&format!("<code>{word}</code>")), "{word}");
     }
     for tier in PagesConfig::default().tiers {
-        for text in [capitalized(&tier.name), grouped(tier.limits.day), grouped(tier.limits.minute)] {
+        for text in [
+            capitalized(&tier.name),
+            grouped(tier.limits.day),
+            grouped(tier.limits.minute),
+        ] {
             assert!(html.contains(&format!(">{text}</t")), "{text}");
         }
     }
@@ -68,7 +100,10 @@ fn page_contains_all_endpoints_parameters_headers_tiers_and_prices() {
 #[test]
 fn internal_links_resolve_and_anchors_are_unique() {
     let html = default();
-    let ids = html.split(" id=\"").skip(1).map(|rest| rest.split('"').next().unwrap());
+    let ids = html
+        .split(" id=\"")
+        .skip(1)
+        .map(|rest| rest.split('"').next().unwrap());
     let (ids, unique): (Vec<_>, HashSet<_>) = ids.map(|id| (id, id)).unzip();
     assert_eq!(ids.len(), unique.len());
     for link in attributes("href") {
@@ -81,49 +116,122 @@ fn internal_links_resolve_and_anchors_are_unique() {
 #[test]
 fn pages_load_only_the_icon() {
     let html = default() + &landing(&PagesConfig::default());
-    assert_eq!(html.matches("<script").count(), 2, "the script of the docs page and its data");
+    assert_eq!(
+        html.matches("<script").count(),
+        2,
+        "the script of the docs page and its data"
+    );
     assert!(html.contains("<script type=\"module\">") && !SCRIPT.contains("http"));
-    assert_eq!(SCRIPT.matches("fetch(").count(), 2, "one request, and one in the snippet of JavaScript");
-    assert!(SCRIPT.contains("fetch(ownBase + target"), "of its own origin");
-    for banned in ["innerHTML", "outerHTML", "insertAdjacent", "eval(", "Storage", "cookie =", "</script"] {
+    assert_eq!(
+        SCRIPT.matches("fetch(").count(),
+        2,
+        "one request, and one in the snippet of JavaScript"
+    );
+    assert!(
+        SCRIPT.contains("fetch(ownBase + target"),
+        "of its own origin"
+    );
+    for banned in [
+        "innerHTML",
+        "outerHTML",
+        "insertAdjacent",
+        "eval(",
+        "Storage",
+        "cookie =",
+        "</script",
+    ] {
         assert!(!SCRIPT.contains(banned), "{banned}");
     }
-    let banned = ["<img", "<iframe", " src=", " style=", "@import", "url(", "@font-face"];
+    let banned = [
+        "<img",
+        "<iframe",
+        " src=",
+        " style=",
+        "@import",
+        "url(",
+        "@font-face",
+    ];
     for banned in [&banned[..], &[" onclick=", " onload=", " onerror="]].concat() {
         assert!(!html.replace(SCRIPT, "").contains(banned), "{banned}");
     }
-    for link in attributes("href").into_iter().filter(|link| link.contains(':')) {
-        let documents = ["https://www.rfc-editor.org/rfc/", "https://datatracker.ietf.org/doc/"];
-        assert!(documents.iter().any(|lead| link.starts_with(lead)), "{link}");
+    for link in attributes("href")
+        .into_iter()
+        .filter(|link| link.contains(':'))
+    {
+        let documents = [
+            "https://www.rfc-editor.org/rfc/",
+            "https://datatracker.ietf.org/doc/",
+        ];
+        assert!(
+            documents.iter().any(|lead| link.starts_with(lead)),
+            "{link}"
+        );
     }
-    assert_eq!(html.matches("<link ").count(), 3, "one is the docs page as Markdown");
-    assert_eq!(html.matches("<link rel=\"icon\" href=\"/favicon.ico\">").count(), 2);
+    assert_eq!(
+        html.matches("<link ").count(),
+        3,
+        "one is the docs page as Markdown"
+    );
+    assert_eq!(
+        html.matches("<link rel=\"icon\" href=\"/favicon.ico\">")
+            .count(),
+        2
+    );
 }
 
 #[test]
 fn the_policy_allows_the_script_of_the_page_and_no_other() {
     // Browsers hash the text between the tags.
     let html = default();
-    let script = html.split_once("<script type=\"module\">").unwrap().1.split_once("</script>").unwrap().0;
+    let script = html
+        .split_once("<script type=\"module\">")
+        .unwrap()
+        .1
+        .split_once("</script>")
+        .unwrap()
+        .0;
     let hash = base64(&Sha256::digest(script.as_bytes()));
     let policy = CONTENT.policy();
-    assert!(policy.contains(&format!("; script-src 'sha256-{hash}'; ")), "{policy}");
+    assert!(
+        policy.contains(&format!("; script-src 'sha256-{hash}'; ")),
+        "{policy}"
+    );
     assert_eq!(policy.matches("script").count(), 1);
     assert!(policy.contains("; connect-src 'self'; "));
-    assert!(!LANDING_CONTENT.policy().contains("script"), "the landing page has none");
+    assert!(
+        !LANDING_CONTENT.policy().contains("script"),
+        "the landing page has none"
+    );
 }
 
 #[test]
 fn the_policies_allow_the_style_sheets_of_the_pages_and_no_other_styles() {
-    for (html, content) in [(default(), CONTENT), (landing(&PagesConfig::default()), LANDING_CONTENT)] {
+    for (html, content) in [
+        (default(), CONTENT),
+        (landing(&PagesConfig::default()), LANDING_CONTENT),
+    ] {
         assert_eq!(html.matches("<style").count(), 1);
-        let style = html.split_once("<style>").unwrap().1.split_once("</style>").unwrap().0;
+        let style = html
+            .split_once("<style>")
+            .unwrap()
+            .1
+            .split_once("</style>")
+            .unwrap()
+            .0;
         let hash = base64(&Sha256::digest(style.as_bytes()));
         let policy = content.policy();
-        assert!(policy.contains(&format!("; style-src 'sha256-{hash}'; ")), "{policy}");
+        assert!(
+            policy.contains(&format!("; style-src 'sha256-{hash}'; ")),
+            "{policy}"
+        );
         assert!(!policy.contains("unsafe"), "{policy}");
     }
-    for change in [".style", "setAttribute(\"style", "cssText", "createElement(\"style"] {
+    for change in [
+        ".style",
+        "setAttribute(\"style",
+        "cssText",
+        "createElement(\"style",
+    ] {
         assert!(!SCRIPT.contains(change), "browsers block it: {change}");
     }
 }
@@ -132,11 +240,16 @@ fn base64(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();
     for part in bytes.chunks(3) {
-        let number =
-            part.iter().enumerate().fold(0u32, |sum, (at, byte)| sum | u32::from(*byte) << (16 - 8 * at));
+        let number = part.iter().enumerate().fold(0u32, |sum, (at, byte)| {
+            sum | u32::from(*byte) << (16 - 8 * at)
+        });
         for at in 0..4 {
             let letter = LETTERS[(number >> (18 - 6 * at) & 63) as usize];
-            text.push(if at <= part.len() { char::from(letter) } else { '=' });
+            text.push(if at <= part.len() {
+                char::from(letter)
+            } else {
+                '='
+            });
         }
     }
     text
@@ -150,7 +263,10 @@ fn an_unknown_example_model_is_shown_as_a_placeholder() {
             && unknown.contains("<code>MODEL_ID</code> is a placeholder")
     );
     assert!(!unknown.contains("/drift/atlas"));
-    let known = page(&PagesConfig { example_model: Some("m-1".into()), ..PagesConfig::default() });
+    let known = page(&PagesConfig {
+        example_model: Some("m-1".into()),
+        ..PagesConfig::default()
+    });
     let markup = known.split_once("<script").unwrap().0;
     assert!(markup.contains("/models/m-1/history") && !markup.contains("MODEL_ID"));
 }
@@ -175,7 +291,10 @@ fn every_placeholder_of_a_template_is_filled() {
 }
 
 fn listed(name: &str, kind: PublishedKind) -> PublishedField {
-    PublishedField { name: name.into(), kind }
+    PublishedField {
+        name: name.into(),
+        kind,
+    }
 }
 
 fn constant(text: &str) -> PublishedKind {
@@ -184,7 +303,12 @@ fn constant(text: &str) -> PublishedKind {
 
 #[test]
 fn fields_of_a_mapped_endpoint_are_those_that_the_mapping_lists() {
-    let score = Route::Models.endpoint().item.iter().find(|field| field.name == "currentScore").unwrap();
+    let score = Route::Models
+        .endpoint()
+        .item
+        .iter()
+        .find(|field| field.name == "currentScore")
+        .unwrap();
     let fields = [
         (Route::Index, vec![]),
         (
@@ -199,23 +323,46 @@ fn fields_of_a_mapped_endpoint_are_those_that_the_mapping_lists() {
         ),
     ];
     let ignored = [(Route::Models, vec![Param::Period])].into();
-    let source = SourceDescription { fields: fields.into(), ignored };
-    let html = page(&PagesConfig { source, ..PagesConfig::default() });
-    assert_eq!(html.matches("The data source ignores <code>period</code>").count(), 1);
+    let source = SourceDescription {
+        fields: fields.into(),
+        ignored,
+    };
+    let html = page(&PagesConfig {
+        source,
+        ..PagesConfig::default()
+    });
+    assert_eq!(
+        html.matches("The data source ignores <code>period</code>")
+            .count(),
+        1
+    );
     let section = |name: &str| {
-        let from = html.split(&format!("id=\"endpoint-{name}\"")).nth(1).unwrap();
+        let from = html
+            .split(&format!("id=\"endpoint-{name}\""))
+            .nth(1)
+            .unwrap();
         from.split("</section>").next().unwrap().to_owned()
     };
     let models = section("models");
     assert!(models.contains("Items have the fields of the data source"));
-    for part in
-        ["currentScore", "rank", "number, or", "string, or", "always <code>&quot;points&quot;", "other"]
-    {
+    for part in [
+        "currentScore",
+        "rank",
+        "number, or",
+        "string, or",
+        "always <code>&quot;points&quot;",
+        "other",
+    ] {
         assert!(models.contains(part), "{part} in {models}");
     }
-    assert!(!models.contains("confidenceLower") && !models.contains("lastUpdated"), "{models}");
+    assert!(
+        !models.contains("confidenceLower") && !models.contains("lastUpdated"),
+        "{models}"
+    );
     let index = section("index");
-    assert!(index.contains("Items have the fields of the data source") && !index.contains("bestModel"));
+    assert!(
+        index.contains("Items have the fields of the data source") && !index.contains("bestModel")
+    );
     assert!(!section("drift").contains("fields of the data source"));
 }
 
@@ -229,12 +376,22 @@ fn text_from_the_settings_is_escaped() {
         version: evil.into(),
         base_url: Some(evil.into()),
         key_prefix: evil.into(),
-        tiers: vec![Tier { name: evil.into(), rights: Rights::PAID, limits }],
+        tiers: vec![Tier {
+            name: evil.into(),
+            rights: Rights::PAID,
+            limits,
+        }],
         example_model: Some(evil.into()),
         guard_per_minute: 7,
         source: SourceDescription {
-            fields: [(Route::Models, vec![listed(evil, PublishedKind::Any), listed("x", constant(evil))])]
-                .into(),
+            fields: [(
+                Route::Models,
+                vec![
+                    listed(evil, PublishedKind::Any),
+                    listed("x", constant(evil)),
+                ],
+            )]
+            .into(),
             ..SourceDescription::default()
         },
         status_page: true,
@@ -272,7 +429,10 @@ fn contact_terms_and_documentation_are_linked_if_they_are_set() {
         docs_url: Some("https://example.org/guide".into()),
         ..SiteLinks::default()
     };
-    let html = page(&PagesConfig { links, ..PagesConfig::default() });
+    let html = page(&PagesConfig {
+        links,
+        ..PagesConfig::default()
+    });
     for part in [
         "Contact: API team, <a href=\"mailto:api@example.org\">api@example.org</a>",
         "<a href=\"https://example.org/terms\">terms of service</a>",
@@ -296,24 +456,39 @@ fn the_terms_are_those_that_people_accept() {
         ..PagesConfig::default()
     });
     assert_eq!(default.matches("<li>").count(), 4);
-    assert!(default.contains("Scores must be cited as the source") && default.contains("as a mirror"));
+    assert!(
+        default.contains("Scores must be cited as the source") && default.contains("as a mirror")
+    );
     let terms = vec!["Be <kind> & fair.".into(), "Cite us.".into()];
-    let own = section(&PagesConfig { service, terms, ..PagesConfig::default() });
+    let own = section(&PagesConfig {
+        service,
+        terms,
+        ..PagesConfig::default()
+    });
     let list = "<ol>\n<li>Be &lt;kind&gt; &amp; fair.</li>\n<li>Cite us.</li>\n</ol>";
-    assert!(own.contains(list) && !own.contains("as a mirror") && !own.contains("competing"), "{own}");
+    assert!(
+        own.contains(list) && !own.contains("as a mirror") && !own.contains("competing"),
+        "{own}"
+    );
 }
 
 #[test]
 fn without_sign_up_the_page_says_that_keys_come_from_the_operator() {
     let markup = |sign_up| {
-        let html = page(&PagesConfig { sign_up, ..PagesConfig::default() });
+        let html = page(&PagesConfig {
+            sign_up,
+            ..PagesConfig::default()
+        });
         html.split_once("<script").unwrap().0.to_owned()
     };
     let (without, with) = (markup(false), markup(true));
     for words in ["Sign up", "your account"] {
         assert!(!without.contains(words) && with.contains(words), "{words}");
     }
-    for words in ["Ask the operator of this service for a key, and send it", ">From the operator<"] {
+    for words in [
+        "Ask the operator of this service for a key, and send it",
+        ">From the operator<",
+    ] {
         assert!(without.contains(words) && !with.contains(words), "{words}");
     }
 }
@@ -321,33 +496,73 @@ fn without_sign_up_the_page_says_that_keys_come_from_the_operator() {
 #[test]
 fn sign_up_is_linked_if_callers_can_sign_up() {
     let links = |sign_up| {
-        let html = page(&PagesConfig { sign_up, ..PagesConfig::default() });
+        let html = page(&PagesConfig {
+            sign_up,
+            ..PagesConfig::default()
+        });
         let markup = html.split_once("<script").unwrap().0;
         markup.matches("href=\"/account/sign-in\"").count()
     };
-    assert_eq!((links(false), links(true)), (0, 2), "in the header and in the quick start");
+    assert_eq!(
+        (links(false), links(true)),
+        (0, 2),
+        "in the header and in the quick start"
+    );
 }
 
 #[test]
 fn sign_up_is_the_primary_action_of_the_landing_page_if_callers_can_sign_up() {
     let primary = |sign_up| {
-        let html = landing(&PagesConfig { sign_up, ..PagesConfig::default() });
-        assert_eq!(html.matches("class=\"button\"").count(), 1, "one primary action");
+        let html = landing(&PagesConfig {
+            sign_up,
+            ..PagesConfig::default()
+        });
+        assert_eq!(
+            html.matches("class=\"button\"").count(),
+            1,
+            "one primary action"
+        );
         let tiers = PagesConfig::default().tiers;
-        assert!(tiers.iter().all(|tier| html.contains(&format!(">{}</t", grouped(tier.limits.day)))));
+        assert!(
+            tiers
+                .iter()
+                .all(|tier| html.contains(&format!(">{}</t", grouped(tier.limits.day))))
+        );
         assert!(html.contains("currentScore"), "a response");
-        html.split_once("<a class=\"button\" href=\"").unwrap().1.split('"').next().unwrap().to_owned()
+        html.split_once("<a class=\"button\" href=\"")
+            .unwrap()
+            .1
+            .split('"')
+            .next()
+            .unwrap()
+            .to_owned()
     };
-    assert_eq!((primary(false).as_str(), primary(true).as_str()), ("/docs", "/account/sign-in"));
+    assert_eq!(
+        (primary(false).as_str(), primary(true).as_str()),
+        ("/docs", "/account/sign-in")
+    );
 }
 
 #[test]
 fn recipes_and_generated_clients_have_the_address_of_the_service() {
-    let config = PagesConfig { base_url: Some("https://x.example".into()), ..PagesConfig::default() };
+    let config = PagesConfig {
+        base_url: Some("https://x.example".into()),
+        ..PagesConfig::default()
+    };
     let html = page(&config);
     assert!(!html.contains("BASE_ADDRESS") && !html.contains("DESCRIPTION_ADDRESS"));
-    assert_eq!(html.matches("https://x.example/openapi.json").count(), 3, "one in each generated client");
-    let section = html.split_once("<section id=\"caching\"").unwrap().1.split_once("</section>").unwrap().0;
+    assert_eq!(
+        html.matches("https://x.example/openapi.json").count(),
+        3,
+        "one in each generated client"
+    );
+    let section = html
+        .split_once("<section id=\"caching\"")
+        .unwrap()
+        .1
+        .split_once("</section>")
+        .unwrap()
+        .0;
     for client in [
         "requests-cache",
         "hishel",
@@ -357,16 +572,28 @@ fn recipes_and_generated_clients_have_the_address_of_the_service() {
         "make-fetch-happen",
         "curl",
     ] {
-        assert!(section.contains(&format!("<summary>{client} (")), "{client}");
+        assert!(
+            section.contains(&format!("<summary>{client} (")),
+            "{client}"
+        );
     }
-    assert_eq!(section.matches("https://x.example/api/v1").count(), 8, "one in each recipe");
+    assert_eq!(
+        section.matches("https://x.example/api/v1").count(),
+        8,
+        "one in each recipe"
+    );
 }
 
 #[test]
 fn missing_features_are_named_and_errors_refer_to_them() {
     let html = default();
-    let section =
-        html.split_once("<section id=\"not-available\"").unwrap().1.split_once("</section>").unwrap().0;
+    let section = html
+        .split_once("<section id=\"not-available\"")
+        .unwrap()
+        .1
+        .split_once("</section>")
+        .unwrap()
+        .0;
     for feature in ["Pagination", "CSV", "Webhooks"] {
         assert!(section.contains(&format!(">{feature}</dt>")), "{feature}");
     }
@@ -377,13 +604,29 @@ fn missing_features_are_named_and_errors_refer_to_them() {
 
 #[test]
 fn the_example_of_an_error_has_the_fields_of_the_table() {
-    let example: serde_json::Value = serde_json::from_str(&errors::example(&PagesConfig::default())).unwrap();
+    let example: serde_json::Value =
+        serde_json::from_str(&errors::example(&PagesConfig::default())).unwrap();
     for field in ERROR {
         assert!(example.get(field.name).is_some(), "{}", field.name);
     }
-    let known: Vec<_> = ERROR.iter().chain(ERROR_SOMETIMES).map(|field| field.name).collect();
-    assert!(example.as_object().unwrap().keys().all(|name| known.contains(&name.as_str())));
-    let limit: HashSet<_> = example["limit"].as_object().unwrap().keys().map(String::as_str).collect();
+    let known: Vec<_> = ERROR
+        .iter()
+        .chain(ERROR_SOMETIMES)
+        .map(|field| field.name)
+        .collect();
+    assert!(
+        example
+            .as_object()
+            .unwrap()
+            .keys()
+            .all(|name| known.contains(&name.as_str()))
+    );
+    let limit: HashSet<_> = example["limit"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
     assert_eq!(limit, LIMIT.iter().map(|field| field.name).collect());
 }
 
@@ -392,8 +635,14 @@ fn headings_skip_no_level() {
     let html = default();
     let mut last = 0;
     for rest in html.split("<h").skip(1) {
-        let Some(level) = rest.chars().next().and_then(|c| c.to_digit(10)) else { continue };
-        assert!(level <= last + 1, "{}", rest.chars().take(60).collect::<String>());
+        let Some(level) = rest.chars().next().and_then(|c| c.to_digit(10)) else {
+            continue;
+        };
+        assert!(
+            level <= last + 1,
+            "{}",
+            rest.chars().take(60).collect::<String>()
+        );
         last = level;
     }
 }

@@ -72,7 +72,11 @@ fn info(config: &PagesConfig) -> Value {
     // Relative references are resolved by no tool, and are an error for some.
     if let Some(terms) = absolute(config, config.links.terms()) {
         schemas::insert(&mut info, "termsOfService", terms.clone().into());
-        schemas::insert(&mut info, "license", json!({ "name": config.license, "url": terms }));
+        schemas::insert(
+            &mut info,
+            "license",
+            json!({ "name": config.license, "url": terms }),
+        );
     }
     if let Some(contact) = contact(&config.links) {
         schemas::insert(&mut info, "contact", contact);
@@ -82,14 +86,32 @@ fn info(config: &PagesConfig) -> Value {
 
 /// An absolute URL; `None` if it is of this service and no address is configured.
 fn absolute(config: &PagesConfig, url: &str) -> Option<String> {
-    if url.starts_with('/') { config.root().map(|root| format!("{root}{url}")) } else { Some(url.to_owned()) }
+    if url.starts_with('/') {
+        config.root().map(|root| format!("{root}{url}"))
+    } else {
+        Some(url.to_owned())
+    }
 }
 
 /// All paths that need no key, in words.
 pub(super) fn public_paths(config: &PagesConfig) -> String {
-    let mut paths =
-        vec!["/", DOCS, DOCS_MARKDOWN, LLMS_TXT, OPENAPI, "/healthz", "/robots.txt", "/favicon.ico"];
-    paths.extend(config.status_page.then_some([STATUS, FEED]).into_iter().flatten());
+    let mut paths = vec![
+        "/",
+        DOCS,
+        DOCS_MARKDOWN,
+        LLMS_TXT,
+        OPENAPI,
+        "/healthz",
+        "/robots.txt",
+        "/favicon.ico",
+    ];
+    paths.extend(
+        config
+            .status_page
+            .then_some([STATUS, FEED])
+            .into_iter()
+            .flatten(),
+    );
     paths.extend(config.root().map(|_| API_CATALOG));
     paths.extend(config.links.security_contact.as_ref().map(|_| SECURITY_TXT));
     let last = paths.pop().unwrap_or_default();
@@ -99,9 +121,20 @@ pub(super) fn public_paths(config: &PagesConfig) -> String {
 
 /// The Contact Object, if anything is known about the contact.
 fn contact(links: &SiteLinks) -> Option<Value> {
-    let SiteLinks { contact_name, contact_url, contact_email, .. } = links;
-    let fields = [("name", contact_name), ("url", contact_url), ("email", contact_email)];
-    let known = fields.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text.clone()?.into())));
+    let SiteLinks {
+        contact_name,
+        contact_url,
+        contact_email,
+        ..
+    } = links;
+    let fields = [
+        ("name", contact_name),
+        ("url", contact_url),
+        ("email", contact_email),
+    ];
+    let known = fields
+        .into_iter()
+        .filter_map(|(name, text)| Some((name.to_owned(), text.clone()?.into())));
     let contact: Map<_, _> = known.collect();
     (!contact.is_empty()).then_some(Value::Object(contact))
 }
@@ -132,10 +165,18 @@ fn tags(config: &PagesConfig) -> Value {
     let mut seen = BTreeSet::new();
     tags.retain(|tag| seen.insert(*tag));
     let described = |name: &str| {
-        let endpoints = config.endpoints.iter().filter(|endpoint| tag(endpoint) == name);
-        endpoints.map(|endpoint| endpoint.summary).collect::<Vec<_>>().join(" ")
+        let endpoints = config
+            .endpoints
+            .iter()
+            .filter(|endpoint| tag(endpoint) == name);
+        endpoints
+            .map(|endpoint| endpoint.summary)
+            .collect::<Vec<_>>()
+            .join(" ")
     };
-    tags.into_iter().map(|tag| json!({ "name": tag, "description": described(tag) })).collect()
+    tags.into_iter()
+        .map(|tag| json!({ "name": tag, "description": described(tag) }))
+        .collect()
 }
 
 fn operations(endpoint: &Endpoint, config: &PagesConfig, responses: &mut NamedResponses) -> Value {
@@ -155,11 +196,33 @@ fn operations(endpoint: &Endpoint, config: &PagesConfig, responses: &mut NamedRe
 
 /// The number of items, fields of paid plans, and parameters without an effect.
 fn description(endpoint: &Endpoint, config: &PagesConfig) -> String {
-    let items = if endpoint.one { "`data` has one item." } else { "`data` has any number of items." };
-    let names =
-        |names: Vec<&str>| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" and ");
-    let paid = names(endpoint.item.iter().filter(|field| field.paid_only).map(|field| field.name).collect());
-    let ignored = names(config.ignored(endpoint).iter().map(|param| param.name()).collect());
+    let items = if endpoint.one {
+        "`data` has one item."
+    } else {
+        "`data` has any number of items."
+    };
+    let names = |names: Vec<&str>| {
+        names
+            .iter()
+            .map(|name| format!("`{name}`"))
+            .collect::<Vec<_>>()
+            .join(" and ")
+    };
+    let paid = names(
+        endpoint
+            .item
+            .iter()
+            .filter(|field| field.paid_only)
+            .map(|field| field.name)
+            .collect(),
+    );
+    let ignored = names(
+        config
+            .ignored(endpoint)
+            .iter()
+            .map(|param| param.name())
+            .collect(),
+    );
     let mut sentences = vec![items.to_owned()];
     if !paid.is_empty() {
         sentences.push(format!(
@@ -167,7 +230,9 @@ fn description(endpoint: &Endpoint, config: &PagesConfig) -> String {
         ));
     }
     if !ignored.is_empty() {
-        sentences.push(format!("The data source ignores {ignored}: all values return the same data."));
+        sentences.push(format!(
+            "The data source ignores {ignored}: all values return the same data."
+        ));
     }
     sentences.join(" ")
 }

@@ -21,7 +21,12 @@ const LIMITS: [(ErrorCode, &str, u64, u64); 3] = [
 pub(super) fn body(row: &'static CodeRow) -> Value {
     let message = row.message();
     let mut members = vec![b'{'];
-    ErrorBody::new(row, &message, subject(row).map(|param| (param, allowed(row, param)))).write(&mut members);
+    ErrorBody::new(
+        row,
+        &message,
+        subject(row).map(|param| (param, allowed(row, param))),
+    )
+    .write(&mut members);
     members.push(b'}');
     let mut body: Value = serde_json::from_slice(&members).expect("it is written as JSON");
     if let Some((_, name, quota, window)) = LIMITS.iter().find(|(code, ..)| *code == row.code) {
@@ -40,7 +45,11 @@ pub(super) fn body(row: &'static CodeRow) -> Value {
 /// The values that the caller may use.
 fn allowed(row: &CodeRow, param: Param) -> AllowedValues {
     if row.code == ErrorCode::LatestRequiresPlan {
-        return AllowedValues::Words(vec![Period::Day.word(), Period::Week.word(), Period::Month.word()]);
+        return AllowedValues::Words(vec![
+            Period::Day.word(),
+            Period::Week.word(),
+            Period::Month.word(),
+        ]);
     }
     param.allowed()
 }

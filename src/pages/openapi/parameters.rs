@@ -12,8 +12,10 @@ const IF_NONE_MATCH: &str = "If-None-Match";
 
 /// All parameters, by name.
 pub(super) fn all() -> Map<String, Value> {
-    let mut parameters: Map<_, _> =
-        Param::ALL.map(|param| (param.name().to_owned(), parameter(param))).into_iter().collect();
+    let mut parameters: Map<_, _> = Param::ALL
+        .map(|param| (param.name().to_owned(), parameter(param)))
+        .into_iter()
+        .collect();
     parameters.insert(IF_NONE_MATCH.into(), if_none_match());
     parameters
 }
@@ -26,8 +28,14 @@ pub(super) fn of(endpoint: &Endpoint) -> Vec<Value> {
         Some(_) => parameter(*param),
         None => reference("parameters", param.name()),
     };
-    let conditional = endpoint.stored.then(|| reference("parameters", IF_NONE_MATCH));
-    id.iter().chain(endpoint.takes).map(describe).chain(conditional).collect()
+    let conditional = endpoint
+        .stored
+        .then(|| reference("parameters", IF_NONE_MATCH));
+    id.iter()
+        .chain(endpoint.takes)
+        .map(describe)
+        .chain(conditional)
+        .collect()
 }
 
 fn parameter(param: Param) -> Value {
@@ -44,7 +52,13 @@ fn parameter(param: Param) -> Value {
                 .for_each(|(name, constraint)| insert(&mut schema, name, constraint));
         }
     }
-    let value = |text: &str| if is_number { text.parse::<u8>().ok().into() } else { Value::from(text) };
+    let value = |text: &str| {
+        if is_number {
+            text.parse::<u8>().ok().into()
+        } else {
+            Value::from(text)
+        }
+    };
     if let Some(default) = param.default_value() {
         insert(&mut schema, "default", value(&default));
     }

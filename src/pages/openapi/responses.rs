@@ -31,7 +31,9 @@ impl NamedResponses {
         // The table is sorted by status, so equal ones are adjacent.
         let rows: Vec<&'static CodeRow> = endpoint.codes().collect();
         for same in rows.chunk_by(|a, b| a.status == b.status) {
-            let Some(status) = same.first().map(|row| row.status) else { continue };
+            let Some(status) = same.first().map(|row| row.status) else {
+                continue;
+            };
             let words: Vec<_> = same.iter().map(|row| row.word).collect();
             let name = format!("{}-{}", status.as_u16(), words.join("-"));
             let response = self.name(&name, || failure(status, same));
@@ -42,10 +44,15 @@ impl NamedResponses {
 
     /// All responses, and the headers that they refer to.
     pub(super) fn finish(self) -> [Value; 2] {
-        let has = |name: &str| self.0.values().any(|response| response["headers"].get(name).is_some());
+        let has = |name: &str| {
+            self.0
+                .values()
+                .any(|response| response["headers"].get(name).is_some())
+        };
         let headers = HEADERS.iter().filter(|header| has(header.name));
-        let headers: Map<_, _> =
-            headers.map(|header| (header.name.to_owned(), header_object(header))).collect();
+        let headers: Map<_, _> = headers
+            .map(|header| (header.name.to_owned(), header_object(header)))
+            .collect();
         [self.0.into(), headers.into()]
     }
 
@@ -71,12 +78,16 @@ fn not_modified() -> Value {
 }
 
 fn failure(status: StatusCode, rows: &[&'static CodeRow]) -> Value {
-    let description: Vec<_> = rows.iter().map(|row| format!("`{}`: {}", row.word, row.condition)).collect();
+    let description: Vec<_> = rows
+        .iter()
+        .map(|row| format!("`{}`: {}", row.word, row.condition))
+        .collect();
     let words: Vec<_> = rows.iter().map(|row| row.word).collect();
     // Beside the reference, not in an `allOf`: generators of clients then have one type for all errors.
     let content = |schema| {
         let mut here = reference("schemas", schema);
-        let mut properties = json!({ "status": { "const": status.as_u16() }, "code": { "enum": words } });
+        let mut properties =
+            json!({ "status": { "const": status.as_u16() }, "code": { "enum": words } });
         if status == StatusCode::TOO_MANY_REQUESTS {
             insert(&mut properties, LIMIT, reference("schemas", "Limit"));
             insert(&mut here, "required", json!([LIMIT]));
@@ -84,8 +95,12 @@ fn failure(status: StatusCode, rows: &[&'static CodeRow]) -> Value {
         insert(&mut here, "properties", properties);
         here
     };
-    let example = |row: &'static CodeRow| json!({ "summary": row.title, "value": error_examples::body(row) });
-    let examples: Map<_, _> = rows.iter().map(|row| (row.word.to_owned(), example(row))).collect();
+    let example =
+        |row: &'static CodeRow| json!({ "summary": row.title, "value": error_examples::body(row) });
+    let examples: Map<_, _> = rows
+        .iter()
+        .map(|row| (row.word.to_owned(), example(row)))
+        .collect();
     json!({
         "description": description.join("\n\n"),
         "headers": headers_of(status.as_u16(), true),
@@ -97,22 +112,29 @@ fn failure(status: StatusCode, rows: &[&'static CodeRow]) -> Value {
 }
 
 fn headers_of(status: u16, stored: bool) -> Value {
-    let covered = HEADERS.iter().filter(|header| header.on.covers(status, stored));
+    let covered = HEADERS
+        .iter()
+        .filter(|header| header.on.covers(status, stored));
     let named = covered.filter(|header| header.name != SAID_BY_CONTENT);
-    named.map(|header| (header.name.to_owned(), reference("headers", header.name))).collect()
+    named
+        .map(|header| (header.name.to_owned(), reference("headers", header.name)))
+        .collect()
 }
 
 fn header_object(header: &headers::Header) -> Value {
     let (schema, example) = match header.value {
-        headers::HeaderValueKind::Integer => {
-            (json!({ "type": "integer", "minimum": 0 }), json!(header.example.parse::<u64>().unwrap_or(0)))
-        }
-        headers::HeaderValueKind::Words(words) => {
-            (json!({ "type": "string", "enum": words }), json!(header.example))
-        }
-        headers::HeaderValueKind::Pattern(pattern) => {
-            (json!({ "type": "string", "pattern": pattern }), json!(header.example))
-        }
+        headers::HeaderValueKind::Integer => (
+            json!({ "type": "integer", "minimum": 0 }),
+            json!(header.example.parse::<u64>().unwrap_or(0)),
+        ),
+        headers::HeaderValueKind::Words(words) => (
+            json!({ "type": "string", "enum": words }),
+            json!(header.example),
+        ),
+        headers::HeaderValueKind::Pattern(pattern) => (
+            json!({ "type": "string", "pattern": pattern }),
+            json!(header.example),
+        ),
     };
     json!({ "description": header.meaning, "required": header.always, "schema": schema, "example": example })
 }

@@ -39,7 +39,12 @@ fn item_name(endpoint: &Endpoint) -> String {
 fn type_name(endpoint: &Endpoint) -> String {
     let capitalized = |word: &str| {
         let mut letters = word.chars();
-        letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect::<String>()
+        letters
+            .next()
+            .map(|first| first.to_ascii_uppercase())
+            .into_iter()
+            .chain(letters)
+            .collect::<String>()
     };
     endpoint.name.split('_').map(capitalized).collect()
 }
@@ -66,8 +71,10 @@ fn item(endpoint: &Endpoint, listed: Option<&[PublishedField]>) -> Value {
 
 /// An open object: of the fields that the data source sends, those that the mapping lists are described.
 fn item_of_the_source(listed: &[PublishedField]) -> Value {
-    let properties: Map<_, _> =
-        listed.iter().map(|field| (field.name.clone(), of_listed(&field.kind))).collect();
+    let properties: Map<_, _> = listed
+        .iter()
+        .map(|field| (field.name.clone(), of_listed(&field.kind)))
+        .collect();
     let mut schema = json!({ "type": "object", "properties": properties });
     insert(
         &mut schema,
@@ -94,7 +101,11 @@ fn answer(endpoint: &Endpoint, config: &PagesConfig) -> Value {
     let mut schema = object(ENVELOPE, &names(ENVELOPE));
     let takes = |param| endpoint.takes.contains(&param);
     let applied = |param, words: Vec<&str>| {
-        if takes(param) { json!({ "type": "string", "enum": words }) } else { json!({ "type": "null" }) }
+        if takes(param) {
+            json!({ "type": "string", "enum": words })
+        } else {
+            json!({ "type": "null" })
+        }
     };
     let mut data = json!({ "items": reference("schemas", &item_name(endpoint)) });
     let mut count = json!({ "minimum": 0 });
@@ -104,9 +115,21 @@ fn answer(endpoint: &Endpoint, config: &PagesConfig) -> Value {
         insert(&mut count, "const", 1.into());
     }
     narrow(&mut schema, "success", json!({ "const": true }));
-    narrow(&mut schema, "version", json!({ "pattern": "^[0-9]+\\.[0-9]+\\.[0-9]+$" }));
-    narrow(&mut schema, "period", applied(Param::Period, Period::ALL.map(Period::word).to_vec()));
-    narrow(&mut schema, "sort_by", applied(Param::SortBy, SortBy::ALL.map(SortBy::word).to_vec()));
+    narrow(
+        &mut schema,
+        "version",
+        json!({ "pattern": "^[0-9]+\\.[0-9]+\\.[0-9]+$" }),
+    );
+    narrow(
+        &mut schema,
+        "period",
+        applied(Param::Period, Period::ALL.map(Period::word).to_vec()),
+    );
+    narrow(
+        &mut schema,
+        "sort_by",
+        applied(Param::SortBy, SortBy::ALL.map(SortBy::word).to_vec()),
+    );
     narrow(&mut schema, "count", count);
     narrow(&mut schema, "data", data);
     let example = sample::value(&config.sample(endpoint));
@@ -120,11 +143,18 @@ fn error(config: &PagesConfig) -> Value {
         narrow(&mut schema, field.name, of_field(field));
     }
     let words: Vec<_> = CODES.iter().map(|row| row.word).collect();
-    let own = config.endpoints.configured().flat_map(|endpoint| endpoint.takes.iter().copied());
+    let own = config
+        .endpoints
+        .configured()
+        .flat_map(|endpoint| endpoint.takes.iter().copied());
     let params: BTreeSet<_> = Param::ALL.into_iter().chain(own).map(Param::name).collect();
     narrow(&mut schema, PARAM, json!({ "enum": params }));
     narrow(&mut schema, "success", json!({ "const": false }));
-    narrow(&mut schema, "version", json!({ "pattern": "^[0-9]+\\.[0-9]+\\.[0-9]+$" }));
+    narrow(
+        &mut schema,
+        "version",
+        json!({ "pattern": "^[0-9]+\\.[0-9]+\\.[0-9]+$" }),
+    );
     narrow(&mut schema, "code", json!({ "enum": words }));
     narrow(&mut schema, "docs", json!({ "pattern": "/docs#[a-z_]+$" }));
     narrow(&mut schema, "limit", reference("schemas", "Limit"));
@@ -134,15 +164,27 @@ fn error(config: &PagesConfig) -> Value {
 /// The parameter that an error with this code is about.
 pub(super) fn subject(row: &CodeRow) -> Option<Param> {
     let of_the_plan = (row.code == ErrorCode::LatestRequiresPlan).then_some(Param::Period);
-    of_the_plan.or_else(|| Param::ALL.into_iter().find(|param| param.code() == row.code))
+    of_the_plan.or_else(|| {
+        Param::ALL
+            .into_iter()
+            .find(|param| param.code() == row.code)
+    })
 }
 
 fn problem() -> Value {
     let mut schema = object(PROBLEM, &names(PROBLEM));
     narrow(&mut schema, "type", json!({ "format": "uri-reference" }));
-    narrow(&mut schema, "instance", json!({ "format": "uri-reference" }));
+    narrow(
+        &mut schema,
+        "instance",
+        json!({ "format": "uri-reference" }),
+    );
     insert(&mut schema, "allOf", json!([reference("schemas", "Error")]));
-    insert(&mut schema, "description", "The same error, in the form of RFC 9457.".into());
+    insert(
+        &mut schema,
+        "description",
+        "The same error, in the form of RFC 9457.".into(),
+    );
     schema
 }
 
@@ -151,7 +193,10 @@ fn names(fields: &[ItemField]) -> Vec<&'static str> {
 }
 
 fn object(fields: &[ItemField], required: &[&str]) -> Value {
-    let properties: Map<_, _> = fields.iter().map(|field| (field.name.to_owned(), of_field(field))).collect();
+    let properties: Map<_, _> = fields
+        .iter()
+        .map(|field| (field.name.to_owned(), of_field(field)))
+        .collect();
     let mut schema = json!({ "type": "object", "properties": properties });
     if !required.is_empty() {
         insert(&mut schema, "required", json!(required));
@@ -167,7 +212,11 @@ fn of_field(field: &ItemField) -> Value {
             words.push(Value::Null);
         }
     }
-    let types = if let [sole] = types.as_slice() { json!(sole) } else { json!(types) };
+    let types = if let [sole] = types.as_slice() {
+        json!(sole)
+    } else {
+        json!(types)
+    };
     insert(&mut schema, "type", types);
     insert(&mut schema, "description", field.meaning.into());
     if field.paid_only {
@@ -183,9 +232,10 @@ fn of_shape(shape: &FieldShape) -> (Vec<&'static str>, Value) {
         FieldShape::Instant => (vec!["string"], json!({ "format": "date-time" })),
         FieldShape::Number => (vec!["number"], json!({})),
         // Bounds apply to numbers only and patterns to strings only, so all can be combined.
-        FieldShape::Score => {
-            (vec!["number", "string"], json!({ "minimum": 0, "maximum": 100, "pattern": "^unavailable$" }))
-        }
+        FieldShape::Score => (
+            vec!["number", "string"],
+            json!({ "minimum": 0, "maximum": 100, "pattern": "^unavailable$" }),
+        ),
         FieldShape::Integer => (vec!["integer"], json!({})),
         FieldShape::Flag => (vec!["boolean"], json!({})),
         FieldShape::Words(words) => (vec!["string"], json!({ "enum": words })),
@@ -197,7 +247,9 @@ fn of_shape(shape: &FieldShape) -> (Vec<&'static str>, Value) {
 
 /// Adds constraints to the schema of one property; existing keywords are replaced.
 fn narrow(schema: &mut Value, property: &str, with: Value) {
-    let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else { return };
+    let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else {
+        return;
+    };
     let known = properties.entry(property).or_insert_with(|| json!({}));
     if let (Some(known), Value::Object(with)) = (known.as_object_mut(), with) {
         // A reference is complete, except for the description beside it.

@@ -10,7 +10,9 @@ use crate::pages::{PagesConfig, SiteLinks, sample};
 use scoregate_base::routes::codes::{CODES, CodeRow, ErrorCode};
 use scoregate_base::routes::headers::HEADERS;
 use scoregate_base::routes::shapes::Presence;
-use scoregate_base::routes::{ENDPOINTS, Param, PublishedField, PublishedKind, Route, SourceDescription};
+use scoregate_base::routes::{
+    ENDPOINTS, Param, PublishedField, PublishedKind, Route, SourceDescription,
+};
 
 use super::document::{path, public_paths};
 use super::*;
@@ -23,12 +25,17 @@ fn described() -> Value {
 fn validator(document: &Value, schema: &Value) -> Validator {
     let mut whole = schema.clone();
     whole["components"] = document["components"].clone();
-    jsonschema::options().with_draft(jsonschema::Draft::Draft202012).build(&whole).unwrap()
+    jsonschema::options()
+        .with_draft(jsonschema::Draft::Draft202012)
+        .build(&whole)
+        .unwrap()
 }
 
 fn resolve<'d>(document: &'d Value, mut node: &'d Value) -> &'d Value {
     while let Some(target) = node.get("$ref").and_then(Value::as_str) {
-        node = document.pointer(target.strip_prefix('#').unwrap()).expect(target);
+        node = document
+            .pointer(target.strip_prefix('#').unwrap())
+            .expect(target);
     }
     node
 }
@@ -67,7 +74,11 @@ fn references_resolve_and_schemas_compile() {
         }
     });
     assert!(references > 100);
-    for schema in document["components"]["schemas"].as_object().unwrap().values() {
+    for schema in document["components"]["schemas"]
+        .as_object()
+        .unwrap()
+        .values()
+    {
         validator(&document, schema);
     }
 }
@@ -75,26 +86,42 @@ fn references_resolve_and_schemas_compile() {
 #[test]
 fn every_endpoint_has_a_get_with_the_responses_its_row_allows() {
     let document = described();
-    assert_eq!(document["paths"].as_object().unwrap().len(), ENDPOINTS.len());
+    assert_eq!(
+        document["paths"].as_object().unwrap().len(),
+        ENDPOINTS.len()
+    );
     for row in &ENDPOINTS {
         let item = &document["paths"][path(row)];
         assert_eq!(item["get"]["operationId"], row.name);
         // HEAD is described once, for all.
-        assert_eq!(item.as_object().unwrap().keys().collect::<Vec<_>>(), ["get"]);
+        assert_eq!(
+            item.as_object().unwrap().keys().collect::<Vec<_>>(),
+            ["get"]
+        );
         let responses = item["get"]["responses"].as_object().unwrap();
         let mut statuses: Vec<_> = row.codes().map(|code| code.status.as_str()).collect();
         statuses.push("200");
         statuses.extend(row.stored.then_some("304"));
         statuses.sort_unstable();
         statuses.dedup();
-        assert_eq!(responses.keys().collect::<Vec<_>>(), statuses, "{}", row.name);
+        assert_eq!(
+            responses.keys().collect::<Vec<_>>(),
+            statuses,
+            "{}",
+            row.name
+        );
         for (status, response) in responses {
             let response = resolve(&document, response);
             assert_eq!(response.get("content").is_some(), status != "304");
             assert!(response["headers"]["X-RateLimit-Remaining"].is_object());
         }
-        let named: Vec<_> = item["get"]["parameters"].as_array().into_iter().flatten().collect();
-        let expected = row.takes.len() + usize::from(row.route.names_a_model()) + usize::from(row.stored);
+        let named: Vec<_> = item["get"]["parameters"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .collect();
+        let expected =
+            row.takes.len() + usize::from(row.route.names_a_model()) + usize::from(row.stored);
         assert_eq!(named.len(), expected, "{}", row.name);
     }
 }
@@ -105,14 +132,25 @@ fn every_response_names_the_headers_of_the_table_and_no_other() {
     for (name, response) in document["components"]["responses"].as_object().unwrap() {
         let status: u16 = name.get(..3).unwrap().parse().unwrap();
         let stored = !name.starts_with("200-me");
-        for header in HEADERS.iter().filter(|header| header.name != "Content-Type") {
+        for header in HEADERS
+            .iter()
+            .filter(|header| header.name != "Content-Type")
+        {
             let named = response["headers"].get(header.name).is_some();
-            assert_eq!(named, header.on.covers(status, stored), "{} on {name}", header.name);
+            assert_eq!(
+                named,
+                header.on.covers(status, stored),
+                "{} on {name}",
+                header.name
+            );
         }
     }
     let headers = &document["components"]["headers"];
     for (header, described) in headers.as_object().unwrap() {
-        assert!(validator(&document, &described["schema"]).is_valid(&described["example"]), "{header}");
+        assert!(
+            validator(&document, &described["schema"]).is_valid(&described["example"]),
+            "{header}"
+        );
     }
 }
 
@@ -120,11 +158,23 @@ fn every_response_names_the_headers_of_the_table_and_no_other() {
 fn schemas_accept_valid_items_and_reject_wrong_fields() {
     let document = described();
     for row in &ENDPOINTS {
-        let schema = validator(&document, &content(&document, row.route, "200", "application/json"));
+        let schema = validator(
+            &document,
+            &content(&document, row.route, "200", "application/json"),
+        );
         let mut answer = sample::value(&SampleAnswer::of(row, "1.0.0", "…"));
         schema.validate(&answer).unwrap();
-        for field in row.item.iter().filter(|field| field.presence == Presence::IfRequested) {
-            assert!(answer["data"][0].get(field.name).is_none(), "{} {}", row.name, field.name);
+        for field in row
+            .item
+            .iter()
+            .filter(|field| field.presence == Presence::IfRequested)
+        {
+            assert!(
+                answer["data"][0].get(field.name).is_none(),
+                "{} {}",
+                row.name,
+                field.name
+            );
             answer["data"][0][field.name] = json!(0.031);
         }
         schema.validate(&answer).unwrap();
@@ -133,11 +183,20 @@ fn schemas_accept_valid_items_and_reject_wrong_fields() {
             wrong["data"][0][field.name] = json!(["wrong", {}]);
             assert!(!schema.is_valid(&wrong), "{} {}", row.name, field.name);
             let mut without = answer.clone();
-            without["data"][0].as_object_mut().unwrap().remove(field.name);
+            without["data"][0]
+                .as_object_mut()
+                .unwrap()
+                .remove(field.name);
             assert!(schema.is_valid(&without), "{} {}", row.name, field.name);
             let mut null = answer.clone();
             null["data"][0][field.name] = Value::Null;
-            assert_eq!(schema.is_valid(&null), field.presence.allows_null(), "{} {}", row.name, field.name);
+            assert_eq!(
+                schema.is_valid(&null),
+                field.presence.allows_null(),
+                "{} {}",
+                row.name,
+                field.name
+            );
         }
         for field in answer.as_object().unwrap().keys() {
             let mut without = answer.clone();
@@ -152,7 +211,12 @@ fn paid_only_fields_are_marked_and_a_backend_may_send_more() {
     let document = described();
     let field = &document["components"]["schemas"]["ModelItem"]["properties"]["latestScore"];
     assert_eq!(field["x-paid-only"], true);
-    assert!(field["description"].as_str().unwrap().contains("Paid plans only"));
+    assert!(
+        field["description"]
+            .as_str()
+            .unwrap()
+            .contains("Paid plans only")
+    );
     let mut item = sample::value(&SampleItem::of(Route::Model.endpoint()));
     item["somethingNew"] = json!({"a": 1});
     item["currentScore"] = json!("unavailable");
@@ -167,13 +231,29 @@ fn paid_only_fields_are_marked_and_a_backend_may_send_more() {
 fn period_and_sort_key_are_null_if_unsupported() {
     let document = described();
     for row in &ENDPOINTS {
-        let schema = validator(&document, &content(&document, row.route, "200", "application/json"));
-        for (field, param, word) in [("period", Param::Period, "7d"), ("sort_by", Param::SortBy, "price")] {
+        let schema = validator(
+            &document,
+            &content(&document, row.route, "200", "application/json"),
+        );
+        for (field, param, word) in [
+            ("period", Param::Period, "7d"),
+            ("sort_by", Param::SortBy, "price"),
+        ] {
             let mut answer = sample::value(&SampleAnswer::of(row, "1.0.0", "…"));
             answer[field] = json!(word);
-            assert_eq!(schema.is_valid(&answer), row.takes.contains(&param), "{} {field}", row.name);
+            assert_eq!(
+                schema.is_valid(&answer),
+                row.takes.contains(&param),
+                "{} {field}",
+                row.name
+            );
             answer[field] = Value::Null;
-            assert_eq!(schema.is_valid(&answer), !row.takes.contains(&param), "{} {field}", row.name);
+            assert_eq!(
+                schema.is_valid(&answer),
+                !row.takes.contains(&param),
+                "{} {field}",
+                row.name
+            );
         }
     }
 }
@@ -189,7 +269,9 @@ fn error_schema_requires_limit_on_429_and_the_codes_of_the_status() {
         "reset_at": "2026-11-22T00:00:00Z", "retry_after": 38211});
     limited.validate(&error).unwrap();
     let keyless = validator(&document, &content(&document, Route::Models, "401", media));
-    keyless.validate(&an_error(401, "api_key_required")).unwrap();
+    keyless
+        .validate(&an_error(401, "api_key_required"))
+        .unwrap();
     assert!(!keyless.is_valid(&an_error(403, "api_key_required")));
     assert!(!keyless.is_valid(&an_error(401, "invalid_period")));
 
@@ -206,14 +288,26 @@ fn error_schema_requires_limit_on_429_and_the_codes_of_the_status() {
 fn every_field_of_an_error_has_one_type_and_every_error_the_same_schema() {
     let document = described();
     for name in ["Error", "Problem", "Limit"] {
-        for (field, schema) in document["components"]["schemas"][name]["properties"].as_object().unwrap() {
-            assert!(schema["type"].is_string() || schema["$ref"].is_string(), "{name}.{field}: {schema}");
+        for (field, schema) in document["components"]["schemas"][name]["properties"]
+            .as_object()
+            .unwrap()
+        {
+            assert!(
+                schema["type"].is_string() || schema["$ref"].is_string(),
+                "{name}.{field}: {schema}"
+            );
         }
     }
     for (name, response) in document["components"]["responses"].as_object().unwrap() {
-        let content = response["content"].as_object().filter(|_| !name.starts_with("200"));
+        let content = response["content"]
+            .as_object()
+            .filter(|_| !name.starts_with("200"));
         for (media, content) in content.into_iter().flatten() {
-            let whole = if media == "application/json" { "Error" } else { "Problem" };
+            let whole = if media == "application/json" {
+                "Error"
+            } else {
+                "Problem"
+            };
             let target = format!("#/components/schemas/{whole}");
             assert_eq!(content["schema"]["$ref"], target, "{name}");
             assert_eq!(content["schema"].get("allOf"), None, "{name}");
@@ -228,7 +322,12 @@ fn problem_schema_extends_the_error_schema() {
     let schema = validator(&document, &schema);
     let mut problem = an_error(404, "model_not_found");
     assert!(!schema.is_valid(&problem));
-    for (field, text) in [("type", "/docs#x"), ("title", "t"), ("detail", "d"), ("instance", "urn:x")] {
+    for (field, text) in [
+        ("type", "/docs#x"),
+        ("title", "t"),
+        ("detail", "d"),
+        ("instance", "urn:x"),
+    ] {
         problem[field] = json!(text);
     }
     schema.validate(&problem).unwrap();
@@ -238,44 +337,73 @@ fn problem_schema_extends_the_error_schema() {
 fn every_code_has_an_example_unless_no_endpoint_has_it() {
     let document = described();
     let mut words = BTreeSet::new();
-    for response in document["components"]["responses"].as_object().unwrap().values() {
+    for response in document["components"]["responses"]
+        .as_object()
+        .unwrap()
+        .values()
+    {
         let content = &response["content"]["application/json"];
         for (word, example) in content["examples"].as_object().into_iter().flatten() {
-            validator(&document, &content["schema"]).validate(&example["value"]).unwrap();
+            validator(&document, &content["schema"])
+                .validate(&example["value"])
+                .unwrap();
             assert_eq!(example["value"]["code"], *word);
             words.insert(word.clone());
         }
     }
     let about = document["info"]["description"].as_str().unwrap();
-    let named = |row: &CodeRow| words.contains(row.word) || about.contains(&format!("`{}`", row.word));
+    let named =
+        |row: &CodeRow| words.contains(row.word) || about.contains(&format!("`{}`", row.word));
     // Only endpoints of settings have parameters of their own.
-    let mut others = CODES.iter().filter(|row| row.code != ErrorCode::InvalidParameter);
-    assert!(others.all(named) && words.len() == CODES.len() - 2, "{words:?}");
+    let mut others = CODES
+        .iter()
+        .filter(|row| row.code != ErrorCode::InvalidParameter);
+    assert!(
+        others.all(named) && words.len() == CODES.len() - 2,
+        "{words:?}"
+    );
 }
 
 #[test]
 fn parameter_schemas_match_the_gateway() {
     let document = described();
     let takes = |name: &str, value: Value| {
-        validator(&document, &document["components"]["parameters"][name]["schema"]).is_valid(&value)
+        validator(
+            &document,
+            &document["components"]["parameters"][name]["schema"],
+        )
+        .is_valid(&value)
     };
     for param in Param::ALL {
         let described = &document["components"]["parameters"][param.name()];
         assert_eq!(described["description"], param.meaning());
-        assert!(takes(param.name(), described["example"].clone()), "{described}");
+        assert!(
+            takes(param.name(), described["example"].clone()),
+            "{described}"
+        );
     }
     assert!(takes("period", json!("7d")) && !takes("period", json!("7D")));
     assert!(takes("sortBy", json!("7axis")) && !takes("sortBy", json!("name")));
     assert!(takes("limit", json!(1)) && takes("limit", json!(100)));
-    assert!(!takes("limit", json!(0)) && !takes("limit", json!(101)) && !takes("limit", json!(1.5)));
+    assert!(
+        !takes("limit", json!(0)) && !takes("limit", json!(101)) && !takes("limit", json!(1.5))
+    );
     assert!(takes("id", json!("atlas-4.1:thinking")) && !takes("id", json!("a/b")));
     assert!(!takes("id", json!("")) && !takes("id", json!("x".repeat(129))));
 }
 
 #[test]
 fn items_of_a_mapped_endpoint_are_open_objects_with_the_listed_fields() {
-    let status = Route::Models.endpoint().item.iter().find(|field| field.name == "status").unwrap();
-    let listed = |name: &str, kind| PublishedField { name: name.into(), kind };
+    let status = Route::Models
+        .endpoint()
+        .item
+        .iter()
+        .find(|field| field.name == "status")
+        .unwrap();
+    let listed = |name: &str, kind| PublishedField {
+        name: name.into(),
+        kind,
+    };
     let of_models = vec![
         listed("status", PublishedKind::Standard(status)),
         listed("rank", PublishedKind::Number),
@@ -285,13 +413,22 @@ fn items_of_a_mapped_endpoint_are_open_objects_with_the_listed_fields() {
     ];
     let fields = [(Route::Models, of_models), (Route::Index, vec![])].into();
     let ignored = [(Route::Models, vec![Param::Period, Param::SortBy])].into();
-    let config = PagesConfig { source: SourceDescription { fields, ignored }, ..PagesConfig::default() };
+    let config = PagesConfig {
+        source: SourceDescription { fields, ignored },
+        ..PagesConfig::default()
+    };
     let document: Value = serde_json::from_str(&document(&config)).unwrap();
     let items = |name: &str| validator(&document, &schemas::reference("schemas", name));
     for (item, is_valid) in [
         (json!({}), true),
-        (json!({"id": 17, "currentScore": [], "latestScore": {}}), true),
-        (json!({"status": "good", "rank": null, "code": "x", "unit": "points", "other": [1]}), true),
+        (
+            json!({"id": 17, "currentScore": [], "latestScore": {}}),
+            true,
+        ),
+        (
+            json!({"status": "good", "rank": null, "code": "x", "unit": "points", "other": [1]}),
+            true,
+        ),
         (json!({"status": "fine"}), false),
         (json!({"rank": "1"}), false),
         (json!({"code": 1}), false),
@@ -301,24 +438,38 @@ fn items_of_a_mapped_endpoint_are_open_objects_with_the_listed_fields() {
         assert_eq!(items("ModelsItem").is_valid(&item), is_valid, "{item}");
     }
     assert!(items("IndexItem").is_valid(&json!({"value": "x", "history": 7})));
-    assert!(!items("DriftItem").is_valid(&json!({"regime": 7})), "not mapped");
+    assert!(
+        !items("DriftItem").is_valid(&json!({"regime": 7})),
+        "not mapped"
+    );
     let ignored = "The data source ignores `period` and `sortBy`: all values return the same data.";
-    let about = |path: &str| document["paths"][path]["get"]["description"].as_str().unwrap();
-    assert_eq!(about("/models"), format!("`data` has any number of items. {ignored}"));
+    let about = |path: &str| {
+        document["paths"][path]["get"]["description"]
+            .as_str()
+            .unwrap()
+    };
+    assert_eq!(
+        about("/models"),
+        format!("`data` has any number of items. {ignored}")
+    );
     assert_eq!(about("/index"), "`data` has one item.");
     assert_eq!(
         about("/models/{id}"),
         "`data` has one item. Only some tiers see `latestScore`: those of paid plans, unless the settings say otherwise."
     );
     let example = &document["components"]["schemas"]["ModelsAnswer"]["examples"][0];
-    assert_eq!(example["data"], json!([{"status": "excellent", "unit": "points"}]));
+    assert_eq!(
+        example["data"],
+        json!([{"status": "excellent", "unit": "points"}])
+    );
     assert!(items("ModelsAnswer").is_valid(example));
 }
 
 #[test]
 fn nested_fields_have_schemas_as_well() {
     let document = described();
-    let axis = document.pointer("/components/schemas/ModelItem/properties/axes/items/properties/axis/enum");
+    let axis = document
+        .pointer("/components/schemas/ModelItem/properties/axes/items/properties/axis/enum");
     assert!(axis.is_some_and(Value::is_array));
 }
 
@@ -326,11 +477,26 @@ fn nested_fields_have_schemas_as_well() {
 fn contact_terms_and_external_documentation_are_those_of_the_settings() {
     let plain = described();
     assert_eq!(plain["info"].get("contact"), None);
-    assert_eq!((plain["info"].get("termsOfService"), plain.get("externalDocs")), (None, None));
-    let config = PagesConfig { base_url: Some("https://x.example/".into()), ..PagesConfig::default() };
+    assert_eq!(
+        (
+            plain["info"].get("termsOfService"),
+            plain.get("externalDocs")
+        ),
+        (None, None)
+    );
+    let config = PagesConfig {
+        base_url: Some("https://x.example/".into()),
+        ..PagesConfig::default()
+    };
     let own: Value = serde_json::from_str(&document(&config)).unwrap();
-    assert_eq!(own["info"]["termsOfService"], "https://x.example/docs#terms");
-    assert_eq!(own["info"]["license"]["url"], "https://x.example/docs#terms");
+    assert_eq!(
+        own["info"]["termsOfService"],
+        "https://x.example/docs#terms"
+    );
+    assert_eq!(
+        own["info"]["license"]["url"],
+        "https://x.example/docs#terms"
+    );
     assert_eq!(own["externalDocs"]["url"], "https://x.example/docs");
     let links = SiteLinks {
         contact_name: Some("API \"team\"".into()),
@@ -339,9 +505,15 @@ fn contact_terms_and_external_documentation_are_those_of_the_settings() {
         docs_url: Some("https://example.org/guide".into()),
         ..SiteLinks::default()
     };
-    let config = PagesConfig { links, ..PagesConfig::default() };
+    let config = PagesConfig {
+        links,
+        ..PagesConfig::default()
+    };
     let set: Value = serde_json::from_str(&document(&config)).unwrap();
-    assert_eq!(set["info"]["contact"], json!({ "name": "API \"team\"", "email": "api@example.org" }));
+    assert_eq!(
+        set["info"]["contact"],
+        json!({ "name": "API \"team\"", "email": "api@example.org" })
+    );
     assert_eq!(set["info"]["termsOfService"], "https://example.org/terms");
     assert_eq!(set["externalDocs"]["url"], "https://example.org/guide");
 }
@@ -351,13 +523,27 @@ fn public_paths_are_listed_if_they_exist() {
     let config = PagesConfig {
         status_page: true,
         base_url: Some("https://x.example".into()),
-        links: SiteLinks { security_contact: Some("mailto:a@x.example".into()), ..SiteLinks::default() },
+        links: SiteLinks {
+            security_contact: Some("mailto:a@x.example".into()),
+            ..SiteLinks::default()
+        },
         ..PagesConfig::default()
     };
-    let more = ["/status", "/status.atom", "/.well-known/api-catalog", "/.well-known/security.txt"];
+    let more = [
+        "/status",
+        "/status.atom",
+        "/.well-known/api-catalog",
+        "/.well-known/security.txt",
+    ];
     for path in more {
-        assert!(public_paths(&config).contains(&format!("`{path}`")), "{path}");
-        assert!(!public_paths(&PagesConfig::default()).contains(path), "{path}");
+        assert!(
+            public_paths(&config).contains(&format!("`{path}`")),
+            "{path}"
+        );
+        assert!(
+            !public_paths(&PagesConfig::default()).contains(path),
+            "{path}"
+        );
     }
     let plain = "`/`, `/docs`, `/docs.md`, `/llms.txt`, `/openapi.json`, `/healthz`, `/robots.txt` and `/favicon.ico`";
     assert_eq!(public_paths(&PagesConfig::default()), plain);

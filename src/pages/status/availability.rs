@@ -33,18 +33,28 @@ impl DayAvailability {
 
 /// The last days up to the minute `end`, which does not count; oldest first.
 pub fn last_days(history: &StatusHistory, end: u64) -> Vec<DayAvailability> {
-    let Some(last) = end.checked_sub(1) else { return Vec::new() };
+    let Some(last) = end.checked_sub(1) else {
+        return Vec::new();
+    };
     let last = Wall::from_seconds(last.saturating_mul(60)).day().number();
     let days = last.saturating_sub(SHOWN_DAYS - 1)..=last;
     days.map(|number| {
         let start = u64::from(number) * DAY_MINUTES;
         let first = history.first_minute.map_or(end, |first| first.max(start));
         let counted = end.min(start + DAY_MINUTES).saturating_sub(first);
-        let stored = history.days.iter().find(|stored| stored.day.number() == number);
+        let stored = history
+            .days
+            .iter()
+            .find(|stored| stored.day.number() == number);
         // The clock of another gateway may be ahead.
         let up = stored.map_or(0, |stored| stored.ready.min(counted));
         let fresh = stored.map_or(0, |stored| stored.fresh.min(up));
-        DayAvailability { day: Day::from_number(number), counted, up, fresh }
+        DayAvailability {
+            day: Day::from_number(number),
+            counted,
+            up,
+            fresh,
+        }
     })
     .collect()
 }
@@ -71,10 +81,20 @@ pub(super) fn share(part: u64, whole: u64) -> String {
 
 /// `2 d 3 h 5 min`, without the parts that are zero.
 pub(super) fn in_words(minutes: u64) -> String {
-    let parts = [(minutes / DAY_MINUTES, "d"), (minutes % DAY_MINUTES / 60, "h"), (minutes % 60, "min")];
+    let parts = [
+        (minutes / DAY_MINUTES, "d"),
+        (minutes % DAY_MINUTES / 60, "h"),
+        (minutes % 60, "min"),
+    ];
     let parts = parts.into_iter().filter(|(number, _)| *number > 0);
-    let words: Vec<String> = parts.map(|(number, unit)| format!("{number} {unit}")).collect();
-    if words.is_empty() { "0 min".into() } else { words.join(" ") }
+    let words: Vec<String> = parts
+        .map(|(number, unit)| format!("{number} {unit}"))
+        .collect();
+    if words.is_empty() {
+        "0 min".into()
+    } else {
+        words.join(" ")
+    }
 }
 
 #[cfg(test)]
@@ -86,11 +106,18 @@ mod tests {
     const START: u64 = TODAY as u64 * DAY_MINUTES;
 
     fn stored(days_ago: u32, ready: u64, fresh: u64) -> StatusDay {
-        StatusDay { day: Day::from_number(TODAY - days_ago), ready, fresh }
+        StatusDay {
+            day: Day::from_number(TODAY - days_ago),
+            ready,
+            fresh,
+        }
     }
 
     fn history(first_minute: u64, days: &[StatusDay]) -> StatusHistory {
-        StatusHistory { first_minute: Some(first_minute), days: days.to_vec() }
+        StatusHistory {
+            first_minute: Some(first_minute),
+            days: days.to_vec(),
+        }
     }
 
     /// Counted, up, down and stale minutes of the newest days, newest first.
@@ -102,9 +129,17 @@ mod tests {
     #[test]
     fn gaps_count_as_down_and_days_before_the_first_minute_do_not_count() {
         let first = START - DAY_MINUTES - 100;
-        let days = last_days(&history(first, &[stored(2, 99, 90), stored(0, 60, 60)]), START + 60);
+        let days = last_days(
+            &history(first, &[stored(2, 99, 90), stored(0, 60, 60)]),
+            START + 60,
+        );
         assert_eq!(days.len(), 90);
-        let expected = [[60, 60, 0, 0], [1_440, 0, 1_440, 0], [100, 99, 1, 9], [0, 0, 0, 0]];
+        let expected = [
+            [60, 60, 0, 0],
+            [1_440, 0, 1_440, 0],
+            [100, 99, 1, 9],
+            [0, 0, 0, 0],
+        ];
         assert_eq!(newest(&days, 4), expected);
         let whole = total(&days);
         assert_eq!((whole.counted, whole.up, whole.fresh), (1_600, 159, 150));
@@ -125,7 +160,10 @@ mod tests {
         let days = last_days(&StatusHistory::default(), START + 5);
         assert!(days.len() == 90 && days.iter().all(|day| day.counted == 0));
         assert_eq!(last_days(&StatusHistory::default(), 0), []);
-        assert_eq!(newest(&last_days(&history(START + 9, &[]), START + 5), 1), [[0, 0, 0, 0]]);
+        assert_eq!(
+            newest(&last_days(&history(START + 9, &[]), START + 5), 1),
+            [[0, 0, 0, 0]]
+        );
     }
 
     #[test]

@@ -23,7 +23,9 @@ pub(super) struct ChartDay {
 /// The chart, with an id that is unique in the page, a title and a description for screen readers.
 pub(super) fn chart(id: &str, title: &str, description: &str, days: &[ChartDay]) -> String {
     let width = STEP * u64::try_from(days.len()).unwrap_or(0);
-    let bars = (0_u64..).zip(days).map(|(number, day)| bar(id, number * STEP, day));
+    let bars = (0_u64..)
+        .zip(days)
+        .map(|(number, day)| bar(id, number * STEP, day));
     format!(
         "<svg class=\"days\" viewBox=\"0 0 {width} {HEIGHT}\" preserveAspectRatio=\"none\" role=\"img\" \
          aria-labelledby=\"{id}-name {id}-words\"><title id=\"{id}-name\">{}</title><desc id=\"{id}-words\">{}</desc>\n\
@@ -37,7 +39,9 @@ pub(super) fn chart(id: &str, title: &str, description: &str, days: &[ChartDay])
 
 fn bar(id: &str, x: u64, day: &ChartDay) -> String {
     let rect = |class: &str, y: u64, height: u64, more: &str| {
-        format!("<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{WIDTH}\" height=\"{height}\"{more}/>")
+        format!(
+            "<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{WIDTH}\" height=\"{height}\"{more}/>"
+        )
     };
     let hatched = hatched_height(day);
     let mut parts = String::new();
@@ -70,7 +74,11 @@ mod tests {
     use super::*;
 
     fn day(good: u64, whole: u64) -> ChartDay {
-        ChartDay { label: "a <day>".into(), good, whole }
+        ChartDay {
+            label: "a <day>".into(),
+            good,
+            whole,
+        }
     }
 
     #[test]
@@ -83,12 +91,24 @@ mod tests {
             (1, 1_440, 36),
             (0, 1_440, 40),
         ] {
-            assert_eq!(hatched_height(&day(good, whole)), height, "{good} of {whole}");
+            assert_eq!(
+                hatched_height(&day(good, whole)),
+                height,
+                "{good} of {whole}"
+            );
         }
-        let svg = chart("a", "Name", "Words & more", &[day(0, 0), day(5, 5), day(4, 5), day(0, 5)]);
+        let svg = chart(
+            "a",
+            "Name",
+            "Words & more",
+            &[day(0, 0), day(5, 5), day(4, 5), day(0, 5)],
+        );
         let count = |class: &str| svg.matches(&format!("<rect class=\"{class}\"")).count();
         assert_eq!([count("none"), count("up"), count("down")], [1, 2, 2]);
-        assert!(svg.contains("viewBox=\"0 0 32 40\"") && svg.contains("Words &amp; more"), "{svg}");
+        assert!(
+            svg.contains("viewBox=\"0 0 32 40\"") && svg.contains("Words &amp; more"),
+            "{svg}"
+        );
         assert_eq!(svg.matches("<title>a &lt;day&gt;</title>").count(), 4);
     }
 }

@@ -18,7 +18,10 @@ pub(super) fn feed(site: &StatusSite, messages: &[StatusMessage], begun: Wall) -
     let updated = messages.first().map_or(begun, |newest| newest.at).rfc3339();
     let id = uuid(&["feed", &site.service, &site.url("/")]);
     let (own, page) = (xml(&site.url("/status.atom")), xml(&site.url("/status")));
-    let entries: String = messages.iter().map(|message| entry(site, message)).collect();
+    let entries: String = messages
+        .iter()
+        .map(|message| entry(site, message))
+        .collect();
     format!(
         "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<feed xmlns=\"http://www.w3.org/2005/Atom\">\n\
          <title>Status of {service}</title>\n<id>{id}</id>\n<updated>{updated}</updated>\n\
@@ -30,7 +33,14 @@ pub(super) fn feed(site: &StatusSite, messages: &[StatusMessage], begun: Wall) -
 }
 
 fn entry(site: &StatusSite, message: &StatusMessage) -> String {
-    let StatusMessage { id, incident, at, state, title, message } = message;
+    let StatusMessage {
+        id,
+        incident,
+        at,
+        state,
+        title,
+        message,
+    } = message;
     let id = uuid(&[&id.to_string(), &at.millis().to_string(), title, message]);
     let at = at.rfc3339();
     let link = xml(&site.url(&format!("/status#incident-{incident}")));
@@ -45,8 +55,14 @@ fn entry(site: &StatusSite, message: &StatusMessage) -> String {
 
 /// Text for XML, which cannot contain some characters at all. They can only come from manual edits.
 fn xml(text: &str) -> String {
-    let is_valid = |c: char| matches!(c, '\t' | '\n') || (c >= ' ' && !matches!(c, '\u{FFFE}' | '\u{FFFF}'));
-    escape(&text.chars().map(|c| if is_valid(c) { c } else { '\u{FFFD}' }).collect::<String>())
+    let is_valid =
+        |c: char| matches!(c, '\t' | '\n') || (c >= ' ' && !matches!(c, '\u{FFFE}' | '\u{FFFF}'));
+    escape(
+        &text
+            .chars()
+            .map(|c| if is_valid(c) { c } else { '\u{FFFD}' })
+            .collect::<String>(),
+    )
 }
 
 /// A UUID of version 8 (RFC 9562) that depends on these texts only.
@@ -57,9 +73,15 @@ fn uuid(texts: &[&str]) -> String {
         hash.update(text);
     }
     let digest: [u8; 32] = hash.finalize().into();
-    let [high, low, ..] = digest.as_chunks::<8>().0 else { return String::new() };
+    let [high, low, ..] = digest.as_chunks::<8>().0 else {
+        return String::new();
+    };
     let high = u64::from_be_bytes(*high) & !0xF000 | 0x8000;
     let low = u64::from_be_bytes(*low) & !(0b11 << 62) | 0b10 << 62;
     let (a, b, c) = (high >> 32, high >> 16 & 0xFFFF, high & 0xFFFF);
-    format!("urn:uuid:{a:08x}-{b:04x}-{c:04x}-{:04x}-{:012x}", low >> 48, low & 0xFFFF_FFFF_FFFF)
+    format!(
+        "urn:uuid:{a:08x}-{b:04x}-{c:04x}-{:04x}-{:012x}",
+        low >> 48,
+        low & 0xFFFF_FFFF_FFFF
+    )
 }

@@ -52,7 +52,11 @@ pub struct ServiceStatus {
 impl StatusSite {
     /// The address of a path: absolute if the public address is configured.
     pub(super) fn url(&self, path: &str) -> String {
-        let url = self.base_url.as_deref().unwrap_or_default().trim_end_matches('/');
+        let url = self
+            .base_url
+            .as_deref()
+            .unwrap_or_default()
+            .trim_end_matches('/');
         format!("{}{path}", url.strip_suffix(API_BASE).unwrap_or(url))
     }
 }

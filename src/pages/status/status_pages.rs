@@ -26,10 +26,17 @@ pub struct StatusPages {
 impl StatusPages {
     /// Renders the pages for the first time.
     pub fn new(site: &StatusSite, status: &ServiceStatus, now: Wall) -> Self {
-        let allowed = AllowedContent { style: view::STYLE, ..AllowedContent::default() };
+        let allowed = AllowedContent {
+            style: view::STYLE,
+            ..AllowedContent::default()
+        };
         let html = Page::html(BRIEFLY, allowed, &view::page(site, status, now));
         let atom = Page::new(ATOM, BRIEFLY, atom(site, status).as_bytes());
-        Self { html: Arc::new(html), atom: Arc::new(atom), changed_at: now }
+        Self {
+            html: Arc::new(html),
+            atom: Arc::new(atom),
+            changed_at: now,
+        }
     }
 
     /// The pages with other content; `None` if nothing on them has changed.

@@ -23,7 +23,10 @@ impl IncidentThread<'_> {
 pub(super) fn threads(messages: &[StatusMessage]) -> Vec<IncidentThread<'_>> {
     let mut threads: Vec<IncidentThread<'_>> = Vec::new();
     for message in messages {
-        match threads.iter_mut().find(|thread| thread.number == message.incident) {
+        match threads
+            .iter_mut()
+            .find(|thread| thread.number == message.incident)
+        {
             Some(thread) => thread.messages.push(message),
             None => threads.push(IncidentThread {
                 number: message.incident,
@@ -48,7 +51,10 @@ pub(super) const fn name(state: IncidentState) -> &'static str {
 
 /// The text of a message: a paragraph for each block of lines.
 pub(super) fn paragraphs(message: &str) -> String {
-    let blocks = message.split("\n\n").map(str::trim).filter(|block| !block.is_empty());
+    let blocks = message
+        .split("\n\n")
+        .map(str::trim)
+        .filter(|block| !block.is_empty());
     let paragraph = |block: &str| {
         let lines: Vec<String> = block.lines().map(escape).collect();
         format!("<p dir=\"auto\">{}</p>\n", lines.join("<br>\n"))
@@ -63,7 +69,14 @@ mod tests {
 
     fn message(id: u64, incident: u64, state: IncidentState) -> StatusMessage {
         let (title, message) = (format!("Incident {incident}"), format!("Message {id}"));
-        StatusMessage { id, incident, at: Wall::from_seconds(id), state, title, message }
+        StatusMessage {
+            id,
+            incident,
+            at: Wall::from_seconds(id),
+            state,
+            title,
+            message,
+        }
     }
 
     #[test]
@@ -88,6 +101,9 @@ mod tests {
     #[test]
     fn line_breaks_of_a_message_are_kept_and_its_markup_is_text() {
         let html = paragraphs("One\nTwo <b>\n\n\n\nThree");
-        assert_eq!(html, "<p dir=\"auto\">One<br>\nTwo &lt;b&gt;</p>\n<p dir=\"auto\">Three</p>\n");
+        assert_eq!(
+            html,
+            "<p dir=\"auto\">One<br>\nTwo &lt;b&gt;</p>\n<p dir=\"auto\">Three</p>\n"
+        );
     }
 }

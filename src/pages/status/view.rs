@@ -12,7 +12,8 @@ use super::{DataState, ServiceStatus, StatusSite};
 
 const TEMPLATE: &str = include_str!("status.html");
 /// The style sheet of the page: the text of its only `style` element.
-pub(super) const STYLE: &str = concat!(include_str!("../docs/page.css"), include_str!("status.css"));
+pub(super) const STYLE: &str =
+    concat!(include_str!("../docs/page.css"), include_str!("status.css"));
 /// Maximum number of resolved incidents shown.
 const PAST_INCIDENTS: usize = 20;
 
@@ -41,7 +42,13 @@ pub(super) fn page(site: &StatusSite, status: &ServiceStatus, changed_at: Wall) 
 
 fn header(site: &StatusSite) -> String {
     let account = AccountLink::for_all(site.sign_up);
-    SiteHeader { service: &site.service, has_status_page: true, account, current: STATUS }.html()
+    SiteHeader {
+        service: &site.service,
+        has_status_page: true,
+        account,
+        current: STATUS,
+    }
+    .html()
 }
 
 /// Whether the API is up, in one sentence. It does not depend on the messages of the operator.
@@ -67,7 +74,10 @@ fn incident_line(open: &[IncidentThread<'_>]) -> String {
         [] => String::new(),
         [only] => {
             let state = name(only.state).to_lowercase();
-            state_line(false, &format!("Open incident: {} ({state})", escape(only.title)))
+            state_line(
+                false,
+                &format!("Open incident: {} ({state})", escape(only.title)),
+            )
         }
         [_, _, ..] => state_line(false, &format!("{} open incidents", open.len())),
     }
@@ -75,7 +85,11 @@ fn incident_line(open: &[IncidentThread<'_>]) -> String {
 
 /// A line about the state of the service; `words` are HTML.
 fn state_line(is_good: bool, words: &str) -> String {
-    let (class, mark) = if is_good { ("good", "\u{2713}") } else { ("warn", "!") };
+    let (class, mark) = if is_good {
+        ("good", "\u{2713}")
+    } else {
+        ("warn", "!")
+    };
     format!(
         "<p class=\"state {class}\"><span aria-hidden=\"true\">{mark}</span> <span dir=\"auto\">{words}</span></p>\n"
     )
@@ -86,11 +100,14 @@ fn notes(status: &ServiceStatus) -> String {
     let mut notes = Vec::new();
     if !status.is_ready {
         notes.push(
-            "This gateway is starting, stopping or overloaded. Other gateways may serve requests.".into(),
+            "This gateway is starting, stopping or overloaded. Other gateways may serve requests."
+                .into(),
         );
     }
     if status.store_fails {
-        let end = status.counted_until.map(|end| format!(" The history ends at {}.", time(end)));
+        let end = status
+            .counted_until
+            .map(|end| format!(" The history ends at {}.", time(end)));
         notes.push(format!(
             "The store of keys and quotas is not responding to this gateway. Some requests may get a 503.{}",
             end.unwrap_or_default()
@@ -101,12 +118,18 @@ fn notes(status: &ServiceStatus) -> String {
     }
     if let Some(since) = status.data.stale_since {
         let words = "has not arrived. Responses with older data are marked as stale.";
-        notes.push(format!("A refresh of the data was expected at {} and {words}", time(since)));
+        notes.push(format!(
+            "A refresh of the data was expected at {} and {words}",
+            time(since)
+        ));
     }
     if notes.is_empty() {
         return String::new();
     }
-    let items: Vec<String> = notes.iter().map(|note| format!("<li>{note}</li>\n")).collect();
+    let items: Vec<String> = notes
+        .iter()
+        .map(|note| format!("<li>{note}</li>\n"))
+        .collect();
     format!("<ul>\n{}</ul>\n", items.concat())
 }
 
@@ -146,7 +169,11 @@ fn incident(thread: &IncidentThread<'_>) -> String {
     let (number, title) = (thread.number, escape(thread.title));
     let messages = thread.messages.iter().map(|message| {
         let state = message.state;
-        let class = if state == IncidentState::Resolved { "method" } else { "badge" };
+        let class = if state == IncidentState::Resolved {
+            "method"
+        } else {
+            "badge"
+        };
         format!(
             "<h4><span class=\"{class}\">{}</span> {}</h4>\n{}",
             name(state),
@@ -167,9 +194,13 @@ fn days(status: &ServiceStatus) -> String {
         return "<p>The history has not been read yet.</p>\n".into();
     };
     if whole.counted == 0 {
-        return "<p>There is no history yet. It begins a few minutes after the first start.</p>\n".into();
+        return "<p>There is no history yet. It begins a few minutes after the first start.</p>\n"
+            .into();
     }
-    let ends = format!("<p class=\"ends\"><span>{}</span><span>{}</span></p>\n", first.day, last.day);
+    let ends = format!(
+        "<p class=\"ends\"><span>{}</span><span>{}</span></p>\n",
+        first.day, last.day
+    );
     let up = chart(
         "up",
         "Availability by day",
@@ -205,13 +236,20 @@ fn freshness(status: &ServiceStatus, whole: &DayAvailability, ends: &str) -> Str
         stale => format!("Stale for {} while the API was up.", in_words(stale)),
     };
     let words = lost(&status.days, "stale data", DayAvailability::stale);
-    let chart = chart("fresh", "Freshness of the data by day", &words, &fresh_bars(status));
+    let chart = chart(
+        "fresh",
+        "Freshness of the data by day",
+        &words,
+        &fresh_bars(status),
+    );
     format!("<h3>Data current: {current}</h3>\n<p>{stale}</p>\n{chart}{ends}")
 }
 
 /// The number of incidents that began in the days that are shown.
 fn incident_count(status: &ServiceStatus, threads: &[IncidentThread<'_>]) -> String {
-    let Some(first) = status.days.first() else { return String::new() };
+    let Some(first) = status.days.first() else {
+        return String::new();
+    };
     let from = first.day.start();
     let is_recent =
         |thread: &&IncidentThread<'_>| thread.messages.last().is_some_and(|begun| begun.at >= from);
@@ -232,7 +270,11 @@ fn up_bars(status: &ServiceStatus) -> Vec<ChartDay> {
             (_, 0) => "up".into(),
             (_, down) => format!("down for {}", in_words(down)),
         };
-        ChartDay { label: format!("{}: {words}", day.day), good: day.up, whole: day.counted }
+        ChartDay {
+            label: format!("{}: {words}", day.day),
+            good: day.up,
+            whole: day.counted,
+        }
     };
     status.days.iter().map(bar).collect()
 }
@@ -244,7 +286,11 @@ fn fresh_bars(status: &ServiceStatus) -> Vec<ChartDay> {
             (_, 0) => "current".into(),
             (_, stale) => format!("stale for {}", in_words(stale)),
         };
-        ChartDay { label: format!("{}: {words}", day.day), good: day.fresh, whole: day.up }
+        ChartDay {
+            label: format!("{}: {words}", day.day),
+            good: day.fresh,
+            whole: day.up,
+        }
     };
     status.days.iter().map(bar).collect()
 }
@@ -261,7 +307,9 @@ fn lost(days: &[DayAvailability], what: &str, lost: fn(&DayAvailability) -> u64)
 }
 
 fn rules(status: &ServiceStatus) -> String {
-    let begun = status.begun.map(|begun| format!(" The history begins at {}.", time(begun)));
+    let begun = status
+        .begun
+        .map(|begun| format!(" The history begins at {}.", time(begun)));
     format!(
         "<p class=\"note\">Solid: up, or data current. Hatched: down, or data stale. Flat: no data. A minute counts as up if any \
          gateway of the service recorded that it was ready, and as down if none did. Days are UTC.{}</p>\n",
@@ -272,7 +320,12 @@ fn rules(status: &ServiceStatus) -> String {
 /// The days with data, newest first.
 fn day_table(days: &[DayAvailability]) -> String {
     let rows = days.iter().rev().filter(|day| day.counted > 0).map(|day| {
-        vec![day.day.to_string(), share(day.up, day.counted), in_words(day.down()), in_words(day.stale())]
+        vec![
+            day.day.to_string(),
+            share(day.up, day.counted),
+            in_words(day.down()),
+            in_words(day.stale()),
+        ]
     });
     let heads = ["Day", "Available", "Down", "Stale data"];
     let table = html::table("Availability by day", &heads, rows);

@@ -95,16 +95,38 @@ impl ActivityState {
 
     /// The kind of the next deadline, if it is the only thing to wait for. Its time only increases as long as its kind is the same.
     pub(super) fn sole_deadline(&self) -> Option<MissedDeadline> {
-        let others = [self.socket.since(), self.bodies.since(), self.incomplete, self.retiring];
+        let others = [
+            self.socket.since(),
+            self.bodies.since(),
+            self.incomplete,
+            self.retiring,
+        ];
         let is_sole = !self.cut && others.iter().all(Option::is_none);
         is_sole.then(|| self.phase.awaited(!self.requests.is_empty()))
     }
 
     /// The part of the state that determines the next deadline.
     pub(super) fn progress(&self) -> ConnectionProgress {
-        let Self { phase, since, incomplete, retiring, .. } = *self;
+        let Self {
+            phase,
+            since,
+            incomplete,
+            retiring,
+            ..
+        } = *self;
         let requested = self.requests.iter().map(|(_, since)| *since).min();
-        let blocked = [self.socket.since(), self.bodies.since()].into_iter().flatten().min();
-        ConnectionProgress { phase, since, requested, blocked, is_hurried: false, incomplete, retiring }
+        let blocked = [self.socket.since(), self.bodies.since()]
+            .into_iter()
+            .flatten()
+            .min();
+        ConnectionProgress {
+            phase,
+            since,
+            requested,
+            blocked,
+            is_hurried: false,
+            incomplete,
+            retiring,
+        }
     }
 }

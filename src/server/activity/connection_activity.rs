@@ -41,7 +41,15 @@ impl ConnectionActivity {
         let state = Mutex::new(ActivityState::opened(clock.coarse()));
         let changed = Arc::new(Notify::new());
         let trust = ConnectionTrust::new(Arc::clone(&changed));
-        Self { clock, state, changed, trust, polls: AtomicUsize::new(0), all_unsent, applications }
+        Self {
+            clock,
+            state,
+            changed,
+            trust,
+            polls: AtomicUsize::new(0),
+            all_unsent,
+            applications,
+        }
     }
 
     /// The trust in its client; set by the gateway.
@@ -100,7 +108,11 @@ impl ConnectionActivity {
         let mut state = self.state();
         state.response_complete = false;
         if state.requests.is_empty() {
-            let since = if state.phase == ConnectionPhase::Head { state.since } else { self.clock.coarse() };
+            let since = if state.phase == ConnectionPhase::Head {
+                state.since
+            } else {
+                self.clock.coarse()
+            };
             state.requests.push((0, since));
         }
     }
@@ -205,7 +217,8 @@ impl ConnectionActivity {
     pub(in crate::server) fn displacement_input(&self) -> Option<DisplacementInput> {
         let state = self.state();
         (!state.cut).then(|| DisplacementInput {
-            is_authenticated: self.trust.level() != TrustLevel::Anonymous && !state.membership.is_surplus(),
+            is_authenticated: self.trust.level() != TrustLevel::Anonymous
+                && !state.membership.is_surplus(),
             opened: state.opened,
             idle: state.requests.is_empty().then_some(state.since),
             unread: state.bodies.last_byte().or(state.socket.last_byte()),

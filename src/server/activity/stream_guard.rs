@@ -57,7 +57,13 @@ impl StreamGuard {
 
     /// The response is complete.
     pub(in crate::server) fn response_complete(&mut self, has_body: bool) {
-        let Self { activity, is_answered, awaited_body, unsent, .. } = self;
+        let Self {
+            activity,
+            is_answered,
+            awaited_body,
+            unsent,
+            ..
+        } = self;
         let mut state = activity.state();
         *is_answered = true;
         state.unanswered -= 1;

@@ -30,9 +30,17 @@ fn next(activity: &ConnectionActivity) -> (u64, MissedDeadline) {
 fn activity() -> (Arc<ConnectionActivity>, ManualClock, impl Fn(u64)) {
     let (clock, manual) = Clock::manual(Wall::from_seconds(0));
     let moving = manual.clone();
-    (Arc::new(ConnectionActivity::new(clock, Arc::default(), Arc::default())), manual, move |seconds| {
-        moving.advance(Duration::from_secs(seconds));
-    })
+    (
+        Arc::new(ConnectionActivity::new(
+            clock,
+            Arc::default(),
+            Arc::default(),
+        )),
+        manual,
+        move |seconds| {
+            moving.advance(Duration::from_secs(seconds));
+        },
+    )
 }
 
 #[test]
@@ -55,7 +63,11 @@ fn head_deadline_starts_at_the_first_byte() {
     activity.received(1);
     pass(3);
     activity.received(1);
-    assert_eq!(next(&activity), (7, MissedDeadline::Head), "one that drips gets no more time");
+    assert_eq!(
+        next(&activity),
+        (7, MissedDeadline::Head),
+        "one that drips gets no more time"
+    );
     activity.request_started();
     assert_eq!(next(&activity), (47, MissedDeadline::Request));
 }
@@ -66,15 +78,27 @@ fn request_lasts_until_its_response_is_sent() {
     pass(5);
     activity.request_started();
     activity.flushed(0);
-    assert_eq!(next(&activity), (50, MissedDeadline::Request), "nothing was written yet");
+    assert_eq!(
+        next(&activity),
+        (50, MissedDeadline::Request),
+        "nothing was written yet"
+    );
     activity.response_complete();
     pass(5);
-    assert_eq!(next(&activity), (45, MissedDeadline::Request), "it is not sent yet");
+    assert_eq!(
+        next(&activity),
+        (45, MissedDeadline::Request),
+        "it is not sent yet"
+    );
     activity.flushed(0);
     assert_eq!(next(&activity), (60, MissedDeadline::Idle));
     pass(5);
     activity.request_started();
-    assert_eq!(next(&activity), (50, MissedDeadline::Request), "one that was there already begins now");
+    assert_eq!(
+        next(&activity),
+        (50, MissedDeadline::Request),
+        "one that was there already begins now"
+    );
 }
 
 #[test]
@@ -89,7 +113,11 @@ fn further_requests_without_reading_do_not_extend_the_deadline() {
     activity.blocked(0);
     assert_eq!(next(&activity), (13, MissedDeadline::Write));
     activity.blocked(MIN_BYTES - 1);
-    assert_eq!(next(&activity), (13, MissedDeadline::Write), "too little to count");
+    assert_eq!(
+        next(&activity),
+        (13, MissedDeadline::Write),
+        "too little to count"
+    );
     activity.blocked(1);
     assert_eq!(next(&activity), (20, MissedDeadline::Write));
     activity.flushed(0);
@@ -129,7 +157,10 @@ fn after_the_idle_timeout_a_connection_has_one_more_second() {
 #[test]
 fn on_http_2_bytes_without_a_request_are_limited() {
     let (activity, _hand, _pass) = activity();
-    assert!(activity.received(10 * UNSOLICITED_BYTES), "before it is known what is spoken others watch");
+    assert!(
+        activity.received(10 * UNSOLICITED_BYTES),
+        "before it is known what is spoken others watch"
+    );
     activity.switch_to_http2();
     assert!(activity.received(UNSOLICITED_BYTES) && !activity.received(1));
     let guard = activity.open_stream().unwrap();
@@ -151,7 +182,11 @@ fn retiring_connection_waits_one_second_for_a_request_in_transit() {
     assert_eq!(next(&activity), (1, MissedDeadline::Idle));
     pass(1);
     activity.received(1);
-    assert_eq!(next(&activity), (10, MissedDeadline::Head), "what begins to come is heard to its end");
+    assert_eq!(
+        next(&activity),
+        (10, MissedDeadline::Head),
+        "what begins to come is heard to its end"
+    );
     assert!(activity.is_retiring());
 }
 
@@ -169,7 +204,11 @@ fn http2_response_waits_for_flow_control_windows() {
     second.response_complete(true);
     activity.flushed(MIN_BYTES);
     first.sent(MIN_BYTES - 1);
-    assert_eq!(next(&activity), (5, MissedDeadline::Write), "what is asked for later gains no time");
+    assert_eq!(
+        next(&activity),
+        (5, MissedDeadline::Write),
+        "what is asked for later gains no time"
+    );
     second.sent(1);
     assert_eq!(next(&activity), (20, MissedDeadline::Write));
     drop((first, second));
@@ -184,7 +223,10 @@ fn respond(activity: &Arc<ConnectionActivity>, has_body: bool) -> Option<StreamG
 }
 
 fn application(requests_per_minute: u32) -> ConnectionApplication {
-    ConnectionApplication { id: "app_0000000000A".parse().unwrap(), requests_per_minute }
+    ConnectionApplication {
+        id: "app_0000000000A".parse().unwrap(),
+        requests_per_minute,
+    }
 }
 
 #[test]
@@ -195,7 +237,10 @@ fn http2_unsent_responses_are_limited_until_a_request_is_admitted() {
     waiting.pop();
     waiting.push(respond(&activity, true).unwrap());
     activity.trust().record_key(application(60));
-    assert!(respond(&activity, true).is_none(), "a key alone may be out of units");
+    assert!(
+        respond(&activity, true).is_none(),
+        "a key alone may be out of units"
+    );
     activity.trust().record_admission();
     waiting.extend((0..92).map(|_| respond(&activity, true).unwrap()));
 }
@@ -207,7 +252,9 @@ fn http2_responses_without_body_are_limited_while_the_socket_accepts_no_bytes() 
         assert!(respond(&activity, false).is_some());
     }
     activity.blocked(0);
-    let answered = (0..100).filter(|_| respond(&activity, false).is_some()).count();
+    let answered = (0..100)
+        .filter(|_| respond(&activity, false).is_some())
+        .count();
     assert_eq!(answered, 8);
     activity.flushed(0);
     assert!(respond(&activity, false).is_some());
@@ -226,7 +273,10 @@ fn http2_with_a_key_eight_heads_are_read_before_a_response_and_all_after_an_admi
     for guard in &mut open {
         guard.response_complete(true);
     }
-    assert!(activity.may_read_head(), "the frame that opens a window may come after it");
+    assert!(
+        activity.may_read_head(),
+        "the frame that opens a window may come after it"
+    );
     assert!(activity.open_stream().is_err());
     activity.trust().record_admission();
     assert!(activity.reads_freely() && activity.open_stream().is_ok());
@@ -238,7 +288,8 @@ fn a_connection_above_the_limit_of_its_application_ends_after_a_response() {
     let applications = Arc::new(ApplicationConnections::default());
     applications.allow(1);
     let connect = || {
-        let activity = ConnectionActivity::new(clock.clone(), Arc::default(), Arc::clone(&applications));
+        let activity =
+            ConnectionActivity::new(clock.clone(), Arc::default(), Arc::clone(&applications));
         Arc::new(activity)
     };
     let (first, second, of_a_proxy) = (connect(), connect(), connect());
@@ -251,7 +302,11 @@ fn a_connection_above_the_limit_of_its_application_ends_after_a_response() {
     let mut unread = second.open_stream().unwrap();
     unread.response_complete(true);
     assert!(second.is_retiring() && second.is_surplus() && second.open_stream().is_err());
-    assert_eq!(next(&second), (1, MissedDeadline::Write), "its response must be read soon");
+    assert_eq!(
+        next(&second),
+        (1, MissedDeadline::Write),
+        "its response must be read soon"
+    );
     of_a_proxy.request_started();
     assert!(!of_a_proxy.response_complete());
     drop((first, kept));
@@ -265,7 +320,11 @@ fn a_connection_above_the_limit_of_its_application_ends_after_a_response() {
 fn write_timeout_without_a_key_is_one_second_under_pressure() {
     let (clock, _hand) = Clock::manual(Wall::from_seconds(0));
     let unsent = Arc::new(UnsentResponses::default());
-    let activity = Arc::new(ConnectionActivity::new(clock, Arc::clone(&unsent), Arc::default()));
+    let activity = Arc::new(ConnectionActivity::new(
+        clock,
+        Arc::clone(&unsent),
+        Arc::default(),
+    ));
     let mut guard = activity.open_stream().unwrap();
     guard.response_complete(true);
     assert_eq!(next(&activity), (20, MissedDeadline::Write));
@@ -281,15 +340,26 @@ fn write_timeout_without_a_key_is_one_second_under_pressure() {
 fn http2_the_first_request_of_a_connection_is_taken_however_many_responses_wait_in_the_process() {
     let (clock, _hand) = Clock::manual(Wall::from_seconds(0));
     let unsent = Arc::new(UnsentResponses::default());
-    let connect = || Arc::new(ConnectionActivity::new(clock.clone(), Arc::clone(&unsent), Arc::default()));
+    let connect = || {
+        Arc::new(ConnectionActivity::new(
+            clock.clone(),
+            Arc::clone(&unsent),
+            Arc::default(),
+        ))
+    };
     let limits = ClientLimits::of(TrustLevel::Anonymous, false);
-    let flood: Vec<_> = (0..limits.pending_in_process).map(|_| unsent.count()).collect();
+    let flood: Vec<_> = (0..limits.pending_in_process)
+        .map(|_| unsent.count())
+        .collect();
     let (anonymous, with_key) = (connect(), connect());
     let first = respond(&anonymous, true).unwrap();
     assert!(respond(&anonymous, true).is_none());
     let of_a_key = respond(&with_key, true).unwrap();
     with_key.trust().record_key(application(60));
-    assert!(respond(&with_key, true).is_some(), "clients without a key leave room for those with one");
+    assert!(
+        respond(&with_key, true).is_some(),
+        "clients without a key leave room for those with one"
+    );
     drop((flood, first, of_a_key));
 }
 

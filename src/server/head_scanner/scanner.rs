@@ -102,14 +102,27 @@ impl HeadLimit {
 
 impl<'l> HeadScanner<'l> {
     /// Without a limit, heads of any size are passed on.
-    pub(in crate::server) fn stream<S>(stream: S, limit: Option<&'l HeadLimit>) -> FilteredIo<S, Self> {
+    pub(in crate::server) fn stream<S>(
+        stream: S,
+        limit: Option<&'l HeadLimit>,
+    ) -> FilteredIo<S, Self> {
         FilteredIo::new(stream, Self::new(limit))
     }
 
     pub(super) fn new(limit: Option<&'l HeadLimit>) -> Self {
         let held = Bytes::new();
         let (at, refused) = (ScanState::Start, REFUSED);
-        Self { at, last: 0, size: 0, fields: 0, refused, limit, stopped_by: None, held, may_have_body: false }
+        Self {
+            at,
+            last: 0,
+            size: 0,
+            fields: 0,
+            refused,
+            limit,
+            stopped_by: None,
+            held,
+            may_have_body: false,
+        }
     }
 
     /// The bytes that were held back.
@@ -121,10 +134,17 @@ impl<'l> HeadScanner<'l> {
     pub(super) fn fault(&mut self, bytes: &[u8]) -> Option<(usize, HeadFault)> {
         let is_start = self.at == ScanState::Start;
         let may_have_body = is_start && self.limit.is_some() && bytes.starts_with(b"P");
-        let head = if may_have_body { first_head(bytes) } else { bytes };
+        let head = if may_have_body {
+            first_head(bytes)
+        } else {
+            bytes
+        };
         let is_whole = is_start && head.ends_with(END);
         if !is_whole || head.len() > MAX_SIZE || may_be_broken(head) || may_have_many_fields(head) {
-            return bytes.iter().enumerate().find_map(|(at, byte)| Some((at, self.fault_at(*byte)?)));
+            return bytes
+                .iter()
+                .enumerate()
+                .find_map(|(at, byte)| Some((at, self.fault_at(*byte)?)));
         }
         (self.last, self.may_have_body) = (b'\n', may_have_body);
         (head.len() < bytes.len()).then_some((head.len(), HeadFault::Ended))
@@ -228,7 +248,8 @@ fn first_head(bytes: &[u8]) -> &[u8] {
 
 /// Whether there is a `#`, or an LF without CR.
 pub(super) fn may_be_broken(bytes: &[u8]) -> bool {
-    let (Some((first, second)), Some((_, before))) = (bytes.split_first(), bytes.split_last()) else {
+    let (Some((first, second)), Some((_, before))) = (bytes.split_first(), bytes.split_last())
+    else {
         return false;
     };
     let (blocks, blocks_before) = (second.as_chunks::<BLOCK>().0, before.as_chunks::<BLOCK>().0);
@@ -237,7 +258,9 @@ pub(super) fn may_be_broken(bytes: &[u8]) -> bool {
         (Some(last), Some(last_before)) => blocks
             .iter()
             .zip(blocks_before)
-            .fold(faults(last, last_before), |found, (block, before)| found | faults(block, before)),
+            .fold(faults(last, last_before), |found, (block, before)| {
+                found | faults(block, before)
+            }),
         (None, _) | (_, None) => faults(second, before),
     };
     found != 0 || b"\n#".contains(first)
@@ -253,7 +276,12 @@ fn faults(bytes: &[u8], before: &[u8]) -> u8 {
 
 /// Whether there may be more header lines than [`MAX_FIELDS`].
 fn may_have_many_fields(bytes: &[u8]) -> bool {
-    let lines = || bytes.iter().map(|byte| usize::from(*byte == b'\n')).sum::<usize>();
+    let lines = || {
+        bytes
+            .iter()
+            .map(|byte| usize::from(*byte == b'\n'))
+            .sum::<usize>()
+    };
     bytes.len() > MIN_SIZE_OF_MANY_FIELDS && lines() > MAX_FIELDS
 }
 
@@ -264,7 +292,9 @@ impl ReadFilter for HeadScanner<'_> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let body = self.limit.map_or(0, |limit| limit.body.load(Ordering::Relaxed));
+        let body = self
+            .limit
+            .map_or(0, |limit| limit.body.load(Ordering::Relaxed));
         if body > 0 {
             return self.read_body(body, stream, cx, buffer);
         }
@@ -277,20 +307,29 @@ impl ReadFilter for HeadScanner<'_> {
             ready!(self.receive(stream, cx, buffer))?;
             let found = self.fault(buffer.filled().get(begin..).unwrap_or_default());
             if let Some(limit) = self.limit {
-                limit.ends_with_head.store(self.ends_with_head(), Ordering::Relaxed);
+                limit
+                    .ends_with_head
+                    .store(self.ends_with_head(), Ordering::Relaxed);
             }
-            let Some((at, fault)) = found else { return Poll::Ready(Ok(())) };
+            let Some((at, fault)) = found else {
+                return Poll::Ready(Ok(()));
+            };
             self.stopped_by = Some(fault);
             self.hold(buffer, begin + at);
             if at > 0 {
                 return Poll::Ready(Ok(())); // the codec may find a head, and its body here
             }
         }
-        if let Some(limit) = self.limit.filter(|_| self.stopped_by == Some(HeadFault::TooLarge)) {
+        if let Some(limit) = self
+            .limit
+            .filter(|_| self.stopped_by == Some(HeadFault::TooLarge))
+        {
             limit.is_exceeded.store(true, Ordering::Relaxed);
             return Poll::Pending; // the owner of the codec is polled after it
         }
-        let (now, later) = self.refused.split_at(self.refused.len().min(buffer.remaining()));
+        let (now, later) = self
+            .refused
+            .split_at(self.refused.len().min(buffer.remaining()));
         buffer.put_slice(now);
         self.refused = later;
         Poll::Ready(Ok(()))

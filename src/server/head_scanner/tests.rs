@@ -26,11 +26,17 @@ fn fault(bytes: &[u8], size: usize, limit: Option<&HeadLimit>) -> Option<(usize,
 fn a_head_is_too_large_from_the_101st_field_or_24_kib_on_and_not_because_of_the_heads_before_it() {
     let limit = HeadLimit::default();
     let start = "GET / HTTP/1.1\r\n";
-    for before in [String::new(), format!("{start}{}\r\n", "A: b\r\n".repeat(60)).repeat(3)] {
+    for before in [
+        String::new(),
+        format!("{start}{}\r\n", "A: b\r\n".repeat(60)).repeat(3),
+    ] {
         for size in [1, 7, 1_024, usize::MAX] {
             let found = |fields: usize, value: usize| {
                 let more = format!("B: {}\r\n\r\n", "x".repeat(value));
-                let bytes = format!("{before}{start}{}{more}{start}", "a:\r\n".repeat(fields - 1));
+                let bytes = format!(
+                    "{before}{start}{}{more}{start}",
+                    "a:\r\n".repeat(fields - 1)
+                );
                 let found = fault(bytes.as_bytes(), size.min(bytes.len()), Some(&limit));
                 found.map(|(at, fault)| (at - before.len(), fault))
             };
@@ -39,7 +45,10 @@ fn a_head_is_too_large_from_the_101st_field_or_24_kib_on_and_not_because_of_the_
             assert_eq!(found(101, 1), Some(many));
             let fixed = start.len() + "B: \r\n\r\n".len();
             assert_eq!(found(1, MAX_SIZE - fixed), None);
-            assert_eq!(found(1, MAX_SIZE - fixed + 1), Some((MAX_SIZE, HeadFault::TooLarge)));
+            assert_eq!(
+                found(1, MAX_SIZE - fixed + 1),
+                Some((MAX_SIZE, HeadFault::TooLarge))
+            );
         }
     }
     let long = format!("{start}B: {}\r\n\r\n", "x".repeat(2 * MAX_SIZE));
@@ -103,7 +112,10 @@ async fn what_follows_a_head_is_read_unchanged_if_it_is_a_body() {
         assert!(first >= head.len());
         assert!(!limit.body_follows(None));
         heads.read_exact(&mut read[first..]).await.unwrap();
-        assert_eq!(read.escape_ascii().to_string(), bytes.escape_ascii().to_string());
+        assert_eq!(
+            read.escape_ascii().to_string(),
+            bytes.escape_ascii().to_string()
+        );
     }
 }
 
@@ -111,7 +123,10 @@ async fn what_follows_a_head_is_read_unchanged_if_it_is_a_body() {
 async fn read_with_bodies(bytes: &[u8], part: usize, body: u64) -> (Vec<u8>, usize) {
     use tokio::io::AsyncReadExt as _;
     let (limit, mut read, mut heads) = (HeadLimit::default(), Vec::new(), 0);
-    let mut stream = HeadScanner::stream(tokio::io::BufReader::with_capacity(part, bytes), Some(&limit));
+    let mut stream = HeadScanner::stream(
+        tokio::io::BufReader::with_capacity(part, bytes),
+        Some(&limit),
+    );
     let (mut buffer, mut begin) = (vec![0; part], 0);
     loop {
         let length = stream.read(&mut buffer).await.unwrap();
@@ -119,7 +134,10 @@ async fn read_with_bodies(bytes: &[u8], part: usize, body: u64) -> (Vec<u8>, usi
         if length == 0 || read.ends_with(REFUSED) {
             return (read, heads);
         }
-        if limit.body.load(Ordering::Relaxed) == 0 && read[begin..].ends_with(END) && read[begin] == b'P' {
+        if limit.body.load(Ordering::Relaxed) == 0
+            && read[begin..].ends_with(END)
+            && read[begin] == b'P'
+        {
             assert!(limit.body_follows(Some(body)));
             heads += 1;
             begin = read.len() + usize::try_from(body).unwrap();
@@ -129,15 +147,24 @@ async fn read_with_bodies(bytes: &[u8], part: usize, body: u64) -> (Vec<u8>, usi
 
 #[tokio::test]
 async fn heads_after_bodies_of_known_size_are_checked_however_the_bytes_arrive() {
-    let (head, body) = ("POST /mcp HTTP/1.1\r\nContent-Length: 9\r\n\r\n", "a\n#\r\n\r\nbc");
+    let (head, body) = (
+        "POST /mcp HTTP/1.1\r\nContent-Length: 9\r\n\r\n",
+        "a\n#\r\n\r\nbc",
+    );
     let good = [head, body, head, body].concat();
     for part in 1..=good.len() {
         let (read, heads) = read_with_bodies(good.as_bytes(), part, 9).await;
-        assert_eq!((read.escape_ascii().to_string(), heads), (good.as_bytes().escape_ascii().to_string(), 2));
+        assert_eq!(
+            (read.escape_ascii().to_string(), heads),
+            (good.as_bytes().escape_ascii().to_string(), 2)
+        );
         for smuggled in ["GET /#a HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\n\n"] {
             let bad = [&good, smuggled].concat();
             let (read, _) = read_with_bodies(bad.as_bytes(), part, 9).await;
-            assert!(read.starts_with(good.as_bytes()) && read.ends_with(REFUSED), "{part} {smuggled:?}");
+            assert!(
+                read.starts_with(good.as_bytes()) && read.ends_with(REFUSED),
+                "{part} {smuggled:?}"
+            );
         }
     }
 }

@@ -29,7 +29,11 @@ enum AddressBlock {
 
 pub(super) fn read(bytes: &[u8]) -> Reading {
     let Some((signature, body)) = bytes.split_first_chunk() else {
-        return if SIGNATURE.starts_with(bytes) { Reading::Incomplete } else { Reading::Malformed };
+        return if SIGNATURE.starts_with(bytes) {
+            Reading::Incomplete
+        } else {
+            Reading::Malformed
+        };
     };
     match body {
         _ if signature != SIGNATURE => Reading::Malformed,
@@ -58,21 +62,35 @@ fn sized(block: AddressBlock, bytes: &[u8]) -> Reading {
     // The high byte alone may already make it too short or too long.
     let (least, most) = match bytes {
         [] => return Reading::Incomplete,
-        [high] => (u16::from_be_bytes([*high, 0]), u16::from_be_bytes([*high, u8::MAX])),
-        [high, low, ..] => (u16::from_be_bytes([*high, *low]), u16::from_be_bytes([*high, *low])),
+        [high] => (
+            u16::from_be_bytes([*high, 0]),
+            u16::from_be_bytes([*high, u8::MAX]),
+        ),
+        [high, low, ..] => (
+            u16::from_be_bytes([*high, *low]),
+            u16::from_be_bytes([*high, *low]),
+        ),
     };
     let (least, most) = (usize::from(least), usize::from(most));
     if FIXED + least > LONGEST || most < block.length() {
         return Reading::Malformed;
     }
-    let Some((_, rest)) = bytes.split_first_chunk::<2>() else { return Reading::Incomplete };
+    let Some((_, rest)) = bytes.split_first_chunk::<2>() else {
+        return Reading::Incomplete;
+    };
     let has_come = rest.get(..least);
-    let fields = has_come.unwrap_or(rest).get(block.length()..).unwrap_or_default();
+    let fields = has_come
+        .unwrap_or(rest)
+        .get(block.length()..)
+        .unwrap_or_default();
     if !block.fields_fit(fields, least) {
         return Reading::Malformed;
     }
     match has_come {
-        Some(whole) => Reading::Header { length: FIXED + least, client: block.client(whole) },
+        Some(whole) => Reading::Header {
+            length: FIXED + least,
+            client: block.client(whole),
+        },
         None => Reading::Incomplete,
     }
 }
@@ -99,8 +117,12 @@ impl AddressBlock {
                 [_, high] => usize::from(u16::from_be_bytes([*high, 0])),
                 [_, high, low, ..] => usize::from(u16::from_be_bytes([*high, *low])),
             };
-            let Some(after) = left.checked_sub(FIELD_HEAD + least) else { return false };
-            let Some(behind) = fields.get(FIELD_HEAD + least..) else { return true };
+            let Some(after) = left.checked_sub(FIELD_HEAD + least) else {
+                return false;
+            };
+            let Some(behind) = fields.get(FIELD_HEAD + least..) else {
+                return true;
+            };
             (left, fields) = (after, behind);
         }
     }
@@ -109,9 +131,18 @@ impl AddressBlock {
     fn client(self, block: &[u8]) -> Option<SocketAddr> {
         let (address, port): (IpAddr, &[u8]) = match self {
             Self::Ignored | Self::Unix => return None,
-            Self::Four => (Ipv4Addr::from(*block.first_chunk::<4>()?).into(), block.get(8..)?),
-            Self::Six => (Ipv6Addr::from(*block.first_chunk::<16>()?).into(), block.get(32..)?),
+            Self::Four => (
+                Ipv4Addr::from(*block.first_chunk::<4>()?).into(),
+                block.get(8..)?,
+            ),
+            Self::Six => (
+                Ipv6Addr::from(*block.first_chunk::<16>()?).into(),
+                block.get(32..)?,
+            ),
         };
-        Some(SocketAddr::new(address.to_canonical(), u16::from_be_bytes(*port.first_chunk()?)))
+        Some(SocketAddr::new(
+            address.to_canonical(),
+            u16::from_be_bytes(*port.first_chunk()?),
+        ))
     }
 }

@@ -43,9 +43,14 @@ pub(in super::super) async fn take(
     // Never grows: this many bytes are always decisive.
     let mut bytes = BytesMut::with_capacity(LONGEST);
     loop {
-        let more = stream.read_buf(&mut bytes).await.map_err(NoHeader::Broken)?;
+        let more = stream
+            .read_buf(&mut bytes)
+            .await
+            .map_err(NoHeader::Broken)?;
         match read(&bytes) {
-            Reading::Header { length, client } => return Ok((client, bytes.split_off(length).freeze())),
+            Reading::Header { length, client } => {
+                return Ok((client, bytes.split_off(length).freeze()));
+            }
             Reading::Malformed => return Err(NoHeader::Malformed),
             Reading::Incomplete if more == 0 => return Err(NoHeader::Ended),
             Reading::Incomplete => {}

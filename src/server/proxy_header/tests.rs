@@ -31,26 +31,50 @@ fn four() -> Vec<u8> {
 
 fn six(client: &str) -> Vec<u8> {
     let address = |text: &str| text.parse::<Ipv6Addr>().unwrap().octets();
-    [&address(client)[..], &address("2001:db8::7"), &[0xc8, 0x22, 0x01, 0xbb]].concat()
+    [
+        &address(client)[..],
+        &address("2001:db8::7"),
+        &[0xc8, 0x22, 0x01, 0xbb],
+    ]
+    .concat()
 }
 
 #[test]
 fn a_line_contains_the_client_s_address() {
     for (line, client) in [
-        ("PROXY TCP4 192.0.2.1 198.51.100.7 51234 443", "192.0.2.1:51234"),
-        ("PROXY TCP4 255.255.255.255 255.255.255.255 65535 65535", "255.255.255.255:65535"),
+        (
+            "PROXY TCP4 192.0.2.1 198.51.100.7 51234 443",
+            "192.0.2.1:51234",
+        ),
+        (
+            "PROXY TCP4 255.255.255.255 255.255.255.255 65535 65535",
+            "255.255.255.255:65535",
+        ),
         ("PROXY TCP4 0.0.0.0 0.0.0.0 0 0", "0.0.0.0:0"),
-        ("PROXY TCP6 2001:db8::1 2001:db8::7 51234 443", "[2001:db8::1]:51234"),
+        (
+            "PROXY TCP6 2001:db8::1 2001:db8::7 51234 443",
+            "[2001:db8::1]:51234",
+        ),
         ("PROXY TCP6 2001:DB8:0:0:0:0:0:1 :: 1 2", "[2001:db8::1]:1"),
         // `inet_ntop` writes IPv4-mapped addresses of dual-stack sockets like this.
-        ("PROXY TCP6 ::ffff:192.0.2.1 ::ffff:198.51.100.7 51234 443", "192.0.2.1:51234"),
-        ("PROXY TCP6 ::ffff:c000:201 ::1 51234 443", "192.0.2.1:51234"),
+        (
+            "PROXY TCP6 ::ffff:192.0.2.1 ::ffff:198.51.100.7 51234 443",
+            "192.0.2.1:51234",
+        ),
+        (
+            "PROXY TCP6 ::ffff:c000:201 ::1 51234 443",
+            "192.0.2.1:51234",
+        ),
         ("PROXY UNKNOWN", ""),
         ("PROXY UNKNOWN ", ""),
         ("PROXY UNKNOWN 192.0.2.1 and whatever else", ""),
     ] {
         let bytes = format!("{line}\r\nGET / HTTP/1.1\r\n");
-        assert_eq!(read(bytes.as_bytes()), header(line.len() + 2, client), "{line}");
+        assert_eq!(
+            read(bytes.as_bytes()),
+            header(line.len() + 2, client),
+            "{line}"
+        );
     }
 }
 
@@ -110,14 +134,24 @@ fn a_line_ends_within_107_bytes() {
     let (longest, beyond) = (line(107), line(108));
     assert_eq!(read(&longest.as_bytes()[..106]), Reading::Incomplete);
     assert_eq!(read(&beyond.as_bytes()[..105]), Reading::Incomplete);
-    assert_eq!(read(&beyond.as_bytes()[..106]), Reading::Malformed, "two more cannot end it in time");
+    assert_eq!(
+        read(&beyond.as_bytes()[..106]),
+        Reading::Malformed,
+        "two more cannot end it in time"
+    );
 }
 
 #[test]
 fn a_block_contains_the_client_s_address() {
     let mapped = six("::ffff:192.0.2.1");
     let (other, unix) = (six("2001:db8::1"), [7; 216]);
-    let checksummed = [&four()[..], &[3, 0, 4, 1, 2, 3, 4], &[4, 0, 0], &[0xe2, 0, 1, 9]].concat();
+    let checksummed = [
+        &four()[..],
+        &[3, 0, 4, 1, 2, 3, 4],
+        &[4, 0, 0],
+        &[0xe2, 0, 1, 9],
+    ]
+    .concat();
     let fullest = [&four()[..], &[4, 1, 249], &[0; 505]].concat();
     for (command, family, block, client) in [
         (0x21, 0x11, &four()[..], "192.0.2.1:51234"),
@@ -136,7 +170,11 @@ fn a_block_contains_the_client_s_address() {
         let mut bytes = binary(command, family, block);
         let length = bytes.len();
         bytes.extend(b"GET / HTTP/1.1\r\n");
-        assert_eq!(read(&bytes), header(length, client), "{command:x} {family:x} {block:?}");
+        assert_eq!(
+            read(&bytes),
+            header(length, client),
+            "{command:x} {family:x} {block:?}"
+        );
     }
 }
 
@@ -167,7 +205,11 @@ fn a_block_of_the_wrong_length_is_malformed() {
         (0x21, 0x11, with(&[4, 0, 0, 4])),
     ] {
         let bytes = binary(command, family, &block);
-        assert_eq!(read(&bytes), Reading::Malformed, "{command:x} {family:x} {block:?}");
+        assert_eq!(
+            read(&bytes),
+            Reading::Malformed,
+            "{command:x} {family:x} {block:?}"
+        );
     }
     let mut signed = binary(0x21, 0x11, &four());
     signed[5] = b'\n';
@@ -179,7 +221,11 @@ fn an_error_is_found_with_the_first_wrong_byte() {
     let far = [SIGNATURE, &[0x21, 0x11, 2]].concat();
     let too_far = [SIGNATURE, &[0x21, 0x11, 3]].concat();
     let too_near = [SIGNATURE, &[0x21, 0x31, 0, 215]].concat();
-    let field = [&binary(0x21, 0x11, &[&four()[..], &[4, 0, 9]].concat())[..30], &[1]].concat();
+    let field = [
+        &binary(0x21, 0x11, &[&four()[..], &[4, 0, 9]].concat())[..30],
+        &[1],
+    ]
+    .concat();
     for (bytes, is_found) in [
         (&b"G"[..], true),
         (b"\n", true),
@@ -207,8 +253,17 @@ fn an_error_is_found_with_the_first_wrong_byte() {
         (&field[..30], false),
         (&field, true),
     ] {
-        let expected = if is_found { Reading::Malformed } else { Reading::Incomplete };
-        assert_eq!(read(bytes), expected, "{:?}", String::from_utf8_lossy(bytes));
+        let expected = if is_found {
+            Reading::Malformed
+        } else {
+            Reading::Incomplete
+        };
+        assert_eq!(
+            read(bytes),
+            expected,
+            "{:?}",
+            String::from_utf8_lossy(bytes)
+        );
     }
 }
 
@@ -219,12 +274,20 @@ fn decided(bytes: &[u8]) -> Reading {
         let reading = read(&bytes[..end]);
         match first {
             Reading::Incomplete => first = reading,
-            Reading::Header { .. } | Reading::Malformed => assert_eq!(reading, first, "{end} of {bytes:?}"),
+            Reading::Header { .. } | Reading::Malformed => {
+                assert_eq!(reading, first, "{end} of {bytes:?}")
+            }
         }
         if let Reading::Header { length, .. } = reading {
-            assert!((15..=LONGEST).contains(&length) && length <= end, "{end} of {bytes:?}");
+            assert!(
+                (15..=LONGEST).contains(&length) && length <= end,
+                "{end} of {bytes:?}"
+            );
         }
-        assert!(first != Reading::Incomplete || end < LONGEST, "so many bytes are decided");
+        assert!(
+            first != Reading::Incomplete || end < LONGEST,
+            "so many bytes are decided"
+        );
     }
     first
 }
@@ -236,10 +299,15 @@ fn every_seed_is_parsed_as_its_name_states() {
     for entry in std::fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        let (bytes, verdict) = (std::fs::read(&path).unwrap(), name.split('-').next().unwrap());
+        let (bytes, verdict) = (
+            std::fs::read(&path).unwrap(),
+            name.split('-').next().unwrap(),
+        );
         let fits = match decided(&bytes) {
             Reading::Incomplete => verdict == "incomplete",
-            Reading::Header { client: Some(_), .. } => verdict == "client",
+            Reading::Header {
+                client: Some(_), ..
+            } => verdict == "client",
             Reading::Header { client: None, .. } => verdict == "nobody",
             Reading::Malformed => verdict == "malformed",
         };
@@ -271,19 +339,40 @@ enum IpAddrs {
 /// A header of each version with these addresses, and its client.
 fn headers(addresses: IpAddrs, from: u16, to: u16, note: &[u8]) -> ([Vec<u8>; 2], SocketAddr) {
     let ports = [from.to_be_bytes(), to.to_be_bytes()].concat();
-    let field = [&[0xea][..], &u16::try_from(note.len()).unwrap().to_be_bytes(), note].concat();
+    let field = [
+        &[0xea][..],
+        &u16::try_from(note.len()).unwrap().to_be_bytes(),
+        note,
+    ]
+    .concat();
     let (text, block, family, client) = match addresses {
         IpAddrs::Four(a, b) => {
             let block = [&a.octets()[..], &b.octets()].concat();
-            (format!("PROXY TCP4 {a} {b} {from} {to}\r\n"), block, 0x11, SocketAddr::from((a, from)))
+            (
+                format!("PROXY TCP4 {a} {b} {from} {to}\r\n"),
+                block,
+                0x11,
+                SocketAddr::from((a, from)),
+            )
         }
         IpAddrs::Six(a, b) => {
             let block = [&a.octets()[..], &b.octets()].concat();
             let client = SocketAddr::new(a.to_canonical(), from);
-            (format!("PROXY TCP6 {a} {b} {from} {to}\r\n"), block, 0x21, client)
+            (
+                format!("PROXY TCP6 {a} {b} {from} {to}\r\n"),
+                block,
+                0x21,
+                client,
+            )
         }
     };
-    ([text.into_bytes(), binary(0x21, family, &[block, ports, field].concat())], client)
+    (
+        [
+            text.into_bytes(),
+            binary(0x21, family, &[block, ports, field].concat()),
+        ],
+        client,
+    )
 }
 
 proptest! {
@@ -321,7 +410,10 @@ proptest! {
 
 #[tokio::test]
 async fn a_header_is_removed_and_the_bytes_after_it_are_passed_on() {
-    for bytes in [b"PROXY TCP4 192.0.2.1 198.51.100.7 51234 443\r\n".to_vec(), binary(0x21, 0x11, &four())] {
+    for bytes in [
+        b"PROXY TCP4 192.0.2.1 198.51.100.7 51234 443\r\n".to_vec(),
+        binary(0x21, 0x11, &four()),
+    ] {
         // Byte by byte, then all together.
         for size in [1, bytes.len() + 3] {
             let (mut near, mut far) = tokio::io::duplex(size);
@@ -331,12 +423,16 @@ async fn a_header_is_removed_and_the_bytes_after_it_are_passed_on() {
                 drop(far);
             };
             let taken = async {
-                let (client, mut rest) = take(&mut near).await.map(|(c, b)| (c, b.to_vec())).unwrap();
+                let (client, mut rest) =
+                    take(&mut near).await.map(|(c, b)| (c, b.to_vec())).unwrap();
                 near.read_to_end(&mut rest).await.unwrap();
                 (client, rest)
             };
             let ((client, rest), ()) = tokio::join!(taken, write);
-            assert_eq!((client, &rest[..]), (Some("192.0.2.1:51234".parse().unwrap()), &b"GET"[..]));
+            assert_eq!(
+                (client, &rest[..]),
+                (Some("192.0.2.1:51234".parse().unwrap()), &b"GET"[..])
+            );
         }
     }
 }
@@ -345,7 +441,11 @@ async fn a_header_is_removed_and_the_bytes_after_it_are_passed_on() {
 struct ResetStream;
 
 impl AsyncRead for ResetStream {
-    fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        _: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()))
     }
 }
@@ -353,10 +453,16 @@ impl AsyncRead for ResetStream {
 #[tokio::test]
 async fn missing_header_returns_the_reason() {
     for (mut stream, expected) in [
-        (Box::new(&b"GET / HTTP/1.1\r\n"[..]) as Box<dyn AsyncRead + Unpin>, NoHeader::Malformed),
+        (
+            Box::new(&b"GET / HTTP/1.1\r\n"[..]) as Box<dyn AsyncRead + Unpin>,
+            NoHeader::Malformed,
+        ),
         (Box::new(&b"PROXY TCP4 192.0.2.1 198"[..]), NoHeader::Ended),
         (Box::new(&b""[..]), NoHeader::Ended),
-        (Box::new(ResetStream), NoHeader::Broken(io::ErrorKind::ConnectionReset.into())),
+        (
+            Box::new(ResetStream),
+            NoHeader::Broken(io::ErrorKind::ConnectionReset.into()),
+        ),
     ] {
         let error = take(&mut stream).await.unwrap_err();
         assert_eq!(error.to_string(), expected.to_string());

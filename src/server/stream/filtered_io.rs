@@ -49,7 +49,11 @@ impl<S: AsyncRead + Unpin, F: ReadFilter + Unpin> AsyncRead for FilteredIo<S, F>
 }
 
 impl<S: AsyncWrite + Unpin, F: Unpin> AsyncWrite for FilteredIo<S, F> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
 

@@ -149,7 +149,9 @@ mod tests {
     /// A client of a server that answers with this body and closes the connection, and the writes of the server.
     async fn connect(body: Bytes) -> (TcpStream, Writes) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap())
+            .await
+            .unwrap();
         let (socket, _) = listener.accept().await.unwrap();
         let writes = Writes::default();
         let io = JoiningIo(RecordedIo(socket, Arc::clone(&writes)));
@@ -159,15 +161,26 @@ mod tests {
         let mut codec = http1::Builder::new();
         codec.keep_alive(false).header_read_timeout(None);
         #[expect(clippy::disallowed_methods, reason = "the server of one client")]
-        tokio::spawn(async move { codec.serve_connection(TokioIo::new(io), service).await.unwrap() });
+        tokio::spawn(async move {
+            codec
+                .serve_connection(TokioIo::new(io), service)
+                .await
+                .unwrap()
+        });
         (client, writes)
     }
 
     async fn body_read_by(mut client: TcpStream) -> Vec<u8> {
-        client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+        client
+            .write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            .await
+            .unwrap();
         let mut response = Vec::new();
         client.read_to_end(&mut response).await.unwrap();
-        let end_of_head = response.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap();
+        let end_of_head = response
+            .windows(4)
+            .position(|bytes| bytes == b"\r\n\r\n")
+            .unwrap();
         response.split_off(end_of_head + 4)
     }
 
@@ -178,7 +191,9 @@ mod tests {
             let (client, writes) = connect(body.clone()).await;
             assert_eq!(body_read_by(client).await, body);
             let writes = writes.lock();
-            let [(1, _, Some(bytes))] = writes[..] else { panic!("{writes:?}") };
+            let [(1, _, Some(bytes))] = writes[..] else {
+                panic!("{writes:?}")
+            };
             assert!(bytes > size);
         }
     }
@@ -189,10 +204,17 @@ mod tests {
         let (client, writes) = connect(body.clone()).await;
         assert!(body_read_by(client).await == body);
         let writes = writes.lock();
-        assert!(writes.iter().any(|(_, _, bytes)| bytes.is_none()), "the socket accepts a part at a time");
+        assert!(
+            writes.iter().any(|(_, _, bytes)| bytes.is_none()),
+            "the socket accepts a part at a time"
+        );
         let own = body.as_ptr().addr()..body.as_ptr().addr() + body.len();
-        let (large, rest): (Vec<_>, Vec<_>) = writes.iter().partition(|(_, last, _)| own.contains(last));
+        let (large, rest): (Vec<_>, Vec<_>) =
+            writes.iter().partition(|(_, last, _)| own.contains(last));
         let copied: usize = rest.iter().filter_map(|(_, _, bytes)| *bytes).sum();
-        assert!(copied <= MAX_JOINED && !large.is_empty(), "{copied} bytes were copied");
+        assert!(
+            copied <= MAX_JOINED && !large.is_empty(),
+            "{copied} bytes were copied"
+        );
     }
 }

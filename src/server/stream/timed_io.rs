@@ -22,13 +22,22 @@ pub(in crate::server) struct TimedIo {
 
 impl TimedIo {
     pub(in crate::server) fn new(stream: TcpStream, activity: Arc<ConnectionActivity>) -> Self {
-        Self { stream, activity, written: 0 }
+        Self {
+            stream,
+            activity,
+            written: 0,
+        }
     }
 
     /// Waits until the client has closed its side or reset the connection. Waits forever once bytes can be read: they have to be
     /// read first.
     pub(in crate::server) async fn closed(&self) {
-        if self.stream.ready(Interest::READABLE).await.is_ok_and(|ready| !ready.is_read_closed()) {
+        if self
+            .stream
+            .ready(Interest::READABLE)
+            .await
+            .is_ok_and(|ready| !ready.is_read_closed())
+        {
             std::future::pending::<()>().await;
         }
     }
@@ -65,14 +74,20 @@ impl AsyncRead for TimedIo {
         let received = buffer.filled().len() - before;
         // Checked here and not by the timer: a client that never pauses would keep the timer from running.
         if received > 0 && !self.activity.received(received) {
-            return Poll::Ready(Err(io::Error::other("too many bytes were received without a request")));
+            return Poll::Ready(Err(io::Error::other(
+                "too many bytes were received without a request",
+            )));
         }
         read
     }
 }
 
 impl AsyncWrite for TimedIo {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.record_write(&written);
         written

@@ -36,7 +36,12 @@ impl AddressBook {
         let priorities: Vec<u8> = addresses.iter().map(|(_, priority)| *priority).collect();
         let states = Mutex::new(AddressStates::new(&priorities, rules, clock.now().mono));
         let names = addresses.iter().map(|(name, _)| Arc::clone(name)).collect();
-        Self { names, states, random: AtomicU64::new(seed), clock }
+        Self {
+            names,
+            states,
+            random: AtomicU64::new(seed),
+            clock,
+        }
     }
 
     /// How long no request may be sent; `None` if one may.
@@ -45,8 +50,14 @@ impl AddressBook {
     }
 
     /// Grants a request, if possible to the address of this name, or returns how long none may be sent.
-    pub(in super::super) fn begin(&self, preferred: Option<&str>) -> Result<AddressPermit<'_>, Duration> {
-        let preferred = self.names.iter().position(|name| Some(&**name) == preferred);
+    pub(in super::super) fn begin(
+        &self,
+        preferred: Option<&str>,
+    ) -> Result<AddressPermit<'_>, Duration> {
+        let preferred = self
+            .names
+            .iter()
+            .position(|name| Some(&**name) == preferred);
         let (draws, now) = (self.draws(), self.clock.now().mono);
         let grant = self.states.lock().begin(preferred, draws, now)?;
         Ok(self.permit(grant))
@@ -56,13 +67,19 @@ impl AddressBook {
     pub(in super::super) fn fail_over(&self, tried: &[usize]) -> Option<AddressPermit<'_>> {
         let (draws, now) = (self.draws(), self.clock.now().mono);
         let grant = self.states.lock().fail_over(tried, draws, now)?;
-        tracing::debug!(address = self.name(grant.index), "request repeated at another address");
+        tracing::debug!(
+            address = self.name(grant.index),
+            "request repeated at another address"
+        );
         Some(self.permit(grant))
     }
 
     /// Records the result of a health check, made here or elsewhere.
     pub fn record_check(&self, index: usize, result: Result<(), String>) {
-        let (reason, now) = (result.clone().err().unwrap_or_default(), self.clock.now().mono);
+        let (reason, now) = (
+            result.clone().err().unwrap_or_default(),
+            self.clock.now().mono,
+        );
         let changed = self.states.lock().record_check(index, result, now);
         self.report(index, changed, &reason);
     }
@@ -79,15 +96,24 @@ impl AddressBook {
     }
 
     fn permit(&self, grant: AddressGrant) -> AddressPermit<'_> {
-        AddressPermit { book: self, grant, signal: BreakerSignal::None, failure: None }
+        AddressPermit {
+            book: self,
+            grant,
+            signal: BreakerSignal::None,
+            failure: None,
+        }
     }
 
     fn report(&self, index: usize, changed: Option<AddressChange>, reason: &str) {
         let address = self.name(index);
         match changed {
-            Some(AddressChange::BreakerOpened) => tracing::warn!(address, reason, "circuit breaker opened"),
+            Some(AddressChange::BreakerOpened) => {
+                tracing::warn!(address, reason, "circuit breaker opened")
+            }
             Some(AddressChange::BreakerClosed) => tracing::info!(address, "circuit breaker closed"),
-            Some(AddressChange::Unhealthy) => tracing::warn!(address, reason, "backend address unhealthy"),
+            Some(AddressChange::Unhealthy) => {
+                tracing::warn!(address, reason, "backend address unhealthy")
+            }
             Some(AddressChange::Healthy) => tracing::info!(address, "backend address healthy"),
             None => {}
         }
@@ -99,7 +125,9 @@ impl AddressBook {
 
     /// Two random numbers: the generator `SplitMix64`.
     fn draws(&self) -> [u32; 2] {
-        let mut word = self.random.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
+        let mut word = self
+            .random
+            .fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
         word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         word ^= word >> 31;
@@ -118,7 +146,11 @@ impl Drop for AddressPermit<'_> {
     fn drop(&mut self) {
         let now = self.book.clock.now().mono;
         let changed = self.book.states.lock().end(self.grant, self.signal, now);
-        let reason = self.failure.as_ref().map(ToString::to_string).unwrap_or_default();
+        let reason = self
+            .failure
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default();
         self.book.report(self.grant.index, changed, &reason);
     }
 }

@@ -43,21 +43,41 @@ pub(super) fn choose(
     [first, second]: [u32; 2],
 ) -> Option<usize> {
     let is_first_attempt = !candidates.iter().any(|candidate| candidate.is_tried);
-    let healthy = group(candidates, |candidate| candidate.condition < AddressCondition::Unhealthy);
-    let usable = if healthy.is_empty() && is_first_attempt { group(candidates, |_| true) } else { healthy };
-    let is_preferred =
-        |candidate: &&Candidate| Some(candidate.index) == preferred && candidate.weight == FULL_WEIGHT;
-    let one = usable.iter().find(is_preferred).or_else(|| draw(&usable, None, first))?;
+    let healthy = group(candidates, |candidate| {
+        candidate.condition < AddressCondition::Unhealthy
+    });
+    let usable = if healthy.is_empty() && is_first_attempt {
+        group(candidates, |_| true)
+    } else {
+        healthy
+    };
+    let is_preferred = |candidate: &&Candidate| {
+        Some(candidate.index) == preferred && candidate.weight == FULL_WEIGHT
+    };
+    let one = usable
+        .iter()
+        .find(is_preferred)
+        .or_else(|| draw(&usable, None, first))?;
     let other = draw(&usable, Some(one.index), second);
-    let chosen = other.filter(|other| other.in_flight < one.in_flight).unwrap_or(one);
+    let chosen = other
+        .filter(|other| other.in_flight < one.in_flight)
+        .unwrap_or(one);
     Some(chosen.index)
 }
 
 /// The permitted, untried candidates in the best condition, of the highest priority that has some.
 fn group(candidates: &[Candidate], is_wanted: impl Fn(&Candidate) -> bool) -> Vec<Candidate> {
-    let usable = candidates.iter().filter(|one| one.is_permitted && !one.is_tried && is_wanted(one));
-    let first = usable.clone().map(|one| (one.priority, one.condition)).min();
-    usable.filter(|one| Some((one.priority, one.condition)) == first).copied().collect()
+    let usable = candidates
+        .iter()
+        .filter(|one| one.is_permitted && !one.is_tried && is_wanted(one));
+    let first = usable
+        .clone()
+        .map(|one| (one.priority, one.condition))
+        .min();
+    usable
+        .filter(|one| Some((one.priority, one.condition)) == first)
+        .copied()
+        .collect()
 }
 
 /// Draws a candidate by weight.
@@ -94,7 +114,10 @@ mod tests {
 
     #[test]
     fn the_one_of_two_with_fewer_requests_is_chosen() {
-        let busy = Candidate { in_flight: 2, ..usable(0) };
+        let busy = Candidate {
+            in_flight: 2,
+            ..usable(0)
+        };
         for draws in [[0, 0], [u32::MAX, 0], [0, u32::MAX]] {
             assert_eq!(choose(&[busy, usable(1)], None, draws), Some(1));
             assert_eq!(choose(&[busy, usable(1)], Some(0), draws), Some(1));
@@ -104,13 +127,28 @@ mod tests {
 
     #[test]
     fn a_standby_is_used_when_no_address_above_it_is_usable() {
-        let standby = Candidate { priority: 1, ..usable(2) };
-        let busy = Candidate { in_flight: 100, ..usable(0) };
+        let standby = Candidate {
+            priority: 1,
+            ..usable(2)
+        };
+        let busy = Candidate {
+            in_flight: 100,
+            ..usable(0)
+        };
         assert_eq!(choose(&[busy, standby], Some(2), [0, 0]), Some(0));
         for unusable in [
-            Candidate { condition: Unhealthy, ..busy },
-            Candidate { is_permitted: false, ..busy },
-            Candidate { is_tried: true, ..busy },
+            Candidate {
+                condition: Unhealthy,
+                ..busy
+            },
+            Candidate {
+                is_permitted: false,
+                ..busy
+            },
+            Candidate {
+                is_tried: true,
+                ..busy
+            },
         ] {
             assert_eq!(choose(&[unusable, standby], None, [0, 0]), Some(2));
         }
@@ -118,28 +156,71 @@ mod tests {
 
     #[test]
     fn an_unhealthy_address_is_used_only_if_there_is_no_other_and_the_fetch_has_not_failed_yet() {
-        let ill = |index| Candidate { condition: Unhealthy, ..usable(index) };
-        let refused = Candidate { is_permitted: false, ..usable(1) };
+        let ill = |index| Candidate {
+            condition: Unhealthy,
+            ..usable(index)
+        };
+        let refused = Candidate {
+            is_permitted: false,
+            ..usable(1)
+        };
         assert_eq!(choose(&[ill(0), refused], None, [0, 0]), Some(0));
         assert_eq!(choose(&[ill(0), usable(1)], None, [0, 0]), Some(1));
-        assert_eq!(choose(&[ill(0), Candidate { is_tried: true, ..usable(1) }], None, [0, 0]), None);
+        assert_eq!(
+            choose(
+                &[
+                    ill(0),
+                    Candidate {
+                        is_tried: true,
+                        ..usable(1)
+                    }
+                ],
+                None,
+                [0, 0]
+            ),
+            None
+        );
         assert_eq!(choose(&[], None, [0, 0]), None);
     }
 
     #[test]
     fn an_address_in_slow_start_gets_its_share() {
-        let slow = Candidate { weight: FULL_WEIGHT / 4, ..usable(0) };
+        let slow = Candidate {
+            weight: FULL_WEIGHT / 4,
+            ..usable(0)
+        };
         let draws = (0..1_000_u32).map(|step| step * (u32::MAX / 1_000));
-        let chosen = draws.filter(|draw| choose(&[slow, usable(1)], Some(0), [*draw, 0]) == Some(0)).count();
+        let chosen = draws
+            .filter(|draw| choose(&[slow, usable(1)], Some(0), [*draw, 0]) == Some(0))
+            .count();
         assert!((190..=210).contains(&chosen), "{chosen} of 1000");
     }
 
     #[test]
     fn an_address_where_a_request_has_just_failed_is_used_only_without_another_of_its_priority() {
-        let suspect = Candidate { condition: Suspect, ..usable(0) };
-        let busy = Candidate { in_flight: 9, ..usable(1) };
+        let suspect = Candidate {
+            condition: Suspect,
+            ..usable(0)
+        };
+        let busy = Candidate {
+            in_flight: 9,
+            ..usable(1)
+        };
         assert_eq!(choose(&[suspect, busy], Some(0), [0, 0]), Some(1));
-        assert_eq!(choose(&[suspect, Candidate { priority: 1, ..busy }], None, [0, 0]), Some(0));
+        assert_eq!(
+            choose(
+                &[
+                    suspect,
+                    Candidate {
+                        priority: 1,
+                        ..busy
+                    }
+                ],
+                None,
+                [0, 0]
+            ),
+            Some(0)
+        );
     }
 
     fn any_candidate() -> impl Strategy<Value = Candidate> {
@@ -147,7 +228,15 @@ mod tests {
         let state = (0..3_u8, condition, any::<bool>(), any::<bool>());
         (state, 0..5_usize, 1..=FULL_WEIGHT).prop_map(|(state, in_flight, weight)| {
             let (priority, condition, is_permitted, is_tried) = state;
-            Candidate { index: 0, priority, condition, is_permitted, is_tried, in_flight, weight }
+            Candidate {
+                index: 0,
+                priority,
+                condition,
+                is_permitted,
+                is_tried,
+                in_flight,
+                weight,
+            }
         })
     }
 

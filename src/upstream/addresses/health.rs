@@ -31,14 +31,27 @@ impl AddressHealth {
     /// The state after a check.
     pub(super) fn record(self, has_passed: bool, thresholds: HealthThresholds) -> Self {
         if has_passed != self.is_unhealthy {
-            return Self { contradicting: 0, ..self };
+            return Self {
+                contradicting: 0,
+                ..self
+            };
         }
         let contradicting = self.contradicting + 1;
-        let needed = if self.is_unhealthy { thresholds.healthy } else { thresholds.unhealthy };
-        if contradicting >= needed {
-            Self { is_unhealthy: !self.is_unhealthy, contradicting: 0 }
+        let needed = if self.is_unhealthy {
+            thresholds.healthy
         } else {
-            Self { contradicting, ..self }
+            thresholds.unhealthy
+        };
+        if contradicting >= needed {
+            Self {
+                is_unhealthy: !self.is_unhealthy,
+                contradicting: 0,
+            }
+        } else {
+            Self {
+                contradicting,
+                ..self
+            }
         }
     }
 
@@ -49,11 +62,16 @@ impl AddressHealth {
 
 /// The share of requests, of [`FULL_WEIGHT`], at a time after a recovery: it grows linearly over `slow_start`.
 pub(super) fn weight(recovered_at: Option<Mono>, slow_start: Duration, now: Mono) -> u32 {
-    let Some(passed) = recovered_at.map(|at| now.since(at)).filter(|passed| *passed < slow_start) else {
+    let Some(passed) = recovered_at
+        .map(|at| now.since(at))
+        .filter(|passed| *passed < slow_start)
+    else {
         return FULL_WEIGHT;
     };
     let share = passed.as_nanos() * u128::from(FULL_WEIGHT) / slow_start.as_nanos().max(1);
-    u32::try_from(share).unwrap_or(FULL_WEIGHT).clamp(MIN_WEIGHT, FULL_WEIGHT)
+    u32::try_from(share)
+        .unwrap_or(FULL_WEIGHT)
+        .clamp(MIN_WEIGHT, FULL_WEIGHT)
 }
 
 #[cfg(test)]
@@ -62,7 +80,10 @@ mod tests {
 
     use super::*;
 
-    const THRESHOLDS: HealthThresholds = HealthThresholds { healthy: 2, unhealthy: 3 };
+    const THRESHOLDS: HealthThresholds = HealthThresholds {
+        healthy: 2,
+        unhealthy: 3,
+    };
 
     fn after(results: &[bool]) -> Vec<bool> {
         let mut health = AddressHealth::default();
@@ -75,8 +96,12 @@ mod tests {
 
     #[test]
     fn three_failed_checks_make_an_address_unhealthy_and_two_passed_ones_healthy_again() {
-        let results = [false, false, true, false, false, false, true, false, true, true, true];
-        let healthy = [true, true, true, true, true, false, false, false, false, true, true];
+        let results = [
+            false, false, true, false, false, false, true, false, true, true, true,
+        ];
+        let healthy = [
+            true, true, true, true, true, false, false, false, false, true, true,
+        ];
         assert_eq!(after(&results), healthy);
     }
 
@@ -85,7 +110,10 @@ mod tests {
         let at = |seconds: u64| Mono::from_nanos((100 + seconds) * 1_000_000_000);
         let half_minute = Duration::from_secs(30);
         let share = |seconds| weight(Some(at(0)), half_minute, at(seconds));
-        assert_eq!([0, 3, 15, 29, 30, 900].map(share), [100, 100, 500, 966, 1_000, 1_000]);
+        assert_eq!(
+            [0, 3, 15, 29, 30, 900].map(share),
+            [100, 100, 500, 966, 1_000, 1_000]
+        );
         assert_eq!(weight(None, half_minute, at(0)), FULL_WEIGHT);
         assert_eq!(weight(Some(at(0)), Duration::ZERO, at(0)), FULL_WEIGHT);
     }

@@ -26,7 +26,11 @@ impl RetryBudget {
     /// One failover for each address.
     pub(super) fn new(addresses: usize, now: Mono) -> Self {
         let addresses = addresses as u64;
-        Self { addresses, saved: addresses * cost(), at: now }
+        Self {
+            addresses,
+            saved: addresses * cost(),
+            at: now,
+        }
     }
 
     /// A request was sent that is not a failover.
@@ -50,7 +54,10 @@ impl RetryBudget {
     }
 
     fn add(&mut self, amount: u64) {
-        self.saved = self.saved.saturating_add(amount).min((self.addresses + MAX_SAVED) * cost());
+        self.saved = self
+            .saved
+            .saturating_add(amount)
+            .min((self.addresses + MAX_SAVED) * cost());
     }
 }
 
@@ -85,7 +92,11 @@ mod tests {
             budget.add_request(at(10_000));
         }
         assert_eq!(taken(&mut budget, at(10_000)), 1);
-        assert_eq!(taken(&mut budget, at(86_400_000)), 13, "no more is saved up");
+        assert_eq!(
+            taken(&mut budget, at(86_400_000)),
+            13,
+            "no more is saved up"
+        );
     }
 
     proptest! {

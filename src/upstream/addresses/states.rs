@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use scoregate_base::clock::Mono;
 
-use super::super::circuit_breaker::{BreakerPermission, BreakerSignal, BreakerState, CircuitBreaker};
+use super::super::circuit_breaker::{
+    BreakerPermission, BreakerSignal, BreakerState, CircuitBreaker,
+};
 use super::choice::{AddressCondition, Candidate, choose};
 use super::health::{AddressHealth, HealthThresholds, weight};
 use super::retry_budget::RetryBudget;
@@ -25,7 +27,13 @@ pub struct AddressRules {
 impl Default for AddressRules {
     /// For a single address, which is not checked.
     fn default() -> Self {
-        Self { thresholds: HealthThresholds { healthy: 1, unhealthy: 1 }, slow_start: Duration::ZERO }
+        Self {
+            thresholds: HealthThresholds {
+                healthy: 1,
+                unhealthy: 1,
+            },
+            slow_start: Duration::ZERO,
+        }
     }
 }
 
@@ -101,7 +109,10 @@ pub struct AddressStatus {
 impl AddressStates {
     /// Addresses with these priorities, all healthy.
     pub(super) fn new(priorities: &[u8], rules: AddressRules, now: Mono) -> Self {
-        let state = |priority: &u8| AddressState { priority: *priority, ..AddressState::default() };
+        let state = |priority: &u8| AddressState {
+            priority: *priority,
+            ..AddressState::default()
+        };
         Self {
             addresses: priorities.iter().map(state).collect(),
             rules,
@@ -113,7 +124,10 @@ impl AddressStates {
 
     /// How long no address may get a request; `None` if one may.
     pub(super) fn wait(&self, now: Mono) -> Option<Duration> {
-        let waits = self.addresses.iter().map(|address| refused(address.breaker.request(now).1));
+        let waits = self
+            .addresses
+            .iter()
+            .map(|address| refused(address.breaker.request(now).1));
         waits.min_by_key(|wait| wait.unwrap_or_default()).flatten()
     }
 
@@ -132,7 +146,12 @@ impl AddressStates {
     }
 
     /// Grants a request to an address that this fetch has not tried. `None` if there is none, or no budget.
-    pub(super) fn fail_over(&mut self, tried: &[usize], draws: [u32; 2], now: Mono) -> Option<AddressGrant> {
+    pub(super) fn fail_over(
+        &mut self,
+        tried: &[usize],
+        draws: [u32; 2],
+        now: Mono,
+    ) -> Option<AddressGrant> {
         let chosen = choose(&self.candidates(tried, now), None, draws)?;
         if !self.budget.take(now) {
             self.denied += 1;
@@ -245,7 +264,10 @@ impl AddressState {
         let suspect_time = (SUSPECT_TIME * self.breaker.failures()).min(LONGEST_SUSPECT_TIME);
         if !self.health.is_healthy() {
             AddressCondition::Unhealthy
-        } else if self.failed_at.is_some_and(|at| now.since(at) < suspect_time) {
+        } else if self
+            .failed_at
+            .is_some_and(|at| now.since(at) < suspect_time)
+        {
             AddressCondition::Suspect
         } else {
             AddressCondition::Good
@@ -268,7 +290,10 @@ mod tests {
     use super::*;
 
     const RULES: AddressRules = AddressRules {
-        thresholds: HealthThresholds { healthy: 2, unhealthy: 3 },
+        thresholds: HealthThresholds {
+            healthy: 2,
+            unhealthy: 3,
+        },
         slow_start: Duration::from_secs(30),
     };
 
@@ -292,7 +317,10 @@ mod tests {
             assert_eq!(states.fail_over(&[0], [0, 0], at(0)), None);
         }
         assert_eq!(states.wait(at(0)), Some(Duration::from_secs(1)));
-        assert_eq!(states.begin(None, [0, 0], at(0)), Err(Duration::from_secs(1)));
+        assert_eq!(
+            states.begin(None, [0, 0], at(0)),
+            Err(Duration::from_secs(1))
+        );
         assert_eq!(states.failovers(), (0, 0));
         assert!(states.begin(None, [0, 0], at(1)).is_ok());
     }
@@ -307,10 +335,18 @@ mod tests {
         }
         fail(&mut states, 1, 5, at(0));
         let grant = states.grant(0, at(1)).unwrap();
-        states.end(grant, BreakerSignal::Bad(Some(Duration::from_mins(1))), at(1));
+        states.end(
+            grant,
+            BreakerSignal::Bad(Some(Duration::from_mins(1))),
+            at(1),
+        );
         let trial = states.grant(1, at(1)).unwrap();
         states.end(trial, BreakerSignal::Bad(None), at(1));
-        assert_eq!(states.wait(at(1)), Some(Duration::from_secs(2)), "not the minute of the other");
+        assert_eq!(
+            states.wait(at(1)),
+            Some(Duration::from_secs(2)),
+            "not the minute of the other"
+        );
     }
 
     #[test]
@@ -320,7 +356,11 @@ mod tests {
         assert_eq!(states.begin(Some(0), [0, 0], at(0)).unwrap().index, 1);
         assert_eq!(states.begin(Some(0), [0, 0], at(1)).unwrap().index, 0);
         fail(&mut states, 0, 2, at(1));
-        assert_eq!(states.begin(Some(0), [0, 0], at(3)).unwrap().index, 1, "three seconds after three");
+        assert_eq!(
+            states.begin(Some(0), [0, 0], at(3)).unwrap().index,
+            1,
+            "three seconds after three"
+        );
         let grant = states.grant(0, at(3)).unwrap();
         states.end(grant, BreakerSignal::Good, at(3));
         assert_eq!(states.begin(Some(0), [0, 0], at(3)).unwrap().index, 0);
@@ -335,11 +375,20 @@ mod tests {
         assert!(!states.status(at(0))[0].is_healthy);
         assert_eq!(states.begin(Some(0), [0, 0], at(0)).unwrap().index, 1);
         assert_eq!(states.record_check(0, Ok(()), at(60)), None);
-        assert_eq!(states.record_check(0, Ok(()), at(60)), Some(AddressChange::Healthy));
-        assert_eq!([60, 75, 90].map(|now| states.status(at(now))[0].weight), [100, 500, 1_000]);
+        assert_eq!(
+            states.record_check(0, Ok(()), at(60)),
+            Some(AddressChange::Healthy)
+        );
+        assert_eq!(
+            [60, 75, 90].map(|now| states.status(at(now))[0].weight),
+            [100, 500, 1_000]
+        );
         fail(&mut states, 1, 5, at(100));
         let trial = states.grant(1, at(101)).unwrap();
-        assert_eq!(states.end(trial, BreakerSignal::Good, at(101)), Some(AddressChange::BreakerClosed));
+        assert_eq!(
+            states.end(trial, BreakerSignal::Good, at(101)),
+            Some(AddressChange::BreakerClosed)
+        );
         assert_eq!(states.status(at(101))[1].weight, 100);
     }
 

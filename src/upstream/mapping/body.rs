@@ -32,9 +32,16 @@ impl<'b> MappedBody<'b> {
             return Err("it is neither a JSON object nor a JSON array".into());
         }
         let whole: &RawValue = serde_json::from_str(text).map_err(ill)?;
-        let members =
-            whole.get().starts_with('{').then(|| Members::of(whole.get())).transpose().map_err(ill)?;
-        Ok(Self { raw: whole, members })
+        let members = whole
+            .get()
+            .starts_with('{')
+            .then(|| Members::of(whole.get()))
+            .transpose()
+            .map_err(ill)?;
+        Ok(Self {
+            raw: whole,
+            members,
+        })
     }
 
     pub(super) fn is_array(&self) -> bool {
@@ -43,16 +50,26 @@ impl<'b> MappedBody<'b> {
 
     /// The id in a member of the body, if it is an object.
     pub(super) fn member(&self, name: &str) -> Result<Option<Cow<'b, str>>, String> {
-        let Some(members) = &self.members else { return Ok(None) };
-        let value = members.get(name).map_err(|_| format!("it has `{name}` twice"))?;
+        let Some(members) = &self.members else {
+            return Ok(None);
+        };
+        let value = members
+            .get(name)
+            .map_err(|_| format!("it has `{name}` twice"))?;
         Ok(value.and_then(identifier))
     }
 
     /// Whether it reports an error: by `success: false`; or, where the data is the whole body (`is_bare`), by an
     /// `error` text. An `error` beside data is ignored, and so is a `success` that is neither true nor false.
     pub(super) fn reported_error(&self, is_bare: bool) -> Result<Option<NoDataInBody>, String> {
-        let Some(members) = &self.members else { return Ok(None) };
-        let success = match members.get("success").map_err(|_| "it has `success` twice")?.map(RawValue::get) {
+        let Some(members) = &self.members else {
+            return Ok(None);
+        };
+        let success = match members
+            .get("success")
+            .map_err(|_| "it has `success` twice")?
+            .map(RawValue::get)
+        {
             None | Some("null") => None,
             Some("true") => Some(true),
             Some("false") => Some(false),
@@ -60,8 +77,11 @@ impl<'b> MappedBody<'b> {
             Some(_) => return Err("its `success` is neither true nor false".into()),
         };
         let error = words(members, "error");
-        let is_refused = success == Some(false) || (is_bare && success.is_none() && error.is_some());
-        Ok(is_refused.then(|| NoDataInBody { why: error.or_else(|| words(members, "message")) }))
+        let is_refused =
+            success == Some(false) || (is_bare && success.is_none() && error.is_some());
+        Ok(is_refused.then(|| NoDataInBody {
+            why: error.or_else(|| words(members, "message")),
+        }))
     }
 }
 
@@ -76,7 +96,9 @@ impl NoDataInBody {
 
     /// For the operator.
     pub(super) fn reason(self) -> String {
-        let Some(why) = self.why else { return "the body contains success: false".into() };
+        let Some(why) = self.why else {
+            return "the body contains success: false".into();
+        };
         let why: String = why.chars().take(120).collect();
         format!("the body reports an error: {why:?}")
     }
@@ -120,13 +142,37 @@ mod tests {
             (r#"{"success":true,"error":"not found"}"#, None, None),
             (r#"{"success":null}"#, None, None),
             (r#"{"success":false}"#, Some(false), Some(false)),
-            (r#"{"error":"Model 17 NOT Found","success":false}"#, Some(true), Some(true)),
-            (r#"{"success":false,"message":"model was not found."}"#, Some(true), Some(true)),
-            (r#"{"success":false,"error":"table runs not found"}"#, Some(false), Some(false)),
-            (r#"{"success":false,"error":"busy","message":"model not found"}"#, Some(false), Some(false)),
-            (r#"{"success":false,"error":{"why":"model not found"}}"#, Some(false), Some(false)),
+            (
+                r#"{"error":"Model 17 NOT Found","success":false}"#,
+                Some(true),
+                Some(true),
+            ),
+            (
+                r#"{"success":false,"message":"model was not found."}"#,
+                Some(true),
+                Some(true),
+            ),
+            (
+                r#"{"success":false,"error":"table runs not found"}"#,
+                Some(false),
+                Some(false),
+            ),
+            (
+                r#"{"success":false,"error":"busy","message":"model not found"}"#,
+                Some(false),
+                Some(false),
+            ),
+            (
+                r#"{"success":false,"error":{"why":"model not found"}}"#,
+                Some(false),
+                Some(false),
+            ),
             (words, None, Some(true)),
-            (r#"{"success":false,"error":"No valid scores found for model 17"}"#, Some(true), Some(true)),
+            (
+                r#"{"success":false,"error":"No valid scores found for model 17"}"#,
+                Some(true),
+                Some(true),
+            ),
             (
                 r#"{"success":false,"error":"no connection found for the model store"}"#,
                 Some(false),
@@ -135,26 +181,50 @@ mod tests {
             (r#"{"error":"out of memory"}"#, None, Some(false)),
             (r#"{"error":null,"id":"17"}"#, None, None),
             (r#"{"error":0.25,"id":"17"}"#, None, None),
-            (r#"{"error":"","message":"not found","id":"17"}"#, None, None),
+            (
+                r#"{"error":"","message":"not found","id":"17"}"#,
+                None,
+                None,
+            ),
         ] {
-            assert_eq!((refused(body, false), refused(body, true)), (Ok(enveloped), Ok(bare)), "{body}");
+            assert_eq!(
+                (refused(body, false), refused(body, true)),
+                (Ok(enveloped), Ok(bare)),
+                "{body}"
+            );
         }
     }
 
     #[test]
     fn non_boolean_success_is_a_field_or_an_error() {
         assert_eq!(refused(r#"{"success":0.93}"#, true), Ok(None));
-        assert!(refused(r#"{"success":0.93}"#, false).unwrap_err().contains("neither true nor false"));
-        assert!(refused(r#"{"success":true,"success":false}"#, true).unwrap_err().contains("twice"));
+        assert!(
+            refused(r#"{"success":0.93}"#, false)
+                .unwrap_err()
+                .contains("neither true nor false")
+        );
+        assert!(
+            refused(r#"{"success":true,"success":false}"#, true)
+                .unwrap_err()
+                .contains("twice")
+        );
     }
 
     #[test]
     fn the_reason_for_the_operator_is_short() {
         let reason = |body: String| {
             let body = Bytes::from(body);
-            MappedBody::of(&body).unwrap().reported_error(false).unwrap().unwrap().reason()
+            MappedBody::of(&body)
+                .unwrap()
+                .reported_error(false)
+                .unwrap()
+                .unwrap()
+                .reason()
         };
-        assert_eq!(reason(r#"{"success":false}"#.into()), "the body contains success: false");
+        assert_eq!(
+            reason(r#"{"success":false}"#.into()),
+            "the body contains success: false"
+        );
         assert_eq!(
             reason(r#"{"success":false,"error":"a\nb"}"#.into()),
             r#"the body reports an error: "a\nb""#

@@ -48,21 +48,30 @@ fn standard<'v>(value: &'v RawValue, field: &ItemField) -> Option<Cow<'v, str>> 
             words.contains(&word.as_str()).then(|| text.into())
         }
         FieldShape::Number => number(text),
-        FieldShape::Integer => number(text).filter(|digits| float(digits).is_some_and(|n| n.fract() == 0.0)),
+        FieldShape::Integer => {
+            number(text).filter(|digits| float(digits).is_some_and(|n| n.fract() == 0.0))
+        }
         FieldShape::Score => score(text),
         FieldShape::Flag => matches!(text, "true" | "false").then(|| text.into()),
         FieldShape::Object(fields) => is_object_of(text, fields).then(|| text.into()),
         FieldShape::Objects(fields) => {
             let items: Vec<&RawValue> = serde_json::from_str(text).ok()?;
-            items.iter().all(|item| is_object_of(item.get(), fields)).then(|| text.into())
+            items
+                .iter()
+                .all(|item| is_object_of(item.get(), fields))
+                .then(|| text.into())
         }
-        FieldShape::Texts => serde_json::from_str::<Vec<String>>(text).ok().map(|_| text.into()),
+        FieldShape::Texts => serde_json::from_str::<Vec<String>>(text)
+            .ok()
+            .map(|_| text.into()),
     }
 }
 
 /// Whether a value is an object whose fields of this API are valid. Within an object nothing is converted or left out.
 fn is_object_of(text: &str, fields: &[ItemField]) -> bool {
-    let Ok(members) = Members::of(text) else { return false };
+    let Ok(members) = Members::of(text) else {
+        return false;
+    };
     members.twice().is_none()
         && members.0.iter().all(|member| {
             let field = fields.iter().find(|field| field.name == member.name);
@@ -81,15 +90,24 @@ fn score(text: &str) -> Option<Cow<'_, str>> {
 fn instant(text: &str) -> Option<Cow<'_, str>> {
     let written: String = serde_json::from_str(text).ok()?;
     // Parsing is more tolerant than RFC 3339.
-    let shape: String = written.chars().map(|char| if char.is_ascii_digit() { '0' } else { char }).collect();
+    let shape: String = written
+        .chars()
+        .map(|char| if char.is_ascii_digit() { '0' } else { char })
+        .collect();
     let rest = shape.strip_prefix("0000-00-00T00:00:00")?;
-    let zone = rest.strip_prefix('.').map_or(rest, |fraction| fraction.trim_start_matches('0'));
+    let zone = rest
+        .strip_prefix('.')
+        .map_or(rest, |fraction| fraction.trim_start_matches('0'));
     let has_fraction = !rest.starts_with('.') || rest.starts_with(".0");
     if !has_fraction || !matches!(zone, "Z" | "+00:00" | "-00:00") {
         return None;
     }
     let at = Wall::parse_rfc3339(&written)?;
-    Some(if zone == "Z" { text.into() } else { format!("\"{}\"", at.rfc3339()).into() })
+    Some(if zone == "Z" {
+        text.into()
+    } else {
+        format!("\"{}\"", at.rfc3339()).into()
+    })
 }
 
 /// A number, or the number in a string.
@@ -98,8 +116,8 @@ fn number(text: &str) -> Option<Cow<'_, str>> {
         return Some(text.into());
     }
     let inner: String = serde_json::from_str(text).ok()?;
-    let is_json =
-        is_number(&inner) && serde_json::from_str::<&RawValue>(&inner).is_ok_and(|raw| raw.get() == inner);
+    let is_json = is_number(&inner)
+        && serde_json::from_str::<&RawValue>(&inner).is_ok_and(|raw| raw.get() == inner);
     is_json.then(|| inner.into())
 }
 
@@ -117,7 +135,10 @@ fn is_number(text: &str) -> bool {
 
 /// For comparisons only: a large number is rounded.
 fn float(digits: &str) -> Option<f64> {
-    digits.parse().ok().filter(|number: &f64| number.is_finite())
+    digits
+        .parse()
+        .ok()
+        .filter(|number: &f64| number.is_finite())
 }
 
 #[cfg(test)]
@@ -147,7 +168,10 @@ mod tests {
             &[
                 ("1.10", Some("1.10")),
                 ("1E+2", Some("1E+2")),
-                ("12345678901234567890123.0000001", Some("12345678901234567890123.0000001")),
+                (
+                    "12345678901234567890123.0000001",
+                    Some("12345678901234567890123.0000001"),
+                ),
                 ("\"80.250\"", Some("80.250")),
                 ("\"\\u0038\"", Some("8")),
                 ("\"-0.0\"", Some("-0.0")),
@@ -184,7 +208,10 @@ mod tests {
 
     #[test]
     fn a_field_of_this_api_has_its_type_or_is_left_out() {
-        check(&of(MODEL, "id"), &[("17", Some("\"17\"")), ("null", None), ("[]", None)]);
+        check(
+            &of(MODEL, "id"),
+            &[("17", Some("\"17\"")), ("null", None), ("[]", None)],
+        );
         check(
             &of(MODEL, "currentScore"),
             &[
@@ -200,19 +227,38 @@ mod tests {
         );
         check(
             &of(MODEL, "trend"),
-            &[("\"up\"", Some("\"up\"")), ("\"rising\"", None), ("1", None), ("null", None)],
+            &[
+                ("\"up\"", Some("\"up\"")),
+                ("\"rising\"", None),
+                ("1", None),
+                ("null", None),
+            ],
         );
         check(
             &of(MODEL, "runs"),
-            &[("12", Some("12")), ("12.0", Some("12.0")), ("\"12\"", Some("12")), ("1.5", None)],
+            &[
+                ("12", Some("12")),
+                ("12.0", Some("12.0")),
+                ("\"12\"", Some("12")),
+                ("1.5", None),
+            ],
         );
         check(
             &of(MODEL, "lastUpdated"),
             &[
                 ("\"2026-11-21T10:00:00Z\"", Some("\"2026-11-21T10:00:00Z\"")),
-                ("\"2026-11-21T10:00:00.120456789Z\"", Some("\"2026-11-21T10:00:00.120456789Z\"")),
-                ("\"2026-11-21T12:00:00+02:00\"", Some("\"2026-11-21T10:00:00Z\"")),
-                ("\"2026-11-21T09:30:00-00:30\"", Some("\"2026-11-21T10:00:00Z\"")),
+                (
+                    "\"2026-11-21T10:00:00.120456789Z\"",
+                    Some("\"2026-11-21T10:00:00.120456789Z\""),
+                ),
+                (
+                    "\"2026-11-21T12:00:00+02:00\"",
+                    Some("\"2026-11-21T10:00:00Z\""),
+                ),
+                (
+                    "\"2026-11-21T09:30:00-00:30\"",
+                    Some("\"2026-11-21T10:00:00Z\""),
+                ),
                 ("\"2026-11-21 10:00:00\"", None),
                 ("\"2026-11-21T10:00:00\"", None),
                 ("\"2026-11-21T10:00:00.Z\"", None),
@@ -224,7 +270,10 @@ mod tests {
                 ("1763726400", None),
             ],
         );
-        check(&of(TRANSPARENCY, "synthetic"), &[("true", Some("true")), ("1", None), ("\"true\"", None)]);
+        check(
+            &of(TRANSPARENCY, "synthetic"),
+            &[("true", Some("true")), ("1", None), ("\"true\"", None)],
+        );
         let points = r#"[{"timestamp":"2026-11-21T10:00:00Z","value":7.10,"more":[]}]"#;
         check(
             &of(INDEX, "history"),

@@ -76,8 +76,13 @@ impl Default for Mapping {
     /// A backend with our own paths and shapes.
     fn default() -> Self {
         let rows = ENDPOINTS.iter().filter(|row| row.stored);
-        let endpoints = rows.map(|row| (row.route, EndpointMapping::canonical(row))).collect();
-        Self { endpoints, lists_all_models: false }
+        let endpoints = rows
+            .map(|row| (row.route, EndpointMapping::canonical(row)))
+            .collect();
+        Self {
+            endpoints,
+            lists_all_models: false,
+        }
     }
 }
 
@@ -91,7 +96,9 @@ impl Mapping {
                 description.fields.insert(*route, fields.published());
             }
             let takes = route.endpoint().takes.iter().copied();
-            let ignored: Vec<Param> = takes.filter(|param| !mapped.template.sends(*param)).collect();
+            let ignored: Vec<Param> = takes
+                .filter(|param| !mapped.template.sends(*param))
+                .collect();
             if !ignored.is_empty() {
                 description.ignored.insert(*route, ignored);
             }
@@ -101,8 +108,13 @@ impl Mapping {
 
     /// Whether the backend may have a document: its id is not excluded by the configuration.
     pub(in super::super) fn may_have(&self, key: &DocumentKey) -> bool {
-        let pattern = self.endpoints.get(&key.route).and_then(|mapped| mapped.id.as_ref());
-        pattern.zip(key.id.as_ref()).is_none_or(|(pattern, id)| pattern.allows(id))
+        let pattern = self
+            .endpoints
+            .get(&key.route)
+            .and_then(|mapped| mapped.id.as_ref());
+        pattern
+            .zip(key.id.as_ref())
+            .is_none_or(|(pattern, id)| pattern.allows(id))
     }
 }
 
@@ -115,7 +127,11 @@ impl EndpointMapping {
             data: None,
             shape: DataShape::default(),
             timestamp: JsonPointer::member("generated_at"),
-            not_found: if names_a_model { vec![NotFound::Status] } else { Vec::new() },
+            not_found: if names_a_model {
+                vec![NotFound::Status]
+            } else {
+                Vec::new()
+            },
             id: None,
             fields: None,
         }
@@ -139,27 +155,39 @@ impl EndpointMapping {
         head: ResponseInfo,
     ) -> Result<UpstreamResponse, String> {
         let next_refresh = head.next_refresh;
-        let Some(content) = self.content(key, body, head)? else { return Ok(UpstreamResponse::NoSuchModel) };
+        let Some(content) = self.content(key, body, head)? else {
+            return Ok(UpstreamResponse::NoSuchModel);
+        };
         let is_about_one = key.route.endpoint().one;
         if content.count == 0 && self.supports(NotFound::Empty) {
             // The detail of an existing model is never empty.
             let missing_model = if is_about_one {
                 UpstreamResponse::NoSuchModel
             } else {
-                UpstreamResponse::Nothing { content, next_refresh }
+                UpstreamResponse::Nothing {
+                    content,
+                    next_refresh,
+                }
             };
             return Ok(missing_model);
         }
         if is_about_one && content.count != 1 {
-            return Err(format!("this endpoint returns one item, but the data has {} items", content.count));
+            return Err(format!(
+                "this endpoint returns one item, but the data has {} items",
+                content.count
+            ));
         }
-        Ok(UpstreamResponse::Content { content, next_refresh })
+        Ok(UpstreamResponse::Content {
+            content,
+            next_refresh,
+        })
     }
 
     /// Whether the body of an error status reports that the model does not exist.
     pub(in super::super) fn reports_missing_model(&self, body: &Bytes) -> bool {
         let refused = MappedBody::of(body).and_then(|body| body.reported_error(self.is_bare()));
-        self.supports(NotFound::Error) && matches!(refused, Ok(Some(refused)) if refused.says_not_found())
+        self.supports(NotFound::Error)
+            && matches!(refused, Ok(Some(refused)) if refused.says_not_found())
     }
 
     /// The data of a body. `None` if it reports that the model does not exist, or is about another one.
@@ -172,24 +200,42 @@ impl EndpointMapping {
         let body = MappedBody::of(bytes)?;
         if let Some(refused) = body.reported_error(self.is_bare())? {
             let no_model = self.supports(NotFound::Error) && refused.says_not_found();
-            return if no_model { Ok(None) } else { Err(refused.reason()) };
+            return if no_model {
+                Ok(None)
+            } else {
+                Err(refused.reason())
+            };
         }
         let pointer = self.data.clone().unwrap_or_else(|| {
-            if body.is_array() { JsonPointer::default() } else { JsonPointer::member("data") }
+            if body.is_array() {
+                JsonPointer::default()
+            } else {
+                JsonPointer::member("data")
+            }
         });
         let data = find(&pointer, &body)?.filter(|data| data.get() != "null");
         let data = data.ok_or_else(|| format!("no data at {pointer}"))?;
-        let items =
-            self.shape.items(bytes, data).map_err(|reason| format!("the value at {pointer} {reason}"))?;
-        let mapped = self.fields.as_ref().map(|fields| fields.apply(&items.data)).transpose()?.flatten();
+        let items = self
+            .shape
+            .items(bytes, data)
+            .map_err(|reason| format!("the value at {pointer} {reason}"))?;
+        let mapped = self
+            .fields
+            .as_ref()
+            .map(|fields| fields.apply(&items.data))
+            .transpose()?
+            .flatten();
         let each = match &mapped {
             Some(mapped) => serde_json::from_slice(mapped).map_err(|error| error.to_string())?,
             None => items.each,
         };
         // Several items where one is expected are an invalid response, whatever their ids.
         // The items of a configured list may name other models.
-        let has_one_model =
-            if key.route.endpoint().one { each.len() < 2 } else { !key.route.is_configured() };
+        let has_one_model = if key.route.endpoint().one {
+            each.len() < 2
+        } else {
+            !key.route.is_configured()
+        };
         if let Some(requested) = key.id.as_ref().filter(|_| has_one_model)
             && let Some(other) = super::model_id::other_id(key.route, requested, &body, &each)?
         {
@@ -197,7 +243,9 @@ impl EndpointMapping {
             return Ok(None);
         }
         // An invalid time is ignored, and the next best one is used.
-        let stated_at = find(&self.timestamp, &body)?.and_then(instant).or(head.dated);
+        let stated_at = find(&self.timestamp, &body)?
+            .and_then(instant)
+            .or(head.dated);
         // The time of a field that Free callers may not see must not be visible in the envelope.
         let endpoint = key.route.endpoint();
         let is_open = !key.route.is_configured() || !endpoint.has_paid_field();
@@ -205,7 +253,13 @@ impl EndpointMapping {
         let generated_at = stated_at.or_else(newest).unwrap_or(head.now);
         let count = each.len();
         let data = mapped.unwrap_or(items.data);
-        Ok(Some(DocumentContent { data, count, generated_at, stated_at, source: head.source }))
+        Ok(Some(DocumentContent {
+            data,
+            count,
+            generated_at,
+            stated_at,
+            source: head.source,
+        }))
     }
 
     /// Whether the data is the whole body.
@@ -234,7 +288,12 @@ struct DatedItem {
 
 /// The newest valid `lastUpdated` of the items.
 fn newest_update(items: &[&RawValue]) -> Option<Wall> {
-    let updates =
-        items.iter().filter_map(|item| serde_json::from_str::<DatedItem>(item.get()).ok()?.last_updated);
-    updates.filter_map(|instant| Wall::parse_rfc3339(instant.as_str()?)).max()
+    let updates = items.iter().filter_map(|item| {
+        serde_json::from_str::<DatedItem>(item.get())
+            .ok()?
+            .last_updated
+    });
+    updates
+        .filter_map(|instant| Wall::parse_rfc3339(instant.as_str()?))
+        .max()
 }

@@ -80,17 +80,28 @@ impl ItemMapping {
             .iter()
             .filter_map(|field| Some((field.published.name.clone(), problem(field)?)))
             .collect();
-        if bad.is_empty() { Ok(mapping) } else { Err(bad) }
+        if bad.is_empty() {
+            Ok(mapping)
+        } else {
+            Err(bad)
+        }
     }
 
     /// The listed fields.
     pub(super) fn published(&self) -> Vec<PublishedField> {
-        self.fields.iter().map(|field| field.published.clone()).collect()
+        self.fields
+            .iter()
+            .map(|field| field.published.clone())
+            .collect()
     }
 
     /// The backend's name of a published field. `None` if the backend's value is not published.
     pub fn source_of<'n>(&'n self, name: &'n str) -> Option<&'n str> {
-        match self.fields.iter().find(|field| field.published.name == name) {
+        match self
+            .fields
+            .iter()
+            .find(|field| field.published.name == name)
+        {
             Some(field) => field.reads_backend().then_some(&field.from),
             None => Some(name),
         }
@@ -98,7 +109,10 @@ impl ItemMapping {
 
     /// The backend's field that is published as the paid one, if that has another name there.
     pub fn paid_source(&self) -> Option<&str> {
-        let paid = self.fields.iter().find(|field| field.published.name == PAID_FIELD)?;
+        let paid = self
+            .fields
+            .iter()
+            .find(|field| field.published.name == PAID_FIELD)?;
         (paid.reads_backend() && paid.from != PAID_FIELD).then_some(&paid.from)
     }
 
@@ -107,7 +121,8 @@ impl ItemMapping {
         if self.fields.is_empty() && self.dropped.is_empty() {
             return Ok(None);
         }
-        let items: Vec<&RawValue> = serde_json::from_slice(data).map_err(|error| error.to_string())?;
+        let items: Vec<&RawValue> =
+            serde_json::from_slice(data).map_err(|error| error.to_string())?;
         let mut mapped = String::from("[");
         for item in items {
             if mapped.len() > 1 {
@@ -117,7 +132,9 @@ impl ItemMapping {
         }
         mapped.push(']');
         let mapped = Bytes::from(mapped);
-        let Some(source) = self.paid_source() else { return Ok(Some(mapped)) };
+        let Some(source) = self.paid_source() else {
+            return Ok(Some(mapped));
+        };
         // Nested objects may repeat the value under its own name.
         let without = without_member(&mapped, source).map_err(|bad| bad.to_string())?;
         Ok(Some(without.unwrap_or(mapped)))
@@ -126,7 +143,10 @@ impl ItemMapping {
     fn push_item(&self, into: &mut String, item: &str) -> Result<(), String> {
         let members = Members::of(item).map_err(|error| error.to_string())?;
         if let Some(member) = members.twice() {
-            return Err(format!("an item has the field {} more than once", member.written));
+            return Err(format!(
+                "an item has the field {} more than once",
+                member.written
+            ));
         }
         let mut separator = '{';
         let mut push = |name: &str, value: &str| {
@@ -176,11 +196,16 @@ impl MappedField {
     fn value<'v>(&self, value: &'v RawValue) -> Option<Cow<'v, str>> {
         let replaced = self.replaced(value);
         let result = match &replaced {
-            Some(word) => converted(word, &self.published.kind).map(|text| text.into_owned().into()),
+            Some(word) => {
+                converted(word, &self.published.kind).map(|text| text.into_owned().into())
+            }
             None => converted(value, &self.published.kind),
         };
         if result.is_none() {
-            tracing::debug!(field = self.published.name, "a value of the wrong type is left out");
+            tracing::debug!(
+                field = self.published.name,
+                "a value of the wrong type is left out"
+            );
         }
         result
     }
@@ -206,8 +231,15 @@ mod tests {
     use proptest::prelude::*;
 
     fn field(name: &str, from: &str, kind: PublishedKind) -> MappedField {
-        let published = PublishedField { name: name.into(), kind };
-        MappedField { published, from: from.into(), words: BTreeMap::new() }
+        let published = PublishedField {
+            name: name.into(),
+            kind,
+        };
+        MappedField {
+            published,
+            from: from.into(),
+            words: BTreeMap::new(),
+        }
     }
 
     fn renamed(name: &str, from: &str) -> MappedField {
@@ -215,7 +247,12 @@ mod tests {
     }
 
     fn mapping(fields: Vec<MappedField>, dropped: &[&str]) -> ItemMapping {
-        ItemMapping::new(fields, dropped.iter().map(|&name| name.to_owned()).collect(), true).unwrap()
+        ItemMapping::new(
+            fields,
+            dropped.iter().map(|&name| name.to_owned()).collect(),
+            true,
+        )
+        .unwrap()
     }
 
     fn apply(mapping: &ItemMapping, data: &'static str) -> Result<String, String> {
@@ -243,34 +280,68 @@ mod tests {
             ),
             // A constant replaces the backend's value, and a listed name is nobody else's.
             (r#"[{"unit":7,"value":1}]"#, r#"[{"unit":"points"}]"#),
-            (r#"[{"\u0067lobalScore":1}]"#, r#"[{"value":1,"again":1,"unit":"points"}]"#),
-            (r#"[{"id":[]},{}]"#, r#"[{"unit":"points"},{"unit":"points"}]"#),
+            (
+                r#"[{"\u0067lobalScore":1}]"#,
+                r#"[{"value":1,"again":1,"unit":"points"}]"#,
+            ),
+            (
+                r#"[{"id":[]},{}]"#,
+                r#"[{"unit":"points"},{"unit":"points"}]"#,
+            ),
             ("[]", "[]"),
         ] {
             assert_eq!(apply(&mapping, data).as_deref(), Ok(expected), "{data}");
         }
-        assert!(apply(&mapping, r#"[{"a":1,"a":2}]"#).unwrap_err().contains("\"a\" more than once"));
+        assert!(
+            apply(&mapping, r#"[{"a":1,"a":2}]"#)
+                .unwrap_err()
+                .contains("\"a\" more than once")
+        );
     }
 
     #[test]
     fn an_item_may_lose_all_fields_and_an_empty_mapping_changes_no_byte() {
-        assert_eq!(apply(&mapping(vec![], &["a"]), r#"[{"a":1}]"#).as_deref(), Ok("[{}]"));
-        assert_eq!(apply(&ItemMapping::default(), r#"[ {"a" : 1.0} ]"#).as_deref(), Ok(r#"[ {"a" : 1.0} ]"#));
+        assert_eq!(
+            apply(&mapping(vec![], &["a"]), r#"[{"a":1}]"#).as_deref(),
+            Ok("[{}]")
+        );
+        assert_eq!(
+            apply(&ItemMapping::default(), r#"[ {"a" : 1.0} ]"#).as_deref(),
+            Ok(r#"[ {"a" : 1.0} ]"#)
+        );
     }
 
     #[test]
     fn words_are_replaced_before_the_type_is_checked() {
-        let trend = scoregate_base::routes::shapes::MODEL.iter().find(|field| field.name == "trend").unwrap();
+        let trend = scoregate_base::routes::shapes::MODEL
+            .iter()
+            .find(|field| field.name == "trend")
+            .unwrap();
         let mut field = field("trend", "direction", PublishedKind::Standard(trend));
         field.words = [("RISING", "up"), ("-1", "down"), ("true", "stable")]
             .map(|(from, to)| (from.to_owned(), to.to_owned()))
             .into();
         let mapping = mapping(vec![field], &[]);
-        assert_eq!(apply(&mapping, r#"[{"direction":"RISING"}]"#).as_deref(), Ok(r#"[{"trend":"up"}]"#));
-        assert_eq!(apply(&mapping, r#"[{"direction":-1}]"#).as_deref(), Ok(r#"[{"trend":"down"}]"#));
-        assert_eq!(apply(&mapping, r#"[{"direction":true}]"#).as_deref(), Ok(r#"[{"trend":"stable"}]"#));
-        assert_eq!(apply(&mapping, r#"[{"direction":"down"}]"#).as_deref(), Ok(r#"[{"trend":"down"}]"#));
-        assert_eq!(apply(&mapping, r#"[{"direction":"FALLING"}]"#).as_deref(), Ok("[{}]"));
+        assert_eq!(
+            apply(&mapping, r#"[{"direction":"RISING"}]"#).as_deref(),
+            Ok(r#"[{"trend":"up"}]"#)
+        );
+        assert_eq!(
+            apply(&mapping, r#"[{"direction":-1}]"#).as_deref(),
+            Ok(r#"[{"trend":"down"}]"#)
+        );
+        assert_eq!(
+            apply(&mapping, r#"[{"direction":true}]"#).as_deref(),
+            Ok(r#"[{"trend":"stable"}]"#)
+        );
+        assert_eq!(
+            apply(&mapping, r#"[{"direction":"down"}]"#).as_deref(),
+            Ok(r#"[{"trend":"down"}]"#)
+        );
+        assert_eq!(
+            apply(&mapping, r#"[{"direction":"FALLING"}]"#).as_deref(),
+            Ok("[{}]")
+        );
     }
 
     #[test]
@@ -292,22 +363,34 @@ mod tests {
                 one(name, BadItemMapping::PaidUnderAnotherName)
             );
         }
-        assert_eq!(bad(vec![paid()], false), one(PAID_FIELD, BadItemMapping::PaidElsewhere));
+        assert_eq!(
+            bad(vec![paid()], false),
+            one(PAID_FIELD, BadItemMapping::PaidElsewhere)
+        );
         assert_eq!(
             bad(vec![paid(), renamed("newest", "x")], true),
             one("newest", BadItemMapping::NameOfPaidSource)
         );
-        assert_eq!(mapping(vec![renamed(PAID_FIELD, PAID_FIELD)], &[]).paid_source(), None);
+        assert_eq!(
+            mapping(vec![renamed(PAID_FIELD, PAID_FIELD)], &[]).paid_source(),
+            None
+        );
         // Nested copies under the backend's name are removed as well.
         assert_eq!(
-            apply(&mapping(vec![paid()], &[]), r#"[{"newest":81.50,"more":{"newest":81.50,"n":1}}]"#)
-                .as_deref(),
+            apply(
+                &mapping(vec![paid()], &[]),
+                r#"[{"newest":81.50,"more":{"newest":81.50,"n":1}}]"#
+            )
+            .as_deref(),
             Ok(r#"[{"latestScore":81.50,"more":{"n":1}}]"#)
         );
     }
 
     fn any_json(depth: u32) -> impl Strategy<Value = serde_json::Value> {
-        let leaf = prop_oneof![any::<i32>().prop_map(Into::into), "\\PC{0,6}".prop_map(Into::into)];
+        let leaf = prop_oneof![
+            any::<i32>().prop_map(Into::into),
+            "\\PC{0,6}".prop_map(Into::into)
+        ];
         leaf.prop_recursive(depth, 40, 5, |inner| {
             let name = prop::sample::select(vec!["latestScore", "newest", "a", "b"]);
             prop_oneof![

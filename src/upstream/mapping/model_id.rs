@@ -44,7 +44,10 @@ impl IdPattern {
         }
         // First without the anchors: `a)|(b` is invalid, and would be valid between them.
         compiled(text)?;
-        Ok(Self { text: text.to_owned(), whole: compiled(&format!(r"\A(?:{text})\z"))? })
+        Ok(Self {
+            text: text.to_owned(),
+            whole: compiled(&format!(r"\A(?:{text})\z"))?,
+        })
     }
 
     /// Whether the backend may have this id.
@@ -76,7 +79,11 @@ fn compiled(text: &str) -> Result<Regex, BadIdPattern> {
 /// The field of an item that has the id of the model that the response is about. An `id` in other items than the
 /// detail's identifies the item itself.
 fn id_field(route: Route) -> &'static str {
-    if route == Route::Model { "id" } else { "modelId" }
+    if route == Route::Model {
+        "id"
+    } else {
+        "modelId"
+    }
 }
 
 /// The id that a response about `requested` states instead, if any: in an item, or beside the data. A response that
@@ -89,14 +96,20 @@ pub(super) fn other_id<'b>(
 ) -> Result<Option<Cow<'b, str>>, String> {
     let field = id_field(route);
     // A detail's envelope may have an id of its own.
-    let beside = if route == Route::Model { None } else { body.member(field)? };
+    let beside = if route == Route::Model {
+        None
+    } else {
+        body.member(field)?
+    };
     let mut stated = beside;
     for item in items {
         if stated.as_ref().is_some_and(|id| id != requested.as_str()) {
             break;
         }
         let members = Members::of(item.get()).map_err(|error| error.to_string())?;
-        let value = members.get(field).map_err(|_| format!("an item has `{field}` twice"))?;
+        let value = members
+            .get(field)
+            .map_err(|_| format!("an item has `{field}` twice"))?;
         stated = value.and_then(identifier);
     }
     Ok(stated.filter(|id| id != requested.as_str()))
@@ -114,9 +127,17 @@ mod tests {
     #[test]
     fn an_expression_matches_whole_ids_only() {
         for (expression, allowed, refused) in [
-            ("[0-9]+", &["0", "17", "200"][..], &["200abc", "a200", "2.0", "-1x", "1e3"][..]),
+            (
+                "[0-9]+",
+                &["0", "17", "200"][..],
+                &["200abc", "a200", "2.0", "-1x", "1e3"][..],
+            ),
             (r"\d{1,4}", &["1234"], &["12345", "x"]),
-            ("gpt|claude-.*", &["gpt", "claude-4"], &["gpt-5", "xclaude-4", "my-gpt"]),
+            (
+                "gpt|claude-.*",
+                &["gpt", "claude-4"],
+                &["gpt-5", "xclaude-4", "my-gpt"],
+            ),
             ("^a+$", &["aa"], &["ab"]),
             ("(?i)atlas", &["Atlas", "ATLAS"], &["atlas2"]),
             ("a|ab", &["a", "ab"], &["abb"]),
@@ -142,19 +163,26 @@ mod tests {
             (r"(\d+)\1", "backreferences are not supported"),
         ] {
             let bad = IdPattern::parse(expression).unwrap_err();
-            let BadIdPattern::Syntax(found) = &bad else { panic!("{bad:?}") };
+            let BadIdPattern::Syntax(found) = &bad else {
+                panic!("{bad:?}")
+            };
             assert!(found.contains(reason), "{expression}: {found}");
             assert!(!bad.to_string().contains('\n'), "{bad}");
         }
         assert_eq!(IdPattern::parse("").unwrap_err(), BadIdPattern::Empty);
-        let large = IdPattern::parse("((a{99}){99}){99}").unwrap_err().to_string();
+        let large = IdPattern::parse("((a{99}){99}){99}")
+            .unwrap_err()
+            .to_string();
         assert!(large.contains("exceeded size limit"), "{large}");
     }
 
     fn other(route: Route, requested: &str, body: &'static str) -> Result<Option<String>, String> {
         let bytes = Bytes::from_static(body.as_bytes());
         let body = MappedBody::of(&bytes)?;
-        let data = super::super::JsonPointer::member("data").find(body.raw).unwrap().unwrap();
+        let data = super::super::JsonPointer::member("data")
+            .find(body.raw)
+            .unwrap()
+            .unwrap();
         let items: Vec<&RawValue> = serde_json::from_str(data.get()).unwrap();
         Ok(other_id(route, &id(requested), &body, &items)?.map(Cow::into_owned))
     }
@@ -164,21 +192,45 @@ mod tests {
         for (route, body, expected) in [
             (Route::Model, r#"{"data":[{"id":200}]}"#, Some("200")),
             (Route::Model, r#"{"data":[{"id":"200"}]}"#, Some("200")),
-            (Route::Model, r#"{"data":[{"id":"200\u0061bc"}],"id":7}"#, None),
+            (
+                Route::Model,
+                r#"{"data":[{"id":"200\u0061bc"}],"id":7}"#,
+                None,
+            ),
             (Route::Model, r#"{"data":[{"id":-1}]}"#, Some("-1")),
-            (Route::Model, r#"{"data":[{"id":null,"modelId":"x"}]}"#, None),
+            (
+                Route::Model,
+                r#"{"data":[{"id":null,"modelId":"x"}]}"#,
+                None,
+            ),
             (Route::Model, r#"{"data":[{"name":"200"}]}"#, None),
             // Points of a history have ids of their own.
             (Route::History, r#"{"data":[{"id":9},{"id":10}]}"#, None),
-            (Route::History, r#"{"data":[{"modelId":"200abc"},{"modelId":200}]}"#, Some("200")),
+            (
+                Route::History,
+                r#"{"data":[{"modelId":"200abc"},{"modelId":200}]}"#,
+                Some("200"),
+            ),
             (Route::History, r#"{"modelId":200,"data":[]}"#, Some("200")),
             (Route::History, r#"{"modelId":"200abc","data":[{}]}"#, None),
             (Route::Drift, r#"{"data":[{"modelId":200}]}"#, Some("200")),
-            (Route::Drift, r#"{"data":[{"id":3,"modelId":"200abc"}]}"#, None),
+            (
+                Route::Drift,
+                r#"{"data":[{"id":3,"modelId":"200abc"}]}"#,
+                None,
+            ),
         ] {
-            assert_eq!(other(route, "200abc", body), Ok(expected.map(str::to_owned)), "{body}");
+            assert_eq!(
+                other(route, "200abc", body),
+                Ok(expected.map(str::to_owned)),
+                "{body}"
+            );
         }
         let twice = r#"{"data":[{"id":"200abc","id":200}]}"#;
-        assert!(other(Route::Model, "200abc", twice).unwrap_err().contains("`id` twice"));
+        assert!(
+            other(Route::Model, "200abc", twice)
+                .unwrap_err()
+                .contains("`id` twice")
+        );
     }
 }

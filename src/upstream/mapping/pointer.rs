@@ -41,8 +41,15 @@ impl JsonPointer {
         if text.is_empty() {
             return Ok(Self::default());
         }
-        let tokens = text.strip_prefix('/').ok_or(BadPointer::NoSlash)?.split('/');
-        tokens.map(token).collect::<Option<_>>().map(Self).ok_or(BadPointer::Tilde)
+        let tokens = text
+            .strip_prefix('/')
+            .ok_or(BadPointer::NoSlash)?
+            .split('/');
+        tokens
+            .map(token)
+            .collect::<Option<_>>()
+            .map(Self)
+            .ok_or(BadPointer::Tilde)
     }
 
     /// Whether a member of this name is on the path to the value.
@@ -56,7 +63,10 @@ impl JsonPointer {
     }
 
     /// The value at this location in a well-formed body; `None` if there is none.
-    pub(super) fn find<'b>(&self, body: &'b RawValue) -> Result<Option<&'b RawValue>, PointerError> {
+    pub(super) fn find<'b>(
+        &self,
+        body: &'b RawValue,
+    ) -> Result<Option<&'b RawValue>, PointerError> {
         let mut at = body;
         for token in &self.0 {
             let found = match at.get().as_bytes().first() {
@@ -64,7 +74,10 @@ impl JsonPointer {
                     let members = Members::of(at.get()).map_err(|_| PointerError::Malformed)?;
                     members.get(token).map_err(|_| PointerError::Twice)?
                 }
-                Some(b'[') => index(token).map(|index| item(at, index)).transpose()?.flatten(),
+                Some(b'[') => index(token)
+                    .map(|index| item(at, index))
+                    .transpose()?
+                    .flatten(),
                 _ => None,
             };
             let Some(found) = found else { return Ok(None) };
@@ -104,7 +117,8 @@ fn token(text: &str) -> Option<String> {
 }
 
 fn item(array: &RawValue, index: usize) -> Result<Option<&RawValue>, PointerError> {
-    let items: Vec<&RawValue> = serde_json::from_str(array.get()).map_err(|_| PointerError::Malformed)?;
+    let items: Vec<&RawValue> =
+        serde_json::from_str(array.get()).map_err(|_| PointerError::Malformed)?;
     Ok(items.get(index).copied())
 }
 
@@ -121,13 +135,15 @@ mod tests {
 
     fn find<'b>(pointer: &str, body: &'b str) -> Result<Option<&'b str>, PointerError> {
         let body: &RawValue = serde_json::from_str(body).unwrap();
-        Ok(JsonPointer::parse(pointer).unwrap().find(body)?.map(RawValue::get))
+        Ok(JsonPointer::parse(pointer)
+            .unwrap()
+            .find(body)?
+            .map(RawValue::get))
     }
 
     #[test]
     fn rfc_examples_resolve() {
-        let body =
-            r#"{"foo":["bar","baz"],"":0,"a/b":1,"c%d":2,"e^f":3,"g|h":4,"i\\j":5,"k\"l":6," ":7,"m~n":8}"#;
+        let body = r#"{"foo":["bar","baz"],"":0,"a/b":1,"c%d":2,"e^f":3,"g|h":4,"i\\j":5,"k\"l":6," ":7,"m~n":8}"#;
         for (pointer, expected) in [
             ("", body),
             ("/foo", r#"["bar","baz"]"#),
@@ -149,16 +165,27 @@ mod tests {
     #[test]
     fn the_value_is_returned_as_it_was_written() {
         let body = r#"{"d":{"\u0069tems":[ {"n":1.10} , {"n": 1E+2 } ]}}"#;
-        assert_eq!(find("/d/items", body), Ok(Some(r#"[ {"n":1.10} , {"n": 1E+2 } ]"#)));
+        assert_eq!(
+            find("/d/items", body),
+            Ok(Some(r#"[ {"n":1.10} , {"n": 1E+2 } ]"#))
+        );
         assert_eq!(find("/d/items/1/n", body), Ok(Some("1E+2")));
     }
 
     #[test]
     fn missing_values_are_none_and_duplicates_are_rejected() {
         let body = r#"{"a":[1,2],"b":{"c":1,"c":2,"d":3},"a2":7}"#;
-        for nowhere in
-            ["/x", "/a/2", "/a/-", "/a/00", "/a/+1", "/a/", "/a2/0", "/b/x", "/a/99999999999999999999"]
-        {
+        for nowhere in [
+            "/x",
+            "/a/2",
+            "/a/-",
+            "/a/00",
+            "/a/+1",
+            "/a/",
+            "/a2/0",
+            "/b/x",
+            "/a/99999999999999999999",
+        ] {
             assert_eq!(find(nowhere, body), Ok(None), "{nowhere}");
         }
         assert_eq!(find("/b/c", body), Err(PointerError::Twice));
@@ -168,7 +195,10 @@ mod tests {
     #[test]
     fn pointers_round_trip_and_invalid_ones_are_rejected() {
         for text in ["/data", "/a~1b/~0/0", "/"] {
-            assert_eq!(JsonPointer::parse(text).unwrap().to_string(), format!("`{text}`"));
+            assert_eq!(
+                JsonPointer::parse(text).unwrap().to_string(),
+                format!("`{text}`")
+            );
         }
         assert_eq!(JsonPointer::default().to_string(), "the top");
         assert_eq!(JsonPointer::parse("data"), Err(BadPointer::NoSlash));

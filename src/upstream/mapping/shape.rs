@@ -40,13 +40,19 @@ impl DataShape {
         let [is_array, is_object] = [text.starts_with('['), text.starts_with('{')];
         match self {
             Self::Array | Self::ArrayOrObject if is_array => array(body, text),
-            Self::Object | Self::ArrayOrObject if is_object => {
-                Ok(Items { data: Bytes::from(format!("[{text}]")), each: vec![data] })
-            }
+            Self::Object | Self::ArrayOrObject if is_object => Ok(Items {
+                data: Bytes::from(format!("[{text}]")),
+                each: vec![data],
+            }),
             Self::Map { key_as } if is_object => map(text, key_as),
             Self::Array => Err(format!("is not an array: {:?}", beginning(text))),
-            Self::Object | Self::Map { .. } => Err(format!("is not an object: {:?}", beginning(text))),
-            Self::ArrayOrObject => Err(format!("is neither an array nor an object: {:?}", beginning(text))),
+            Self::Object | Self::Map { .. } => {
+                Err(format!("is not an object: {:?}", beginning(text)))
+            }
+            Self::ArrayOrObject => Err(format!(
+                "is neither an array nor an object: {:?}",
+                beginning(text)
+            )),
         }
     }
 }
@@ -54,9 +60,15 @@ impl DataShape {
 fn array<'b>(body: &Bytes, text: &'b str) -> Result<Items<'b>, String> {
     let each: Vec<&RawValue> = serde_json::from_str(text).map_err(|error| error.to_string())?;
     if let Some(odd) = each.iter().find(|item| !item.get().starts_with('{')) {
-        return Err(format!("has an item that is not an object: {:?}", beginning(odd.get())));
+        return Err(format!(
+            "has an item that is not an object: {:?}",
+            beginning(odd.get())
+        ));
     }
-    Ok(Items { data: body.slice_ref(text.as_bytes()), each })
+    Ok(Items {
+        data: body.slice_ref(text.as_bytes()),
+        each,
+    })
 }
 
 fn map<'b>(text: &'b str, key_as: &str) -> Result<Items<'b>, String> {
@@ -77,18 +89,25 @@ fn map<'b>(text: &'b str, key_as: &str) -> Result<Items<'b>, String> {
         each.push(entry.value);
     }
     data.push(']');
-    Ok(Items { data: Bytes::from(data), each })
+    Ok(Items {
+        data: Bytes::from(data),
+        each,
+    })
 }
 
 /// Appends an entry of a map as an item: its key, as written in the map, becomes the first member.
 fn push_item(data: &mut String, entry: &Member<'_>, key_as: &str) -> Result<(), String> {
     let (key, text) = (entry.written, entry.value.get());
     let Some(rest) = text.strip_prefix('{') else {
-        return Err(format!("has an entry that is not an object: {key}: {:?}", beginning(text)));
+        return Err(format!(
+            "has an entry that is not an object: {key}: {:?}",
+            beginning(text)
+        ));
     };
     let members = Members::of(text).map_err(|error| error.to_string())?;
-    let named =
-        members.get(key_as).map_err(|_| format!("has an entry with more than one `{key_as}`: {key}"))?;
+    let named = members
+        .get(key_as)
+        .map_err(|_| format!("has an entry with more than one `{key_as}`: {key}"))?;
     if named.is_some() {
         data.push_str(text);
         return Ok(());
@@ -121,17 +140,25 @@ mod tests {
     }
 
     fn by_provider() -> DataShape {
-        DataShape::Map { key_as: "provider".into() }
+        DataShape::Map {
+            key_as: "provider".into(),
+        }
     }
 
     #[test]
     fn array_is_unchanged_and_object_becomes_an_array_of_one() {
         for shape in [DataShape::ArrayOrObject, DataShape::Array] {
-            assert_eq!(items(&shape, r#"[ {"n":1.10}, {} ]"#).as_deref(), Ok(r#"[ {"n":1.10}, {} ]"#));
+            assert_eq!(
+                items(&shape, r#"[ {"n":1.10}, {} ]"#).as_deref(),
+                Ok(r#"[ {"n":1.10}, {} ]"#)
+            );
             assert_eq!(items(&shape, "[]").as_deref(), Ok("[]"));
         }
         for shape in [DataShape::ArrayOrObject, DataShape::Object] {
-            assert_eq!(items(&shape, r#"{ "n":1.10}"#).as_deref(), Ok(r#"[{ "n":1.10}]"#));
+            assert_eq!(
+                items(&shape, r#"{ "n":1.10}"#).as_deref(),
+                Ok(r#"[{ "n":1.10}]"#)
+            );
         }
     }
 
@@ -143,7 +170,10 @@ mod tests {
                 r#"{ "b" : { "n" : 1.10 } , "a":{"n":1E+2}}"#,
                 r#"[{"provider":"b", "n" : 1.10 },{"provider":"a","n":1E+2}]"#,
             ),
-            (r#"{"\u00e9\/":{}, "x":{ }}"#, r#"[{"provider":"\u00e9\/"},{"provider":"x" }]"#),
+            (
+                r#"{"\u00e9\/":{}, "x":{ }}"#,
+                r#"[{"provider":"\u00e9\/"},{"provider":"x" }]"#,
+            ),
             (
                 r#"{"a":{"n":1,"provider":"A"},"b":{"provider":null}}"#,
                 r#"[{"n":1,"provider":"A"},{"provider":null}]"#,
@@ -151,21 +181,38 @@ mod tests {
         ] {
             assert_eq!(items(&by_provider(), map).as_deref(), Ok(expected));
         }
-        let odd = DataShape::Map { key_as: "the \"key\"".into() };
-        assert_eq!(items(&odd, r#"{"a":{}}"#).as_deref(), Ok(r#"[{"the \"key\"":"a"}]"#));
+        let odd = DataShape::Map {
+            key_as: "the \"key\"".into(),
+        };
+        assert_eq!(
+            items(&odd, r#"{"a":{}}"#).as_deref(),
+            Ok(r#"[{"the \"key\"":"a"}]"#)
+        );
     }
 
     #[test]
     fn other_values_are_rejected_with_the_reason() {
         for (shape, data, reason) in [
-            (DataShape::ArrayOrObject, "7", "neither an array nor an object"),
+            (
+                DataShape::ArrayOrObject,
+                "7",
+                "neither an array nor an object",
+            ),
             (DataShape::Array, "{}", "not an array"),
             (DataShape::Array, "[1]", "an item that is not an object"),
             (DataShape::Object, "[{}]", "not an object"),
             (by_provider(), "[]", "not an object"),
-            (by_provider(), r#"{"a":{},"b":[]}"#, "an entry that is not an object: \"b\""),
+            (
+                by_provider(),
+                r#"{"a":{},"b":[]}"#,
+                "an entry that is not an object: \"b\"",
+            ),
             (by_provider(), r#"{"a":{},"\u0061":{}}"#, "more than once"),
-            (by_provider(), r#"{"a":{"provider":1,"provider":2}}"#, "more than one `provider`"),
+            (
+                by_provider(),
+                r#"{"a":{"provider":1,"provider":2}}"#,
+                "more than one `provider`",
+            ),
         ] {
             let refused = items(&shape, data).unwrap_err();
             assert!(refused.contains(reason), "{data}: {refused}");
@@ -186,13 +233,27 @@ mod tests {
     ];
 
     fn any_item() -> impl Strategy<Value = String> {
-        let member = ("[a-z]{1,6}", 0..VALUES.len(), 0..SPACES.len(), 0..SPACES.len());
+        let member = (
+            "[a-z]{1,6}",
+            0..VALUES.len(),
+            0..SPACES.len(),
+            0..SPACES.len(),
+        );
         prop::collection::vec(member, 0..5).prop_map(|members| {
-            let member = |(at, (name, value, before, after)): (usize, &(String, usize, usize, usize))| {
-                let (before, after) = (SPACES[*before], SPACES[*after]);
-                format!("{before}\"{name}{at}\"{after}:{before}{}{after}", VALUES[*value])
-            };
-            members.iter().enumerate().map(member).collect::<Vec<_>>().join(",")
+            let member =
+                |(at, (name, value, before, after)): (usize, &(String, usize, usize, usize))| {
+                    let (before, after) = (SPACES[*before], SPACES[*after]);
+                    format!(
+                        "{before}\"{name}{at}\"{after}:{before}{}{after}",
+                        VALUES[*value]
+                    )
+                };
+            members
+                .iter()
+                .enumerate()
+                .map(member)
+                .collect::<Vec<_>>()
+                .join(",")
         })
     }
 

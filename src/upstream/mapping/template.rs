@@ -64,8 +64,14 @@ impl PathTemplate {
                 fixed => TemplatePart::Text(fixed.into()),
             });
         }
-        let takes = endpoint.takes.iter().filter(|param| !without.contains(param));
-        for (separator, param) in std::iter::once('?').chain(std::iter::repeat('&')).zip(takes) {
+        let takes = endpoint
+            .takes
+            .iter()
+            .filter(|param| !without.contains(param));
+        for (separator, param) in std::iter::once('?')
+            .chain(std::iter::repeat('&'))
+            .zip(takes)
+        {
             pieces.push(TemplatePart::Text(format!("{separator}{}=", param.name())));
             pieces.push(TemplatePart::Value(*param));
         }
@@ -73,7 +79,11 @@ impl PathTemplate {
     }
 
     /// Parses a path for an endpoint, or reports everything that is wrong with it.
-    pub fn parse(endpoint: &Endpoint, text: &str, without: &[Param]) -> Result<Self, Vec<BadTemplate>> {
+    pub fn parse(
+        endpoint: &Endpoint,
+        text: &str,
+        without: &[Param],
+    ) -> Result<Self, Vec<BadTemplate>> {
         let has = parameters(endpoint);
         let (mut pieces, mut bad, mut rest) = (Vec::new(), Vec::new(), text);
         if !text.starts_with('/') {
@@ -88,14 +98,24 @@ impl PathTemplate {
             };
             match has.iter().find(|param| param.name() == name) {
                 Some(param) => pieces.push(TemplatePart::Value(*param)),
-                None => bad.push(BadTemplate::NoPlaceholder { name: name.to_owned(), has: named(&has) }),
+                None => bad.push(BadTemplate::NoPlaceholder {
+                    name: name.to_owned(),
+                    has: named(&has),
+                }),
             }
             rest = after;
         }
         pieces.push(TemplatePart::Text(rest.to_owned()));
-        bad.extend(has.iter().filter_map(|param| placeholder_problem(*param, &pieces, without)));
+        bad.extend(
+            has.iter()
+                .filter_map(|param| placeholder_problem(*param, &pieces, without)),
+        );
         bad.extend(pieces.iter().filter_map(text_problem));
-        if bad.is_empty() { Ok(Self(pieces)) } else { Err(bad) }
+        if bad.is_empty() {
+            Ok(Self(pieces))
+        } else {
+            Err(bad)
+        }
     }
 
     /// Whether it has a placeholder for a parameter.
@@ -121,16 +141,29 @@ impl TemplatePart {
 /// All parameters that distinguish the documents of an endpoint.
 fn parameters(endpoint: &Endpoint) -> Vec<Param> {
     let id = endpoint.route.names_a_model().then_some(Param::Id);
-    id.into_iter().chain(endpoint.takes.iter().copied()).collect()
+    id.into_iter()
+        .chain(endpoint.takes.iter().copied())
+        .collect()
 }
 
 fn named(params: &[Param]) -> String {
-    let names: Vec<String> = params.iter().map(|param| format!("{{{}}}", param.name())).collect();
-    if names.is_empty() { "none".into() } else { names.join(", ") }
+    let names: Vec<String> = params
+        .iter()
+        .map(|param| format!("{{{}}}", param.name()))
+        .collect();
+    if names.is_empty() {
+        "none".into()
+    } else {
+        names.join(", ")
+    }
 }
 
 /// The problem with the placeholder of a parameter, or with its absence.
-fn placeholder_problem(param: Param, pieces: &[TemplatePart], without: &[Param]) -> Option<BadTemplate> {
+fn placeholder_problem(
+    param: Param,
+    pieces: &[TemplatePart],
+    without: &[Param],
+) -> Option<BadTemplate> {
     let has_place = pieces.contains(&TemplatePart::Value(param));
     if param == Param::Id {
         // Required: otherwise the response would not be about the requested model.
@@ -145,7 +178,9 @@ fn placeholder_problem(param: Param, pieces: &[TemplatePart], without: &[Param])
 
 /// The problem with fixed text.
 fn text_problem(piece: &TemplatePart) -> Option<BadTemplate> {
-    let TemplatePart::Text(text) = piece else { return None };
+    let TemplatePart::Text(text) = piece else {
+        return None;
+    };
     if text.contains('}') {
         return Some(BadTemplate::Brace);
     }
@@ -167,12 +202,20 @@ mod tests {
 
     const NONE: &[Param] = &[];
 
-    fn parse(route: Route, text: &str, without: &[Param]) -> Result<PathTemplate, Vec<BadTemplate>> {
+    fn parse(
+        route: Route,
+        text: &str,
+        without: &[Param],
+    ) -> Result<PathTemplate, Vec<BadTemplate>> {
         PathTemplate::parse(route.endpoint(), text, without)
     }
 
     fn key(route: Route) -> DocumentKey {
-        let query = Query { limit: Limit::parse("7"), period: Some(Period::Week), ..Query::default() };
+        let query = Query {
+            limit: Limit::parse("7"),
+            period: Some(Period::Week),
+            ..Query::default()
+        };
         DocumentKey::new(route, ModelId::new("a:b.c"), query, Period::Day)
     }
 
@@ -190,51 +233,116 @@ mod tests {
         }
         for row in &ENDPOINTS {
             let documented = row.documented_path();
-            let target = PathTemplate::canonical(row, row.takes).target(&key(row.route)).unwrap();
-            assert_eq!(format!("/api/v1{target}"), documented.replace("{id}", "a:b.c"));
+            let target = PathTemplate::canonical(row, row.takes)
+                .target(&key(row.route))
+                .unwrap();
+            assert_eq!(
+                format!("/api/v1{target}"),
+                documented.replace("{id}", "a:b.c")
+            );
         }
     }
 
     #[test]
     fn a_path_of_the_operator_s_own_is_filled_with_the_document_s_values() {
         for (route, text, expected) in [
-            (Route::Models, "/d/s?sortBy={sortBy}&period={period}", "/d/s?sortBy=combined&period=7d"),
-            (Route::Incidents, "/{period}/x%20y?n={limit}&v[]=2", "/7d/x%20y?n=7&v[]=2"),
-            (Route::Model, "/m?id={id}&again={id}", "/m?id=a:b.c&again=a:b.c"),
+            (
+                Route::Models,
+                "/d/s?sortBy={sortBy}&period={period}",
+                "/d/s?sortBy=combined&period=7d",
+            ),
+            (
+                Route::Incidents,
+                "/{period}/x%20y?n={limit}&v[]=2",
+                "/7d/x%20y?n=7&v[]=2",
+            ),
+            (
+                Route::Model,
+                "/m?id={id}&again={id}",
+                "/m?id=a:b.c&again=a:b.c",
+            ),
             (Route::Index, "/", "/"),
         ] {
-            assert_eq!(parse(route, text, NONE).unwrap().target(&key(route)).as_deref(), Some(expected));
+            assert_eq!(
+                parse(route, text, NONE)
+                    .unwrap()
+                    .target(&key(route))
+                    .as_deref(),
+                Some(expected)
+            );
         }
         let nameless = DocumentKey::new(Route::Model, None, Query::default(), Period::Day);
-        assert_eq!(parse(Route::Model, "/m/{id}", NONE).unwrap().target(&nameless), None);
+        assert_eq!(
+            parse(Route::Model, "/m/{id}", NONE)
+                .unwrap()
+                .target(&nameless),
+            None
+        );
     }
 
     #[test]
     fn all_problems_of_a_path_are_reported_at_once() {
-        let none = |name: &str, has: &str| BadTemplate::NoPlaceholder { name: name.into(), has: has.into() };
+        let none = |name: &str, has: &str| BadTemplate::NoPlaceholder {
+            name: name.into(),
+            has: has.into(),
+        };
         let spaced = BadTemplate::Character(' ');
         for (route, text, without, expected) in [
             (Route::Index, "index", NONE, vec![BadTemplate::NoSlash]),
             (Route::Index, "", NONE, vec![BadTemplate::NoSlash]),
             (Route::Index, "/a b", NONE, vec![spaced.clone()]),
-            (Route::Index, "/a\u{7}", NONE, vec![BadTemplate::Character('\u{7}')]),
-            (Route::Index, "/a#b", NONE, vec![BadTemplate::Character('#')]),
+            (
+                Route::Index,
+                "/a\u{7}",
+                NONE,
+                vec![BadTemplate::Character('\u{7}')],
+            ),
+            (
+                Route::Index,
+                "/a#b",
+                NONE,
+                vec![BadTemplate::Character('#')],
+            ),
             (Route::Index, "/é", NONE, vec![BadTemplate::Character('é')]),
             (Route::Index, "/%4", NONE, vec![BadTemplate::Percent]),
-            (Route::Index, "/%é1", NONE, vec![BadTemplate::Character('é')]),
+            (
+                Route::Index,
+                "/%é1",
+                NONE,
+                vec![BadTemplate::Character('é')],
+            ),
             (Route::Index, "/a}", NONE, vec![BadTemplate::Brace]),
             (Route::Index, "/{id", NONE, vec![BadTemplate::Brace]),
             (Route::Index, "/{}", NONE, vec![none("", "none")]),
-            (Route::Index, "/?p={period}", NONE, vec![none("period", "none")]),
+            (
+                Route::Index,
+                "/?p={period}",
+                NONE,
+                vec![none("period", "none")],
+            ),
             (Route::Model, "/model", NONE, vec![BadTemplate::NoId]),
-            (Route::Model, "/model", &[Param::Id], vec![BadTemplate::NoId]),
+            (
+                Route::Model,
+                "/model",
+                &[Param::Id],
+                vec![BadTemplate::NoId],
+            ),
             (
                 Route::History,
                 "/{ID}",
                 NONE,
-                vec![none("ID", "{id}, {period}"), BadTemplate::NoId, BadTemplate::NoParameter("period")],
+                vec![
+                    none("ID", "{id}, {period}"),
+                    BadTemplate::NoId,
+                    BadTemplate::NoParameter("period"),
+                ],
             ),
-            (Route::Alerts, "a b{x}", NONE, vec![BadTemplate::NoSlash, none("x", "none"), spaced]),
+            (
+                Route::Alerts,
+                "a b{x}",
+                NONE,
+                vec![BadTemplate::NoSlash, none("x", "none"), spaced],
+            ),
             (Route::Incidents, "/i?p={period}", &[Param::Limit], vec![]),
             (
                 Route::Transparency,
@@ -243,7 +351,11 @@ mod tests {
                 vec![BadTemplate::Unsupported("period")],
             ),
         ] {
-            assert_eq!(parse(route, text, without).err().unwrap_or_default(), expected, "{text}");
+            assert_eq!(
+                parse(route, text, without).err().unwrap_or_default(),
+                expected,
+                "{text}"
+            );
         }
     }
 }

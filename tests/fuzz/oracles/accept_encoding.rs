@@ -16,12 +16,19 @@ pub fn check(bytes: &[u8]) {
     let selected = negotiate(lines.iter());
     // The last weight of a name counts.
     let mut weights: HashMap<&str, u16> = HashMap::new();
-    let items = lines.iter().filter_map(|line| line.to_str().ok()).flat_map(|line| line.split(','));
+    let items = lines
+        .iter()
+        .filter_map(|line| line.to_str().ok())
+        .flat_map(|line| line.split(','));
     for (name, quality) in items.filter_map(weighted) {
         weights.insert(name, quality);
     }
     let of = |name: &str| weights.get(name).or(weights.get("*")).copied().unwrap_or(0);
-    let (brotli, gzip, identity) = (of("br"), of("gzip"), weights.get("identity").copied().unwrap_or(0));
+    let (brotli, gzip, identity) = (
+        of("br"),
+        of("gzip"),
+        weights.get("identity").copied().unwrap_or(0),
+    );
     let best = brotli.max(gzip).max(identity);
     let expected = match best {
         0 => ContentCoding::Identity,
@@ -34,11 +41,15 @@ pub fn check(bytes: &[u8]) {
 
 /// A supported encoding and its weight; `None` if the item is malformed or another encoding.
 fn weighted(item: &str) -> Option<(&'static str, u16)> {
-    let parts: Vec<&str> = item.split(';').map(|part| part.trim_matches([' ', '\t'])).collect();
+    let parts: Vec<&str> = item
+        .split(';')
+        .map(|part| part.trim_matches([' ', '\t']))
+        .collect();
     let quality = match parts.as_slice() {
         [_] => 1_000,
-        [_, weight] => (0..=1_000)
-            .find(|thousandths| spellings(*thousandths).any(|one| one.eq_ignore_ascii_case(weight)))?,
+        [_, weight] => (0..=1_000).find(|thousandths| {
+            spellings(*thousandths).any(|one| one.eq_ignore_ascii_case(weight))
+        })?,
         _ => return None,
     };
     let name = match parts.first()?.to_ascii_lowercase().as_str() {

@@ -14,8 +14,15 @@ pub fn check(bytes: &[u8]) {
             headers.append("if-none-match", value);
         }
     }
-    let expected = headers.get_all("if-none-match").iter().any(|value| matches(value.as_bytes()));
-    assert_eq!(cache_hit::is_current(&headers, &HeaderValue::from_static(TAG)), expected, "{headers:?}");
+    let expected = headers
+        .get_all("if-none-match")
+        .iter()
+        .any(|value| matches(value.as_bytes()));
+    assert_eq!(
+        cache_hit::is_current(&headers, &HeaderValue::from_static(TAG)),
+        expected,
+        "{headers:?}"
+    );
 }
 
 fn matches(value: &[u8]) -> bool {
@@ -24,10 +31,17 @@ fn matches(value: &[u8]) -> bool {
 
 fn has_tag_at(value: &[u8], at: usize) -> bool {
     let (before, rest) = value.split_at(at);
-    let Some(after) = rest.strip_prefix(TAG.as_bytes()) else { return false };
+    let Some(after) = rest.strip_prefix(TAG.as_bytes()) else {
+        return false;
+    };
     let is_outside = before.split(|byte| *byte == b'"').count() % 2 == 1;
-    let start = before.iter().rposition(|byte| *byte == b',').map_or(0, |comma| comma + 1);
+    let start = before
+        .iter()
+        .rposition(|byte| *byte == b',')
+        .map_or(0, |comma| comma + 1);
     let element = before.get(start..).unwrap_or_default().trim_ascii_start();
     let after = after.trim_ascii_start();
-    is_outside && (element.is_empty() || element == b"W/") && (after.is_empty() || after.starts_with(b","))
+    is_outside
+        && (element.is_empty() || element == b"W/")
+        && (after.is_empty() || after.starts_with(b","))
 }

@@ -9,8 +9,12 @@ use scoregate_base::routes::codes::ErrorCode;
 pub fn check(bytes: &[u8]) {
     let (mut headers, mut tokens, mut keys) = (HeaderMap::new(), Vec::new(), Vec::new());
     for line in bytes.split(|byte| *byte == b'\n').take(8) {
-        let Some((header, value)) = line.split_first() else { continue };
-        let Ok(value) = HeaderValue::from_bytes(value) else { continue };
+        let Some((header, value)) = line.split_first() else {
+            continue;
+        };
+        let Ok(value) = HeaderValue::from_bytes(value) else {
+            continue;
+        };
         match header {
             b'A' => {
                 tokens.push(value.as_bytes().to_vec());
@@ -23,7 +27,9 @@ pub fn check(bytes: &[u8]) {
             _ => {}
         }
     }
-    let found = cache_hit::key(&headers).map(str::to_owned).map_err(|refusal| refusal.code());
+    let found = cache_hit::key(&headers)
+        .map(str::to_owned)
+        .map_err(|refusal| refusal.code());
     assert_eq!(found, expected(&tokens, &keys), "{headers:?}");
 }
 
@@ -43,8 +49,10 @@ fn expected(tokens: &[Vec<u8>], keys: &[Vec<u8>]) -> Result<String, ErrorCode> {
     }
     values.extend(keys.iter().map(Vec::as_slice));
     // An empty value is no key, and no issued key contains other bytes than ASCII.
-    let values: Vec<String> =
-        values.into_iter().map(|value| value.iter().map(|byte| char::from(*byte)).collect()).collect();
+    let values: Vec<String> = values
+        .into_iter()
+        .map(|value| value.iter().map(|byte| char::from(*byte)).collect())
+        .collect();
     let mut keys: Vec<&str> = values
         .iter()
         .map(|value| value.trim_matches([' ', '\t']))

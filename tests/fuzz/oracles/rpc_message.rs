@@ -6,7 +6,9 @@ use serde_json::Value;
 
 /// Fails if the program accepts a message that the oracle refuses, or reads another method or id.
 pub fn check(bytes: &[u8]) {
-    let Ok(message) = RpcMessage::read(bytes) else { return };
+    let Ok(message) = RpcMessage::read(bytes) else {
+        return;
+    };
     let tree: Value = serde_json::from_slice(bytes).expect("an accepted message is JSON");
     let envelope = tree.as_object().expect("an accepted message is an object");
     assert_eq!(envelope.get("jsonrpc"), Some(&Value::from("2.0")));
@@ -16,7 +18,10 @@ pub fn check(bytes: &[u8]) {
         (None, None) => {}
         (Some(sent), Some(id)) => {
             assert!(id.is_string() || id.is_number(), "{id}");
-            assert_eq!(serde_json::from_str::<Value>(sent).expect("an id is JSON"), *id);
+            assert_eq!(
+                serde_json::from_str::<Value>(sent).expect("an id is JSON"),
+                *id
+            );
         }
         (sent, id) => panic!("{sent:?} is not {id:?}"),
     }

@@ -4,12 +4,21 @@
 use std::time::Duration;
 
 use scoregate_base::clock::Wall;
-use scoregate_scoring::{ExportLine, MAX_TRIALS, RunFailure, RunOutcome, SuiteEntry, SuiteTable, Trial};
+use scoregate_scoring::{
+    ExportLine, MAX_TRIALS, RunFailure, RunOutcome, SuiteEntry, SuiteTable, Trial,
+};
 use serde_json::{Map, Value};
 
 const SUITES: [&str; 3] = ["coding", "reasoning", "tooling"];
-const AXES: [&str; 7] =
-    ["correctness", "spec", "codeQuality", "efficiency", "stability", "refusal", "recovery"];
+const AXES: [&str; 7] = [
+    "correctness",
+    "spec",
+    "codeQuality",
+    "efficiency",
+    "stability",
+    "refusal",
+    "recovery",
+];
 const REASONS: [&str; 5] = ["timeout", "throttled", "unreachable", "unusable", "harness"];
 
 /// A run as the format defines it, in the order of its fields. Failed trials have their reason only.
@@ -38,14 +47,29 @@ fn same_fields(value: &Value, written: &str) {
     given.sort();
     written_fields.sort();
     assert_eq!((&kind, &given), (&written_kind, &written_fields), "{value}");
-    for field in ["id", "revision", "model", "kind", "severity", "lastRun", "retractedBy", "reason"] {
-        assert_eq!(value[&kind].get(field), written[&kind].get(field), "{value}");
+    for field in [
+        "id",
+        "revision",
+        "model",
+        "kind",
+        "severity",
+        "lastRun",
+        "retractedBy",
+        "reason",
+    ] {
+        assert_eq!(
+            value[&kind].get(field),
+            written[&kind].get(field),
+            "{value}"
+        );
     }
 }
 
 /// Fails if the program reads this line differently.
 pub fn check(bytes: &[u8]) {
-    let Ok(line) = std::str::from_utf8(bytes) else { return };
+    let Ok(line) = std::str::from_utf8(bytes) else {
+        return;
+    };
     let now = Wall::parse_rfc3339("2026-11-21T12:00:00Z").unwrap();
     let table = SuiteTable::default();
     let read = ExportLine::read(line, now, &table);
@@ -84,12 +108,19 @@ pub fn check(bytes: &[u8]) {
             assert_eq!(fields["id"], withdrawal.id.as_str(), "{line}");
             assert_eq!(fields["by"], withdrawal.actor.as_str(), "{line}");
             assert_eq!(fields["reason"], withdrawal.reason.as_str(), "{line}");
-            assert_eq!(fields["at"].as_str().and_then(Wall::parse_rfc3339), Some(withdrawal.at), "{line}");
+            assert_eq!(
+                fields["at"].as_str().and_then(Wall::parse_rfc3339),
+                Some(withdrawal.at),
+                "{line}"
+            );
         }
         // Weights are normalised, and axes and feeds are sorted.
         Ok(ExportLine::Suites(table)) => {
-            let rows =
-                value["suites"].as_array().unwrap().iter().map(|suite| suite["name"].as_str().unwrap());
+            let rows = value["suites"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|suite| suite["name"].as_str().unwrap());
             let names = table.suites().iter().map(SuiteEntry::name_text);
             assert!(rows.eq(names), "{line}");
         }
@@ -109,7 +140,9 @@ fn is_repeated_or_positional(line: &str, value: &Value) -> bool {
     }
     fn has_array(value: &Value, is_list: bool) -> bool {
         match value {
-            Value::Object(map) => map.iter().any(|(name, value)| has_array(value, name == "trials")),
+            Value::Object(map) => map
+                .iter()
+                .any(|(name, value)| has_array(value, name == "trials")),
             Value::Array(list) => !is_list || list.iter().any(|value| has_array(value, false)),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
         }
@@ -134,7 +167,13 @@ fn colons(line: &str) -> usize {
 
 fn of_program(record: &scoregate_scoring::IdentifiedRun) -> LiteralRun {
     let (run, model) = (&record.run, record.run.model());
-    let numbers = |trial: &Trial| (trial.scores().map(Option::unwrap), trial.latency_ms(), trial.cost());
+    let numbers = |trial: &Trial| {
+        (
+            trial.scores().map(Option::unwrap),
+            trial.latency_ms(),
+            trial.cost(),
+        )
+    };
     let failure = match run.outcome() {
         RunOutcome::Scored(_) => None,
         RunOutcome::Failed(failure) => Some((failure.word().to_owned(), record.detail.clone())),
@@ -151,20 +190,35 @@ fn of_program(record: &scoregate_scoring::IdentifiedRun) -> LiteralRun {
         suite: run.suite().name().to_owned(),
         time: run.at(),
         scored: run.trials().iter().map(numbers).collect(),
-        failed: run.failed_trials().iter().copied().map(RunFailure::word).map(str::to_owned).collect(),
+        failed: run
+            .failed_trials()
+            .iter()
+            .copied()
+            .map(RunFailure::word)
+            .map(str::to_owned)
+            .collect(),
         failure,
     }
 }
 
 /// The run that the format defines; `None` if it rejects the line.
 fn literal(value: &Value, now: Wall) -> Option<LiteralRun> {
-    let run = object(value, &["id", "model", "suite", "time", "trials", "failure"])?;
-    let id = text(run, "id")
-        .filter(|id| (1..=128).contains(&id.len()) && id.bytes().all(|byte| (b'!'..=b'~').contains(&byte)))?;
-    let model = object(run.get("model")?, &["id", "name", "provider", "priceInput", "priceOutput"])?;
+    let run = object(
+        value,
+        &["id", "model", "suite", "time", "trials", "failure"],
+    )?;
+    let id = text(run, "id").filter(|id| {
+        (1..=128).contains(&id.len()) && id.bytes().all(|byte| (b'!'..=b'~').contains(&byte))
+    })?;
+    let model = object(
+        run.get("model")?,
+        &["id", "name", "provider", "priceInput", "priceOutput"],
+    )?;
     let model_id = text(model, "id").filter(|id| {
         let is_allowed = |c: char| c.is_ascii_alphanumeric() || "._:-".contains(c);
-        id.starts_with(|c: char| c.is_ascii_alphanumeric()) && id.len() <= 128 && id.chars().all(is_allowed)
+        id.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && id.len() <= 128
+            && id.chars().all(is_allowed)
     })?;
     let prices = amounts(model, ["priceInput", "priceOutput"])?;
     let suite = text(run, "suite").filter(|suite| SUITES.contains(&suite.as_str()))?;
@@ -191,7 +245,15 @@ fn literal(value: &Value, now: Wall) -> Option<LiteralRun> {
     };
     let (name, provider) = (name(model, "name")?, name(model, "provider")?);
     let model = (model_id, name, provider, prices[0], prices[1]);
-    Some(LiteralRun { id, model, suite, time, scored, failed, failure })
+    Some(LiteralRun {
+        id,
+        model,
+        suite,
+        time,
+        scored,
+        failed,
+        failure,
+    })
 }
 
 type LiteralTrial = ([f64; 7], Option<f64>, Option<f64>);
@@ -208,7 +270,10 @@ fn read_trial(value: &Value) -> Option<Result<LiteralTrial, String>> {
             let scores = object(scores, &AXES)?;
             let mut numbers = [0.0; 7];
             for (number, axis) in numbers.iter_mut().zip(AXES) {
-                *number = scores.get(axis)?.as_f64().filter(|score| *score >= 0.0 && *score <= 1.0)?;
+                *number = scores
+                    .get(axis)?
+                    .as_f64()
+                    .filter(|score| *score >= 0.0 && *score <= 1.0)?;
             }
             let [latency, cost] = amounts(trial, ["latencyMs", "cost"])?;
             Some(Ok((numbers, latency, cost)))
@@ -223,14 +288,21 @@ fn read_failure(value: &Value) -> Option<(String, Option<String>)> {
     let reason = text(failure, "reason").filter(|reason| REASONS.contains(&reason.as_str()))?;
     let detail = match present(failure, "detail") {
         None => None,
-        Some(detail) => Some(detail.as_str().filter(|detail| detail.chars().count() <= 500)?.to_owned()),
+        Some(detail) => Some(
+            detail
+                .as_str()
+                .filter(|detail| detail.chars().count() <= 500)?
+                .to_owned(),
+        ),
     };
     Some((reason, detail))
 }
 
 /// An object that has only these fields.
 fn object<'a>(value: &'a Value, known: &[&str]) -> Option<&'a Map<String, Value>> {
-    value.as_object().filter(|object| object.keys().all(|name| known.contains(&name.as_str())))
+    value
+        .as_object()
+        .filter(|object| object.keys().all(|name| known.contains(&name.as_str())))
 }
 
 /// A field that is there and not `null`.

@@ -29,11 +29,17 @@ const ENDPOINTS: [(&[&str], &[&str]); 13] = [
 pub fn check(bytes: &[u8]) {
     let mut selected: Vec<(DocumentKey, String)> = Vec::new();
     for target in bytes.split(|byte| *byte == b'\n').take(8) {
-        let Ok(uri) = Uri::try_from(target) else { continue };
+        let Ok(uri) = Uri::try_from(target) else {
+            continue;
+        };
         for (rights, is_paid) in [(Rights::FREE, false), (Rights::PAID, true)] {
-            let request = Request::builder().uri(uri.clone()).header("host", "a").body(()).unwrap();
-            let found =
-                cache_hit::document(&request.into_parts().0, rights).map_err(|refusal| refusal.code());
+            let request = Request::builder()
+                .uri(uri.clone())
+                .header("host", "a")
+                .body(())
+                .unwrap();
+            let found = cache_hit::document(&request.into_parts().0, rights)
+                .map_err(|refusal| refusal.code());
             let expected = read(target, is_paid);
             let shown = String::from_utf8_lossy(target);
             assert_eq!(found.clone().map(|key| key.address()), expected, "{shown}");
@@ -49,7 +55,11 @@ pub fn check(bytes: &[u8]) {
     }
     for (key, address) in &selected {
         for (other, other_address) in &selected {
-            assert_eq!(key == other, address == other_address, "{address} {other_address}");
+            assert_eq!(
+                key == other,
+                address == other_address,
+                "{address} {other_address}"
+            );
         }
     }
 }
@@ -60,30 +70,50 @@ fn read(target: &[u8], is_paid: bool) -> Result<String, ErrorCode> {
     let is_path = target.first() == Some(&b'/');
     // The length of a URL is that of its path. Measuring it is not worth a second parser.
     let is_long = match Uri::try_from(target) {
-        Ok(uri) if !is_path => uri.path_and_query().is_some_and(|path| path.as_str().len() > 2_048),
+        Ok(uri) if !is_path => uri
+            .path_and_query()
+            .is_some_and(|path| path.as_str().len() > 2_048),
         _ => target.len() > 2_048,
     };
     if is_long {
         return Err(ErrorCode::UriTooLong);
     }
-    let of_url = if is_path { None } else { Some(path_of_url(target).ok_or(ErrorCode::BadRequest)?) };
+    let of_url = if is_path {
+        None
+    } else {
+        Some(path_of_url(target).ok_or(ErrorCode::BadRequest)?)
+    };
     let target = of_url.as_deref().unwrap_or(target);
-    let target =
-        std::str::from_utf8(target).ok().filter(|target| target.is_ascii()).ok_or(ErrorCode::BadRequest)?;
+    let target = std::str::from_utf8(target)
+        .ok()
+        .filter(|target| target.is_ascii())
+        .ok_or(ErrorCode::BadRequest)?;
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let segments: Vec<&str> = path.split('/').collect();
-    let ["", "api", "v1", below @ ..] = segments.as_slice() else { return Err(ErrorCode::NotFound) };
+    let ["", "api", "v1", below @ ..] = segments.as_slice() else {
+        return Err(ErrorCode::NotFound);
+    };
     let matches = |pattern: &[&str]| {
         pattern.len() == below.len()
-            && pattern.iter().zip(below).all(|(part, segment)| match *part {
-                ":id" => !["", ".", ".."].contains(segment),
-                part => decoded(segment, false).is_some_and(|text| text == part.as_bytes()),
-            })
+            && pattern
+                .iter()
+                .zip(below)
+                .all(|(part, segment)| match *part {
+                    ":id" => !["", ".", ".."].contains(segment),
+                    part => decoded(segment, false).is_some_and(|text| text == part.as_bytes()),
+                })
     };
-    let (pattern, names) = ENDPOINTS.into_iter().find(|row| matches(row.0)).ok_or(ErrorCode::NotFound)?;
+    let (pattern, names) = ENDPOINTS
+        .into_iter()
+        .find(|row| matches(row.0))
+        .ok_or(ErrorCode::NotFound)?;
     let mut address = "/api/v1".to_owned();
     for (part, segment) in pattern.iter().zip(below) {
-        let part = if *part == ":id" { id(segment)? } else { (*part).to_owned() };
+        let part = if *part == ":id" {
+            id(segment)?
+        } else {
+            (*part).to_owned()
+        };
         address += &format!("/{part}");
     }
     let mut values = Vec::new();
@@ -93,8 +123,15 @@ fn read(target: &[u8], is_paid: bool) -> Result<String, ErrorCode> {
     if !is_paid && values.contains(&("period", "latest".into())) {
         return Err(ErrorCode::LatestRequiresPlan);
     }
-    let pairs: Vec<String> = values.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
-    Ok(if pairs.is_empty() { address } else { format!("{address}?{}", pairs.join("&")) })
+    let pairs: Vec<String> = values
+        .into_iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    Ok(if pairs.is_empty() {
+        address
+    } else {
+        format!("{address}?{}", pairs.join("&"))
+    })
 }
 
 /// Path and query of a URL whose authority is `a`.
@@ -129,7 +166,12 @@ fn id(segment: &str) -> Result<String, ErrorCode> {
 /// The effective value of a parameter.
 fn value(query: &str, name: &str, is_paid: bool) -> Result<String, ErrorCode> {
     let limits: Vec<String> = (1..=100).map(|number: u8| number.to_string()).collect();
-    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let words = |words: &[&str]| {
+        words
+            .iter()
+            .map(|word| (*word).to_owned())
+            .collect::<Vec<_>>()
+    };
     let (allowed, default, code) = match name {
         "period" => (
             words(&["latest", "24h", "7d", "1m"]),
@@ -137,13 +179,23 @@ fn value(query: &str, name: &str, is_paid: bool) -> Result<String, ErrorCode> {
             ErrorCode::InvalidPeriod,
         ),
         "sortBy" => (
-            words(&["combined", "reasoning", "speed", "price", "coding", "7axis", "tooling"]),
+            words(&[
+                "combined",
+                "reasoning",
+                "speed",
+                "price",
+                "coding",
+                "7axis",
+                "tooling",
+            ]),
             "combined",
             ErrorCode::InvalidSortBy,
         ),
         _ => (limits, "50", ErrorCode::InvalidLimit),
     };
-    let pairs = query.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+    let pairs = query
+        .split('&')
+        .map(|pair| pair.split_once('=').unwrap_or((pair, "")));
     let given: Vec<&str> = pairs
         .filter(|(known, _)| decoded(known, true).is_some_and(|known| known == name.as_bytes()))
         .map(|(_, value)| value)
@@ -151,7 +203,9 @@ fn value(query: &str, name: &str, is_paid: bool) -> Result<String, ErrorCode> {
     match given.as_slice() {
         [] => Ok(default.into()),
         [one] => {
-            let text = decoded(one, true).and_then(|bytes| String::from_utf8(bytes).ok()).ok_or(code)?;
+            let text = decoded(one, true)
+                .and_then(|bytes| String::from_utf8(bytes).ok())
+                .ok_or(code)?;
             allowed.contains(&text).then_some(text).ok_or(code)
         }
         _ => Err(code),
@@ -164,7 +218,9 @@ fn decoded(text: &str, plus_is_space: bool) -> Option<Vec<u8>> {
     while let [first, after @ ..] = rest {
         rest = after;
         match (first, after) {
-            (b'%', [high, low, after @ ..]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
+            (b'%', [high, low, after @ ..])
+                if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() =>
+            {
                 let digits = [*high, *low];
                 bytes.push(u8::from_str_radix(std::str::from_utf8(&digits).unwrap(), 16).unwrap());
                 rest = after;

@@ -10,7 +10,8 @@ use std::path::Path;
 
 use scoregate_base::clock::Wall;
 use scoregate_scoring::{
-    EvaluationTool, ExportLine, LogMapping, MAX_TRIALS, MappedRuns, RunFailure, SuiteTable, read_log,
+    EvaluationTool, ExportLine, LogMapping, MAX_TRIALS, MappedRuns, RunFailure, SuiteTable,
+    read_log,
 };
 use serde_json::Value;
 
@@ -64,10 +65,15 @@ fn check_inspect(bytes: &[u8]) {
     std::fs::write(&path, bytes).unwrap();
     let mapping = LogMapping::parse(INSPECT_MAPPING).unwrap();
     let evaluations = checked(EvaluationTool::Inspect, &path, &mapping);
-    assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 1, "a file was written");
+    assert_eq!(
+        std::fs::read_dir(&directory).unwrap().count(),
+        1,
+        "a file was written"
+    );
     assert!(evaluations.len() <= 1);
     // Logs with Python's words for numbers are not JSON.
-    let (Some(mapped), Ok(log)) = (evaluations.first(), serde_json::from_slice::<Value>(bytes)) else {
+    let (Some(mapped), Ok(log)) = (evaluations.first(), serde_json::from_slice::<Value>(bytes))
+    else {
         return;
     };
     let samples = log["samples"].as_array().map_or(&[][..], Vec::as_slice);
@@ -75,7 +81,10 @@ fn check_inspect(bytes: &[u8]) {
     if samples.is_empty() || !samples.iter().all(Value::is_object) {
         return;
     }
-    let invalidated = samples.iter().filter(|sample| !sample["invalidation"].is_null()).count() as u64;
+    let invalidated = samples
+        .iter()
+        .filter(|sample| !sample["invalidation"].is_null())
+        .count() as u64;
     let failed: u64 = mapped.failed.values().sum();
     assert_eq!(log["status"], "success");
     assert_eq!(
@@ -88,33 +97,60 @@ fn check_inspect(bytes: &[u8]) {
 }
 
 fn check_lm_eval(bytes: &[u8]) {
-    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    let end = bytes
+        .iter()
+        .position(|byte| *byte == 0)
+        .unwrap_or(bytes.len());
     let (results, samples) = (&bytes[..end], bytes.get(end + 1..).unwrap_or_default());
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("results_2026-11-24.json");
     std::fs::write(&path, results).unwrap();
-    std::fs::write(directory.path().join("samples_capitals_2026-11-24.jsonl"), samples).unwrap();
+    std::fs::write(
+        directory.path().join("samples_capitals_2026-11-24.jsonl"),
+        samples,
+    )
+    .unwrap();
     let mapping = LogMapping::parse(LM_EVAL_MAPPING).unwrap();
     for mapped in checked(EvaluationTool::LmEval, &path, &mapping) {
-        assert_eq!((mapped.task.as_str(), mapped.failed.len(), mapped.invalidated), ("capitals", 0, 0));
+        assert_eq!(
+            (
+                mapped.task.as_str(),
+                mapped.failed.len(),
+                mapped.invalidated
+            ),
+            ("capitals", 0, 0)
+        );
         check_scores(&mapped, samples);
     }
 }
 
 /// Compares the scores with those of the samples, if all are plain numbers.
 fn check_scores(mapped: &MappedRuns, samples: &[u8]) {
-    let lines: Result<Vec<Value>, _> = serde_json::Deserializer::from_slice(samples).into_iter().collect();
+    let lines: Result<Vec<Value>, _> = serde_json::Deserializer::from_slice(samples)
+        .into_iter()
+        .collect();
     let seen = |sample: &&Value| sample.get("filter").is_none_or(|filter| filter == "none");
     let Ok(lines) = lines else { return };
-    let expected: Option<Vec<f64>> =
-        lines.iter().filter(seen).map(|sample| sample.get("acc")?.as_f64()).collect();
+    let expected: Option<Vec<f64>> = lines
+        .iter()
+        .filter(seen)
+        .map(|sample| sample.get("acc")?.as_f64())
+        .collect();
     let Some(mut expected) = expected else { return };
     let now = Wall::from_millis(u64::MAX);
     let table = SuiteTable::read(SUITES).unwrap();
     let mut found = Vec::new();
     for line in &mapped.runs {
-        let Ok(ExportLine::Run(record)) = ExportLine::read(line, now, &table) else { panic!("{line}") };
-        found.extend(record.run.trials().iter().map(|trial| trial.scores()[0].unwrap()));
+        let Ok(ExportLine::Run(record)) = ExportLine::read(line, now, &table) else {
+            panic!("{line}")
+        };
+        found.extend(
+            record
+                .run
+                .trials()
+                .iter()
+                .map(|trial| trial.scores()[0].unwrap()),
+        );
     }
     found.sort_unstable_by(f64::total_cmp);
     expected.sort_unstable_by(f64::total_cmp);
@@ -124,7 +160,10 @@ fn check_scores(mapped: &MappedRuns, samples: &[u8]) {
 /// The runs of a log that follow the rules; fails if some do not.
 fn checked(tool: EvaluationTool, path: &Path, mapping: &LogMapping) -> Vec<MappedRuns> {
     let results = read_log(tool, path, mapping);
-    assert_eq!(format!("{results:?}"), format!("{:?}", read_log(tool, path, mapping)));
+    assert_eq!(
+        format!("{results:?}"),
+        format!("{:?}", read_log(tool, path, mapping))
+    );
     let table = SuiteTable::read(SUITES).unwrap();
     let mut ids = BTreeSet::new();
     let runs: Vec<MappedRuns> = results.into_iter().filter_map(Result::ok).collect();
@@ -151,7 +190,11 @@ fn check_runs(mapped: &MappedRuns, table: &SuiteTable, ids: &mut BTreeSet<String
         assert_eq!(run.model().id().as_str(), mapped.model_id);
         assert_eq!(run.suite().name(), mapped.suite);
         assert_eq!(run.at().rfc3339(), mapped.time);
-        assert!(ids.insert(record.id.to_string()), "{} is given twice", record.id);
+        assert!(
+            ids.insert(record.id.to_string()),
+            "{} is given twice",
+            record.id
+        );
         scored += run.trials().len() as u64;
         for failure in run.failed_trials() {
             *failed.entry(*failure).or_default() += 1;

@@ -34,10 +34,19 @@ impl Mount {
     fn replace(&self, version: &str, more: &str) {
         let directory = self.path("mount").join(format!("..{version}"));
         create_dir(&directory).unwrap();
-        let ports = "listen = \"127.0.0.1:0\"\nadmin.listen = \"127.0.0.1:0\"\nupstream = \"built-in\"\n";
+        let ports =
+            "listen = \"127.0.0.1:0\"\nadmin.listen = \"127.0.0.1:0\"\nupstream = \"built-in\"\n";
         let data_dir = format!("data_dir = \"{}\"\n", self.path("data").display());
-        write(directory.join("scoregate.toml"), format!("{ports}{data_dir}{more}")).unwrap();
-        symlink(Path::new(&format!("..{version}")), self.path("mount/..data_tmp")).unwrap();
+        write(
+            directory.join("scoregate.toml"),
+            format!("{ports}{data_dir}{more}"),
+        )
+        .unwrap();
+        symlink(
+            Path::new(&format!("..{version}")),
+            self.path("mount/..data_tmp"),
+        )
+        .unwrap();
         rename(self.path("mount/..data_tmp"), self.path("mount/..data")).unwrap();
     }
 }
@@ -46,24 +55,42 @@ impl Mount {
 async fn a_mounted_file_that_is_replaced_is_reloaded_and_an_invalid_one_changes_nothing() {
     let mount = Mount::new("");
     let file = mount.file();
-    let program = Program::start(&["serve", "--config", file.to_str().unwrap(), "--reload-on-change"], &[]);
+    let program = Program::start(
+        &[
+            "serve",
+            "--config",
+            file.to_str().unwrap(),
+            "--reload-on-change",
+        ],
+        &[],
+    );
     let (public, side) = program.ports();
     let (_, key) = Keys(&mount.path("data")).create("pro");
     let limit = async || {
         let client = ProgramClient::to(public).await;
-        client.get("/api/v1/models", &key).send().await.number("x-ratelimit-limit")
+        client
+            .get("/api/v1/models", &key)
+            .send()
+            .await
+            .number("x-ratelimit-limit")
     };
     let readiness = async || text(side, "/readyz").await;
     assert_eq!(limit().await, 10_000);
     assert_eq!(readiness().await, "ready\n");
 
-    mount.replace("second", "server.workers = 3\n[tiers.pro]\nminute = 60\nday = 77\npaid = true\n");
+    mount.replace(
+        "second",
+        "server.workers = 3\n[tiers.pro]\nminute = 60\nday = 77\npaid = true\n",
+    );
     program.logs("settings reloaded");
     assert_eq!(limit().await, 77);
     let pending = "ready\nchanged settings that take effect at the next start: server.workers\n";
     assert_eq!(readiness().await, pending);
 
-    mount.replace("third", "server.worker = 3\n[tiers.pro]\nminute = 60\nday = 88\npaid = true\n");
+    mount.replace(
+        "third",
+        "server.worker = 3\n[tiers.pro]\nminute = 60\nday = 88\npaid = true\n",
+    );
     program.logs("settings rejected");
     assert_eq!(limit().await, 77);
 
@@ -78,7 +105,10 @@ async fn a_mounted_file_that_is_replaced_is_reloaded_and_an_invalid_one_changes_
     assert_eq!(limit().await, 66);
     assert_eq!(readiness().await, "ready\n");
     let metrics = text(side, "/metrics").await;
-    assert!(metrics.contains("scoregate_reloads_total{result=\"applied\"} 3\n"), "{metrics}");
+    assert!(
+        metrics.contains("scoregate_reloads_total{result=\"applied\"} 3\n"),
+        "{metrics}"
+    );
 
     // A watch that has ended is logged.
     remove_dir_all(mount.path("mount")).unwrap();
@@ -90,12 +120,24 @@ async fn a_mounted_file_that_is_replaced_is_reloaded_and_an_invalid_one_changes_
 fn a_watched_file_that_is_missing_is_an_input_error() {
     let directory = TempDir::new().unwrap();
     let missing = directory.path().join("missing/scoregate.toml");
-    let refused = run(&["serve", "--config", missing.to_str().unwrap(), "--reload-on-change"]).with(1);
-    assert!(refused.err.contains("the file cannot be read"), "{}", refused.err);
+    let refused = run(&[
+        "serve",
+        "--config",
+        missing.to_str().unwrap(),
+        "--reload-on-change",
+    ])
+    .with(1);
+    assert!(
+        refused.err.contains("the file cannot be read"),
+        "{}",
+        refused.err
+    );
 }
 
 async fn text(side: SocketAddr, path: &str) -> String {
     let mut connection = Connection::open(side).await;
-    connection.write(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).await;
+    connection
+        .write(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes())
+        .await;
     String::from_utf8(connection.read(false).await.unwrap().body).unwrap()
 }

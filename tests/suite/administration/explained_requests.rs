@@ -7,7 +7,9 @@ use std::time::Duration;
 use http::request::Parts;
 use http::{Request, Response};
 use http_body_util::BodyExt as _;
-use scoregate::gateway::{ConnectionTrust, ExplainedKey, Explanation, Peer, PossibleOutcome, RuleAmounts};
+use scoregate::gateway::{
+    ConnectionTrust, ExplainedKey, Explanation, Peer, PossibleOutcome, RuleAmounts,
+};
 use scoregate_base::keys::{Digest, shown_prefix};
 use scoregate_base::routes::Selection;
 use scoregate_store::OwnLimits;
@@ -57,7 +59,10 @@ struct Draw(u64);
 
 impl Draw {
     fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).unwrap() % bound
     }
 
@@ -102,7 +107,12 @@ impl Scene {
             customers.push(world.customer_with(tier, own).await);
         }
         let revoked = world.customer("pro").await;
-        world.running.registrar.revoke("test", revoked.id, None).await.unwrap();
+        world
+            .running
+            .registrar
+            .revoke("test", revoked.id, None)
+            .await
+            .unwrap();
         customers.push(revoked);
         Self {
             world,
@@ -123,24 +133,41 @@ impl Scene {
             (self.burst, self.greedy) = (30, self.draw.below(self.customers.len()));
         }
         self.burst = self.burst.saturating_sub(1);
-        let place = if self.burst > 0 { self.greedy } else { self.draw.below(self.customers.len()) };
+        let place = if self.burst > 0 {
+            self.greedy
+        } else {
+            self.draw.below(self.customers.len())
+        };
         self.customers[place].clone()
     }
 
     fn request(&mut self) -> Request<()> {
-        let methods = ["GET", "GET", "GET", "GET", "GET", "GET", "HEAD", "HEAD", "OPTIONS", "POST"];
-        let popular = if self.draw.one_in(2) { 3 } else { TARGETS.len() };
+        let methods = [
+            "GET", "GET", "GET", "GET", "GET", "GET", "HEAD", "HEAD", "OPTIONS", "POST",
+        ];
+        let popular = if self.draw.one_in(2) {
+            3
+        } else {
+            TARGETS.len()
+        };
         let target = *self.draw.of(&TARGETS[..popular]);
-        let mut request =
-            Request::builder().method(*self.draw.of(&methods)).uri(target).header("host", "localhost");
+        let mut request = Request::builder()
+            .method(*self.draw.of(&methods))
+            .uri(target)
+            .header("host", "localhost");
         if self.draw.one_in(3) {
-            request =
-                request.header("accept-encoding", *self.draw.of(&["gzip", "br", "identity", "zstd, br"]));
+            request = request.header(
+                "accept-encoding",
+                *self.draw.of(&["gzip", "br", "identity", "zstd, br"]),
+            );
         }
         if self.draw.one_in(4) && !self.etags.is_empty() {
             request = request.header("if-none-match", self.draw.of(&self.etags));
         } else if self.draw.one_in(8) {
-            request = request.header("if-none-match", *self.draw.of(&["*", "\"other\"", "nonsense"]));
+            request = request.header(
+                "if-none-match",
+                *self.draw.of(&["*", "\"other\"", "nonsense"]),
+            );
         }
         if self.draw.one_in(6) {
             request = request.header("accept", "application/problem+json");
@@ -157,13 +184,21 @@ impl Scene {
         match self.draw.below(24) {
             0..6 => world.pass(Duration::from_millis(self.draw.below(2_000) as u64)),
             6 => world.pass(Duration::from_secs(self.draw.below(60) as u64)),
-            10 if self.draw.one_in(4) => world.pass(Duration::from_secs(self.draw.below(4_000) as u64)),
+            10 if self.draw.one_in(4) => {
+                world.pass(Duration::from_secs(self.draw.below(4_000) as u64))
+            }
             11 if self.draw.one_in(12) => world.pass(Duration::from_hours(30)),
-            12 => world.backend.next(respond("500 Internal Server Error", &[], "")),
+            12 => world
+                .backend
+                .next(respond("500 Internal Server Error", &[], "")),
             13 => world.backend.next(json("nonsense")),
             14 if self.draw.one_in(2) => {
-                let document =
-                    *self.draw.of(&["all", "/api/v1/models", "/api/v1/index", "/api/v1/models/:id"]);
+                let document = *self.draw.of(&[
+                    "all",
+                    "/api/v1/models",
+                    "/api/v1/index",
+                    "/api/v1/models/:id",
+                ]);
                 let (gateway, hard) = (world.running.gateway(), self.draw.one_in(2));
                 let selection = Selection::parse(document, &gateway.endpoints).unwrap();
                 gateway.engine.purge(&selection, hard).await;
@@ -171,15 +206,22 @@ impl Scene {
             16 if self.draw.one_in(4) => {
                 let customer = self.customers[0].id;
                 let tier = *self.draw.of(&["free", "pro", "narrow"]);
-                world.running.registrar.set_tier("test", customer, tier).await.unwrap();
+                world
+                    .running
+                    .registrar
+                    .set_tier("test", customer, tier)
+                    .await
+                    .unwrap();
             }
             17 if self.is_away || self.draw.one_in(8) => {
                 let (away, back) = (
                     "CREATE TRIGGER away BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'away'); END",
                     "DROP TRIGGER away",
                 );
-                let file = rusqlite::Connection::open(world.directory.path().join("scoregate.db")).unwrap();
-                file.execute_batch(if self.is_away { back } else { away }).unwrap();
+                let file = rusqlite::Connection::open(world.directory.path().join("scoregate.db"))
+                    .unwrap();
+                file.execute_batch(if self.is_away { back } else { away })
+                    .unwrap();
                 self.is_away = !self.is_away;
             }
             _ => {}
@@ -196,7 +238,11 @@ impl Scene {
         }
         self.is_quiet().await;
         let gateway = self.world.running.gateway();
-        let peer = Peer { address: CLIENT, is_encrypted: false, is_tool_call: false };
+        let peer = Peer {
+            address: CLIENT,
+            is_encrypted: false,
+            is_tool_call: false,
+        };
         let key = ExplainedKey {
             digest: Digest::of(&customer.key),
             prefix: shown_prefix(&customer.key).to_owned(),
@@ -205,23 +251,52 @@ impl Scene {
         let explanation = gateway.explain(&head, &key, peer);
         assert_eq!(before, self.left(&customer), "an explanation costs nothing");
         let mut sent = head.clone();
-        sent.headers.insert("x-api-key", customer.key.parse().unwrap());
-        let response = gateway.handle(&sent, false, peer, &ConnectionTrust::default()).await;
+        sent.headers
+            .insert("x-api-key", customer.key.parse().unwrap());
+        let response = gateway
+            .handle(&sent, false, peer, &ConnectionTrust::default())
+            .await;
         let after = self.left(&customer);
         let (minute, day, guard) = before.spent(after);
-        let outcome = self.check(&head, &explanation, response, RuleAmounts { minute, day, guard }).await;
+        let outcome = self
+            .check(
+                &head,
+                &explanation,
+                response,
+                RuleAmounts { minute, day, guard },
+            )
+            .await;
         if let Some(left) = outcome.left {
             let guard = left.guard + self.world.guard_of(CLIENT);
-            assert_eq!(Remaining { minute: left.minute, day: left.day, guard }, after, "{explanation:#?}");
+            assert_eq!(
+                Remaining {
+                    minute: left.minute,
+                    day: left.day,
+                    guard
+                },
+                after,
+                "{explanation:#?}"
+            );
         }
     }
 
     /// What is left to a customer; only the guard of its address if its key is not known.
     fn left(&self, customer: &Customer) -> Remaining {
-        if self.world.running.gateway().key_directory.find(&Digest::of(&customer.key)).is_some() {
+        if self
+            .world
+            .running
+            .gateway()
+            .key_directory
+            .find(&Digest::of(&customer.key))
+            .is_some()
+        {
             return self.world.left(customer);
         }
-        Remaining { minute: 0, day: 0, guard: self.world.guard_of(CLIENT) }
+        Remaining {
+            minute: 0,
+            day: 0,
+            guard: self.world.guard_of(CLIENT),
+        }
     }
 
     /// Waits until no units are leased in the background.
@@ -229,7 +304,10 @@ impl Scene {
         let directory = &self.world.running.gateway().key_directory;
         for customer in &self.customers {
             let found = directory.find(&Digest::of(&customer.key));
-            while found.as_ref().is_some_and(|found| found.account.is_leasing()) {
+            while found
+                .as_ref()
+                .is_some_and(|found| found.account.is_leasing())
+            {
                 tokio::task::yield_now().await;
             }
         }
@@ -252,7 +330,10 @@ impl Scene {
             .map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()))
             .filter(|(name, _)| name != "x-request-id")
             .collect();
-        let source = real.headers.get("cache-status").map(|value| value.to_str().unwrap().to_owned());
+        let source = real
+            .headers
+            .get("cache-status")
+            .map(|value| value.to_str().unwrap().to_owned());
         let is_real = |outcome: &PossibleOutcome| {
             let is_coded = code.is_none() || outcome.code == code;
             let is_alike = outcome.status == real.status.as_u16() && outcome.cost == cost;
@@ -270,12 +351,18 @@ impl Scene {
             let is_known = |(name, _): &&(String, String)| {
                 name != "retry-after" || !outcome.condition.contains("backend")
             };
-            let [predicted, headers] =
-                [&outcome.headers, &headers].map(|all| all.iter().filter(is_known).collect::<Vec<_>>());
+            let [predicted, headers] = [&outcome.headers, &headers]
+                .map(|all| all.iter().filter(is_known).collect::<Vec<_>>());
             assert_eq!(predicted, headers, "{}", shown());
         }
-        let asks = explanation.stages.iter().any(|stage| stage.stage == "backend");
-        let is_stored = outcome.outcome.as_ref().is_some_and(|word| word == "hit" || word == "stale");
+        let asks = explanation
+            .stages
+            .iter()
+            .any(|stage| stage.stage == "backend");
+        let is_stored = outcome
+            .outcome
+            .as_ref()
+            .is_some_and(|word| word == "hit" || word == "stale");
         self.has_fetched |= asks;
         if is_stored && !self.is_away {
             assert_eq!(place, 0, "{}", shown());
@@ -317,13 +404,27 @@ async fn an_explanation_agrees_with_the_answer_that_follows_it() {
         }
         scene.compare().await;
     }
-    for often in ["hit", "stale", "miss", "refreshed", "none"].map(|word| format!("source {word}")) {
+    for often in ["hit", "stale", "miss", "refreshed", "none"].map(|word| format!("source {word}"))
+    {
         assert!(scene.seen.contains_key(&often), "{often}: {:?}", scene.seen);
     }
-    for code in ["quota_exceeded", "rate_limit_exceeded", "too_many_refusals", "overloaded"] {
-        assert!(scene.seen.contains_key(&format!("code {code}")), "{code}: {:?}", scene.seen);
+    for code in [
+        "quota_exceeded",
+        "rate_limit_exceeded",
+        "too_many_refusals",
+        "overloaded",
+    ] {
+        assert!(
+            scene.seen.contains_key(&format!("code {code}")),
+            "{code}: {:?}",
+            scene.seen
+        );
     }
     for status in [200, 304, 400, 401, 403, 404, 405, 429, 502, 503] {
-        assert!(scene.seen.contains_key(&format!("status {status}")), "{status}: {:?}", scene.seen);
+        assert!(
+            scene.seen.contains_key(&format!("status {status}")),
+            "{status}: {:?}",
+            scene.seen
+        );
     }
 }

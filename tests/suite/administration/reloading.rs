@@ -38,19 +38,49 @@ async fn changed_tiers_apply_at_once_and_usage_is_kept() {
     }
     let mut open = Connection::open(world.address()).await;
     let before = open.send(models(&world, &pro.key)).await;
-    assert_eq!((before.number("x-ratelimit-limit"), before.number("x-ratelimit-remaining")), (10_000, 9_996));
+    assert_eq!(
+        (
+            before.number("x-ratelimit-limit"),
+            before.number("x-ratelimit-remaining")
+        ),
+        (10_000, 9_996)
+    );
 
     let changed = world.reload(TIERS).await.unwrap();
     assert!(changed.at_next_start.is_empty(), "{changed:?}");
-    assert!(changed.at_once.contains(&"tiers.pro.day".to_owned()), "{changed:?}");
+    assert!(
+        changed.at_once.contains(&"tiers.pro.day".to_owned()),
+        "{changed:?}"
+    );
     let after = open.send(models(&world, &pro.key)).await;
-    assert_eq!((after.number("x-ratelimit-limit"), after.number("x-ratelimit-remaining")), (20, 15));
+    assert_eq!(
+        (
+            after.number("x-ratelimit-limit"),
+            after.number("x-ratelimit-remaining")
+        ),
+        (20, 15)
+    );
     for _ in 0..5 {
-        assert_eq!(models(&world, &free.key).send().await.status, 200, "five a minute now");
+        assert_eq!(
+            models(&world, &free.key).send().await.status,
+            200,
+            "five a minute now"
+        );
     }
-    assert_eq!(models(&world, &free.key).send().await.code(), "rate_limit_exceeded");
-    assert!(world.customer("pro").await.key != pro.key, "new applications have the new tiers too");
-    assert_eq!(world.counted("scoregate_tier_requests_total{tier=\"pro\",class=\"2xx\"}").await, 5);
+    assert_eq!(
+        models(&world, &free.key).send().await.code(),
+        "rate_limit_exceeded"
+    );
+    assert!(
+        world.customer("pro").await.key != pro.key,
+        "new applications have the new tiers too"
+    );
+    assert_eq!(
+        world
+            .counted("scoregate_tier_requests_total{tier=\"pro\",class=\"2xx\"}")
+            .await,
+        5
+    );
 }
 
 #[tokio::test]
@@ -58,14 +88,33 @@ async fn a_tier_in_use_cannot_be_removed() {
     let mut world = World::new().await;
     let teams = world.customer("teams").await;
     let refused = world.reload(TIERS).await.unwrap_err().to_string();
-    assert!(refused.starts_with("tiers: ") && refused.contains("teams"), "{refused}");
+    assert!(
+        refused.starts_with("tiers: ") && refused.contains("teams"),
+        "{refused}"
+    );
     assert_eq!(world.counted("scoregate_config_rejected").await, 1);
     let output = world.get("/api/v1/models").key(&teams.key).send().await;
-    assert_eq!((output.status, output.number("x-ratelimit-limit")), (200, 100_000));
-    world.running.registrar.set_tier("test", teams.id, "pro").await.unwrap();
+    assert_eq!(
+        (output.status, output.number("x-ratelimit-limit")),
+        (200, 100_000)
+    );
+    world
+        .running
+        .registrar
+        .set_tier("test", teams.id, "pro")
+        .await
+        .unwrap();
     world.reload(TIERS).await.unwrap();
     assert_eq!(world.counted("scoregate_config_rejected").await, 0);
-    assert_eq!(world.get("/api/v1/models").key(&teams.key).send().await.number("x-ratelimit-limit"), 20);
+    assert_eq!(
+        world
+            .get("/api/v1/models")
+            .key(&teams.key)
+            .send()
+            .await
+            .number("x-ratelimit-limit"),
+        20
+    );
 }
 
 #[tokio::test]
@@ -80,14 +129,28 @@ async fn guard_pages_and_proxies_are_reloaded_and_settings_that_need_a_restart_a
         )
         .await
         .unwrap();
-    assert_eq!(changed.at_once, ["guard.per_minute", "proxies.trusted", "service.name"]);
-    assert_eq!(changed.at_next_start, ["cache.max_bytes"]);
-    let output = world.get("/api/v1/models").header("X-Forwarded-For", "192.0.2.9").send().await;
     assert_eq!(
-        (output.status, output.number("x-ratelimit-limit"), output.number("x-ratelimit-remaining")),
+        changed.at_once,
+        ["guard.per_minute", "proxies.trusted", "service.name"]
+    );
+    assert_eq!(changed.at_next_start, ["cache.max_bytes"]);
+    let output = world
+        .get("/api/v1/models")
+        .header("X-Forwarded-For", "192.0.2.9")
+        .send()
+        .await;
+    assert_eq!(
+        (
+            output.status,
+            output.number("x-ratelimit-limit"),
+            output.number("x-ratelimit-remaining")
+        ),
         (401, 100, 99)
     );
-    assert_eq!(output.header("www-authenticate"), "Bearer realm=\"elsewhere\"");
+    assert_eq!(
+        output.header("www-authenticate"),
+        "Bearer realm=\"elsewhere\""
+    );
     let docs = String::from_utf8(world.get("/docs").send().await.body).unwrap();
     assert!(docs.contains("elsewhere"));
 }
@@ -98,21 +161,38 @@ fn the_command_and_the_signal_reload_the_file_and_an_invalid_one_changes_nothing
     let file = directory.path().join("scoregate.toml");
     let data_dir = directory.path().join("data");
     let settings = |more: &str| {
-        let ports = "listen = \"127.0.0.1:0\"\nadmin.listen = \"127.0.0.1:0\"\nupstream = \"built-in\"\n";
-        std::fs::write(&file, format!("{ports}data_dir = \"{}\"\n{more}", data_dir.display())).unwrap();
+        let ports =
+            "listen = \"127.0.0.1:0\"\nadmin.listen = \"127.0.0.1:0\"\nupstream = \"built-in\"\n";
+        std::fs::write(
+            &file,
+            format!("{ports}data_dir = \"{}\"\n{more}", data_dir.display()),
+        )
+        .unwrap();
     };
     settings("");
     let program = Program::start(&["serve", "--config", file.to_str().unwrap()], &[]);
     let address = program.public();
     let (_, key) = Keys(&data_dir).create("pro");
     let limit = || {
-        let request = async { ProgramClient::to(address).await.get("/api/v1/models", &key).send().await };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let request = async {
+            ProgramClient::to(address)
+                .await
+                .get("/api/v1/models", &key)
+                .send()
+                .await
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
         runtime.block_on(request).number("x-ratelimit-limit")
     };
     let reload = || run(&["reload", "--data-dir", data_dir.to_str().unwrap()]);
     assert_eq!(limit(), 10_000);
-    assert_eq!(reload().with(0).out, "no setting changed; certificates reloaded\n");
+    assert_eq!(
+        reload().with(0).out,
+        "no setting changed; certificates reloaded\n"
+    );
     // Each line is waited for, so that none is mistaken for a later one.
     program.logs("settings reloaded");
 
@@ -126,7 +206,9 @@ fn the_command_and_the_signal_reload_the_file_and_an_invalid_one_changes_nothing
     program.logs("settings reloaded");
     assert_eq!(limit(), 77);
 
-    settings("server.worker = 3\nlog.format = \"xml\"\n[tiers.pro]\nminute = 60\nday = -1\npaid = true\n");
+    settings(
+        "server.worker = 3\nlog.format = \"xml\"\n[tiers.pro]\nminute = 60\nday = -1\npaid = true\n",
+    );
     let refused = reload().with(1).err;
     for words in [
         "server.worker: there is no such setting",

@@ -26,17 +26,31 @@ async fn response_to(world: &World, bytes: &str) -> Response {
 }
 
 fn error(response: &Response) -> String {
-    response.json()["error"].as_str().unwrap_or_else(|| panic!("{}", response.fingerprint)).to_owned()
+    response.json()["error"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{}", response.fingerprint))
+        .to_owned()
 }
 
 #[tokio::test]
 async fn the_side_port_refuses_a_foreign_host_unless_it_is_listed() {
-    let mut world = World::with("admin.hosts = [\"gateway\", \"Scoregate-Side.example\"]\n", good).await;
+    let mut world = World::with(
+        "admin.hosts = [\"gateway\", \"Scoregate-Side.example\"]\n",
+        good,
+    )
+    .await;
     let status = async |world: &World, path: &str, host: &str| {
-        let response = response_to(world, &format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n")).await;
+        let response = response_to(
+            world,
+            &format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n"),
+        )
+        .await;
         if response.status == 421 {
             let error = error(&response);
-            assert!(error.contains("admin.hosts") && !error.contains("evil"), "{error}");
+            assert!(
+                error.contains("admin.hosts") && !error.contains("evil"),
+                "{error}"
+            );
         }
         response.status
     };
@@ -88,7 +102,9 @@ async fn the_unix_socket_of_the_side_port_needs_no_host() {
         let socket = world.directory.path().join("scoregate.sock");
         let mut stream = UnixStream::connect(socket).await.unwrap();
         stream
-            .write_all(format!("GET /v1/settings HTTP/1.1\r\n{host}Connection: close\r\n\r\n").as_bytes())
+            .write_all(
+                format!("GET /v1/settings HTTP/1.1\r\n{host}Connection: close\r\n\r\n").as_bytes(),
+            )
             .await
             .unwrap();
         let mut response = String::new();
@@ -105,19 +121,34 @@ async fn a_body_that_is_too_large_for_a_command_is_a_413_with_the_limit() {
         ("/v1/cache/purge", LARGEST_BODY),
         ("/v1/applications/import", LARGEST_BATCH),
     ] {
-        let head = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n");
-        let oversized = response_to(&world, &format!("{head}Content-Length: {}\r\n\r\n", limit + 1)).await;
+        let head =
+            format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n");
+        let oversized = response_to(
+            &world,
+            &format!("{head}Content-Length: {}\r\n\r\n", limit + 1),
+        )
+        .await;
         assert!(oversized.closes(), "the body is not read");
         let chunk = "a".repeat(1024);
         let chunks = format!("400\r\n{chunk}\r\n").repeat(limit / 1024) + "1\r\nb\r\n0\r\n\r\n";
-        let streamed =
-            response_to(&world, &format!("{head}Transfer-Encoding: chunked\r\n\r\n{chunks}")).await;
+        let streamed = response_to(
+            &world,
+            &format!("{head}Transfer-Encoding: chunked\r\n\r\n{chunks}"),
+        )
+        .await;
         for response in [oversized, streamed] {
             assert_eq!(response.status, 413, "{path}: {}", response.fingerprint);
-            assert!(error(&response).contains(&limit.to_string()), "{}", error(&response));
+            assert!(
+                error(&response).contains(&limit.to_string()),
+                "{}",
+                error(&response)
+            );
         }
-        let whole =
-            response_to(&world, &format!("{head}Content-Length: {limit}\r\n\r\n{}", "a".repeat(limit))).await;
+        let whole = response_to(
+            &world,
+            &format!("{head}Content-Length: {limit}\r\n\r\n{}", "a".repeat(limit)),
+        )
+        .await;
         assert_eq!(whole.status, 400, "{path}: {}", whole.fingerprint);
     }
 }
@@ -125,8 +156,9 @@ async fn a_body_that_is_too_large_for_a_command_is_a_413_with_the_limit() {
 #[tokio::test]
 async fn a_body_that_does_not_arrive_within_ten_seconds_is_a_408_and_cut_off() {
     let world = World::with(WITH_TOKEN, good).await;
-    let head =
-        format!("POST /v1/applications HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n");
+    let head = format!(
+        "POST /v1/applications HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
+    );
     let mut stream = TcpStream::connect(world.running.side).await.unwrap();
     let head_with_expect = format!("{head}Expect: 100-continue\r\nContent-Length: 50\r\n\r\n");
     stream.write_all(head_with_expect.as_bytes()).await.unwrap();
@@ -140,14 +172,22 @@ async fn a_body_that_does_not_arrive_within_ten_seconds_is_a_408_and_cut_off() {
     world.pass(Duration::from_millis(1));
     let response = connection.read(false).await.unwrap();
     assert_eq!(response.status, 408, "{}", response.fingerprint);
-    assert!(error(&response).contains("10 s") && response.closes(), "{}", response.fingerprint);
+    assert!(
+        error(&response).contains("10 s") && response.closes(),
+        "{}",
+        response.fingerprint
+    );
     assert!(connection.is_closed().await);
 }
 
 #[tokio::test]
 async fn a_head_that_does_not_arrive_within_ten_seconds_is_cut_off_on_the_side_port() {
     let world = World::new().await;
-    for start in ["", "GET /metr", "GET /metrics HTTP/1.1\r\nHost: localhost\r\n"] {
+    for start in [
+        "",
+        "GET /metr",
+        "GET /metrics HTTP/1.1\r\nHost: localhost\r\n",
+    ] {
         let mut connection = Connection::open(world.running.side).await;
         connection.write(start.as_bytes()).await;
         let mut cut = pin!(connection.is_closed());
@@ -176,7 +216,9 @@ async fn the_scheme_of_the_token_may_be_written_in_any_case() {
         (TOKEN.to_owned(), 401),
         ("Bearer".to_owned(), 401),
     ] {
-        let response = world.side("GET", "/v1/settings", "", &[("Authorization", &header)]).await;
+        let response = world
+            .side("GET", "/v1/settings", "", &[("Authorization", &header)])
+            .await;
         assert_eq!(response.status, status, "{header}");
     }
 }
@@ -184,11 +226,26 @@ async fn the_scheme_of_the_token_may_be_written_in_any_case() {
 #[tokio::test]
 async fn two_authorization_headers_are_refused_on_the_side_port() {
     let world = World::with(WITH_TOKEN, good).await;
-    let (right, wrong) = (format!("Bearer {TOKEN}"), "Bearer another-token-of-some-length".to_owned());
-    for (one, other) in [(&right, &wrong), (&wrong, &right), (&right, &right), (&wrong, &wrong)] {
-        let headers = [("Authorization", one.as_str()), ("Authorization", other.as_str())];
+    let (right, wrong) = (
+        format!("Bearer {TOKEN}"),
+        "Bearer another-token-of-some-length".to_owned(),
+    );
+    for (one, other) in [
+        (&right, &wrong),
+        (&wrong, &right),
+        (&right, &right),
+        (&wrong, &wrong),
+    ] {
+        let headers = [
+            ("Authorization", one.as_str()),
+            ("Authorization", other.as_str()),
+        ];
         let response = world.side("GET", "/v1/settings", "", &headers).await;
         assert_eq!(response.status, 400, "{one} {other}");
-        assert!(error(&response).contains("Authorization"), "{}", error(&response));
+        assert!(
+            error(&response).contains("Authorization"),
+            "{}",
+            error(&response)
+        );
     }
 }

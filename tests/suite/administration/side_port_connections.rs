@@ -43,7 +43,13 @@ async fn health_is_answered_soon_while_a_thousand_connections_hang_with_half_a_h
             alive(&mut probe);
         }
     }
-    let open = hanging.iter_mut().filter_map(|stream| (!is_closed(stream)).then_some(())).count();
-    assert!((1..128).contains(&open), "the oldest were closed, not the newest: {open}");
+    let open = hanging
+        .iter_mut()
+        .filter_map(|stream| (!is_closed(stream)).then_some(()))
+        .count();
+    assert!(
+        (1..128).contains(&open),
+        "the oldest were closed, not the newest: {open}"
+    );
     assert!(!is_closed(hanging.last_mut().unwrap()));
 }

@@ -15,8 +15,14 @@ const WITH_TOKEN: &str = "admin.token = \"a-token-of-the-side-port\"";
 
 async fn request_side(world: &World, method: &str, target: &str, body: &Value) -> Response {
     let bearer = format!("Bearer {TOKEN}");
-    let body = if body.is_null() { String::new() } else { body.to_string() };
-    world.side(method, target, &body, &[("Authorization", &bearer)]).await
+    let body = if body.is_null() {
+        String::new()
+    } else {
+        body.to_string()
+    };
+    world
+        .side(method, target, &body, &[("Authorization", &bearer)])
+        .await
 }
 
 fn line(text: &str) -> Value {
@@ -27,38 +33,82 @@ fn line(text: &str) -> Value {
 fn routes(id: &str) -> Vec<(&'static str, String, Value)> {
     let of = |verb: &str| format!("/v1/applications/{id}/{verb}");
     vec![
-        ("POST", "/v1/applications".into(), json!({"name": "n", "tier": "pro"})),
+        (
+            "POST",
+            "/v1/applications".into(),
+            json!({"name": "n", "tier": "pro"}),
+        ),
         ("GET", "/v1/applications".into(), Value::Null),
         ("GET", format!("/v1/applications/{id}"), Value::Null),
-        ("POST", of("rotate"), json!({"overlap_seconds": 60, "expires_at": "2099-01-01T00:00:00Z"})),
+        (
+            "POST",
+            of("rotate"),
+            json!({"overlap_seconds": 60, "expires_at": "2099-01-01T00:00:00Z"}),
+        ),
         ("POST", of("tier"), json!({"tier": "teams"})),
-        ("POST", of("limits"), json!({"minute_limit": 5, "day_limit": null})),
-        ("POST", of("expiry"), json!({"expires_at": "2026-11-21T12:00:30Z"})),
+        (
+            "POST",
+            of("limits"),
+            json!({"minute_limit": 5, "day_limit": null}),
+        ),
+        (
+            "POST",
+            of("expiry"),
+            json!({"expires_at": "2026-11-21T12:00:30Z"}),
+        ),
         (
             "POST",
             of("describe"),
             json!({"url": "https://example.org", "contact": "ops@example.org", "note": null}),
         ),
-        ("POST", "/v1/applications/import".into(), json!({"keys": [line("elsewhere")]})),
-        ("GET", "/v1/applications/export?most=500".into(), Value::Null),
+        (
+            "POST",
+            "/v1/applications/import".into(),
+            json!({"keys": [line("elsewhere")]}),
+        ),
+        (
+            "GET",
+            "/v1/applications/export?most=500".into(),
+            Value::Null,
+        ),
         ("GET", "/v1/audit?most=50".into(), Value::Null),
         ("GET", "/v1/usage?most=5".into(), Value::Null),
         ("GET", format!("/v1/usage/{id}"), Value::Null),
         ("GET", "/v1/usage?fleet=true".into(), Value::Null),
         ("GET", "/v1/suspects".into(), Value::Null),
         ("GET", format!("/v1/suspects/{id}"), Value::Null),
-        ("POST", "/v1/explain".into(), json!({"request": "GET /api/v1/models", "application": id})),
+        (
+            "POST",
+            "/v1/explain".into(),
+            json!({"request": "GET /api/v1/models", "application": id}),
+        ),
         ("GET", "/v1/nodes".into(), Value::Null),
-        ("POST", "/v1/status".into(), json!({"title": "t", "message": "m", "state": "identified"})),
+        (
+            "POST",
+            "/v1/status".into(),
+            json!({"title": "t", "message": "m", "state": "identified"}),
+        ),
         ("POST", "/v1/status/1".into(), json!({"message": "m"})),
-        ("POST", "/v1/status/1/resolve".into(), json!({"message": "m"})),
+        (
+            "POST",
+            "/v1/status/1/resolve".into(),
+            json!({"message": "m"}),
+        ),
         ("GET", "/v1/status?most=5".into(), Value::Null),
-        ("GET", "/v1/accounts?most=5&email=example.org".into(), Value::Null),
+        (
+            "GET",
+            "/v1/accounts?most=5&email=example.org".into(),
+            Value::Null,
+        ),
         ("GET", "/v1/upstream".into(), Value::Null),
         ("GET", "/v1/settings".into(), Value::Null),
         ("GET", "/v1/log".into(), Value::Null),
         ("GET", "/v1/cache".into(), Value::Null),
-        ("POST", "/v1/cache/purge".into(), json!({"documents": "all", "hard": true})),
+        (
+            "POST",
+            "/v1/cache/purge".into(),
+            json!({"documents": "all", "hard": true}),
+        ),
         ("POST", of("revoke"), json!({"key": null})),
     ]
 }
@@ -70,13 +120,25 @@ async fn every_side_port_route_needs_the_token_and_refuses_browsers_and_foreign_
     let before = world.running.registrar.show(customer.id).await.unwrap();
     let bearer = format!("Authorization: Bearer {TOKEN}\r\n");
     for (method, target, body) in routes(&customer.id.to_string()) {
-        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let body = if body.is_null() {
+            String::new()
+        } else {
+            body.to_string()
+        };
         for (host, headers, status) in [
             ("localhost", "", 401),
-            ("localhost", "Authorization: Bearer a-token-of-the-side-porT\r\n", 401),
+            (
+                "localhost",
+                "Authorization: Bearer a-token-of-the-side-porT\r\n",
+                401,
+            ),
             ("localhost", "X-API-Key: a-token-of-the-side-port\r\n", 401),
             ("evil.example", &bearer, 421),
-            ("localhost", &format!("{bearer}Origin: http://localhost\r\n"), 403),
+            (
+                "localhost",
+                &format!("{bearer}Origin: http://localhost\r\n"),
+                403,
+            ),
             ("localhost", &format!("{bearer}Origin: null\r\n"), 403),
         ] {
             let mut connection = Connection::open(world.running.side).await;
@@ -84,14 +146,30 @@ async fn every_side_port_route_needs_the_token_and_refuses_browsers_and_foreign_
             let head = format!(
                 "{method} {target} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {length}\r\n{headers}"
             );
-            connection.write(format!("{head}\r\n{body}").as_bytes()).await;
+            connection
+                .write(format!("{head}\r\n{body}").as_bytes())
+                .await;
             let response = connection.read(false).await.unwrap();
-            assert_eq!(response.status, status, "{method} {target} {host} {headers}");
+            assert_eq!(
+                response.status, status,
+                "{method} {target} {host} {headers}"
+            );
         }
     }
-    assert_eq!(world.running.registrar.show(customer.id).await.unwrap(), before);
-    let all =
-        world.running.registrar.audit(AuditQuery { limit: 100, ..AuditQuery::default() }).await.unwrap().0;
+    assert_eq!(
+        world.running.registrar.show(customer.id).await.unwrap(),
+        before
+    );
+    let all = world
+        .running
+        .registrar
+        .audit(AuditQuery {
+            limit: 100,
+            ..AuditQuery::default()
+        })
+        .await
+        .unwrap()
+        .0;
     assert_eq!(all.len(), 1, "a refused request changed something");
 }
 
@@ -101,19 +179,44 @@ async fn an_unknown_side_port_route_lists_the_existing_ones() {
     let customer = world.customer("pro").await;
     let mut known: Vec<String> = routes(&customer.id.to_string())
         .into_iter()
-        .map(|(_, target, _)| target.split(['/', '?']).take(3).collect::<Vec<_>>().join("/"))
-        .chain(["/metrics", "/healthz", "/readyz", "/v1/reload", "/v1/scoring/refresh"].map(str::to_owned))
+        .map(|(_, target, _)| {
+            target
+                .split(['/', '?'])
+                .take(3)
+                .collect::<Vec<_>>()
+                .join("/")
+        })
+        .chain(
+            [
+                "/metrics",
+                "/healthz",
+                "/readyz",
+                "/v1/reload",
+                "/v1/scoring/refresh",
+            ]
+            .map(str::to_owned),
+        )
         .collect();
     known.sort_unstable();
     known.dedup();
-    for (method, target) in
-        [("GET", "/v1"), ("GET", "/v1/nothing"), ("POST", "/v1/upstream"), ("GET", "/v1/log/x")]
-    {
+    for (method, target) in [
+        ("GET", "/v1"),
+        ("GET", "/v1/nothing"),
+        ("POST", "/v1/upstream"),
+        ("GET", "/v1/log/x"),
+    ] {
         let response = request_side(&world, method, target, &Value::Null).await;
         let error = response.json()["error"].as_str().unwrap().to_owned();
-        let mut named: Vec<&str> = error.split([' ', ',']).filter(|word| word.starts_with('/')).collect();
+        let mut named: Vec<&str> = error
+            .split([' ', ','])
+            .filter(|word| word.starts_with('/'))
+            .collect();
         named.sort_unstable();
-        assert_eq!((response.status, named), (404, known.iter().map(String::as_str).collect()), "{error}");
+        assert_eq!(
+            (response.status, named),
+            (404, known.iter().map(String::as_str).collect()),
+            "{error}"
+        );
     }
     assert_eq!(
         world.side("GET", "/v1/nothing", "", &[]).await.status,
@@ -156,15 +259,31 @@ async fn the_audit_trail_has_actor_action_and_time_of_each_kind_of_change() {
     }]});
     let bearer = format!("Bearer {TOKEN}");
     let headers = [("Authorization", bearer.as_str()), ("X-Operator", "anna")];
-    world.side("POST", "/v1/applications/import", &more.to_string(), &headers).await;
-    let response =
-        request_side(&world, "GET", &format!("/v1/audit?application={}", customer.id), &Value::Null)
-            .await
-            .json();
+    world
+        .side(
+            "POST",
+            "/v1/applications/import",
+            &more.to_string(),
+            &headers,
+        )
+        .await;
+    let response = request_side(
+        &world,
+        "GET",
+        &format!("/v1/audit?application={}", customer.id),
+        &Value::Null,
+    )
+    .await
+    .json();
     let records = response["records"].as_array().unwrap().clone();
     let words: Vec<(&str, &str)> = records
         .iter()
-        .map(|record| (record["action"].as_str().unwrap(), record["actor"].as_str().unwrap()))
+        .map(|record| {
+            (
+                record["action"].as_str().unwrap(),
+                record["actor"].as_str().unwrap(),
+            )
+        })
         .collect();
     let site = "admin-api";
     assert_eq!(
@@ -185,10 +304,22 @@ async fn the_audit_trail_has_actor_action_and_time_of_each_kind_of_change() {
         assert_eq!(record["application"], customer.id.to_string());
         assert!(!record["detail"].as_str().unwrap().contains(&customer.key));
     }
-    let page = request_side(&world, "GET", "/v1/audit?most=3", &Value::Null).await.json();
+    let page = request_side(&world, "GET", "/v1/audit?most=3", &Value::Null)
+        .await
+        .json();
     let before = page["next"].as_u64().unwrap();
-    let rest = request_side(&world, "GET", &format!("/v1/audit?before={before}"), &Value::Null).await.json();
-    assert_eq!(page["records"].as_array().unwrap().len() + rest["records"].as_array().unwrap().len(), 13);
+    let rest = request_side(
+        &world,
+        "GET",
+        &format!("/v1/audit?before={before}"),
+        &Value::Null,
+    )
+    .await
+    .json();
+    assert_eq!(
+        page["records"].as_array().unwrap().len() + rest["records"].as_array().unwrap().len(),
+        13
+    );
     assert!(rest["next"].is_null());
 }
 
@@ -196,23 +327,54 @@ async fn the_audit_trail_has_actor_action_and_time_of_each_kind_of_change() {
 async fn a_batch_returns_a_result_for_each_key_and_its_size_is_bounded() {
     let world = World::with(WITH_TOKEN, good).await;
     let batch = json!({"keys": [line("a"), line("a"), {"sha256": "x"}, 7, line("b")]});
-    let response = request_side(&world, "POST", "/v1/applications/import", &batch).await.json();
-    let outcomes: Vec<&str> =
-        response["results"].as_array().unwrap().iter().map(|one| one["outcome"].as_str().unwrap()).collect();
-    assert_eq!(outcomes, ["imported", "rejected", "rejected", "rejected", "imported"]);
-    assert_eq!((response["imported"].as_u64(), response["rejected"].as_u64()), (Some(2), Some(3)));
+    let response = request_side(&world, "POST", "/v1/applications/import", &batch)
+        .await
+        .json();
+    let outcomes: Vec<&str> = response["results"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["outcome"].as_str().unwrap())
+        .collect();
     assert_eq!(
-        (&response["results"][1]["field"], &response["results"][3]["field"]),
+        outcomes,
+        ["imported", "rejected", "rejected", "rejected", "imported"]
+    );
+    assert_eq!(
+        (response["imported"].as_u64(), response["rejected"].as_u64()),
+        (Some(2), Some(3))
+    );
+    assert_eq!(
+        (
+            &response["results"][1]["field"],
+            &response["results"][3]["field"]
+        ),
         (&json!("sha256"), &json!("line"))
     );
     assert_eq!(world.running.gateway().key_directory.len(), 2);
     assert_eq!(world.counted("scoregate_keys").await, 2);
     let many = json!({"keys": vec![0; 501]});
-    assert_eq!(request_side(&world, "POST", "/v1/applications/import", &many).await.status, 400);
+    assert_eq!(
+        request_side(&world, "POST", "/v1/applications/import", &many)
+            .await
+            .status,
+        400
+    );
     let large = json!({"name": "x".repeat(70_000), "tier": "pro"});
-    assert_eq!(request_side(&world, "POST", "/v1/applications", &large).await.status, 413);
-    let whole = json!({"keys": (0..500).map(|number| line(&number.to_string())).collect::<Vec<_>>()});
-    assert_eq!(request_side(&world, "POST", "/v1/applications/import", &whole).await.json()["imported"], 500);
+    assert_eq!(
+        request_side(&world, "POST", "/v1/applications", &large)
+            .await
+            .status,
+        413
+    );
+    let whole =
+        json!({"keys": (0..500).map(|number| line(&number.to_string())).collect::<Vec<_>>()});
+    assert_eq!(
+        request_side(&world, "POST", "/v1/applications/import", &whole)
+            .await
+            .json()["imported"],
+        500
+    );
 }
 
 #[tokio::test]
@@ -226,17 +388,55 @@ async fn changed_limits_and_expiry_times_apply_at_once() {
     request_side(&world, "POST", &of("limits"), &json!({"day_limit": null})).await;
     let response = world.get("/api/v1/me").key(&customer.key).send().await;
     assert_eq!(response.header("x-ratelimit-limit"), "10000");
-    request_side(&world, "POST", &of("expiry"), &json!({"expires_at": "2026-11-21T13:00:00Z"})).await;
+    request_side(
+        &world,
+        "POST",
+        &of("expiry"),
+        &json!({"expires_at": "2026-11-21T13:00:00Z"}),
+    )
+    .await;
     world.pass(Duration::from_hours(1));
-    assert_eq!(world.get("/api/v1/me").key(&customer.key).send().await.code(), "invalid_api_key");
+    assert_eq!(
+        world
+            .get("/api/v1/me")
+            .key(&customer.key)
+            .send()
+            .await
+            .code(),
+        "invalid_api_key"
+    );
     let never = json!({"expires_at": null});
     let ended = request_side(&world, "POST", &of("expiry"), &never).await;
-    assert_eq!(ended.status, 409, "an expired key was extended without being named");
+    assert_eq!(
+        ended.status, 409,
+        "an expired key was extended without being named"
+    );
     let named = json!({"expires_at": null, "key": customer.key});
-    assert_eq!(request_side(&world, "POST", &of("expiry"), &named).await.status, 200);
-    assert_eq!(world.get("/api/v1/me").key(&customer.key).send().await.status, 200);
-    for (verb, body) in [("limits", json!({})), ("expiry", json!({})), ("describe", json!({}))] {
-        assert_eq!(request_side(&world, "POST", &of(verb), &body).await.status, 400, "{verb}");
+    assert_eq!(
+        request_side(&world, "POST", &of("expiry"), &named)
+            .await
+            .status,
+        200
+    );
+    assert_eq!(
+        world
+            .get("/api/v1/me")
+            .key(&customer.key)
+            .send()
+            .await
+            .status,
+        200
+    );
+    for (verb, body) in [
+        ("limits", json!({})),
+        ("expiry", json!({})),
+        ("describe", json!({})),
+    ] {
+        assert_eq!(
+            request_side(&world, "POST", &of(verb), &body).await.status,
+            400,
+            "{verb}"
+        );
     }
 }
 
@@ -246,15 +446,33 @@ async fn the_last_use_of_a_key_is_shown_by_the_hour() {
     let customer = world.customer("pro").await;
     let target = format!("/v1/applications/{}", customer.id);
     assert!(
-        request_side(&world, "GET", &target, &Value::Null).await.json()["keys"][0]["last_used_at"].is_null()
+        request_side(&world, "GET", &target, &Value::Null)
+            .await
+            .json()["keys"][0]["last_used_at"]
+            .is_null()
     );
     world.pass(Duration::from_mins(20));
-    assert_eq!(world.get("/api/v1/me").key(&customer.key).send().await.status, 200);
+    assert_eq!(
+        world
+            .get("/api/v1/me")
+            .key(&customer.key)
+            .send()
+            .await
+            .status,
+        200
+    );
     world.running.keys.keeper.store_uses(0).await;
     for target in [target.as_str(), "/v1/applications"] {
-        let response = request_side(&world, "GET", target, &Value::Null).await.json();
-        let application = response.get("applications").map_or(&response, |all| &all[0]);
-        assert_eq!(application["keys"][0]["last_used_at"], "2026-11-21T12:00:00Z");
+        let response = request_side(&world, "GET", target, &Value::Null)
+            .await
+            .json();
+        let application = response
+            .get("applications")
+            .map_or(&response, |all| &all[0]);
+        assert_eq!(
+            application["keys"][0]["last_used_at"],
+            "2026-11-21T12:00:00Z"
+        );
     }
 }
 
@@ -262,8 +480,25 @@ async fn the_last_use_of_a_key_is_shown_by_the_hour() {
 async fn last_uses_are_stored_periodically() {
     let world = World::with(WITH_TOKEN, good).await;
     let customer = world.customer("pro").await;
-    assert_eq!(world.get("/api/v1/me").key(&customer.key).send().await.status, 200);
-    while world.running.registrar.show(customer.id).await.unwrap().keys[0].last_used_at.is_none() {
+    assert_eq!(
+        world
+            .get("/api/v1/me")
+            .key(&customer.key)
+            .send()
+            .await
+            .status,
+        200
+    );
+    while world
+        .running
+        .registrar
+        .show(customer.id)
+        .await
+        .unwrap()
+        .keys[0]
+        .last_used_at
+        .is_none()
+    {
         world.pass(Duration::from_secs(30));
         tokio::task::yield_now().await;
     }
@@ -276,17 +511,28 @@ async fn a_change_whose_client_disconnected_applies_once_it_is_durable() {
     for _ in 0..20 {
         let (customer, other) = (world.customer("pro").await, world.customer("pro").await);
         let mut connection = Connection::open(world.running.side).await;
-        let head = format!("POST /v1/applications/{}/revoke HTTP/1.1\r\nHost: localhost\r\n", customer.id);
-        let body =
-            format!("{head}Authorization: Bearer {TOKEN}\r\nContent-Length: 12\r\n\r\n{{\"key\":null}}");
+        let head = format!(
+            "POST /v1/applications/{}/revoke HTTP/1.1\r\nHost: localhost\r\n",
+            customer.id
+        );
+        let body = format!(
+            "{head}Authorization: Bearer {TOKEN}\r\nContent-Length: 12\r\n\r\n{{\"key\":null}}"
+        );
         connection.write(body.as_bytes()).await;
         // The side port has one thread: after this response it has handled the other request.
         world.scrape().await;
         drop(connection);
         let mut is_durable = false;
         for _ in 0..500 {
-            is_durable |=
-                world.running.registrar.show(customer.id).await.unwrap().keys[0].revoked_at.is_some();
+            is_durable |= world
+                .running
+                .registrar
+                .show(customer.id)
+                .await
+                .unwrap()
+                .keys[0]
+                .revoked_at
+                .is_some();
             if is_durable {
                 break;
             }
@@ -294,9 +540,25 @@ async fn a_change_whose_client_disconnected_applies_once_it_is_durable() {
         if is_durable {
             start += 1;
             // The next change waits for the one before.
-            world.running.registrar.revoke("test", other.id, None).await.unwrap();
-            assert_eq!(world.get("/api/v1/me").key(&customer.key).send().await.code(), "invalid_api_key");
+            world
+                .running
+                .registrar
+                .revoke("test", other.id, None)
+                .await
+                .unwrap();
+            assert_eq!(
+                world
+                    .get("/api/v1/me")
+                    .key(&customer.key)
+                    .send()
+                    .await
+                    .code(),
+                "invalid_api_key"
+            );
         }
     }
-    assert!(start > 0, "every client disconnected before its request was sent");
+    assert!(
+        start > 0,
+        "every client disconnected before its request was sent"
+    );
 }

@@ -33,10 +33,15 @@ fn raw_response(side: SocketAddr, request: &str) -> String {
     let mut stream = TcpStream::connect(side).unwrap();
     stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     // A body that commands need; read-only requests may send it too.
-    let head = format!("{request} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{WITH_TOKEN}");
-    stream.write_all(format!("{head}Content-Length: 2\r\n\r\n{{}}").as_bytes()).unwrap();
+    let head =
+        format!("{request} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{WITH_TOKEN}");
+    stream
+        .write_all(format!("{head}Content-Length: 2\r\n\r\n{{}}").as_bytes())
+        .unwrap();
     let mut response = String::new();
-    stream.read_to_string(&mut response).unwrap_or_else(|error| panic!("{request} is not answered: {error}"));
+    stream
+        .read_to_string(&mut response)
+        .unwrap_or_else(|error| panic!("{request} is not answered: {error}"));
     response
 }
 
@@ -44,7 +49,10 @@ fn raw_response(side: SocketAddr, request: &str) -> String {
 fn timed_get(side: SocketAddr, request: &str) -> (String, Duration) {
     let start = Instant::now();
     let response = raw_response(side, request);
-    assert!(response.starts_with("HTTP/1.1 200 "), "{request}: {response}");
+    assert!(
+        response.starts_with("HTTP/1.1 200 "),
+        "{request}: {response}"
+    );
     (response, start.elapsed())
 }
 
@@ -119,9 +127,18 @@ fn while_all_threads_are_blocked<T>(
     afterwards: impl FnOnce(&World, T, [String; THREADS]),
 ) {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
-    let runtime = builder.worker_threads(THREADS).enable_all().build().unwrap();
+    let runtime = builder
+        .worker_threads(THREADS)
+        .enable_all()
+        .build()
+        .unwrap();
     let ((came, all_came), (kept, all_kept)) = (channel(), channel());
-    let backend = BlockingUpstream { gate: Semaphore::new(0), came, kept, barrier: Arc::default() };
+    let backend = BlockingUpstream {
+        gate: Semaphore::new(0),
+        came,
+        kept,
+        barrier: Arc::default(),
+    };
     let (barrier, backend) = (Arc::clone(&backend.barrier), Arc::new(backend));
     let inside = Arc::clone(&backend) as Arc<dyn Upstream>;
     let (world, customer) = runtime.block_on(async {
@@ -133,14 +150,20 @@ fn while_all_threads_are_blocked<T>(
     });
     let closed = barrier.write().unwrap();
     let waiting = ["24h", "7d"].map(|period| {
-        let stream =
-            start_request(world.running.public, &format!("/api/v1/models?period={period}"), &customer.key);
+        let stream = start_request(
+            world.running.public,
+            &format!("/api/v1/models?period={period}"),
+            &customer.key,
+        );
         all_came.recv_timeout(TIMEOUT).unwrap();
         stream
     });
     backend.gate.add_permits(THREADS);
     let held = [(); THREADS].map(|()| all_kept.recv_timeout(TIMEOUT).unwrap());
-    assert_eq!((runtime.metrics().num_workers(), held[0] != held[1]), (THREADS, true));
+    assert_eq!(
+        (runtime.metrics().num_workers(), held[0] != held[1]),
+        (THREADS, true)
+    );
     let result = while_blocked(&world, &customer);
     drop(closed);
     afterwards(&world, result, waiting.map(status));
@@ -152,18 +175,30 @@ fn with_every_public_thread_blocked_the_side_port_answers_every_request() {
         let late = start_request(world.running.public, "/healthz", "");
         let side = world.running.side;
         let application = format!("GET /v1/applications/{}", customer.id);
-        for request in ["GET /metrics", "GET /healthz", "GET /readyz", "GET /v1/cache", &application] {
+        for request in [
+            "GET /metrics",
+            "GET /healthz",
+            "GET /readyz",
+            "GET /v1/cache",
+            &application,
+        ] {
             assert_fast(request, || timed_get(side, request).1);
         }
         let metrics = timed_get(side, "GET /metrics").0;
-        assert!(metrics.contains("\nscoregate_requests_in_progress 2\n"), "{metrics}");
+        assert!(
+            metrics.contains("\nscoregate_requests_in_progress 2\n"),
+            "{metrics}"
+        );
         // A key can be revoked meanwhile, which applies once the threads are free.
         let revoke = format!("POST /v1/applications/{}/revoke", customer.id);
         assert!(timed_get(side, &revoke).0.contains("\"revoked_at\":\"2026"));
 
         // The earlier request to the public port still has no response.
         late.set_nonblocking(true).unwrap();
-        assert_eq!(late.peek(&mut [0]).map_err(|error| error.kind()), Err(ErrorKind::WouldBlock));
+        assert_eq!(
+            late.peek(&mut [0]).map_err(|error| error.kind()),
+            Err(ErrorKind::WouldBlock)
+        );
         late.set_nonblocking(false).unwrap();
         late
     };
@@ -207,12 +242,20 @@ fn a_blocked_public_runtime_is_not_ready_after_five_seconds_and_not_alive_after_
         let why = "the runtime of the public port has not run a task for 20 s\n";
         assert_eq!(probed(side, "/readyz").1, format!("not ready: {why}"));
         assert_eq!(probed(side, "/healthz").1, format!("not alive: {why}"));
-        assert!(timed_get(side, "GET /metrics").0.contains("\nscoregate_heartbeat_age_seconds 20\n"));
+        assert!(
+            timed_get(side, "GET /metrics")
+                .0
+                .contains("\nscoregate_heartbeat_age_seconds 20\n")
+        );
     };
     // The responses to the two waiters depend on which deadline is detected first.
     while_all_threads_are_blocked(while_blocked, |world, (), _| {
         let start = Instant::now();
-        let is_alive = || ["/readyz", "/healthz"].iter().all(|path| probed(world.running.side, path).0 == OK);
+        let is_alive = || {
+            ["/readyz", "/healthz"]
+                .iter()
+                .all(|path| probed(world.running.side, path).0 == OK)
+        };
         while !is_alive() {
             assert!(start.elapsed() < TIMEOUT, "it does not recover");
         }
@@ -238,7 +281,13 @@ struct Flood {
 
 impl Flood {
     /// Opens this many connections, which send requests until stopped.
-    fn open<'s>(&'s self, scope: &'s Scope<'s, '_>, connections: usize, public: SocketAddr, key: &'s str) {
+    fn open<'s>(
+        &'s self,
+        scope: &'s Scope<'s, '_>,
+        connections: usize,
+        public: SocketAddr,
+        key: &'s str,
+    ) {
         for _ in 0..connections {
             let stream = Arc::new(TcpStream::connect(public).unwrap());
             stream.set_read_timeout(Some(TIMEOUT)).unwrap();
@@ -260,7 +309,12 @@ impl Flood {
             request("/nowhere", key),
             request("/docs", ""),
         ];
-        let batch: String = few.iter().cycle().take(BATCH.try_into().unwrap()).map(String::as_str).collect();
+        let batch: String = few
+            .iter()
+            .cycle()
+            .take(BATCH.try_into().unwrap())
+            .map(String::as_str)
+            .collect();
         while !self.over.load(Ordering::SeqCst) {
             ahead.send(()).unwrap();
             stream.write_all(batch.as_bytes()).unwrap();
@@ -277,10 +331,14 @@ impl Flood {
                 let read = stream.read(&mut piece).unwrap();
                 assert!(read > 0, "the connection was closed");
                 kept.extend_from_slice(&piece[..read]);
-                let ends = kept.windows(END.len()).filter(|window| *window == END).count();
+                let ends = kept
+                    .windows(END.len())
+                    .filter(|window| *window == END)
+                    .count();
                 kept.drain(..kept.len().saturating_sub(END.len() - 1));
                 seen += u64::try_from(ends).unwrap();
-                self.read.fetch_add(u64::try_from(ends).unwrap(), Ordering::SeqCst);
+                self.read
+                    .fetch_add(u64::try_from(ends).unwrap(), Ordering::SeqCst);
             }
             seen -= BATCH;
         }
@@ -304,8 +362,12 @@ impl Flood {
 
 /// Answered requests, by the metrics.
 fn answered(metrics: &str) -> u64 {
-    let lines = metrics.lines().filter(|line| line.starts_with("scoregate_requests_total{"));
-    lines.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
+    let lines = metrics
+        .lines()
+        .filter(|line| line.starts_with("scoregate_requests_total{"));
+    lines
+        .map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap())
+        .sum()
 }
 
 /// Stops the load, also when a test fails.
@@ -317,8 +379,11 @@ impl Drop for StopOnDrop<'_> {
     }
 }
 
-const ONE_WORKER: [(&str, &str); 3] =
-    [("SCOREGATE_SERVER_WORKERS", "1"), ("SCOREGATE_GUARD_PER_MINUTE", "100000000"), BUILT_IN[0]];
+const ONE_WORKER: [(&str, &str); 3] = [
+    ("SCOREGATE_SERVER_WORKERS", "1"),
+    ("SCOREGATE_GUARD_PER_MINUTE", "100000000"),
+    BUILT_IN[0],
+];
 
 #[test]
 fn metrics_are_returned_quickly_while_the_public_port_is_overloaded() {
@@ -326,7 +391,10 @@ fn metrics_are_returned_quickly_while_the_public_port_is_overloaded() {
     let load_client = prepare(directory.path(), &[("enterprise", 100_000_000)]).remove(0);
     let program = Program::serve(directory.path(), &ONE_WORKER);
     let (public, side) = program.ports();
-    let (flood, before) = (Flood::default(), answered(&timed_get(side, "GET /metrics").0));
+    let (flood, before) = (
+        Flood::default(),
+        answered(&timed_get(side, "GET /metrics").0),
+    );
     std::thread::scope(|scope| {
         flood.open(scope, FLOODS, public, &load_client.key);
         let _ended = StopOnDrop(&flood.over);
@@ -341,7 +409,11 @@ fn metrics_are_returned_quickly_while_the_public_port_is_overloaded() {
     });
     let after = answered(&timed_get(side, "GET /metrics").0);
     let [sent, read] = [&flood.sent, &flood.read].map(|count| count.load(Ordering::SeqCst));
-    assert_eq!((after - before, read), (sent, sent), "all of them were answered in the end");
+    assert_eq!(
+        (after - before, read),
+        (sent, sent),
+        "all of them were answered in the end"
+    );
     program.stop().with(0);
 }
 
@@ -354,7 +426,9 @@ const FRESH: f64 = 5.0;
 
 /// Age of the public runtime's heartbeat.
 fn heartbeat_age(metrics: &str) -> f64 {
-    let age = metrics.lines().find_map(|line| line.strip_prefix("scoregate_heartbeat_age_seconds "));
+    let age = metrics
+        .lines()
+        .find_map(|line| line.strip_prefix("scoregate_heartbeat_age_seconds "));
     age.unwrap().parse().unwrap()
 }
 
@@ -364,7 +438,10 @@ fn at_ten_times_the_capacity_the_process_stays_ready_and_alive() {
     let load_client = prepare(directory.path(), &[("enterprise", 100_000_000)]).remove(0);
     let program = Program::serve(directory.path(), &ONE_WORKER);
     let (public, side) = program.ports();
-    let (flood, before) = (Flood::default(), answered(&timed_get(side, "GET /metrics").0));
+    let (flood, before) = (
+        Flood::default(),
+        answered(&timed_get(side, "GET /metrics").0),
+    );
     let (mut oldest, mut most_behind) = (0.0_f64, 0);
     let mut answered_in_all = 0;
     let start = Instant::now();

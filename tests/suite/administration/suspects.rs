@@ -19,13 +19,23 @@ fn many_models(received: &Received) -> Act {
     }
     let item = |number| json!({ "id": format!("m{number}"), "name": "A model", "currentScore": 80.25, "lastUpdated": "2026-11-21T11:59:00Z" });
     let items: Vec<Value> = (0..LISTED).map(item).collect();
-    answer(&json!({ "success": true, "generated_at": "2026-11-21T12:00:00Z", "data": items }).to_string())
+    answer(
+        &json!({ "success": true, "generated_at": "2026-11-21T12:00:00Z", "data": items })
+            .to_string(),
+    )
 }
 
 async fn read(world: &World, below: &str) -> Value {
     let key = [("Authorization", "Bearer a-token-of-the-side-port")];
-    let response = world.side("GET", &format!("/v1/suspects{below}"), "", &key).await;
-    assert_eq!(response.status, 200, "{}", String::from_utf8_lossy(&response.body));
+    let response = world
+        .side("GET", &format!("/v1/suspects{below}"), "", &key)
+        .await;
+    assert_eq!(
+        response.status,
+        200,
+        "{}",
+        String::from_utf8_lossy(&response.body)
+    );
     response.json()
 }
 
@@ -33,7 +43,10 @@ async fn read(world: &World, below: &str) -> Value {
 async fn sweep(world: &World, customer: &Customer, models: u32, agent: &str) {
     for number in 0..models {
         let target = format!("/api/v1/models/m{number}");
-        let request = world.get(&target).key(&customer.key).header("user-agent", agent);
+        let request = world
+            .get(&target)
+            .key(&customer.key)
+            .header("user-agent", agent);
         assert_eq!(request.send().await.status, 200, "{target}");
     }
 }
@@ -43,9 +56,12 @@ fn hours(evidence: &Value) -> Vec<(String, usize)> {
     let days = evidence["days"].as_array().unwrap().iter();
     days.flat_map(|day| {
         let hours = day["hours"].as_array().unwrap().iter().enumerate();
-        let used = hours.filter(|(_, hour)| hour["requests"] != 0).map(|(number, _)| number);
+        let used = hours
+            .filter(|(_, hour)| hour["requests"] != 0)
+            .map(|(number, _)| number);
         let name = day["day"].as_str().unwrap().to_owned();
-        used.map(move |hour| (name.clone(), hour)).collect::<Vec<_>>()
+        used.map(move |hour| (name.clone(), hour))
+            .collect::<Vec<_>>()
     })
     .collect()
 }
@@ -70,7 +86,13 @@ async fn mirrored(world: &World, mirror: &Customer, regular: &Customer) {
     let mut expected = 0;
     for _ in 0..3 {
         for _ in 0..2 {
-            assert_eq!(world.get_as(regular, "/api/v1/models?period=24h").await.status, 200);
+            assert_eq!(
+                world
+                    .get_as(regular, "/api/v1/models?period=24h")
+                    .await
+                    .status,
+                200
+            );
             sweep(world, mirror, LISTED, "mirror/1.0").await;
             sweep(world, regular, 5, "dashboard/2.1 (linux)").await;
             expected += 1;
@@ -93,9 +115,17 @@ async fn a_mirror_is_listed_with_its_evidence_and_a_regular_client_is_not() {
     mirrored(&world, &mirror, &regular).await;
     let view = read(&world, "").await;
     let suspects = view["suspects"].as_array().unwrap();
-    assert!(suspects.iter().all(|suspect| suspect["application"] == mirror.id.to_string()), "{view}");
+    assert!(
+        suspects
+            .iter()
+            .all(|suspect| suspect["application"] == mirror.id.to_string()),
+        "{view}"
+    );
     let suspect = &suspects[0];
-    assert_eq!((&suspect["suspicion"], &suspect["rule"]), (&json!("mirror"), &json!("each_refresh")));
+    assert_eq!(
+        (&suspect["suspicion"], &suspect["rule"]),
+        (&json!("mirror"), &json!("each_refresh"))
+    );
     let sentence = suspect["sentence"].as_str().unwrap();
     assert!(
         sentence.starts_with("The share of the models that it requested in each of several hours was 100 %; the threshold is 40 %;"),
@@ -111,10 +141,16 @@ async fn a_mirror_is_listed_with_its_evidence_and_a_regular_client_is_not() {
         (&day["delivered"], &day["networks"], &day["products"]),
         (&json!(2 * LISTED), &json!(1), &json!(1))
     );
-    assert!(day["models"].as_f64().unwrap() > 0.97 && day["limited"] == 0, "{day}");
+    assert!(
+        day["models"].as_f64().unwrap() > 0.97 && day["limited"] == 0,
+        "{day}"
+    );
     let other = read(&world, &format!("/{}", regular.id)).await;
     let share = other["days"][0]["models"].as_f64().unwrap();
-    assert!((0.07..0.10).contains(&share) && other["suspects"] == json!([]), "{other}");
+    assert!(
+        (0.07..0.10).contains(&share) && other["suspects"] == json!([]),
+        "{other}"
+    );
 }
 
 #[tokio::test]
@@ -138,9 +174,17 @@ async fn suspects_of_the_days_that_ended_are_counted_and_sent_to_the_operator_on
     let data = &body["data"];
     assert_eq!(
         (&body["type"], &data["from"], &data["to"]),
-        (&json!("suspects"), &json!("2026-11-17"), &json!("2026-11-23"))
+        (
+            &json!("suspects"),
+            &json!("2026-11-17"),
+            &json!("2026-11-23")
+        )
     );
-    assert_eq!((&data["applications"], &data["findings"]), (&json!(2), &json!(2)), "{data}");
+    assert_eq!(
+        (&data["applications"], &data["findings"]),
+        (&json!(2), &json!(2)),
+        "{data}"
+    );
     let suspect = &data["suspects"][0];
     assert_eq!(
         (&suspect["application"], &suspect["suspicion"]),
@@ -166,17 +210,35 @@ async fn evidence_of_the_current_hour_is_recorded_when_the_program_stops() {
     sweep(&world, &customer, 9, "tool").await;
     let evidence = merged(&world, &customer, 1).await;
     let delivered = |evidence: &Value| evidence["days"][0]["delivered"].clone();
-    assert_eq!((delivered(&evidence), &evidence["days"][0]["products"]), (json!(16), &json!(1)));
+    assert_eq!(
+        (delivered(&evidence), &evidence["days"][0]["products"]),
+        (json!(16), &json!(1))
+    );
 }
 
 #[tokio::test]
 async fn numbers_of_days_that_are_not_kept_are_refused() {
     let world = World::with(SETTINGS, good).await;
     let key = [("Authorization", "Bearer a-token-of-the-side-port")];
-    for (query, status) in [("?days=40", 200), ("?days=0", 400), ("?days=41", 400), ("?day=1", 400)] {
+    for (query, status) in [
+        ("?days=40", 200),
+        ("?days=0", 400),
+        ("?days=41", 400),
+        ("?day=1", 400),
+    ] {
         let target = format!("/v1/suspects{query}");
-        assert_eq!(world.side("GET", &target, "", &key).await.status, status, "{query}");
+        assert_eq!(
+            world.side("GET", &target, "", &key).await.status,
+            status,
+            "{query}"
+        );
     }
-    assert_eq!(world.side("GET", "/v1/suspects/app_00000000000", "", &key).await.status, 404);
+    assert_eq!(
+        world
+            .side("GET", "/v1/suspects/app_00000000000", "", &key)
+            .await
+            .status,
+        404
+    );
     assert_eq!(world.side("GET", "/v1/suspects", "", &[]).await.status, 401);
 }

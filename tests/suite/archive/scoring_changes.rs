@@ -22,7 +22,9 @@ fn import(directory: &Path, lines: &[String]) -> CommandOutput {
 /// Lines of simulated runs before the current time, which the real program compares them with.
 fn lines(models: usize, hours: u64) -> Vec<String> {
     let now = Clock::system().now().wall;
-    simulated_records(7, models, now, hours).map(|record| record.write() + "\n").collect()
+    simulated_records(7, models, now, hours)
+        .map(|record| record.write() + "\n")
+        .collect()
 }
 
 fn id(line: &str) -> &str {
@@ -42,45 +44,90 @@ fn scoring_changes_are_recorded_and_carried_by_an_export() {
     import(path, &lines).with(0);
     let (first, second, third) = (id(&lines[0]), id(&lines[1]), id(&lines[2]));
     let withdrawn = scoring(path, &["withdraw", first, second, "--reason", "wrong key"]).with(0);
-    assert_eq!((withdrawn.out.as_str(), withdrawn.err.as_str()), ("2 withdrawn\n", ""));
+    assert_eq!(
+        (withdrawn.out.as_str(), withdrawn.err.as_str()),
+        ("2 withdrawn\n", "")
+    );
     let again = import(path, &lines).with(0);
     assert_eq!(
         again.out,
-        format!("0 imported, {} already present, 0 rejected, 2 withdrawn\n", lines.len() - 2)
+        format!(
+            "0 imported, {} already present, 0 rejected, 2 withdrawn\n",
+            lines.len() - 2
+        )
     );
     let correction = lines[2].replace("\"name\":\"", "\"name\":\"Corrected ");
     let corrected = file(&directory, &[correction.clone(), lines[3].clone()]);
     let changed = scoring(path, &["correct", &corrected, "--reason", "name", "--json"]).with(0);
-    assert_eq!(changed.json(), serde_json::json!({"corrected": 1, "unchanged": 1}));
-    let table = scoring(path, &["export"]).with(0).out.lines().next().unwrap().to_owned() + "\n";
+    assert_eq!(
+        changed.json(),
+        serde_json::json!({"corrected": 1, "unchanged": 1})
+    );
+    let table = scoring(path, &["export"])
+        .with(0)
+        .out
+        .lines()
+        .next()
+        .unwrap()
+        .to_owned()
+        + "\n";
     let exported = file(&directory, &[table, correction.clone()]);
     let unchanged = scoring(path, &["correct", &exported, "--reason", "name", "--json"]).with(0);
-    assert_eq!(unchanged.json(), serde_json::json!({"corrected": 0, "unchanged": 1}));
+    assert_eq!(
+        unchanged.json(),
+        serde_json::json!({"corrected": 0, "unchanged": 1})
+    );
 
     let audit = scoring(path, &["audit", "--json"]).with(0).json();
     let shown: Vec<(&str, &str, &str)> = audit["records"]
         .as_array()
         .unwrap()
         .iter()
-        .map(|record| ["action", "run", "reason"].map(|field| record[field].as_str().unwrap()).into())
+        .map(|record| {
+            ["action", "run", "reason"]
+                .map(|field| record[field].as_str().unwrap())
+                .into()
+        })
         .collect();
     assert_eq!(
         shown,
-        [("correct", third, "name"), ("withdraw", second, "wrong key"), ("withdraw", first, "wrong key")]
+        [
+            ("correct", third, "name"),
+            ("withdraw", second, "wrong key"),
+            ("withdraw", first, "wrong key")
+        ]
     );
     let before: serde_json::Value = serde_json::from_str(&lines[2]).unwrap();
     assert_eq!(audit["records"][0]["before"], before);
-    assert!(audit["records"][0]["actor"].as_str().unwrap().starts_with("cli:"), "{audit}");
+    assert!(
+        audit["records"][0]["actor"]
+            .as_str()
+            .unwrap()
+            .starts_with("cli:"),
+        "{audit}"
+    );
     let text = scoring(path, &["audit", first]).with(0).out;
-    assert!(text.starts_with("NUMBER  TIME") && text.lines().count() == 2 && text.contains(first), "{text}");
+    assert!(
+        text.starts_with("NUMBER  TIME") && text.lines().count() == 2 && text.contains(first),
+        "{text}"
+    );
     let newest = scoring(path, &["audit", "--limit", "1"]).with(0);
-    assert_eq!((newest.out.lines().count(), newest.err.as_str()), (2, "older changes follow: --before 3\n"));
+    assert_eq!(
+        (newest.out.lines().count(), newest.err.as_str()),
+        (2, "older changes follow: --before 3\n")
+    );
 
     let exported = scoring(path, &["export"]).with(0).out;
-    assert!(exported.contains(&correction) && !exported.contains(&lines[0]), "{exported}");
+    assert!(
+        exported.contains(&correction) && !exported.contains(&lines[0]),
+        "{exported}"
+    );
     let elsewhere = TempDir::new().unwrap();
     let copied = import(elsewhere.path(), std::slice::from_ref(&exported)).with(0);
-    assert_eq!(copied.out, format!("{} imported, 0 already present, 0 rejected\n", lines.len()));
+    assert_eq!(
+        copied.out,
+        format!("{} imported, 0 already present, 0 rejected\n", lines.len())
+    );
     assert_eq!(scoring(elsewhere.path(), &["export"]).with(0).out, exported);
 }
 
@@ -93,16 +140,39 @@ fn scoring_changes_that_are_refused_name_the_run_and_change_nothing() {
     import(path, &lines).with(0);
     let before = scoring(path, &["export"]).with(0).out;
     let unknown = scoring(path, &["withdraw", id(&lines[0]), "none", "--reason", "x"]).with(1);
-    assert_eq!(unknown.err, "the run none: does not exist; check the id\nerror: nothing was changed\n");
-    let bad = [lines[0].replace("\"name\":\"", "\"name\":\"New "), "{}\n".into()];
+    assert_eq!(
+        unknown.err,
+        "the run none: does not exist; check the id\nerror: nothing was changed\n"
+    );
+    let bad = [
+        lines[0].replace("\"name\":\"", "\"name\":\"New "),
+        "{}\n".into(),
+    ];
     let bad = file(&directory, &bad);
     let invalid = scoring(path, &["correct", &bad, "--reason", "x"]).with(1);
-    assert!(invalid.err.contains(&format!("{bad}:2: line: the field `id` is missing")), "{}", invalid.err);
+    assert!(
+        invalid
+            .err
+            .contains(&format!("{bad}:2: line: the field `id` is missing")),
+        "{}",
+        invalid.err
+    );
     let unknown = lines[1].replacen("\"id\":\"", "\"id\":\"other-", 1);
-    let other = file(&directory, &[lines[0].replace("\"name\":\"", "\"name\":\"New "), unknown]);
+    let other = file(
+        &directory,
+        &[lines[0].replace("\"name\":\"", "\"name\":\"New "), unknown],
+    );
     let refused = scoring(path, &["correct", &other, "--reason", "x"]).with(1);
-    assert!(refused.err.contains(&format!("{other}:2: id: other-")), "{}", refused.err);
-    assert!(refused.err.ends_with("error: nothing was changed\n"), "{}", refused.err);
+    assert!(
+        refused.err.contains(&format!("{other}:2: id: other-")),
+        "{}",
+        refused.err
+    );
+    assert!(
+        refused.err.ends_with("error: nothing was changed\n"),
+        "{}",
+        refused.err
+    );
     for reason in ["", " ", "two\nlines"] {
         scoring(path, &["withdraw", id(&lines[0]), "--reason", reason]).with(1);
     }
@@ -121,17 +191,35 @@ async fn scoring_changes_are_visible_on_a_running_server_at_once() {
     assert_eq!(models().await["count"], 2);
     let of_first = |line: &&String| line.contains("\"id\":\"atlas-4-large\"");
     let ids: Vec<&str> = lines.iter().filter(of_first).map(|line| id(line)).collect();
-    let withdrawn =
-        scoring(directory.path(), &[&["withdraw", "--reason", "wrong key"], &ids[..]].concat()).with(0);
+    let withdrawn = scoring(
+        directory.path(),
+        &[&["withdraw", "--reason", "wrong key"], &ids[..]].concat(),
+    )
+    .with(0);
     assert_eq!(withdrawn.out, format!("{} withdrawn\n", ids.len()));
-    assert!(withdrawn.err.contains("the running server publishes the new scores"), "{}", withdrawn.err);
+    assert!(
+        withdrawn
+            .err
+            .contains("the running server publishes the new scores"),
+        "{}",
+        withdrawn.err
+    );
     assert_eq!(models().await["count"], 1);
     let renamed: Vec<String> = lines
         .iter()
         .filter(|line| !of_first(line))
         .map(|line| line.replace("\"name\":\"", "\"name\":\"New "))
         .collect();
-    scoring(directory.path(), &["correct", &file(&directory, &renamed), "--reason", "name"]).with(0);
-    assert!(models().await["data"][0]["name"].as_str().unwrap().starts_with("New "));
+    scoring(
+        directory.path(),
+        &["correct", &file(&directory, &renamed), "--reason", "name"],
+    )
+    .with(0);
+    assert!(
+        models().await["data"][0]["name"]
+            .as_str()
+            .unwrap()
+            .starts_with("New ")
+    );
     server.stop().with(0);
 }

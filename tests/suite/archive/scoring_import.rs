@@ -18,7 +18,9 @@ use crate::world::{NOON, World, good};
 /// The lines of this many simulated models in the hours before noon.
 pub fn lines(models: usize, hours: u64) -> String {
     let noon = Wall::parse_rfc3339(NOON).unwrap();
-    simulated_records(7, models, noon, hours).map(|record| record.write() + "\n").collect()
+    simulated_records(7, models, noon, hours)
+        .map(|record| record.write() + "\n")
+        .collect()
 }
 
 /// The archive of a directory, as an argument.
@@ -39,11 +41,17 @@ fn packed(text: &str) -> Vec<u8> {
 }
 
 fn import(directory: &TempDir, files: &[&str]) -> CommandOutput {
-    run(&[&["scoring", "import", "--archive", &archive(directory.path())], files].concat())
+    run(&[
+        &["scoring", "import", "--archive", &archive(directory.path())],
+        files,
+    ]
+    .concat())
 }
 
 fn export(directory: &TempDir) -> Vec<String> {
-    let exported = run(&["scoring", "export", "--archive", &archive(directory.path())]).with(0).out;
+    let exported = run(&["scoring", "export", "--archive", &archive(directory.path())])
+        .with(0)
+        .out;
     // The suite table is first.
     let mut lines: Vec<String> = exported.lines().skip(1).map(str::to_owned).collect();
     lines.sort_unstable();
@@ -63,11 +71,20 @@ fn scoring_import_reads_plain_and_compressed_files_once_and_export_writes_the_sa
     let (one, two) = second.split_at(second[..second.len() / 2].rfind('\n').unwrap() + 1);
     let gzip = file(&directory, "second", [packed(one), packed(two)].concat());
     let (of_first, of_both) = (first.lines().count(), text.lines().count());
-    assert_eq!(import(&directory, &[&plain]).with(0).out, counted(of_first, 0, 0));
-    assert_eq!(import(&directory, &[&plain, &gzip]).with(0).out, counted(of_both - of_first, of_first, 0));
+    assert_eq!(
+        import(&directory, &[&plain]).with(0).out,
+        counted(of_first, 0, 0)
+    );
+    assert_eq!(
+        import(&directory, &[&plain, &gzip]).with(0).out,
+        counted(of_both - of_first, of_first, 0)
+    );
     let archive = archive(directory.path());
-    let run_with_input =
-        run_with_input(&["scoring", "import", "-", "--archive", &archive, "--json"], text.as_bytes()).with(0);
+    let run_with_input = run_with_input(
+        &["scoring", "import", "-", "--archive", &archive, "--json"],
+        text.as_bytes(),
+    )
+    .with(0);
     assert_eq!(
         run_with_input.json(),
         serde_json::json!({"imported": 0, "existing": of_both, "rejected": 0, "withdrawn": 0})
@@ -86,21 +103,60 @@ fn scoring_import_rejects_bad_lines_one_by_one_with_file_line_field_and_remedy()
     let good: Vec<&str> = text.lines().collect();
     let bad = |from: &str, to: &str| {
         let line = good.iter().find(|line| line.contains(from)).unwrap();
-        line.replacen(from, to, 1).replacen("\"id\":\"", "\"id\":\"bad-", 1)
+        line.replacen(from, to, 1)
+            .replacen("\"id\":\"", "\"id\":\"bad-", 1)
     };
-    let score = good[0].split("\"correctness\":").nth(1).unwrap().split(',').next().unwrap();
+    let score = good[0]
+        .split("\"correctness\":")
+        .nth(1)
+        .unwrap()
+        .split(',')
+        .next()
+        .unwrap();
     let score = format!("\"correctness\":{score}");
     let rows = [
-        (bad(&score, "\"correctness\":NaN"), "trials[0].scores.correctness", "not valid JSON at byte"),
-        (bad(&score, "\"correctness\":1.2"), "trials[0].scores.correctness", "a number from 0 to 1"),
-        (bad("\"time\":\"20", "\"time\":\"21"), "time", "in the future"),
-        (bad("\"coding\"", "\"chess\""), "suite", "write one of coding, reasoning, tooling"),
-        (good[0].replacen("atlas-4-large\",\"name", "other\",\"name", 1), "id", "exists with other content"),
-        (bad("\"name\":\"", "\"name\":\"\u{200b}"), "model.name", "U+200B, which is invisible; remove it"),
-        (bad("\"provider\":\"", "\"provider\":\"\u{202e}"), "model.provider", "U+202E, which is invisible"),
+        (
+            bad(&score, "\"correctness\":NaN"),
+            "trials[0].scores.correctness",
+            "not valid JSON at byte",
+        ),
+        (
+            bad(&score, "\"correctness\":1.2"),
+            "trials[0].scores.correctness",
+            "a number from 0 to 1",
+        ),
+        (
+            bad("\"time\":\"20", "\"time\":\"21"),
+            "time",
+            "in the future",
+        ),
+        (
+            bad("\"coding\"", "\"chess\""),
+            "suite",
+            "write one of coding, reasoning, tooling",
+        ),
+        (
+            good[0].replacen("atlas-4-large\",\"name", "other\",\"name", 1),
+            "id",
+            "exists with other content",
+        ),
+        (
+            bad("\"name\":\"", "\"name\":\"\u{200b}"),
+            "model.name",
+            "U+200B, which is invisible; remove it",
+        ),
+        (
+            bad("\"provider\":\"", "\"provider\":\"\u{202e}"),
+            "model.provider",
+            "U+202E, which is invisible",
+        ),
         ("\u{feff}null".into(), "line", "not valid JSON at byte"),
         ("null".into(), "line", "write a JSON object"),
-        ("\u{0}".repeat(2_000_000), "line", "is longer than 1048576 bytes"),
+        (
+            "\u{0}".repeat(2_000_000),
+            "line",
+            "is longer than 1048576 bytes",
+        ),
     ];
     let mut text = format!("{}\n\n", good.join("\n"));
     let first = text.lines().count() + 1;
@@ -114,27 +170,45 @@ fn scoring_import_rejects_bad_lines_one_by_one_with_file_line_field_and_remedy()
     assert_eq!(output.len(), rows.len(), "{}", ended.err);
     for (directory, (output, (_, field, words))) in output.iter().zip(&rows).enumerate() {
         let begins = format!("{name}:{}: {field}: ", first + directory);
-        assert!(output.starts_with(&begins) && output.contains(words), "{begins}{words}\n{output}");
+        assert!(
+            output.starts_with(&begins) && output.contains(words),
+            "{begins}{words}\n{output}"
+        );
     }
     let mut expected = good;
     expected.sort_unstable();
-    assert_eq!(export(&directory), expected, "a rejected line changed the archive");
+    assert_eq!(
+        export(&directory),
+        expected,
+        "a rejected line changed the archive"
+    );
 }
 
 #[test]
 fn scoring_import_accepts_a_byte_order_mark_at_the_beginning_of_each_input() {
     let (directory, text) = (TempDir::new().unwrap(), lines(1, 2));
     let marked = format!("\u{feff}{text}");
-    let (plain, gzip) =
-        (file(&directory, "plain.jsonl", &marked), file(&directory, "packed.jsonl.gz", packed(&marked)));
+    let (plain, gzip) = (
+        file(&directory, "plain.jsonl", &marked),
+        file(&directory, "packed.jsonl.gz", packed(&marked)),
+    );
     let runs = text.lines().count();
-    assert_eq!(import(&directory, &[&plain, &gzip]).with(0).out, counted(runs, runs, 0));
+    assert_eq!(
+        import(&directory, &[&plain, &gzip]).with(0).out,
+        counted(runs, runs, 0)
+    );
     let archive = archive(directory.path());
-    let piped = run_with_input(&["scoring", "import", "-", "--archive", &archive], marked.as_bytes());
+    let piped = run_with_input(
+        &["scoring", "import", "-", "--archive", &archive],
+        marked.as_bytes(),
+    );
     assert_eq!(piped.with(0).out, counted(0, runs, 0));
     // A second one is part of the line.
     let twice = file(&directory, "twice.jsonl", format!("\u{feff}{marked}"));
-    assert_eq!(import(&directory, &[&twice]).with(1).out, counted(0, runs - 1, 1));
+    assert_eq!(
+        import(&directory, &[&twice]).with(1).out,
+        counted(0, runs - 1, 1)
+    );
 }
 
 #[test]
@@ -142,26 +216,55 @@ fn scoring_import_that_cannot_read_or_write_reports_it_and_keeps_stored_runs() {
     let (directory, text) = (TempDir::new().unwrap(), lines(1, 2));
     let good = file(&directory, "good.jsonl", &text);
     let missing = import(&directory, &[&good, "no-such-file"]).with(1);
-    assert!(missing.err.contains("no-such-file cannot be read") && missing.out.is_empty(), "{}", missing.err);
+    assert!(
+        missing.err.contains("no-such-file cannot be read") && missing.out.is_empty(),
+        "{}",
+        missing.err
+    );
     let whole = packed(&text);
     let cut = file(&directory, "cut.gz", &whole[..whole.len() - 20]);
     let broken = import(&directory, &[&good, &cut]).with(1);
-    assert!(broken.err.contains("cut.gz cannot be read"), "{}", broken.err);
-    assert!(broken.out.starts_with(&format!("{} imported", text.lines().count())), "{}", broken.out);
+    assert!(
+        broken.err.contains("cut.gz cannot be read"),
+        "{}",
+        broken.err
+    );
+    assert!(
+        broken
+            .out
+            .starts_with(&format!("{} imported", text.lines().count())),
+        "{}",
+        broken.out
+    );
     assert_eq!(export(&directory).len(), text.lines().count());
 
     let theirs = file(&directory, "theirs.db", "not an archive of anything at all");
     let refused = run(&["scoring", "import", &good, "--archive", &theirs]).with(2);
-    assert!(refused.err.contains("not an archive of runs; use another file"), "{}", refused.err);
-    assert_eq!(std::fs::read_to_string(&theirs).unwrap(), "not an archive of anything at all");
+    assert!(
+        refused
+            .err
+            .contains("not an archive of runs; use another file"),
+        "{}",
+        refused.err
+    );
+    assert_eq!(
+        std::fs::read_to_string(&theirs).unwrap(),
+        "not an archive of anything at all"
+    );
     let nothing = run(&["scoring", "export", "--archive", "/no/such/archive"]).with(1);
-    assert!(nothing.err.contains("there is no archive"), "{}", nothing.err);
+    assert!(
+        nothing.err.contains("there is no archive"),
+        "{}",
+        nothing.err
+    );
 }
 
 #[test]
 fn scoring_import_of_an_export_applies_its_suite_table_or_changes_nothing() {
     let (from, to) = (TempDir::new().unwrap(), TempDir::new().unwrap());
-    let other = SuiteTable::default().write().replace("tooling\"\nweight", "mmlu\"\nweight");
+    let other = SuiteTable::default()
+        .write()
+        .replace("tooling\"\nweight", "mmlu\"\nweight");
     let table = file(&from, "suites.toml", &other);
     let path = archive(from.path());
     run(&["scoring", "suites", "set", &table, "--archive", &path]).with(0);
@@ -171,40 +274,92 @@ fn scoring_import_of_an_export_applies_its_suite_table_or_changes_nothing() {
     let whole = file(&from, "export.jsonl", &exported);
     assert_eq!(import(&to, &[&whole]).with(0).out, counted(3, 0, 0));
     assert_eq!(import(&to, &[&whole]).with(0).out, counted(0, 3, 0));
-    assert_eq!(run(&["scoring", "export", "--archive", &archive(to.path())]).with(0).out, exported);
+    assert_eq!(
+        run(&["scoring", "export", "--archive", &archive(to.path())])
+            .with(0)
+            .out,
+        exported
+    );
     let used = TempDir::new().unwrap();
-    import(&used, &[&file(&used, "runs.jsonl", one_run_per_suite("n", "2026-11-21T11:10:00Z"))]).with(0);
+    import(
+        &used,
+        &[&file(
+            &used,
+            "runs.jsonl",
+            one_run_per_suite("n", "2026-11-21T11:10:00Z"),
+        )],
+    )
+    .with(0);
     let refused = import(&used, &[&whole]).with(1);
-    assert!(refused.err.contains("has another suite table than the archive"), "{}", refused.err);
+    assert!(
+        refused
+            .err
+            .contains("has another suite table than the archive"),
+        "{}",
+        refused.err
+    );
     assert_eq!((refused.out, export(&used).len()), (counted(0, 0, 0), 3));
     let fresh = TempDir::new().unwrap();
-    let damaged = file(&fresh, "damaged.jsonl", exported.replacen("\"weight\"", "\"wait\"", 1));
+    let damaged = file(
+        &fresh,
+        "damaged.jsonl",
+        exported.replacen("\"weight\"", "\"wait\"", 1),
+    );
     let ended = import(&fresh, &[&damaged]).with(1);
-    assert!(ended.err.contains("cannot be read: line 1: "), "{}", ended.err);
-    assert_eq!(ended.out, counted(0, 0, 0), "the runs after the table are of no known table");
+    assert!(
+        ended.err.contains("cannot be read: line 1: "),
+        "{}",
+        ended.err
+    );
+    assert_eq!(
+        ended.out,
+        counted(0, 0, 0),
+        "the runs after the table are of no known table"
+    );
 }
 
 #[test]
 fn scoring_import_counts_equal_messages_and_names_the_format_of_a_whole_file() {
     let directory = TempDir::new().unwrap();
-    let wrong = one_run_per_suite("m", "2026-11-21T11:10:00Z").replace("\"coding\"", "\"chess\"").repeat(5);
+    let wrong = one_run_per_suite("m", "2026-11-21T11:10:00Z")
+        .replace("\"coding\"", "\"chess\"")
+        .repeat(5);
     let name = file(&directory, "wrong.jsonl", wrong);
     let rejected = import(&directory, &[&name]).with(1);
     let lines: Vec<&str> = rejected.err.lines().collect();
-    assert!(lines[0].starts_with(&format!("{name}:1: suite: \"chess\"")), "{}", rejected.err);
-    assert!(lines.len() == 2 && lines[1].starts_with("4 more: suite: \"chess\""), "{}", rejected.err);
+    assert!(
+        lines[0].starts_with(&format!("{name}:1: suite: \"chess\"")),
+        "{}",
+        rejected.err
+    );
+    assert!(
+        lines.len() == 2 && lines[1].starts_with("4 more: suite: \"chess\""),
+        "{}",
+        rejected.err
+    );
     let good = one_run_per_suite("n", "2026-11-21T11:10:00Z");
     let array = format!("[{}]", good.lines().collect::<Vec<_>>().join(","));
-    for text in [array, format!("\u{feff}[\n{good}]"), good.replace("{\"id\":\"n-", "{\n\"id\":\"n-")] {
+    for text in [
+        array,
+        format!("\u{feff}[\n{good}]"),
+        good.replace("{\"id\":\"n-", "{\n\"id\":\"n-"),
+    ] {
         let refused = import(&directory, &[&file(&directory, "whole.json", text)]).with(1);
-        assert!(refused.err.contains("write one run per line, as `jq -c"), "{}", refused.err);
+        assert!(
+            refused.err.contains("write one run per line, as `jq -c"),
+            "{}",
+            refused.err
+        );
         assert_eq!(refused.err.lines().count(), 1, "{}", refused.err);
     }
 }
 
 /// A gateway with the built-in backend on the archive of a directory.
 async fn world_on_archive(directory: &TempDir) -> World {
-    let settings = format!("upstream = \"built-in\"\nbuilt_in.archive = \"{}\"\n", archive(directory.path()));
+    let settings = format!(
+        "upstream = \"built-in\"\nbuilt_in.archive = \"{}\"\n",
+        archive(directory.path())
+    );
     World::with(&settings, good).await
 }
 
@@ -235,32 +390,86 @@ fn one_run_per_suite(model: &str, time: &str) -> String {
 async fn scoring_suites_are_shown_replaced_and_visible_on_a_running_server_at_once() {
     let directory = TempDir::new().unwrap();
     let archive = archive(directory.path());
-    let suites = |command: &[&str]| run(&[&["scoring", "suites", "--archive", &archive], command].concat());
+    let suites =
+        |command: &[&str]| run(&[&["scoring", "suites", "--archive", &archive], command].concat());
     let default = suites(&["show"]).with(0).out;
     assert_eq!(default, SuiteTable::default().write());
     let world = world_on_archive(&directory).await;
     let pro = world.customer("pro").await;
-    imported(&directory, "runs.jsonl", &one_run_per_suite("m", "2026-11-21T11:10:00Z"), &[]).await;
-    let bad = suites(&["set", &file(&directory, "bad.toml", default.replacen("0.4", "-0.4", 1))]).with(1);
-    assert!(bad.err.contains("suite[0].weight: write a number above 0"), "{}", bad.err);
+    imported(
+        &directory,
+        "runs.jsonl",
+        &one_run_per_suite("m", "2026-11-21T11:10:00Z"),
+        &[],
+    )
+    .await;
+    let bad = suites(&[
+        "set",
+        &file(&directory, "bad.toml", default.replacen("0.4", "-0.4", 1)),
+    ])
+    .with(1);
+    assert!(
+        bad.err.contains("suite[0].weight: write a number above 0"),
+        "{}",
+        bad.err
+    );
     assert_eq!(suites(&["show"]).with(0).out, default);
 
-    let other = file(&directory, "suites.toml", default.replace("tooling\"\nweight", "mmlu\"\nweight"));
+    let other = file(
+        &directory,
+        "suites.toml",
+        default.replace("tooling\"\nweight", "mmlu\"\nweight"),
+    );
     let data_dir = world.directory.path().to_str().unwrap().to_owned();
-    let arguments = ["scoring", "suites", "set", &other, "--archive", &archive, "--data-dir", &data_dir];
+    let arguments = [
+        "scoring",
+        "suites",
+        "set",
+        &other,
+        "--archive",
+        &archive,
+        "--data-dir",
+        &data_dir,
+    ];
     let arguments = arguments.map(str::to_owned);
     let set = move || run(&arguments.each_ref().map(String::as_str));
     let output = tokio::task::spawn_blocking(set).await.unwrap().with(0);
-    assert!(output.err.contains("the running server publishes the new scores"), "{}", output.err);
-    let transparency = world.get("/api/v1/analytics/transparency").key(&pro.key).send().await.json();
+    assert!(
+        output
+            .err
+            .contains("the running server publishes the new scores"),
+        "{}",
+        output.err
+    );
+    let transparency = world
+        .get("/api/v1/analytics/transparency")
+        .key(&pro.key)
+        .send()
+        .await
+        .json();
     assert_eq!(transparency["data"][0]["suites"][2]["name"], "mmlu");
     let table = SuiteTable::read(&suites(&["show"]).with(0).out).unwrap();
-    assert_eq!(transparency["data"][0]["methodVersion"], table.method_version());
+    assert_eq!(
+        transparency["data"][0]["methodVersion"],
+        table.method_version()
+    );
     // Lines are validated by the table of the archive; stored runs of a removed suite are exported.
-    let late = file(&directory, "late.jsonl", one_run_per_suite("n", "2026-11-21T11:10:00Z"));
+    let late = file(
+        &directory,
+        "late.jsonl",
+        one_run_per_suite("n", "2026-11-21T11:10:00Z"),
+    );
     let refused = import(&directory, &[&late]).with(1);
-    assert!(refused.err.contains("write one of coding, reasoning, mmlu"), "{}", refused.err);
-    assert!(export(&directory).iter().any(|line| line.contains("\"suite\":\"tooling\"")));
+    assert!(
+        refused.err.contains("write one of coding, reasoning, mmlu"),
+        "{}",
+        refused.err
+    );
+    assert!(
+        export(&directory)
+            .iter()
+            .any(|line| line.contains("\"suite\":\"tooling\""))
+    );
 }
 
 #[tokio::test]
@@ -270,36 +479,92 @@ async fn scoring_import_is_visible_on_a_running_server_at_once() {
     let pro = world.customer("pro").await;
     let models = async || world.get("/api/v1/models").key(&pro.key).send().await;
     assert_eq!(models().await.json()["count"], 0);
-    let missing = world.get("/api/v1/models/newcomer").key(&pro.key).send().await;
-    assert_eq!((missing.status, missing.code().as_str()), (404, "model_not_found"));
+    let missing = world
+        .get("/api/v1/models/newcomer")
+        .key(&pro.key)
+        .send()
+        .await;
+    assert_eq!(
+        (missing.status, missing.code().as_str()),
+        (404, "model_not_found")
+    );
     world.pass(Duration::from_mins(20));
     let data_dir = world.directory.path().to_str().unwrap().to_owned();
-    let output = imported(&directory, "runs.jsonl", &lines(3, 30), &["--data-dir", &data_dir]).await;
+    let output = imported(
+        &directory,
+        "runs.jsonl",
+        &lines(3, 30),
+        &["--data-dir", &data_dir],
+    )
+    .await;
     assert!(output.err.contains("the running server"), "{}", output.err);
     let after = models().await;
     let body = after.json();
-    assert_eq!((&body["count"], &body["generated_at"]), (&3.into(), &"2026-11-21T12:20:00Z".into()));
-    assert!(!after.header("cache-status").contains("stale"), "{}", after.header("cache-status"));
+    assert_eq!(
+        (&body["count"], &body["generated_at"]),
+        (&3.into(), &"2026-11-21T12:20:00Z".into())
+    );
+    assert!(
+        !after.header("cache-status").contains("stale"),
+        "{}",
+        after.header("cache-status")
+    );
     // The next refresh is still expected at the top of the hour.
-    let max_age = after.header("cache-control").strip_prefix("private, max-age=").unwrap().parse::<u32>();
-    assert!((2_400..=2_520).contains(&max_age.unwrap()), "{}", after.header("cache-control"));
+    let max_age = after
+        .header("cache-control")
+        .strip_prefix("private, max-age=")
+        .unwrap()
+        .parse::<u32>();
+    assert!(
+        (2_400..=2_520).contains(&max_age.unwrap()),
+        "{}",
+        after.header("cache-control")
+    );
     let me = world.get("/api/v1/me").key(&pro.key).send().await.json();
     assert_eq!(me["data"][0]["next_refresh_at"], "2026-11-21T13:00:00Z");
-    let transparency = world.get("/api/v1/analytics/transparency").key(&pro.key).send().await.json();
+    let transparency = world
+        .get("/api/v1/analytics/transparency")
+        .key(&pro.key)
+        .send()
+        .await
+        .json();
     assert_eq!(transparency["data"][0]["synthetic"], false);
     assert!(!body["license"].as_str().unwrap().contains("ynthetic"));
 
     // Includes runs of the current hour, and a model that was requested before it existed.
     world.pass(Duration::from_mins(5));
     let newcomer = one_run_per_suite("newcomer", "2026-11-21T12:10:00Z");
-    imported(&directory, "newcomer.jsonl", &newcomer, &["--data-dir", &data_dir]).await;
+    imported(
+        &directory,
+        "newcomer.jsonl",
+        &newcomer,
+        &["--data-dir", &data_dir],
+    )
+    .await;
     let body = models().await.json();
-    assert_eq!((&body["count"], &body["generated_at"]), (&4.into(), &"2026-11-21T12:25:00Z".into()));
-    assert_eq!(world.get("/api/v1/models/newcomer").key(&pro.key).send().await.status, 200);
+    assert_eq!(
+        (&body["count"], &body["generated_at"]),
+        (&4.into(), &"2026-11-21T12:25:00Z".into())
+    );
+    assert_eq!(
+        world
+            .get("/api/v1/models/newcomer")
+            .key(&pro.key)
+            .send()
+            .await
+            .status,
+        200
+    );
     // Importing the same file again adds and changes nothing.
     let etag = models().await.header("etag").to_owned();
     world.pass(Duration::from_mins(1));
-    imported(&directory, "newcomer.jsonl", &newcomer, &["--data-dir", &data_dir]).await;
+    imported(
+        &directory,
+        "newcomer.jsonl",
+        &newcomer,
+        &["--data-dir", &data_dir],
+    )
+    .await;
     assert_eq!(models().await.header("etag"), etag);
 }
 
@@ -336,8 +601,22 @@ async fn scoring_import_counts_the_same_after_a_restart() {
     let world = world_on_archive(&directory).await;
     let pro = world.customer("pro").await;
     world.pass(Duration::from_mins(20));
-    imported(&directory, "newcomer.jsonl", &one_run_per_suite("newcomer", "2026-11-21T12:10:00Z"), &[]).await;
+    imported(
+        &directory,
+        "newcomer.jsonl",
+        &one_run_per_suite("newcomer", "2026-11-21T12:10:00Z"),
+        &[],
+    )
+    .await;
     let world = world.restarted().await;
-    let models = world.get("/api/v1/models").key(&pro.key).send().await.json();
-    assert_eq!((&models["count"], &models["generated_at"]), (&1.into(), &"2026-11-21T12:20:00Z".into()));
+    let models = world
+        .get("/api/v1/models")
+        .key(&pro.key)
+        .send()
+        .await
+        .json();
+    assert_eq!(
+        (&models["count"], &models["generated_at"]),
+        (&1.into(), &"2026-11-21T12:20:00Z".into())
+    );
 }

@@ -15,15 +15,30 @@ fn scoring(directory: &Path, arguments: &[&str]) -> CommandOutput {
 }
 
 fn import(directory: &Path, lines: &str) -> CommandOutput {
-    run_with_input(&["scoring", "import", "-", "--archive", &archive(directory)], lines.as_bytes())
+    run_with_input(
+        &["scoring", "import", "-", "--archive", &archive(directory)],
+        lines.as_bytes(),
+    )
 }
 
 /// Hourly runs of a model for five days: it fell by 12 points half a day ago, and for half a day before.
 fn fallen() -> String {
     let now = Clock::system().now().wall;
     let run = |suite: &str, ago: u32| {
-        let score = if ago <= 12 || (60..72).contains(&ago) { 0.58 } else { 0.7 };
-        let axes = ["correctness", "spec", "codeQuality", "efficiency", "stability", "refusal", "recovery"];
+        let score = if ago <= 12 || (60..72).contains(&ago) {
+            0.58
+        } else {
+            0.7
+        };
+        let axes = [
+            "correctness",
+            "spec",
+            "codeQuality",
+            "efficiency",
+            "stability",
+            "refusal",
+            "recovery",
+        ];
         let scores = axes.map(|axis| format!("\"{axis}\":{score}")).join(",");
         let time = now.minus(Duration::from_hours(1) * ago).rfc3339();
         let model = r#"{"id":"m","name":"M","provider":"p"}"#;
@@ -32,7 +47,9 @@ fn fallen() -> String {
         ) + "\n"
     };
     let hours = (1..=120).rev();
-    hours.flat_map(|ago| ["coding", "reasoning", "tooling"].map(|suite| run(suite, ago))).collect()
+    hours
+        .flat_map(|ago| ["coding", "reasoning", "tooling"].map(|suite| run(suite, ago)))
+        .collect()
 }
 
 #[tokio::test]
@@ -40,26 +57,57 @@ async fn scoring_incidents_of_a_server_are_listed_exported_and_retracted_at_once
     let directory = TempDir::new().unwrap();
     let path = directory.path();
     import(path, &fallen()).with(0);
-    assert_eq!(scoring(path, &["incidents", "list"]).with(0).out.lines().count(), 1);
+    assert_eq!(
+        scoring(path, &["incidents", "list"])
+            .with(0)
+            .out
+            .lines()
+            .count(),
+        1
+    );
     let (_, key) = Keys(path).create("pro");
     let server = Program::serve(path, &BUILT_IN);
     let client = ProgramClient::to(server.public()).await;
-    let published = async || client.get("/api/v1/incidents?period=7d", &key).send().await.json();
+    let published = async || {
+        client
+            .get("/api/v1/incidents?period=7d", &key)
+            .send()
+            .await
+            .json()
+    };
     let incidents = published().await;
-    let id = incidents["data"][0]["id"].as_str().expect("an incident").to_owned();
+    let id = incidents["data"][0]["id"]
+        .as_str()
+        .expect("an incident")
+        .to_owned();
     assert_eq!(incidents["count"], 2);
 
     let listed = scoring(path, &["incidents", "list"]).with(0).out;
-    assert!(listed.starts_with("INCIDENT") && listed.contains(&format!("{id}  critical")), "{listed}");
-    let records = scoring(path, &["incidents", "list", "--json"]).with(0).json();
+    assert!(
+        listed.starts_with("INCIDENT") && listed.contains(&format!("{id}  critical")),
+        "{listed}"
+    );
+    let records = scoring(path, &["incidents", "list", "--json"])
+        .with(0)
+        .json();
     let record = &records["records"][1];
-    assert_eq!((&record["id"], &record["revision"]), (&id.as_str().into(), &1.into()), "{records}");
+    assert_eq!(
+        (&record["id"], &record["revision"]),
+        (&id.as_str().into(), &1.into()),
+        "{records}"
+    );
     assert_eq!(record["lastRun"], "tooling-1", "{records}");
 
     let exported = scoring(path, &["export"]).with(0).out;
     let last: Vec<&str> = exported.lines().rev().take(2).collect();
-    assert!(last[1].starts_with(r#"{"incident":{"id":"degradation-m-"#), "{last:?}");
-    assert!(last[0].starts_with(r#"{"incidentScan":{"model":"m","roundAt":"#), "{last:?}");
+    assert!(
+        last[1].starts_with(r#"{"incident":{"id":"degradation-m-"#),
+        "{last:?}"
+    );
+    assert!(
+        last[0].starts_with(r#"{"incidentScan":{"model":"m","roundAt":"#),
+        "{last:?}"
+    );
     let elsewhere = TempDir::new().unwrap();
     let copied = import(elsewhere.path(), &exported).with(0);
     assert_eq!(copied.out, "363 imported, 0 already present, 0 rejected\n");
@@ -69,16 +117,31 @@ async fn scoring_incidents_of_a_server_are_listed_exported_and_retracted_at_once
     let other = last[1].replace("\"severity\":\"critical\"", "\"severity\":\"warning\"");
     let rejected = import(elsewhere.path(), &other).with(1);
     assert!(
-        rejected.err.contains("incident.revision: exists with other content, which stays"),
+        rejected
+            .err
+            .contains("incident.revision: exists with other content, which stays"),
         "{}",
         rejected.err
     );
 
-    let retracted = scoring(path, &["incidents", "retract", &id, "--reason", "wrong key"]).with(0);
+    let retracted = scoring(
+        path,
+        &["incidents", "retract", &id, "--reason", "wrong key"],
+    )
+    .with(0);
     assert_eq!(retracted.out, format!("retracted {id}\n"));
-    assert!(retracted.err.contains("the running server publishes the new scores"), "{}", retracted.err);
+    assert!(
+        retracted
+            .err
+            .contains("the running server publishes the new scores"),
+        "{}",
+        retracted.err
+    );
     let left = published().await;
-    assert_eq!((&left["count"], &left["data"][0]), (&1.into(), &incidents["data"][1]));
+    assert_eq!(
+        (&left["count"], &left["data"][0]),
+        (&1.into(), &incidents["data"][1])
+    );
     let listed = scoring(path, &["incidents", "list"]).with(0).out;
     assert!(listed.contains("  cli:"), "{listed}");
     let taken = import(elsewhere.path(), &scoring(path, &["export"]).with(0).out).with(0);
@@ -97,15 +160,37 @@ fn scoring_incidents_that_cannot_be_retracted_are_named() {
 "#;
     let imported = import(path, lines).with(1);
     assert!(
-        imported.err.contains("standard input:2: incident: the field `model` is missing"),
+        imported
+            .err
+            .contains("standard input:2: incident: the field `model` is missing"),
         "{}",
         imported.err
     );
     let retract = |id: &str| scoring(path, &["incidents", "retract", id, "--reason", "x"]);
     let unknown = retract("outage-m-1").with(1);
-    assert!(unknown.err.contains("the incident outage-m-1 does not exist"), "{}", unknown.err);
+    assert!(
+        unknown
+            .err
+            .contains("the incident outage-m-1 does not exist"),
+        "{}",
+        unknown.err
+    );
     retract("outage-m-1789995600").with(0);
     let twice = retract("outage-m-1789995600").with(1);
-    assert!(twice.err.contains("is retracted, which is final"), "{}", twice.err);
-    scoring(path, &["incidents", "retract", "outage-m-1789995600", "--reason", " "]).with(1);
+    assert!(
+        twice.err.contains("is retracted, which is final"),
+        "{}",
+        twice.err
+    );
+    scoring(
+        path,
+        &[
+            "incidents",
+            "retract",
+            "outage-m-1789995600",
+            "--reason",
+            " ",
+        ],
+    )
+    .with(1);
 }

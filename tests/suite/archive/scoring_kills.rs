@@ -27,7 +27,9 @@ fn stored(directory: &Path) -> (u64, u64) {
     let request = "SELECT count(*), coalesce(sum(length(trials)), 0) FROM run";
     // A killed program may not have created its tables yet.
     let text = sql_on(Path::new(&archive(directory)), request).unwrap_or_default();
-    let Some((runs, bytes)) = text.trim().split_once('|') else { return (0, 0) };
+    let Some((runs, bytes)) = text.trim().split_once('|') else {
+        return (0, 0);
+    };
     (runs.parse().unwrap(), bytes.parse().unwrap())
 }
 
@@ -38,9 +40,10 @@ fn scores(directory: &Path) -> String {
     let scoring = Scoring::open(RunSource::Archive(archive), noon).unwrap();
     let mut text = String::new();
     for id in scoring.model_ids() {
-        for document in
-            [DocumentKey::of_model(Route::Model, id.clone()), DocumentKey::of_model(Route::Drift, id.clone())]
-        {
+        for document in [
+            DocumentKey::of_model(Route::Model, id.clone()),
+            DocumentKey::of_model(Route::Drift, id.clone()),
+        ] {
             writeln!(text, "{:?}", scoring.answer(&document).unwrap().data).unwrap();
         }
     }
@@ -48,14 +51,20 @@ fn scores(directory: &Path) -> String {
 }
 
 fn import(directory: &Path, file: &str, disk: &Disk) -> Program {
-    Program::start(&["scoring", "import", file, "--archive", &archive(directory)], &disk.environment())
+    Program::start(
+        &["scoring", "import", file, "--archive", &archive(directory)],
+        &disk.environment(),
+    )
 }
 
 /// Imports again without a kill, and compares the result with an import that was never killed.
 fn finish(directory: &Path, file: &str, before: u64, reference: &(u64, u64, String)) {
     let (runs, numbers, expected) = reference;
     let ended = run(&["scoring", "import", file, "--archive", &archive(directory)]).with(0);
-    let words = format!("{} imported, {before} already present, 0 rejected\n", runs - before);
+    let words = format!(
+        "{} imported, {before} already present, 0 rejected\n",
+        runs - before
+    );
     assert_eq!(ended.out, words);
     assert_eq!(stored(directory), (*runs, *numbers));
     assert_eq!(&scores(directory), expected);
@@ -63,7 +72,14 @@ fn finish(directory: &Path, file: &str, before: u64, reference: &(u64, u64, Stri
 
 fn reference(file: &str) -> (u64, u64, String) {
     let directory = TempDir::new().unwrap();
-    run(&["scoring", "import", file, "--archive", &archive(directory.path())]).with(0);
+    run(&[
+        "scoring",
+        "import",
+        file,
+        "--archive",
+        &archive(directory.path()),
+    ])
+    .with(0);
     let (runs, numbers) = stored(directory.path());
     (runs, numbers, scores(directory.path()))
 }
@@ -96,26 +112,41 @@ fn scoring_kills_at_any_point_of_an_import_lose_nothing_stored_and_double_nothin
         let (directory, disk) = (TempDir::new().unwrap(), Disk::new());
         disk.order(order);
         let (ended, _) = import(directory.path(), file, &disk).end();
-        assert_eq!(ended.code, None, "{order:?} was not reached: {}{}", ended.out, ended.err);
+        assert_eq!(
+            ended.code, None,
+            "{order:?} was not reached: {}{}",
+            ended.out, ended.err
+        );
         let (runs, numbers) = stored(directory.path());
         // Complete batches: each run has all of its trials, which its score is computed from.
         assert!(runs % 4_096 == 0 || runs == expected.0, "{order:?}: {runs}");
         assert!((runs == 0) == (numbers == 0));
         kept.push(runs);
-        let of_stored: &String = of_stored.entry(runs).or_insert_with(|| scores_of_first(file, runs));
-        assert_eq!(&scores_if_any(directory.path()), of_stored, "{order:?}: a part of a batch is stored");
+        let of_stored: &String = of_stored
+            .entry(runs)
+            .or_insert_with(|| scores_of_first(file, runs));
+        assert_eq!(
+            &scores_if_any(directory.path()),
+            of_stored,
+            "{order:?}: a part of a batch is stored"
+        );
         finish(directory.path(), file, runs, &expected);
     }
     let some = |which: &dyn Fn(&u64) -> bool| kept.iter().any(which);
     let (none, all) = (some(&|runs| *runs == 0), some(&|runs| *runs == expected.0));
     let between = some(&|runs| (1..expected.0).contains(runs));
-    assert!(none && between && all, "kills before, between and after the batches: {kept:?}");
+    assert!(
+        none && between && all,
+        "kills before, between and after the batches: {kept:?}"
+    );
 }
 
 /// The scores of an import of this many lines of a file.
 fn scores_of_first(file: &str, count: u64) -> String {
     let text = std::fs::read_to_string(file).unwrap();
-    let lines = text.split_inclusive('\n').take(usize::try_from(count).unwrap());
+    let lines = text
+        .split_inclusive('\n')
+        .take(usize::try_from(count).unwrap());
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("first.jsonl");
     std::fs::write(&file, lines.collect::<String>()).unwrap();
@@ -124,7 +155,11 @@ fn scores_of_first(file: &str, count: u64) -> String {
 
 fn scores_if_any(directory: &Path) -> String {
     let is_made = std::fs::metadata(archive(directory)).is_ok_and(|file| file.len() > 0);
-    if is_made { scores(directory) } else { String::new() }
+    if is_made {
+        scores(directory)
+    } else {
+        String::new()
+    }
 }
 
 #[test]
@@ -148,7 +183,10 @@ fn scoring_kills_at_random_moments_of_a_large_import() {
         while stored(directory.path()).0 < attacked {}
         drop(program);
         let (runs, _) = stored(directory.path());
-        assert!(runs >= before && (runs % 4_096 == 0 || runs == expected.0), "{before} {runs}");
+        assert!(
+            runs >= before && (runs % 4_096 == 0 || runs == expected.0),
+            "{before} {runs}"
+        );
         lives.push(runs);
         before = runs;
     }

@@ -15,7 +15,12 @@ pub struct Accounts<'d>(pub &'d Path);
 
 impl Accounts<'_> {
     pub fn run(&self, arguments: &[&str]) -> CommandOutput {
-        run(&[&["accounts"], arguments, &["--data-dir", self.0.to_str().unwrap()]].concat())
+        run(&[
+            &["accounts"],
+            arguments,
+            &["--data-dir", self.0.to_str().unwrap()],
+        ]
+        .concat())
     }
 
     pub fn json(&self, arguments: &[&str]) -> Value {
@@ -25,19 +30,25 @@ impl Accounts<'_> {
     fn ids(&self, arguments: &[&str]) -> Vec<String> {
         let listed = self.json(&[&["list"], arguments].concat());
         let accounts = listed["accounts"].as_array().unwrap().iter();
-        accounts.map(|account| account["id"].as_str().unwrap().to_owned()).collect()
+        accounts
+            .map(|account| account["id"].as_str().unwrap().to_owned())
+            .collect()
     }
 }
 
 /// Two accounts as they are after signing up; the first one owns these applications.
 pub fn plant(directory: &Path, applications: &[&str]) {
     for (id, email) in [(ANN, "Ann+x@example.org"), (BOB, "bob@example.com")] {
-        let row =
-            format!("'{id}', '{email}', '{email}', 1763726400000, '1', 1763726400000, NULL, NULL, NULL");
+        let row = format!(
+            "'{id}', '{email}', '{email}', 1763726400000, '1', 1763726400000, NULL, NULL, NULL"
+        );
         sql(directory, &format!("INSERT INTO owners VALUES ({row})"));
     }
     for application in applications {
-        sql(directory, &format!("INSERT INTO owned_applications VALUES ('{application}', '{ANN}')"));
+        sql(
+            directory,
+            &format!("INSERT INTO owned_applications VALUES ('{application}', '{ANN}')"),
+        );
     }
 }
 
@@ -62,19 +73,40 @@ async fn a_suspended_account_has_no_valid_key_at_once() {
     }
     assert!(client.identity(&unowned).await.is_ok());
     assert!(accounts.json(&["resume", ANN])["suspended_at"].is_null());
-    assert_eq!(client.identity(&key).await, Err("invalid_api_key".into()), "keys stay revoked");
-    let new = keys.json(&["rotate", &second])["key"].as_str().unwrap().to_owned();
+    assert_eq!(
+        client.identity(&key).await,
+        Err("invalid_api_key".into()),
+        "keys stay revoked"
+    );
+    let new = keys.json(&["rotate", &second])["key"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     assert_eq!(client.identity(&new).await, Ok(("pro".into(), second)));
-    assert_eq!(accounts.json(&["set-tier", ANN, "--default"])["tier"], Value::Null);
-    assert_eq!(client.identity(&new).await.unwrap().0, "pro", "present applications keep their tier");
+    assert_eq!(
+        accounts.json(&["set-tier", ANN, "--default"])["tier"],
+        Value::Null
+    );
+    assert_eq!(
+        client.identity(&new).await.unwrap().0,
+        "pro",
+        "present applications keep their tier"
+    );
 
     assert_eq!(accounts.ids(&["--email", "o'brien%"]), Vec::<String>::new());
     assert_eq!(accounts.ids(&["--email", "Ann+x@"]), [ANN]);
     let exported = accounts.run(&["export", ANN]).with(0).json();
-    assert!(exported["requests"].is_array() && exported["evidence"].is_array(), "{exported}");
+    assert!(
+        exported["requests"].is_array() && exported["evidence"].is_array(),
+        "{exported}"
+    );
     assert_eq!(exported["webhooks"], json!([]));
     let deleted = accounts.run(&["delete", ANN]).with(0);
-    assert!(deleted.out.contains("deleted") && !deleted.out.contains("active"), "{}", deleted.out);
+    assert!(
+        deleted.out.contains("deleted") && !deleted.out.contains("active"),
+        "{}",
+        deleted.out
+    );
     assert_eq!(client.identity(&new).await, Err("invalid_api_key".into()));
     assert_eq!(accounts.ids(&[]), [BOB]);
     program.stop().with(0);
@@ -85,46 +117,86 @@ fn accounts_are_found_exported_and_deleted_on_a_stopped_server() {
     let directory = TempDir::new().unwrap();
     let (keys, accounts) = (Keys(directory.path()), Accounts(directory.path()));
     let (id, _) = keys.create("free");
-    keys.run(&["update", &id, "--name", "Ann's site", "--contact", "ann@example.org"]).with(0);
+    keys.run(&[
+        "update",
+        &id,
+        "--name",
+        "Ann's site",
+        "--contact",
+        "ann@example.org",
+    ])
+    .with(0);
     plant(directory.path(), &[&id]);
     assert_eq!(accounts.ids(&[]), [ANN, BOB]);
     assert_eq!(accounts.ids(&["--email", "ann+X@"]), [ANN]);
     assert_eq!(accounts.ids(&["--email", "example"]), [ANN, BOB]);
-    sql(directory.path(), &format!("UPDATE owners SET email = 'o''b%rien@x.example' WHERE id = '{BOB}'"));
+    sql(
+        directory.path(),
+        &format!("UPDATE owners SET email = 'o''b%rien@x.example' WHERE id = '{BOB}'"),
+    );
     assert_eq!(accounts.ids(&["--email", "O'B%R"]), [BOB]);
     assert_eq!(accounts.ids(&["--application", &id]), [ANN]);
     assert_eq!(accounts.ids(&["--after", ANN]), [BOB]);
     let page = accounts.run(&["list", "--limit", "1"]).with(0);
-    assert!(page.out.contains("Ann+x@example.org") && !page.out.contains("bob@"), "{}", page.out);
+    assert!(
+        page.out.contains("Ann+x@example.org") && !page.out.contains("bob@"),
+        "{}",
+        page.out
+    );
     assert!(page.err.contains(&format!("--after {ANN}")), "{}", page.err);
 
-    sql(directory.path(), &format!("UPDATE owners SET notices = 'quota_80,new_sign_in' WHERE id = '{ANN}'"));
+    sql(
+        directory.path(),
+        &format!("UPDATE owners SET notices = 'quota_80,new_sign_in' WHERE id = '{ANN}'"),
+    );
     let shown = accounts.run(&["show", ANN]).with(0).out;
     assert!(shown.contains("quota_80 new_sign_in"), "{shown}");
     let day = "date('now'), ?, 'models', 'ok', 7".replace('?', &format!("'{id}'"));
-    sql(directory.path(), &format!("INSERT INTO request_days VALUES ({day})"));
+    sql(
+        directory.path(),
+        &format!("INSERT INTO request_days VALUES ({day})"),
+    );
     let exported = accounts.run(&["export", ANN]).with(0).json();
     let requests = exported["requests"].as_array().unwrap();
     assert_eq!(requests.len(), 1, "{exported}");
-    assert_eq!(exported["evidence"], json!([{ "application": id, "days": [] }]));
-    for (field, value) in
-        [("application", json!(id)), ("endpoint", json!("models")), ("outcome", json!("ok"))]
-    {
+    assert_eq!(
+        exported["evidence"],
+        json!([{ "application": id, "days": [] }])
+    );
+    for (field, value) in [
+        ("application", json!(id)),
+        ("endpoint", json!("models")),
+        ("outcome", json!("ok")),
+    ] {
         assert_eq!(requests[0][field], value);
     }
     assert_eq!(requests[0]["requests"], 7);
     assert_eq!(exported["account"]["email"], "Ann+x@example.org");
-    assert_eq!(exported["account"]["notices"], json!(["quota_80", "new_sign_in"]));
+    assert_eq!(
+        exported["account"]["notices"],
+        json!(["quota_80", "new_sign_in"])
+    );
     assert_eq!(exported["account"]["applications"], json!([id]));
     assert_eq!(exported["applications"][0]["contact"], "ann@example.org");
-    let actions = exported["audit"].as_array().unwrap().iter().map(|record| record["action"].clone());
+    let actions = exported["audit"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|record| record["action"].clone());
     assert_eq!(actions.collect::<Vec<_>>(), ["describe", "create"]);
 
     accounts.run(&["delete", ANN]).with(0);
     let gone = accounts.run(&["show", ANN]).with(1);
-    assert!(gone.err.contains("`scoregate accounts list` lists all"), "{}", gone.err);
+    assert!(
+        gone.err.contains("`scoregate accounts list` lists all"),
+        "{}",
+        gone.err
+    );
     let shown = keys.json(&["show", &id]);
-    assert_eq!((&shown["name"], &shown["contact"]), (&json!("closed"), &Value::Null));
+    assert_eq!(
+        (&shown["name"], &shown["contact"]),
+        (&json!("closed"), &Value::Null)
+    );
     assert!(!shown["keys"][0]["revoked_at"].is_null());
     let tables = "SELECT 'SELECT * FROM ' || name || ';' FROM sqlite_schema WHERE type = 'table'";
     let everything = sql(directory.path(), &sql(directory.path(), tables));
@@ -146,10 +218,17 @@ fn a_wrong_account_command_is_a_usage_error() {
         (&["suspend", ANN], "there is no account"),
         (&["delete", ANN], "there is no account"),
         (&["set-tier", ANN], "<TIER|--default>"),
-        (&["set-tier", ANN, "pro", "--default"], "cannot be used with"),
+        (
+            &["set-tier", ANN, "pro", "--default"],
+            "cannot be used with",
+        ),
         (&["list", "--email", "a b"], "a part of an e-mail address"),
     ] {
         let refused = accounts.run(arguments).with(1);
-        assert!(refused.err.contains(words), "{arguments:?}: {}", refused.err);
+        assert!(
+            refused.err.contains(words),
+            "{arguments:?}: {}",
+            refused.err
+        );
     }
 }

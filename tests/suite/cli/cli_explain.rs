@@ -10,22 +10,36 @@ use tempfile::TempDir;
 use crate::program::{BUILT_IN, CommandOutput, Keys, Program, ProgramClient, run};
 
 /// Every request is logged, as JSON.
-const LOGGED: [(&str, &str); 3] =
-    [BUILT_IN[0], ("SCOREGATE_LOG_SAMPLE_ONE_IN", "1"), ("SCOREGATE_LOG_FORMAT", "json")];
+const LOGGED: [(&str, &str); 3] = [
+    BUILT_IN[0],
+    ("SCOREGATE_LOG_SAMPLE_ONE_IN", "1"),
+    ("SCOREGATE_LOG_FORMAT", "json"),
+];
 const MODELS: &str = "GET /api/v1/models?period=24h";
 
 fn explain(data: &Path, arguments: &[&str]) -> CommandOutput {
-    run(&[&["explain"], arguments, &["--data-dir", data.to_str().unwrap()]].concat())
+    run(&[
+        &["explain"],
+        arguments,
+        &["--data-dir", data.to_str().unwrap()],
+    ]
+    .concat())
 }
 
 fn explained(data: &Path, arguments: &[&str]) -> Value {
-    explain(data, &[arguments, &["--json"]].concat()).with(0).json()
+    explain(data, &[arguments, &["--json"]].concat())
+        .with(0)
+        .json()
 }
 
 /// Status, code and number of the outcomes.
 fn answer(explanation: &Value) -> (u64, Option<&str>, usize) {
     let outcomes = explanation["outcomes"].as_array().unwrap();
-    (outcomes[0]["status"].as_u64().unwrap(), outcomes[0]["code"].as_str(), outcomes.len())
+    (
+        outcomes[0]["status"].as_u64().unwrap(),
+        outcomes[0]["code"].as_str(),
+        outcomes.len(),
+    )
 }
 
 #[tokio::test]
@@ -35,16 +49,38 @@ async fn a_request_is_explained_by_the_running_server_and_costs_nothing() {
     let (client, keys) = (ProgramClient::to(program.public()).await, Keys(data.path()));
     let (app, key) = keys.create("pro");
     let miss = explained(data.path(), &["--app", &app, MODELS]);
-    assert!(answer(&miss).2 > 3 && miss["outcomes"][0]["cost"]["day"] == 1, "{miss:#}");
-    assert_eq!(client.get("/api/v1/models?period=24h", &key).send().await.status, 200);
+    assert!(
+        answer(&miss).2 > 3 && miss["outcomes"][0]["cost"]["day"] == 1,
+        "{miss:#}"
+    );
+    assert_eq!(
+        client
+            .get("/api/v1/models?period=24h", &key)
+            .send()
+            .await
+            .status,
+        200
+    );
     // Units are leased after the answer.
     while answer(&explained(data.path(), &["--app", &app, MODELS])).2 > 1 {
         tokio::task::yield_now().await;
     }
     let whole_key = explain(data.path(), &["--key", &key, MODELS]).with(0).out;
-    assert!(whole_key.contains(&key[..12]) && !whole_key.contains(&key[..13]), "{whole_key}");
-    let stages = ["\nkey\n", "\napplication\n", "\nlimits before\n", "\ndocument\n", "\nanswer\n"];
-    assert!(stages.iter().all(|stage| whole_key.contains(stage)), "{whole_key}");
+    assert!(
+        whole_key.contains(&key[..12]) && !whole_key.contains(&key[..13]),
+        "{whole_key}"
+    );
+    let stages = [
+        "\nkey\n",
+        "\napplication\n",
+        "\nlimits before\n",
+        "\ndocument\n",
+        "\nanswer\n",
+    ];
+    assert!(
+        stages.iter().all(|stage| whole_key.contains(stage)),
+        "{whole_key}"
+    );
     for (arguments, expected) in [
         (&[MODELS][..], (200, None, 1)),
         (&["--header", "If-None-Match: *", MODELS], (304, None, 1)),
@@ -52,16 +88,33 @@ async fn a_request_is_explained_by_the_running_server_and_costs_nothing() {
         (&["GET /api/v1/me"], (200, None, 1)),
         (&["GET /docs"], (200, None, 1)),
         (&["GET /api/v1/nothing"], (404, Some("not_found"), 1)),
-        (&["GET /api/v1/models?period=3w"], (400, Some("invalid_period"), 1)),
-        (&["PUT /api/v1/models"], (405, Some("method_not_allowed"), 1)),
+        (
+            &["GET /api/v1/models?period=3w"],
+            (400, Some("invalid_period"), 1),
+        ),
+        (
+            &["PUT /api/v1/models"],
+            (405, Some("method_not_allowed"), 1),
+        ),
     ] {
-        let hit = explained(data.path(), &[arguments, &["--app", &app, "--client", "192.0.2.7"]].concat());
+        let hit = explained(
+            data.path(),
+            &[arguments, &["--app", &app, "--client", "192.0.2.7"]].concat(),
+        );
         assert_eq!(answer(&hit), expected, "{arguments:?}: {hit:#}");
     }
-    assert_eq!(keys.json(&["show", &app])["used_today"], 1, "the one request that was sent");
+    assert_eq!(
+        keys.json(&["show", &app])["used_today"],
+        1,
+        "the one request that was sent"
+    );
     keys.run(&["revoke", &app]).with(0);
     let revoked = explained(data.path(), &["--app", &app, MODELS]);
-    assert_eq!(answer(&revoked), (401, Some("invalid_api_key"), 1), "{revoked:#}");
+    assert_eq!(
+        answer(&revoked),
+        (401, Some("invalid_api_key"), 1),
+        "{revoked:#}"
+    );
     program.stop().with(0);
 }
 
@@ -74,19 +127,28 @@ fn what_cannot_be_explained_is_an_error_that_says_why() {
     let [(one, key), (two, _)] = [keys.create("pro"), keys.create("free")];
     let unknown = ApplicationId::mint().unwrap().to_string();
     for (arguments, words) in [
-        (&["--key", "sg_live_", MODELS][..], &["2 keys begin with that", &one, &two, &key[..12]][..]),
+        (
+            &["--key", "sg_live_", MODELS][..],
+            &["2 keys begin with that", &one, &two, &key[..12]][..],
+        ),
         (&["--key", "sg_test_", MODELS], &["no stored key"]),
         (&["--key", "", MODELS], &["2 keys"]),
         (&["--app", &unknown, MODELS], &[&unknown]),
         (&["--app", &one, "/api/v1/models"], &["method and target"]),
         (&["--app", &one, "--header", "x", MODELS], &["Name: value"]),
-        (&["--app", &one, "--header", "X-API-Key: k", MODELS], &["leave out the key"]),
+        (
+            &["--app", &one, "--header", "X-API-Key: k", MODELS],
+            &["leave out the key"],
+        ),
         (&[MODELS], &["--key"]),
         (&["--app", &one], &["REQUEST"]),
         (&["--request", "1234567890"], &["--log"]),
     ] {
         let refused = explain(data.path(), arguments).with(1).err;
-        assert!(words.iter().all(|word| refused.contains(word)), "{arguments:?}: {refused}");
+        assert!(
+            words.iter().all(|word| refused.contains(word)),
+            "{arguments:?}: {refused}"
+        );
         assert!(!refused.contains(&key[..13]), "{refused}");
     }
     let narrowed = explained(data.path(), &["--key", "sg_live_", "--app", &one, MODELS]);
@@ -102,20 +164,47 @@ async fn a_past_request_is_explained_from_the_log_as_far_as_it_was_logged() {
     let program = Program::serve(data.path(), &LOGGED);
     let client = ProgramClient::to(program.public()).await;
     let (app, key) = Keys(data.path()).create("pro");
-    let models = client.get("/api/v1/models?period=7d&x=secret", &key).header("x-request-id", "mine-12345");
+    let models = client
+        .get("/api/v1/models?period=7d&x=secret", &key)
+        .header("x-request-id", "mine-12345");
     assert_eq!(models.send().await.status, 200);
     let log = data.path().join("access.log");
     fs::write(&log, format!("{}not JSON\n", program.stop().with(0).out)).unwrap();
-    let past = |id: &str| explain(data.path(), &["--request", id, "--log", log.to_str().unwrap()]);
+    let past = |id: &str| {
+        explain(
+            data.path(),
+            &["--request", id, "--log", log.to_str().unwrap()],
+        )
+    };
     let found = past("mine-12345").with(0).out;
     let document = "/api/v1/models?period=7d&sortBy=combined";
-    for words in [&*app, document, "miss", "status           200", "not logged", "limits before and after"] {
+    for words in [
+        &*app,
+        document,
+        "miss",
+        "status           200",
+        "not logged",
+        "limits before and after",
+    ] {
         assert!(found.contains(words), "{words}: {found}");
     }
-    assert!(!found.contains(&key[..10]) && !found.contains("secret"), "{found}");
+    assert!(
+        !found.contains(&key[..10]) && !found.contains("secret"),
+        "{found}"
+    );
     let missing = past("mine-1234").with(1).err;
-    assert!(missing.contains("may have been sampled out") && missing.contains("one in 100"), "{missing}");
-    fs::write(&log, "at=2026-11-28T00:00:00Z status=200 request_id=mine-12345\n").unwrap();
+    assert!(
+        missing.contains("may have been sampled out") && missing.contains("one in 100"),
+        "{missing}"
+    );
+    fs::write(
+        &log,
+        "at=2026-11-28T00:00:00Z status=200 request_id=mine-12345\n",
+    )
+    .unwrap();
     let text = past("mine-12345").with(1).err;
-    assert!(text.contains("line 1") && text.contains("log.format"), "{text}");
+    assert!(
+        text.contains("line 1") && text.contains("log.format"),
+        "{text}"
+    );
 }

@@ -22,7 +22,10 @@ fn the_exit_code_of_health_is_readiness() {
     run_with(&["health"], &[("SCOREGATE_ADMIN_LISTEN", &everywhere)]).with(0);
     server.stop().with(0);
     let stopped = health(side).with(1);
-    assert!(stopped.err.contains(&side.to_string()) && stopped.out.is_empty(), "{stopped:?}");
+    assert!(
+        stopped.err.contains(&side.to_string()) && stopped.out.is_empty(),
+        "{stopped:?}"
+    );
 }
 
 #[test]
@@ -31,7 +34,10 @@ fn health_finds_the_server_by_data_directory_or_configuration() {
     let server = Program::serve(directory.path(), &BUILT_IN);
     let (_, side) = server.ports();
     let data_dir = directory.path().to_str().unwrap();
-    assert_eq!(run(&["health", "--data-dir", data_dir]).with(0).out, "ready\n");
+    assert_eq!(
+        run(&["health", "--data-dir", data_dir]).with(0).out,
+        "ready\n"
+    );
     let file = directory.path().join("scoregate.toml");
     // Other errors in a file that is being edited are ignored.
     std::fs::write(&file, format!("listen = 7\n[admin]\nlisten = \"{side}\"\n")).unwrap();
@@ -39,9 +45,17 @@ fn health_finds_the_server_by_data_directory_or_configuration() {
     assert_eq!(run(&config).with(0).out, "ready\n");
     server.stop().with(0);
     let stopped = run(&["health", "--data-dir", data_dir]).with(1);
-    assert!(stopped.err.contains("scoregate.sock") && stopped.err.contains("no response"), "{stopped:?}");
+    assert!(
+        stopped.err.contains("scoregate.sock") && stopped.err.contains("no response"),
+        "{stopped:?}"
+    );
     assert!(run(&config).with(1).err.contains(&side.to_string()));
-    assert!(run(&["health", "--config", "nothing.toml"]).with(1).err.contains("nothing.toml"));
+    assert!(
+        run(&["health", "--config", "nothing.toml"])
+            .with(1)
+            .err
+            .contains("nothing.toml")
+    );
 }
 
 #[test]
@@ -50,13 +64,21 @@ fn a_server_that_is_not_ready_or_not_responding_is_not_healthy() {
     let side = listener.local_addr().unwrap();
     let starting = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
-        let head = BufReader::new(&stream).lines().map_while(Result::ok).take_while(|line| !line.is_empty());
+        let head = BufReader::new(&stream)
+            .lines()
+            .map_while(Result::ok)
+            .take_while(|line| !line.is_empty());
         let head_lines: Vec<String> = head.collect();
-        stream.write_all(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 9\r\n\r\nstarting\n").unwrap();
+        stream
+            .write_all(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 9\r\n\r\nstarting\n")
+            .unwrap();
         (head_lines, listener)
     });
     let output = health(side).with(1);
-    assert!(output.err.contains("starting") && output.out.is_empty(), "{output:?}");
+    assert!(
+        output.err.contains("starting") && output.out.is_empty(),
+        "{output:?}"
+    );
     let (head_lines, silent) = starting.join().unwrap();
     assert!(head_lines[0].starts_with("GET /readyz "), "{head_lines:?}");
     let output = health(silent.local_addr().unwrap()).with(1);

@@ -14,35 +14,85 @@ fn every_command(keys: &Keys<'_>) {
     let (id, key) = keys.create("pro");
     let shown = keys.json(&["show", &id]);
     assert_eq!(
-        (shown["tier"].as_str(), shown["name"].as_str(), shown["keys"].as_array().map(Vec::len)),
+        (
+            shown["tier"].as_str(),
+            shown["name"].as_str(),
+            shown["keys"].as_array().map(Vec::len)
+        ),
         (Some("pro"), Some("Weather site"), Some(1))
     );
     assert!(key.starts_with(shown["keys"][0]["prefix"].as_str().unwrap()));
     let rotated = keys.json(&["rotate", &id, "--overlap-hours", "1"]);
     assert_ne!(rotated["key"].as_str(), Some(key.as_str()));
-    assert_eq!(rotated["application"]["keys"].as_array().map(Vec::len), Some(2));
+    assert_eq!(
+        rotated["application"]["keys"].as_array().map(Vec::len),
+        Some(2)
+    );
     assert_eq!(keys.json(&["set-tier", &id, "teams"])["tier"], "teams");
     let limited = keys.json(&["set-limits", &id, "--minute", "7", "--day", "70"]);
-    assert_eq!((limited["minute_limit"].as_u64(), limited["day_limit"].as_u64()), (Some(7), Some(70)));
+    assert_eq!(
+        (
+            limited["minute_limit"].as_u64(),
+            limited["day_limit"].as_u64()
+        ),
+        (Some(7), Some(70))
+    );
     let half = keys.json(&["set-limits", &id, "--minute", "none"]);
-    assert_eq!((&half["minute_limit"], half["day_limit"].as_u64()), (&Value::Null, Some(70)));
-    let described = keys.json(&["update", &id, "--name", "Other", "--contact", "a@example.org"]);
+    assert_eq!(
+        (&half["minute_limit"], half["day_limit"].as_u64()),
+        (&Value::Null, Some(70))
+    );
+    let described = keys.json(&[
+        "update",
+        &id,
+        "--name",
+        "Other",
+        "--contact",
+        "a@example.org",
+    ]);
     assert_eq!(
         (described["name"].as_str(), described["contact"].as_str()),
         (Some("Other"), Some("a@example.org"))
     );
     let bare = keys.json(&["update", &id, "--contact", ""]);
-    assert_eq!((bare["name"].as_str(), &bare["contact"]), (Some("Other"), &Value::Null));
+    assert_eq!(
+        (bare["name"].as_str(), &bare["contact"]),
+        (Some("Other"), &Value::Null)
+    );
     let ends = |output: &Value| -> Vec<Value> {
-        output["keys"].as_array().unwrap().iter().map(|key| key["expires_at"].clone()).collect()
+        output["keys"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|key| key["expires_at"].clone())
+            .collect()
     };
     // The older key is in its overlap: only its own id extends it.
-    let refused = keys.run(&["set-expiry", &id, "--at", "2099-01-31T00:00:00Z"]).with(1);
-    assert!(refused.err.contains("name the key to change"), "{}", refused.err);
-    let named = keys.json(&["set-expiry", &id, "--key", &key, "--at", "2099-01-31T00:00:00Z"]);
-    assert!(ends(&named).contains(&Value::from("2099-01-31T00:00:00Z")), "{named}");
+    let refused = keys
+        .run(&["set-expiry", &id, "--at", "2099-01-31T00:00:00Z"])
+        .with(1);
+    assert!(
+        refused.err.contains("name the key to change"),
+        "{}",
+        refused.err
+    );
+    let named = keys.json(&[
+        "set-expiry",
+        &id,
+        "--key",
+        &key,
+        "--at",
+        "2099-01-31T00:00:00Z",
+    ]);
+    assert!(
+        ends(&named).contains(&Value::from("2099-01-31T00:00:00Z")),
+        "{named}"
+    );
     let both = keys.json(&["set-expiry", &id, "--at", "2098-01-31T00:00:00Z"]);
-    assert!(ends(&both).iter().all(|at| at == "2098-01-31T00:00:00Z"), "{both}");
+    assert!(
+        ends(&both).iter().all(|at| at == "2098-01-31T00:00:00Z"),
+        "{both}"
+    );
     let one = keys.json(&["set-expiry", &id, "--key", &key, "--at", "never"]);
     assert_eq!(ends(&one).iter().filter(|at| at.is_null()).count(), 1);
     let until = keys.json(&["rotate", &id, "--expires-at", "2098-01-31T00:00:00Z"]);
@@ -50,38 +100,90 @@ fn every_command(keys: &Keys<'_>) {
     let newest = keys.json(&["audit", &id, "--limit", "4"]);
     let actions = |page: &Value| -> Vec<String> {
         let records = page["records"].as_array().unwrap().iter();
-        records.map(|record| record["action"].as_str().unwrap().to_owned()).collect()
+        records
+            .map(|record| record["action"].as_str().unwrap().to_owned())
+            .collect()
     };
-    assert_eq!(actions(&newest), ["rotate", "set_expiry", "set_expiry", "set_expiry"]);
+    assert_eq!(
+        actions(&newest),
+        ["rotate", "set_expiry", "set_expiry", "set_expiry"]
+    );
     let before = newest["next"].as_u64().unwrap().to_string();
     let older = keys.json(&["audit", &id, "--before", &before]);
-    let expected = ["describe", "describe", "set_limits", "set_limits", "set_tier", "rotate", "create"];
+    let expected = [
+        "describe",
+        "describe",
+        "set_limits",
+        "set_limits",
+        "set_tier",
+        "rotate",
+        "create",
+    ];
     assert_eq!(actions(&older), expected);
-    assert!(older["next"].is_null() && older["records"][0]["actor"].as_str().unwrap().starts_with("cli"));
+    assert!(
+        older["next"].is_null()
+            && older["records"][0]["actor"]
+                .as_str()
+                .unwrap()
+                .starts_with("cli")
+    );
     let listed = keys.json(&["list"]);
     let listed = listed["applications"].as_array().unwrap();
-    assert!(listed.iter().any(|one| one["id"] == id.as_str() && one["tier"] == "teams"));
+    assert!(
+        listed
+            .iter()
+            .any(|one| one["id"] == id.as_str() && one["tier"] == "teams")
+    );
     let revoked = keys.json(&["revoke", &id]);
-    assert!(revoked["keys"].as_array().unwrap().iter().all(|key| !key["revoked_at"].is_null()));
+    assert!(
+        revoked["keys"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|key| !key["revoked_at"].is_null())
+    );
 }
 
 /// Every command once, with text output.
 fn every_command_in_words(keys: &Keys<'_>) {
-    let created = keys.run(&["create", "--name", "Weather site", "--tier", "pro"]).with(0);
-    assert!(created.out.starts_with("sg_live_") && created.out.lines().count() == 1, "only the key is data");
+    let created = keys
+        .run(&["create", "--name", "Weather site", "--tier", "pro"])
+        .with(0);
+    assert!(
+        created.out.starts_with("sg_live_") && created.out.lines().count() == 1,
+        "only the key is data"
+    );
     assert!(created.err.contains("shown only once"));
     let id = created.err.split(':').next().unwrap().to_owned();
     let rotated = keys.run(&["rotate", &id]).with(0);
     assert!(rotated.out.starts_with("sg_live_") && rotated.out != created.out);
     let shown = keys.run(&["show", &id]).with(0).out;
-    assert!(shown.contains(&id) && shown.contains("Weather site") && shown.contains("KEY PREFIX"), "{shown}");
-    assert!(keys.run(&["set-tier", &id, "free"]).with(0).out.contains("free"));
+    assert!(
+        shown.contains(&id) && shown.contains("Weather site") && shown.contains("KEY PREFIX"),
+        "{shown}"
+    );
+    assert!(
+        keys.run(&["set-tier", &id, "free"])
+            .with(0)
+            .out
+            .contains("free")
+    );
     let list = keys.run(&["list"]).with(0).out;
-    assert!(list.starts_with("APPLICATION") && list.contains(&id) && list.contains("free"), "{list}");
-    assert!(list.contains("UNITS TODAY"), "`top` counts requests: {list}");
+    assert!(
+        list.starts_with("APPLICATION") && list.contains(&id) && list.contains("free"),
+        "{list}"
+    );
+    assert!(
+        list.contains("UNITS TODAY"),
+        "`top` counts requests: {list}"
+    );
     assert!(keys.run(&["revoke", &id]).with(0).out.contains(&id));
     let output = keys.run(&["audit", &id, "--limit", "1"]).with(0);
-    assert!(output.out.starts_with("NUMBER") && output.out.contains("revoke_all"), "{}", output.out);
+    assert!(
+        output.out.starts_with("NUMBER") && output.out.contains("revoke_all"),
+        "{}",
+        output.out
+    );
     assert!(output.err.contains("--before"));
 }
 
@@ -110,16 +212,37 @@ async fn changes_on_a_running_server_apply_at_once() {
     let keys = Keys(directory.path());
 
     let (id, first) = keys.create("pro");
-    assert_eq!(client.identity(&first).await, Ok(("pro".into(), id.clone())));
+    assert_eq!(
+        client.identity(&first).await,
+        Ok(("pro".into(), id.clone()))
+    );
     keys.run(&["set-tier", &id, "developer"]).with(0);
-    assert_eq!(client.identity(&first).await, Ok(("developer".into(), id.clone())));
-    let second = keys.json(&["rotate", &id, "--overlap-hours", "1"])["key"].as_str().unwrap().to_owned();
-    assert_eq!(client.identity(&first).await, client.identity(&second).await);
+    assert_eq!(
+        client.identity(&first).await,
+        Ok(("developer".into(), id.clone()))
+    );
+    let second = keys.json(&["rotate", &id, "--overlap-hours", "1"])["key"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert_eq!(
+        client.identity(&first).await,
+        client.identity(&second).await
+    );
     keys.run(&["revoke", &id, "--key", &first]).with(0);
     assert_eq!(client.identity(&first).await, Err("invalid_api_key".into()));
-    assert_eq!(client.identity(&second).await, Ok(("developer".into(), id.clone())));
-    let third = keys.json(&["rotate", &id, "--overlap-hours", "0"])["key"].as_str().unwrap().to_owned();
-    assert_eq!(client.identity(&second).await, Err("invalid_api_key".into()));
+    assert_eq!(
+        client.identity(&second).await,
+        Ok(("developer".into(), id.clone()))
+    );
+    let third = keys.json(&["rotate", &id, "--overlap-hours", "0"])["key"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert_eq!(
+        client.identity(&second).await,
+        Err("invalid_api_key".into())
+    );
     keys.run(&["revoke", &id]).with(0);
     assert_eq!(client.identity(&third).await, Err("invalid_api_key".into()));
     program.stop().with(0);
@@ -154,40 +277,83 @@ fn an_unknown_application_or_tier_is_a_usage_error() {
         (&["show", "weather"], "app_"),
         (&["revoke", &id, "--key", "sg_live_nope"], "keys show"),
         (&["create", "--name", "", "--tier", "pro"], "1 to 200"),
-        (&["create", "--name", "n", "--tier", "pro", "--expires-at", "soon"], "2027-01-31T00:00:00Z"),
-        (&["create", "--name", "n", "--tier", "pro", "--day", "0"], "at least 1"),
-        (&["rotate", &id, "--expires-at", "soon"], "2027-01-31T00:00:00Z"),
-        (&["rotate", &id, "--expires-at", "2020-01-31T00:00:00Z"], "future"),
+        (
+            &[
+                "create",
+                "--name",
+                "n",
+                "--tier",
+                "pro",
+                "--expires-at",
+                "soon",
+            ],
+            "2027-01-31T00:00:00Z",
+        ),
+        (
+            &["create", "--name", "n", "--tier", "pro", "--day", "0"],
+            "at least 1",
+        ),
+        (
+            &["rotate", &id, "--expires-at", "soon"],
+            "2027-01-31T00:00:00Z",
+        ),
+        (
+            &["rotate", &id, "--expires-at", "2020-01-31T00:00:00Z"],
+            "future",
+        ),
         (&["set-limits", &id], "--minute"),
         (&["set-limits", &id, "--day", "many"], "`none`"),
         (&["set-limits", &id, "--day", "0"], "at least 1"),
-        (&["set-limits", "app_0000000000a", "--day", "5"], "keys list"),
+        (
+            &["set-limits", "app_0000000000a", "--day", "5"],
+            "keys list",
+        ),
         (&["set-expiry", &id, "--at", "soon"], "2027-01-31T00:00:00Z"),
-        (&["set-expiry", &id, "--at", "2020-01-31T00:00:00Z"], "revoke it"),
-        (&["set-expiry", &id, "--key", "sg_live_nope", "--at", "never"], "keys show"),
+        (
+            &["set-expiry", &id, "--at", "2020-01-31T00:00:00Z"],
+            "revoke it",
+        ),
+        (
+            &["set-expiry", &id, "--key", "sg_live_nope", "--at", "never"],
+            "keys show",
+        ),
         (&["update", &id], "--name"),
         (&["update", &id, "--name", ""], "1 to 200"),
         (&["audit", "weather"], "app_"),
     ] {
         let refused = keys.run(arguments).with(1);
-        assert!(refused.err.contains(remedy), "{arguments:?}: {}", refused.err);
+        assert!(
+            refused.err.contains(remedy),
+            "{arguments:?}: {}",
+            refused.err
+        );
         assert!(!refused.err.contains(&key));
         assert_eq!(refused.out, "", "{arguments:?}");
     }
     let check_no_leak = run(&["keys", "list", "--data-dir", "/nowhere/at/all"]).with(1);
-    assert!(check_no_leak.err.contains("/nowhere/at/all") && check_no_leak.err.contains("--data-dir"));
+    assert!(
+        check_no_leak.err.contains("/nowhere/at/all") && check_no_leak.err.contains("--data-dir")
+    );
 }
 
 #[test]
 fn limits_have_the_same_name_in_every_command() {
     let directory = TempDir::new().unwrap();
     let keys = Keys(directory.path());
-    let made = keys.json(&["create", "--name", "n", "--tier", "pro", "--minute", "7", "--day", "70"]);
+    let made = keys.json(&[
+        "create", "--name", "n", "--tier", "pro", "--minute", "7", "--day", "70",
+    ]);
     let made = &made["application"];
-    assert_eq!((made["minute_limit"].as_u64(), made["day_limit"].as_u64()), (Some(7), Some(70)));
+    assert_eq!(
+        (made["minute_limit"].as_u64(), made["day_limit"].as_u64()),
+        (Some(7), Some(70))
+    );
     let id = made["id"].as_str().unwrap();
     let set = keys.json(&["set-limits", id, "--minute", "8", "--day", "none"]);
-    assert_eq!((set["minute_limit"].as_u64(), &set["day_limit"]), (Some(8), &Value::Null));
+    assert_eq!(
+        (set["minute_limit"].as_u64(), &set["day_limit"]),
+        (Some(8), &Value::Null)
+    );
     for verb in ["create", "set-limits"] {
         let help = keys.run(&[verb, "--help"]).with(0).out;
         assert!(
@@ -200,7 +366,10 @@ fn limits_have_the_same_name_in_every_command() {
 #[tokio::test]
 async fn a_key_can_be_created_before_the_first_start_and_works_after_it() {
     let directory = TempDir::new().unwrap();
-    for directory in [directory.path().to_owned(), directory.path().join("not/there/yet")] {
+    for directory in [
+        directory.path().to_owned(),
+        directory.path().join("not/there/yet"),
+    ] {
         let (application, key) = Keys(&directory).create("pro");
         let program = Program::serve(&directory, &BUILT_IN);
         let client = ProgramClient::to(program.public()).await;
@@ -208,9 +377,27 @@ async fn a_key_can_be_created_before_the_first_start_and_works_after_it() {
         program.stop().with(0);
     }
     let state = directory.path().join("said");
-    let create = ["keys", "create", "--name", "n", "--tier", "pro", "--data-dir", state.to_str().unwrap()];
-    assert!(run(&create).with(0).err.contains("a new store was created in"), "a mistyped path is noticed");
-    assert!(!run(&create).with(0).err.contains("new store"), "the second key finds the store of the first");
+    let create = [
+        "keys",
+        "create",
+        "--name",
+        "n",
+        "--tier",
+        "pro",
+        "--data-dir",
+        state.to_str().unwrap(),
+    ];
+    assert!(
+        run(&create)
+            .with(0)
+            .err
+            .contains("a new store was created in"),
+        "a mistyped path is noticed"
+    );
+    assert!(
+        !run(&create).with(0).err.contains("new store"),
+        "the second key finds the store of the first"
+    );
 }
 
 #[test]
@@ -222,12 +409,22 @@ fn a_long_list_is_paginated() {
     let page = keys.json(&["list", "--limit", "2"]);
     let next = page["next"].as_str().unwrap();
     let rest = keys.json(&["list", "--limit", "2", "--after", next]);
-    let ids = [&page, &rest].map(|page| page["applications"].as_array().unwrap().clone()).concat();
-    let mut ids: Vec<String> = ids.iter().map(|one| one["id"].as_str().unwrap().into()).collect();
+    let ids = [&page, &rest]
+        .map(|page| page["applications"].as_array().unwrap().clone())
+        .concat();
+    let mut ids: Vec<String> = ids
+        .iter()
+        .map(|one| one["id"].as_str().unwrap().into())
+        .collect();
     ids.sort();
     assert_eq!(ids, made);
     assert!(rest["next"].is_null());
-    assert!(keys.run(&["list", "--limit", "2"]).with(0).err.contains("--after"));
+    assert!(
+        keys.run(&["list", "--limit", "2"])
+            .with(0)
+            .err
+            .contains("--after")
+    );
 }
 
 #[test]
@@ -256,21 +453,40 @@ async fn no_key_and_no_token_is_ever_printed() {
     let client = ProgramClient::to(program.public()).await;
     let keys = Keys(directory.path());
     let (id, first) = keys.create("pro");
-    let second = keys.json(&["rotate", &id])["key"].as_str().unwrap().to_owned();
+    let second = keys.json(&["rotate", &id])["key"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     for key in [&first, &second] {
         assert_eq!(client.identity(key).await.unwrap().0, "pro");
-        assert_eq!(client.get("/api/v1/models", key).send().await.code(), "upstream_unavailable");
-        client.get(&format!("/api/v1/models?key={key}"), "sg_live_wrong").send().await;
+        assert_eq!(
+            client.get("/api/v1/models", key).send().await.code(),
+            "upstream_unavailable"
+        );
+        client
+            .get(&format!("/api/v1/models?key={key}"), "sg_live_wrong")
+            .send()
+            .await;
     }
     let mut output = String::new();
-    for arguments in [&["list"][..], &["show", &id], &["list", "--json"], &["show", &id, "--json"]] {
+    for arguments in [
+        &["list"][..],
+        &["show", &id],
+        &["list", "--json"],
+        &["show", &id, "--json"],
+    ] {
         let ended = keys.run(arguments).with(0);
         output.extend([ended.out, ended.err]);
     }
     let ended = program.stop().with(0);
     output.extend([ended.out, ended.err]);
-    let short =
-        run_with(&["serve"], &[("SCOREGATE_UPSTREAM", "built-in"), ("SCOREGATE_ADMIN_TOKEN", "tooshort")]);
+    let short = run_with(
+        &["serve"],
+        &[
+            ("SCOREGATE_UPSTREAM", "built-in"),
+            ("SCOREGATE_ADMIN_TOKEN", "tooshort"),
+        ],
+    );
     output.push_str(&short.with(1).err);
     for secret in [&first, &second, token, credential, "tooshort"] {
         assert!(!output.contains(secret), "{secret} was printed");
@@ -283,14 +499,26 @@ async fn damaged_limits_are_repaired_by_the_command_that_the_check_prints() {
     let directory = TempDir::new().unwrap();
     let keys = Keys(directory.path());
     let (id, key) = keys.create("pro");
-    sql(directory.path(), "UPDATE applications SET own_minute = -1, own_day = 4294967296");
-    let check = ["store", "check", "--data-dir", directory.path().to_str().unwrap()];
+    sql(
+        directory.path(),
+        "UPDATE applications SET own_minute = -1, own_day = 4294967296",
+    );
+    let check = [
+        "store",
+        "check",
+        "--data-dir",
+        directory.path().to_str().unwrap(),
+    ];
     let output = run(&check).with(1).err;
-    assert!(output.contains(&id) && output.contains("set-limits"), "{output}");
+    assert!(
+        output.contains(&id) && output.contains("set-limits"),
+        "{output}"
+    );
     let program = Program::serve(directory.path(), &BUILT_IN);
     let client = ProgramClient::to(program.public()).await;
     assert_eq!(client.identity(&key).await, Err("invalid_api_key".into()));
-    keys.run(&["set-limits", &id, "--minute", "none", "--day", "none"]).with(0);
+    keys.run(&["set-limits", &id, "--minute", "none", "--day", "none"])
+        .with(0);
     assert_eq!(client.identity(&key).await.unwrap().0, "pro");
     program.stop().with(0);
     run(&check).with(0);
@@ -309,9 +537,19 @@ fn a_directory_without_a_store_is_reported_and_not_changed() {
     let directory = TempDir::new().unwrap();
     let keys = Keys(directory.path());
     let id = "app_00000000001";
-    for command in [&["list"][..], &["show", id], &["revoke", id], &["rotate", id], &["audit"], &["export"]] {
+    for command in [
+        &["list"][..],
+        &["show", id],
+        &["revoke", id],
+        &["rotate", id],
+        &["audit"],
+        &["export"],
+    ] {
         let refused = keys.run(command).with(1).err;
-        assert!(refused.contains("there is no store in") && refused.contains("--data-dir"), "{refused}");
+        assert!(
+            refused.contains("there is no store in") && refused.contains("--data-dir"),
+            "{refused}"
+        );
     }
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
 }
@@ -332,7 +570,10 @@ fn concurrent_commands_on_a_stopped_server_run_one_after_another() {
         }
     });
     let listed = keys.json(&["list"]);
-    assert_eq!(listed["applications"].as_array().map(Vec::len), Some(3 * AT_ONCE));
+    assert_eq!(
+        listed["applications"].as_array().map(Vec::len),
+        Some(3 * AT_ONCE)
+    );
 }
 
 #[tokio::test]
@@ -343,8 +584,12 @@ async fn a_key_whose_record_is_damaged_is_revoked_by_its_id_on_a_running_server(
     let program = Program::serve(directory.path(), &BUILT_IN);
     let client = ProgramClient::to(program.public()).await;
     sql(directory.path(), "UPDATE applications SET own_minute = -1");
-    assert!(client.identity(&key).await.is_ok(), "this process knows it as it was");
-    keys.run(&["revoke", &id, "--key", "sg_live_unknown"]).with(1);
+    assert!(
+        client.identity(&key).await.is_ok(),
+        "this process knows it as it was"
+    );
+    keys.run(&["revoke", &id, "--key", "sg_live_unknown"])
+        .with(1);
     keys.run(&["revoke", &id, "--key", &key]).with(0);
     assert_eq!(client.identity(&key).await, Err("invalid_api_key".into()));
     program.stop().with(0);
@@ -367,21 +612,45 @@ async fn keys_list_shows_used_units_and_not_leased_units() {
     let running = Program::serve(directory.path(), &BUILT_IN);
     let client = ProgramClient::to(running.public()).await;
     for _ in 0..3 {
-        assert_eq!(client.get("/api/v1/models?period=24h", &key).send().await.status, 200);
+        assert_eq!(
+            client
+                .get("/api/v1/models?period=24h", &key)
+                .send()
+                .await
+                .status,
+            200
+        );
     }
     let listed = keys.json(&["list"]);
     let one = &listed["applications"][0];
     assert_eq!(one["used_today"], 3);
-    assert!(one["granted_today"].as_u64().unwrap() > 3, "a lease is ahead of its use: {one}");
+    assert!(
+        one["granted_today"].as_u64().unwrap() > 3,
+        "a lease is ahead of its use: {one}"
+    );
     let row = keys.run(&["list"]).with(0);
-    let today = row.out.lines().nth(1).unwrap().split_whitespace().nth(3).map(str::to_owned);
+    let today = row
+        .out
+        .lines()
+        .nth(1)
+        .unwrap()
+        .split_whitespace()
+        .nth(3)
+        .map(str::to_owned);
     assert_eq!((today.as_deref(), row.err.as_str()), (Some("3"), ""));
     running.stop().with(0);
     let stopped = keys.json(&["list"]);
     assert_eq!(
-        (&stopped["applications"][0]["used_today"], &stopped["applications"][0]["granted_today"]),
+        (
+            &stopped["applications"][0]["used_today"],
+            &stopped["applications"][0]["granted_today"]
+        ),
         (&Value::Null, &3.into())
     );
     let output = keys.run(&["list"]).with(0);
-    assert!(output.err.contains("no server is running"), "{}", output.err);
+    assert!(
+        output.err.contains("no server is running"),
+        "{}",
+        output.err
+    );
 }

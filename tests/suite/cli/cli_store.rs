@@ -37,7 +37,11 @@ impl DataDir {
     }
 
     fn create(&self, tier: &str) -> String {
-        self.run(&["keys", "create", "--name", "n", "--tier", tier]).with(0).out.trim().to_owned()
+        self.run(&["keys", "create", "--name", "n", "--tier", tier])
+            .with(0)
+            .out
+            .trim()
+            .to_owned()
     }
 
     fn serve(&self) -> Program {
@@ -46,8 +50,19 @@ impl DataDir {
 
     /// A start that fails.
     fn failing_start(&self) -> CommandOutput {
-        let data_dir = ["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir"];
-        run_with(&[&data_dir[..], &[self.0.path().to_str().unwrap()]].concat(), &BUILT_IN).with(2)
+        let data_dir = [
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--admin-listen",
+            "127.0.0.1:0",
+            "--data-dir",
+        ];
+        run_with(
+            &[&data_dir[..], &[self.0.path().to_str().unwrap()]].concat(),
+            &BUILT_IN,
+        )
+        .with(2)
     }
 }
 
@@ -59,9 +74,18 @@ fn text(path: &Path) -> &str {
 fn run_in_shell(line: &str) -> CommandOutput {
     let program = Path::new(env!("CARGO_BIN_EXE_scoregate")).parent().unwrap();
     let script = format!("PATH={}:$PATH; {line}", program.display());
-    let output = Command::new("sh").arg("-c").arg(script).stdin(Stdio::null()).output().unwrap();
+    let output = Command::new("sh")
+        .arg("-c")
+        .arg(script)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
     let line = |bytes| String::from_utf8(bytes).unwrap();
-    CommandOutput { code: output.status.code(), out: line(output.stdout), err: line(output.stderr) }
+    CommandOutput {
+        code: output.status.code(),
+        out: line(output.stdout),
+        err: line(output.stderr),
+    }
 }
 
 /// The commands in an output, in order.
@@ -101,19 +125,36 @@ async fn the_printed_recovery_steps_restore_a_backup() {
         "{}",
         failing_start.err
     );
-    assert_eq!(fs::read(data_dir.file()).unwrap(), before, "the file is left as it is");
+    assert_eq!(
+        fs::read(data_dir.file()).unwrap(),
+        before,
+        "the file is left as it is"
+    );
     let back = commands(&failing_start.err);
     assert!(
-        back[0].contains("store check") && back[1].contains("mine.db") && back[2].contains("older.db"),
+        back[0].contains("store check")
+            && back[1].contains("mine.db")
+            && back[2].contains("older.db"),
         "{back:?}"
     );
     let checked = run_in_shell(&back[0]);
-    assert!(checked.code == Some(1) || checked.code == Some(2), "{checked:?}");
+    assert!(
+        checked.code == Some(1) || checked.code == Some(2),
+        "{checked:?}"
+    );
     let refused = run_in_shell(&back[1]).with(1);
-    assert!(refused.err.contains("--accept-lost-revocations"), "{}", refused.err);
+    assert!(
+        refused.err.contains("--accept-lost-revocations"),
+        "{}",
+        refused.err
+    );
     let accepted = format!("{} --accept-lost-revocations --reopen-day", back[1]);
     let restored = run_in_shell(&accepted).with(0);
-    let aside = restored.err.lines().find_map(|line| line.split("kept as ").nth(1)).unwrap();
+    let aside = restored
+        .err
+        .lines()
+        .find_map(|line| line.split("kept as ").nth(1))
+        .unwrap();
     assert_eq!(fs::read(aside).unwrap(), before, "what was damaged is kept");
 
     let running = data_dir.serve();
@@ -141,7 +182,11 @@ async fn the_printed_recovery_steps_salvage_readable_records_without_a_backup() 
     let written = run_in_shell(&back[1]).with(1);
     assert!(written.err.contains("skipped: audit"), "{}", written.err);
     let imported = run_in_shell(&back[2]).with(0);
-    assert!(imported.out.contains("applications       2"), "{}", imported.out);
+    assert!(
+        imported.out.contains("applications       2"),
+        "{}",
+        imported.out
+    );
     let running = data_dir.serve();
     let client = ProgramClient::to(running.public()).await;
     for key in &keys {
@@ -170,12 +215,22 @@ async fn an_older_backup_refills_no_daily_quota_and_a_closed_day_refuses_until_m
     assert!(refused.err.contains("store restore"), "{}", refused.err);
     let restored = data_dir.store(&["restore", text(&backup)]).with(0);
     assert!(restored.err.contains("stay granted"), "{}", restored.err);
-    assert_eq!(spend(200).await, 2, "what was granted before the restore is still granted");
+    assert_eq!(
+        spend(200).await,
+        2,
+        "what was granted before the restore is still granted"
+    );
 
     fs::write(data_dir.file(), "").unwrap();
     let refused = data_dir.store(&["restore", text(&backup)]).with(1);
-    assert!(refused.err.contains("--accept-lost-revocations"), "{}", refused.err);
-    let restored = data_dir.store(&["restore", text(&backup), "--accept-lost-revocations"]).with(0);
+    assert!(
+        refused.err.contains("--accept-lost-revocations"),
+        "{}",
+        refused.err
+    );
+    let restored = data_dir
+        .store(&["restore", text(&backup), "--accept-lost-revocations"])
+        .with(0);
     assert!(restored.err.contains("refused until"), "{}", restored.err);
     spend(429).await;
 }
@@ -190,22 +245,31 @@ fn a_restore_fails_while_a_server_runs_and_names_the_remedy() {
     running.public();
     let failing_start = data_dir.store(&["restore", text(&backup)]).with(1);
     assert!(
-        failing_start.err.contains("in use by another scoregate") && failing_start.err.contains("stop it")
+        failing_start.err.contains("in use by another scoregate")
+            && failing_start.err.contains("stop it")
     );
     running.stop().with(0);
     // The directory of the previous server may be this one.
     let previous = data_dir.0.path().to_str().unwrap();
-    data_dir.store(&["restore", text(&backup), "--previous", previous]).with(0);
+    data_dir
+        .store(&["restore", text(&backup), "--previous", previous])
+        .with(0);
     let trail = data_dir.run(&["keys", "audit", "--json"]).with(0).json();
     let newest = &trail["records"][0];
     assert_eq!(newest["action"], "import_store");
-    assert!(newest["detail"].as_str().unwrap().contains("backup.db"), "{newest}");
+    assert!(
+        newest["detail"].as_str().unwrap().contains("backup.db"),
+        "{newest}"
+    );
 }
 
 /// Runs a server for this many responses.
 fn use_units(data_dir: &DataDir, key: &str, responses: u32) {
     let running = data_dir.serve();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let client = ProgramClient::to(running.public()).await;
         for _ in 0..responses {
@@ -217,8 +281,13 @@ fn use_units(data_dir: &DataDir, key: &str, responses: u32) {
 
 /// The command in a text that closes days, for this day and directory.
 fn closing_command(text: &str, today: Day, data_dir: &DataDir) -> String {
-    let lines: Vec<&str> = text.lines().filter(|line| line.contains("close-future-days --")).collect();
-    let [line] = lines.as_slice() else { panic!("not exactly one command: {lines:?}") };
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| line.contains("close-future-days --"))
+        .collect();
+    let [line] = lines.as_slice() else {
+        panic!("not exactly one command: {lines:?}")
+    };
     let command = &line[line.find("scoregate store").unwrap()..];
     command
         .replace("2026-11-22", &today.to_string())
@@ -232,7 +301,11 @@ fn a_day_opened_by_a_wrong_clock_is_closed_by_the_printed_command() {
         let tomorrow = Day::from_number(today.number() + 1);
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let page = |name: &str| fs::read_to_string(root.join(name)).unwrap();
-        let texts = [None, Some(page("docs/operate.md")), Some(page("deploy/prometheus/RUNBOOK.md"))];
+        let texts = [
+            None,
+            Some(page("docs/operate.md")),
+            Some(page("deploy/prometheus/RUNBOOK.md")),
+        ];
         for text in texts {
             let data_dir = DataDir::new();
             let key = data_dir.create("pro");
@@ -247,13 +320,25 @@ fn a_day_opened_by_a_wrong_clock_is_closed_by_the_printed_command() {
             let line = running.logs("UTC day in the future");
             let checked = data_dir.store(&["check"]).with(1);
             let printed = closing_command(&checked.err, today, &data_dir);
-            assert!(line.contains(&printed) && line.contains(&tomorrow.to_string()), "{line}");
+            assert!(
+                line.contains(&printed) && line.contains(&tomorrow.to_string()),
+                "{line}"
+            );
             let command = text.map_or(printed, |text| closing_command(&text, today, &data_dir));
-            assert!(run_in_shell(&command).with(1).err.contains("stop it"), "it ran beside a server");
+            assert!(
+                run_in_shell(&command).with(1).err.contains("stop it"),
+                "it ran beside a server"
+            );
             running.stop().with(0);
 
             let closed = run_in_shell(&command).with(0);
-            assert!(closed.err.contains(&format!("Closed {tomorrow}. 9000 units")), "{}", closed.err);
+            assert!(
+                closed
+                    .err
+                    .contains(&format!("Closed {tomorrow}. 9000 units")),
+                "{}",
+                closed.err
+            );
             assert_eq!(data_dir.store(&["check"]).with(0).err, "");
             let shown = data_dir.run(&["keys", "list", "--json"]).with(0).json();
             assert_eq!(shown["applications"][0]["granted_today"], 9_003);
@@ -261,8 +346,17 @@ fn a_day_opened_by_a_wrong_clock_is_closed_by_the_printed_command() {
             assert_eq!(trail["records"][0]["action"], "close_future_days");
             use_units(&data_dir, &key, 1);
             let days = sql(data_dir.0.path(), "SELECT day, granted FROM ledger");
-            assert_eq!(days, format!("{today}|9004\n"), "the gateway is back on today");
-            assert!(run_in_shell(&command).with(0).err.contains("nothing was changed"));
+            assert_eq!(
+                days,
+                format!("{today}|9004\n"),
+                "the gateway is back on today"
+            );
+            assert!(
+                run_in_shell(&command)
+                    .with(0)
+                    .err
+                    .contains("nothing was changed")
+            );
         }
     });
 }
@@ -271,15 +365,33 @@ fn a_day_opened_by_a_wrong_clock_is_closed_by_the_printed_command() {
 fn a_command_that_closes_days_is_rejected_for_any_date_but_today() {
     let data_dir = DataDir::new();
     data_dir.create("pro");
-    let failing_start = data_dir.store(&["close-future-days", "--today", "2020-02-29"]).with(1);
-    assert!(failing_start.err.contains("correct the clock"), "{}", failing_start.err);
+    let failing_start = data_dir
+        .store(&["close-future-days", "--today", "2020-02-29"])
+        .with(1);
+    assert!(
+        failing_start.err.contains("correct the clock"),
+        "{}",
+        failing_start.err
+    );
     for wrong in ["2026-02-30", "today", "20261122"] {
-        let failing_start = data_dir.store(&["close-future-days", "--today", wrong]).with(1);
-        assert!(failing_start.err.contains("2026-11-22"), "{}", failing_start.err);
+        let failing_start = data_dir
+            .store(&["close-future-days", "--today", wrong])
+            .with(1);
+        assert!(
+            failing_start.err.contains("2026-11-22"),
+            "{}",
+            failing_start.err
+        );
     }
     let check_no_leak = DataDir::new();
-    let failing_start = check_no_leak.store(&["close-future-days", "--today", "2020-02-29"]).with(1);
-    assert!(failing_start.err.contains("there is no store"), "{}", failing_start.err);
+    let failing_start = check_no_leak
+        .store(&["close-future-days", "--today", "2020-02-29"])
+        .with(1);
+    assert!(
+        failing_start.err.contains("there is no store"),
+        "{}",
+        failing_start.err
+    );
 }
 
 #[test]
@@ -287,11 +399,26 @@ fn a_check_prints_text_or_json_and_never_creates_a_store() {
     let data_dir = DataDir::new();
     data_dir.create("pro");
     let json = data_dir.store(&["check", "--json"]).with(0).json();
-    assert_eq!((json["sound"].as_bool(), json["keys_in_force"].as_u64()), (Some(true), Some(1)));
+    assert_eq!(
+        (json["sound"].as_bool(), json["keys_in_force"].as_u64()),
+        (Some(true), Some(1))
+    );
     fs::write(data_dir.file(), "").unwrap();
-    assert!(data_dir.store(&["check"]).with(2).err.contains("it is empty"));
+    assert!(
+        data_dir
+            .store(&["check"])
+            .with(2)
+            .err
+            .contains("it is empty")
+    );
     let check_no_leak = DataDir::new();
-    assert!(check_no_leak.store(&["check"]).with(1).err.contains("--data-dir"));
+    assert!(
+        check_no_leak
+            .store(&["check"])
+            .with(1)
+            .err
+            .contains("--data-dir")
+    );
     assert_eq!(fs::read_dir(check_no_leak.0.path()).unwrap().count(), 0);
 }
 
@@ -300,13 +427,23 @@ fn an_export_is_complete_on_another_machine_and_contains_no_key() {
     let (data_dir, other) = (DataDir::new(), DataDir::new());
     let key = data_dir.create("pro");
     let lines = data_dir.store(&["export", "-"]).with(0);
-    assert!(!lines.out.contains(&key) && lines.out.lines().count() == 5, "{}", lines.out);
+    assert!(
+        !lines.out.contains(&key) && lines.out.lines().count() == 5,
+        "{}",
+        lines.out
+    );
     let file = data_dir.path("keys.jsonl");
     data_dir.store(&["export", text(&file)]).with(0);
-    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(
+        fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
     data_dir.store(&["export", text(&file)]).with(1);
     other.store(&["import", text(&file)]).with(0);
-    assert_eq!(other.run(&["keys", "list"]).with(0).out, data_dir.run(&["keys", "list"]).with(0).out);
+    assert_eq!(
+        other.run(&["keys", "list"]).with(0).out,
+        data_dir.run(&["keys", "list"]).with(0).out
+    );
     fs::write(&file, &lines.out[..lines.out.len() / 2]).unwrap();
     let cut = DataDir::new().store(&["import", text(&file)]).with(1);
     assert!(cut.err.contains("it is truncated"), "{}", cut.err);
@@ -326,7 +463,10 @@ fn an_export_is_readable_by_its_owner_only_and_overwrites_no_file() {
         let file = data_dir.path(name);
         data_dir.store(&["export", text(&file)]).with(0);
         let made = fs::symlink_metadata(&file).unwrap();
-        assert!(made.is_file() && made.permissions().mode() & 0o777 == 0o600, "{name}: {made:?}");
+        assert!(
+            made.is_file() && made.permissions().mode() & 0o777 == 0o600,
+            "{name}: {made:?}"
+        );
     }
     assert_eq!(fs::read_to_string(&protected_files).unwrap(), "mine");
 }
@@ -334,7 +474,11 @@ fn an_export_is_readable_by_its_owner_only_and_overwrites_no_file() {
 #[test]
 fn output_that_cannot_be_written_is_reported() {
     let ended = run_in_shell("scoregate check --sample > /dev/full").with(2);
-    assert!(ended.err.contains("standard output cannot be written"), "{}", ended.err);
+    assert!(
+        ended.err.contains("standard output cannot be written"),
+        "{}",
+        ended.err
+    );
 }
 
 #[tokio::test]
@@ -347,18 +491,39 @@ async fn store_commands_ignore_the_disk_mirror() {
     let backup = data_dir.path("backup.db");
     data_dir.store(&["backup", text(&backup)]).with(0);
     // Files that resemble the store's own in that directory are not.
-    let similar_files =
-        ["scoregate.db", "scoregate.db-wal", "scoregate.db.v1.bak", "scoregate.db.next-x", "a.slip"];
+    let similar_files = [
+        "scoregate.db",
+        "scoregate.db-wal",
+        "scoregate.db.v1.bak",
+        "scoregate.db.next-x",
+        "a.slip",
+    ];
     for similar_file in similar_files {
         fs::copy(&backup, documents.join(similar_file)).unwrap();
     }
     let before = data_dir.store(&["check"]).with(0).out;
-    data_dir.store(&["export", text(&data_dir.path("keys.jsonl"))]).with(0);
+    data_dir
+        .store(&["export", text(&data_dir.path("keys.jsonl"))])
+        .with(0);
     damage(&data_dir.file());
     let failing_start = data_dir.failing_start();
-    assert!(!failing_start.err.contains("documents"), "{}", failing_start.err);
-    data_dir.store(&["restore", text(&backup), "--accept-lost-revocations", "--reopen-day"]).with(0);
-    assert_eq!(data_dir.store(&["check"]).with(0).out.lines().nth(2), before.lines().nth(2));
+    assert!(
+        !failing_start.err.contains("documents"),
+        "{}",
+        failing_start.err
+    );
+    data_dir
+        .store(&[
+            "restore",
+            text(&backup),
+            "--accept-lost-revocations",
+            "--reopen-day",
+        ])
+        .with(0);
+    assert_eq!(
+        data_dir.store(&["check"]).with(0).out.lines().nth(2),
+        before.lines().nth(2)
+    );
     let running = data_dir.serve();
     let client = ProgramClient::to(running.public()).await;
     assert_eq!(client.identity(&key).await.unwrap().0, "pro");
@@ -369,5 +534,8 @@ async fn store_commands_ignore_the_disk_mirror() {
             "{similar_file}"
         );
     }
-    assert_eq!(fs::read_dir(&documents).unwrap().count(), similar_files.len());
+    assert_eq!(
+        fs::read_dir(&documents).unwrap().count(),
+        similar_files.len()
+    );
 }

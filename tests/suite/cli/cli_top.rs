@@ -15,7 +15,14 @@ async fn busy(directory: &TempDir) -> (Program, String) {
     for _ in 0..3 {
         assert_eq!(client.get("/api/v1/models", &key).send().await.status, 200);
     }
-    assert_eq!(client.get("/api/v1/models", "sg_live_madeup").send().await.status, 401);
+    assert_eq!(
+        client
+            .get("/api/v1/models", "sg_live_madeup")
+            .send()
+            .await
+            .status,
+        401
+    );
     (program, application)
 }
 
@@ -29,16 +36,29 @@ async fn without_a_terminal_top_prints_the_difference_of_two_samples_and_exits()
     let (program, application) = busy(&data).await;
     let output = run(&["top", "--interval", "1", "--data-dir", directory(&data)]).with(0);
     let line = |name: &str| {
-        output.out.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{}", output.out))
+        output
+            .out
+            .lines()
+            .find(|line| line.starts_with(name))
+            .unwrap_or_else(|| panic!("{}", output.out))
     };
     for (name, words) in [
-        ("scoregate", concat!(" ", env!("CARGO_PKG_VERSION"), "   up ")),
+        (
+            "scoregate",
+            concat!(" ", env!("CARGO_PKG_VERSION"), "   up "),
+        ),
         // No requests between the two samples.
-        ("requests", "0/s   2xx -   3xx -   4xx -   5xx -   waiting 0"),
+        (
+            "requests",
+            "0/s   2xx -   3xx -   4xx -   5xx -   waiting 0",
+        ),
         ("latency", "p50 -"),
         ("documents", "refresh "),
         ("backend", "circuit breaker closed   requests 0/s"),
-        ("refused by", "minute 0/s   day 0/s   guard 0/s   units leased 0/s   lost 0"),
+        (
+            "refused by",
+            "minute 0/s   day 0/s   guard 0/s   units leased 0/s   lost 0",
+        ),
         ("process", "keys 1"),
     ] {
         assert!(line(name).contains(words), "{words}: {}", output.out);
@@ -48,11 +68,23 @@ async fn without_a_terminal_top_prints_the_difference_of_two_samples_and_exits()
         panic!("{}", output.out)
     };
     assert!(left.ends_with(|digit: char| digit.is_ascii_digit()));
-    assert!(line("127.0.0.1").trim_end().ends_with(" 1"), "{}", output.out);
-    assert!(!output.out.contains('\u{1b}') && !output.out.contains("! "), "{}", output.out);
+    assert!(
+        line("127.0.0.1").trim_end().ends_with(" 1"),
+        "{}",
+        output.out
+    );
+    assert!(
+        !output.out.contains('\u{1b}') && !output.out.contains("! "),
+        "{}",
+        output.out
+    );
     program.stop().with(0);
     let stopped = run(&["top", "--once", "--data-dir", directory(&data)]).with(1);
-    assert!(stopped.err.contains("needs a running server"), "{}", stopped.err);
+    assert!(
+        stopped.err.contains("needs a running server"),
+        "{}",
+        stopped.err
+    );
 }
 
 #[tokio::test]
@@ -65,12 +97,22 @@ async fn on_a_terminal_top_uses_the_alternate_screen_until_q_is_pressed() {
         directory(&data)
     );
     let mut terminal = Command::new("script")
-        .args(["--quiet", "--return", "--flush", "--command", &top, "/dev/null"])
+        .args([
+            "--quiet",
+            "--return",
+            "--flush",
+            "--command",
+            &top,
+            "/dev/null",
+        ])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let (mut keys, mut shown) = (terminal.stdin.take().unwrap(), terminal.stdout.take().unwrap());
+    let (mut keys, mut shown) = (
+        terminal.stdin.take().unwrap(),
+        terminal.stdout.take().unwrap(),
+    );
     let mut page = String::new();
     let mut byte = [0];
     // Until the first page is complete.
@@ -78,7 +120,10 @@ async fn on_a_terminal_top_uses_the_alternate_screen_until_q_is_pressed() {
         assert_eq!(shown.read(&mut byte).unwrap(), 1, "{page}");
         page.push(char::from(byte[0]));
     }
-    assert!(page.contains("\u{1b}[?1049h") && page.contains(&application), "{page}");
+    assert!(
+        page.contains("\u{1b}[?1049h") && page.contains(&application),
+        "{page}"
+    );
     keys.write_all(b"xq").unwrap();
     let mut rest = String::new();
     shown.read_to_string(&mut rest).unwrap();

@@ -12,16 +12,42 @@ fn websites(keys: &Keys<'_>) {
     assert_eq!(created["application"]["url"], url);
     let id = created["application"]["id"].as_str().unwrap();
     let changed = keys.json(&["update", id, "--contact", "a@example.org"]);
-    assert_eq!((&changed["url"], &changed["contact"]), (&url.into(), &"a@example.org".into()));
+    assert_eq!(
+        (&changed["url"], &changed["contact"]),
+        (&url.into(), &"a@example.org".into())
+    );
     let text = keys.run(&["show", id]).with(0).out;
-    assert!(text.contains(&format!("url                {url}\n")), "{text}");
-    let refused = keys.run(&["update", id, "--url", "javascript:alert(1)"]).with(1);
-    assert!(refused.err.contains("the url must begin with https:// or http://"), "{}", refused.err);
-    keys.run(&["create", "--name", "Site", "--tier", "pro", "--url", "example.org"]).with(1);
+    assert!(
+        text.contains(&format!("url                {url}\n")),
+        "{text}"
+    );
+    let refused = keys
+        .run(&["update", id, "--url", "javascript:alert(1)"])
+        .with(1);
+    assert!(
+        refused
+            .err
+            .contains("the url must begin with https:// or http://"),
+        "{}",
+        refused.err
+    );
+    keys.run(&[
+        "create",
+        "--name",
+        "Site",
+        "--tier",
+        "pro",
+        "--url",
+        "example.org",
+    ])
+    .with(1);
     let other = "http://localhost:3000/";
     assert_eq!(keys.json(&["update", id, "--url", other])["url"], other);
     let without = keys.json(&["update", id, "--url", ""]);
-    assert_eq!((&without["url"], &without["contact"]), (&Value::Null, &"a@example.org".into()));
+    assert_eq!(
+        (&without["url"], &without["contact"]),
+        (&Value::Null, &"a@example.org".into())
+    );
 }
 
 #[test]

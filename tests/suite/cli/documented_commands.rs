@@ -19,7 +19,9 @@ struct CommandBlock {
 
 fn blocks() -> Vec<CommandBlock> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let docs = fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let docs = fs::read_dir(root.join("docs"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
     let mut pages: Vec<_> = docs
         .filter(|path| path.extension().is_some_and(|end| end == "md"))
         .chain([root.join("README.md")])
@@ -27,7 +29,10 @@ fn blocks() -> Vec<CommandBlock> {
     pages.sort();
     let mut blocks = Vec::new();
     for path in pages {
-        let (page, text) = (path.display().to_string(), fs::read_to_string(&path).unwrap());
+        let (page, text) = (
+            path.display().to_string(),
+            fs::read_to_string(&path).unwrap(),
+        );
         for fenced_block in text.split("\n```sh run").skip(1) {
             let (mark, rest) = fenced_block.split_once('\n').unwrap();
             let script = rest.split("\n```").next().unwrap().to_owned();
@@ -36,7 +41,11 @@ fn blocks() -> Vec<CommandBlock> {
                 "stopped" => false,
                 other => panic!("{page}: unknown mark {other}"),
             };
-            blocks.push(CommandBlock { page: page.clone(), needs_server, script });
+            blocks.push(CommandBlock {
+                page: page.clone(),
+                needs_server,
+                script,
+            });
         }
     }
     blocks
@@ -45,7 +54,11 @@ fn blocks() -> Vec<CommandBlock> {
 /// Runs a block in `work` like a reader would, with the placeholders replaced.
 fn run(block: &CommandBlock, work: &Path, data_dir: &Path, application: &str) {
     let program = Path::new(env!("CARGO_BIN_EXE_scoregate"));
-    let path = format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let path = format!(
+        "{}:{}",
+        program.parent().unwrap().display(),
+        std::env::var("PATH").unwrap()
+    );
     let today = Clock::system().now().wall.day().to_string();
     let script = block
         .script
@@ -53,21 +66,42 @@ fn run(block: &CommandBlock, work: &Path, data_dir: &Path, application: &str) {
         .replace("app_0123456789a", application)
         .replace("2026-11-22", &today)
         .replace("DIR", data_dir.to_str().unwrap());
-    let output =
-        Command::new("sh").args(["-e", "-c", &script]).current_dir(work).env("PATH", path).output().unwrap();
+    let output = Command::new("sh")
+        .args(["-e", "-c", &script])
+        .current_dir(work)
+        .env("PATH", path)
+        .output()
+        .unwrap();
     let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{}:\n{script}\n{error}", block.page);
+    assert!(
+        output.status.success(),
+        "{}:\n{script}\n{error}",
+        block.page
+    );
 }
 
 #[test]
 fn documented_commands_work_as_written() {
     let blocks = blocks();
     let (running, stopped): (Vec<_>, Vec<_>) = blocks.iter().partition(|block| block.needs_server);
-    assert!(running.len() >= 3 && stopped.len() >= 3, "{} and {} blocks", running.len(), stopped.len());
+    assert!(
+        running.len() >= 3 && stopped.len() >= 3,
+        "{} and {} blocks",
+        running.len(),
+        stopped.len()
+    );
     let (data, work) = (TempDir::new().unwrap(), TempDir::new().unwrap());
-    let arguments = ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir"];
-    let program =
-        Program::start(&[&["demo"], &arguments[..], &[data.path().to_str().unwrap()]].concat(), &[]);
+    let arguments = [
+        "--listen",
+        "127.0.0.1:0",
+        "--admin-listen",
+        "127.0.0.1:0",
+        "--data-dir",
+    ];
+    let program = Program::start(
+        &[&["demo"], &arguments[..], &[data.path().to_str().unwrap()]].concat(),
+        &[],
+    );
     program.prints("state ");
     let keys = Keys(data.path());
     for block in running {
@@ -84,14 +118,20 @@ fn documented_commands_work_as_written() {
 #[tokio::test]
 async fn the_sample_of_benchmark_runs_in_the_documentation_gives_a_score() {
     let blocks = blocks();
-    let sample = blocks.iter().find(|block| block.script.contains("sample.jsonl")).unwrap();
+    let sample = blocks
+        .iter()
+        .find(|block| block.script.contains("sample.jsonl"))
+        .unwrap();
     let (data, work) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let program = Program::serve(data.path(), &BUILT_IN);
     let client = ProgramClient::to(program.public()).await;
     let (application, key) = Keys(data.path()).create("pro");
     run(sample, work.path(), data.path(), &application);
     let models = client.get("/api/v1/models", &key).send().await.json();
-    let (model, score) = (&models["data"][0]["id"], models["data"][0]["currentScore"].as_f64());
+    let (model, score) = (
+        &models["data"][0]["id"],
+        models["data"][0]["currentScore"].as_f64(),
+    );
     assert!(
         *model == "atlas-4-large" && score.is_some_and(|score| (50.0..90.0).contains(&score)),
         "{models:#}"

@@ -10,8 +10,10 @@ use tempfile::TempDir;
 use crate::program::{BUILT_IN, Keys, Program, ProgramClient};
 
 const FOREIGN: &str = "tp_1234567890abcdef";
-const OPEN: [(&str, &str); 2] =
-    [("SCOREGATE_UPSTREAM", "built-in"), ("SCOREGATE_KEYS_ACCEPT_IMPORTED", "true")];
+const OPEN: [(&str, &str); 2] = [
+    ("SCOREGATE_UPSTREAM", "built-in"),
+    ("SCOREGATE_KEYS_ACCEPT_IMPORTED", "true"),
+];
 
 fn digest(text: &str) -> String {
     Digest::of(text).to_string()
@@ -48,7 +50,10 @@ fn everything() -> (String, String) {
 fn import_and_export(keys: &Keys<'_>) {
     let files = TempDir::new().unwrap();
     let (csv, jsonl) = everything();
-    let (csv, jsonl) = (file(files.path(), "keys.csv", &csv), file(files.path(), "keys.jsonl", &jsonl));
+    let (csv, jsonl) = (
+        file(files.path(), "keys.csv", &csv),
+        file(files.path(), "keys.jsonl", &jsonl),
+    );
     assert_eq!(keys.run(&["import", &csv]).with(0).out, counted(3, 0, 0));
     assert_eq!(keys.run(&["import", &jsonl]).with(0).out, counted(1, 1, 0));
     let exported = keys.run(&["export"]).with(0).out;
@@ -57,14 +62,27 @@ fn import_and_export(keys: &Keys<'_>) {
         "{exported}"
     );
     assert_eq!(keys.run(&["import", &csv]).with(0).out, counted(0, 3, 0));
-    assert_eq!(keys.run(&["export"]).with(0).out, exported, "importing it again changed something");
+    assert_eq!(
+        keys.run(&["export"]).with(0).out,
+        exported,
+        "importing it again changed something"
+    );
     let again = keys.json(&["import", &jsonl]);
-    assert_eq!((again["imported"].as_u64(), again["existing"].as_u64()), (Some(0), Some(2)));
+    assert_eq!(
+        (again["imported"].as_u64(), again["existing"].as_u64()),
+        (Some(0), Some(2))
+    );
 
     let shown = keys.json(&["show", "app_0123456789a"]);
-    assert_eq!((shown["minute_limit"].as_u64(), shown["note"].as_str()), (Some(7), Some("a, \"b\"")));
+    assert_eq!(
+        (shown["minute_limit"].as_u64(), shown["note"].as_str()),
+        (Some(7), Some("a, \"b\""))
+    );
     assert_eq!(shown["keys"][0]["prefix"], "tp_1");
-    assert_eq!(shown["keys"][1]["prefix"], format!("sha256:{}", &digest("two")[..8]));
+    assert_eq!(
+        shown["keys"][1]["prefix"],
+        format!("sha256:{}", &digest("two")[..8])
+    );
     assert_eq!(shown["keys"][1]["created_at"], "2025-02-02T03:04:05.678Z");
     assert_eq!(shown["keys"][1]["revoked_at"], "2025-06-01T00:00:00Z");
 
@@ -73,10 +91,17 @@ fn import_and_export(keys: &Keys<'_>) {
         let wanted = keys.run(&["export", "--format", format]).with(0).out;
         let other = Keys(other.path());
         assert_eq!(
-            other.run_with_input(&["import", "-", "--format", format], wanted.as_bytes()).with(0).out,
+            other
+                .run_with_input(&["import", "-", "--format", format], wanted.as_bytes())
+                .with(0)
+                .out,
             counted(4, 0, 0)
         );
-        assert_eq!(other.run(&["export", "--format", format]).with(0).out, wanted, "{format}");
+        assert_eq!(
+            other.run(&["export", "--format", format]).with(0).out,
+            wanted,
+            "{format}"
+        );
     }
 }
 
@@ -101,17 +126,43 @@ async fn an_imported_key_works_at_once_on_a_running_server_that_accepts_it() {
     let program = Program::serve(directory.path(), &OPEN);
     let client = ProgramClient::to(program.public()).await;
     let keys = Keys(directory.path());
-    let line = |text: &str| format!("{{\"sha256\":\"{}\",\"name\":\"n\",\"tier\":\"pro\"}}\n", digest(text));
-    assert_eq!(client.identity(FOREIGN).await, Err("invalid_api_key".into()));
-    let output = keys.run_with_input(&["import", "-", "--format", "jsonl"], line(FOREIGN).as_bytes()).with(0);
+    let line = |text: &str| {
+        format!(
+            "{{\"sha256\":\"{}\",\"name\":\"n\",\"tier\":\"pro\"}}\n",
+            digest(text)
+        )
+    };
+    assert_eq!(
+        client.identity(FOREIGN).await,
+        Err("invalid_api_key".into())
+    );
+    let output = keys
+        .run_with_input(
+            &["import", "-", "--format", "jsonl"],
+            line(FOREIGN).as_bytes(),
+        )
+        .with(0);
     assert_eq!(output.err, "", "no warning if such keys are accepted");
     let (tier, id) = client.identity(FOREIGN).await.unwrap();
     assert_eq!(tier, "pro");
-    keys.run(&["revoke", &id, "--key", &digest(FOREIGN)]).with(0);
-    assert_eq!(client.identity(FOREIGN).await, Err("invalid_api_key".into()));
-    let again = keys.run_with_input(&["import", "-", "--format", "jsonl"], line(FOREIGN).as_bytes()).with(0);
+    keys.run(&["revoke", &id, "--key", &digest(FOREIGN)])
+        .with(0);
+    assert_eq!(
+        client.identity(FOREIGN).await,
+        Err("invalid_api_key".into())
+    );
+    let again = keys
+        .run_with_input(
+            &["import", "-", "--format", "jsonl"],
+            line(FOREIGN).as_bytes(),
+        )
+        .with(0);
     assert_eq!(again.out, counted(0, 1, 0));
-    assert_eq!(client.identity(FOREIGN).await, Err("invalid_api_key".into()), "an import undid a revocation");
+    assert_eq!(
+        client.identity(FOREIGN).await,
+        Err("invalid_api_key".into()),
+        "an import undid a revocation"
+    );
     program.stop().with(0);
 }
 
@@ -128,12 +179,21 @@ async fn without_the_setting_only_generated_keys_work_and_one_warning_is_logged(
         digest(FOREIGN),
         digest("another key of sixteen characters")
     );
-    let output =
-        Keys(directory.path()).run_with_input(&["import", "-", "--format", "csv"], lines.as_bytes()).with(0);
+    let output = Keys(directory.path())
+        .run_with_input(&["import", "-", "--format", "csv"], lines.as_bytes())
+        .with(0);
     assert_eq!(output.out, counted(3, 0, 0));
-    assert_eq!(output.err.matches("keys.accept_imported").count(), 1, "{}", output.err);
+    assert_eq!(
+        output.err.matches("keys.accept_imported").count(),
+        1,
+        "{}",
+        output.err
+    );
     assert_eq!(client.identity(ours.expose()).await.unwrap().0, "pro");
-    assert_eq!(client.identity(FOREIGN).await, Err("invalid_api_key".into()));
+    assert_eq!(
+        client.identity(FOREIGN).await,
+        Err("invalid_api_key".into())
+    );
     program.stop().with(0);
 }
 
@@ -143,56 +203,139 @@ fn every_rejected_line_is_reported_by_number_and_field_and_the_others_are_import
     let keys = Keys(directory.path());
     let (held, _) = keys.create("pro");
     let (lines, _) = everything();
-    keys.run_with_input(&["import", "-", "--format", "csv"], lines.as_bytes()).with(0);
+    keys.run_with_input(&["import", "-", "--format", "csv"], lines.as_bytes())
+        .with(0);
     let new = |text: &str| digest(&format!("new {text}"));
     let rows: Vec<(Vec<u8>, &str, &str)> = vec![
         (format!("{},n,pro,,,,", new("taken")).into(), "", ""),
-        (format!("{},n,pro,,,,", new("taken")).into(), "sha256", "second time"),
-        (format!("{},n,sg_live_AstrayKey,,,,", new("a")).into(), "tier", "free, pro, developer"),
-        (format!("{},n,{},,,,", new("z"), "x".repeat(60_000)).into(), "tier", "200"),
-        (format!("{},n,pro,,,", new("b")).into(), "line", "6 fields, and the header line names 7"),
+        (
+            format!("{},n,pro,,,,", new("taken")).into(),
+            "sha256",
+            "second time",
+        ),
+        (
+            format!("{},n,sg_live_AstrayKey,,,,", new("a")).into(),
+            "tier",
+            "free, pro, developer",
+        ),
+        (
+            format!("{},n,{},,,,", new("z"), "x".repeat(60_000)).into(),
+            "tier",
+            "200",
+        ),
+        (
+            format!("{},n,pro,,,", new("b")).into(),
+            "line",
+            "6 fields, and the header line names 7",
+        ),
         (format!("{},\"n,pro,,,,", new("c")).into(), "line", "quote"),
         (b"0123,n,pro,,,,".to_vec(), "sha256", "64 hexadecimal"),
         (b",n,pro,,,,".to_vec(), "sha256", "missing"),
         (format!("{},,pro,,,,", new("d")).into(), "name", "missing"),
         (format!("{},n,,,,,", new("e")).into(), "tier", "missing"),
-        (format!("{},n,pro,weather,,,", new("f")).into(), "application", "app_"),
-        (format!("{},n,pro,,0,,", new("g")).into(), "day_limit", "at least 1"),
-        (format!("{},n,pro,,,soon,", new("h")).into(), "expires_at", "2027-01-31T00:00:00Z"),
-        (format!("{},n,pro,,,,a\u{7}b", new("i")).into(), "note", "printable"),
-        (format!("{},Weather site,pro,{held},,,", digest("one")).into(), "sha256", "another application"),
-        (format!("{},n,pro,app_0000000000b,,,", digest("two")).into(), "sha256", "another application"),
-        (format!("{},Other,pro,{held},,,", new("j")).into(), "name", "differs"),
-        (format!("{},Weather site,free,{held},,,", new("k")).into(), "tier", "differs"),
-        (format!("{},Weather site,pro,{held},5,,", new("l")).into(), "day_limit", "differs"),
-        (format!("{},Weather site,pro,{held},,,x", new("m")).into(), "note", "differs"),
+        (
+            format!("{},n,pro,weather,,,", new("f")).into(),
+            "application",
+            "app_",
+        ),
+        (
+            format!("{},n,pro,,0,,", new("g")).into(),
+            "day_limit",
+            "at least 1",
+        ),
+        (
+            format!("{},n,pro,,,soon,", new("h")).into(),
+            "expires_at",
+            "2027-01-31T00:00:00Z",
+        ),
+        (
+            format!("{},n,pro,,,,a\u{7}b", new("i")).into(),
+            "note",
+            "printable",
+        ),
+        (
+            format!("{},Weather site,pro,{held},,,", digest("one")).into(),
+            "sha256",
+            "another application",
+        ),
+        (
+            format!("{},n,pro,app_0000000000b,,,", digest("two")).into(),
+            "sha256",
+            "another application",
+        ),
+        (
+            format!("{},Other,pro,{held},,,", new("j")).into(),
+            "name",
+            "differs",
+        ),
+        (
+            format!("{},Weather site,free,{held},,,", new("k")).into(),
+            "tier",
+            "differs",
+        ),
+        (
+            format!("{},Weather site,pro,{held},5,,", new("l")).into(),
+            "day_limit",
+            "differs",
+        ),
+        (
+            format!("{},Weather site,pro,{held},,,x", new("m")).into(),
+            "note",
+            "differs",
+        ),
         (vec![0xff, 0xfe], "line", "UTF-8"),
         (vec![b'x'; 1 << 20], "line", "longer"),
-        (format!("{},Weather site,pro,{held},,,", new("added")).into(), "", ""),
+        (
+            format!("{},Weather site,pro,{held},,,", new("added")).into(),
+            "",
+            "",
+        ),
     ];
     let mut text = b"sha256,name,tier,application,day_limit,expires_at,note\n".to_vec();
     for (line, _, _) in &rows {
         text.extend_from_slice(line);
         text.push(b'\n');
     }
-    let output = keys.run_with_input(&["import", "-", "--format", "csv"], &text).with(1);
+    let output = keys
+        .run_with_input(&["import", "-", "--format", "csv"], &text)
+        .with(1);
     let mut lines = output.err.lines();
-    for (number, (_, field, words)) in (2..).zip(&rows).filter(|(_, (_, field, _))| !field.is_empty()) {
+    for (number, (_, field, words)) in (2..)
+        .zip(&rows)
+        .filter(|(_, (_, field, _))| !field.is_empty())
+    {
         let line = lines.next().unwrap_or("");
-        assert!(line.starts_with(&format!("standard input:{number}: {field}: ")), "{number} {field}: {line}");
+        assert!(
+            line.starts_with(&format!("standard input:{number}: {field}: ")),
+            "{number} {field}: {line}"
+        );
         assert!(line.contains(words), "{words}: {line}");
     }
     assert_eq!(output.out, counted(2, 0, rows.len() - 2));
-    assert!(!output.err.contains("AstrayKey"), "a key in the wrong column is not repeated: {}", output.err);
-    assert_eq!(keys.json(&["show", &held])["keys"].as_array().unwrap().len(), 2);
+    assert!(
+        !output.err.contains("AstrayKey"),
+        "a key in the wrong column is not repeated: {}",
+        output.err
+    );
+    assert_eq!(
+        keys.json(&["show", &held])["keys"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
 }
 
 #[test]
 fn an_invalid_file_imports_nothing_and_every_problem_is_reported() {
     let directory = TempDir::new().unwrap();
     let keys = Keys(directory.path());
-    let header =
-        keys.run_with_input(&["import", "-", "--format", "csv"], b"name,key,sha256\nn,x,y\n").with(1);
+    let header = keys
+        .run_with_input(
+            &["import", "-", "--format", "csv"],
+            b"name,key,sha256\nn,x,y\n",
+        )
+        .with(1);
     assert!(
         header.err.contains("standard input:1: key: ") && header.err.contains(":1: tier: "),
         "{}",
@@ -207,9 +350,18 @@ fn an_invalid_file_imports_nothing_and_every_problem_is_reported() {
         (&["export", "--force"], "FILE"),
     ] {
         let refused = keys.run(arguments).with(1);
-        assert!(refused.err.contains(words) && refused.out.is_empty(), "{arguments:?}: {}", refused.err);
+        assert!(
+            refused.err.contains(words) && refused.out.is_empty(),
+            "{arguments:?}: {}",
+            refused.err
+        );
     }
-    assert_eq!(keys.run_with_input(&["import", "-", "--format", "jsonl"], b"").with(0).out, counted(0, 0, 0));
+    assert_eq!(
+        keys.run_with_input(&["import", "-", "--format", "jsonl"], b"")
+            .with(0)
+            .out,
+        counted(0, 0, 0)
+    );
 }
 
 #[test]
@@ -218,13 +370,20 @@ fn many_keys_are_imported_in_batches_with_order_and_number_kept() {
     let keys = Keys(directory.path());
     let mut lines: Vec<String> = (0..1_200)
         .map(|number| {
-            format!("{{\"sha256\":\"{}\",\"name\":\"n\",\"tier\":\"pro\"}}", digest(&number.to_string()))
+            format!(
+                "{{\"sha256\":\"{}\",\"name\":\"n\",\"tier\":\"pro\"}}",
+                digest(&number.to_string())
+            )
         })
         .collect();
     lines[700] = "no JSON".into();
     lines[1_100] = lines[3].clone();
-    let output =
-        keys.run_with_input(&["import", "-", "--format", "jsonl"], lines.join("\n").as_bytes()).with(1);
+    let output = keys
+        .run_with_input(
+            &["import", "-", "--format", "jsonl"],
+            lines.join("\n").as_bytes(),
+        )
+        .with(1);
     assert_eq!(output.out, counted(1_198, 0, 2));
     assert!(
         output.err.contains("standard input:701: line: ") && output.err.contains(":1101: sha256: "),
@@ -244,7 +403,10 @@ fn an_export_is_readable_by_its_owner_only_and_replaces_no_file_by_default() {
     let name = path.to_str().unwrap();
     keys.run(&["export", name]).with(0);
     let text = std::fs::read_to_string(&path).unwrap();
-    assert!(text.contains(&digest(&key)) && !text.contains(&key), "{text}");
+    assert!(
+        text.contains(&digest(&key)) && !text.contains(&key),
+        "{text}"
+    );
     let mode = || std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(), 0o600);
     std::fs::write(&path, "mine").unwrap();
@@ -252,8 +414,15 @@ fn an_export_is_readable_by_its_owner_only_and_replaces_no_file_by_default() {
     assert!(keys.run(&["export", name]).with(1).err.contains("--force"));
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
     keys.run(&["export", name, "--force"]).with(0);
-    assert_eq!((std::fs::read_to_string(&path).unwrap(), mode()), (text, 0o600));
-    assert_eq!(std::fs::read_dir(files.path()).unwrap().count(), 1, "a temporary file was left");
+    assert_eq!(
+        (std::fs::read_to_string(&path).unwrap(), mode()),
+        (text, 0o600)
+    );
+    assert_eq!(
+        std::fs::read_dir(files.path()).unwrap().count(),
+        1,
+        "a temporary file was left"
+    );
 }
 
 #[test]
@@ -263,11 +432,17 @@ fn lines_with_the_longest_values_are_rejected_one_by_one_and_the_others_are_impo
     program.public();
     let mut text = String::from("sha256,name,tier\n");
     for number in 0..200 {
-        let tier = if number % 2 == 0 { "pro".to_owned() } else { "x".repeat(60_000) };
+        let tier = if number % 2 == 0 {
+            "pro".to_owned()
+        } else {
+            "x".repeat(60_000)
+        };
         text += &format!("{},n,{tier}\n", digest(&number.to_string()));
     }
     let keys = Keys(directory.path());
-    let output = keys.run_with_input(&["import", "-", "--format", "csv"], text.as_bytes()).with(1);
+    let output = keys
+        .run_with_input(&["import", "-", "--format", "csv"], text.as_bytes())
+        .with(1);
     assert_eq!(output.out, counted(100, 0, 100));
     program.stop().with(0);
 }

@@ -12,7 +12,11 @@ fn keys_in_files_and_standard_input_are_shown_by_position_and_first_characters()
     let key = key.expose();
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     let (clean, leaky, missing) = (path("clean.txt"), path("leaky.py"), path("missing"));
-    std::fs::write(&clean, format!("{}\nghp_0123456789abcdef\n", &key[..key.len() - 1])).unwrap();
+    std::fs::write(
+        &clean,
+        format!("{}\nghp_0123456789abcdef\n", &key[..key.len() - 1]),
+    )
+    .unwrap();
     std::fs::write(&leaky, format!("import os\nKEY = \"{key}\"\n")).unwrap();
 
     let none = run(&["keys", "scan", &clean]).with(0);
@@ -23,11 +27,21 @@ fn keys_in_files_and_standard_input_are_shown_by_position_and_first_characters()
     assert_eq!(piped.out, format!("-:2:1: {0}\n-:2:46: {0}\n", &key[..12]));
 
     let unread = run(&["keys", "scan", &missing, &leaky]).with(2);
-    assert!(unread.out.contains(&leaky) && unread.err.contains("missing cannot be read"), "{}", unread.err);
+    assert!(
+        unread.out.contains(&leaky) && unread.err.contains("missing cannot be read"),
+        "{}",
+        unread.err
+    );
     let is_directory = run(&["keys", "scan", directory.path().to_str().unwrap()]).with(2);
-    assert!(is_directory.err.contains("not a regular file"), "{}", is_directory.err);
+    assert!(
+        is_directory.err.contains("not a regular file"),
+        "{}",
+        is_directory.err
+    );
 
-    let json = run(&["keys", "scan", &leaky, &leaky, "--json"]).with(1).json();
+    let json = run(&["keys", "scan", &leaky, &leaky, "--json"])
+        .with(1)
+        .json();
     let expected = serde_json::json!({"file": leaky, "line": 2, "column": 8, "prefix": &key[..12]});
     assert_eq!(json, serde_json::json!({"keys": [expected, expected]}));
     let empty = run(&["keys", "scan", &clean, "--json"]).with(0).json();

@@ -11,7 +11,13 @@ use crate::program::{BUILT_IN, Keys, Program, run};
 /// The program with a shell's most open mask for new files.
 fn with_open_mask(arguments: &[&str]) -> Command {
     let mut command = Command::new("/bin/sh");
-    command.args(["-c", "umask 000; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_scoregate")]).args(arguments);
+    command
+        .args([
+            "-c",
+            "umask 000; exec \"$0\" \"$@\"",
+            env!("CARGO_BIN_EXE_scoregate"),
+        ])
+        .args(arguments);
     command.env_clear().envs(BUILT_IN).stdin(Stdio::null());
     command
 }
@@ -38,21 +44,43 @@ fn every_file_of_the_data_directory_is_private_and_an_open_directory_is_reported
     std::fs::create_dir(&data_dir).unwrap();
     std::fs::set_permissions(&data_dir, std::fs::Permissions::from_mode(0o755)).unwrap();
     let directory = data_dir.to_str().unwrap();
-    let serve =
-        ["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir", directory];
+    let serve = [
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--admin-listen",
+        "127.0.0.1:0",
+        "--data-dir",
+        directory,
+    ];
     let program = Program::spawn(with_open_mask(&serve));
     let warning = program.logs("other users can enter or write the data directory");
-    assert!(warning.contains("0755") && warning.contains("chmod 700"), "{warning}");
+    assert!(
+        warning.contains("0755") && warning.contains("chmod 700"),
+        "{warning}"
+    );
     program.public();
     Keys(&data_dir).create("free");
     let backup = data_dir.join("backup.db");
-    let made =
-        with_open_mask(&["store", "backup", backup.to_str().unwrap(), "--data-dir", directory]).status();
+    let made = with_open_mask(&[
+        "store",
+        "backup",
+        backup.to_str().unwrap(),
+        "--data-dir",
+        directory,
+    ])
+    .status();
     assert!(made.unwrap().success());
     let runs = parent.path().join("runs.jsonl");
     std::fs::write(&runs, "").unwrap();
-    let import =
-        with_open_mask(&["scoring", "import", runs.to_str().unwrap(), "--data-dir", directory]).output();
+    let import = with_open_mask(&[
+        "scoring",
+        "import",
+        runs.to_str().unwrap(),
+        "--data-dir",
+        directory,
+    ])
+    .output();
     assert!(import.unwrap().status.success());
     assert_eq!(accessible(&data_dir), Vec::<String>::new());
     program.stop().with(0);
@@ -69,7 +97,13 @@ fn every_file_of_the_data_directory_is_private_and_an_open_directory_is_reported
 fn a_pipe_or_a_device_is_no_input_of_a_command() {
     let directory = TempDir::new().unwrap();
     let pipe = directory.path().join("pipe");
-    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    assert!(
+        Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
     let data_dir = directory.path().join("data");
     let data_dir = ["--data-dir", data_dir.to_str().unwrap()];
     for input in [pipe.to_str().unwrap(), "/dev/zero", "/"] {
@@ -77,10 +111,21 @@ fn a_pipe_or_a_device_is_no_input_of_a_command() {
             &["keys", "import", input, "--format", "jsonl"][..],
             &["scoring", "import", input],
             &["scoring", "suites", "set", input],
-            &["accounts", "contact", "--all", "--subject", "Terms", "--message", input],
+            &[
+                "accounts",
+                "contact",
+                "--all",
+                "--subject",
+                "Terms",
+                "--message",
+                input,
+            ],
         ] {
             let refused = run(&[command, &data_dir].concat()).with(1).err;
-            assert!(refused.contains("it is not a regular file"), "{command:?}: {refused}");
+            assert!(
+                refused.contains("it is not a regular file"),
+                "{command:?}: {refused}"
+            );
         }
     }
 }

@@ -26,15 +26,25 @@ fn suggested(line: &str) -> Option<&str> {
 #[test]
 fn the_production_sample_is_valid() {
     let ended = run(&["check", "--config", file().to_str().unwrap()]).with(0);
-    assert_eq!((ended.out, ended.err), (String::new(), format!("{}: ok\n", file().display())));
+    assert_eq!(
+        (ended.out, ended.err),
+        (String::new(), format!("{}: ok\n", file().display()))
+    );
 }
 
 #[test]
 fn the_commented_settings_of_the_sample_are_valid() {
     let sample = std::fs::read_to_string(file()).unwrap();
-    assert!(sample.lines().filter_map(suggested).count() > 10, "it suggests nothing");
-    let all: Vec<&str> = sample.lines().map(|line| suggested(line).unwrap_or(line)).collect();
-    let problems = |text: &str| resolve(&read_text(text).unwrap()).map_err(|problems| problems.to_string());
+    assert!(
+        sample.lines().filter_map(suggested).count() > 10,
+        "it suggests nothing"
+    );
+    let all: Vec<&str> = sample
+        .lines()
+        .map(|line| suggested(line).unwrap_or(line))
+        .collect();
+    let problems =
+        |text: &str| resolve(&read_text(text).unwrap()).map_err(|problems| problems.to_string());
     problems(&all.join("\n")).unwrap();
     // An unknown setting is detected.
     let mistaken = all.join("\n").replace("trusted = ", "trust = ");
@@ -45,8 +55,19 @@ fn the_commented_settings_of_the_sample_are_valid() {
 async fn a_server_with_the_sample_s_settings_serves_requests() {
     let directory = TempDir::new().unwrap();
     let (file, data_dir) = (file(), directory.path().to_str().unwrap().to_owned());
-    let test_settings = ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir", &data_dir];
-    let arguments = [&["serve", "--config", file.to_str().unwrap()], &test_settings[..]].concat();
+    let test_settings = [
+        "--listen",
+        "127.0.0.1:0",
+        "--admin-listen",
+        "127.0.0.1:0",
+        "--data-dir",
+        &data_dir,
+    ];
+    let arguments = [
+        &["serve", "--config", file.to_str().unwrap()],
+        &test_settings[..],
+    ]
+    .concat();
     // Its upstream does not exist here, and its logs are JSON.
     let server = Program::start(&arguments, &[BUILT_IN[0], ("SCOREGATE_LOG_FORMAT", "text")]);
     let public = server.public();

@@ -29,19 +29,32 @@ fn status(side: SocketAddr, token: &str) -> String {
 #[test]
 fn a_token_in_a_file_is_valid_and_a_new_one_applies_with_a_reload() {
     let directory = TempDir::new().unwrap();
-    let (file, data_dir) = (directory.path().join("token"), directory.path().join("state"));
+    let (file, data_dir) = (
+        directory.path().join("token"),
+        directory.path().join("state"),
+    );
     write_secret(&file, &format!("{FIRST}\n"));
-    let environment = [BUILT_IN[0], ("SCOREGATE_ADMIN_TOKEN_FILE", file.to_str().unwrap())];
+    let environment = [
+        BUILT_IN[0],
+        ("SCOREGATE_ADMIN_TOKEN_FILE", file.to_str().unwrap()),
+    ];
     let server = Program::serve(&data_dir, &environment);
     let (_, side) = server.ports();
     let statuses = |server: SocketAddr| [FIRST, SECOND].map(|token| status(server, token));
     assert_eq!(statuses(side), ["200", "401"]);
     write_secret(&file, &format!("{SECOND}\n"));
     let output = run(&["reload", "--data-dir", data_dir.to_str().unwrap()]).with(0);
-    assert!(output.out.contains("in effect now: admin.token") && !output.out.contains(SECOND), "{output:?}");
+    assert!(
+        output.out.contains("in effect now: admin.token") && !output.out.contains(SECOND),
+        "{output:?}"
+    );
     assert_eq!(statuses(side), ["401", "200"]);
     let ended = server.stop().with(0);
-    assert!(!ended.err.contains(SECOND) && !ended.err.contains(FIRST), "{}", ended.err);
+    assert!(
+        !ended.err.contains(SECOND) && !ended.err.contains(FIRST),
+        "{}",
+        ended.err
+    );
 }
 
 /// A gateway whose token and credential are in these files.
@@ -58,7 +71,9 @@ impl World {
         let mut valid = Vec::new();
         for token in ["", FIRST, SECOND] {
             let header = format!("Bearer {token}");
-            let answer = self.side("GET", "/v1/applications", "", &[("Authorization", &header)]).await;
+            let answer = self
+                .side("GET", "/v1/applications", "", &[("Authorization", &header)])
+                .await;
             valid.extend((answer.status == 200).then_some(token));
         }
         valid
@@ -71,11 +86,18 @@ impl World {
         assert_eq!(self.get_as(&customer, &target).await.status, 200);
         let received = self.backend.received();
         let mut fields = received.last().unwrap().headers.iter();
-        fields.find(|(name, _)| name == "authorization").unwrap().1.clone()
+        fields
+            .find(|(name, _)| name == "authorization")
+            .unwrap()
+            .1
+            .clone()
     }
 
     async fn rejected(&self, secret: &str) -> u32 {
-        self.counted(&format!("scoregate_secret_files_rejected{{secret=\"{secret}\"}}")).await
+        self.counted(&format!(
+            "scoregate_secret_files_rejected{{secret=\"{secret}\"}}"
+        ))
+        .await
     }
 }
 
@@ -100,7 +122,13 @@ async fn a_new_token_and_a_new_credential_are_used_within_ten_seconds_without_a_
         world.pass(CHECK_INTERVAL);
         limit += 1;
     }
-    assert_eq!((world.rejected("admin.token").await, world.rejected("upstream.credential").await), (0, 0));
+    assert_eq!(
+        (
+            world.rejected("admin.token").await,
+            world.rejected("upstream.credential").await
+        ),
+        (0, 0)
+    );
 }
 
 #[tokio::test]

@@ -14,7 +14,8 @@ use crate::world::{Customer, World, good};
 
 const MODELS: &str = "/api/v1/models?period=24h";
 const INDEX: &str = "/api/v1/index";
-const DATA: &str = r#"{"generated_at":"2026-11-21T12:00:00Z","data":[{"id":"atlas","currentScore":1}]}"#;
+const DATA: &str =
+    r#"{"generated_at":"2026-11-21T12:00:00Z","data":[{"id":"atlas","currentScore":1}]}"#;
 const ONE_AT_ONCE: &str = "[upstream]\nurl = \"{backend}\"\nmax_concurrent_requests = 1";
 const WAITERS: usize = 20;
 /// A target that all clients have requested before.
@@ -35,7 +36,12 @@ impl Scenario {
         let [leader, waiter] = [world.busy_with(OTHER).await, world.busy_with(OTHER).await];
         let before = world.backend.received().len();
         world.backend.hold();
-        Self { world, leader, waiter, before }
+        Self {
+            world,
+            leader,
+            waiter,
+            before,
+        }
     }
 
     async fn start_leader(&self) -> Connection {
@@ -56,7 +62,9 @@ impl Scenario {
             self.world.has_waiters(1 + WAITERS + further).await;
             moment.await;
             leading.reset();
-            self.world.reaches("scoregate_client_disconnects_total", 1).await;
+            self.world
+                .reaches("scoregate_client_disconnects_total", 1)
+                .await;
             self.world.backend.open();
             on_continue();
         });
@@ -67,28 +75,50 @@ impl Scenario {
             );
         }
         let again = self.world.get_as(&self.waiter, MODELS).await;
-        assert!(again.header("cache-status").starts_with("scoregate; hit"), "it was stored");
+        assert!(
+            again.header("cache-status").starts_with("scoregate; hit"),
+            "it was stored"
+        );
         assert_eq!(self.world.backend.count("/api/v1/models"), 1);
         self.world.settled().await;
     }
 
     /// The backend sends these parts of a response: the leader disconnects between the first and the second.
     async fn run_with_reset_between(&self, parts: [String; 2]) {
-        self.world.backend.next(Act::Parts(parts.map(String::into_bytes).to_vec()));
+        self.world
+            .backend
+            .next(Act::Parts(parts.map(String::into_bytes).to_vec()));
         let leading = self.start_leader().await;
         self.world.backend.has_received(self.before + 1).await;
         self.world.backend.release(1);
-        self.run_with_reset(leading, 0, self.world.backend.has_sent(self.before + 1), || ()).await;
+        self.run_with_reset(
+            leading,
+            0,
+            self.world.backend.has_sent(self.before + 1),
+            || (),
+        )
+        .await;
     }
 }
 
 #[tokio::test]
 async fn waiters_are_served_if_the_leader_is_reset_before_the_upstream_request() {
     let scenario = Scenario::set(ONE_AT_ONCE).await;
-    let blocking = scenario.world.get(INDEX).key(&scenario.waiter.key).begin().await;
-    scenario.world.backend.has_received(scenario.before + 1).await;
+    let blocking = scenario
+        .world
+        .get(INDEX)
+        .key(&scenario.waiter.key)
+        .begin()
+        .await;
+    scenario
+        .world
+        .backend
+        .has_received(scenario.before + 1)
+        .await;
     let leading = scenario.start_leader().await;
-    scenario.run_with_reset(leading, 1, wait_for_queue_length(&scenario.world, 1), || ()).await;
+    scenario
+        .run_with_reset(leading, 1, wait_for_queue_length(&scenario.world, 1), || ())
+        .await;
     drop(blocking);
 }
 
@@ -97,21 +127,39 @@ async fn waiters_are_served_if_the_leader_is_reset_before_the_response_begins() 
     let scenario = Scenario::set("").await;
     let leading = scenario.start_leader().await;
     scenario
-        .run_with_reset(leading, 0, scenario.world.backend.has_received(scenario.before + 1), || ())
+        .run_with_reset(
+            leading,
+            0,
+            scenario.world.backend.has_received(scenario.before + 1),
+            || (),
+        )
         .await;
 }
 
 #[tokio::test]
 async fn waiters_are_served_if_the_leader_is_reset_during_the_response() {
     let (first, second) = DATA.split_at(DATA.len() / 2);
-    let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{first}", DATA.len());
-    Scenario::set("").await.run_with_reset_between([head, second.to_owned()]).await;
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{first}",
+        DATA.len()
+    );
+    Scenario::set("")
+        .await
+        .run_with_reset_between([head, second.to_owned()])
+        .await;
 }
 
 #[tokio::test]
-async fn waiters_are_served_if_the_leader_is_reset_between_the_last_data_and_the_end_of_the_response() {
-    let head = format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{DATA}\r\n", DATA.len());
-    Scenario::set("").await.run_with_reset_between([head, "0\r\n\r\n".to_owned()]).await;
+async fn waiters_are_served_if_the_leader_is_reset_between_the_last_data_and_the_end_of_the_response()
+ {
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{DATA}\r\n",
+        DATA.len()
+    );
+    Scenario::set("")
+        .await
+        .run_with_reset_between([head, "0\r\n\r\n".to_owned()])
+        .await;
 }
 
 /// Documents are built on a blocking thread. Here there is only one such thread, and it is occupied,
@@ -119,7 +167,12 @@ async fn waiters_are_served_if_the_leader_is_reset_between_the_last_data_and_the
 #[test]
 fn waiters_are_served_if_the_leader_is_reset_before_the_response_is_stored() {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
-    let runtime = builder.worker_threads(2).max_blocking_threads(1).enable_all().build().unwrap();
+    let runtime = builder
+        .worker_threads(2)
+        .max_blocking_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let scenario = Scenario::set(ONE_AT_ONCE).await;
         let ((say_begun, start), (free, freed)) = (mpsc::channel(), mpsc::channel::<()>());
@@ -129,17 +182,35 @@ fn waiters_are_served_if_the_leader_is_reset_before_the_response_is_stored() {
         });
         start.recv().unwrap();
         let leading = scenario.start_leader().await;
-        scenario.world.backend.has_received(scenario.before + 1).await;
+        scenario
+            .world
+            .backend
+            .has_received(scenario.before + 1)
+            .await;
         let stored = scenario.world.running.gateway().engine.documents.count();
-        let next = scenario.world.get(INDEX).key(&scenario.waiter.key).begin().await;
+        let next = scenario
+            .world
+            .get(INDEX)
+            .key(&scenario.waiter.key)
+            .begin()
+            .await;
         let moment = async {
             wait_for_queue_length(&scenario.world, 1).await;
             scenario.world.backend.release(1);
             // The next fetch is sent when this response is complete.
-            scenario.world.backend.has_received(scenario.before + 2).await;
-            assert_eq!(scenario.world.running.gateway().engine.documents.count(), stored);
+            scenario
+                .world
+                .backend
+                .has_received(scenario.before + 2)
+                .await;
+            assert_eq!(
+                scenario.world.running.gateway().engine.documents.count(),
+                stored
+            );
         };
-        scenario.run_with_reset(leading, 1, moment, || free.send(()).unwrap()).await;
+        scenario
+            .run_with_reset(leading, 1, moment, || free.send(()).unwrap())
+            .await;
         drop(next);
         blocking_task.await.unwrap();
     });
@@ -148,7 +219,10 @@ fn waiters_are_served_if_the_leader_is_reset_before_the_response_is_stored() {
 #[tokio::test]
 async fn a_late_response_is_sent_to_no_other_request() {
     let response_of = |received: &Received| {
-        json(&format!(r#"{{"data":[{{"id":"atlas","asked":"{}"}}]}}"#, received.target()))
+        json(&format!(
+            r#"{{"data":[{{"id":"atlas","asked":"{}"}}]}}"#,
+            received.target()
+        ))
     };
     let world = World::with("", response_of).await;
     let customer = world.paid().await;
@@ -163,12 +237,32 @@ async fn a_late_response_is_sent_to_no_other_request() {
     for target in [INDEX, "/api/v1/alerts", MODELS] {
         world.pass(Duration::from_secs(1));
         let response = world.get_as(&customer, target).await;
-        let target_in_body = response.json()["data"][0]["asked"].as_str().unwrap().to_owned();
-        assert!(response.status == 200 && target_in_body.starts_with(target), "{target}: {target_in_body}");
+        let target_in_body = response.json()["data"][0]["asked"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        assert!(
+            response.status == 200 && target_in_body.starts_with(target),
+            "{target}: {target_in_body}"
+        );
     }
-    let connections: Vec<usize> = world.backend.received().iter().map(|one| one.connection).collect();
-    assert!(connections[1..].iter().all(|connection| *connection > connections[0]), "{connections:?}");
-    assert_eq!(world.backend.count(MODELS), 2, "the late response was not stored");
+    let connections: Vec<usize> = world
+        .backend
+        .received()
+        .iter()
+        .map(|one| one.connection)
+        .collect();
+    assert!(
+        connections[1..]
+            .iter()
+            .all(|connection| *connection > connections[0]),
+        "{connections:?}"
+    );
+    assert_eq!(
+        world.backend.count(MODELS),
+        2,
+        "the late response was not stored"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -179,7 +273,11 @@ async fn with_half_of_two_thousand_clients_reset_each_other_client_gets_its_own_
         let asks = (0..40_u64).map(|number| {
             let rng = (round * 40 + number).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
             let customer = &customers[usize::try_from(number / 2).unwrap()];
-            let target = if rng.is_multiple_of(3) { MODELS } else { "/api/v1/me" };
+            let target = if rng.is_multiple_of(3) {
+                MODELS
+            } else {
+                "/api/v1/me"
+            };
             let world = &world;
             async move {
                 if number.is_multiple_of(2) {
@@ -190,14 +288,20 @@ async fn with_half_of_two_thousand_clients_reset_each_other_client_gets_its_own_
                     leaving.reset();
                     return None;
                 }
-                Some((customer.id.to_string(), world.get_as(customer, "/api/v1/me").await))
+                Some((
+                    customer.id.to_string(),
+                    world.get_as(customer, "/api/v1/me").await,
+                ))
             }
         });
         let responses: Vec<_> = join_all(asks).await.into_iter().flatten().collect();
         let ids = responses.iter().map(|(id, _)| id).collect::<BTreeSet<_>>();
         assert_eq!((responses.len(), ids.len()), (20, 20));
         for (id, me) in &responses {
-            assert_eq!((me.status, &me.json()["data"][0]["application"]["id"]), (200, &id.as_str().into()));
+            assert_eq!(
+                (me.status, &me.json()["data"][0]["application"]["id"]),
+                (200, &id.as_str().into())
+            );
         }
         world.running.gateway().sweep();
     }

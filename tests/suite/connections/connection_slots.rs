@@ -18,7 +18,10 @@ async fn from(world: &World, last: u8) -> Connection {
 /// Whether a request on it is answered.
 async fn is_served(connection: &mut Connection) -> bool {
     connection.write(HEALTH).await;
-    connection.read(false).await.is_some_and(|response| response.status == 200)
+    connection
+        .read(false)
+        .await
+        .is_some_and(|response| response.status == 200)
 }
 
 #[tokio::test]
@@ -27,11 +30,16 @@ async fn an_address_has_its_connection_slots_and_no_more() {
     let (mut first, mut second) = (from(&world, 1).await, from(&world, 1).await);
     assert!(is_served(&mut first).await && is_served(&mut second).await);
     assert!(from(&world, 1).await.is_closed().await);
-    assert!(is_served(&mut from(&world, 2).await).await, "another address has its own slots");
+    assert!(
+        is_served(&mut from(&world, 2).await).await,
+        "another address has its own slots"
+    );
     assert_eq!(world.ended("address_limit").await, 1);
     assert!(is_served(&mut first).await && is_served(&mut second).await);
     drop(first);
-    world.reaches("scoregate_connections_total{reason=\"done\"}", 2).await;
+    world
+        .reaches("scoregate_connections_total{reason=\"done\"}", 2)
+        .await;
     assert!(is_served(&mut from(&world, 1).await).await);
 }
 
@@ -61,7 +69,10 @@ async fn with_all_connection_slots_in_use_the_longest_idle_connection_is_closed_
         world.pass(SECOND);
     }
     for connection in &mut held {
-        assert!(is_served(connection).await, "no other client has connected yet");
+        assert!(
+            is_served(connection).await,
+            "no other client has connected yet"
+        );
         world.pass(SECOND);
     }
     let mut next = from(&world, 4).await;

@@ -83,7 +83,10 @@ async fn a_head_that_arrives_byte_by_byte_gets_no_extra_time() {
 async fn between_two_requests_a_connection_may_idle_for_a_minute() {
     let world = World::new().await;
     let (mut idle, mut busy) = (world.caller(b"").await, world.caller(b"").await);
-    assert_eq!((idle.status(HEALTH).await, busy.status(HEALTH).await), (200, 200));
+    assert_eq!(
+        (idle.status(HEALTH).await, busy.status(HEALTH).await),
+        (200, 200)
+    );
     world.pass(MINUTE_LESS_A_MOMENT);
     assert_eq!(busy.status(HEALTH).await, 200);
     world.pass(MOMENT);
@@ -96,33 +99,53 @@ async fn between_two_requests_a_connection_may_idle_for_a_minute() {
 async fn a_request_without_a_response_ends_after_a_minute() {
     let settings = "freshness.max_wait = \"1h\"\n[upstream]\nurl = \"{backend}\"\n\
         first_byte_timeout = \"1h\"\ntimeout = \"1h\"";
-    let silent =
-        |received: &Received| if received.target().contains("index") { Act::Hang } else { good(received) };
+    let silent = |received: &Received| {
+        if received.target().contains("index") {
+            Act::Hang
+        } else {
+            good(received)
+        }
+    };
     let world = World::with(settings, silent).await;
     let key = world.customer("pro").await.key;
     let bytes = format!("GET /api/v1/index HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\n\r\n");
     let mut connection = world.caller(bytes.as_bytes()).await;
     world.backend.has_received(1).await;
     world.pass(MINUTE_LESS_A_MOMENT);
-    assert_eq!(world.get("/api/v1/models").key(&key).send().await.status, 200);
+    assert_eq!(
+        world.get("/api/v1/models").key(&key).send().await.status,
+        200
+    );
     assert_eq!(world.ended("request_timeout").await, 0);
     world.pass(MOMENT);
     let response = connection.read(false).await;
     assert!(response.is_none(), "{response:?}");
     assert_eq!(
-        (world.ended("request_timeout").await, world.counted("scoregate_client_disconnects_total").await),
+        (
+            world.ended("request_timeout").await,
+            world.counted("scoregate_client_disconnects_total").await
+        ),
         (1, 1)
     );
 }
 
 #[tokio::test]
 async fn a_client_that_reads_nothing_is_cut_off() {
-    let world = World::with("server.request_timeout = \"1d\"\nserver.idle_timeout = \"1d\"", good).await;
+    let world = World::with(
+        "server.request_timeout = \"1d\"\nserver.idle_timeout = \"1d\"",
+        good,
+    )
+    .await;
     let bytes = b"GET /docs HTTP/1.1\r\nHost: a\r\n\r\n".repeat(4_000);
     let mut connection = world.caller(&bytes).await;
     // Some responses are in the buffers of both sides, and the rest waits. The start of that wait is not visible
     // here, so time advances until it is over, which cannot have another reason.
-    world.reaches("scoregate_requests_total{endpoint=\"page\",class=\"2xx\"}", 1).await;
+    world
+        .reaches(
+            "scoregate_requests_total{endpoint=\"page\",class=\"2xx\"}",
+            1,
+        )
+        .await;
     while world.counted("scoregate_connections").await > 0 {
         world.pass(SECOND);
     }
@@ -136,11 +159,18 @@ async fn a_client_that_reads_nothing_is_cut_off() {
 
 #[tokio::test]
 async fn a_client_that_reads_a_byte_a_second_is_cut_off_as_if_it_read_nothing() {
-    let world = World::with("server.request_timeout = \"1d\"\nserver.idle_timeout = \"1d\"", good).await;
+    let world = World::with(
+        "server.request_timeout = \"1d\"\nserver.idle_timeout = \"1d\"",
+        good,
+    )
+    .await;
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4_096).unwrap();
     let mut stream = socket.connect(world.address()).await.unwrap();
-    stream.write_all(&b"GET /docs HTTP/1.1\r\nHost: a\r\n\r\n".repeat(200)).await.unwrap();
+    stream
+        .write_all(&b"GET /docs HTTP/1.1\r\nHost: a\r\n\r\n".repeat(200))
+        .await
+        .unwrap();
     // All buffers are full when no further response begins. Until then no time passes.
     let pages = "scoregate_requests_total{endpoint=\"page\",class=\"2xx\"}";
     let (mut start, mut looks) = (0, 0);
@@ -184,16 +214,23 @@ async fn a_connection_closes_with_the_first_response_after_an_hour_or_a_second_l
 async fn a_client_that_sends_an_unwanted_body_still_gets_the_response() {
     let world = World::new().await;
     let head = b"POST /api/v1/models HTTP/1.1\r\nHost: a\r\nContent-Length: 150000\r\n\r\n";
-    let mut connection = world.caller(&[&head[..], &b"x".repeat(150_000)].concat()).await;
+    let mut connection = world
+        .caller(&[&head[..], &b"x".repeat(150_000)].concat())
+        .await;
     let response = connection.read(false).await.unwrap();
-    assert_eq!((response.status, response.code().as_str()), (400, "bad_request"));
+    assert_eq!(
+        (response.status, response.code().as_str()),
+        (400, "bad_request")
+    );
     assert!(connection.is_closed().await);
 }
 
 #[tokio::test]
 async fn a_body_that_never_arrives_is_not_waited_for() {
     let world = World::new().await;
-    let mut connection = world.caller(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n12").await;
+    let mut connection = world
+        .caller(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n12")
+        .await;
     assert_eq!(connection.read(false).await.unwrap().status, 400);
     assert!(connection.is_closed().await);
     // The body is read only for the time in which clients may still be sending.

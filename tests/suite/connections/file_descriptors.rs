@@ -18,7 +18,12 @@ const SECOND: Duration = Duration::from_secs(1);
 async fn connect(from: u8, to: SocketAddr) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4_096).unwrap();
-    socket.bind(SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, 0, 1, from)), 0)).unwrap();
+    socket
+        .bind(SocketAddr::new(
+            IpAddr::V4(Ipv4Addr::new(127, 0, 1, from)),
+            0,
+        ))
+        .unwrap();
     socket.connect(to).await.unwrap()
 }
 
@@ -34,7 +39,15 @@ fn serve_with_files(limit: u32, data_dir: &Path) -> Program {
     let script = format!("ulimit -n {limit}; exec \"$0\" \"$@\"");
     let mut command = Command::new("/bin/sh");
     command.args(["-c", &script, env!("CARGO_BIN_EXE_scoregate"), "serve"]);
-    command.args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir"]).arg(data_dir);
+    command
+        .args([
+            "--listen",
+            "127.0.0.1:0",
+            "--admin-listen",
+            "127.0.0.1:0",
+            "--data-dir",
+        ])
+        .arg(data_dir);
     command.env_clear().envs(BUILT_IN);
     Program::spawn(command)
 }
@@ -48,7 +61,10 @@ async fn without_free_file_descriptors_the_side_port_responds_and_the_public_por
     let responses = async |address| {
         let mut connection = Connection::open(address).await;
         connection.write(health).await;
-        connection.read(false).await.is_some_and(|response| response.status == 200)
+        connection
+            .read(false)
+            .await
+            .is_some_and(|response| response.status == 200)
     };
     // Idle connections are closed for active ones.
     let mut silent = Vec::new();
@@ -58,19 +74,32 @@ async fn without_free_file_descriptors_the_side_port_responds_and_the_public_por
     assert!(responses(to).await && responses(side).await);
     // All descriptors are in use, as if another process had taken them.
     let limit = format!("prlimit --pid {} --nofile=40:40", program.id());
-    assert!(Command::new("sh").args(["-c", &limit]).status().unwrap().success());
+    assert!(
+        Command::new("sh")
+            .args(["-c", &limit])
+            .status()
+            .unwrap()
+            .success()
+    );
     let clock = Clock::system();
     let (start, worked_before) = (clock.mono(), worked(&program));
     for _ in 0..100 {
         silent.push(connect(4, to).await);
     }
-    assert!(program.logs("cannot accept connections").contains("Too many open files"));
+    assert!(
+        program
+            .logs("cannot accept connections")
+            .contains("Too many open files")
+    );
     clock.sleep(3 * SECOND).await;
     let part = (worked(&program) - worked_before) / clock.mono().since(start).as_secs_f64();
     assert!(part < 0.2, "it used CPU time without work: {part}");
     drop(silent);
     while !responses(to).await {}
-    assert!(clock.mono().since(start) < 8 * SECOND, "it recovered too slowly");
+    assert!(
+        clock.mono().since(start) < 8 * SECOND,
+        "it recovered too slowly"
+    );
     let ended = program.stop();
     let messages = ended.err.matches("cannot accept connections").count();
     // Ten, and their count: the log limits repeated events of a kind.

@@ -19,7 +19,9 @@ const INDEX: &str = "/api/v1/index";
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 async fn in_time<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(TIMEOUT, work).await.expect("the expected event does not occur")
+    tokio::time::timeout(TIMEOUT, work)
+        .await
+        .expect("the expected event does not occur")
 }
 
 /// A list of incidents that was not requested before.
@@ -49,7 +51,12 @@ impl Full {
         world.backend.hold();
         let one = world.get(&other(1)).key(&paid.key).begin().await;
         let two = world.get(&other(2)).key(&paid.key).begin().await;
-        let full = Self { world, paid, free, waiting: [one, two] };
+        let full = Self {
+            world,
+            paid,
+            free,
+            waiting: [one, two],
+        };
         full.wait_for_slots(2).await;
         full
     }
@@ -58,7 +65,12 @@ impl Full {
     async fn wait_for_slots(&self, slots: u32) {
         in_time(async {
             self.world.running.gateway().sweep();
-            while self.world.counted("scoregate_concurrency_in_use{pool=\"waiting\"}").await != slots {
+            while self
+                .world
+                .counted("scoregate_concurrency_in_use{pool=\"waiting\"}")
+                .await
+                != slots
+            {
                 tokio::task::yield_now().await;
                 self.world.running.gateway().sweep();
             }
@@ -74,7 +86,12 @@ impl Full {
     /// Sends a request that is queued.
     async fn queue_request(&self, number: u32) -> Connection {
         let queued = self.world.counted(QUEUED).await;
-        let connection = self.world.get(&other(number)).key(&self.paid.key).begin().await;
+        let connection = self
+            .world
+            .get(&other(number))
+            .key(&self.paid.key)
+            .begin()
+            .await;
         in_time(self.world.reaches(QUEUED, queued + 1)).await;
         connection
     }
@@ -91,11 +108,25 @@ impl Full {
     async fn is_over(&self) {
         self.wait_for_slots(0).await;
         self.world.settled().await;
-        in_time(self.world.reaches_exactly("scoregate_requests_in_progress", 0)).await;
-        assert_eq!(self.world.counted("scoregate_concurrency_in_use{pool=\"cached\"}").await, 0);
+        in_time(
+            self.world
+                .reaches_exactly("scoregate_requests_in_progress", 0),
+        )
+        .await;
+        assert_eq!(
+            self.world
+                .counted("scoregate_concurrency_in_use{pool=\"cached\"}")
+                .await,
+            0
+        );
         let refused = self.world.counted(REFUSED).await;
         for number in 50..60 {
-            assert_eq!(in_time(self.world.get_as(&self.paid, &other(number))).await.status, 200);
+            assert_eq!(
+                in_time(self.world.get_as(&self.paid, &other(number)))
+                    .await
+                    .status,
+                200
+            );
         }
         assert_eq!(self.world.counted(REFUSED).await, refused);
     }
@@ -110,19 +141,32 @@ impl World {
 }
 
 fn is_refused(response: &Response) {
-    assert_eq!((response.status, response.code()), (503, "overloaded".into()));
-    assert_eq!((response.header("retry-after"), response.header("cache-control")), ("1", "no-store"));
+    assert_eq!(
+        (response.status, response.code()),
+        (503, "overloaded".into())
+    );
+    assert_eq!(
+        (
+            response.header("retry-after"),
+            response.header("cache-control")
+        ),
+        ("1", "no-store")
+    );
     assert_eq!(response.header("x-ratelimit-resource"), "day");
     assert!(!response.closes());
 }
 
 #[tokio::test]
 async fn with_two_slots_and_a_queue_of_one_the_fourth_is_refused_at_once_and_the_third_at_the_queue_timeout()
-{
+ {
     let full = Full::new().await;
     let mut third = full.queue_request(3).await;
     full.assert_refused(&full.paid, &other(4)).await;
-    assert_eq!(full.world.counted(REFUSED).await, 1, "the third is still queued");
+    assert_eq!(
+        full.world.counted(REFUSED).await,
+        1,
+        "the third is still queued"
+    );
     full.world.pass(MAX_RESPONSES);
     let response = in_time(third.read(false)).await.unwrap();
     full.world.check("GET", &other(3), &response);
@@ -155,28 +199,58 @@ async fn cached_documents_are_served_in_full_while_the_waiting_pool_is_full() {
     let full = Full::new().await;
     let _third = full.queue_request(3).await;
     let (world, before) = (&full.world, full.world.left(&full.paid));
-    let etag = world.get_as(&full.paid, INDEX).await.header("etag").to_owned();
+    let etag = world
+        .get_as(&full.paid, INDEX)
+        .await
+        .header("etag")
+        .to_owned();
     for number in 0..50 {
-        let response = world.get_as(&full.paid, if number % 2 == 0 { INDEX } else { ATLAS }).await;
+        let response = world
+            .get_as(&full.paid, if number % 2 == 0 { INDEX } else { ATLAS })
+            .await;
         assert_eq!(response.status, 200);
         assert!(
-            response.header("cache-status").starts_with("scoregate; hit"),
+            response
+                .header("cache-status")
+                .starts_with("scoregate; hit"),
             "{}",
             response.header("cache-status")
         );
-        let request = world.get(INDEX).key(&full.paid.key).header("If-None-Match", &etag);
+        let request = world
+            .get(INDEX)
+            .key(&full.paid.key)
+            .header("If-None-Match", &etag);
         assert_eq!(request.send().await.status, 304);
     }
     assert_eq!(before.spent(world.left(&full.paid)), (101, 51, 0));
     for target in ["/", "/docs", "/healthz"] {
         assert_eq!(world.get(target).send().await.status, 200);
     }
-    assert_eq!(in_time(world.get_as(&full.paid, "/api/v1/me")).await.status, 200);
-    assert_eq!(world.counted("scoregate_overload_queued_total{pool=\"cached\"}").await, 0);
-    assert_eq!(world.counted("scoregate_overload_refused_total{pool=\"cached\"}").await, 0);
+    assert_eq!(
+        in_time(world.get_as(&full.paid, "/api/v1/me")).await.status,
+        200
+    );
+    assert_eq!(
+        world
+            .counted("scoregate_overload_queued_total{pool=\"cached\"}")
+            .await,
+        0
+    );
+    assert_eq!(
+        world
+            .counted("scoregate_overload_refused_total{pool=\"cached\"}")
+            .await,
+        0
+    );
     // An overdue document is served while it is refreshed, so this does not wait either.
     world.pass(Duration::from_hours(2));
-    assert!(world.get_as(&full.paid, INDEX).await.header("cache-status").ends_with("detail=stale"));
+    assert!(
+        world
+            .get_as(&full.paid, INDEX)
+            .await
+            .header("cache-status")
+            .ends_with("detail=stale")
+    );
 }
 
 #[tokio::test]
@@ -190,7 +264,12 @@ async fn a_document_that_needs_a_fetch_needs_a_slot_of_the_waiting_pool() {
         world.get(&other(1)).key(&customer.key).begin().await,
         world.get(&other(2)).key(&customer.key).begin().await,
     ];
-    let full = Full { free: customer.clone(), paid: customer, waiting, world };
+    let full = Full {
+        free: customer.clone(),
+        paid: customer,
+        waiting,
+        world,
+    };
     full.wait_for_slots(2).await;
     let third = full.queue_request(3).await;
     full.assert_refused(&full.paid, INDEX).await;
@@ -204,10 +283,19 @@ async fn a_document_that_needs_a_fetch_needs_a_slot_of_the_waiting_pool() {
 async fn a_request_refused_for_lack_of_a_slot_is_free_and_sends_no_upstream_request() {
     let full = Full::new().await;
     let mut third = full.queue_request(3).await;
-    let (before, already_received) = (full.world.left(&full.paid), full.world.backend.received().len());
+    let (before, already_received) = (
+        full.world.left(&full.paid),
+        full.world.backend.received().len(),
+    );
     for number in 10..40 {
         full.assert_refused(&full.paid, &other(number)).await;
-        let head = in_time(full.world.request("HEAD", &other(number)).key(&full.paid.key).send()).await;
+        let head = in_time(
+            full.world
+                .request("HEAD", &other(number))
+                .key(&full.paid.key)
+                .send(),
+        )
+        .await;
         assert_eq!((head.status, head.body.len()), (503, 0));
     }
     assert_eq!(before.spent(full.world.left(&full.paid)), (0, 0, 0));
@@ -227,13 +315,42 @@ async fn authorization_errors_precede_overload_and_overload_precedes_the_daily_l
     let _third = full.queue_request(3).await;
     let (world, key) = (&full.world, &full.paid.key);
     assert_eq!(world.get(&other(9)).send().await.code(), "api_key_required");
-    assert_eq!(world.get(&other(9)).key("wrong").send().await.code(), "invalid_api_key");
-    assert_eq!(world.get("/nothing").key(key).send().await.code(), "not_found");
-    assert_eq!(world.get("/api/v1/index").key(key).method("PUT").send().await.code(), "method_not_allowed");
-    assert_eq!(world.get("/api/v1/incidents?limit=0").key(key).send().await.code(), "invalid_limit");
-    let latest = world.get("/api/v1/incidents?period=latest").key(&full.free.key).send().await;
+    assert_eq!(
+        world.get(&other(9)).key("wrong").send().await.code(),
+        "invalid_api_key"
+    );
+    assert_eq!(
+        world.get("/nothing").key(key).send().await.code(),
+        "not_found"
+    );
+    assert_eq!(
+        world
+            .get("/api/v1/index")
+            .key(key)
+            .method("PUT")
+            .send()
+            .await
+            .code(),
+        "method_not_allowed"
+    );
+    assert_eq!(
+        world
+            .get("/api/v1/incidents?limit=0")
+            .key(key)
+            .send()
+            .await
+            .code(),
+        "invalid_limit"
+    );
+    let latest = world
+        .get("/api/v1/incidents?period=latest")
+        .key(&full.free.key)
+        .send()
+        .await;
     assert_eq!(latest.code(), "latest_requires_plan");
-    let spent = world.customer_with("pro", crate::balances::own(10, 1)).await;
+    let spent = world
+        .customer_with("pro", crate::balances::own(10, 1))
+        .await;
     assert_eq!(world.get_as(&spent, INDEX).await.status, 200);
     full.assert_refused(&spent, &other(9)).await;
     assert_eq!(world.get_as(&spent, INDEX).await.code(), "quota_exceeded");
@@ -244,28 +361,59 @@ async fn authorization_errors_precede_overload_and_overload_precedes_the_daily_l
 async fn overload_changes_neither_the_stored_documents_nor_access_to_them() {
     let full = Full::new().await;
     let mut third = full.queue_request(3).await;
-    let (world, documents) = (&full.world, full.world.running.gateway().engine.documents.count());
+    let (world, documents) = (
+        &full.world,
+        full.world.running.gateway().engine.documents.count(),
+    );
     for round in 0..20 {
         full.assert_refused(&full.free, &other(20 + round)).await;
-        let [me, other_me] =
-            [world.get_as(&full.paid, "/api/v1/me").await, world.get_as(&full.free, "/api/v1/me").await];
+        let [me, other_me] = [
+            world.get_as(&full.paid, "/api/v1/me").await,
+            world.get_as(&full.free, "/api/v1/me").await,
+        ];
         for (response, customer) in [(&me, &full.paid), (&other_me, &full.free)] {
-            assert_eq!((response.status, response.header("cache-control")), (200, "private, no-store"));
-            assert_eq!(response.json()["data"][0]["application"]["id"], customer.id.to_string());
+            assert_eq!(
+                (response.status, response.header("cache-control")),
+                (200, "private, no-store")
+            );
+            assert_eq!(
+                response.json()["data"][0]["application"]["id"],
+                customer.id.to_string()
+            );
         }
         for encoding in ["identity", "gzip", "br"] {
-            let request =
-                |customer: &Customer| world.get(ATLAS).key(&customer.key).header("Accept-Encoding", encoding);
-            let [paid, free] = [request(&full.paid).send().await, request(&full.free).send().await];
-            let has =
-                |response: &Response| String::from_utf8(response.decoded()).unwrap().contains("latestScore");
-            assert_eq!((paid.status, has(&paid), free.status, has(&free)), (200, true, 200, false));
+            let request = |customer: &Customer| {
+                world
+                    .get(ATLAS)
+                    .key(&customer.key)
+                    .header("Accept-Encoding", encoding)
+            };
+            let [paid, free] = [
+                request(&full.paid).send().await,
+                request(&full.free).send().await,
+            ];
+            let has = |response: &Response| {
+                String::from_utf8(response.decoded())
+                    .unwrap()
+                    .contains("latestScore")
+            };
+            assert_eq!(
+                (paid.status, has(&paid), free.status, has(&free)),
+                (200, true, 200, false)
+            );
             assert_ne!(paid.header("etag"), free.header("etag"));
-            let theirs = request(&full.free).header("If-None-Match", paid.header("etag")).send().await;
+            let theirs = request(&full.free)
+                .header("If-None-Match", paid.header("etag"))
+                .send()
+                .await;
             assert_eq!((theirs.status, has(&theirs)), (200, false));
         }
     }
-    assert_eq!(world.running.gateway().engine.documents.count(), documents, "nothing new is stored");
+    assert_eq!(
+        world.running.gateway().engine.documents.count(),
+        documents,
+        "nothing new is stored"
+    );
     full.world.pass(MAX_RESPONSES);
     is_refused(&in_time(third.read(false)).await.unwrap());
     full.finish().await;

@@ -53,7 +53,9 @@ impl SlowBehavior {
         let page = "GET /docs HTTP/1.1\r\nHost: a\r\n\r\n";
         match self {
             Self::Head => "GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-Slow: ".into(),
-            Self::Body => "POST /api/v1/models HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n".into(),
+            Self::Body => {
+                "POST /api/v1/models HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n".into()
+            }
             Self::NeverReads | Self::Drips(_) => page.repeat(200).into(),
         }
     }
@@ -89,9 +91,14 @@ impl Line {
     async fn open(attacked: &AttackTarget, from: u8) -> io::Result<Self> {
         let socket = TcpSocket::new_v4()?;
         socket.set_recv_buffer_size(4_096)?;
-        socket.bind(SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, 0, 1, from)), 0))?;
+        socket.bind(SocketAddr::new(
+            IpAddr::V4(Ipv4Addr::new(127, 0, 1, from)),
+            0,
+        ))?;
         let stream = socket.connect(attacked.address).await?;
-        let Some(tls) = attacked.tls_of_http1() else { return Ok(Self::Plain(stream)) };
+        let Some(tls) = attacked.tls_of_http1() else {
+            return Ok(Self::Plain(stream));
+        };
         let name = ServerName::try_from("localhost").map_err(io::Error::other)?;
         Ok(Self::Secure(Box::new(tls.connect(name, stream).await?)))
     }
@@ -183,7 +190,11 @@ async fn normal_client(attacked: AttackTarget, over: Arc<AtomicBool>) -> (u32, D
 }
 
 fn count(is_secure: bool) -> u32 {
-    if is_full() { FULL } else { SMALL[usize::from(is_secure)] }
+    if is_full() {
+        FULL
+    } else {
+        SMALL[usize::from(is_secure)]
+    }
 }
 
 async fn check_slow_clients(is_secure: bool) {
@@ -193,7 +204,11 @@ async fn check_slow_clients(is_secure: bool) {
     let before = program.resident() >> 20;
     let over = Arc::new(AtomicBool::new(false));
     let others = tokio::spawn(normal_client(attacked.clone(), Arc::clone(&over)));
-    let [head, body, never] = [SlowBehavior::Head, SlowBehavior::Body, SlowBehavior::NeverReads];
+    let [head, body, never] = [
+        SlowBehavior::Head,
+        SlowBehavior::Body,
+        SlowBehavior::NeverReads,
+    ];
     let duration = tokio::join!(
         longest(&attacked, count, 1, head),
         longest(&attacked, count, 2, body),
@@ -215,14 +230,21 @@ async fn check_slow_clients(is_secure: bool) {
     println!("{row}");
     record(Part::Others, row);
     for (slow, duration) in duration {
-        assert!(duration < slow.limit(), "{transport}: {slow:?} lasted {duration:?}");
+        assert!(
+            duration < slow.limit(),
+            "{transport}: {slow:?} lasted {duration:?}"
+        );
     }
     assert!(longest_answer < SECOND, "{transport}: {longest_answer:?}");
     assert_eq!(program.stop().code, Some(0));
 }
 
 fn report(transport: &str, count: u32, slow: SlowBehavior, duration: Duration) {
-    let row = format!("| {transport} | {count} | {} | {:.1} s |", slow.describe(), duration.as_secs_f64());
+    let row = format!(
+        "| {transport} | {count} | {} | {:.1} s |",
+        slow.describe(),
+        duration.as_secs_f64()
+    );
     println!("{row}");
     record(Part::Ends, row);
 }
@@ -248,9 +270,16 @@ async fn check_slow_readers(is_secure: bool) {
         longest(&attacked, 1, 2, some),
         longest(&attacked, 1, 3, more)
     );
-    for (count, slow, duration) in [(many, one, duration.0), (1, some, duration.1), (1, more, duration.2)] {
+    for (count, slow, duration) in [
+        (many, one, duration.0),
+        (1, some, duration.1),
+        (1, more, duration.2),
+    ] {
         report(transport, count, slow, duration);
-        assert!(duration < slow.limit(), "{transport}: {slow:?} lasted {duration:?}");
+        assert!(
+            duration < slow.limit(),
+            "{transport}: {slow:?} lasted {duration:?}"
+        );
     }
     assert_eq!(program.stop().code, Some(0));
 }
@@ -274,14 +303,20 @@ async fn check_readers_above_the_minimum(is_secure: bool, bytes: usize) {
     let mut line = Line::open(&attacked, 1).await.unwrap();
     line.write(&slow.opening()).await.unwrap();
     for second in 0..45 {
-        assert!(line.run_one_second(slow, &clock).await, "{bytes} B/s were cut off after {second} s");
+        assert!(
+            line.run_one_second(slow, &clock).await,
+            "{bytes} B/s were cut off after {second} s"
+        );
     }
     assert_eq!(program.stop().code, Some(0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slow_clients_that_read_more_than_the_minimum_are_not_cut_off() {
-    tokio::join!(check_readers_above_the_minimum(false, 1_000), check_readers_above_the_minimum(true, 2_000));
+    tokio::join!(
+        check_readers_above_the_minimum(false, 1_000),
+        check_readers_above_the_minimum(true, 2_000)
+    );
 }
 
 /// A table of the page.
@@ -307,7 +342,11 @@ pub fn record(part: Part, row: String) {
     rows.push((part, row));
     let day = Clock::system().now().wall.day();
     let cores = std::thread::available_parallelism().unwrap();
-    let build = if cfg!(debug_assertions) { "debug" } else { "release" };
+    let build = if cfg!(debug_assertions) {
+        "debug"
+    } else {
+        "release"
+    };
     let mut page = format!(
         "# Clients that are slow on purpose, {day}\n\n\
          `SCOREGATE_FULL=1 cargo test --release --test suite -- --test-threads=1 slow_clients:: http2_eight_hundred over_tls_cost`: the \

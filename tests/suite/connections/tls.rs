@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, HandshakeKind, ProtocolVersion, RootCertStore, SupportedProtocolVersion};
+use rustls::{
+    ClientConfig, HandshakeKind, ProtocolVersion, RootCertStore, SupportedProtocolVersion,
+};
 use tempfile::TempDir;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -32,7 +34,10 @@ impl Authority {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-        Self { issuer, directory: TempDir::new().unwrap() }
+        Self {
+            issuer,
+            directory: TempDir::new().unwrap(),
+        }
     }
 
     fn path(&self, name: &str, what: &str) -> PathBuf {
@@ -61,12 +66,18 @@ impl Authority {
 
     fn client(&self, version: &'static SupportedProtocolVersion, protocols: &[&str]) -> Client {
         let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from(self.issuer.der().to_vec())).unwrap();
+        roots
+            .add(CertificateDer::from(self.issuer.der().to_vec()))
+            .unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config =
-            ClientConfig::builder_with_provider(provider).with_protocol_versions(&[version]).unwrap();
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[version])
+            .unwrap();
         let mut config = config.with_root_certificates(roots).with_no_client_auth();
-        config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+        config.alpn_protocols = protocols
+            .iter()
+            .map(|name| name.as_bytes().to_vec())
+            .collect();
         Client(TlsConnector::from(Arc::new(config)))
     }
 
@@ -79,9 +90,15 @@ impl Authority {
 struct Client(TlsConnector);
 
 impl Client {
-    async fn handshake(&self, address: SocketAddr, name: &str) -> std::io::Result<TlsStream<TcpStream>> {
+    async fn handshake(
+        &self,
+        address: SocketAddr,
+        name: &str,
+    ) -> std::io::Result<TlsStream<TcpStream>> {
         let name = ServerName::try_from(name.to_owned()).unwrap();
-        self.0.connect(name, TcpStream::connect(address).await?).await
+        self.0
+            .connect(name, TcpStream::connect(address).await?)
+            .await
     }
 
     /// The first certificate that the server presents.
@@ -117,28 +134,46 @@ async fn both_tls_versions_work_and_the_client_selects_the_protocol() {
         (&rustls::version::TLS12, ProtocolVersion::TLSv1_2),
         (&rustls::version::TLS13, ProtocolVersion::TLSv1_3),
     ] {
-        let stream =
-            authority.client(version, &["http/1.1"]).handshake(world.address(), "localhost").await.unwrap();
+        let stream = authority
+            .client(version, &["http/1.1"])
+            .handshake(world.address(), "localhost")
+            .await
+            .unwrap();
         assert_eq!(stream.get_ref().1.protocol_version(), Some(number));
         assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"http/1.1"[..]));
-        let response = Connection::over(stream).send(world.get("/api/v1/models").key(&key)).await;
+        let response = Connection::over(stream)
+            .send(world.get("/api/v1/models").key(&key))
+            .await;
         assert_eq!(response.status, 200);
-        assert_eq!(response.header("strict-transport-security"), "max-age=31536000");
-        let stream =
-            authority.client(version, &["h2", "http/1.1"]).handshake(world.address(), "localhost").await;
+        assert_eq!(
+            response.header("strict-transport-security"),
+            "max-age=31536000"
+        );
+        let stream = authority
+            .client(version, &["h2", "http/1.1"])
+            .handshake(world.address(), "localhost")
+            .await;
         let stream = stream.unwrap();
         assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
         let io = hyper_util::rt::TokioIo::new(stream);
         let executor = hyper_util::rt::TokioExecutor::new();
         let (mut sender, connection) =
-            hyper::client::conn::http2::handshake::<_, _, http_body_util::Empty<bytes::Bytes>>(executor, io)
-                .await
-                .unwrap();
+            hyper::client::conn::http2::handshake::<_, _, http_body_util::Empty<bytes::Bytes>>(
+                executor, io,
+            )
+            .await
+            .unwrap();
         tokio::spawn(connection);
-        let request = http::Request::get("https://localhost/api/v1/models").header("x-api-key", &key);
-        let response =
-            sender.send_request(request.body(http_body_util::Empty::new()).unwrap()).await.unwrap();
-        assert_eq!((response.status(), response.version()), (http::StatusCode::OK, http::Version::HTTP_2));
+        let request =
+            http::Request::get("https://localhost/api/v1/models").header("x-api-key", &key);
+        let response = sender
+            .send_request(request.body(http_body_util::Empty::new()).unwrap())
+            .await
+            .unwrap();
+        assert_eq!(
+            (response.status(), response.version()),
+            (http::StatusCode::OK, http::Version::HTTP_2)
+        );
     }
 }
 
@@ -163,11 +198,16 @@ async fn each_configured_name_has_its_certificate_and_other_names_the_default() 
         );
     }
     assert!(
-        client.handshake(world.address(), "a.b.example.com").await.is_err(),
+        client
+            .handshake(world.address(), "a.b.example.com")
+            .await
+            .is_err(),
         "a wildcard covers one label"
     );
     let first_to_end = scoregate_base::clock::Wall::parse_rfc3339("2040-01-01T00:00:00Z").unwrap();
-    let expiry = world.counted("scoregate_certificate_expiry_timestamp_seconds").await;
+    let expiry = world
+        .counted("scoregate_certificate_expiry_timestamp_seconds")
+        .await;
     assert_eq!(u64::from(expiry), first_to_end.seconds());
 }
 
@@ -179,8 +219,15 @@ async fn a_tls_session_is_resumed() {
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
         let client = authority.client(version, &["http/1.1"]);
         for kind in [HandshakeKind::Full, HandshakeKind::Resumed] {
-            let stream = client.handshake(world.address(), "localhost").await.unwrap();
-            assert_eq!(stream.get_ref().1.handshake_kind(), Some(kind), "{version:?}");
+            let stream = client
+                .handshake(world.address(), "localhost")
+                .await
+                .unwrap();
+            assert_eq!(
+                stream.get_ref().1.handshake_kind(),
+                Some(kind),
+                "{version:?}"
+            );
             // The ticket is sent with the first response.
             assert_eq!(health(&mut Connection::over(stream)).await, 200);
         }
@@ -193,7 +240,12 @@ async fn a_new_certificate_is_loaded_without_closing_connections() {
     authority.certify("default", &["localhost"], 2040);
     let world = world(&authority, &["default"]).await;
     let client = authority.modern();
-    let mut open = Connection::over(client.handshake(world.address(), "localhost").await.unwrap());
+    let mut open = Connection::over(
+        client
+            .handshake(world.address(), "localhost")
+            .await
+            .unwrap(),
+    );
     assert_eq!(health(&mut open).await, 200);
     let before = stored(&authority.path("default", "pem"));
     authority.certify("default", &["localhost"], 2050);
@@ -217,14 +269,25 @@ async fn unusable_certificates_are_ignored_until_they_are_valid() {
     authority.certify("ended", &["localhost"], 2021);
     let world = world(&authority, &["default"]).await;
     let client = authority.modern();
-    let (pem, key) = (authority.path("default", "pem"), authority.path("default", "key"));
+    let (pem, key) = (
+        authority.path("default", "pem"),
+        authority.path("default", "key"),
+    );
     let (valid_pem, good_key) = (std::fs::read(&pem).unwrap(), std::fs::read(&key).unwrap());
     let in_use = stored(&pem);
     let read = |name: &str, what: &str| std::fs::read(authority.path(name, what)).unwrap();
     let bad: [(&str, Vec<u8>, Vec<u8>); 5] = [
-        ("a certificate of another key", read("other", "pem"), good_key.clone()),
+        (
+            "a certificate of another key",
+            read("other", "pem"),
+            good_key.clone(),
+        ),
         ("ended", read("ended", "pem"), read("ended", "key")),
-        ("half", valid_pem[..valid_pem.len() / 2].to_vec(), good_key.clone()),
+        (
+            "half",
+            valid_pem[..valid_pem.len() / 2].to_vec(),
+            good_key.clone(),
+        ),
         ("empty", Vec::new(), Vec::new()),
         ("nonsense", b"\0\xff".to_vec(), b"key".to_vec()),
     ];
@@ -234,7 +297,11 @@ async fn unusable_certificates_are_ignored_until_they_are_valid() {
         while world.counted("scoregate_certificates_rejected").await == 0 {
             world.pass(CHECK_INTERVAL);
         }
-        assert_eq!(client.presented(world.address(), "localhost").await, in_use, "{what}");
+        assert_eq!(
+            client.presented(world.address(), "localhost").await,
+            in_use,
+            "{what}"
+        );
         std::fs::write(&pem, &valid_pem).unwrap();
         std::fs::write(&key, &good_key).unwrap();
         while world.counted("scoregate_certificates_rejected").await == 1 {
@@ -245,7 +312,11 @@ async fn unusable_certificates_are_ignored_until_they_are_valid() {
     while world.counted("scoregate_certificates_rejected").await == 0 {
         world.pass(CHECK_INTERVAL);
     }
-    assert_eq!(client.presented(world.address(), "localhost").await, in_use, "gone");
+    assert_eq!(
+        client.presented(world.address(), "localhost").await,
+        in_use,
+        "gone"
+    );
 }
 
 #[tokio::test]
@@ -256,14 +327,22 @@ async fn clients_without_tls_or_with_half_a_handshake_do_not_delay_others() {
     let mut plain = Connection::open(world.address()).await;
     plain.write(HEALTH).await;
     assert!(plain.read(false).await.is_none(), "no HTTP in the clear");
-    world.reaches("scoregate_connections_total{reason=\"tls_handshake\"}", 1).await;
+    world
+        .reaches("scoregate_connections_total{reason=\"tls_handshake\"}", 1)
+        .await;
     // The start of a ClientHello, and nothing more.
     let mut half = Connection::open(world.address()).await;
-    half.write(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03").await;
+    half.write(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
+        .await;
     world.reaches("scoregate_connections", 1).await;
     world.pass(Duration::from_millis(8_999));
-    let mut in_time =
-        Connection::over(authority.modern().handshake(world.address(), "localhost").await.unwrap());
+    let mut in_time = Connection::over(
+        authority
+            .modern()
+            .handshake(world.address(), "localhost")
+            .await
+            .unwrap(),
+    );
     assert_eq!(health(&mut in_time).await, 200);
     world.pass(Duration::from_millis(1));
     assert!(half.is_closed().await);
@@ -275,7 +354,11 @@ fn check_reports_every_problem_of_certificates() {
     let authority = Authority::new();
     authority.certify("ended", &["localhost"], 2021);
     authority.certify("crossed", &["localhost"], 2040);
-    std::fs::copy(authority.path("ended", "key"), authority.path("crossed", "key")).unwrap();
+    std::fs::copy(
+        authority.path("ended", "key"),
+        authority.path("crossed", "key"),
+    )
+    .unwrap();
     let settings = authority.settings(&["ended", "crossed", "missing"]);
     let file = authority.path("scoregate", "toml");
     std::fs::write(&file, format!("upstream = \"built-in\"\n{settings}")).unwrap();
@@ -298,9 +381,17 @@ async fn a_client_whose_handshake_fails_gets_an_alert_with_the_reason() {
     authority.certify("default", &["localhost"], 2040);
     let world = world(&authority, &["default"]).await;
     let client = authority.client(&rustls::version::TLS13, &["spdy/9"]);
-    let error = client.handshake(world.address(), "localhost").await.unwrap_err();
-    assert!(error.to_string().contains("NoApplicationProtocol"), "{error}");
-    world.reaches("scoregate_connections_total{reason=\"tls_handshake\"}", 1).await;
+    let error = client
+        .handshake(world.address(), "localhost")
+        .await
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("NoApplicationProtocol"),
+        "{error}"
+    );
+    world
+        .reaches("scoregate_connections_total{reason=\"tls_handshake\"}", 1)
+        .await;
 }
 
 /// A `ClientHello` as a client sends it, which an attacker can record and repeat.
@@ -328,7 +419,12 @@ async fn a_hello_in_any_parts_is_answered_and_clients_that_repeat_it_keep_nobody
         connection.write(rest).await;
         repeating.push(connection);
     }
-    let mut honest = Connection::over(client.handshake(world.address(), "localhost").await.unwrap());
+    let mut honest = Connection::over(
+        client
+            .handshake(world.address(), "localhost")
+            .await
+            .unwrap(),
+    );
     assert_eq!(health(&mut honest).await, 200);
     drop(repeating);
     world.reaches("scoregate_connections", 1).await;

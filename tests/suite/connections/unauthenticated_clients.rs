@@ -37,24 +37,41 @@ fn flood(public: SocketAddr, requests: usize) {
             assert!(more > 0, "the connection was closed");
             let from = read.saturating_sub(16);
             read += more;
-            seen += responses[from..read].windows(17).filter(|window| window == b"HTTP/1.1 401 Unau").count();
+            seen += responses[from..read]
+                .windows(17)
+                .filter(|window| window == b"HTTP/1.1 401 Unau")
+                .count();
         }
     }
 }
 
 async fn keys_and_documents(side: SocketAddr) -> (String, String) {
     let mut connection = Connection::open(side).await;
-    connection.write(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    connection
+        .write(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .await;
     let text = String::from_utf8(connection.read(false).await.unwrap().body).unwrap();
-    let line = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
+    let line = |name: &str| {
+        text.lines()
+            .find(|line| line.starts_with(name))
+            .unwrap()
+            .to_owned()
+    };
     (line("scoregate_keys "), line("scoregate_cache_documents "))
 }
 
 #[tokio::test]
 async fn unknown_keys_use_no_memory_and_no_map_entries() {
-    let requests = if slow_clients::is_full() { 1_000_000 } else { 200_000 };
+    let requests = if slow_clients::is_full() {
+        1_000_000
+    } else {
+        200_000
+    };
     let directory = TempDir::new().unwrap();
-    let settings = [("SCOREGATE_UPSTREAM", "built-in"), ("SCOREGATE_GUARD_PER_MINUTE", "100000000")];
+    let settings = [
+        ("SCOREGATE_UPSTREAM", "built-in"),
+        ("SCOREGATE_GUARD_PER_MINUTE", "100000000"),
+    ];
     let program = Program::serve(directory.path(), &settings);
     let (public, side) = program.ports();
     // The first requests allocate what is allocated once: threads, buffers, pages of code.
@@ -63,6 +80,9 @@ async fn unknown_keys_use_no_memory_and_no_map_entries() {
     flood(public, requests);
     let (after, maps_after) = (program.resident(), keys_and_documents(side).await);
     assert_eq!(maps, maps_after);
-    assert!(after <= before + (2 << 20), "{requests} random keys: {before} bytes before, {after} after");
+    assert!(
+        after <= before + (2 << 20),
+        "{requests} random keys: {before} bytes before, {after} after"
+    );
     program.stop().with(0);
 }

@@ -19,11 +19,18 @@ pub fn long(received: &Received) -> Act {
         r#"{{"id":"atlas","path":"{path}","latestScore":81.5,"currentScore":80.25,"note":"{note}"}}"#
     );
     let data = vec![item; if path.ends_with("/atlas") { 1 } else { 20 }].join(",");
-    json(&format!(r#"{{"generated_at":"2026-11-21T12:00:00Z","data":[{data}]}}"#))
+    json(&format!(
+        r#"{{"generated_at":"2026-11-21T12:00:00Z","data":[{data}]}}"#
+    ))
 }
 
 async fn encoded(world: &World, customer: &Customer, target: &str, accept: &str) -> Response {
-    world.get(target).key(&customer.key).header("Accept-Encoding", accept).send().await
+    world
+        .get(target)
+        .key(&customer.key)
+        .header("Accept-Encoding", accept)
+        .send()
+        .await
 }
 
 #[tokio::test]
@@ -47,12 +54,20 @@ async fn cache_status_and_metric_name_the_outcome_of_a_request_alike() {
     world.backend.open();
     world.fetched(2).await;
     world.pass(Duration::from_hours(48));
-    assert_cache_status("refreshed", "scoregate; fwd=stale; stored; detail=refreshed").await;
+    assert_cache_status(
+        "refreshed",
+        "scoregate; fwd=stale; stored; detail=refreshed",
+    )
+    .await;
     world.pass(Duration::from_hours(48));
     world.backend.next(json("nonsense"));
     // Its data is from noon, so its refresh was overdue when it was last revalidated.
     let overdue = 48 * 3_600;
-    assert_cache_status("stale_on_error", &format!("scoregate; hit; ttl=-{overdue}; detail=stale")).await;
+    assert_cache_status(
+        "stale_on_error",
+        &format!("scoregate; hit; ttl=-{overdue}; detail=stale"),
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -64,12 +79,20 @@ async fn every_encoding_and_form_has_the_same_data_and_its_own_etag() {
         let plain = encoded(&world, customer, ATLAS, "identity").await;
         for (accept, encoding) in [("identity", ""), ("gzip", "gzip"), ("br", "br")] {
             let response = encoded(&world, customer, ATLAS, accept).await;
-            assert_eq!((response.status, response.header("content-encoding")), (200, encoding));
+            assert_eq!(
+                (response.status, response.header("content-encoding")),
+                (200, encoding)
+            );
             assert_eq!(response.decoded(), plain.body);
-            assert_eq!(response.number("content-length"), response.body.len() as u64);
+            assert_eq!(
+                response.number("content-length"),
+                response.body.len() as u64
+            );
             assert!(encoding.is_empty() || response.body.len() < plain.body.len());
             assert_eq!(
-                encoded(&world, customer, ATLAS, accept).await.header("etag"),
+                encoded(&world, customer, ATLAS, accept)
+                    .await
+                    .header("etag"),
                 response.header("etag")
             );
             tags.push(response.header("etag").to_owned());
@@ -106,8 +129,17 @@ async fn the_encoding_with_the_highest_preference_is_sent() {
         assert_eq!(response.header("content-encoding"), encoding, "{accept}");
         assert_eq!(response.decoded(), plain.body, "{accept}");
     }
-    let two = world.get(MODELS).key(&customer.key).header("Accept-Encoding", "br;q=0.1");
-    assert_eq!(two.header("Accept-Encoding", "gzip").send().await.header("content-encoding"), "gzip");
+    let two = world
+        .get(MODELS)
+        .key(&customer.key)
+        .header("Accept-Encoding", "br;q=0.1");
+    assert_eq!(
+        two.header("Accept-Encoding", "gzip")
+            .send()
+            .await
+            .header("content-encoding"),
+        "gzip"
+    );
 }
 
 #[tokio::test]
@@ -115,9 +147,16 @@ async fn a_conditional_request_is_compared_with_the_representation_it_would_get(
     let world = World::with("", long).await;
     let [free, paid] = [world.free().await, world.paid().await];
     let tag = async |customer: &Customer, accept: &str| {
-        encoded(&world, customer, ATLAS, accept).await.header("etag").to_owned()
+        encoded(&world, customer, ATLAS, accept)
+            .await
+            .header("etag")
+            .to_owned()
     };
-    let (plain, gzip, brotli) = (tag(&free, "").await, tag(&free, "gzip").await, tag(&free, "br").await);
+    let (plain, gzip, brotli) = (
+        tag(&free, "").await,
+        tag(&free, "gzip").await,
+        tag(&free, "br").await,
+    );
     let full = tag(&paid, "").await;
     for (accept, given, status) in [
         ("", plain.clone(), 304),
@@ -134,7 +173,10 @@ async fn a_conditional_request_is_compared_with_the_representation_it_would_get(
         ("", String::new(), 200),
         ("", "\"\"".into(), 200),
     ] {
-        let request = world.get(ATLAS).key(&free.key).header("Accept-Encoding", accept);
+        let request = world
+            .get(ATLAS)
+            .key(&free.key)
+            .header("Accept-Encoding", accept);
         let response = request.header("If-None-Match", &given).send().await;
         assert_eq!(response.status, status, "{accept} {given}");
         let current = match accept {
@@ -145,8 +187,15 @@ async fn a_conditional_request_is_compared_with_the_representation_it_would_get(
         assert_eq!(response.header("etag"), current);
         assert_eq!(response.body.is_empty(), status == 304);
     }
-    let request = world.get(ATLAS).key(&free.key).header("If-None-Match", "\"x\"");
-    assert_eq!(request.header("If-None-Match", &plain).send().await.status, 304, "two lines are one list");
+    let request = world
+        .get(ATLAS)
+        .key(&free.key)
+        .header("If-None-Match", "\"x\"");
+    assert_eq!(
+        request.header("If-None-Match", &plain).send().await.status,
+        304,
+        "two lines are one list"
+    );
     assert_eq!(world.counted("scoregate_not_modified_total").await, 7);
 }
 
@@ -170,19 +219,38 @@ async fn head_has_the_headers_of_get_and_no_body() {
         ("/docs", ""),
     ] {
         let request = |method: &str| {
-            world.request(method, target).key(&customer.key).header("Accept-Encoding", accept).send()
+            world
+                .request(method, target)
+                .key(&customer.key)
+                .header("Accept-Encoding", accept)
+                .send()
         };
         let (get, head) = (request("GET").await, request("HEAD").await);
         assert_eq!(steady(&get), steady(&head), "{target}");
         assert!(head.body.is_empty() && !get.body.is_empty());
     }
-    let etag = world.get_as(&customer, MODELS).await.header("etag").to_owned();
-    let head = world.request("HEAD", MODELS).key(&customer.key).header("If-None-Match", &etag).send().await;
+    let etag = world
+        .get_as(&customer, MODELS)
+        .await
+        .header("etag")
+        .to_owned();
+    let head = world
+        .request("HEAD", MODELS)
+        .key(&customer.key)
+        .header("If-None-Match", &etag)
+        .send()
+        .await;
     assert_eq!(head.status, 304);
     // A body after a HEAD would desynchronize the connection.
     let mut connection = crate::client::Connection::open(world.address()).await;
     for method in ["HEAD", "GET", "HEAD", "HEAD", "GET"] {
-        assert_eq!(connection.send(world.request(method, MODELS).key(&customer.key)).await.status, 200);
+        assert_eq!(
+            connection
+                .send(world.request(method, MODELS).key(&customer.key))
+                .await
+                .status,
+            200
+        );
     }
 }
 
@@ -198,11 +266,26 @@ async fn range_and_date_conditions_are_ignored_and_the_full_response_is_sent() {
         ("If-Match", "\"another\""),
         ("If-Unmodified-Since", "Sat, 21 Nov 1998 13:00:00 GMT"),
     ] {
-        let response = world.get(MODELS).key(&customer.key).header(name, value).send().await;
-        assert_eq!((response.status, &response.body), (200, &plain.body), "{name}");
+        let response = world
+            .get(MODELS)
+            .key(&customer.key)
+            .header(name, value)
+            .send()
+            .await;
+        assert_eq!(
+            (response.status, &response.body),
+            (200, &plain.body),
+            "{name}"
+        );
     }
-    let both = world.get(MODELS).key(&customer.key).header("If-None-Match", "\"x\"");
-    let response = both.header("If-Modified-Since", "Sat, 21 Nov 2026 13:00:00 GMT").send().await;
+    let both = world
+        .get(MODELS)
+        .key(&customer.key)
+        .header("If-None-Match", "\"x\"");
+    let response = both
+        .header("If-Modified-Since", "Sat, 21 Nov 2026 13:00:00 GMT")
+        .send()
+        .await;
     assert_eq!(response.status, 200);
     assert_eq!(world.counted("scoregate_not_modified_total").await, 0);
 }
@@ -223,8 +306,12 @@ async fn me_is_never_stored_and_never_the_same_for_two_keys() {
         let prefix = item["key_prefix"].as_str().unwrap();
         assert!(customer.key.starts_with(prefix) && prefix.len() < customer.key.len() / 2);
         assert!(!String::from_utf8_lossy(&response.body).contains(&customer.key));
-        let conditional =
-            world.get("/api/v1/me").key(&customer.key).header("If-None-Match", "*").send().await;
+        let conditional = world
+            .get("/api/v1/me")
+            .key(&customer.key)
+            .header("If-None-Match", "*")
+            .send()
+            .await;
         assert_eq!(conditional.status, 200);
         bodies.push(response.body);
     }
@@ -240,7 +327,11 @@ async fn no_response_has_an_age_header() {
     for wait in [0, 60, 3_600, 48 * 3_600] {
         world.pass(Duration::from_secs(wait));
         for target in [MODELS, "/api/v1/nothing", "/api/v1/me", "/docs"] {
-            assert_eq!(world.get_as(&customer, target).await.header("age"), "", "{target} after {wait} s");
+            assert_eq!(
+                world.get_as(&customer, target).await.header("age"),
+                "",
+                "{target} after {wait} s"
+            );
         }
     }
 }
@@ -259,7 +350,12 @@ async fn a_document_is_stored_once_for_all_callers() {
     }
     assert_eq!(world.backend.received().len(), 1);
     assert_eq!(world.get_as(&paid, "/api/v1/models").await.status, 200);
-    assert_eq!(world.backend.count("/api/v1/models?period=latest&sortBy=combined"), 1);
+    assert_eq!(
+        world
+            .backend
+            .count("/api/v1/models?period=latest&sortBy=combined"),
+        1
+    );
     assert_eq!(world.running.gateway().engine.documents.count(), 2);
     assert_eq!(world.served("hit").await, 3);
 }

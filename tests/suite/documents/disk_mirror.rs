@@ -51,7 +51,12 @@ async fn after_a_restart_every_response_has_the_same_bytes_without_upstream_requ
         }
     }
     assert_eq!(world.backend.received().len(), already_received);
-    assert_eq!(world.counted("scoregate_documents_served_total{outcome=\"hit\"}").await, 6);
+    assert_eq!(
+        world
+            .counted("scoregate_documents_served_total{outcome=\"hit\"}")
+            .await,
+        6
+    );
 }
 
 #[tokio::test]
@@ -61,17 +66,26 @@ async fn a_restart_during_an_outage_changes_nothing_and_afterwards_each_document
     let world = world.restarted().await;
     for target in ALL {
         let response = world.get_as(&paid, target).await;
-        assert_eq!(response.header("cache-status"), "scoregate; hit; ttl=-39600; detail=stale", "{target}");
+        assert_eq!(
+            response.header("cache-status"),
+            "scoregate; hit; ttl=-39600; detail=stale",
+            "{target}"
+        );
     }
     world.pass(12 * HOUR);
     for target in ALL {
         assert!(
-            world.get_as(&paid, target).await.header("cache-status").ends_with("detail=stale"),
+            world
+                .get_as(&paid, target)
+                .await
+                .header("cache-status")
+                .ends_with("detail=stale"),
             "{target}"
         );
     }
     world.backend.set_script(|received| {
-        let body = r#"{"generated_at":"2026-11-22T12:00:00Z","data":[{"id":"atlas","currentScore":1}]}"#;
+        let body =
+            r#"{"generated_at":"2026-11-22T12:00:00Z","data":[{"id":"atlas","currentScore":1}]}"#;
         assert!(!received.headers.iter().any(|(name, _)| name == "x-api-key"));
         respond("200 OK", &[("content-type", "application/json")], body)
     });
@@ -94,8 +108,14 @@ async fn a_refresh_detected_before_a_restart_is_not_detected_again() {
         assert_eq!(world.get_as(&paid, target).await.status, 200);
     }
     // The list was refreshed early; then the backend stops before any other fetch.
-    world.backend.next(respond("200 OK", &[], r#"[{"id":"atlas","currentScore":1}]"#));
-    world.backend.set_script(|_| respond("503 Service Unavailable", &[], ""));
+    world.backend.next(respond(
+        "200 OK",
+        &[],
+        r#"[{"id":"atlas","currentScore":1}]"#,
+    ));
+    world
+        .backend
+        .set_script(|_| respond("503 Service Unavailable", &[], ""));
     let already_received = world.backend.received().len();
     world.pass(Duration::from_mins(5));
     world.backend.has_received(already_received + 2).await;
@@ -110,21 +130,34 @@ async fn a_refresh_detected_before_a_restart_is_not_detected_again() {
     }
     let world = world.restarted().await;
     let response = world.get_as(&paid, INDEX).await;
-    assert!(response.header("cache-status").ends_with("detail=stale"), "{}", response.header("cache-status"));
+    assert!(
+        response.header("cache-status").ends_with("detail=stale"),
+        "{}",
+        response.header("cache-status")
+    );
 }
 
 #[tokio::test]
 async fn a_hard_purge_removes_records_from_disk_before_it_responds() {
     for (hard, left) in [(true, 2), (false, 3)] {
-        let (world, paid, _) = with_unresponsive_backend("admin.token = \"a-token-of-the-side-port\"").await;
+        let (world, paid, _) =
+            with_unresponsive_backend("admin.token = \"a-token-of-the-side-port\"").await;
         let body = format!(r#"{{"documents":"{ATLAS}","hard":{hard}}}"#);
         let purged = world
-            .side("POST", "/v1/cache/purge", &body, &[("Authorization", "Bearer a-token-of-the-side-port")])
+            .side(
+                "POST",
+                "/v1/cache/purge",
+                &body,
+                &[("Authorization", "Bearer a-token-of-the-side-port")],
+            )
             .await;
         assert_eq!((purged.status, &purged.json()["purged"]), (200, &1.into()));
         assert_eq!(on_disk(world.directory.path()), left);
         let world = world.restarted_with_losses().await;
-        assert_eq!(world.running.gateway().engine.documents.count(), left as u64);
+        assert_eq!(
+            world.running.gateway().engine.documents.count(),
+            left as u64
+        );
         if !hard {
             let response = world.get_as(&paid, ATLAS).await;
             assert!(
@@ -155,8 +188,10 @@ async fn a_damaged_record_is_fetched_again_and_affects_no_other() {
     world.running.stop().await;
     let list = backend.count("/api/v1/models?");
     let contents = std::fs::read_dir(directory.path().join("documents")).unwrap();
-    let largest =
-        contents.map(|file| file.unwrap().path()).max_by_key(|path| path.metadata().unwrap().len()).unwrap();
+    let largest = contents
+        .map(|file| file.unwrap().path())
+        .max_by_key(|path| path.metadata().unwrap().len())
+        .unwrap();
     let mut bytes = std::fs::read(&largest).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
@@ -167,7 +202,11 @@ async fn a_damaged_record_is_fetched_again_and_affects_no_other() {
     for target in ALL {
         assert_eq!(world.get_as(&paid, target).await.status, 200, "{target}");
     }
-    assert_eq!(world.backend.count("/api/v1/models?"), list + 1, "the list was the largest");
+    assert_eq!(
+        world.backend.count("/api/v1/models?"),
+        list + 1,
+        "the list was the largest"
+    );
 }
 
 #[tokio::test]
@@ -206,13 +245,26 @@ async fn an_hour_with_a_restart_causes_at_most_twice_the_upstream_requests_of_on
         world.backend.received().len() - before
     };
     let (steady, restarted) = (hour(false).await, hour(true).await);
-    assert!(steady > 12 && restarted <= 2 * steady, "{steady} {restarted}");
+    assert!(
+        steady > 12 && restarted <= 2 * steady,
+        "{steady} {restarted}"
+    );
 }
 
 /// Number of records on disk.
 fn on_disk(directory: &Path) -> usize {
-    let files = std::fs::read_dir(directory.join("documents")).into_iter().flatten();
-    files.filter(|file| file.as_ref().unwrap().path().extension().is_some_and(|end| end == "slip")).count()
+    let files = std::fs::read_dir(directory.join("documents"))
+        .into_iter()
+        .flatten();
+    files
+        .filter(|file| {
+            file.as_ref()
+                .unwrap()
+                .path()
+                .extension()
+                .is_some_and(|end| end == "slip")
+        })
+        .count()
 }
 
 #[test]
@@ -225,10 +277,12 @@ fn documents_of_a_killed_process_are_served_by_the_next_without_a_backend() {
     let key = &load_clients[0].key;
     let program = Program::serve(directory.path(), &environment);
     let already_received = |public| {
-        ALL.map(|target| match Wire::open(public).unwrap().get(target, key) {
-            Reply::Response { status, body, .. } => (status, body),
-            lost @ (Reply::NoResponse | Reply::Partial) => panic!("{target}: {lost:?}"),
-        })
+        ALL.map(
+            |target| match Wire::open(public).unwrap().get(target, key) {
+                Reply::Response { status, body, .. } => (status, body),
+                lost @ (Reply::NoResponse | Reply::Partial) => panic!("{target}: {lost:?}"),
+            },
+        )
     };
     let before = already_received(program.public());
     while on_disk(directory.path()) < ALL.len() {

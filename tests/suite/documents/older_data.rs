@@ -38,7 +38,11 @@ impl DatedBackend {
         let world = world.await;
         let customer = world.paid().await;
         world.pass(Duration::from_hours(1));
-        Self { world, customer, minute }
+        Self {
+            world,
+            customer,
+            minute,
+        }
     }
 
     /// A response after a refresh.
@@ -65,9 +69,24 @@ async fn older_data_is_a_failed_fetch_until_a_hard_purge_accepts_it() {
     backend.minute.store(20, Ordering::Relaxed);
     let stale = backend.refreshed(MODELS, false).await;
     assert_eq!(minute(&stale), 30);
-    assert!(stale.header("cache-status").contains("detail=stale"), "{:?}", stale.header("cache-status"));
-    let failed = backend.world.running.gateway().engine.fetcher.status().last_failure.unwrap();
-    assert!(failed.reason.contains("scoregate cache purge"), "{failed:?}");
+    assert!(
+        stale.header("cache-status").contains("detail=stale"),
+        "{:?}",
+        stale.header("cache-status")
+    );
+    let failed = backend
+        .world
+        .running
+        .gateway()
+        .engine
+        .fetcher
+        .status()
+        .last_failure
+        .unwrap();
+    assert!(
+        failed.reason.contains("scoregate cache purge"),
+        "{failed:?}"
+    );
 
     backend.minute.store(40, Ordering::Relaxed);
     assert_eq!(minute(&backend.refreshed(MODELS, false).await), 40);
@@ -77,11 +96,19 @@ async fn older_data_is_a_failed_fetch_until_a_hard_purge_accepts_it() {
 
 #[tokio::test]
 async fn older_data_does_not_return_after_a_restart() {
-    let DatedBackend { world, customer, minute: of_backend } = DatedBackend::at(30).await;
+    let DatedBackend {
+        world,
+        customer,
+        minute: of_backend,
+    } = DatedBackend::at(30).await;
     assert_eq!(minute(&world.get_as(&customer, MODELS).await), 30);
     let world = world.restarted().await;
     of_backend.store(20, Ordering::Relaxed);
-    let backend = DatedBackend { world, customer, minute: of_backend };
+    let backend = DatedBackend {
+        world,
+        customer,
+        minute: of_backend,
+    };
     assert_eq!(minute(&backend.refreshed(MODELS, false).await), 30);
     // Nothing is known about other documents.
     assert_eq!(minute(&backend.refreshed(ALERTS, false).await), 20);

@@ -14,7 +14,10 @@ use crate::world::World;
 const MODELS: &str = "/api/v1/models?period=24h";
 
 fn ended(responses: &[Response], status: u16) -> usize {
-    responses.iter().filter(|response| response.status == status).count()
+    responses
+        .iter()
+        .filter(|response| response.status == status)
+        .count()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -31,7 +34,12 @@ async fn of_five_hundred_concurrent_requests_exactly_the_remaining_ten_are_serve
     let left = world.left(&customer);
     assert_eq!((left.minute, left.day), (990, 0));
     assert_eq!(world.refused("quota_exceeded").await, 490);
-    assert_eq!(world.counted("scoregate_quota_units_total{use=\"delivered\"}").await, 10);
+    assert_eq!(
+        world
+            .counted("scoregate_quota_units_total{use=\"delivered\"}")
+            .await,
+        10
+    );
 }
 
 #[tokio::test]
@@ -50,10 +58,17 @@ async fn a_thousand_concurrent_misses_of_one_document_cause_one_upstream_request
     });
     assert_eq!(ended(&responses, 200), 1_000);
     let marked = |word: &str| {
-        responses.iter().filter(|response| response.header("cache-status").ends_with(word)).count()
+        responses
+            .iter()
+            .filter(|response| response.header("cache-status").ends_with(word))
+            .count()
     };
     assert_eq!((marked("detail=miss"), marked("detail=shared")), (1, 999));
-    assert!(responses.iter().all(|response| response.body == responses[0].body));
+    assert!(
+        responses
+            .iter()
+            .all(|response| response.body == responses[0].body)
+    );
     assert_eq!(world.backend.count("/api/v1/models"), 1);
     assert_eq!(world.served("shared").await, 999);
 }
@@ -73,7 +88,11 @@ async fn waiters_are_served_when_the_leader_disconnects() {
         world.backend.open();
     });
     assert_eq!(ended(&responses, 200), 20);
-    assert!(responses.iter().all(|response| response.header("cache-status").ends_with("detail=shared")));
+    assert!(
+        responses
+            .iter()
+            .all(|response| response.header("cache-status").ends_with("detail=shared"))
+    );
     assert_eq!(world.backend.count("/api/v1/models"), 1);
     assert_eq!(world.served("shared").await, 20);
 }
@@ -82,7 +101,11 @@ async fn waiters_are_served_when_the_leader_disconnects() {
 async fn a_failed_fetch_wakes_all_waiters_and_is_retried_shortly_after() {
     let (moment, minute) = (Duration::from_millis(500), Duration::from_mins(1));
     for (bad, code, remembered) in [
-        (respond("500 Internal Server Error", &[], ""), "upstream_unavailable", moment),
+        (
+            respond("500 Internal Server Error", &[], ""),
+            "upstream_unavailable",
+            moment,
+        ),
         (json("nonsense"), "upstream_invalid", moment),
         (respond("404 Not Found", &[], ""), "model_not_found", minute),
     ] {
@@ -96,7 +119,10 @@ async fn a_failed_fetch_wakes_all_waiters_and_is_retried_shortly_after() {
             world.has_waiters(50).await;
             world.backend.open();
         });
-        assert!(responses.iter().all(|response| response.code() == code), "{code}");
+        assert!(
+            responses.iter().all(|response| response.code() == code),
+            "{code}"
+        );
         assert_eq!(world.backend.count("/api/v1/models/atlas"), 1);
         assert_eq!(world.refused(code).await, 50);
         world.pass(remembered);
@@ -121,8 +147,11 @@ async fn in_a_thousand_mixed_requests_no_free_caller_gets_the_latest_score() {
             let rng = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33;
             let is_free = rng.is_multiple_of(2);
             let method = if rng.is_multiple_of(5) { "HEAD" } else { "GET" };
-            let encoding = ["identity", "gzip", "br", "gzip;q=0.5, br;q=0.1"][(rng / 7 % 4) as usize];
-            let request = world.request(method, "/api/v1/models/atlas").header("Accept-Encoding", encoding);
+            let encoding =
+                ["identity", "gzip", "br", "gzip;q=0.5, br;q=0.1"][(rng / 7 % 4) as usize];
+            let request = world
+                .request(method, "/api/v1/models/atlas")
+                .header("Accept-Encoding", encoding);
             let request = request.key(if is_free { &free.key } else { &paid.key });
             async move { (is_free, method, request.send().await) }
         });

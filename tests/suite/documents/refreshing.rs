@@ -23,16 +23,27 @@ struct Numbered(Arc<AtomicU64>);
 impl Numbered {
     fn respond(&self, received: &Received) -> Act {
         let is_alerts = received.target().contains("alerts");
-        let number = if is_alerts { 0 } else { self.0.load(Ordering::Relaxed) };
+        let number = if is_alerts {
+            0
+        } else {
+            self.0.load(Ordering::Relaxed)
+        };
         let tag = format!("\"v{number}\"");
-        if received.headers.contains(&("if-none-match".into(), tag.clone())) {
+        if received
+            .headers
+            .contains(&("if-none-match".into(), tag.clone()))
+        {
             return Act::Raw(b"HTTP/1.1 304 Not Modified\r\n\r\n".into());
         }
         let hour = 12 + number;
         let body = format!(
             r#"{{"generated_at":"2026-11-21T{hour:02}:00:00Z","data":[{{"id":"atlas","currentScore":{number}}}]}}"#
         );
-        respond("200 OK", &[("etag", &tag), ("content-type", "application/json")], &body)
+        respond(
+            "200 OK",
+            &[("etag", &tag), ("content-type", "application/json")],
+            &body,
+        )
     }
 
     fn refresh(&self) {
@@ -51,7 +62,10 @@ fn dated(instant: &str, received: &Received) -> String {
 async fn numbered(settings: &str) -> (World, Customer, Numbered) {
     let backend = Numbered::default();
     let script = backend.clone();
-    let world = World::with(&format!("{PROBING}{settings}"), move |received| script.respond(received)).await;
+    let world = World::with(&format!("{PROBING}{settings}"), move |received| {
+        script.respond(received)
+    })
+    .await;
     let customer = world.paid().await;
     (world, customer, backend)
 }
@@ -78,12 +92,23 @@ async fn an_overdue_refresh_is_polled_at_growing_intervals_and_detected_when_it_
         world.settled().await;
         let before = world.backend.received().len();
         advance(&world, Duration::from_secs(1)).await;
-        assert_eq!(world.backend.received().len(), before + 1, "after {seconds} s");
+        assert_eq!(
+            world.backend.received().len(),
+            before + 1,
+            "after {seconds} s"
+        );
     }
     let stale = world.get_as(&customer, MODELS).await;
-    assert!(stale.header("cache-status").ends_with("detail=stale"), "{}", stale.header("cache-status"));
+    assert!(
+        stale.header("cache-status").ends_with("detail=stale"),
+        "{}",
+        stale.header("cache-status")
+    );
     world.running.gateway().engine.sweep();
-    assert_eq!(world.counted("scoregate_refresh_overdue_seconds").await, 195);
+    assert_eq!(
+        world.counted("scoregate_refresh_overdue_seconds").await,
+        195
+    );
     assert_eq!(world.counted("scoregate_refreshes_total").await, 0);
     backend.refresh();
     advance(&world, Duration::from_mins(1)).await;
@@ -97,7 +122,11 @@ async fn an_overdue_refresh_is_polled_at_growing_intervals_and_detected_when_it_
         (1, already_received),
         "no request waited for it"
     );
-    assert!(!fresh.header("cache-status").contains("stale"), "{}", fresh.header("cache-status"));
+    assert!(
+        !fresh.header("cache-status").contains("stale"),
+        "{}",
+        fresh.header("cache-status")
+    );
 }
 
 #[tokio::test]
@@ -114,7 +143,12 @@ async fn an_early_refresh_is_detected_within_five_minutes() {
     for target in [MODELS, INDEX] {
         let response = world.get_as(&customer, target).await;
         assert_eq!(score(&response), 1, "{target}");
-        assert!(response.header("cache-status").starts_with("scoregate; hit; ttl="), "{target}");
+        assert!(
+            response
+                .header("cache-status")
+                .starts_with("scoregate; hit; ttl="),
+            "{target}"
+        );
     }
 }
 
@@ -132,8 +166,10 @@ async fn after_a_refresh_documents_in_use_are_refreshed_most_used_first() {
     world.pass(HOUR);
     world.backend.has_received(before + 4).await;
     world.settled().await;
-    let order: Vec<String> =
-        world.backend.received()[before..].iter().map(|received| received.target().to_owned()).collect();
+    let order: Vec<String> = world.backend.received()[before..]
+        .iter()
+        .map(|received| received.target().to_owned())
+        .collect();
     for (already_received, wanted) in order.iter().zip(["models", "index", "providers", "alerts"]) {
         assert!(already_received.contains(wanted), "{order:?}");
     }
@@ -176,27 +212,44 @@ async fn an_overdue_refresh_detected_by_a_request_s_fetch_applies_to_all_documen
         assert_eq!(score(&world.get_as(&customer, target).await), 1, "{target}");
     }
     assert_eq!(world.counted("scoregate_refreshes_total").await, 1);
-    assert_eq!(world.backend.received().len(), before + 2, "each document was fetched once");
+    assert_eq!(
+        world.backend.received().len(),
+        before + 2,
+        "each document was fetched once"
+    );
 }
 
 #[tokio::test]
 async fn after_a_detected_refresh_data_of_any_age_is_fresh_until_the_next() {
-    let world = World::with(PROBING, |received| json(&dated("2026-11-21T09:00:00Z", received))).await;
+    let world = World::with(PROBING, |received| {
+        json(&dated("2026-11-21T09:00:00Z", received))
+    })
+    .await;
     let customer = world.paid().await;
     for target in [INDEX, MODELS, MODELS] {
-        assert_eq!(world.get_as(&customer, target).await.status, 200, "{target}");
+        assert_eq!(
+            world.get_as(&customer, target).await.status,
+            200,
+            "{target}"
+        );
     }
     // The new data is overdue already, so the backend is probed immediately.
     world.backend.has_received(3).await;
     world.settled().await;
-    world.backend.set_script(|received| json(&dated("2026-11-21T10:00:00Z", received)));
+    world
+        .backend
+        .set_script(|received| json(&dated("2026-11-21T10:00:00Z", received)));
     let already_received = world.backend.received().len();
     world.pass(Duration::from_mins(1));
     world.backend.has_received(already_received + 2).await;
     world.settled().await;
     for target in [INDEX, MODELS] {
         let response = world.get_as(&customer, target).await;
-        assert_eq!(response.header("cache-status"), "scoregate; hit; ttl=3600", "{target}");
+        assert_eq!(
+            response.header("cache-status"),
+            "scoregate; hit; ttl=3600",
+            "{target}"
+        );
         assert_eq!(response.json()["generated_at"], "2026-11-21T10:00:00Z");
     }
 }
@@ -239,20 +292,26 @@ async fn unused_documents_are_not_refreshed() {
         backend.refresh();
         advance(&world, HOUR).await;
     }
-    assert_eq!(world.backend.count(INDEX), 2, "at first, and after one refresh");
+    assert_eq!(
+        world.backend.count(INDEX),
+        2,
+        "at first, and after one refresh"
+    );
     assert_eq!(world.backend.count("/api/v1/models"), 5);
 }
 
 #[tokio::test]
 async fn an_endpoint_with_its_own_time_to_live_expires_by_it_and_not_by_refreshes() {
-    let settings =
-        "[freshness.index]\nttl = \"5m\"\nstale_while_revalidate = \"10m\"\nstale_if_error = \"1h\"";
+    let settings = "[freshness.index]\nttl = \"5m\"\nstale_while_revalidate = \"10m\"\nstale_if_error = \"1h\"";
     let (world, customer, backend) = numbered(settings).await;
     for target in [MODELS, INDEX] {
         world.get_as(&customer, target).await;
     }
     let status = async |expected: &str| {
-        assert_eq!(world.get_as(&customer, INDEX).await.header("cache-status"), expected);
+        assert_eq!(
+            world.get_as(&customer, INDEX).await.header("cache-status"),
+            expected
+        );
     };
     status("scoregate; hit; ttl=300").await;
     world.pass(Duration::from_secs(299));
@@ -262,12 +321,23 @@ async fn an_endpoint_with_its_own_time_to_live_expires_by_it_and_not_by_refreshe
     world.settled().await;
     status("scoregate; hit; ttl=300").await;
     assert_eq!(score(&world.get_as(&customer, INDEX).await), 1);
-    world.backend.set_script(|_| respond("503 Service Unavailable", &[], ""));
+    world
+        .backend
+        .set_script(|_| respond("503 Service Unavailable", &[], ""));
     world.pass(Duration::from_mins(16));
     status("scoregate; hit; ttl=-660; detail=stale").await;
-    assert_eq!(world.counted("scoregate_documents_served_total{outcome=\"stale_on_error\"}").await, 1);
+    assert_eq!(
+        world
+            .counted("scoregate_documents_served_total{outcome=\"stale_on_error\"}")
+            .await,
+        1
+    );
     world.pass(Duration::from_mins(50));
-    assert_eq!(world.get_as(&customer, INDEX).await.status, 503, "its stale window has ended");
+    assert_eq!(
+        world.get_as(&customer, INDEX).await.status,
+        503,
+        "its stale window has ended"
+    );
     assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
 }
 
@@ -277,7 +347,9 @@ async fn stored_documents_are_served_for_a_day_without_a_backend_and_its_return_
     for target in [MODELS, INDEX] {
         world.get_as(&customer, target).await;
     }
-    world.backend.set_script(|_| respond("503 Service Unavailable", &[], ""));
+    world
+        .backend
+        .set_script(|_| respond("503 Service Unavailable", &[], ""));
     for _ in 0..24 {
         world.pass(HOUR);
         for target in [MODELS, INDEX] {
@@ -288,7 +360,9 @@ async fn stored_documents_are_served_for_a_day_without_a_backend_and_its_return_
         world.settled().await;
     }
     backend.refresh();
-    world.backend.set_script(move |received| backend.respond(received));
+    world
+        .backend
+        .set_script(move |received| backend.respond(received));
     let already_received = world.backend.received().len();
     world.pass(Duration::from_mins(1));
     world.backend.has_received(already_received + 2).await;

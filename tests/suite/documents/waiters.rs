@@ -24,7 +24,9 @@ const MAX_RESPONSES: Duration = Duration::from_secs(5);
 fn assert_each(responses: &[Response], status: u16, code: &str) {
     let is = |response: &Response| (response.status, response.code());
     assert!(
-        responses.iter().all(|response| is(response) == (status, code.to_owned())),
+        responses
+            .iter()
+            .all(|response| is(response) == (status, code.to_owned())),
         "{:?}",
         is(&responses[0])
     );
@@ -57,7 +59,11 @@ async fn a_hundred_waiters_of_a_failing_document_all_end_with_one_upstream_reque
             world.backend.open();
         });
         assert_each(&responses, status, code);
-        assert_each(&request_concurrently(&world, &customer, 100).await, status, code);
+        assert_each(
+            &request_concurrently(&world, &customer, 100).await,
+            status,
+            code,
+        );
         assert_eq!(world.backend.count("/api/v1/models"), 1, "{code}");
     }
 }
@@ -73,7 +79,11 @@ async fn a_hundred_waiters_of_a_hanging_document_all_end_with_one_upstream_reque
         world.pass(Duration::from_secs(15));
     });
     assert_each(&responses, 504, "upstream_timeout");
-    assert_each(&request_concurrently(&world, &customer, 100).await, 504, "upstream_timeout");
+    assert_each(
+        &request_concurrently(&world, &customer, 100).await,
+        504,
+        "upstream_timeout",
+    );
     assert_eq!(world.backend.count("/api/v1/models"), 1);
     world.backend.set_script(good);
     world.pass(MOMENT);
@@ -100,7 +110,12 @@ async fn waiters_of_a_hanging_fetch_time_out_individually_and_one_more_fetch_fol
     world.settled().await;
     world.backend.set_script(good);
     world.pass(MOMENT);
-    assert!(request_concurrently(&world, &customer, 50).await.iter().all(|response| response.status == 200));
+    assert!(
+        request_concurrently(&world, &customer, 50)
+            .await
+            .iter()
+            .all(|response| response.status == 200)
+    );
     assert_eq!(world.backend.count("/api/v1/models"), 2);
 }
 
@@ -147,7 +162,12 @@ impl Upstream for Panicking {
     fn fetch<'a>(&'a self, _: UpstreamRequest<'a>) -> Answered<'a> {
         Box::pin(async move {
             let calls = self.calls.fetch_add(1, Ordering::SeqCst);
-            let held = self.gate.as_ref().expect("the model has one").acquire().await;
+            let held = self
+                .gate
+                .as_ref()
+                .expect("the model has one")
+                .acquire()
+                .await;
             held.unwrap().forget();
             assert!(calls > 0, "an intended panic of a parser");
             Ok(one_model())
@@ -163,8 +183,16 @@ impl Upstream for Panicking {
 async fn a_parser_panic_is_a_502_for_all_waiters_and_the_next_request_succeeds() {
     let mut world = World::new().await;
     let customer = customer(&world).await;
-    let backend = Arc::new(Panicking { gate: Some(Semaphore::new(0)), ..Panicking::default() });
-    let stop = behind(&mut world, Arc::clone(&backend) as Arc<dyn Upstream>, AccessLog::default()).await;
+    let backend = Arc::new(Panicking {
+        gate: Some(Semaphore::new(0)),
+        ..Panicking::default()
+    });
+    let stop = behind(
+        &mut world,
+        Arc::clone(&backend) as Arc<dyn Upstream>,
+        AccessLog::default(),
+    )
+    .await;
     let (responses, ()) = tokio::join!(request_concurrently(&world, &customer, 100), async {
         world.has_waiters(100).await;
         backend.gate.as_ref().unwrap().add_permits(1_000);
@@ -172,14 +200,31 @@ async fn a_parser_panic_is_a_502_for_all_waiters_and_the_next_request_succeeds()
     assert_each(&responses, 502, "upstream_invalid");
     assert_eq!(backend.calls.load(Ordering::SeqCst), 1);
     world.settled().await;
-    assert_each(&request_concurrently(&world, &customer, 10).await, 502, "upstream_invalid");
-    assert_eq!(backend.calls.load(Ordering::SeqCst), 1, "the failure is cached for a moment");
+    assert_each(
+        &request_concurrently(&world, &customer, 10).await,
+        502,
+        "upstream_invalid",
+    );
+    assert_eq!(
+        backend.calls.load(Ordering::SeqCst),
+        1,
+        "the failure is cached for a moment"
+    );
     world.pass(MOMENT);
     let next = world.get_as(&customer, MODELS).await;
-    assert_eq!((next.status, next.header("cache-status")), (200, "scoregate; fwd=miss; stored; detail=miss"));
+    assert_eq!(
+        (next.status, next.header("cache-status")),
+        (200, "scoregate; fwd=miss; stored; detail=miss")
+    );
     // It leaked no concurrency slot and does not count for the circuit breaker.
     for sort_by in ["speed", "price", "coding"] {
-        assert_eq!(world.get_as(&customer, &format!("{MODELS}&sortBy={sort_by}")).await.status, 200);
+        assert_eq!(
+            world
+                .get_as(&customer, &format!("{MODELS}&sortBy={sort_by}"))
+                .await
+                .status,
+            200
+        );
     }
     world.running.gateway().sweep();
     let after = [
@@ -190,7 +235,11 @@ async fn a_parser_panic_is_a_502_for_all_waiters_and_the_next_request_succeeds()
     for series in after {
         assert_eq!(world.counted(series).await, 0, "{series}");
     }
-    assert_eq!(world.counted("scoregate_panics_total").await, 1, "the fetch, and no request");
+    assert_eq!(
+        world.counted("scoregate_panics_total").await,
+        1,
+        "the fetch, and no request"
+    );
     stop.cancel();
 }
 
@@ -200,11 +249,15 @@ async fn when_everything_expires_under_traffic_no_request_waits_and_two_fetches_
     let backend_hour = Arc::clone(&hour);
     let world = World::with("", move |_| {
         let hour = backend_hour.load(Ordering::SeqCst);
-        json(&format!(r#"{{"generated_at":"2026-11-21T{hour}:00:00Z","data":[{{"id":"atlas"}}]}}"#))
+        json(&format!(
+            r#"{{"generated_at":"2026-11-21T{hour}:00:00Z","data":[{{"id":"atlas"}}]}}"#
+        ))
     });
     let world = world.await;
     let customer = customer(&world).await;
-    let targets: Vec<String> = (1..=60).map(|limit| format!("/api/v1/incidents?limit={limit}")).collect();
+    let targets: Vec<String> = (1..=60)
+        .map(|limit| format!("/api/v1/incidents?limit={limit}"))
+        .collect();
     for target in &targets {
         assert_eq!(world.get_as(&customer, target).await.status, 200);
     }
@@ -221,7 +274,9 @@ async fn when_everything_expires_under_traffic_no_request_waits_and_two_fetches_
                     let response = world.get_as(customer, target).await;
                     assert_eq!(response.status, 200, "{target}");
                     assert!(
-                        response.header("cache-status").starts_with("scoregate; hit"),
+                        response
+                            .header("cache-status")
+                            .starts_with("scoregate; hit"),
                         "{target}: it waited"
                     );
                 }
@@ -230,8 +285,20 @@ async fn when_everything_expires_under_traffic_no_request_waits_and_two_fetches_
         .await;
         world.settled().await;
         let response = join_all(targets.iter().map(|target| world.get_as(&customer, target))).await;
-        assert!(response.iter().all(|answer| answer.header("cache-status") == "scoregate; hit; ttl=3600"));
-        assert_eq!(world.backend.received().len() - before, targets.len(), "each document was fetched once");
+        assert!(
+            response
+                .iter()
+                .all(|answer| answer.header("cache-status") == "scoregate; hit; ttl=3600")
+        );
+        assert_eq!(
+            world.backend.received().len() - before,
+            targets.len(),
+            "each document was fetched once"
+        );
     }
-    assert!(world.backend.max_concurrent() <= 2, "{}", world.backend.max_concurrent());
+    assert!(
+        world.backend.max_concurrent() <= 2,
+        "{}",
+        world.backend.max_concurrent()
+    );
 }

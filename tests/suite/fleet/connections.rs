@@ -15,14 +15,22 @@ struct LingeringConnections {
 
 impl LingeringConnections {
     fn open(site: &Site, count: u32) -> Self {
-        let runtime =
-            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
         let clients = (0..count).map(|_| {
-            let (client, connection) = runtime.block_on(tokio_postgres::connect(&site.url, NoTls)).unwrap();
+            let (client, connection) = runtime
+                .block_on(tokio_postgres::connect(&site.url, NoTls))
+                .unwrap();
             runtime.spawn(connection);
             client
         });
-        Self { _clients: clients.collect(), _runtime: runtime }
+        Self {
+            _clients: clients.collect(),
+            _runtime: runtime,
+        }
     }
 }
 
@@ -31,12 +39,26 @@ fn limited_site(limit: u32) -> (PostgresServer, Site) {
     let server = PostgresServer::start(&["fsync=off"]);
     let mut psql = unprivileged("psql");
     let role = format!("CREATE ROLE gateway LOGIN CONNECTION LIMIT {limit}");
-    psql.args(["-U", OWNER, "-d", "postgres", "-qtA", "-c", &role, "-h"]).arg(server.directory.path());
+    psql.args(["-U", OWNER, "-d", "postgres", "-qtA", "-c", &role, "-h"])
+        .arg(server.directory.path());
     assert!(psql.status().unwrap().success());
-    let owner = Site { url: server.url(), schema: new_schema() };
-    run_with(&["store", "init", "--runtime-role", "gateway"], &owner.environment()).with(0);
+    let owner = Site {
+        url: server.url(),
+        schema: new_schema(),
+    };
+    run_with(
+        &["store", "init", "--runtime-role", "gateway"],
+        &owner.environment(),
+    )
+    .with(0);
     let url = server.url().replace(&format!("{OWNER}@"), "gateway@");
-    (server, Site { url, schema: owner.schema })
+    (
+        server,
+        Site {
+            url,
+            schema: owner.schema,
+        },
+    )
 }
 
 #[test]
@@ -54,21 +76,34 @@ fn the_replacement_of_a_gateway_whose_connections_linger_serves_within_the_docum
 fn a_gateway_without_connections_for_leases_or_keys_is_not_ready_until_it_has_them() {
     const LIMIT: u32 = 10;
     needs!("postgresql");
-    for (left, reason) in [(1, "too many connections for role"), (2, "local copy of the keys")] {
+    for (left, reason) in [
+        (1, "too many connections for role"),
+        (2, "local copy of the keys"),
+    ] {
         let (_server, site) = limited_site(LIMIT);
         let (_, key) = site.create("100000");
         let gateway = site.gateway();
         assert_eq!(gateway.status(&key), 200);
-        let SiteGateway { data_dir, program, .. } = gateway;
+        let SiteGateway {
+            data_dir, program, ..
+        } = gateway;
         until_copied(&data_dir, &key);
         program.stop().with(0);
 
         let lingering = LingeringConnections::open(&site, LIMIT - left);
         let program = Program::serve(data_dir.path(), &site.environment());
         let (public, probes) = program.ports();
-        let gateway = SiteGateway { data_dir, program, public, side: probes };
+        let gateway = SiteGateway {
+            data_dir,
+            program,
+            public,
+            side: probes,
+        };
         until(|| probe(probes, "/readyz").1.contains(reason));
-        assert_eq!((probe(probes, "/readyz").0, probe(probes, "/healthz").0), (503, 200));
+        assert_eq!(
+            (probe(probes, "/readyz").0, probe(probes, "/healthz").0),
+            (503, 200)
+        );
         gateway.reaches(&key, 503);
         drop(lingering);
         until(|| probe(probes, "/readyz") == (200, "ready\n".into()));
@@ -85,7 +120,9 @@ fn the_documented_connection_limits_are_those_of_the_program() {
     const FLEET: &str = include_str!("../../../docs/fleet.md");
     const OPERATION: &str = include_str!("../../../docs/operate.md");
     let number = |text: &str, name: &str| {
-        let value = text.lines().find_map(|line| line.trim_start().strip_prefix(name));
+        let value = text
+            .lines()
+            .find_map(|line| line.trim_start().strip_prefix(name));
         value.unwrap().parse::<u32>().unwrap()
     };
     let gateways = |settings: &str| number(settings, "gateways = ");
@@ -99,8 +136,15 @@ fn the_documented_connection_limits_are_those_of_the_program() {
         ("fleet.md", FLEET, per_gateway.clone()),
         ("operate.md", OPERATION, per_gateway.clone()),
         ("README.md", DEPLOYMENT, per_gateway),
-        ("README.md", DEPLOYMENT, format!("`CONNECTION LIMIT {}`", connection_limit(pods))),
+        (
+            "README.md",
+            DEPLOYMENT,
+            format!("`CONNECTION LIMIT {}`", connection_limit(pods)),
+        ),
     ] {
-        assert!(text.contains(&expected), "{name} does not state: {expected}");
+        assert!(
+            text.contains(&expected),
+            "{name} does not state: {expected}"
+        );
     }
 }

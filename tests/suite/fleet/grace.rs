@@ -21,8 +21,16 @@ struct OutageSize {
     pause: Duration,
 }
 
-const SMALL: OutageSize = OutageSize { quota: 36_000, requests: 100, pause: Duration::from_millis(20) };
-const FULL: OutageSize = OutageSize { quota: 600_000, requests: 1_500, pause: Duration::from_millis(400) };
+const SMALL: OutageSize = OutageSize {
+    quota: 36_000,
+    requests: 100,
+    pause: Duration::from_millis(20),
+};
+const FULL: OutageSize = OutageSize {
+    quota: 600_000,
+    requests: 1_500,
+    pause: Duration::from_millis(400),
+};
 
 /// Sends requests and returns the number of 200s.
 fn paced(public: SocketAddr, key: &str, size: &OutageSize) -> u32 {
@@ -42,7 +50,9 @@ fn started(site: &Site) -> ObservedGateway {
 }
 
 fn granted_today(site: &Site, id: &str) -> u64 {
-    let shown = run_with(&["keys", "show", id, "--json"], &site.environment()).with(0).json();
+    let shown = run_with(&["keys", "show", id, "--json"], &site.environment())
+        .with(0)
+        .json();
     shown["granted_today"].as_u64().unwrap()
 }
 
@@ -52,7 +62,10 @@ fn without_the_database_every_gateway_serves_every_paid_application_until_its_sh
     let outage = if is_full_size() { FULL } else { SMALL };
     within_one_day(|| {
         let (mut server, site) = restartable_site();
-        let applications = [site.create(&outage.quota.to_string()), site.create(&outage.quota.to_string())];
+        let applications = [
+            site.create(&outage.quota.to_string()),
+            site.create(&outage.quota.to_string()),
+        ];
         let gateways = [(); GATEWAYS].map(|()| started(&site));
         // The first application was used at one gateway only, the other one nowhere.
         assert_eq!(gateways[0].gateway.status(&applications[0].1), 200);
@@ -62,7 +75,9 @@ fn without_the_database_every_gateway_serves_every_paid_application_until_its_sh
             }
         }
         server.stop();
-        let clients = gateways.iter().flat_map(|gateway| applications.iter().map(move |one| (gateway, one)));
+        let clients = gateways
+            .iter()
+            .flat_map(|gateway| applications.iter().map(move |one| (gateway, one)));
         let paced: Vec<u32> = std::thread::scope(|scope| {
             let outage = &outage;
             let clients: Vec<_> = clients
@@ -72,11 +87,18 @@ fn without_the_database_every_gateway_serves_every_paid_application_until_its_sh
                     scope.spawn(move || paced(public, key, outage))
                 })
                 .collect();
-            clients.into_iter().map(|client| client.join().unwrap()).collect()
+            clients
+                .into_iter()
+                .map(|client| client.join().unwrap())
+                .collect()
         });
-        let until_used: Vec<u32> =
-            clients.map(|(gateway, (_, key))| gateway.served_until(key, "overloaded")).collect();
-        let decisions: Vec<String> = gateways.iter().map(|gateway| gateway.metric(GRACE_DECISIONS)).collect();
+        let until_used: Vec<u32> = clients
+            .map(|(gateway, (_, key))| gateway.served_until(key, "overloaded"))
+            .collect();
+        let decisions: Vec<String> = gateways
+            .iter()
+            .map(|gateway| gateway.metric(GRACE_DECISIONS))
+            .collect();
         let totals = [0, 1].map(|number| {
             let of_one = |all: &[u32]| all.iter().skip(number).step_by(2).sum::<u32>();
             of_one(&paced) + of_one(&until_used)
@@ -88,19 +110,31 @@ fn without_the_database_every_gateway_serves_every_paid_application_until_its_sh
             outage.quota / 100
         );
         note(&rows);
-        assert!(paced.iter().all(|served| served * 100 >= outage.requests * 99), "{rows}");
+        assert!(
+            paced
+                .iter()
+                .all(|served| served * 100 >= outage.requests * 99),
+            "{rows}"
+        );
         assert_eq!(totals[1], outage.quota / 100, "{rows}");
         // A unit was leased with the first request, and one ahead.
-        assert!((outage.quota / 100..=outage.quota / 100 + 2).contains(&totals[0]), "{rows}");
+        assert!(
+            (outage.quota / 100..=outage.quota / 100 + 2).contains(&totals[0]),
+            "{rows}"
+        );
 
         server.restart(&SETTINGS);
-        for (gateway, (_, key)) in
-            gateways.iter().flat_map(|one| applications.iter().map(move |app| (one, app)))
+        for (gateway, (_, key)) in gateways
+            .iter()
+            .flat_map(|one| applications.iter().map(move |app| (one, app)))
         {
             gateway.gateway.reaches_within(key, 200, 30);
         }
         for ((id, _), total) in applications.iter().zip(totals) {
-            assert!(granted_today(&site, id) >= u64::from(total), "units delivered on grace are charged");
+            assert!(
+                granted_today(&site, id) >= u64::from(total),
+                "units delivered on grace are charged"
+            );
         }
         if is_full_size() {
             write(&rows);
@@ -120,7 +154,8 @@ fn copied(from: &Path) -> TempDir {
 }
 
 #[test]
-fn a_gateway_killed_without_its_database_continues_its_share_and_a_copy_of_its_directory_has_none() {
+fn a_gateway_killed_without_its_database_continues_its_share_and_a_copy_of_its_directory_has_none()
+{
     needs!("postgresql");
     within_one_day(|| {
         let (mut server, site) = restartable_site();
@@ -133,14 +168,19 @@ fn a_gateway_killed_without_its_database_continues_its_share_and_a_copy_of_its_d
         first.gateway.reaches(&key, 200);
         let mut connection = Wire::open(first.gateway.public).unwrap();
         assert!((0..24).all(|_| connection.get(TARGET, &key).status_and_code().0 == 200));
-        let SiteGateway { data_dir, program, .. } = first.gateway;
+        let SiteGateway {
+            data_dir, program, ..
+        } = first.gateway;
         program.signal("KILL");
         program.end();
         let copy = copied(data_dir.path());
 
         let next = ObservedGateway::start(&site, data_dir);
         let other = ObservedGateway::start(&site, copy);
-        assert_eq!((next.metric(SHARE), other.metric(SHARE)), ("1".into(), "0".into()));
+        assert_eq!(
+            (next.metric(SHARE), other.metric(SHARE)),
+            ("1".into(), "0".into())
+        );
         let continued = next.served_until(&key, "overloaded");
         assert!((70..=80).contains(&(25 + continued)), "25 and {continued}");
         assert_eq!(other.served_until(&key, "overloaded"), 0);
@@ -181,15 +221,24 @@ fn a_share_of_the_minute_that_is_used_up_without_the_database_is_an_overload_and
         let mut connection = Wire::open(gateway.gateway.public).unwrap();
         for _ in 0..80 {
             let (status, code) = connection.get(TARGET, &key).status_and_code();
-            assert!(status == 200 || (status, &*code) == (503, "overloaded"), "{status} {code}");
+            assert!(
+                status == 200 || (status, &*code) == (503, "overloaded"),
+                "{status} {code}"
+            );
         }
         let refused = gateway.raw(&format!(
             "GET {TARGET} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\nConnection: close\r\n\r\n"
         ));
-        let wait = refused
-            .lines()
-            .find_map(|line| line.to_lowercase().strip_prefix("retry-after: ")?.parse::<u32>().ok());
-        assert!(wait.is_some_and(|wait| (1..=3).contains(&wait)), "{refused}");
+        let wait = refused.lines().find_map(|line| {
+            line.to_lowercase()
+                .strip_prefix("retry-after: ")?
+                .parse::<u32>()
+                .ok()
+        });
+        assert!(
+            wait.is_some_and(|wait| (1..=3).contains(&wait)),
+            "{refused}"
+        );
     });
 }
 

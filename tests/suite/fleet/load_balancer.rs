@@ -52,7 +52,11 @@ pub(super) struct RestartedGateway {
 
 impl RestartedGateway {
     pub(super) fn new() -> Self {
-        Self { data_dir: TempDir::new().unwrap(), public: ReservedPort::new(), side: ReservedPort::new() }
+        Self {
+            data_dir: TempDir::new().unwrap(),
+            public: ReservedPort::new(),
+            side: ReservedPort::new(),
+        }
     }
 
     pub(super) fn public(&self) -> SocketAddr {
@@ -73,7 +77,15 @@ impl RestartedGateway {
     pub(super) fn spawn(&self, environment: &[(&str, &str)]) -> Program {
         let [public, private] = [&self.public, &self.side].map(|port| port.address().to_string());
         let directory = self.data_dir.path().to_str().unwrap();
-        let serve = ["serve", "--listen", &public, "--admin-listen", &private, "--data-dir", directory];
+        let serve = [
+            "serve",
+            "--listen",
+            &public,
+            "--admin-listen",
+            &private,
+            "--data-dir",
+            directory,
+        ];
         Program::start(&serve, environment)
     }
 }
@@ -106,15 +118,27 @@ impl LoadBalancer {
             .filter(|line| !line.starts_with("    server "))
             .fold(String::new(), |all, line| all + line + "\n");
         for (number, gateway) in gateways.iter().enumerate() {
-            settings += &format!(" server {number} {} port {}\n", gateway.public(), gateway.side().port());
+            settings += &format!(
+                " server {number} {} port {}\n",
+                gateway.public(),
+                gateway.side().port()
+            );
         }
         let file = directory.path().join("haproxy.cfg");
         std::fs::write(&file, settings).unwrap();
         give_away(directory.path());
         let mut command = unprivileged(HAPROXY);
-        command.args(["-db", "-q", "-f"]).arg(&file).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .args(["-db", "-q", "-f"])
+            .arg(&file)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         let process = ChildProcess(command.spawn().unwrap());
-        Self { directory, port, _process: process }
+        Self {
+            directory,
+            port,
+            _process: process,
+        }
     }
 
     pub(super) fn address(&self) -> SocketAddr {
@@ -134,7 +158,9 @@ impl LoadBalancer {
     pub(super) fn excludes(&self, number: usize) {
         let line = format!("gateways,{number},");
         self.waits_until(|state| {
-            state.lines().any(|found| found.starts_with(&line) && found.contains(",DOWN,"))
+            state
+                .lines()
+                .any(|found| found.starts_with(&line) && found.contains(",DOWN,"))
         });
     }
 
@@ -168,7 +194,11 @@ impl Drop for EndOfLoad<'_> {
 }
 
 /// Sends requests while `work` runs. Returns the number of delivered ones, and every other reply.
-pub(super) fn requests_during(address: SocketAddr, key: &str, work: impl FnOnce()) -> (u32, Vec<String>) {
+pub(super) fn requests_during(
+    address: SocketAddr,
+    key: &str,
+    work: impl FnOnce(),
+) -> (u32, Vec<String>) {
     let (is_done, delivered) = (AtomicBool::new(false), AtomicU32::new(0));
     let failed = std::thread::scope(|scope| {
         let end = EndOfLoad(&is_done);
@@ -176,13 +206,18 @@ pub(super) fn requests_during(address: SocketAddr, key: &str, work: impl FnOnce(
             let (is_done, delivered) = (&is_done, &delivered);
             move || client(address, key, number.is_multiple_of(2), is_done, delivered)
         };
-        let clients: Vec<_> = (0..CLIENTS).map(|number| scope.spawn(request(number))).collect();
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|number| scope.spawn(request(number)))
+            .collect();
         while delivered.load(Ordering::Relaxed) < FIRST_DELIVERED {
             std::thread::sleep(PAUSE);
         }
         work();
         drop(end);
-        clients.into_iter().flat_map(|client| client.join().unwrap()).collect()
+        clients
+            .into_iter()
+            .flat_map(|client| client.join().unwrap())
+            .collect()
     });
     (delivered.into_inner(), failed)
 }

@@ -26,8 +26,15 @@ const MESSAGE: &str = r#"{"type":"sign_up","data":{}}"#;
 
 /// Runs a statement on the database.
 pub(super) fn sql(site: &Site, statement: &str) -> String {
-    let output = unprivileged("psql").args(["-q", "-t", "-A", "-c", statement, &site.url]).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = unprivileged("psql")
+        .args(["-q", "-t", "-A", "-c", statement, &site.url])
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
@@ -59,7 +66,13 @@ async fn two_gateways_on_one_database_deliver_each_mail_once() {
     }
     received.extend(server.events_so_far());
     is_each_once(message_ids(&received));
-    assert_eq!(sql(&site, &format!("SELECT count(*) FROM {}.mail_queue", site.schema)), "0");
+    assert_eq!(
+        sql(
+            &site,
+            &format!("SELECT count(*) FROM {}.mail_queue", site.schema)
+        ),
+        "0"
+    );
 }
 
 /// An owner of an application in the tier `pro`, whose key expires in three days.
@@ -86,7 +99,8 @@ async fn sweep(site: &Site, clock: &Clock) -> NoticeSweep {
         site.url,
         site.schema
     );
-    let config = resolve(&read_text(&text).unwrap()).unwrap_or_else(|problems| panic!("{problems}"));
+    let config =
+        resolve(&read_text(&text).unwrap()).unwrap_or_else(|problems| panic!("{problems}"));
     let store = open_store(&config, directory.path(), clock).await.unwrap();
     let instruments = Instruments::new(&MetricsRegistry::default(), &[], &EndpointTable::default());
     let terms = TermsByTier::new(&standard_tiers(), 60);
@@ -96,14 +110,24 @@ async fn sweep(site: &Site, clock: &Clock) -> NoticeSweep {
         root: "https://api.example.org".into(),
         domain: "api.example.org".into(),
     };
-    let changes = KeyChanges::new(store, None, None, terms, clock.clone(), Arc::new(instruments));
+    let changes = KeyChanges::new(
+        store,
+        None,
+        None,
+        terms,
+        clock.clone(),
+        Arc::new(instruments),
+    );
     NoticeSweep::new(&Arc::new(changes.telling(Some(texts)))).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_three_gateways_that_sweep_concurrently_one_queues_each_notice() {
     needs!("postgresql");
-    let (site, now) = (Site::new(), Wall::parse_rfc3339("2026-11-21T12:00:00Z").unwrap());
+    let (site, now) = (
+        Site::new(),
+        Wall::parse_rfc3339("2026-11-21T12:00:00Z").unwrap(),
+    );
     let (clock, _) = Clock::manual(now);
     let id = plant(&site, now);
     let schema = &site.schema;
@@ -136,11 +160,17 @@ async fn of_three_gateways_that_sweep_concurrently_one_queues_each_notice() {
         )
     };
     all_sweep().await;
-    assert_eq!(queued(), "key_expires ann@example.org, quota_80 ann@example.org");
+    assert_eq!(
+        queued(),
+        "key_expires ann@example.org, quota_80 ann@example.org"
+    );
     sql(&site, &format!("DELETE FROM {schema}.mail_queue"));
     all_sweep().await;
     assert_eq!(queued(), "", "they were sent");
-    sql(&site, &format!("UPDATE {schema}.ledger_days SET granted = 100 WHERE application = '{id}'"));
+    sql(
+        &site,
+        &format!("UPDATE {schema}.ledger_days SET granted = 100 WHERE application = '{id}'"),
+    );
     all_sweep().await;
     assert_eq!(queued(), "quota_100 ann@example.org");
 }
@@ -170,8 +200,17 @@ async fn a_notice_of_a_fleet_arrives_once_although_a_gateway_is_killed_and_anoth
     all.extend(server.events_so_far());
     let mut ids = message_ids(&all);
     ids.dedup();
-    assert!(matches!(ids.as_slice(), [id] if id.starts_with("<key_expires.7.app_")), "{ids:?}");
-    assert_eq!(sql(&site, &format!("SELECT count(*) FROM {}.notices", site.schema)), "1");
+    assert!(
+        matches!(ids.as_slice(), [id] if id.starts_with("<key_expires.7.app_")),
+        "{ids:?}"
+    );
+    assert_eq!(
+        sql(
+            &site,
+            &format!("SELECT count(*) FROM {}.notices", site.schema)
+        ),
+        "1"
+    );
 }
 
 const ACCEPTED: &str = "HTTP/1.1 204 No Content\r\n\r\n";
@@ -186,14 +225,23 @@ enum SendingStep {
 }
 
 impl SendingStep {
-    const ALL: [Self; 4] = [Self::Connected, Self::Received, Self::Refused, Self::Answered];
+    const ALL: [Self; 4] = [
+        Self::Connected,
+        Self::Received,
+        Self::Refused,
+        Self::Answered,
+    ];
 }
 
 /// The head and the body of a request.
 async fn request(stream: &mut TcpStream) -> (String, String) {
     let mut bytes = Vec::new();
     loop {
-        assert_ne!(stream.read_buf(&mut bytes).await.unwrap(), 0, "closed before the end of the request");
+        assert_ne!(
+            stream.read_buf(&mut bytes).await.unwrap(),
+            0,
+            "closed before the end of the request"
+        );
         let text = String::from_utf8(bytes.clone()).unwrap();
         if let Some((head, body)) = text.split_once("\r\n\r\n")
             && head.contains(&format!("content-length: {}", MESSAGE.len()))
@@ -211,10 +259,16 @@ async fn a_message_arrives_with_one_id_although_its_gateway_is_killed_at_any_ste
     let url = format!("http://{}/in", receiver.local_addr().unwrap());
     let on = [
         ("SCOREGATE_OPERATOR_WEBHOOK", url.as_str()),
-        ("SCOREGATE_OPERATOR_WEBHOOK_SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"),
+        (
+            "SCOREGATE_OPERATOR_WEBHOOK_SECRET",
+            "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+        ),
     ];
     let site = Site::new();
-    let (queue, now) = (format!("{}.mail_queue", site.schema), Clock::system().now().wall.seconds() * 1_000);
+    let (queue, now) = (
+        format!("{}.mail_queue", site.schema),
+        Clock::system().now().wall.seconds() * 1_000,
+    );
     let queued = || sql(&site, &format!("SELECT count(*) FROM {queue}"));
     for step in SendingStep::ALL {
         let holder = site.gateway_with(&on);
@@ -239,7 +293,10 @@ async fn a_message_arrives_with_one_id_although_its_gateway_is_killed_at_any_ste
         if !matches!(step, SendingStep::Answered) || queued() == "1" {
             let (mut stream, _) = receiver.accept().await.unwrap();
             let (head, body) = request(&mut stream).await;
-            assert!(head.contains(&format!("webhook-id: {step:?}\r\n")), "{head}");
+            assert!(
+                head.contains(&format!("webhook-id: {step:?}\r\n")),
+                "{head}"
+            );
             assert_eq!(body, MESSAGE);
             stream.write_all(ACCEPTED.as_bytes()).await.unwrap();
         }
@@ -247,6 +304,9 @@ async fn a_message_arrives_with_one_id_although_its_gateway_is_killed_at_any_ste
         for other in others {
             assert_eq!(other.program.stop().code, Some(0), "{step:?}");
         }
-        assert!(receiver.accept().now_or_never().is_none(), "{step:?}: sent again");
+        assert!(
+            receiver.accept().now_or_never().is_none(),
+            "{step:?}: sent again"
+        );
     }
 }

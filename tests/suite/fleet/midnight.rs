@@ -39,10 +39,20 @@ struct MidnightSize {
     last_use: i64,
 }
 
-const SMALL: MidnightSize =
-    MidnightSize { callers: 1_000, connections: 32, store_timeout: "30s", start: 90, last_use: 14 };
-const FULL: MidnightSize =
-    MidnightSize { callers: 10_000, connections: 256, store_timeout: "2s", start: 110, last_use: 25 };
+const SMALL: MidnightSize = MidnightSize {
+    callers: 1_000,
+    connections: 32,
+    store_timeout: "30s",
+    start: 90,
+    last_use: 14,
+};
+const FULL: MidnightSize = MidnightSize {
+    callers: 10_000,
+    connections: 256,
+    store_timeout: "2s",
+    start: 110,
+    last_use: 25,
+};
 
 /// Gateways, their callers, and the database with its clock.
 struct MidnightSite {
@@ -72,7 +82,10 @@ impl MidnightSite {
     fn start(size: &MidnightSize) -> Self {
         let clock = FakeClock::new(offset_to_midnight(3_600));
         let cluster = PostgresCluster::start(clock.environment());
-        let tables = Site { url: cluster.url(), schema: "site".into() };
+        let tables = Site {
+            url: cluster.url(),
+            schema: "site".into(),
+        };
         run_with(&["store", "init"], &tables.environment()).with(0);
         let keys = import_callers(&tables, size.callers);
         let offset = offset_to_midnight(size.start);
@@ -84,17 +97,34 @@ impl MidnightSite {
         let gateway_environment = gateway_clock.environment();
         let mut settings = tables.environment().to_vec();
         settings.push(("SCOREGATE_STORE_TIMEOUT", size.store_timeout));
-        settings.extend(gateway_environment.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+        settings.extend(
+            gateway_environment
+                .iter()
+                .map(|(name, value)| (name.as_str(), value.as_str())),
+        );
         let (mut gateways, mut side_ports) = (Vec::new(), Vec::new());
         for _ in 0..GATEWAYS {
             let data_dir = TempDir::new().unwrap();
             let program = Program::serve(data_dir.path(), &settings);
             let (public, side_port) = program.ports();
-            gateways.push(SiteGateway { data_dir, program, public, side: side_port });
+            gateways.push(SiteGateway {
+                data_dir,
+                program,
+                public,
+                side: side_port,
+            });
             side_ports.push(side_port);
         }
         let offset = AtomicI64::new(offset);
-        Self { cluster, clock, _gateway_clock: gateway_clock, offset, keys, gateways, side_ports }
+        Self {
+            cluster,
+            clock,
+            _gateway_clock: gateway_clock,
+            offset,
+            keys,
+            gateways,
+            side_ports,
+        }
     }
 
     /// The database's time in seconds since 1970.
@@ -120,13 +150,15 @@ impl MidnightSite {
     /// Today and tomorrow before midnight.
     fn days(&self) -> [String; 2] {
         let midnight = self.database_time() + self.left();
-        [midnight - 1, midnight].map(|at| Wall::from_seconds(at.try_into().unwrap()).day().to_string())
+        [midnight - 1, midnight]
+            .map(|at| Wall::from_seconds(at.try_into().unwrap()).day().to_string())
     }
 
     /// Number of callers whose gateway has units of this day.
     fn leased(&self, day: &str) -> usize {
-        let count =
-            format!("SELECT count(*) FROM site.ledger_nodes WHERE day = '{day}' AND granted > returned");
+        let count = format!(
+            "SELECT count(*) FROM site.ledger_nodes WHERE day = '{day}' AND granted > returned"
+        );
         self.cluster.sql(&count).parse().unwrap()
     }
 
@@ -137,7 +169,10 @@ impl MidnightSite {
             if leased == self.keys.len() {
                 return;
             }
-            assert!(self.left() > 0, "units of {tomorrow} are leased for {leased} callers only");
+            assert!(
+                self.left() > 0,
+                "units of {tomorrow} are leased for {leased} callers only"
+            );
             std::thread::sleep(Duration::from_millis(100));
         }
     }
@@ -162,8 +197,13 @@ impl MidnightSite {
         let turns = [const { AtomicUsize::new(0) }; GATEWAYS];
         let publics: Vec<SocketAddr> = self.gateways.iter().map(|gateway| gateway.public).collect();
         let (clock, barrier, turns, keys) = (&Clock::system(), &barrier, &turns, &self.keys);
-        let mut wave =
-            CallerWave { name, latencies: Vec::new(), took: Duration::ZERO, refused: Vec::new(), waited: 0 };
+        let mut wave = CallerWave {
+            name,
+            latencies: Vec::new(),
+            took: Duration::ZERO,
+            refused: Vec::new(),
+            waited: 0,
+        };
         std::thread::scope(|scope| {
             let client = |number: usize| {
                 let caller_group = number % GATEWAYS;
@@ -172,8 +212,10 @@ impl MidnightSite {
                     let mut connection = Wire::open(public).unwrap();
                     barrier.wait();
                     let mut seen = Vec::new();
-                    let next =
-                        || caller_group + turns[caller_group].fetch_add(1, Ordering::Relaxed) * GATEWAYS;
+                    let next = || {
+                        caller_group
+                            + turns[caller_group].fetch_add(1, Ordering::Relaxed) * GATEWAYS
+                    };
                     while let Some(key) = keys.get(next()) {
                         let sent = clock.mono();
                         let reply = connection.get(TARGET, key).status_and_code();
@@ -185,7 +227,10 @@ impl MidnightSite {
             let clients: Vec<_> = (0..GATEWAYS * connections).map(client).collect();
             barrier.wait();
             let start = clock.mono();
-            for (latency, reply) in clients.into_iter().flat_map(|client| client.join().unwrap()) {
+            for (latency, reply) in clients
+                .into_iter()
+                .flat_map(|client| client.join().unwrap())
+            {
                 wave.latencies.push(latency);
                 wave.refused.extend((reply.0 != 200).then_some(reply));
             }
@@ -224,16 +269,26 @@ impl CallerWave {
 /// Creates applications with one key each, and returns the keys.
 fn import_callers(site: &Site, count: usize) -> Vec<String> {
     let form = KeyForm::new("sg_live", false);
-    let keys: Vec<String> = (0..count).map(|_| form.mint().unwrap().expose().to_owned()).collect();
+    let keys: Vec<String> = (0..count)
+        .map(|_| form.mint().unwrap().expose().to_owned())
+        .collect();
     let mut lines = "sha256,name,tier,minute_limit,day_limit\n".to_owned();
     for (number, key) in keys.iter().enumerate() {
-        let terms = if number % FREE_EVERY == 0 { "free,60,50" } else { "pro,," };
+        let terms = if number % FREE_EVERY == 0 {
+            "free,60,50"
+        } else {
+            "pro,,"
+        };
         writeln!(lines, "{},caller {number},{terms}", Digest::of(key)).unwrap();
     }
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("callers.csv");
     std::fs::write(&file, lines).unwrap();
-    run_with(&["keys", "import", file.to_str().unwrap()], &site.environment()).with(0);
+    run_with(
+        &["keys", "import", file.to_str().unwrap()],
+        &site.environment(),
+    )
+    .with(0);
     keys
 }
 
@@ -251,7 +306,10 @@ fn active_callers_get_no_503_at_midnight_and_their_units_of_the_new_day_were_lea
     fleet.step_to(size.last_use);
     let last = fleet.everybody("last of the day", 0, size.connections);
     note(&format!("{}\n{} s left", last.row(), fleet.left()));
-    assert!(fleet.left() > 0, "midnight came before the last requests of the day");
+    assert!(
+        fleet.left() > 0,
+        "midnight came before the last requests of the day"
+    );
     fleet.wait_for_day(&tomorrow);
     let first = fleet.everybody("first of the day", 0, size.connections);
     let elsewhere = fleet.everybody("first of the day at the other gateway", 1, size.connections);
@@ -263,9 +321,11 @@ fn active_callers_get_no_503_at_midnight_and_their_units_of_the_new_day_were_lea
         assert_eq!(wave.latencies.len(), size.callers);
     }
     let [active, _, first, elsewhere] = &waves;
-    for (wave, waited) in
-        [(active, size.callers), (first, size.callers / FREE_EVERY), (elsewhere, size.callers)]
-    {
+    for (wave, waited) in [
+        (active, size.callers),
+        (first, size.callers / FREE_EVERY),
+        (elsewhere, size.callers),
+    ] {
         assert_eq!(wave.waited, waited, "{}", wave.name);
     }
     check_units(fleet, &size, [&today, &tomorrow]);
@@ -283,18 +343,39 @@ fn check_units(mut fleet: MidnightSite, size: &MidnightSize, days: [&str; 2]) {
     }
     let expected = format!("{}|2|2|{}", size.callers, 2 * size.callers);
     for day in days {
-        assert_eq!(fleet.units("usage_nodes", "units", day), expected, "delivered on {day}");
+        assert_eq!(
+            fleet.units("usage_nodes", "units", day),
+            expected,
+            "delivered on {day}"
+        );
     }
-    assert_eq!(fleet.units("ledger_days", "granted", days[1]), expected, "charged on {}", days[1]);
-    assert_eq!(fleet.units("ledger_nodes", "granted - returned", days[1]), expected);
+    assert_eq!(
+        fleet.units("ledger_days", "granted", days[1]),
+        expected,
+        "charged on {}",
+        days[1]
+    );
+    assert_eq!(
+        fleet.units("ledger_nodes", "granted - returned", days[1]),
+        expected
+    );
 }
 
 /// Writes the page of a full run to `tests/results/`.
 fn write(size: &MidnightSize, rows: &[String]) {
     let day = Clock::system().now().wall.day();
     let cores = std::thread::available_parallelism().unwrap();
-    let (build, option) = if cfg!(debug_assertions) { ("debug", "") } else { ("release", " --release") };
-    let MidnightSize { callers, connections, store_timeout, .. } = size;
+    let (build, option) = if cfg!(debug_assertions) {
+        ("debug", "")
+    } else {
+        ("release", " --release")
+    };
+    let MidnightSize {
+        callers,
+        connections,
+        store_timeout,
+        ..
+    } = size;
     let page = format!(
         "# Midnight with many active callers, {day}\n\n\
          `SCOREGATE_FULL=1 cargo test{option} --test suite fleet::midnight`: the {build} build of {GATEWAYS} gateways, a primary \

@@ -7,7 +7,9 @@ use super::*;
 /// Number of tokens that a limit per minute refills in this time, rounded up.
 pub(super) fn refilled(limit: u32, seconds: f64) -> u32 {
     let tokens = (f64::from(limit) * seconds / 60.0).ceil();
-    (0..=limit * 10).find(|whole| f64::from(*whole) >= tokens).unwrap()
+    (0..=limit * 10)
+        .find(|whole| f64::from(*whole) >= tokens)
+        .unwrap()
 }
 
 pub(super) fn seconds_since(clock: &Clock, start: scoregate_base::clock::Mono) -> f64 {
@@ -17,7 +19,9 @@ pub(super) fn seconds_since(clock: &Clock, start: scoregate_base::clock::Mono) -
 /// Sends this many requests and returns the number of 200s.
 pub(super) fn served(public: SocketAddr, key: &str, count: u32) -> u32 {
     let mut connection = Wire::open(public).unwrap();
-    (0..count).map(|_| u32::from(connection.get(TARGET, key).status_and_code().0 == 200)).sum()
+    (0..count)
+        .map(|_| u32::from(connection.get(TARGET, key).status_and_code().0 == 200))
+        .sum()
 }
 
 #[test]
@@ -36,10 +40,16 @@ fn gateways_under_load_deliver_one_minute_limit_in_total() {
                 served(public, key, 300)
             })
         });
-        clients.into_iter().map(|client| client.join().unwrap()).sum()
+        clients
+            .into_iter()
+            .map(|client| client.join().unwrap())
+            .sum()
     });
     let most = 60 + refilled(60, seconds_since(&clock, start));
-    assert!((60..=most).contains(&total), "{total} were served, of at most {most}");
+    assert!(
+        (60..=most).contains(&total),
+        "{total} were served, of at most {most}"
+    );
 }
 
 #[test]
@@ -58,7 +68,10 @@ fn a_gateway_gets_the_tokens_that_another_one_does_not_use() {
         total += 1;
     }
     let most = 60 + refilled(60, seconds_since(&clock, before));
-    assert!((50..=most).contains(&total), "{total} were served, of at most {most}");
+    assert!(
+        (50..=most).contains(&total),
+        "{total} were served, of at most {most}"
+    );
 }
 
 #[test]
@@ -69,12 +82,21 @@ fn a_stopped_gateway_returns_its_tokens_and_a_killed_one_none() {
     let (stopped, killed, last) = (site.gateway(), site.gateway(), site.gateway());
     let clock = Clock::system();
     let start = clock.mono();
-    assert_eq!((served(stopped.public, &key, 1), served(killed.public, &key, 1)), (1, 1));
+    assert_eq!(
+        (
+            served(stopped.public, &key, 1),
+            served(killed.public, &key, 1)
+        ),
+        (1, 1)
+    );
     killed.program.signal("KILL");
     stopped.program.stop().with(0);
     let total = served(last.public, &key, 100);
     let most = 40 + refilled(60, seconds_since(&clock, start));
-    assert!((38..=most).contains(&total), "{total} were served, of at most {most}");
+    assert!(
+        (38..=most).contains(&total),
+        "{total} were served, of at most {most}"
+    );
 }
 
 #[test]
@@ -83,7 +105,10 @@ fn a_free_caller_has_one_request_a_minute_on_all_gateways() {
     let site = Site::new();
     let (_, key) = site.create_with(&["--tier", "free"]);
     let gateways = [site.gateway(), site.gateway(), site.gateway()];
-    let statuses: Vec<u16> = gateways.iter().map(|gateway| gateway.status(&key)).collect();
+    let statuses: Vec<u16> = gateways
+        .iter()
+        .map(|gateway| gateway.status(&key))
+        .collect();
     assert_eq!(statuses, [200, 429, 429]);
     let reply = Wire::open(gateways[1].public).unwrap().get(TARGET, &key);
     assert_eq!(reply.status_and_code().1, "rate_limit_exceeded");

@@ -12,13 +12,26 @@ fn gateways_share_a_database_without_the_features_that_other_engines_may_lack() 
     needs!("postgresql");
     let mut server = PostgresServer::start(&SETTINGS);
     let (url, schema) = (server.url(), new_schema());
-    let owner = Site { url: url.clone(), schema: schema.clone() };
+    let owner = Site {
+        url: url.clone(),
+        schema: schema.clone(),
+    };
     sql(&owner, REMOVE_FEATURES);
-    sql(&owner, "CREATE ROLE tenant LOGIN; GRANT CREATE ON DATABASE postgres TO tenant");
-    let site = Site { url: url.replace("owner@", "tenant@"), schema };
+    sql(
+        &owner,
+        "CREATE ROLE tenant LOGIN; GRANT CREATE ON DATABASE postgres TO tenant",
+    );
+    let site = Site {
+        url: url.replace("owner@", "tenant@"),
+        schema,
+    };
     run_with(&["store", "init"], &site.environment()).with(0);
     let check = run_with(&["store", "check"], &site.environment()).with(0);
-    assert!(check.out.contains("timeline           cannot be checked"), "{}", check.out);
+    assert!(
+        check.out.contains("timeline           cannot be checked"),
+        "{}",
+        check.out
+    );
     for effect in [
         HIDDEN,
         "has no notifications, or this role may not use them: changes and documents of other gateways arrive within",
@@ -34,7 +47,10 @@ fn gateways_share_a_database_without_the_features_that_other_engines_may_lack() 
         for gateway in &gateways {
             gateway.reaches(&key, 200);
         }
-        let total: u32 = gateways.iter().map(|gateway| use_up(gateway.public, &key)).sum();
+        let total: u32 = gateways
+            .iter()
+            .map(|gateway| use_up(gateway.public, &key))
+            .sum();
         // Each may hold a lease that the other does not get. `reaches` can have needed several requests.
         assert!((4_900..5_000).contains(&total), "{total}");
     });
@@ -53,9 +69,16 @@ fn gateways_share_a_database_without_the_features_that_other_engines_may_lack() 
         gateway.reaches_within(&key, 200, 60);
     }
     for SiteGateway { program, side, .. } in gateways {
-        until(|| probe(side, "/metrics").1.contains("\nscoregate_store_standby_missing 1\n"));
+        until(|| {
+            probe(side, "/metrics")
+                .1
+                .contains("\nscoregate_store_standby_missing 1\n")
+        });
         let metrics = probe(side, "/metrics").1;
-        assert!(!metrics.contains("\nscoregate_store_dead_rows{"), "{metrics}");
+        assert!(
+            !metrics.contains("\nscoregate_store_dead_rows{"),
+            "{metrics}"
+        );
         let output = program.stop().with(0);
         assert_eq!(output.err.matches(HIDDEN).count(), 1, "{}", output.err);
     }

@@ -69,9 +69,16 @@ struct SiteGateway {
 impl Site {
     /// A database with new tables.
     fn new() -> Self {
-        let site = Self { url: shared_server().url(), schema: new_schema() };
+        let site = Self {
+            url: shared_server().url(),
+            schema: new_schema(),
+        };
         let created = run_with(&["store", "init"], &site.environment()).with(0);
-        assert!(created.err.contains("created the tables"), "{}", created.err);
+        assert!(
+            created.err.contains("created the tables"),
+            "{}",
+            created.err
+        );
         site
     }
 
@@ -95,8 +102,11 @@ impl Site {
     /// A gateway whose machine's wall clock is off by this many seconds.
     fn gateway_off_by(&self, seconds: &str) -> SiteGateway {
         let library = library();
-        let variables =
-            [("LD_PRELOAD", &*library), ("FAKETIME", seconds), ("FAKETIME_DONT_FAKE_MONOTONIC", "1")];
+        let variables = [
+            ("LD_PRELOAD", &*library),
+            ("FAKETIME", seconds),
+            ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
+        ];
         self.gateway_with(&variables)
     }
 
@@ -114,7 +124,12 @@ impl Site {
         let data_dir = TempDir::new().unwrap();
         let program = Program::serve(data_dir.path(), environment);
         let (public, side) = program.ports();
-        SiteGateway { data_dir, program, public, side }
+        SiteGateway {
+            data_dir,
+            program,
+            public,
+            side,
+        }
     }
 
     /// Creates an application by a command that works on the database.
@@ -124,7 +139,9 @@ impl Site {
 
     fn create_with(&self, terms: &[&str]) -> (String, String) {
         let arguments = [&["keys", "create", "--name", "Station"], terms].concat();
-        let issued = run_with(&[&arguments[..], &["--json"]].concat(), &self.environment()).with(0).json();
+        let issued = run_with(&[&arguments[..], &["--json"]].concat(), &self.environment())
+            .with(0)
+            .json();
         let word = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
         (word(&issued["application"]["id"]), word(&issued["key"]))
     }
@@ -132,7 +149,11 @@ impl Site {
 
 impl SiteGateway {
     fn status(&self, key: &str) -> u16 {
-        Wire::open(self.public).unwrap().get(TARGET, key).status_and_code().0
+        Wire::open(self.public)
+            .unwrap()
+            .get(TARGET, key)
+            .status_and_code()
+            .0
     }
 
     /// Sends requests until this status, for as long as a change may take to reach every gateway.
@@ -144,7 +165,11 @@ impl SiteGateway {
         let clock = Clock::system();
         let start = clock.mono();
         while self.status(key) != status {
-            assert!(clock.mono().since(start).as_secs() < seconds, "no {status} on {}", self.public);
+            assert!(
+                clock.mono().since(start).as_secs() < seconds,
+                "no {status} on {}",
+                self.public
+            );
         }
     }
 
@@ -167,7 +192,10 @@ fn until(mut is_reached: impl FnMut() -> bool) {
     let clock = Clock::system();
     let start = clock.mono();
     while !is_reached() {
-        assert!(clock.mono().since(start) < std::time::Duration::from_mins(1), "not reached within a minute");
+        assert!(
+            clock.mono().since(start) < std::time::Duration::from_mins(1),
+            "not reached within a minute"
+        );
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
 }
@@ -215,7 +243,9 @@ fn gateways_on_one_database_apply_each_other_s_changes_within_seconds() {
     for gateway in [&one, &other] {
         gateway.reaches(newer, 401);
     }
-    let trail = run_with(&["keys", "audit", "--json"], &site.environment()).with(0).json();
+    let trail = run_with(&["keys", "audit", "--json"], &site.environment())
+        .with(0)
+        .json();
     assert_eq!(trail["records"].as_array().unwrap().len(), 3);
     for gateway in [one, other] {
         gateway.program.stop().with(0);
@@ -239,12 +269,20 @@ fn gateways_on_one_database_deliver_one_daily_quota_in_total() {
                     use_up(public, key)
                 })
             });
-            clients.into_iter().map(|client| client.join().unwrap()).sum()
+            clients
+                .into_iter()
+                .map(|client| client.join().unwrap())
+                .sum()
         });
         // Units that one gateway held while another was refused.
-        let remaining: u32 = gateways.iter().map(|gateway| use_up(gateway.public, &key)).sum();
+        let remaining: u32 = gateways
+            .iter()
+            .map(|gateway| use_up(gateway.public, &key))
+            .sum();
         assert_eq!(served + remaining, 5_000);
-        let shown = run_with(&["keys", "show", &id, "--json"], &site.environment()).with(0).json();
+        let shown = run_with(&["keys", "show", &id, "--json"], &site.environment())
+            .with(0)
+            .json();
         assert_eq!(shown["granted_today"], 5_000, "{shown}");
     });
 }
@@ -258,13 +296,21 @@ fn a_killed_gateway_loses_one_lease_and_a_stopped_one_returns_its_units() {
         let (killed, stopped, last) = (site.gateway(), site.gateway(), site.gateway());
         let requests = |gateway: &SiteGateway, count: u32| {
             let mut connection = Wire::open(gateway.public).unwrap();
-            (0..count).filter(|_| connection.get(TARGET, &key).status_and_code().0 == 200).count()
+            (0..count)
+                .filter(|_| connection.get(TARGET, &key).status_and_code().0 == 200)
+                .count()
         };
-        assert_eq!((requests(&killed, 300), requests(&stopped, 300)), (300, 300));
+        assert_eq!(
+            (requests(&killed, 300), requests(&stopped, 300)),
+            (300, 300)
+        );
         killed.program.signal("KILL");
         stopped.program.stop().with(0);
         let remaining = use_up(last.public, &key);
-        assert!((4_350..=4_400).contains(&remaining), "{remaining}: more than a lease of 50 units was lost");
+        assert!(
+            (4_350..=4_400).contains(&remaining),
+            "{remaining}: more than a lease of 50 units was lost"
+        );
     });
 }
 
@@ -274,8 +320,15 @@ fn a_database_without_tables_and_one_that_is_away_are_reported_with_the_remedy()
     let (url, schema) = (shared_server().url(), new_schema());
     let data_dir = TempDir::new().unwrap();
     let directory = data_dir.path().to_str().unwrap();
-    let serve =
-        ["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir", directory];
+    let serve = [
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--admin-listen",
+        "127.0.0.1:0",
+        "--data-dir",
+        directory,
+    ];
     let environment = |url| {
         [
             ("SCOREGATE_UPSTREAM", "built-in"),
@@ -286,17 +339,38 @@ fn a_database_without_tables_and_one_that_is_away_are_reported_with_the_remedy()
     };
     let missing = run_with(&serve, &environment(&url)).with(2).err;
     assert!(missing.contains("scoregate store init"), "{missing}");
-    let nowhere = run_with(&serve, &environment("postgresql://gateway@127.0.0.1:1/site")).with(2).err;
-    assert!(nowhere.contains("gateway@127.0.0.1:1/site") && nowhere.contains("refused"), "{nowhere}");
-    let checked = run_with(&["store", "check"], &environment(&url)).with(2).err;
+    let nowhere = run_with(
+        &serve,
+        &environment("postgresql://gateway@127.0.0.1:1/site"),
+    )
+    .with(2)
+    .err;
+    assert!(
+        nowhere.contains("gateway@127.0.0.1:1/site") && nowhere.contains("refused"),
+        "{nowhere}"
+    );
+    let checked = run_with(&["store", "check"], &environment(&url))
+        .with(2)
+        .err;
     assert!(checked.contains("scoregate store init"), "{checked}");
-    let upgraded = run_with(&["store", "upgrade"], &environment(&url)).with(1).err;
+    let upgraded = run_with(&["store", "upgrade"], &environment(&url))
+        .with(1)
+        .err;
     assert!(upgraded.contains("scoregate store init"), "{upgraded}");
     run_with(&["store", "init"], &environment(&url)).with(0);
     let checked = run_with(&["store", "check", "--json"], &environment(&url)).with(0);
-    assert_eq!((&checked.json()["sound"], &checked.json()["synchronous"]), (&true.into(), &false.into()));
-    assert!(checked.err.contains("no synchronous standby"), "{}", checked.err);
-    let file_only = run_with(&["store", "backup", "backup.db"], &environment(&url)).with(1).err;
+    assert_eq!(
+        (&checked.json()["sound"], &checked.json()["synchronous"]),
+        (&true.into(), &false.into())
+    );
+    assert!(
+        checked.err.contains("no synchronous standby"),
+        "{}",
+        checked.err
+    );
+    let file_only = run_with(&["store", "backup", "backup.db"], &environment(&url))
+        .with(1)
+        .err;
     assert!(file_only.contains("pg_dump"), "{file_only}");
 }
 
@@ -306,15 +380,32 @@ fn gateways_with_wrong_clocks_use_the_day_of_the_database() {
     within_one_day(|| {
         let site = Site::new();
         let (_, key) = site.create("60");
-        let gateways = [site.gateway_off_by("+86400"), site.gateway_off_by("-86400"), site.gateway()];
-        let served = gateways.each_ref().map(|gateway| use_up(gateway.public, &key));
+        let gateways = [
+            site.gateway_off_by("+86400"),
+            site.gateway_off_by("-86400"),
+            site.gateway(),
+        ];
+        let served = gateways
+            .each_ref()
+            .map(|gateway| use_up(gateway.public, &key));
         assert_eq!(served.iter().sum::<u32>(), 60, "{served:?}");
-        let checked = run_with(&["store", "check", "--json"], &site.environment()).with(0).json();
+        let checked = run_with(&["store", "check", "--json"], &site.environment())
+            .with(0)
+            .json();
         let today = Clock::system().now().wall.day().to_string();
-        assert_eq!((&checked["day"], &checked["granted"]), (&today.into(), &60.into()));
+        assert_eq!(
+            (&checked["day"], &checked["granted"]),
+            (&today.into(), &60.into())
+        );
         let logs = gateways.map(|gateway| gateway.program.stop().with(0).err);
-        let steps = logs.each_ref().map(|log| ["set back", "set ahead"].map(|step| log.contains(step)));
-        assert_eq!(steps, [[true, false], [false, true], [false, false]], "{logs:#?}");
+        let steps = logs
+            .each_ref()
+            .map(|log| ["set back", "set ahead"].map(|step| log.contains(step)));
+        assert_eq!(
+            steps,
+            [[true, false], [false, true], [false, false]],
+            "{logs:#?}"
+        );
     });
 }
 
@@ -336,10 +427,16 @@ fn a_gateway_that_was_paused_applies_missed_changes_before_it_answers() {
 fn a_gateway_without_its_database_serves_up_to_the_maximum_age_of_its_keys() {
     needs!("postgresql");
     let server = PostgresServer::start(&["fsync=off"]);
-    let site = Site { url: server.url(), schema: new_schema() };
+    let site = Site {
+        url: server.url(),
+        schema: new_schema(),
+    };
     run_with(&["store", "init"], &site.environment()).with(0);
     let (_, key) = site.create("100000");
-    let gateways = [site.gateway_with(&[("SCOREGATE_KEYS_MAX_AGE", "6s")]), site.gateway()];
+    let gateways = [
+        site.gateway_with(&[("SCOREGATE_KEYS_MAX_AGE", "6s")]),
+        site.gateway(),
+    ];
     for gateway in &gateways {
         // Units in hand for the time without a ledger.
         assert!((0..200).all(|_| gateway.status(&key) == 200));

@@ -15,12 +15,19 @@ const REPORT_SECONDS: u64 = 60;
 
 /// The list of gateways, by a command on the database.
 fn nodes(site: &Site) -> Value {
-    run_with(&["nodes", "--json"], &site.environment()).with(0).json()
+    run_with(&["nodes", "--json"], &site.environment())
+        .with(0)
+        .json()
 }
 
 /// A field of every listed gateway.
 fn each(nodes: &Value, field: &str) -> Vec<Value> {
-    nodes["nodes"].as_array().unwrap().iter().map(|node| node[field].clone()).collect()
+    nodes["nodes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|node| node[field].clone())
+        .collect()
 }
 
 /// Waits until the list of gateways is as expected.
@@ -31,7 +38,10 @@ fn nodes_until(site: &Site, is_expected: impl Fn(&Value) -> bool) -> Value {
         if is_expected(&found) {
             return found;
         }
-        assert!(clock.mono().since(start).as_secs() < REPORT_SECONDS, "{found:#}");
+        assert!(
+            clock.mono().since(start).as_secs() < REPORT_SECONDS,
+            "{found:#}"
+        );
     }
 }
 
@@ -49,7 +59,9 @@ pub(super) fn side(data_dir: &Path, target: &str) -> Value {
 
 fn delivered(gateway: &SiteGateway, key: &str, count: u32) -> u64 {
     let mut connection = Wire::open(gateway.public).unwrap();
-    (0..count).map(|_| u64::from(connection.get(TARGET, key).status_and_code().0 == 200)).sum()
+    (0..count)
+        .map(|_| u64::from(connection.get(TARGET, key).status_and_code().0 == 200))
+        .sum()
 }
 
 fn named(site: &Site, name: &str) -> SiteGateway {
@@ -67,18 +79,31 @@ fn gateways_are_listed_with_the_units_that_they_hold_and_not_once_they_stopped()
         for gateway in &gateways {
             assert_eq!(delivered(gateway, &key, 60), 60);
         }
-        let holds_units =
-            |found: &Value| each(found, "units_held").iter().filter(|units| **units != 0).count() == 3;
+        let holds_units = |found: &Value| {
+            each(found, "units_held")
+                .iter()
+                .filter(|units| **units != 0)
+                .count()
+                == 3
+        };
         let found = nodes_until(&site, holds_units);
         let mut names = each(&found, "name");
         names.sort_by_key(Value::to_string);
         assert_eq!(names, ["one", "three", "two"]);
-        assert_eq!((&found["live"], each(&found, "live")), (&3.into(), vec![true.into(); 3]));
+        assert_eq!(
+            (&found["live"], each(&found, "live")),
+            (&3.into(), vec![true.into(); 3])
+        );
         assert!(
-            each(&found, "version").iter().all(|version| version == env!("CARGO_PKG_VERSION")),
+            each(&found, "version")
+                .iter()
+                .all(|version| version == env!("CARGO_PKG_VERSION")),
             "{found:#}"
         );
-        let held: u64 = each(&found, "units_held").iter().map(|units| units.as_u64().unwrap()).sum();
+        let held: u64 = each(&found, "units_held")
+            .iter()
+            .map(|units| units.as_u64().unwrap())
+            .sum();
         assert_eq!(found["units_held"], held);
 
         let [stopped, killed, last] = gateways;
@@ -88,14 +113,33 @@ fn gateways_are_listed_with_the_units_that_they_hold_and_not_once_they_stopped()
         assert_eq!(names, ["three", "two"]);
         killed.program.signal("KILL");
         let found = nodes_until(&site, |found| found["live"] == 1);
-        assert_eq!(each(&found, "name").len(), 2, "a killed gateway is listed for a day");
-        let shown = run(&["nodes", "--data-dir", last.data_dir.path().to_str().unwrap()]).with(0).out;
+        assert_eq!(
+            each(&found, "name").len(),
+            2,
+            "a killed gateway is listed for a day"
+        );
+        let shown = run(&[
+            "nodes",
+            "--data-dir",
+            last.data_dir.path().to_str().unwrap(),
+        ])
+        .with(0)
+        .out;
         let words = |name: &str| {
-            let line = shown.lines().find(|line| line.trim_end().ends_with(name)).unwrap();
-            line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+            let line = shown
+                .lines()
+                .find(|line| line.trim_end().ends_with(name))
+                .unwrap();
+            line.split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
         };
         let live = |name| words(name)[6].clone();
-        assert_eq!((live("two"), live("three")), ("no".into(), "yes".into()), "{shown}");
+        assert_eq!(
+            (live("two"), live("three")),
+            ("no".into(), "yes".into()),
+            "{shown}"
+        );
     });
 }
 
@@ -107,7 +151,11 @@ fn usage_adds_up_over_gateways_to_the_delivered_requests() {
         let (many, few) = (site.create("5000"), site.create("5000"));
         let gateways = [site.gateway(), site.gateway(), site.gateway()];
         let counts = |key: &str, of: [u32; 3]| -> u64 {
-            gateways.iter().zip(of).map(|(gateway, count)| delivered(gateway, key, count)).sum()
+            gateways
+                .iter()
+                .zip(of)
+                .map(|(gateway, count)| delivered(gateway, key, count))
+                .sum()
         };
         let expected = [counts(&many.1, [130, 1, 70]), counts(&few.1, [0, 33, 2])];
         assert_eq!(expected, [201, 35]);
@@ -116,19 +164,39 @@ fn usage_adds_up_over_gateways_to_the_delivered_requests() {
         }
         let reader = site.gateway();
         let usage = side(reader.data_dir.path(), "/v1/usage?fleet=true");
-        assert_eq!((&usage["used"], &usage["used_by"]), (&236.into(), &2.into()), "{usage:#}");
+        assert_eq!(
+            (&usage["used"], &usage["used_by"]),
+            (&236.into(), &2.into()),
+            "{usage:#}"
+        );
         let list: Vec<(&str, u64)> = usage["applications"]
             .as_array()
             .unwrap()
             .iter()
-            .map(|used| (used["application"].as_str().unwrap(), used["used"].as_u64().unwrap()))
+            .map(|used| {
+                (
+                    used["application"].as_str().unwrap(),
+                    used["used"].as_u64().unwrap(),
+                )
+            })
             .collect();
         assert_eq!(list, [(many.0.as_str(), 201), (few.0.as_str(), 35)]);
         let data_dir = reader.data_dir.path().to_str().unwrap();
-        let page = run(&["top", "--fleet", "--once", "--data-dir", data_dir]).with(0).out;
-        assert!(page.contains("units used today 236 ") && page.contains(&many.0), "{page}");
-        let yesterday = side(reader.data_dir.path(), "/v1/usage?fleet=true&day=2026-01-01");
-        assert_eq!((&yesterday["used"], &yesterday["day"]), (&0.into(), &"2026-01-01".into()));
+        let page = run(&["top", "--fleet", "--once", "--data-dir", data_dir])
+            .with(0)
+            .out;
+        assert!(
+            page.contains("units used today 236 ") && page.contains(&many.0),
+            "{page}"
+        );
+        let yesterday = side(
+            reader.data_dir.path(),
+            "/v1/usage?fleet=true&day=2026-01-01",
+        );
+        assert_eq!(
+            (&yesterday["used"], &yesterday["day"]),
+            (&0.into(), &"2026-01-01".into())
+        );
     });
 }
 
@@ -137,20 +205,39 @@ fn without_a_database_the_running_process_is_listed() {
     needs!("postgresql");
     within_one_day(|| {
         let data_dir = TempDir::new().unwrap();
-        let command = ["nodes", "--json", "--data-dir", data_dir.path().to_str().unwrap()];
+        let command = [
+            "nodes",
+            "--json",
+            "--data-dir",
+            data_dir.path().to_str().unwrap(),
+        ];
         let program = Program::serve(data_dir.path(), &BUILT_IN);
         let public = program.public();
         let (id, key) = Keys(data_dir.path()).create("pro");
-        assert_eq!(Wire::open(public).unwrap().get(TARGET, &key).status_and_code().0, 200);
+        assert_eq!(
+            Wire::open(public)
+                .unwrap()
+                .get(TARGET, &key)
+                .status_and_code()
+                .0,
+            200
+        );
         let found = run(&command).with(0).json();
-        assert_eq!((&found["live"], each(&found, "live")), (&1.into(), vec![true.into()]), "{found:#}");
+        assert_eq!(
+            (&found["live"], each(&found, "live")),
+            (&1.into(), vec![true.into()]),
+            "{found:#}"
+        );
         program.stop().with(0);
         assert_eq!(run(&command).with(0).json()["nodes"], serde_json::json!([]));
 
         let restarted = Program::serve(data_dir.path(), &BUILT_IN);
         restarted.public();
         let usage = side(data_dir.path(), "/v1/usage?fleet=true");
-        assert_eq!((&usage["used"], &usage["applications"][0]["application"]), (&1.into(), &id.into()));
+        assert_eq!(
+            (&usage["used"], &usage["applications"][0]["application"]),
+            (&1.into(), &id.into())
+        );
         restarted.stop().with(0);
     });
 }

@@ -28,8 +28,17 @@ impl GuardedSite {
         let gateway_url = url.replace("owner@", "gateway@");
         let site = Site { url, schema };
         sql(&site, "CREATE ROLE gateway LOGIN PASSWORD 'first'");
-        run_with(&["store", "init", "--runtime-role", "gateway"], &site.environment()).with(0);
-        let guarded = Self { _server: server, site, gateway_url, directory: TempDir::new().unwrap() };
+        run_with(
+            &["store", "init", "--runtime-role", "gateway"],
+            &site.environment(),
+        )
+        .with(0);
+        let guarded = Self {
+            _server: server,
+            site,
+            gateway_url,
+            directory: TempDir::new().unwrap(),
+        };
         guarded.write("first\n");
         guarded
     }
@@ -49,12 +58,18 @@ impl GuardedSite {
 
     /// Gives the role another password, and closes all connections of gateways.
     fn change(&self, password: &str) {
-        sql(&self.site, &format!("ALTER ROLE gateway PASSWORD '{password}'"));
+        sql(
+            &self.site,
+            &format!("ALTER ROLE gateway PASSWORD '{password}'"),
+        );
         self.disconnect();
     }
 
     fn disconnect(&self) {
-        sql(&self.site, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'gateway'");
+        sql(
+            &self.site,
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'gateway'",
+        );
     }
 
     /// A new key reaches the gateway, and has units there: it is connected.
@@ -80,7 +95,12 @@ fn a_changed_password_is_used_for_the_next_connection_without_a_restart() {
     let rejected = "scoregate_secret_files_rejected{secret=\"store.password\"}";
     until(|| gateway.metric(rejected) == "1");
     let output = gateway.gateway.program.stop().with(0);
-    assert_eq!(output.err.matches("secret file rejected").count(), 1, "{}", output.err);
+    assert_eq!(
+        output.err.matches("secret file rejected").count(),
+        1,
+        "{}",
+        output.err
+    );
     assert!(output.err.contains("store.password"), "{}", output.err);
 }
 
@@ -92,7 +112,9 @@ fn a_start_with_a_wrong_password_uses_the_copy_of_the_keys_until_the_file_is_cor
     let first = guarded.start(TempDir::new().unwrap());
     assert_eq!(first.gateway.status(&key), 200);
     first.copies(&Digest::of(&key).to_string());
-    let SiteGateway { data_dir, program, .. } = first.gateway;
+    let SiteGateway {
+        data_dir, program, ..
+    } = first.gateway;
     program.stop().with(0);
     guarded.write("wrong\n");
     let gateway = guarded.start(data_dir);

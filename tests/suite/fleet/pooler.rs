@@ -29,18 +29,32 @@ impl Pooler {
         std::fs::write(&file, settings).unwrap();
         give_away(directory.path());
         let mut command = unprivileged(PGBOUNCER);
-        let process = command.arg(&file).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let process = command
+            .arg(&file)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         let clock = Clock::system();
         let start = clock.mono();
         while !directory.path().join(".s.PGSQL.6432").exists() {
-            assert!(clock.mono().since(start).as_secs() < 30, "pgbouncer does not start");
+            assert!(
+                clock.mono().since(start).as_secs() < 30,
+                "pgbouncer does not start"
+            );
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
-        Self { directory, _process: ChildProcess(process) }
+        Self {
+            directory,
+            _process: ChildProcess(process),
+        }
     }
 
     fn url(&self) -> String {
-        format!("postgresql://owner@{}:6432/postgres", url_host(self.directory.path()))
+        format!(
+            "postgresql://owner@{}:6432/postgres",
+            url_host(self.directory.path())
+        )
     }
 }
 
@@ -54,9 +68,15 @@ fn check_site(gateways: &[SiteGateway; 3], daily: &str, free: &str) {
     let served: u32 = std::thread::scope(|scope| {
         let ports = gateways.each_ref().map(|gateway| gateway.public);
         let clients = ports.map(|public| scope.spawn(move || use_up(public, daily)));
-        clients.into_iter().map(|client| client.join().unwrap()).sum()
+        clients
+            .into_iter()
+            .map(|client| client.join().unwrap())
+            .sum()
     });
-    let remaining: u32 = gateways.iter().map(|gateway| use_up(gateway.public, daily)).sum();
+    let remaining: u32 = gateways
+        .iter()
+        .map(|gateway| use_up(gateway.public, daily))
+        .sum();
     assert_eq!(served + remaining, 500);
     let first = gateways.each_ref().map(|gateway| gateway.status(free));
     assert_eq!(first, [200, 429, 429]);
@@ -73,9 +93,15 @@ fn gateways_behind_a_pooler_share_keys_and_limits_with_and_without_notifications
         let pooler = Pooler::start();
         let direct = shared_server().url();
         for notifications in [&[("SCOREGATE_STORE_LISTEN_URL", direct.as_str())][..], &[]] {
-            let site = Site { url: pooler.url(), schema: new_schema() };
+            let site = Site {
+                url: pooler.url(),
+                schema: new_schema(),
+            };
             run_with(&["store", "init"], &site.environment()).with(0);
-            let (daily, free) = (site.create("500").1, site.create_with(&["--tier", "free"]).1);
+            let (daily, free) = (
+                site.create("500").1,
+                site.create_with(&["--tier", "free"]).1,
+            );
             let gateways = [(); 3].map(|()| site.gateway_with(notifications));
             check_site(&gateways, &daily, &free);
             for gateway in gateways {

@@ -37,16 +37,36 @@ struct BalancedFleet {
 
 impl BalancedFleet {
     fn start() -> (Self, [Option<Program>; GATEWAYS]) {
-        let runtime =
-            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let link = FaultyLink::open(runtime.handle(), shared_server().directory.path().join(".s.PGSQL.5432"));
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let link = FaultyLink::open(
+            runtime.handle(),
+            shared_server().directory.path().join(".s.PGSQL.5432"),
+        );
         let site = Site::new();
-        let (_, key) =
-            site.create_with(&["--tier", "enterprise", "--minute", "10000000", "--day", "2000000"]);
+        let (_, key) = site.create_with(&[
+            "--tier",
+            "enterprise",
+            "--minute",
+            "10000000",
+            "--day",
+            "2000000",
+        ]);
         let gateways = [(); GATEWAYS].map(|()| RestartedGateway::new());
         let url = format!("postgresql://{OWNER}@{}/postgres", link.address);
         let balancer = LoadBalancer::shipped(&gateways);
-        let fleet = Self { site, key, link, url, gateways, balancer, _runtime: runtime };
+        let fleet = Self {
+            site,
+            key,
+            link,
+            url,
+            gateways,
+            balancer,
+            _runtime: runtime,
+        };
         let programs = std::array::from_fn(|number| Some(fleet.started(number)));
         fleet.balancer.uses_all();
         (fleet, programs)
@@ -99,16 +119,33 @@ fn a_gateway_that_restarts_without_its_database_gets_no_requests_until_it_can_se
                 probes.push(fleet.ready(CUT_OFF));
                 std::thread::sleep(Duration::from_millis(100));
             }
-            assert_eq!(probe(fleet.gateways[CUT_OFF].side(), "/healthz").0, 200, "a restart would not help");
+            assert_eq!(
+                probe(fleet.gateways[CUT_OFF].side(), "/healthz").0,
+                200,
+                "a restart would not help"
+            );
             fleet.link.set(LinkMode::Forward);
             until(|| fleet.ready(CUT_OFF) == (200, "ready\n".into()));
             fleet.balancer.uses_all();
         });
-        note(&format!("cut off and restarted: {} of {delivered} failed: {:?}", failed.len(), failed.first()));
-        assert!(failed.len() * 200 < failed.len() + delivered as usize, "{} of {delivered}", failed.len());
+        note(&format!(
+            "cut off and restarted: {} of {delivered} failed: {:?}",
+            failed.len(),
+            failed.first()
+        ));
+        assert!(
+            failed.len() * 200 < failed.len() + delivered as usize,
+            "{} of {delivered}",
+            failed.len()
+        );
         assert!(delivered > 2_000, "{delivered}");
-        let is_unready = |(status, text): &(u16, String)| *status == 503 && text.contains("local copy");
-        assert!(probes.iter().all(is_unready), "{:?}", probes.iter().find(|found| !is_unready(found)));
+        let is_unready =
+            |(status, text): &(u16, String)| *status == 503 && text.contains("local copy");
+        assert!(
+            probes.iter().all(is_unready),
+            "{:?}",
+            probes.iter().find(|found| !is_unready(found))
+        );
     });
 }
 
@@ -137,8 +174,17 @@ fn a_rolling_update_in_which_the_database_is_silent_at_a_start_fails_no_request(
             }
             until(|| fleet.ready(CUT_OFF) == (200, "ready\n".into()));
         });
-        note(&format!("silent at a start: {} of {delivered} failed: {:?}", failed.len(), failed.first()));
-        assert!(failed.is_empty(), "{} of {delivered}: {:?}", failed.len(), failed.first());
+        note(&format!(
+            "silent at a start: {} of {delivered} failed: {:?}",
+            failed.len(),
+            failed.first()
+        ));
+        assert!(
+            failed.is_empty(),
+            "{} of {delivered}: {:?}",
+            failed.len(),
+            failed.first()
+        );
         assert!(delivered > 500, "{delivered}");
         let log = programs[CUT_OFF].take().unwrap().stop().with(0).err;
         assert!(!log.contains("local copy of the keys"), "{log}");

@@ -18,7 +18,11 @@ fn requests_of_two_gateways_add_up_by_endpoint_and_outcome() {
         let served = |gateway: &SiteGateway, target: &str, key: &str, count: u32, status: u16| {
             let mut connection = Wire::open(gateway.public).unwrap();
             for _ in 0..count {
-                assert_eq!(connection.get(target, key).status_and_code().0, status, "{target}");
+                assert_eq!(
+                    connection.get(target, key).status_and_code().0,
+                    status,
+                    "{target}"
+                );
             }
         };
         let [one, two] = &gateways;
@@ -34,7 +38,12 @@ fn requests_of_two_gateways_add_up_by_endpoint_and_outcome() {
             gateway.program.stop().with(0);
         }
         let reader = site.gateway();
-        let read = |id: &str| side(reader.data_dir.path(), &format!("/v1/applications/{id}/requests"));
+        let read = |id: &str| {
+            side(
+                reader.data_dir.path(),
+                &format!("/v1/applications/{id}/requests"),
+            )
+        };
         let found = read(&id);
         let outcome = |name: &str| found["outcomes"][name].as_u64().unwrap();
         assert_eq!(
@@ -46,18 +55,31 @@ fn requests_of_two_gateways_add_up_by_endpoint_and_outcome() {
             .as_array()
             .unwrap()
             .iter()
-            .map(|one| (one["endpoint"].as_str().unwrap(), one["requests"].as_u64().unwrap()))
+            .map(|one| {
+                (
+                    one["endpoint"].as_str().unwrap(),
+                    one["requests"].as_u64().unwrap(),
+                )
+            })
             .collect();
         assert_eq!(endpoints, [("models", 42), ("none", 2), ("index", 1)]);
         let limited = read(&other_id);
         assert_eq!(
-            (&limited["outcomes"]["ok"], &limited["outcomes"]["quota_exceeded"]),
+            (
+                &limited["outcomes"]["ok"],
+                &limited["outcomes"]["quota_exceeded"]
+            ),
             (&2.into(), &1.into())
         );
         // A command on the database reads the same.
         reader.program.stop().with(0);
-        let read = run_with(&["keys", "requests", &id, "--json"], &site.environment()).with(0).json();
-        assert_eq!((&read["outcomes"], &read["recorded_at"]), (&found["outcomes"], &serde_json::Value::Null));
+        let read = run_with(&["keys", "requests", &id, "--json"], &site.environment())
+            .with(0)
+            .json();
+        assert_eq!(
+            (&read["outcomes"], &read["recorded_at"]),
+            (&found["outcomes"], &serde_json::Value::Null)
+        );
     });
 }
 
@@ -77,16 +99,22 @@ async fn evidence_of_two_gateways_is_one_set_of_models_networks_and_products() {
                 assert_eq!(connection.get(MODELS, &other).status_and_code().0, 200);
                 for model in models {
                     let lines = format!("X-API-Key: {key}\r\nUser-Agent: {agent}\r\n");
-                    let reply = connection.send(&format!("/api/v1/models/{model}?period=24h"), &lines);
+                    let reply =
+                        connection.send(&format!("/api/v1/models/{model}?period=24h"), &lines);
                     assert_eq!(reply.status_and_code().0, 200, "{model}");
                 }
                 // The hour is recorded.
                 gateway.program.stop().with(0);
             }
             // Two hours later it is merged within a minute and a half.
-            sql(&site, &format!("UPDATE {}.evidence_hours SET hour = hour - 2", site.schema));
+            sql(
+                &site,
+                &format!("UPDATE {}.evidence_hours SET hour = hour - 2", site.schema),
+            );
             let reader = site.gateway_before(&settings);
-            let Reply::Response { body, .. } = Wire::open(reader.public).unwrap().get(MODELS, &other) else {
+            let Reply::Response { body, .. } =
+                Wire::open(reader.public).unwrap().get(MODELS, &other)
+            else {
                 panic!("no models")
             };
             let listed = body.matches("\"id\"").count();

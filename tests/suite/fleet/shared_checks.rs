@@ -23,12 +23,18 @@ async fn address() -> Backend {
 
 /// Whether each gateway may use an address.
 fn usable(gateways: &[SiteGateway], backend: &Backend) -> Vec<bool> {
-    let series = format!("scoregate_upstream_address_usable{{address=\"{}\"}} ", backend.address);
+    let series = format!(
+        "scoregate_upstream_address_usable{{address=\"{}\"}} ",
+        backend.address
+    );
     let one = |gateway: &SiteGateway| {
-        let Reply::Response { body, .. } = Wire::open(gateway.side).unwrap().get("/metrics", "") else {
+        let Reply::Response { body, .. } = Wire::open(gateway.side).unwrap().get("/metrics", "")
+        else {
             panic!("no metrics")
         };
-        let value = body.lines().find_map(|line| line.strip_prefix(&series).map(str::to_owned));
+        let value = body
+            .lines()
+            .find_map(|line| line.strip_prefix(&series).map(str::to_owned));
         value.unwrap_or_else(|| panic!("no {series} in {body}")) == "1"
     };
     gateways.iter().map(one).collect()
@@ -37,7 +43,11 @@ fn usable(gateways: &[SiteGateway], backend: &Backend) -> Vec<bool> {
 fn become_usable(gateways: &[SiteGateway], backend: &Backend, expected: bool) {
     let (clock, start) = (Clock::system(), Clock::system().mono());
     while usable(gateways, backend).contains(&!expected) {
-        assert!(clock.mono().since(start) < LONGEST_WAIT, "{:?}", usable(gateways, backend));
+        assert!(
+            clock.mono().since(start) < LONGEST_WAIT,
+            "{:?}",
+            usable(gateways, backend)
+        );
     }
 }
 
@@ -55,13 +65,19 @@ async fn one_gateway_checks_each_address_and_all_apply_the_result() {
         ];
         let gateways: Vec<_> = (0..GATEWAYS).map(|_| site.gateway_before(&more)).collect();
         let checks = |backend: &Backend| {
-            backend.received().iter().filter(|received| received.target().ends_with("/health")).count()
+            backend
+                .received()
+                .iter()
+                .filter(|received| received.target().ends_with("/health"))
+                .count()
         };
         let before = [&one, &other].map(checks);
         runtime.block_on(Clock::system().sleep(INTERVAL * u32::try_from(INTERVALS).unwrap()));
         for (backend, before) in [(&one, before[0]), (&other, before[1])] {
             let checks = checks(backend) - before;
-            note(&format!("{checks} checks of an address by {GATEWAYS} gateways in {INTERVALS} intervals"));
+            note(&format!(
+                "{checks} checks of an address by {GATEWAYS} gateways in {INTERVALS} intervals"
+            ));
             // An interval may begin before the first and end after the last.
             assert!(checks > 0 && checks <= INTERVALS + 2, "{checks} checks");
         }

@@ -23,7 +23,13 @@ const LONGEST_CLAIM: Duration = Duration::from_secs(30);
 /// The pause of a caller between two rounds of requests.
 const PAUSE: Duration = Duration::from_millis(50);
 /// The documents that callers request, by their paths under `/api/v1`.
-const DOCUMENTS: [&str; 5] = ["/index", "/models", "/models/atlas", "/models/borea", "/models?period=7d"];
+const DOCUMENTS: [&str; 5] = [
+    "/index",
+    "/models",
+    "/models/atlas",
+    "/models/borea",
+    "/models?period=7d",
+];
 
 /// A backend that refreshes by the clock and counts the bodies and confirmations that it sends.
 struct CountingBackend {
@@ -44,7 +50,8 @@ impl CountingBackend {
     async fn start() -> Self {
         let (clock, sent) = (Clock::system(), Arc::new(Sent::default()));
         let counted = Arc::clone(&sent);
-        let backend = Backend::start(move |received| counted.answer(received, clock.now().wall)).await;
+        let backend =
+            Backend::start(move |received| counted.answer(received, clock.now().wall)).await;
         Self { backend, sent }
     }
 
@@ -63,7 +70,14 @@ impl CountingBackend {
 
     /// The largest number of bodies of one document and refresh.
     fn most_bodies(&self) -> u32 {
-        self.sent.bodies.lock().unwrap().values().copied().max().unwrap()
+        self.sent
+            .bodies
+            .lock()
+            .unwrap()
+            .values()
+            .copied()
+            .max()
+            .unwrap()
     }
 }
 
@@ -78,17 +92,35 @@ impl Sent {
         let period = u64::try_from(PERIOD.as_millis()).unwrap();
         let left = (period - now.millis() % period).div_ceil(1_000);
         let (tag, age) = (format!("\"{refresh}\""), format!("max-age={left}"));
-        let headers = [("content-type", "application/json"), ("etag", &*tag), ("cache-control", &*age)];
-        let known = received.headers.iter().find(|(name, _)| name == "if-none-match");
+        let headers = [
+            ("content-type", "application/json"),
+            ("etag", &*tag),
+            ("cache-control", &*age),
+        ];
+        let known = received
+            .headers
+            .iter()
+            .find(|(name, _)| name == "if-none-match");
         let response = if known.is_some_and(|(_, value)| *value == tag) {
             self.confirmations.fetch_add(1, Ordering::Relaxed);
             respond("304 Not Modified", &headers, "")
         } else {
             let target = received.target().to_owned();
-            *self.bodies.lock().unwrap().entry((target, refresh)).or_default() += 1;
-            respond("200 OK", &headers, &body(received.target(), refresh, refresh - first))
+            *self
+                .bodies
+                .lock()
+                .unwrap()
+                .entry((target, refresh))
+                .or_default() += 1;
+            respond(
+                "200 OK",
+                &headers,
+                &body(received.target(), refresh, refresh - first),
+            )
         };
-        let Act::Raw(bytes) = response else { panic!("a complete response") };
+        let Act::Raw(bytes) = response else {
+            panic!("a complete response")
+        };
         Act::Slow(LATENCY, bytes)
     }
 }
@@ -104,10 +136,17 @@ fn body(target: &str, refresh: u64, score: u64) -> String {
 }
 
 /// Requests all documents from a gateway over and over, and returns the numbers of responses and of other statuses.
-fn keep_requesting(runtime: &Handle, gateway: SocketAddr, key: &str, stop: &AtomicBool) -> (u64, u64) {
+fn keep_requesting(
+    runtime: &Handle,
+    gateway: SocketAddr,
+    key: &str,
+    stop: &AtomicBool,
+) -> (u64, u64) {
     let (mut served, mut failed) = (0, 0);
     while !stop.load(Ordering::Relaxed) {
-        let Some(mut connection) = Wire::open(gateway) else { break };
+        let Some(mut connection) = Wire::open(gateway) else {
+            break;
+        };
         for document in DOCUMENTS {
             match connection.get(&format!("/api/v1{document}"), key) {
                 Reply::Response { status: 200, .. } => served += 1,
@@ -125,19 +164,31 @@ fn counter(gateway: &SiteGateway, series: &str) -> u64 {
     let Reply::Response { body, .. } = Wire::open(gateway.side).unwrap().get("/metrics", "") else {
         panic!("no metrics")
     };
-    let line = body.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ').map(str::to_owned));
+    let line = body.lines().find_map(|line| {
+        line.strip_prefix(series)?
+            .strip_prefix(' ')
+            .map(str::to_owned)
+    });
     line.map_or(0, |value| value.parse().unwrap())
 }
 
 /// Requests that waited for the backend.
 fn waited(gateway: &SiteGateway) -> u64 {
-    let outcome = |word| counter(gateway, &format!("scoregate_documents_served_total{{outcome=\"{word}\"}}"));
+    let outcome = |word| {
+        counter(
+            gateway,
+            &format!("scoregate_documents_served_total{{outcome=\"{word}\"}}"),
+        )
+    };
     outcome("miss") + outcome("shared") + outcome("refreshed")
 }
 
 fn gateways(site: &Site, backend: &CountingBackend) -> Vec<SiteGateway> {
     let url = backend.backend.url();
-    let more = [("SCOREGATE_UPSTREAM_URL", &*url), ("SCOREGATE_FRESHNESS_REFRESH_INTERVAL", "10s")];
+    let more = [
+        ("SCOREGATE_UPSTREAM_URL", &*url),
+        ("SCOREGATE_FRESHNESS_REFRESH_INTERVAL", "10s"),
+    ];
     (0..GATEWAYS).map(|_| site.gateway_before(&more)).collect()
 }
 
@@ -153,13 +204,18 @@ async fn five_gateways_fetch_each_document_once_per_refresh_and_no_caller_waits(
         for document in DOCUMENTS {
             for gateway in &gateways {
                 let mut connection = Wire::open(gateway.public).unwrap();
-                let (status, code) = connection.get(&format!("/api/v1{document}"), &key).status_and_code();
+                let (status, code) = connection
+                    .get(&format!("/api/v1{document}"), &key)
+                    .status_and_code();
                 assert_eq!((status, &*code), (200, ""), "{document}");
             }
         }
         let waited_before: Vec<u64> = gateways.iter().map(waited).collect();
         let (stop, clock) = (AtomicBool::new(false), Clock::system());
-        let (start, last) = (refresh_at(clock.now().wall), refresh_at(clock.now().wall) + refreshes);
+        let (start, last) = (
+            refresh_at(clock.now().wall),
+            refresh_at(clock.now().wall) + refreshes,
+        );
         let served = std::thread::scope(|threads| {
             let clients: Vec<_> = gateways
                 .iter()
@@ -175,39 +231,73 @@ async fn five_gateways_fetch_each_document_once_per_refresh_and_no_caller_waits(
                 runtime.block_on(clock.sleep(PAUSE));
             }
             stop.store(true, Ordering::Relaxed);
-            clients.into_iter().map(|client| client.join().unwrap()).collect::<Vec<_>>()
+            clients
+                .into_iter()
+                .map(|client| client.join().unwrap())
+                .collect::<Vec<_>>()
         });
         let (repeated, with_body) = backend.repeated();
         let confirmations = backend.sent.confirmations.load(Ordering::Relaxed);
-        note(&format!("{served:?}; {with_body} refreshes since {start}, {confirmations} confirmations"));
+        note(&format!(
+            "{served:?}; {with_body} refreshes since {start}, {confirmations} confirmations"
+        ));
         let waited_after: Vec<u64> = gateways.iter().map(waited).collect();
         for gateway in &gateways {
-            let end =
-                |word| counter(gateway, &format!("scoregate_shared_fetches_total{{result=\"{word}\"}}"));
-            note(&format!("{:?}", ["taken", "claimed", "rejected", "failed", "alone"].map(end)));
+            let end = |word| {
+                counter(
+                    gateway,
+                    &format!("scoregate_shared_fetches_total{{result=\"{word}\"}}"),
+                )
+            };
+            note(&format!(
+                "{:?}",
+                ["taken", "claimed", "rejected", "failed", "alone"].map(end)
+            ));
         }
         assert_eq!(repeated, 0, "bodies that were sent again");
         assert!(with_body >= refreshes, "{with_body}");
-        assert_eq!(waited_after, waited_before, "requests that waited for the backend");
-        assert!(served.iter().all(|(served, failed)| *served > 0 && *failed == 0), "{served:?}");
+        assert_eq!(
+            waited_after, waited_before,
+            "requests that waited for the backend"
+        );
+        assert!(
+            served
+                .iter()
+                .all(|(served, failed)| *served > 0 && *failed == 0),
+            "{served:?}"
+        );
     });
 }
 
 /// The result of a request, and the document's refresh by its score.
 fn score(gateway: &SiteGateway, key: &str) -> u64 {
-    let reply = Wire::open(gateway.public).unwrap().get("/api/v1/index", key);
-    let Reply::Response { status: 200, body, .. } = reply else { panic!("{reply:?}") };
+    let reply = Wire::open(gateway.public)
+        .unwrap()
+        .get("/api/v1/index", key);
+    let Reply::Response {
+        status: 200, body, ..
+    } = reply
+    else {
+        panic!("{reply:?}")
+    };
     let body: serde_json::Value = serde_json::from_str(&body).unwrap();
     body["data"][0]["currentScore"].as_u64().unwrap()
 }
 
 fn claimed(gateway: &SiteGateway) -> u64 {
-    counter(gateway, "scoregate_shared_fetches_total{result=\"claimed\"}")
+    counter(
+        gateway,
+        "scoregate_shared_fetches_total{result=\"claimed\"}",
+    )
 }
 
 /// Two gateways with a stored document, one of which has just claimed its refresh and waits for the backend: that one, the
 /// other one, and the score of the stored document.
-fn with_a_claim(site: &Site, key: &str, backend: &CountingBackend) -> (SiteGateway, SiteGateway, u64) {
+fn with_a_claim(
+    site: &Site,
+    key: &str,
+    backend: &CountingBackend,
+) -> (SiteGateway, SiteGateway, u64) {
     let url = backend.backend.url();
     let more = [
         ("SCOREGATE_UPSTREAM_URL", &*url),
@@ -245,7 +335,10 @@ fn with_a_claim(site: &Site, key: &str, backend: &CountingBackend) -> (SiteGatew
 fn refreshes(gateway: &SiteGateway, key: &str, stored: u64) {
     let (clock, start) = (Clock::system(), Clock::system().mono());
     while score(gateway, key) == stored {
-        assert!(clock.mono().since(start) < LONGEST_CLAIM, "the claim of the other gateway still delays it");
+        assert!(
+            clock.mono().since(start) < LONGEST_CLAIM,
+            "the claim of the other gateway still delays it"
+        );
     }
 }
 
@@ -260,7 +353,10 @@ async fn a_killed_owner_of_a_claim_delays_a_document_until_its_deadline_and_no_c
         owner.program.signal("KILL");
         backend.backend.open();
         refreshes(&other, &key, stored);
-        assert!(backend.most_bodies() <= 2, "one more for an owner that was killed");
+        assert!(
+            backend.most_bodies() <= 2,
+            "one more for an owner that was killed"
+        );
     });
 }
 
@@ -280,20 +376,32 @@ async fn an_owner_that_was_stopped_past_its_deadline_replaces_nothing() {
         let newer = score(&other, &key);
         let (clock, start) = (Clock::system(), Clock::system().mono());
         while score(&owner, &key) < newer {
-            assert!(clock.mono().since(start) < LONGEST_CLAIM, "it does not take the newer document");
+            assert!(
+                clock.mono().since(start) < LONGEST_CLAIM,
+                "it does not take the newer document"
+            );
         }
         let start = clock.mono();
         while clock.mono().since(start) < PERIOD {
             let seen = [&owner, &other].map(|gateway| score(gateway, &key));
-            assert!(seen.iter().all(|seen| *seen >= newer), "{seen:?} after {newer}");
+            assert!(
+                seen.iter().all(|seen| *seen >= newer),
+                "{seen:?} after {newer}"
+            );
         }
-        assert!(backend.most_bodies() <= 2, "one more for an owner that was stopped");
+        assert!(
+            backend.most_bodies() <= 2,
+            "one more for an owner that was stopped"
+        );
     });
 }
 
 /// The same endpoint, with a score for everyone or for paid callers only.
 fn definition(score_is_paid: bool) -> TempDir {
-    let (directory, paid) = (TempDir::new().unwrap(), if score_is_paid { ", paid = true" } else { "" });
+    let (directory, paid) = (
+        TempDir::new().unwrap(),
+        if score_is_paid { ", paid = true" } else { "" },
+    );
     let settings = format!(
         "[endpoints.regions]\npath = \"/regions\"\nsummary = \"Regions.\"\n\
          parameters = [{{ name = \"unit\", values = [\"hour\", \"day\"], default = \"day\", meaning = \"Unit.\" }}]\n\
@@ -305,12 +413,20 @@ fn definition(score_is_paid: bool) -> TempDir {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn gateways_take_documents_of_configured_endpoints_from_each_other_only_with_the_same_definition() {
+async fn gateways_take_documents_of_configured_endpoints_from_each_other_only_with_the_same_definition()
+ {
     needs!("postgresql");
     let backend = Backend::start(|_| json(r#"{"data":[{"id":"atlas","currentScore":7}]}"#)).await;
     tokio::task::block_in_place(|| {
         let site = Site::new();
-        let (_, key) = site.create_with(&["--tier", "free", "--minute", "1000000", "--day", "100000000"]);
+        let (_, key) = site.create_with(&[
+            "--tier",
+            "free",
+            "--minute",
+            "1000000",
+            "--day",
+            "100000000",
+        ]);
         let definitions = [false, true].map(definition);
         let url = backend.url();
         let gateway = |definition: &TempDir| {
@@ -328,18 +444,40 @@ async fn gateways_take_documents_of_configured_endpoints_from_each_other_only_wi
         let data = |gateway: &SiteGateway, query: &str| {
             let target = format!("/api/v1/regions{query}");
             let reply = Wire::open(gateway.public).unwrap().get(&target, &key);
-            let Reply::Response { status: 200, body, .. } = reply else { panic!("{reply:?}") };
+            let Reply::Response {
+                status: 200, body, ..
+            } = reply
+            else {
+                panic!("{reply:?}")
+            };
             serde_json::from_str::<serde_json::Value>(&body).unwrap()["data"][0].clone()
         };
-        let taken =
-            |gateway: &SiteGateway| counter(gateway, "scoregate_shared_fetches_total{result=\"taken\"}");
+        let taken = |gateway: &SiteGateway| {
+            counter(gateway, "scoregate_shared_fetches_total{result=\"taken\"}")
+        };
         for (number, query) in (1..).zip(["", "?unit=hour"]) {
             let fetched = data(&before, query);
-            assert_eq!(fetched, serde_json::json!({ "id": "atlas", "currentScore": 7 }), "{query}");
-            assert_eq!((data(&same, query), taken(&same)), (fetched, number), "{query}");
-            assert_eq!(data(&after, query), serde_json::json!({ "id": "atlas" }), "{query}");
+            assert_eq!(
+                fetched,
+                serde_json::json!({ "id": "atlas", "currentScore": 7 }),
+                "{query}"
+            );
+            assert_eq!(
+                (data(&same, query), taken(&same)),
+                (fetched, number),
+                "{query}"
+            );
+            assert_eq!(
+                data(&after, query),
+                serde_json::json!({ "id": "atlas" }),
+                "{query}"
+            );
         }
         assert_eq!((taken(&before), taken(&after)), (0, 0));
-        assert_eq!(backend.received().len(), 4, "two documents for each definition");
+        assert_eq!(
+            backend.received().len(),
+            4,
+            "two documents for each definition"
+        );
     });
 }

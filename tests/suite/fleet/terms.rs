@@ -4,7 +4,10 @@ use super::*;
 
 /// Sends requests in turn to all gateways until each one refused, and returns the number of 200s.
 fn served_by_all(gateways: &[SiteGateway], key: &str) -> u32 {
-    gateways.iter().map(|gateway| use_up(gateway.public, key)).sum()
+    gateways
+        .iter()
+        .map(|gateway| use_up(gateway.public, key))
+        .sum()
 }
 
 /// Sets limits, and waits until every gateway applied them.
@@ -34,7 +37,12 @@ fn after_a_lower_daily_limit_gateways_deliver_what_is_left_of_it_and_no_more() {
             let mut connection = Wire::open(gateway.public).unwrap();
             assert!((0..50).all(|_| connection.get(TARGET, &key).status_and_code().0 == 200));
         }
-        set_limits(&site, &gateways, &id, &["--minute", "1000000", "--day", "170"]);
+        set_limits(
+            &site,
+            &gateways,
+            &id,
+            &["--minute", "1000000", "--day", "170"],
+        );
         let clock = Clock::system();
         let start = clock.mono();
         let mut served = 150;
@@ -43,7 +51,12 @@ fn after_a_lower_daily_limit_gateways_deliver_what_is_left_of_it_and_no_more() {
         }
         assert_eq!(served + served_by_all(&gateways, &key), 170);
 
-        set_limits(&site, &gateways, &id, &["--minute", "1000000", "--day", "180"]);
+        set_limits(
+            &site,
+            &gateways,
+            &id,
+            &["--minute", "1000000", "--day", "180"],
+        );
         gateways[2].reaches(&key, 200);
     });
 }
@@ -69,5 +82,8 @@ fn after_a_lower_minute_limit_gateways_have_what_is_left_of_it() {
     }
     // One token in ten seconds, and at most one that was there before.
     let most = 2 + u32::try_from(clock.mono().since(start).as_secs() / 10).unwrap();
-    assert!((1..=most).contains(&served), "{served} were served, of at most {most}");
+    assert!(
+        (1..=most).contains(&served),
+        "{served} were served, of at most {most}"
+    );
 }

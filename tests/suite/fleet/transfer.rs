@@ -14,7 +14,14 @@ fn a_site_moves_to_a_database_and_back_with_keys_and_units_used_today() {
         let program = Program::serve(single.path(), &FILE);
         let public = program.public();
         let (_, key) = Keys(single.path()).create("free");
-        assert_eq!(Wire::open(public).unwrap().get(TARGET, &key).status_and_code().0, 200);
+        assert_eq!(
+            Wire::open(public)
+                .unwrap()
+                .get(TARGET, &key)
+                .status_and_code()
+                .0,
+            200
+        );
         let file = single.path().join("export.jsonl");
         let file = file.to_str().unwrap();
         let close = ["store", "export", file, "--close", "--data-dir", directory];
@@ -22,7 +29,10 @@ fn a_site_moves_to_a_database_and_back_with_keys_and_units_used_today() {
         assert!(running.contains("in use"), "{running}");
         program.stop().with(0);
         let closed = run_with(&close, &FILE).with(0).err;
-        assert!(closed.contains("exported: 1 application, 1 key,") && closed.contains("closed-"), "{closed}");
+        assert!(
+            closed.contains("exported: 1 application, 1 key,") && closed.contains("closed-"),
+            "{closed}"
+        );
         let refused = Program::serve(single.path(), &FILE).end().0.err;
         assert!(
             refused.contains("It was exported and closed") && !refused.contains("store import"),
@@ -30,16 +40,27 @@ fn a_site_moves_to_a_database_and_back_with_keys_and_units_used_today() {
         );
 
         let site = Site::new();
-        let imported = run_with(&["store", "import", file], &site.environment()).with(0).err;
-        assert!(imported.contains("imported: 1 application, 1 key,"), "{imported}");
-        let again = run_with(&["store", "import", file], &site.environment()).with(1).err;
+        let imported = run_with(&["store", "import", file], &site.environment())
+            .with(0)
+            .err;
+        assert!(
+            imported.contains("imported: 1 application, 1 key,"),
+            "{imported}"
+        );
+        let again = run_with(&["store", "import", file], &site.environment())
+            .with(1)
+            .err;
         assert!(again.contains("holds 1 applications"), "{again}");
         let gateway = site.gateway();
         let remaining = |gateway: &SiteGateway| {
             let reply = Wire::open(gateway.public).unwrap().get("/api/v1/me", &key);
-            let Reply::Response { body, .. } = reply else { panic!("{reply:?}") };
+            let Reply::Response { body, .. } = reply else {
+                panic!("{reply:?}")
+            };
             let body: serde_json::Value = serde_json::from_str(&body).unwrap();
-            body["data"][0]["limits"][1]["remaining"].as_u64().unwrap_or_else(|| panic!("{body}"))
+            body["data"][0]["limits"][1]["remaining"]
+                .as_u64()
+                .unwrap_or_else(|| panic!("{body}"))
         };
         assert_eq!(remaining(&gateway), 9);
         gateway.reaches(&key, 200);
@@ -47,14 +68,23 @@ fn a_site_moves_to_a_database_and_back_with_keys_and_units_used_today() {
         // While the gateway runs: from then on it finds no tables.
         let back = gateway.data_dir.path().join("back.jsonl");
         let back = back.to_str().unwrap();
-        let exported = run_with(&["store", "export", back, "--close"], &site.environment()).with(0).err;
-        assert!(exported.contains("the tables are now in the schema"), "{exported}");
-        let checked = run_with(&["store", "check"], &site.environment()).with(2).err;
+        let exported = run_with(&["store", "export", back, "--close"], &site.environment())
+            .with(0)
+            .err;
+        assert!(
+            exported.contains("the tables are now in the schema"),
+            "{exported}"
+        );
+        let checked = run_with(&["store", "check"], &site.environment())
+            .with(2)
+            .err;
         assert!(checked.contains("it has no tables"), "{checked}");
         gateway.program.stop();
 
         run_with(&["store", "import", back, "--data-dir", directory], &FILE).with(0);
-        let shown = run_with(&["keys", "list", "--json", "--data-dir", directory], &FILE).with(0).out;
+        let shown = run_with(&["keys", "list", "--json", "--data-dir", directory], &FILE)
+            .with(0)
+            .out;
         assert!(shown.contains("granted_today"), "{shown}");
     });
 }

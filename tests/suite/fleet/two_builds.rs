@@ -42,14 +42,26 @@ impl ProgramBuild {
         command
             .args(["build", "--locked", "--bin", "scoregate", "--target-dir"])
             .arg(directory.join("target"));
-        let built = command.current_dir(&source).stdin(Stdio::null()).output().unwrap();
-        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+        let built = command
+            .current_dir(&source)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        assert!(
+            built.status.success(),
+            "{}",
+            String::from_utf8_lossy(&built.stderr)
+        );
         Ok(Self(directory.join("target/debug/scoregate")))
     }
 
     fn command(&self, arguments: &[&str], site: &Site) -> Command {
         let mut command = Command::new(&self.0);
-        command.args(arguments).env_clear().envs(site.environment()).stdin(Stdio::null());
+        command
+            .args(arguments)
+            .env_clear()
+            .envs(site.environment())
+            .stdin(Stdio::null());
         command
     }
 
@@ -57,7 +69,11 @@ impl ProgramBuild {
     fn run(&self, site: &Site, arguments: &[&str]) -> CommandOutput {
         let output = self.command(arguments, site).output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
-        CommandOutput { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+        CommandOutput {
+            code: output.status.code(),
+            out: text(output.stdout),
+            err: text(output.stderr),
+        }
     }
 
     fn gateway(&self, site: &Site) -> SiteGateway {
@@ -65,17 +81,30 @@ impl ProgramBuild {
     }
 
     fn gateway_on(&self, site: &Site, data_dir: TempDir) -> SiteGateway {
-        let free = ["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir"];
+        let free = [
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--admin-listen",
+            "127.0.0.1:0",
+            "--data-dir",
+        ];
         let arguments = [&free[..], &[data_dir.path().to_str().unwrap()]].concat();
         let program = Program::spawn(self.command(&arguments, site));
         let (public, probes) = program.ports();
-        SiteGateway { data_dir, program, public, side: probes }
+        SiteGateway {
+            data_dir,
+            program,
+            public,
+            side: probes,
+        }
     }
 
     /// Runs `keys` on a gateway of this build.
     fn keys(&self, site: &Site, gateway: &SiteGateway, arguments: &[&str]) -> CommandOutput {
         let data_dir = ["--data-dir", gateway.data_dir.path().to_str().unwrap()];
-        self.run(site, &[&["keys"], arguments, &data_dir].concat()).with(0)
+        self.run(site, &[&["keys"], arguments, &data_dir].concat())
+            .with(0)
     }
 
     /// Creates an application at a gateway of this build.
@@ -92,22 +121,34 @@ fn extract(directory: &Path, source: &Path) -> Result<(), String> {
     let (index, partial) = (directory.join("index"), directory.join("source.partial"));
     let git = |arguments: &[&str]| {
         let mut git = Command::new("git");
-        git.args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).env("GIT_INDEX_FILE", &index).output()
+        git.args(arguments)
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .env("GIT_INDEX_FILE", &index)
+            .output()
     };
     let commit = format!("{PREVIOUS}^{{commit}}");
     match git(&["cat-file", "-e", &commit]) {
         Err(error) => return Err(format!("git cannot be run: {error}")),
         Ok(found) if !found.status.success() => {
-            return Err(format!("commit {PREVIOUS} is not in the history of this copy"));
+            return Err(format!(
+                "commit {PREVIOUS} is not in the history of this copy"
+            ));
         }
         Ok(_) => {}
     }
     drop(std::fs::remove_dir_all(&partial));
     std::fs::create_dir_all(&partial).unwrap();
     let prefix = format!("--prefix={}/", partial.display());
-    for arguments in [&["read-tree", PREVIOUS][..], &["checkout-index", "--all", &prefix]] {
+    for arguments in [
+        &["read-tree", PREVIOUS][..],
+        &["checkout-index", "--all", &prefix],
+    ] {
         let done = git(arguments).unwrap();
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        assert!(
+            done.status.success(),
+            "{}",
+            String::from_utf8_lossy(&done.stderr)
+        );
     }
     // Moved to its place once it is complete.
     std::fs::rename(partial, source).unwrap();
@@ -116,13 +157,18 @@ fn extract(directory: &Path, source: &Path) -> Result<(), String> {
 
 /// A database whose tables were created by this build.
 fn site_by(build: &ProgramBuild) -> Site {
-    let site = Site { url: shared_server().url(), schema: new_schema() };
+    let site = Site {
+        url: shared_server().url(),
+        schema: new_schema(),
+    };
     build.run(&site, &["store", "init"]).with(0);
     site
 }
 
 fn granted(site: &Site, id: &str) -> u64 {
-    let shown = run_with(&["keys", "show", id, "--json"], &site.environment()).with(0).json();
+    let shown = run_with(&["keys", "show", id, "--json"], &site.environment())
+        .with(0)
+        .json();
     shown["granted_today"].as_u64().unwrap()
 }
 
@@ -135,7 +181,10 @@ pub(super) fn under_load(key: &str, publics: &[SocketAddr], work: impl FnOnce())
             scope.spawn(move || {
                 let mut connection = Wire::open(*public).unwrap();
                 while !is_done.load(Ordering::Relaxed) {
-                    assert_eq!(connection.get(TARGET, key).status_and_code(), (200, String::new()));
+                    assert_eq!(
+                        connection.get(TARGET, key).status_and_code(),
+                        (200, String::new())
+                    );
                     served.fetch_add(1, Ordering::Relaxed);
                 }
             })
@@ -168,11 +217,16 @@ fn changes_hold_at_both(previous: &ProgramBuild, current: &ProgramBuild) -> Stri
     previous.run(&site, &["store", "check"]).with(0);
     previous.run(&site, &["store", "upgrade"]).with(0);
     let (id, key) = site.create("250000");
-    let (loaded, restarted, newer) =
-        (previous.gateway(&site), previous.gateway(&site), current.gateway(&site));
+    let (loaded, restarted, newer) = (
+        previous.gateway(&site),
+        previous.gateway(&site),
+        current.gateway(&site),
+    );
     let mut restarted = Some(restarted);
     let delivered = under_load(&key, &[loaded.public, newer.public], || {
-        let SiteGateway { data_dir, program, .. } = restarted.take().unwrap();
+        let SiteGateway {
+            data_dir, program, ..
+        } = restarted.take().unwrap();
         program.stop().with(0);
         let again = previous.gateway_on(&site, data_dir);
         for (build, at, other) in [(previous, &again, &newer), (current, &newer, &again)] {
@@ -183,12 +237,18 @@ fn changes_hold_at_both(previous: &ProgramBuild, current: &ProgramBuild) -> Stri
         }
         restarted = Some(again);
     });
-    let live = run_with(&["nodes", "--json"], &site.environment()).with(0).json();
+    let live = run_with(&["nodes", "--json"], &site.environment())
+        .with(0)
+        .json();
     assert_eq!(live["live"], 3, "{live:#}");
     for gateway in [Some(loaded), restarted, Some(newer)].into_iter().flatten() {
         gateway.program.stop().with(0);
     }
-    assert_eq!(granted(&site, &id), delivered as u64, "units that were not delivered are returned");
+    assert_eq!(
+        granted(&site, &id),
+        delivered as u64,
+        "units that were not delivered are returned"
+    );
     format!("| restart, changes of keys at each | {delivered} | {delivered} |")
 }
 
@@ -209,18 +269,27 @@ fn limits_hold_over_both(previous: &ProgramBuild, current: &ProgramBuild) -> [St
                     request(public)
                 })
             });
-            clients.into_iter().map(|client| client.join().unwrap()).sum()
+            clients
+                .into_iter()
+                .map(|client| client.join().unwrap())
+                .sum()
         })
     };
     let clock = Clock::system();
     let start = clock.mono();
     let minute = at_all(&|public| served(public, &limited, 200));
     let most = 60 + refilled(60, seconds_since(&clock, start));
-    assert!((60..=most).contains(&minute), "{minute} were served, of at most {most}");
+    assert!(
+        (60..=most).contains(&minute),
+        "{minute} were served, of at most {most}"
+    );
 
     let together = at_all(&|public| use_up(public, &key));
     // Units that one gateway held while another was refused.
-    let rest: u32 = gateways.iter().map(|gateway| use_up(gateway.public, &key)).sum();
+    let rest: u32 = gateways
+        .iter()
+        .map(|gateway| use_up(gateway.public, &key))
+        .sum();
     assert_eq!(together + rest, QUOTA);
     assert_eq!(granted(&site, &id), u64::from(QUOTA));
     for gateway in gateways {
@@ -228,7 +297,10 @@ fn limits_hold_over_both(previous: &ProgramBuild, current: &ProgramBuild) -> [St
     }
     [
         format!("| minute limit of 60 in use at four gateways | {minute} | at most {most} |"),
-        format!("| quota of {QUOTA} used up at four gateways | {} | {QUOTA} |", together + rest),
+        format!(
+            "| quota of {QUOTA} used up at four gateways | {} | {QUOTA} |",
+            together + rest
+        ),
     ]
 }
 
@@ -246,10 +318,22 @@ fn upgrade_under_load(previous: &ProgramBuild, current: &ProgramBuild) -> String
             let commands = [(); 2].map(|()| scope.spawn(upgrade));
             commands.map(|command| command.join().unwrap())
         });
-        let done: Vec<&String> = upgraded.iter().filter(|message| message.contains("upgraded")).collect();
-        let [done] = done[..] else { panic!("one of the commands upgrades: {upgraded:?}") };
-        let formats: Vec<u32> = done.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-        assert_eq!(formats[0] + 1, formats[1], "{PREVIOUS} is not the last commit without the newest step");
+        let done: Vec<&String> = upgraded
+            .iter()
+            .filter(|message| message.contains("upgraded"))
+            .collect();
+        let [done] = done[..] else {
+            panic!("one of the commands upgrades: {upgraded:?}")
+        };
+        let formats: Vec<u32> = done
+            .split_whitespace()
+            .filter_map(|word| word.parse().ok())
+            .collect();
+        assert_eq!(
+            formats[0] + 1,
+            formats[1],
+            "{PREVIOUS} is not the last commit without the newest step"
+        );
     });
     let mut gateways = Vec::new();
     for gateway in old {
@@ -266,15 +350,29 @@ fn upgrade_under_load(previous: &ProgramBuild, current: &ProgramBuild) -> String
     for gateway in gateways {
         gateway.program.stop().with(0);
     }
-    assert_eq!(granted(&site, &id), delivered as u64, "units that were not delivered are returned");
-    format!("| tables upgraded under load, gateways replaced one by one | {delivered} | {delivered} |")
+    assert_eq!(
+        granted(&site, &id),
+        delivered as u64,
+        "units that were not delivered are returned"
+    );
+    format!(
+        "| tables upgraded under load, gateways replaced one by one | {delivered} | {delivered} |"
+    )
 }
 
 impl Site {
     /// Creates an application by a command of this build, on tables that others may not use yet.
     fn create_by(&self, build: &ProgramBuild) -> (String, String) {
-        let create = ["keys", "create", "--name", "Station", "--tier", "pro", "--minute", "1000000"];
-        let issued = build.run(self, &[&create[..], &["--day", "250000", "--json"]].concat()).with(0).json();
+        let create = [
+            "keys", "create", "--name", "Station", "--tier", "pro", "--minute", "1000000",
+        ];
+        let issued = build
+            .run(
+                self,
+                &[&create[..], &["--day", "250000", "--json"]].concat(),
+            )
+            .with(0)
+            .json();
         let word = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
         (word(&issued["application"]["id"]), word(&issued["key"]))
     }
@@ -284,7 +382,9 @@ impl Site {
 fn gateways_of_the_previous_release_and_of_this_one_work_side_by_side_on_one_schema() {
     needs!("postgresql", "git");
     if !is_full_size() {
-        return note("SKIPPED: two releases side by side: it builds a second program; set SCOREGATE_FULL=1");
+        return note(
+            "SKIPPED: two releases side by side: it builds a second program; set SCOREGATE_FULL=1",
+        );
     }
     let (previous, current) = match ProgramBuild::previous() {
         Ok(previous) => (previous, ProgramBuild::current()),
@@ -293,7 +393,13 @@ fn gateways_of_the_previous_release_and_of_this_one_work_side_by_side_on_one_sch
     within_one_day(|| {
         let changes = changes_hold_at_both(&previous, &current);
         let [minute, day] = limits_hold_over_both(&previous, &current);
-        let rows = [changes, day, minute, upgrade_under_load(&previous, &current)].join("\n");
+        let rows = [
+            changes,
+            day,
+            minute,
+            upgrade_under_load(&previous, &current),
+        ]
+        .join("\n");
         note(&rows);
         write(&rows);
     });

@@ -32,8 +32,10 @@ impl Site {
         let mut errors = Vec::new();
         while errors.len() < REPEATS {
             let mut psql = unprivileged("psql");
-            let output =
-                psql.args(["-q", "-v", "ON_ERROR_STOP=1", "-c", &statements, &self.url]).output().unwrap();
+            let output = psql
+                .args(["-q", "-v", "ON_ERROR_STOP=1", "-c", &statements, &self.url])
+                .output()
+                .unwrap();
             let error = String::from_utf8_lossy(&output.stderr).into_owned();
             if output.status.success() {
                 return;
@@ -49,7 +51,10 @@ impl Site {
 fn tables_of_an_older_release_are_upgraded_with_their_content_by_one_of_several_commands() {
     needs!("postgresql");
     within_one_day(|| {
-        let site = Site { url: shared_server().url(), schema: new_schema() };
+        let site = Site {
+            url: shared_server().url(),
+            schema: new_schema(),
+        };
         let key = KeyForm::new("sg_live", false).mint().unwrap();
         let id = ApplicationId::mint().unwrap();
         let digest = data_encoding::HEXLOWER.encode(Digest::of(key.expose()).as_bytes());
@@ -63,20 +68,44 @@ fn tables_of_an_older_release_are_upgraded_with_their_content_by_one_of_several_
              INSERT INTO {{schema}}.ledger_nodes VALUES ('{day}', '{id}', 7, 20, 0, 0, 0);"
         ));
         let data_dir = TempDir::new().unwrap();
-        let serve = ["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir"];
+        let serve = [
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--admin-listen",
+            "127.0.0.1:0",
+            "--data-dir",
+        ];
         let serve = [&serve[..], &[data_dir.path().to_str().unwrap()]].concat();
         let refused = run_with(&serve, &site.environment()).with(2).err;
-        assert!(refused.contains("format 1") && refused.contains("scoregate store upgrade"), "{refused}");
+        assert!(
+            refused.contains("format 1") && refused.contains("scoregate store upgrade"),
+            "{refused}"
+        );
 
-        let upgrade = || run_with(&["store", "upgrade"], &site.environment()).with(0).err;
+        let upgrade = || {
+            run_with(&["store", "upgrade"], &site.environment())
+                .with(0)
+                .err
+        };
         let upgrades: Vec<String> = std::thread::scope(|scope| {
             let commands = [(); 3].map(|()| scope.spawn(upgrade));
-            commands.into_iter().map(|command| command.join().unwrap()).collect()
+            commands
+                .into_iter()
+                .map(|command| command.join().unwrap())
+                .collect()
         });
-        let changed = upgrades.iter().filter(|message| message.contains("from format 1 to")).count();
+        let changed = upgrades
+            .iter()
+            .filter(|message| message.contains("from format 1 to"))
+            .count();
         assert_eq!(changed, 1, "{upgrades:?}");
         let gateway = site.gateway();
-        assert_eq!(use_up(gateway.public, key.expose()), 30, "20 of 50 units were granted before");
+        assert_eq!(
+            use_up(gateway.public, key.expose()),
+            30,
+            "20 of 50 units were granted before"
+        );
         gateway.program.stop().with(0);
     });
 }
@@ -101,6 +130,8 @@ fn gateways_run_and_restart_on_tables_of_a_newer_release_unless_it_declares_them
     });
     site.sql("UPDATE {schema}.site SET compatible_from = format");
     assert_eq!(loaded.status(&key), 200);
-    let refused = run_with(&["store", "check"], &site.environment()).with(2).err;
+    let refused = run_with(&["store", "check"], &site.environment())
+        .with(2)
+        .err;
     assert!(refused.contains("start a newer release"), "{refused}");
 }

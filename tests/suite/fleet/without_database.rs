@@ -14,7 +14,10 @@ const GRACE: u32 = 7;
 /// A site whose database is stopped and restarted.
 pub(super) fn restartable_site() -> (PostgresServer, Site) {
     let server = PostgresServer::start(&SETTINGS);
-    let site = Site { url: server.url(), schema: new_schema() };
+    let site = Site {
+        url: server.url(),
+        schema: new_schema(),
+    };
     run_with(&["store", "init"], &site.environment()).with(0);
     (server, site)
 }
@@ -33,12 +36,22 @@ impl ObservedGateway {
     pub(super) fn start_with(environment: &[(&str, &str)], data_dir: TempDir) -> Self {
         let program = Program::serve(data_dir.path(), environment);
         let (public, probes) = program.ports();
-        Self { gateway: SiteGateway { data_dir, program, public, side: probes }, probes }
+        Self {
+            gateway: SiteGateway {
+                data_dir,
+                program,
+                public,
+                side: probes,
+            },
+            probes,
+        }
     }
 
     /// Ends it and starts it again on its data directory.
     fn restarted(self, site: &Site, signal: &str) -> Self {
-        let SiteGateway { data_dir, program, .. } = self.gateway;
+        let SiteGateway {
+            data_dir, program, ..
+        } = self.gateway;
         program.signal(signal);
         program.end();
         Self::start(site, data_dir)
@@ -46,7 +59,9 @@ impl ObservedGateway {
 
     /// Ends it, and starts it again without what it knows of grace.
     fn restarted_without_a_share(self, site: &Site) -> Self {
-        let SiteGateway { data_dir, program, .. } = self.gateway;
+        let SiteGateway {
+            data_dir, program, ..
+        } = self.gateway;
         program.stop();
         drop(std::fs::remove_file(data_dir.path().join(OwedFile::NAME)));
         Self::start(site, data_dir)
@@ -55,7 +70,8 @@ impl ObservedGateway {
     /// A response of the side port with its head.
     fn side(&self, path: &str) -> String {
         let mut stream = TcpStream::connect(self.probes).unwrap();
-        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
@@ -64,8 +80,11 @@ impl ObservedGateway {
 
     pub(super) fn metric(&self, name: &str) -> String {
         let all = self.side("/metrics");
-        let line = all.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
-        line.unwrap_or_else(|| panic!("no {name} in {all}")).to_owned()
+        let line = all
+            .lines()
+            .find_map(|line| line.strip_prefix(&format!("{name} ")));
+        line.unwrap_or_else(|| panic!("no {name} in {all}"))
+            .to_owned()
     }
 
     /// Waits until the local copy contains this text.
@@ -104,8 +123,12 @@ impl ObservedGateway {
         let head = self.raw(&format!(
             "GET {TARGET} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\nConnection: close\r\n\r\n"
         ));
-        let line = head.lines().find(|line| line.to_lowercase().starts_with("etag:"));
-        line.unwrap_or_else(|| panic!("no tag: {head}"))[5..].trim().to_owned()
+        let line = head
+            .lines()
+            .find(|line| line.to_lowercase().starts_with("etag:"));
+        line.unwrap_or_else(|| panic!("no tag: {head}"))[5..]
+            .trim()
+            .to_owned()
     }
 }
 
@@ -120,12 +143,20 @@ fn a_stop_signal_ends_a_start_that_waits_for_the_database() {
     server.stop();
     for signal in ["TERM", "INT"] {
         let data_dir = TempDir::new().unwrap();
-        let patient = [&site.environment()[..], &[("SCOREGATE_STORE_START_TIMEOUT", "1h")]].concat();
+        let patient = [
+            &site.environment()[..],
+            &[("SCOREGATE_STORE_START_TIMEOUT", "1h")],
+        ]
+        .concat();
         let program = Program::serve(data_dir.path(), &patient);
         program.logs("cannot use the database; retrying for 3599 s");
         program.signal(signal);
         let ended = program.end().0.with(0);
-        assert!(ended.err.contains("stopped before it served"), "{}", ended.err);
+        assert!(
+            ended.err.contains("stopped before it served"),
+            "{}",
+            ended.err
+        );
     }
 }
 
@@ -150,17 +181,29 @@ fn a_gateway_that_starts_without_its_database_knows_the_keys_and_delivers_nothin
         head.starts_with("HTTP/1.1 503") && head.contains("not ready: serving from the local copy"),
         "{head}"
     );
-    assert!(gateway.side("/healthz").contains("alive\ndegraded: serving from the local copy"));
+    assert!(
+        gateway
+            .side("/healthz")
+            .contains("alive\ndegraded: serving from the local copy")
+    );
     assert_eq!(gateway.metric("scoregate_store_local_copy"), "1");
     assert_eq!(gateway.metric("scoregate_ledger_unreachable"), "1");
     gateway.gateway.reaches(&key, 503);
     gateway.gateway.answers_for_long(&key, 503);
-    assert_eq!((gateway.gateway.status(&revoked), gateway.gateway.status("sg_live_unknown")), (401, 401));
+    assert_eq!(
+        (
+            gateway.gateway.status(&revoked),
+            gateway.gateway.status("sg_live_unknown")
+        ),
+        (401, 401)
+    );
     let revalidated = gateway.revalidated(&key, &tag);
     assert!(revalidated.starts_with("HTTP/1.1 304"), "{revalidated}");
     let other = gateway.revalidated(&key, "\"another\"");
     assert!(other.starts_with("HTTP/1.1 503"), "{other}");
-    let me = Wire::open(gateway.gateway.public).unwrap().get("/api/v1/me", &key);
+    let me = Wire::open(gateway.gateway.public)
+        .unwrap()
+        .get("/api/v1/me", &key);
     assert_eq!(me.status_and_code().0, 200);
     gateway.gateway.keys().run(&["revoke", &later_id]).with(2);
 
@@ -180,7 +223,10 @@ fn a_gateway_that_starts_without_its_database_knows_the_keys_and_delivers_nothin
     assert_eq!(gateway.metric("scoregate_store_local_copy"), "0");
     assert_eq!(gateway.metric("scoregate_ledger_unreachable"), "0");
     let log = gateway.gateway.program.stop().with(0).err;
-    assert!(log.contains("serving from the local copy") && log.contains("shared store reachable"), "{log}");
+    assert!(
+        log.contains("serving from the local copy") && log.contains("shared store reachable"),
+        "{log}"
+    );
 }
 
 #[test]
@@ -228,7 +274,10 @@ fn grace_is_charged_after_a_crash_and_never_more_than_a_share_is_owed() {
 fn a_damaged_copy_is_ignored_and_a_copy_of_another_data_set_is_not_mixed_with_the_database() {
     needs!("postgresql");
     let (mut server, site) = restartable_site();
-    let other = Site { url: server.url(), schema: new_schema() };
+    let other = Site {
+        url: server.url(),
+        schema: new_schema(),
+    };
     run_with(&["store", "init"], &other.environment()).with(0);
     let (_, key) = site.create("100000");
     let first = ObservedGateway::start(&site, TempDir::new().unwrap());
@@ -245,15 +294,24 @@ fn a_damaged_copy_is_ignored_and_a_copy_of_another_data_set_is_not_mixed_with_th
     assert_eq!(gateway.metric("scoregate_store_local_copy"), "1");
     server.stop();
 
-    let SiteGateway { data_dir, program, .. } = gateway.gateway;
+    let SiteGateway {
+        data_dir, program, ..
+    } = gateway.gateway;
     program.stop();
     let path = LocalCopy::of(data_dir.path()).path().to_owned();
     let mut damaged = std::fs::read(&path).unwrap();
     damaged[40] ^= 1;
     std::fs::write(&path, damaged).unwrap();
     let directory = data_dir.path().to_str().unwrap();
-    let serve =
-        ["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir", directory];
+    let serve = [
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--admin-listen",
+        "127.0.0.1:0",
+        "--data-dir",
+        directory,
+    ];
     let refused = run_with(&serve, &site.environment()).with(2).err;
     assert!(
         refused.contains("local copy of the keys ignored") && refused.contains("damaged in line 0"),
@@ -269,7 +327,10 @@ fn after_a_failover_a_restarted_gateway_does_not_use_the_primary_before_it() {
     let (_, key) = before.create("100000");
     old.stop();
     let new = old.promoted_copy(&SETTINGS);
-    let after = Site { url: new.url(), schema: before.schema.clone() };
+    let after = Site {
+        url: new.url(),
+        schema: before.schema.clone(),
+    };
     let gateway = ObservedGateway::start(&after, TempDir::new().unwrap());
     gateway.gateway.reaches(&key, 200);
     gateway.copies(&digest(&key));
@@ -280,5 +341,8 @@ fn after_a_failover_a_restarted_gateway_does_not_use_the_primary_before_it() {
     gateway.gateway.answers_for_long(&key, 503);
     assert_eq!(gateway.metric("scoregate_store_local_copy"), "1");
     let log = gateway.gateway.program.stop().with(0).err;
-    assert!(log.contains("on timeline 1, and one on timeline 2 was used before"), "{log}");
+    assert!(
+        log.contains("on timeline 1, and one on timeline 2 was used before"),
+        "{log}"
+    );
 }

@@ -13,14 +13,16 @@ use std::time::Duration;
 
 use scoregate::instruments::Instruments;
 use scoregate::mail::{
-    MailConfig, MailDelivery, MailSender, MailTransport, QueueMonitor, SenderMailbox, SmtpLogin, SmtpServer,
-    SmtpTls,
+    MailConfig, MailDelivery, MailSender, MailTransport, QueueMonitor, SenderMailbox, SmtpLogin,
+    SmtpServer, SmtpTls,
 };
 use scoregate_base::clock::{Clock, ManualClock, Wall};
 use scoregate_base::routes::EndpointTable;
 use scoregate_base::secret::{Secret, SecretSetting};
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
-use scoregate_store::{Embedded, MailBacklog, MailKind, MailQueue as _, NewMail, NoticeStore as _, Store};
+use scoregate_store::{
+    Embedded, MailBacklog, MailKind, MailQueue as _, NewMail, NoticeStore as _, Store,
+};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -46,11 +48,20 @@ struct MailStation {
 }
 
 fn server(port: u16, tls: SmtpTls, ca_file: Option<PathBuf>) -> SmtpServer {
-    SmtpServer { host: "127.0.0.1".into(), port, tls, ca_file, login: None }
+    SmtpServer {
+        host: "127.0.0.1".into(),
+        port,
+        tls,
+        ca_file,
+        login: None,
+    }
 }
 
 fn login(password: &str) -> SmtpLogin {
-    SmtpLogin { username: USER.into(), password: SecretSetting::fixed(Secret::new(password.into())) }
+    SmtpLogin {
+        username: USER.into(),
+        password: SecretSetting::fixed(Secret::new(password.into())),
+    }
 }
 
 impl MailStation {
@@ -71,9 +82,22 @@ impl MailStation {
         let registry = MetricsRegistry::default();
         let instruments = Arc::new(Instruments::new(&registry, &[], &EndpointTable::default()));
         let from = SenderMailbox::parse("Example API <noreply@example.org>").unwrap();
-        let config = MailConfig { from, delivery, timeout: TIMEOUT };
+        let config = MailConfig {
+            from,
+            delivery,
+            timeout: TIMEOUT,
+        };
         let worker = worker(&store, &config, &clock, &instruments);
-        Self { store, clock, manual_clock, registry, instruments, config, worker, directory }
+        Self {
+            store,
+            clock,
+            manual_clock,
+            registry,
+            instruments,
+            config,
+            worker,
+            directory,
+        }
     }
 
     /// Another worker on the same queue.
@@ -97,7 +121,10 @@ impl MailStation {
     }
 
     async fn queue(&self, ids: &[&str]) {
-        self.store.queue_mail(ids.iter().map(|id| self.mail(id)).collect()).await.unwrap();
+        self.store
+            .queue_mail(ids.iter().map(|id| self.mail(id)).collect())
+            .await
+            .unwrap();
     }
 
     /// Sends what is due once.
@@ -120,14 +147,20 @@ impl MailStation {
 
     /// Attempts with this result.
     fn counted(&self, result: &str) -> u32 {
-        self.gauge(&format!("scoregate_mails_total{{kind=\"sign_in\",result=\"{result}\"}}"))
+        self.gauge(&format!(
+            "scoregate_mails_total{{kind=\"sign_in\",result=\"{result}\"}}"
+        ))
     }
 
     /// The value of a series.
     fn gauge(&self, series: &str) -> u32 {
         let text = self.registry.scrape().render();
-        let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
-        line.unwrap_or_else(|| panic!("no {series} in {text}")).parse().unwrap()
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("no {series} in {text}"))
+            .parse()
+            .unwrap()
     }
 }
 
@@ -139,7 +172,13 @@ fn worker(
 ) -> MailSender {
     let transport = MailTransport::open(config, clock).unwrap();
     let store = Arc::clone(store) as Arc<dyn Store>;
-    MailSender::new(store, config, transport, clock.clone(), Arc::clone(instruments))
+    MailSender::new(
+        store,
+        config,
+        transport,
+        clock.clone(),
+        Arc::clone(instruments),
+    )
 }
 
 /// The message ids of the mails among these events, in their order.
@@ -152,6 +191,10 @@ pub fn message_ids(events: &[serde_json::Value]) -> Vec<String> {
 fn header(mail: &serde_json::Value, name: &str) -> String {
     let content = mail["content"].as_str().unwrap().replace("\r\n ", " ");
     let head = content.split("\r\n\r\n").next().unwrap();
-    let found = head.split("\r\n").find_map(|line| line.strip_prefix(&format!("{name}: ")));
-    found.unwrap_or_else(|| panic!("no {name} in {head}")).to_owned()
+    let found = head
+        .split("\r\n")
+        .find_map(|line| line.strip_prefix(&format!("{name}: ")));
+    found
+        .unwrap_or_else(|| panic!("no {name} in {head}"))
+        .to_owned()
 }

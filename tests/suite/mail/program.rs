@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 
 use super::*;
 use crate::client::Connection;
-use crate::program::{BUILT_IN, CommandOutput, Keys, Program, ProgramClient, run, sql, write_secret};
+use crate::program::{
+    BUILT_IN, CommandOutput, Keys, Program, ProgramClient, run, sql, write_secret,
+};
 
 /// Queues a mail in the store of a stopped program.
 fn plant(directory: &TempDir, id: &str) {
@@ -32,15 +34,20 @@ fn without_tls(address: &str) -> [(&str, &str); 4] {
 }
 
 fn queued(directory: &TempDir) -> String {
-    sql(directory.path(), "SELECT count(*) FROM mail_queue").trim().to_owned()
+    sql(directory.path(), "SELECT count(*) FROM mail_queue")
+        .trim()
+        .to_owned()
 }
 
 #[tokio::test]
 async fn the_program_sends_mail_with_its_settings_and_logs_no_personal_data() {
     needs!("smtp");
     let authority = BackendAuthority::new();
-    let options =
-        SmtpOptions { tls: Some(("starttls", &authority)), needs_login: true, ..SmtpOptions::default() };
+    let options = SmtpOptions {
+        tls: Some(("starttls", &authority)),
+        needs_login: true,
+        ..SmtpOptions::default()
+    };
     let mut server = SmtpTestServer::start(options).await;
     let directory = TempDir::new().unwrap();
     plant(&directory, "one");
@@ -60,7 +67,10 @@ async fn the_program_sends_mail_with_its_settings_and_logs_no_personal_data() {
     program.public();
     server.event("login").await;
     let mail = server.event("mail").await;
-    assert_eq!((header(&mail, "Message-ID"), &mail["tls"]), ("<one@example.org>".into(), &true.into()));
+    assert_eq!(
+        (header(&mail, "Message-ID"), &mail["tls"]),
+        ("<one@example.org>".into(), &true.into())
+    );
     let sent = program.logs("mail sent");
     assert!(sent.contains("one@example.org"), "{sent}");
     let CommandOutput { code, out, err } = program.stop();
@@ -79,7 +89,10 @@ async fn a_message_of_the_operator_arrives_at_the_owner() {
     let row = format!(
         "'own_0000000000A', '{RECIPIENT}', '{RECIPIENT}', 1763726400000, '1', 1763726400000, NULL, NULL, NULL"
     );
-    sql(directory.path(), &format!("INSERT INTO owners VALUES ({row})"));
+    sql(
+        directory.path(),
+        &format!("INSERT INTO owners VALUES ({row})"),
+    );
     let text = directory.path().join("text");
     std::fs::write(&text, "Terms change.\n").unwrap();
     let address = format!("127.0.0.1:{}", server.port);
@@ -87,14 +100,33 @@ async fn a_message_of_the_operator_arrives_at_the_owner() {
     let program = Program::serve(directory.path(), &mail);
     program.public();
     let (text, data_dir) = (text.to_str().unwrap(), directory.path().to_str().unwrap());
-    let to_all = ["accounts", "contact", "--all", "--subject", "Gr\u{fc}\u{df}e", "--message", text];
+    let to_all = [
+        "accounts",
+        "contact",
+        "--all",
+        "--subject",
+        "Gr\u{fc}\u{df}e",
+        "--message",
+        text,
+    ];
     let queued = run(&[&to_all[..], &["--data-dir", data_dir]].concat()).with(0);
-    assert_eq!((queued.out.as_str(), queued.err.as_str()), ("accounts: 1, queued mails: 1\n", ""));
+    assert_eq!(
+        (queued.out.as_str(), queued.err.as_str()),
+        ("accounts: 1, queued mails: 1\n", "")
+    );
     let received = server.event("mail").await;
     assert_eq!(received["recipients"][0], RECIPIENT);
     assert_eq!(header(&received, "Subject"), "=?utf-8?b?R3LDvMOfZQ==?=");
-    assert!(header(&received, "Message-ID").ends_with("@example.org>"), "the domain of the sender");
-    assert!(received["content"].as_str().unwrap().contains("Terms change."));
+    assert!(
+        header(&received, "Message-ID").ends_with("@example.org>"),
+        "the domain of the sender"
+    );
+    assert!(
+        received["content"]
+            .as_str()
+            .unwrap()
+            .contains("Terms change.")
+    );
     assert_eq!(program.stop().code, Some(0));
 }
 
@@ -102,47 +134,84 @@ async fn a_message_of_the_operator_arrives_at_the_owner() {
 async fn neither_log_nor_metrics_nor_stored_reasons_contain_personal_data() {
     needs!("smtp");
     let acts = "defer,refuse,refuse_content,drop,accept,refuse_sender";
-    let mut server = SmtpTestServer::start(SmtpOptions { acts, ..SmtpOptions::default() }).await;
+    let mut server = SmtpTestServer::start(SmtpOptions {
+        acts,
+        ..SmtpOptions::default()
+    })
+    .await;
     let directory = TempDir::new().unwrap();
     for id in ["1", "2", "3", "4", "5", "6"] {
         plant(&directory, id);
     }
     let address = format!("127.0.0.1:{}", server.port);
-    let mail = [&without_tls(&address)[..], &[("SCOREGATE_LOG_LEVEL", "trace")]].concat();
+    let mail = [
+        &without_tls(&address)[..],
+        &[("SCOREGATE_LOG_LEVEL", "trace")],
+    ]
+    .concat();
     let program = Program::serve(directory.path(), &mail);
     let (_, side) = program.ports();
-    for event in ["defer", "refuse", "refuse_content", "mail", "mail", "refuse_sender"] {
+    for event in [
+        "defer",
+        "refuse",
+        "refuse_content",
+        "mail",
+        "mail",
+        "refuse_sender",
+    ] {
         server.event(event).await;
     }
-    for words in ["a mail was deferred", "a mail was refused", "mail sent", "mail cannot be sent"] {
+    for words in [
+        "a mail was deferred",
+        "a mail was refused",
+        "mail sent",
+        "mail cannot be sent",
+    ] {
         program.logs(words);
     }
     let reasons = "SELECT group_concat(last_error) FROM mail_queue WHERE last_error IS NOT NULL";
     let (metrics, reasons) = (scrape(side).await, sql(directory.path(), reasons));
     assert!(reasons.contains("450 4.2.1"), "{reasons}");
-    assert!(metrics.contains("scoregate_mails_total{kind=\"sign_in\",result=\"refused\"} 2"), "{metrics}");
+    assert!(
+        metrics.contains("scoregate_mails_total{kind=\"sign_in\",result=\"refused\"} 2"),
+        "{metrics}"
+    );
     let CommandOutput { out, err, .. } = program.stop();
-    for (what, text) in [("a log", &out), ("a log", &err), ("a reason", &reasons), ("the metrics", &metrics)]
-    {
+    for (what, text) in [
+        ("a log", &out),
+        ("a log", &err),
+        ("a reason", &reasons),
+        ("the metrics", &metrics),
+    ] {
         assert!(!text.contains("canary"), "{what}: {text}");
     }
 }
 
 async fn scrape(side: SocketAddr) -> String {
     let mut connection = Connection::open(side).await;
-    connection.write(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    connection
+        .write(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .await;
     String::from_utf8(connection.read(false).await.unwrap().body).unwrap()
 }
 
 #[tokio::test]
 async fn a_shutdown_finishes_the_mail_in_progress_and_leaves_the_others_to_be_sent_at_once() {
     needs!("smtp");
-    let mut server = SmtpTestServer::start(SmtpOptions { acts: "hold", ..SmtpOptions::default() }).await;
+    let mut server = SmtpTestServer::start(SmtpOptions {
+        acts: "hold",
+        ..SmtpOptions::default()
+    })
+    .await;
     let directory = TempDir::new().unwrap();
     plant(&directory, "one");
     plant(&directory, "two");
     let address = format!("127.0.0.1:{}", server.port);
-    let mail = [&without_tls(&address)[..], &[("SCOREGATE_LOG_LEVEL", "debug")]].concat();
+    let mail = [
+        &without_tls(&address)[..],
+        &[("SCOREGATE_LOG_LEVEL", "debug")],
+    ]
+    .concat();
     let program = Program::serve(directory.path(), &mail);
     program.public();
     server.event("mail").await;
@@ -150,27 +219,47 @@ async fn a_shutdown_finishes_the_mail_in_progress_and_leaves_the_others_to_be_se
     program.logs("no more mail is sent");
     server.release();
     let (ended, _) = program.end();
-    assert_eq!((ended.code, queued(&directory).as_str()), (Some(0), "1"), "{}", ended.err);
+    assert_eq!(
+        (ended.code, queued(&directory).as_str()),
+        (Some(0), "1"),
+        "{}",
+        ended.err
+    );
     assert!(server.events_so_far().is_empty());
     // The other one was claimed with it, and can be sent by another process immediately.
     let now = Clock::system().now().wall.seconds() * 1_000 + 1_000;
-    let due = sql(directory.path(), &format!("SELECT message_id FROM mail_queue WHERE due_at <= {now}"));
+    let due = sql(
+        directory.path(),
+        &format!("SELECT message_id FROM mail_queue WHERE due_at <= {now}"),
+    );
     assert_eq!(due.trim(), "two@example.org");
 }
 
 #[tokio::test]
 async fn a_server_that_never_replies_does_not_prevent_a_shutdown_and_the_mail_is_kept() {
     needs!("smtp");
-    let mut server = SmtpTestServer::start(SmtpOptions { acts: "hold", ..SmtpOptions::default() }).await;
+    let mut server = SmtpTestServer::start(SmtpOptions {
+        acts: "hold",
+        ..SmtpOptions::default()
+    })
+    .await;
     let directory = TempDir::new().unwrap();
     plant(&directory, "one");
     let address = format!("127.0.0.1:{}", server.port);
-    let mail = [&without_tls(&address)[..], &[("SCOREGATE_SERVER_SHUTDOWN_TIMEOUT", "100ms")]].concat();
+    let mail = [
+        &without_tls(&address)[..],
+        &[("SCOREGATE_SERVER_SHUTDOWN_TIMEOUT", "100ms")],
+    ]
+    .concat();
     let program = Program::serve(directory.path(), &mail);
     program.public();
     server.event("mail").await;
     let ended = program.stop();
-    assert!(ended.err.contains("could not be finished in time"), "{}", ended.err);
+    assert!(
+        ended.err.contains("could not be finished in time"),
+        "{}",
+        ended.err
+    );
     assert_eq!(queued(&directory), "1");
 }
 
@@ -195,7 +284,10 @@ async fn an_unreachable_server_does_not_prevent_the_start() {
 #[test]
 fn a_wrong_file_of_authorities_is_reported_by_check_and_ends_the_start() {
     let directory = TempDir::new().unwrap();
-    let (file, settings) = (directory.path().join("ca.pem"), directory.path().join("scoregate.toml"));
+    let (file, settings) = (
+        directory.path().join("ca.pem"),
+        directory.path().join("scoregate.toml"),
+    );
     std::fs::write(&file, "no certificate").unwrap();
     let text = format!(
         "upstream = \"built-in\"\n[mail]\nserver = \"mail.example.org:587\"\nfrom = \"a@example.org\"\nca_file = \"{}\"\n",
@@ -203,12 +295,33 @@ fn a_wrong_file_of_authorities_is_reported_by_check_and_ends_the_start() {
     );
     std::fs::write(&settings, text).unwrap();
     let data_dir = directory.path().join("data");
-    let arguments = ["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir"];
-    let serve =
-        [&arguments[..], &[data_dir.to_str().unwrap(), "--config", settings.to_str().unwrap()]].concat();
-    for (command, code) in [(&["check", "--config", settings.to_str().unwrap()][..], 1), (&serve, 2)] {
+    let arguments = [
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--admin-listen",
+        "127.0.0.1:0",
+        "--data-dir",
+    ];
+    let serve = [
+        &arguments[..],
+        &[
+            data_dir.to_str().unwrap(),
+            "--config",
+            settings.to_str().unwrap(),
+        ],
+    ]
+    .concat();
+    for (command, code) in [
+        (&["check", "--config", settings.to_str().unwrap()][..], 1),
+        (&serve, 2),
+    ] {
         let refused = run(command).with(code);
         assert!(refused.err.contains("mail.ca_file"), "{}", refused.err);
-        assert!(refused.err.contains("no certificate in PEM"), "{}", refused.err);
+        assert!(
+            refused.err.contains("no certificate in PEM"),
+            "{}",
+            refused.err
+        );
     }
 }

@@ -29,7 +29,9 @@ async fn two_workers_on_one_queue_deliver_each_mail_once() {
     let mut server = SmtpTestServer::start(SmtpOptions::default()).await;
     let mut station = MailStation::plain(&server);
     let ids: Vec<String> = (0..MAILS).map(|number| format!("{number:02}")).collect();
-    station.queue(&ids.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    station
+        .queue(&ids.iter().map(String::as_str).collect::<Vec<_>>())
+        .await;
     let (mut other, stop) = (station.another_worker(), CancellationToken::new());
     let worker = &mut station.worker;
     let batches = tokio::join!(batches_of(worker, &stop), batches_of(&mut other, &stop));
@@ -39,9 +41,14 @@ async fn two_workers_on_one_queue_deliver_each_mail_once() {
         received.push(server.event("mail").await);
     }
     received.extend(server.events_so_far());
-    let connections: BTreeSet<i64> =
-        received.iter().map(|mail| mail["connection"].as_i64().unwrap()).collect();
-    assert!(connections.len() < 20, "several mails on a connection: {connections:?}");
+    let connections: BTreeSet<i64> = received
+        .iter()
+        .map(|mail| mail["connection"].as_i64().unwrap())
+        .collect();
+    assert!(
+        connections.len() < 20,
+        "several mails on a connection: {connections:?}"
+    );
     is_each_once(message_ids(&received));
     assert_eq!(station.backlog().await.mails, 0);
     assert_eq!(station.counted("sent"), 60);

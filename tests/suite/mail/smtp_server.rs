@@ -45,15 +45,25 @@ impl SmtpTestServer {
         command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/smtp.py"));
         command.args(["--acts", options.acts]);
         if let Some((tls, authority)) = options.tls {
-            let names = if options.certified_for.is_empty() { &REAL_NAMES } else { options.certified_for };
+            let names = if options.certified_for.is_empty() {
+                &REAL_NAMES
+            } else {
+                options.certified_for
+            };
             authority.certify("mail", names, 2100);
-            command.args(["--tls", tls, "--certificate"]).arg(authority.path("mail.pem"));
+            command
+                .args(["--tls", tls, "--certificate"])
+                .arg(authority.path("mail.pem"));
             command.arg("--key").arg(authority.path("mail.key"));
         }
         if options.needs_login {
             command.args(["--user", USER, "--password", PASSWORD]);
         }
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let (sender, mut events) = unbounded_channel();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         std::thread::spawn(move || {
@@ -63,9 +73,16 @@ impl SmtpTestServer {
         });
         let stdin = child.stdin.take().unwrap();
         let listening = next(&mut events).await;
-        let port = listening["port"].as_u64().and_then(|port| u16::try_from(port).ok());
+        let port = listening["port"]
+            .as_u64()
+            .and_then(|port| u16::try_from(port).ok());
         let port = port.unwrap_or_else(|| panic!("{listening}"));
-        Self { child, stdin, events, port }
+        Self {
+            child,
+            stdin,
+            events,
+            port,
+        }
     }
 
     /// The next event, which has this name.
@@ -94,7 +111,10 @@ impl Drop for SmtpTestServer {
 }
 
 async fn next(events: &mut UnboundedReceiver<Value>) -> Value {
-    let event = Clock::system().within(MAX_WAIT, events.recv()).await.expect("an event in time");
+    let event = Clock::system()
+        .within(MAX_WAIT, events.recv())
+        .await
+        .expect("an event in time");
     event.expect("the SMTP server runs")
 }
 

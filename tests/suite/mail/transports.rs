@@ -6,7 +6,11 @@ use super::*;
 use crate::program::write_secret;
 
 async fn server_with(tls: &str, authority: &BackendAuthority) -> SmtpTestServer {
-    SmtpTestServer::start(SmtpOptions { tls: Some((tls, authority)), ..SmtpOptions::default() }).await
+    SmtpTestServer::start(SmtpOptions {
+        tls: Some((tls, authority)),
+        ..SmtpOptions::default()
+    })
+    .await
 }
 
 /// Sends a mail with all that it has, and checks it as received.
@@ -15,8 +19,17 @@ async fn arrives(station: &mut MailStation, server: &mut SmtpTestServer) {
     station.send().await;
     let mail = server.event("mail").await;
     assert_eq!(mail["tls"], true, "{mail}");
-    assert_eq!((&mail["sender"], &mail["recipients"][0]), (&"noreply@example.org".into(), &RECIPIENT.into()));
-    assert_eq!((mail["recipients"].as_array().unwrap().len(), &mail["client"]), (1, &"example.org".into()));
+    assert_eq!(
+        (&mail["sender"], &mail["recipients"][0]),
+        (&"noreply@example.org".into(), &RECIPIENT.into())
+    );
+    assert_eq!(
+        (
+            mail["recipients"].as_array().unwrap().len(),
+            &mail["client"]
+        ),
+        (1, &"example.org".into())
+    );
     for (name, value) in [
         ("From", "\"Example API\" <noreply@example.org>"),
         ("To", RECIPIENT),
@@ -31,10 +44,19 @@ async fn arrives(station: &mut MailStation, server: &mut SmtpTestServer) {
     let content = mail["content"].as_str().unwrap();
     let parts: Vec<&str> = content.split("Content-Type: ").skip(2).collect();
     assert_eq!(parts.len(), 2, "{content}");
-    assert!(parts[0].starts_with("text/plain; charset=utf-8") && parts[0].contains(TEXT), "{content}");
-    assert!(parts[1].starts_with("text/html; charset=utf-8"), "{content}");
+    assert!(
+        parts[0].starts_with("text/plain; charset=utf-8") && parts[0].contains(TEXT),
+        "{content}"
+    );
+    assert!(
+        parts[1].starts_with("text/html; charset=utf-8"),
+        "{content}"
+    );
     assert!(parts[1].contains(&format!("<p>{TEXT}</p>")), "{content}");
-    assert_eq!((station.backlog().await.mails, station.counted("sent")), (0, 1));
+    assert_eq!(
+        (station.backlog().await.mails, station.counted("sent")),
+        (0, 1)
+    );
 }
 
 #[tokio::test]
@@ -42,7 +64,11 @@ async fn a_mail_arrives_with_both_parts_and_its_headers_over_starttls() {
     needs!("smtp");
     let authority = BackendAuthority::new();
     let mut mail_server = server_with("starttls", &authority).await;
-    let to = server(mail_server.port, SmtpTls::StartTls, Some(authority.ca_file()));
+    let to = server(
+        mail_server.port,
+        SmtpTls::StartTls,
+        Some(authority.ca_file()),
+    );
     arrives(&mut MailStation::to(to), &mut mail_server).await;
 }
 
@@ -51,27 +77,47 @@ async fn a_mail_arrives_over_tls_from_the_beginning() {
     needs!("smtp");
     let authority = BackendAuthority::new();
     let mut mail_server = server_with("implicit", &authority).await;
-    let to = server(mail_server.port, SmtpTls::Implicit, Some(authority.ca_file()));
+    let to = server(
+        mail_server.port,
+        SmtpTls::Implicit,
+        Some(authority.ca_file()),
+    );
     // A name with several addresses, of which only one accepts connections.
-    let to = SmtpServer { host: "localhost".into(), ..to };
+    let to = SmtpServer {
+        host: "localhost".into(),
+        ..to
+    };
     arrives(&mut MailStation::to(to), &mut mail_server).await;
 }
 
 #[tokio::test]
 async fn a_server_that_requires_authentication_gets_the_login_before_the_mail() {
     needs!("smtp");
-    for (tls, setting) in [("starttls", SmtpTls::StartTls), ("implicit", SmtpTls::Implicit)] {
+    for (tls, setting) in [
+        ("starttls", SmtpTls::StartTls),
+        ("implicit", SmtpTls::Implicit),
+    ] {
         let authority = BackendAuthority::new();
-        let options =
-            SmtpOptions { tls: Some((tls, &authority)), needs_login: true, ..SmtpOptions::default() };
+        let options = SmtpOptions {
+            tls: Some((tls, &authority)),
+            needs_login: true,
+            ..SmtpOptions::default()
+        };
         let mut mail_server = SmtpTestServer::start(options).await;
         let to = server(mail_server.port, setting, Some(authority.ca_file()));
-        let mut station = MailStation::to(SmtpServer { login: Some(login(PASSWORD)), ..to });
+        let mut station = MailStation::to(SmtpServer {
+            login: Some(login(PASSWORD)),
+            ..to
+        });
         station.queue(&["one", "two"]).await;
         station.send().await;
         mail_server.event("login").await;
         assert_eq!(mail_server.event("mail").await["user"], USER);
-        assert_eq!(mail_server.event("mail").await["user"], USER, "on the same connection");
+        assert_eq!(
+            mail_server.event("mail").await["user"],
+            USER,
+            "on the same connection"
+        );
         assert_eq!(station.backlog().await.mails, 0);
     }
 }
@@ -80,36 +126,65 @@ async fn a_server_that_requires_authentication_gets_the_login_before_the_mail() 
 async fn a_rejected_or_missing_login_keeps_the_mail() {
     needs!("smtp");
     let authority = BackendAuthority::new();
-    let options =
-        SmtpOptions { tls: Some(("starttls", &authority)), needs_login: true, ..SmtpOptions::default() };
+    let options = SmtpOptions {
+        tls: Some(("starttls", &authority)),
+        needs_login: true,
+        ..SmtpOptions::default()
+    };
     let mut mail_server = SmtpTestServer::start(options).await;
-    let to = server(mail_server.port, SmtpTls::StartTls, Some(authority.ca_file()));
+    let to = server(
+        mail_server.port,
+        SmtpTls::StartTls,
+        Some(authority.ca_file()),
+    );
     for (login, words) in [
-        (Some(login("another password")), "reply 535 5.7.8 to the login"),
+        (
+            Some(login("another password")),
+            "reply 535 5.7.8 to the login",
+        ),
         (None, "reply 530 5.7.0 to MAIL FROM"),
     ] {
-        let mut station = MailStation::to(SmtpServer { login, ..to.clone() });
+        let mut station = MailStation::to(SmtpServer {
+            login,
+            ..to.clone()
+        });
         station.queue(&["one"]).await;
         station.send().await;
         assert_eq!(station.last_error().await, words);
         assert_eq!(station.counted("retried"), 1);
     }
-    assert_eq!(message_ids(&mail_server.events_so_far()), Vec::<String>::new());
+    assert_eq!(
+        message_ids(&mail_server.events_so_far()),
+        Vec::<String>::new()
+    );
 }
 
 #[tokio::test]
 async fn a_changed_password_is_used_for_the_next_connection() {
     needs!("smtp");
     let authority = BackendAuthority::new();
-    let options =
-        SmtpOptions { tls: Some(("starttls", &authority)), needs_login: true, ..SmtpOptions::default() };
+    let options = SmtpOptions {
+        tls: Some(("starttls", &authority)),
+        needs_login: true,
+        ..SmtpOptions::default()
+    };
     let mut mail_server = SmtpTestServer::start(options).await;
     let (file, before) = (authority.path("password"), "the password before");
     write_secret(&file, before);
     let password = SecretSetting::in_file("mail.password", &file, 1, Secret::new(before.into()));
-    let login = SmtpLogin { username: USER.into(), password };
-    let to = server(mail_server.port, SmtpTls::StartTls, Some(authority.ca_file()));
-    let mut station = MailStation::to(SmtpServer { login: Some(login), ..to });
+    let login = SmtpLogin {
+        username: USER.into(),
+        password,
+    };
+    let to = server(
+        mail_server.port,
+        SmtpTls::StartTls,
+        Some(authority.ca_file()),
+    );
+    let mut station = MailStation::to(SmtpServer {
+        login: Some(login),
+        ..to
+    });
     station.queue(&["one"]).await;
     station.send().await;
     assert_eq!(station.last_error().await, "reply 535 5.7.8 to the login");
@@ -118,14 +193,20 @@ async fn a_changed_password_is_used_for_the_next_connection() {
     station.pass(Duration::from_mins(1));
     station.send().await;
     mail_server.event("login").await;
-    assert_eq!((station.counted("sent"), station.backlog().await.mails), (1, 0));
+    assert_eq!(
+        (station.counted("sent"), station.backlog().await.mails),
+        (1, 0)
+    );
 }
 
 #[tokio::test]
 async fn an_untrusted_certificate_is_refused_and_the_mail_stays_queued() {
     needs!("smtp");
     let (authority, other) = (BackendAuthority::new(), BackendAuthority::named("Another"));
-    for (tls, setting) in [("starttls", SmtpTls::StartTls), ("implicit", SmtpTls::Implicit)] {
+    for (tls, setting) in [
+        ("starttls", SmtpTls::StartTls),
+        ("implicit", SmtpTls::Implicit),
+    ] {
         let mut mail_server = server_with(tls, &authority).await;
         let by_another = server(mail_server.port, setting, Some(other.ca_file()));
         let by_none = server(mail_server.port, setting, None);
@@ -146,9 +227,16 @@ async fn an_untrusted_certificate_is_refused_and_the_mail_stays_queued() {
             station.send().await;
             let error = station.last_error().await;
             assert!(error.contains(words), "{error}");
-            assert_eq!((station.backlog().await.mails, station.counted("retried")), (2, 2), "{error}");
+            assert_eq!(
+                (station.backlog().await.mails, station.counted("retried")),
+                (2, 2),
+                "{error}"
+            );
         }
-        assert_eq!(message_ids(&mail_server.events_so_far()), Vec::<String>::new());
+        assert_eq!(
+            message_ids(&mail_server.events_so_far()),
+            Vec::<String>::new()
+        );
     }
 }
 
@@ -157,11 +245,21 @@ async fn a_server_without_starttls_gets_no_mail() {
     needs!("smtp");
     let authority = BackendAuthority::new();
     let mut mail_server = SmtpTestServer::start(SmtpOptions::default()).await;
-    let to = server(mail_server.port, SmtpTls::StartTls, Some(authority.ca_file()));
-    let mut station = MailStation::to(SmtpServer { login: Some(login(PASSWORD)), ..to });
+    let to = server(
+        mail_server.port,
+        SmtpTls::StartTls,
+        Some(authority.ca_file()),
+    );
+    let mut station = MailStation::to(SmtpServer {
+        login: Some(login(PASSWORD)),
+        ..to
+    });
     station.queue(&["one"]).await;
     station.send().await;
-    assert_eq!(station.last_error().await, "the server does not support STARTTLS");
+    assert_eq!(
+        station.last_error().await,
+        "the server does not support STARTTLS"
+    );
     assert!(mail_server.events_so_far().is_empty());
 }
 
@@ -169,17 +267,38 @@ async fn a_server_without_starttls_gets_no_mail() {
 async fn mail_to_a_directory_becomes_a_file_that_only_its_owner_can_read() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("mail");
-    let mut station = MailStation::by(MailDelivery::Directory { path: path.clone(), print: |_| {} });
+    let mut station = MailStation::by(MailDelivery::Directory {
+        path: path.clone(),
+        print: |_| {},
+    });
     station.queue(&["one", "two"]).await;
     station.send().await;
-    let mut files: Vec<_> = std::fs::read_dir(&path).unwrap().map(|file| file.unwrap()).collect();
+    let mut files: Vec<_> = std::fs::read_dir(&path)
+        .unwrap()
+        .map(|file| file.unwrap())
+        .collect();
     files.sort_by_key(std::fs::DirEntry::file_name);
-    let names: Vec<_> = files.iter().map(|file| file.file_name().into_string().unwrap()).collect();
-    assert_eq!(names, ["2026-11-21T120000Z-one@example.org.eml", "2026-11-21T120000Z-two@example.org.eml"]);
+    let names: Vec<_> = files
+        .iter()
+        .map(|file| file.file_name().into_string().unwrap())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "2026-11-21T120000Z-one@example.org.eml",
+            "2026-11-21T120000Z-two@example.org.eml"
+        ]
+    );
     for file in &files {
         let text = std::fs::read_to_string(file.path()).unwrap();
-        assert!(text.contains(&format!("To: {RECIPIENT}\r\n")) && text.contains(TEXT), "{text}");
+        assert!(
+            text.contains(&format!("To: {RECIPIENT}\r\n")) && text.contains(TEXT),
+            "{text}"
+        );
         assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     }
-    assert_eq!((station.backlog().await.mails, station.counted("sent")), (0, 2));
+    assert_eq!(
+        (station.backlog().await.mails, station.counted("sent")),
+        (0, 2)
+    );
 }

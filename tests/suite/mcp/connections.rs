@@ -13,10 +13,16 @@ async fn a_connection_serves_many_calls_and_other_requests_between_them() {
     let customer = world.paid().await;
     let mut connection = Connection::open(world.address()).await;
     for number in 0..20 {
-        let called =
-            send_on(&mut connection, &call("get_models", &json!({})), &[("X-API-Key", &customer.key)]).await;
+        let called = send_on(
+            &mut connection,
+            &call("get_models", &json!({})),
+            &[("X-API-Key", &customer.key)],
+        )
+        .await;
         assert_eq!((called.status, called.closes()), (200, false), "{number}");
-        let read = connection.send(world.get("/api/v1/index").key(&customer.key)).await;
+        let read = connection
+            .send(world.get("/api/v1/index").key(&customer.key))
+            .await;
         assert_eq!((read.status, read.closes()), (200, false), "{number}");
     }
 }
@@ -26,7 +32,10 @@ async fn messages_in_one_piece_or_byte_by_byte_are_answered_in_order() {
     let world = gateway("").await;
     let customer = world.paid().await;
     let key = [("X-API-Key", customer.key.as_str())];
-    let (one, other) = (call("get_index", &json!({})), call("get_model", &json!({"id": "atlas"})));
+    let (one, other) = (
+        call("get_index", &json!({})),
+        call("get_model", &json!({"id": "atlas"})),
+    );
     let bytes = [post(&one, &key), post(&other, &key)].concat();
     for part in [1, 7, bytes.len()] {
         let mut connection = Connection::open(world.address()).await;
@@ -35,7 +44,11 @@ async fn messages_in_one_piece_or_byte_by_byte_are_answered_in_order() {
         }
         for field in ["index", "model"] {
             let response = connection.read(false).await.unwrap();
-            assert_eq!((response.status, response.closes()), (200, false), "{field} by {part}");
+            assert_eq!(
+                (response.status, response.closes()),
+                (200, false),
+                "{field} by {part}"
+            );
         }
     }
 }
@@ -53,7 +66,9 @@ async fn what_follows_a_message_is_checked_like_the_first_request() {
         for together in [true, false] {
             let mut connection = Connection::open(world.address()).await;
             if together {
-                connection.write([&ping, smuggled].concat().as_bytes()).await;
+                connection
+                    .write([&ping, smuggled].concat().as_bytes())
+                    .await;
                 assert_eq!(connection.read(false).await.unwrap().status, 200);
             } else {
                 connection.write(ping.as_bytes()).await;
@@ -73,12 +88,21 @@ async fn a_message_of_another_framing_closes_the_connection() {
     let ping = rpc("ping", &json!({}));
     let plain = post(&ping, &[]);
     let long = post(&"x".repeat((64 << 10) + 1), &[]);
-    let chunked = plain.replace(&format!("Content-Length: {}", ping.len()), "Transfer-Encoding: chunked");
+    let chunked = plain.replace(
+        &format!("Content-Length: {}", ping.len()),
+        "Transfer-Encoding: chunked",
+    );
     let empty = post("", &[]);
     let follow = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    for (request, status) in [(&long, 413), (&chunked, 400), (&plain.replace("/mcp", "/mcp/"), 400)] {
+    for (request, status) in [
+        (&long, 413),
+        (&chunked, 400),
+        (&plain.replace("/mcp", "/mcp/"), 400),
+    ] {
         let mut connection = Connection::open(world.address()).await;
-        connection.write([request, follow].concat().as_bytes()).await;
+        connection
+            .write([request, follow].concat().as_bytes())
+            .await;
         let response = connection.read(false).await.unwrap();
         assert_eq!((response.status, response.closes()), (status, true));
         assert!(connection.read(false).await.is_none(), "no request follows");
@@ -106,7 +130,11 @@ async fn a_message_arrives_within_5_seconds_and_takes_a_guard_token_until_then()
         tokio::task::yield_now().await;
     };
     drop(reading);
-    assert_eq!((response.status, response.closes()), (408, true), "{rest} is missing");
+    assert_eq!(
+        (response.status, response.closes()),
+        (408, true),
+        "{rest} is missing"
+    );
 }
 
 #[tokio::test]
@@ -116,8 +144,14 @@ async fn messages_over_http2_are_answered_on_one_connection() {
     let client = world.http2_client().await;
     let body: &'static [u8] = call("get_index", &json!({})).into_bytes().leak();
     for _ in 0..3 {
-        let headers = [("content-type", "application/json"), ("x-api-key", customer.key.as_str())];
+        let headers = [
+            ("content-type", "application/json"),
+            ("x-api-key", customer.key.as_str()),
+        ];
         let response = client.sends("POST", "/mcp", &headers, body).await.unwrap();
-        assert_eq!((response.status, &response.json()["result"]["isError"]), (200, &json!(false)));
+        assert_eq!(
+            (response.status, &response.json()["result"]["isError"]),
+            (200, &json!(false))
+        );
     }
 }

@@ -14,7 +14,10 @@ pub async fn gateway(settings: &str) -> World {
     gateway_of(settings, good).await
 }
 
-pub async fn gateway_of(settings: &str, script: impl Fn(&Received) -> Act + Send + Sync + 'static) -> World {
+pub async fn gateway_of(
+    settings: &str,
+    script: impl Fn(&Received) -> Act + Send + Sync + 'static,
+) -> World {
     World::with(&format!("{ON}{settings}"), script).await
 }
 
@@ -30,7 +33,10 @@ pub fn call(tool: &str, arguments: &Value) -> String {
 
 /// The bytes of a POST with this body.
 pub fn post(body: &str, headers: &[(&str, &str)]) -> String {
-    let mut head = format!("POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n", body.len());
+    let mut head = format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n",
+        body.len()
+    );
     for (name, value) in [("Content-Type", "application/json")].iter().chain(headers) {
         head.push_str(&format!("{name}: {value}\r\n"));
     }
@@ -43,7 +49,11 @@ pub async fn send(world: &World, body: &str, headers: &[(&str, &str)]) -> Respon
     send_on(&mut connection, body, headers).await
 }
 
-pub async fn send_on(connection: &mut Connection, body: &str, headers: &[(&str, &str)]) -> Response {
+pub async fn send_on(
+    connection: &mut Connection,
+    body: &str,
+    headers: &[(&str, &str)],
+) -> Response {
     connection.write(post(body, headers).as_bytes()).await;
     connection.read(false).await.expect("a response")
 }
@@ -51,6 +61,11 @@ pub async fn send_on(connection: &mut Connection, body: &str, headers: &[(&str, 
 /// The result of a call with a key.
 pub async fn result(world: &World, key: &str, tool: &str, arguments: &Value) -> Value {
     let response = send(world, &call(tool, arguments), &[("X-API-Key", key)]).await;
-    assert_eq!(response.status, 200, "{}", String::from_utf8_lossy(&response.body));
+    assert_eq!(
+        response.status,
+        200,
+        "{}",
+        String::from_utf8_lossy(&response.body)
+    );
     response.json()["result"].clone()
 }

@@ -23,7 +23,9 @@ async fn served(world: &World, key: &str, stays: &[ClockPeriod]) -> Vec<u32> {
     let (mut served, mut seconds) = (Vec::new(), 0u32);
     let mut newest_reset = 0;
     for (time, stay) in stays {
-        world.manual_clock.step_to(Wall::parse_rfc3339(time).unwrap());
+        world
+            .manual_clock
+            .step_to(Wall::parse_rfc3339(time).unwrap());
         let mut here = 0;
         for _ in 0..*stay {
             let response = world.get(MODELS).key(key).send().await;
@@ -42,7 +44,10 @@ async fn served(world: &World, key: &str, stays: &[ClockPeriod]) -> Vec<u32> {
         served.push(here);
         // Refills of a bucket are bounded by monotonic time alone; no step refilled it.
         let all: u32 = served.iter().sum();
-        assert!(all <= MINUTE + seconds * MINUTE / 60, "{time}: {all} in {seconds} seconds");
+        assert!(
+            all <= MINUTE + seconds * MINUTE / 60,
+            "{time}: {all} in {seconds} seconds"
+        );
     }
     served
 }
@@ -59,7 +64,8 @@ async fn stays(stays: &[ClockPeriod]) -> (Vec<u32>, String) {
 
 #[tokio::test]
 async fn clock_steps_an_hour_back_keep_the_day_and_its_quota() {
-    let (served, granted) = stays(&[("2026-11-21T12:00:00Z", 60), ("2026-11-21T11:01:00Z", 200)]).await;
+    let (served, granted) =
+        stays(&[("2026-11-21T12:00:00Z", 60), ("2026-11-21T11:01:00Z", 200)]).await;
     // A burst of twelve and one each five seconds: neither frozen nor refilled by the step.
     assert_eq!(served, [23, DAY - 23]);
     assert_eq!(granted, "2026-11-21|40\n");
@@ -72,12 +78,22 @@ async fn clock_steps_ten_seconds_back_across_midnight_reopen_nothing() {
     // The first day was spent before midnight; from then on the second day applies at any wall clock time.
     assert_eq!(served[0], DAY + 1 + 2);
     assert_eq!(granted.lines().count(), 2, "{granted}");
-    assert_eq!(granted, format!("2026-11-21|{DAY}\n2026-11-22|{}\n", served[0] - DAY + served[1]));
+    assert_eq!(
+        granted,
+        format!(
+            "2026-11-21|{DAY}\n2026-11-22|{}\n",
+            served[0] - DAY + served[1]
+        )
+    );
 }
 
 #[tokio::test]
 async fn a_clock_that_is_a_day_ahead_for_less_than_a_minute_uses_no_quota() {
-    let periods = [("2026-11-21T12:00:00Z", 60), ("2026-11-22T12:01:00Z", 59), ("2026-11-21T12:01:59Z", 400)];
+    let periods = [
+        ("2026-11-21T12:00:00Z", 60),
+        ("2026-11-22T12:01:00Z", 59),
+        ("2026-11-21T12:01:59Z", 400),
+    ];
     let (served, granted) = stays(&periods).await;
     assert_eq!(served.iter().sum::<u32>(), DAY);
     assert_eq!(granted, format!("2026-11-21|{DAY}\n"));
@@ -85,8 +101,11 @@ async fn a_clock_that_is_a_day_ahead_for_less_than_a_minute_uses_no_quota() {
 
 #[tokio::test]
 async fn a_clock_that_stays_a_day_ahead_opens_that_day_after_a_minute() {
-    let periods =
-        [("2026-11-21T12:00:00Z", 150), ("2026-11-22T12:02:30Z", 60), ("2026-11-22T12:03:30Z", 400)];
+    let periods = [
+        ("2026-11-21T12:00:00Z", 150),
+        ("2026-11-22T12:02:30Z", 60),
+        ("2026-11-22T12:03:30Z", 400),
+    ];
     let (served, granted) = stays(&periods).await;
     // The first day is spent by then, and applies for another minute.
     assert_eq!((served[0], served[1], served[2]), (DAY, 0, DAY));
@@ -95,10 +114,21 @@ async fn a_clock_that_stays_a_day_ahead_opens_that_day_after_a_minute() {
 
 #[tokio::test]
 async fn clock_steps_a_day_forward_and_back_open_one_new_quota() {
-    let periods =
-        [("2026-11-21T12:00:00Z", 60), ("2026-11-22T12:01:00Z", 120), ("2026-11-21T12:03:00Z", 400)];
+    let periods = [
+        ("2026-11-21T12:00:00Z", 60),
+        ("2026-11-22T12:01:00Z", 120),
+        ("2026-11-21T12:03:00Z", 400),
+    ];
     let (served, granted) = stays(&periods).await;
-    let today: u32 = granted.lines().next().unwrap().split_once('|').unwrap().1.parse().unwrap();
+    let today: u32 = granted
+        .lines()
+        .next()
+        .unwrap()
+        .split_once('|')
+        .unwrap()
+        .1
+        .parse()
+        .unwrap();
     assert_eq!(served.iter().sum::<u32>(), today + DAY);
     assert_eq!(granted, format!("2026-11-21|{today}\n2026-11-22|{DAY}\n"));
 }
@@ -114,10 +144,14 @@ async fn a_key_does_not_expire_while_the_clock_is_briefly_ahead() {
     };
     let issued = world.running.registrar.create("test", new).await.unwrap();
     let key = issued.key.expose();
-    world.manual_clock.step_to(Wall::parse_rfc3339("2026-11-22T12:00:00Z").unwrap());
+    world
+        .manual_clock
+        .step_to(Wall::parse_rfc3339("2026-11-22T12:00:00Z").unwrap());
     world.running.gateway().sweep();
     assert_eq!(world.get(MODELS).key(key).send().await.status, 200);
-    world.manual_clock.step_to(Wall::parse_rfc3339("2026-11-21T12:00:01Z").unwrap());
+    world
+        .manual_clock
+        .step_to(Wall::parse_rfc3339("2026-11-21T12:00:01Z").unwrap());
     assert_eq!(world.get(MODELS).key(key).send().await.status, 200);
 }
 
@@ -127,17 +161,27 @@ async fn clock_steps_are_counted_by_direction_and_slewing_is_not() {
     let counted = async || {
         let mut counts = [0; 2];
         for (count, direction) in counts.iter_mut().zip(["forward", "backward"]) {
-            *count =
-                world.counted(&format!("scoregate_clock_steps_total{{direction=\"{direction}\"}}")).await;
+            *count = world
+                .counted(&format!(
+                    "scoregate_clock_steps_total{{direction=\"{direction}\"}}"
+                ))
+                .await;
         }
         counts
     };
     let to = async |time: &str| {
-        world.manual_clock.step_to(Wall::parse_rfc3339(time).unwrap());
+        world
+            .manual_clock
+            .step_to(Wall::parse_rfc3339(time).unwrap());
         world.get("/healthz").send().await;
         counted().await
     };
-    assert!(world.scrape().await.contains("scoregate_clock_steps_total{direction=\"forward\"} 0"));
+    assert!(
+        world
+            .scrape()
+            .await
+            .contains("scoregate_clock_steps_total{direction=\"forward\"} 0")
+    );
     assert_eq!(to("2026-11-21T12:00:50Z").await, [0, 0]);
     assert_eq!(to("2026-11-21T12:00:00Z").await, [0, 0]);
     assert_eq!(to("2026-11-22T12:00:00Z").await, [1, 0]);
@@ -151,7 +195,9 @@ async fn clock_steps_are_counted_by_direction_and_slewing_is_not() {
 #[tokio::test]
 async fn a_clock_step_is_detected_without_requests() {
     let world = World::new().await;
-    world.manual_clock.step_to(Wall::parse_rfc3339("2026-11-22T12:00:00Z").unwrap());
+    world
+        .manual_clock
+        .step_to(Wall::parse_rfc3339("2026-11-22T12:00:00Z").unwrap());
     let forward = "scoregate_clock_steps_total{direction=\"forward\"}";
     // The checking task may be about to sleep, so it gets some time.
     while world.counted(forward).await == 0 {

@@ -32,7 +32,11 @@ const SLOWEST: Duration = Duration::from_secs(10);
 /// The default of `server.shutdown_timeout`.
 const GRACE: Duration = Duration::from_secs(30);
 /// Documents that are stored before the failures.
-const STORED: [&str; 3] = ["/api/v1/index", "/api/v1/models/atlas", "/api/v1/models?period=7d"];
+const STORED: [&str; 3] = [
+    "/api/v1/index",
+    "/api/v1/models/atlas",
+    "/api/v1/models?period=7d",
+];
 /// Pause between two requests of a caller.
 const SHORT_PAUSE: Duration = Duration::from_millis(5);
 const LONG_PAUSE: Duration = Duration::from_millis(100);
@@ -47,16 +51,24 @@ struct Tally {
 impl Tally {
     fn request(&mut self, port: SocketAddr, target: &str, key: &str) -> String {
         let start = Instant::now();
-        let reply = Wire::open_with_timeout(port, TIMEOUT).map(|mut connection| connection.get(target, key));
+        let reply = Wire::open_with_timeout(port, TIMEOUT)
+            .map(|mut connection| connection.get(target, key));
         self.slowest = self.slowest.max(start.elapsed());
-        let Some(reply @ Reply::Response { .. }) = &reply else { panic!("{target}: {reply:?}") };
+        let Some(reply @ Reply::Response { .. }) = &reply else {
+            panic!("{target}: {reply:?}")
+        };
         *self.responses.entry(reply.status_and_code()).or_default() += 1;
-        let Reply::Response { body, .. } = reply else { unreachable!() };
+        let Reply::Response { body, .. } = reply else {
+            unreachable!()
+        };
         body.clone()
     }
 
     fn of(&self, status: u16, code: &str) -> u32 {
-        self.responses.get(&(status, code.to_owned())).copied().unwrap_or(0)
+        self.responses
+            .get(&(status, code.to_owned()))
+            .copied()
+            .unwrap_or(0)
     }
 
     fn all(&self) -> u32 {
@@ -74,18 +86,27 @@ struct Probes {
 
 impl Probes {
     fn request(&mut self, program: &UnreadProgram) {
-        for (port, path) in
-            [(program.public, "/healthz"), (program.side, "/healthz"), (program.side, "/readyz")]
-        {
+        for (port, path) in [
+            (program.public, "/healthz"),
+            (program.side, "/healthz"),
+            (program.side, "/readyz"),
+        ] {
             self.tally.request(port, path, "");
         }
         self.metrics = self.tally.request(program.side, "/metrics", "");
-        self.oldest_heartbeat = self.oldest_heartbeat.max(self.value("scoregate_heartbeat_age_seconds"));
+        self.oldest_heartbeat = self
+            .oldest_heartbeat
+            .max(self.value("scoregate_heartbeat_age_seconds"));
     }
 
     fn value(&self, series: &str) -> f64 {
-        let line = self.metrics.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
-        line.unwrap_or_else(|| panic!("{series} in {}", self.metrics)).parse().unwrap()
+        let line = self
+            .metrics
+            .lines()
+            .find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("{series} in {}", self.metrics))
+            .parse()
+            .unwrap()
     }
 }
 
@@ -106,10 +127,16 @@ struct Scenario {
 /// A backend with current data, or one that fails.
 fn works(received: &Received) -> Act {
     let now = Clock::system().now().wall.rfc3339();
-    let item = format!(r#"{{"id":"atlas","name":"Atlas","currentScore":80.25,"lastUpdated":"{now}"}}"#);
+    let item =
+        format!(r#"{{"id":"atlas","name":"Atlas","currentScore":80.25,"lastUpdated":"{now}"}}"#);
     let has_model = received.target().contains("/models");
-    assert!(has_model || received.target().contains("/index"), "{received:?}");
-    json(&format!(r#"{{"success":true,"generated_at":"{now}","data":[{item}]}}"#))
+    assert!(
+        has_model || received.target().contains("/index"),
+        "{received:?}"
+    );
+    json(&format!(
+        r#"{{"success":true,"generated_at":"{now}","data":[{item}]}}"#
+    ))
 }
 
 fn fails(_: &Received) -> Act {
@@ -121,8 +148,10 @@ impl Scenario {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let backend = runtime.block_on(Backend::start(works));
         let (directory, disk, url) = (TempDir::new().unwrap(), Disk::new(), backend.url());
-        let load_clients =
-            prepare(directory.path(), &[("enterprise", 50_000_000), ("pro", 200), ("free", 1_000)]);
+        let load_clients = prepare(
+            directory.path(),
+            &[("enterprise", 50_000_000), ("pro", 200), ("free", 1_000)],
+        );
         let [preload, orders] = disk.environment();
         let settings = [
             ("SCOREGATE_UPSTREAM_URL", url.as_str()),
@@ -130,8 +159,10 @@ impl Scenario {
             // Stored documents become stale meanwhile.
             ("SCOREGATE_FRESHNESS_REFRESH_INTERVAL", "2s"),
         ];
-        let mut program =
-            UnreadProgram::serve(directory.path(), &[&settings[..], &[preload, orders]].concat());
+        let mut program = UnreadProgram::serve(
+            directory.path(),
+            &[&settings[..], &[preload, orders]].concat(),
+        );
         let mut before = Tally::default();
         for target in STORED {
             before.request(program.public, target, &load_clients[0].key);
@@ -151,21 +182,29 @@ impl Scenario {
         scenario
     }
 
-    fn run_callers(program: &UnreadProgram, load_clients: &[LoadClient], duration: Duration) -> Self {
-        let [large, small, free] = load_clients else { unreachable!() };
-        let (public, over, start) = (program.public, AtomicBool::new(false), Instant::now());
-        let run_caller = |load_client: &LoadClient, pause: Duration, target: &dyn Fn(u32) -> String| {
-            let mut tally = Tally::default();
-            while !over.load(Ordering::SeqCst) {
-                tally.request(public, &target(tally.all()), &load_client.key);
-                std::thread::park_timeout(pause);
-            }
-            tally
+    fn run_callers(
+        program: &UnreadProgram,
+        load_clients: &[LoadClient],
+        duration: Duration,
+    ) -> Self {
+        let [large, small, free] = load_clients else {
+            unreachable!()
         };
+        let (public, over, start) = (program.public, AtomicBool::new(false), Instant::now());
+        let run_caller =
+            |load_client: &LoadClient, pause: Duration, target: &dyn Fn(u32) -> String| {
+                let mut tally = Tally::default();
+                while !over.load(Ordering::SeqCst) {
+                    tally.request(public, &target(tally.all()), &load_client.key);
+                    std::thread::park_timeout(pause);
+                }
+                tally
+            };
         let stored = |number: u32| STORED[number as usize % STORED.len()].to_owned();
         let unstored = |number: u32| format!("/api/v1/incidents?limit={}", 1 + number % 100);
         std::thread::scope(|scope| {
-            let of_large = [(); 4].map(|()| scope.spawn(|| run_caller(large, SHORT_PAUSE, &stored)));
+            let of_large =
+                [(); 4].map(|()| scope.spawn(|| run_caller(large, SHORT_PAUSE, &stored)));
             let others = scope.spawn(|| run_caller(large, LONG_PAUSE, &unstored));
             let on_grace = scope.spawn(|| run_caller(small, LONG_PAUSE, &stored));
             let of_free = scope.spawn(|| run_caller(free, LONG_PAUSE, &stored));
@@ -185,18 +224,42 @@ impl Scenario {
 
     fn check(&self) {
         for tally in &self.stored {
-            assert!(tally.all() > 0 && tally.of(200, "") == tally.all(), "{tally:?}");
+            assert!(
+                tally.all() > 0 && tally.of(200, "") == tally.all(),
+                "{tally:?}"
+            );
             assert!(tally.slowest < SLOWEST, "{tally:?}");
         }
         let served_on_grace = self.grace.of(200, "");
         // A lease of two units, one of them spent before, and a grace of two.
         assert_eq!(served_on_grace, 3, "{:?}", self.grace);
-        assert_eq!(self.grace.of(503, "overloaded") + served_on_grace, self.grace.all(), "{:?}", self.grace);
+        assert_eq!(
+            self.grace.of(503, "overloaded") + served_on_grace,
+            self.grace.all(),
+            "{:?}",
+            self.grace
+        );
         assert!(self.free.of(503, "overloaded") > 0, "{:?}", self.free);
-        assert!(self.unstored.responses.keys().all(|(status, _)| *status >= 500), "{:?}", self.unstored);
+        assert!(
+            self.unstored
+                .responses
+                .keys()
+                .all(|(status, _)| *status >= 500),
+            "{:?}",
+            self.unstored
+        );
         assert!(self.unstored.slowest < TIMEOUT, "{:?}", self.unstored);
-        assert_eq!(self.probes.tally.of(200, ""), self.probes.tally.all(), "{:?}", self.probes.tally);
-        assert!(self.probes.oldest_heartbeat < 5.0, "{}", self.probes.oldest_heartbeat);
+        assert_eq!(
+            self.probes.tally.of(200, ""),
+            self.probes.tally.all(),
+            "{:?}",
+            self.probes.tally
+        );
+        assert!(
+            self.probes.oldest_heartbeat < 5.0,
+            "{}",
+            self.probes.oldest_heartbeat
+        );
         assert!((self.probes.value("scoregate_ledger_unreachable") - 1.0).abs() < f64::EPSILON);
     }
 
@@ -207,7 +270,8 @@ impl Scenario {
     }
 
     fn lost_lines(&self, log: &str) -> f64 {
-        self.probes.value(&format!("scoregate_log_lines_lost_total{{log=\"{log}\"}}"))
+        self.probes
+            .value(&format!("scoregate_log_lines_lost_total{{log=\"{log}\"}}"))
     }
 }
 
@@ -229,7 +293,11 @@ fn stored_documents_are_served_with_logs_unread_disk_full_ledger_locked_and_upst
 fn record(scenario: &Scenario, duration: Duration) {
     let day = Clock::system().now().wall.day();
     let cores = std::thread::available_parallelism().unwrap();
-    let build = if cfg!(debug_assertions) { "debug" } else { "release" };
+    let build = if cfg!(debug_assertions) {
+        "debug"
+    } else {
+        "release"
+    };
     let mut page = format!(
         "# Everything fails together, {day}\n\n\
          `SCOREGATE_FULL=1 cargo test --release --test suite combined_failures::`: the {build} build of the program for {} s, {cores} cores \
@@ -239,17 +307,30 @@ fn record(scenario: &Scenario, duration: Duration) {
         duration.as_secs(),
     );
     let mut row = |callers: &str, tally: &Tally| {
-        let responses =
-            tally.responses.iter().map(|((status, code), count)| format!("{count} × {status} {code}"));
+        let responses = tally
+            .responses
+            .iter()
+            .map(|((status, code), count)| format!("{count} × {status} {code}"));
         let responses: Vec<String> = responses.map(|words| words.trim_end().to_owned()).collect();
-        writeln!(page, "| {callers} | {} | {} ms |", responses.join(", "), tally.slowest.as_millis())
-            .unwrap();
+        writeln!(
+            page,
+            "| {callers} | {} | {} ms |",
+            responses.join(", "),
+            tally.slowest.as_millis()
+        )
+        .unwrap();
     };
     for tally in &scenario.stored {
         row("leased units, stored documents", tally);
     }
-    row("leased units, documents that are not stored", &scenario.unstored);
-    row("Pro with a lease of 2 and a grace of 2, stored documents", &scenario.grace);
+    row(
+        "leased units, documents that are not stored",
+        &scenario.unstored,
+    );
+    row(
+        "Pro with a lease of 2 and a grace of 2, stored documents",
+        &scenario.grace,
+    );
     row("Free with a lease of 10, stored documents", &scenario.free);
     row("probes and metrics", &scenario.probes.tally);
     writeln!(

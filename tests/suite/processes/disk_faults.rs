@@ -49,12 +49,20 @@ impl<'d> Service<'d> {
         let [preload, orders] = disk.environment();
         let program = Program::serve(directory, &[BUILT_IN, preload, orders]);
         let (public, side) = program.ports();
-        Self { program, public, side, directory }
+        Self {
+            program,
+            public,
+            side,
+            directory,
+        }
     }
 
     /// Sends one request and returns its status and its code.
     fn request(&self, load_client: &LoadClient) -> (u16, String) {
-        Wire::open(self.public).unwrap().get(TARGET, &load_client.key).status_and_code()
+        Wire::open(self.public)
+            .unwrap()
+            .get(TARGET, &load_client.key)
+            .status_and_code()
     }
 
     /// Sends requests until one is no 200. Returns the number of 200s, and the last response.
@@ -75,14 +83,30 @@ impl<'d> Service<'d> {
     }
 
     fn create(&self, name: &str) -> CommandOutput {
-        self.keys(&["create", "--name", name, "--tier", "free", "--note", &"long ".repeat(39)])
+        self.keys(&[
+            "create",
+            "--name",
+            name,
+            "--tier",
+            "free",
+            "--note",
+            &"long ".repeat(39),
+        ])
     }
 
     /// The names of all applications.
     fn names(&self) -> Vec<String> {
-        let listed = self.keys(&["list", "--limit", "1000", "--json"]).with(0).json();
+        let listed = self
+            .keys(&["list", "--limit", "1000", "--json"])
+            .with(0)
+            .json();
         let word = |one: &serde_json::Value| one["name"].as_str().unwrap().to_owned();
-        listed["applications"].as_array().unwrap().iter().map(word).collect()
+        listed["applications"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(word)
+            .collect()
     }
 
     /// Sends requests until one is served. The ledger is retried once a second by the next request for a lease.
@@ -91,32 +115,58 @@ impl<'d> Service<'d> {
         let started_at = clock.now().mono;
         let mut connection = Wire::open(self.public).unwrap();
         while connection.get(TARGET, &load_client.key).status_and_code() != (200, String::new()) {
-            assert!(clock.now().mono.since(started_at) < RECOVERY_LIMIT, "no request is served any more");
+            assert!(
+                clock.now().mono.since(started_at) < RECOVERY_LIMIT,
+                "no request is served any more"
+            );
         }
     }
 
     fn metrics(&self) -> String {
         let reply = Wire::open(self.side).unwrap().get("/metrics", "");
-        let Reply::Response { status: 200, body, .. } = reply else { panic!("{reply:?}") };
+        let Reply::Response {
+            status: 200, body, ..
+        } = reply
+        else {
+            panic!("{reply:?}")
+        };
         body
     }
 
     /// Waits for the lease that the first request requests ahead for the next ones.
     fn await_lease_ahead(&self) {
         let leased = |line: &str| {
-            line.strip_prefix("scoregate_quota_units_total{use=\"leased\"} ")?.parse::<u32>().ok()
+            line.strip_prefix("scoregate_quota_units_total{use=\"leased\"} ")?
+                .parse::<u32>()
+                .ok()
         };
-        while self.metrics().lines().find_map(leased).is_none_or(|units| units < 2) {}
+        while self
+            .metrics()
+            .lines()
+            .find_map(leased)
+            .is_none_or(|units| units < 2)
+        {}
     }
 
     /// Metrics for the operator: whether the ledger is unreachable, and whether leases have failed.
     fn seen(&self) -> (bool, bool) {
         let body = self.metrics();
         let counts = |words: [&str; 2]| {
-            let mut series = body.lines().filter(|line| words.iter().all(|word| line.contains(word)));
-            series.any(|line| line.rsplit(' ').next().unwrap().parse::<f64>().is_ok_and(|count| count > 0.0))
+            let mut series = body
+                .lines()
+                .filter(|line| words.iter().all(|word| line.contains(word)));
+            series.any(|line| {
+                line.rsplit(' ')
+                    .next()
+                    .unwrap()
+                    .parse::<f64>()
+                    .is_ok_and(|count| count > 0.0)
+            })
         };
-        (counts(["scoregate_ledger", "unreachable "]), counts(["failures_total", "lease"]))
+        (
+            counts(["scoregate_ledger", "unreachable "]),
+            counts(["failures_total", "lease"]),
+        )
     }
 
     fn stop(self) {
@@ -133,15 +183,24 @@ fn survives(order: Order) {
     let (directory, disk) = (TempDir::new().unwrap(), Disk::new());
     // Two Free applications: one has a lease when the disk fails, the other has none.
     let load_clients = prepare(directory.path(), &[("free", 1_000), ("free", 10)]);
-    let [holder, bare] = load_clients.as_slice() else { unreachable!() };
+    let [holder, bare] = load_clients.as_slice() else {
+        unreachable!()
+    };
     let service = Service::start(directory.path(), &disk);
     assert_eq!(service.request(holder).0, 200);
     service.await_lease_ahead();
 
     disk.order(order);
     let (held, then) = service.request_while_served(holder);
-    assert!((1..=holder.lease(holder.quota)).contains(&held), "{order:?}: {held} of a lease");
-    assert_eq!((then, service.request(bare)), (overloaded(), overloaded()), "{order:?}");
+    assert!(
+        (1..=holder.lease(holder.quota)).contains(&held),
+        "{order:?}: {held} of a lease"
+    );
+    assert_eq!(
+        (then, service.request(bare)),
+        (overloaded(), overloaded()),
+        "{order:?}"
+    );
     assert_eq!(service.seen(), (true, true), "{order:?}");
     let refused = service.create("nobody").with(2);
     assert_eq!(refused.out, "", "{order:?}");
@@ -162,7 +221,10 @@ fn survives(order: Order) {
     let left = [holder, bare].map(|load_client| remaining(service.public, load_client));
     assert_eq!(left, [owed, 0], "{order:?}");
     let names = service.names();
-    assert!(names.contains(&"somebody".into()) && !names.contains(&"nobody".into()), "{order:?}: {names:?}");
+    assert!(
+        names.contains(&"somebody".into()) && !names.contains(&"nobody".into()),
+        "{order:?}: {names:?}"
+    );
     service.stop();
 }
 
@@ -172,7 +234,9 @@ fn a_crash_on_a_failing_disk_restores_no_spent_unit() {
         for order in [Order::FailSyncs, Order::FailWrites, Order::NoRoom] {
             let (directory, disk) = (TempDir::new().unwrap(), Disk::new());
             let load_clients = prepare(directory.path(), &[("free", 1_000)]);
-            let [load_client] = load_clients.as_slice() else { unreachable!() };
+            let [load_client] = load_clients.as_slice() else {
+                unreachable!()
+            };
             let service = Service::start(directory.path(), &disk);
             assert_eq!(service.request(load_client).0, 200);
             disk.order(order);
@@ -190,7 +254,11 @@ fn a_crash_on_a_failing_disk_restores_no_spent_unit() {
                 "{order:?}: {lost:?}"
             );
             let (rest, then) = service.request_while_served(load_client);
-            assert_eq!((rest, then.1.as_str()), (left, "quota_exceeded"), "{order:?}");
+            assert_eq!(
+                (rest, then.1.as_str()),
+                (left, "quota_exceeded"),
+                "{order:?}"
+            );
             service.stop();
         }
     });
@@ -216,7 +284,10 @@ fn a_change_that_could_not_be_synced_does_not_reappear_after_a_stop_or_a_crash()
         assert_eq!(service.names().len(), 2, "{signal}: {:?}", service.names());
         let shown = service.keys(&["show", &id, "--json"]).with(0).json();
         let keys = shown["keys"].as_array().unwrap();
-        assert!(keys.len() == 1 && keys[0]["expires_at"].is_null(), "{signal}: {shown}");
+        assert!(
+            keys.len() == 1 && keys[0]["expires_at"].is_null(),
+            "{signal}: {shown}"
+        );
         service.stop();
     }
 }
@@ -231,9 +302,14 @@ impl SmallDisk {
     fn mount() -> Self {
         let mount_point = TempDir::new().unwrap();
         let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"]).arg(mount_point.path());
+        mount
+            .args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"])
+            .arg(mount_point.path());
         let is_mounted = mount.output().is_ok_and(|mounted| mounted.status.success());
-        Self { mount_point, is_mounted }
+        Self {
+            mount_point,
+            is_mounted,
+        }
     }
 
     fn filler(&self) -> PathBuf {
@@ -244,8 +320,12 @@ impl SmallDisk {
     fn fill_but(&self, bytes: usize) {
         let filled = std::fs::write(self.filler(), vec![1; 8 << 20]);
         assert!(filled.is_err(), "it is larger than it should be");
-        let file = std::fs::OpenOptions::new().write(true).open(self.filler()).unwrap();
-        file.set_len(file.metadata().unwrap().len() - bytes as u64).unwrap();
+        let file = std::fs::OpenOptions::new()
+            .write(true)
+            .open(self.filler())
+            .unwrap();
+        file.set_len(file.metadata().unwrap().len() - bytes as u64)
+            .unwrap();
     }
 }
 
@@ -253,7 +333,12 @@ impl Drop for SmallDisk {
     fn drop(&mut self) {
         if self.is_mounted {
             // Lazily, so that it is unmounted even while a program left by a failed test has it open.
-            drop(Command::new("umount").arg("--lazy").arg(self.mount_point.path()).status());
+            drop(
+                Command::new("umount")
+                    .arg("--lazy")
+                    .arg(self.mount_point.path())
+                    .status(),
+            );
         }
     }
 }
@@ -268,18 +353,24 @@ fn a_store_that_filled_its_disk_recovers_once_space_is_free() {
     within_one_day(|| {
         let (small, disk) = (SmallDisk::mount(), Disk::new());
         if !small.is_mounted {
-            let why = "no file system can be mounted here: only the simulated disk tests a full disk";
+            let why =
+                "no file system can be mounted here: only the simulated disk tests a full disk";
             writeln!(std::io::stderr(), "{why}").unwrap();
             return;
         }
         let directory = small.mount_point.path().join("data");
         let load_clients = prepare(&directory, &[("free", 1_000), ("free", 10)]);
-        let [large, bare] = load_clients.as_slice() else { unreachable!() };
+        let [large, bare] = load_clients.as_slice() else {
+            unreachable!()
+        };
         let service = Service::start(&directory, &disk);
 
         // The log is empty and cannot be extended.
         small.fill_but(0);
-        assert_eq!((service.request(large), service.request(bare)), (overloaded(), overloaded()));
+        assert_eq!(
+            (service.request(large), service.request(bare)),
+            (overloaded(), overloaded())
+        );
         assert_eq!(service.create("early").with(2).out, "");
         small.fill_but(256 << 10);
         service.request_until_served(large);
@@ -287,20 +378,29 @@ fn a_store_that_filled_its_disk_recovers_once_space_is_free() {
         let mut made = fill(&service);
         // A checkpoint makes room in the log, so leases may continue; if not, nothing is lost.
         let (of_large, then) = service.request_while_served(large);
-        assert!(then == overloaded() || then.1 == "quota_exceeded", "{then:?} after {of_large}");
+        assert!(
+            then == overloaded() || then.1 == "quota_exceeded",
+            "{then:?} after {of_large}"
+        );
 
         std::fs::remove_file(small.filler()).unwrap();
         service.request_until_served(bare);
         for (load_client, before) in [(large, 1 + of_large), (bare, 2)] {
             let (rest, then) = service.request_while_served(load_client);
-            assert_eq!((before + rest, then.1.as_str()), (load_client.quota, "quota_exceeded"));
+            assert_eq!(
+                (before + rest, then.1.as_str()),
+                (load_client.quota, "quota_exceeded")
+            );
         }
         service.create("afterwards").with(0);
         made.push("afterwards".into());
         service.stop();
 
         let service = Service::start(&directory, &disk);
-        assert_eq!([large, bare].map(|load_client| remaining(service.public, load_client)), [0, 0]);
+        assert_eq!(
+            [large, bare].map(|load_client| remaining(service.public, load_client)),
+            [0, 0]
+        );
         let mut names = service.names();
         names.retain(|name| name != "Weather station"); // those of the load clients
         names.sort();

@@ -32,7 +32,11 @@ impl Day {
     fn new() -> Self {
         let directory = TempDir::new().unwrap();
         let load_client = prepare(directory.path(), &[("pro", QUOTA)]).remove(0);
-        Self { directory, disk: Disk::new(), load_client }
+        Self {
+            directory,
+            disk: Disk::new(),
+            load_client,
+        }
     }
 
     fn start(&self) -> (Program, SocketAddr) {
@@ -46,7 +50,9 @@ impl Day {
     fn request_up_to(&self, public: SocketAddr, most: u32) -> (u32, String) {
         let mut connection = Wire::open(public).unwrap();
         for served in 0..most {
-            let (status, code) = connection.get(TARGET, &self.load_client.key).status_and_code();
+            let (status, code) = connection
+                .get(TARGET, &self.load_client.key)
+                .status_and_code();
             if status != 200 {
                 return (served, code);
             }
@@ -61,7 +67,11 @@ impl Day {
         let (before, _) = self.request_up_to(public, leasing);
         self.disk.order(order);
         let (after, code) = self.request_up_to(public, QUOTA);
-        assert_eq!((before, code.as_str()), (leasing, "overloaded"), "{order:?}");
+        assert_eq!(
+            (before, code.as_str()),
+            (leasing, "overloaded"),
+            "{order:?}"
+        );
         (before + after, program.stop())
     }
 
@@ -98,7 +108,11 @@ fn a_quota_of_two_thousand_is_granted_exactly_across_stops_with_the_ledger_unrea
 #[test]
 fn a_quota_of_two_thousand_grants_at_most_2020_if_owed_units_cannot_be_saved_at_a_stop() {
     within_one_day(|| {
-        for order in [Order::FailWritesAndOwed, Order::FailSyncsAndOwed, Order::TearOwed] {
+        for order in [
+            Order::FailWritesAndOwed,
+            Order::FailSyncsAndOwed,
+            Order::TearOwed,
+        ] {
             let day = Day::new();
             let mut answered = 0;
             for stop in 1..=STOPS {
@@ -116,9 +130,15 @@ fn a_quota_of_two_thousand_grants_at_most_2020_if_owed_units_cannot_be_saved_at_
             answered += day.use_remaining_quota();
             println!("{order:?}: {answered} of {QUOTA} answered");
             // A lease that was written and not synced may have been granted: at most one is lost at each shutdown.
-            let lost =
-                if order == Order::FailSyncsAndOwed { STOPS * day.load_client.lease(QUOTA) } else { 0 };
-            assert!((QUOTA - lost..=QUOTA + GRACE).contains(&answered), "{order:?}: {answered}");
+            let lost = if order == Order::FailSyncsAndOwed {
+                STOPS * day.load_client.lease(QUOTA)
+            } else {
+                0
+            };
+            assert!(
+                (QUOTA - lost..=QUOTA + GRACE).contains(&answered),
+                "{order:?}: {answered}"
+            );
         }
     });
 }

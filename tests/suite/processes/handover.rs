@@ -60,7 +60,10 @@ impl Caller {
             bytes.extend_from_slice(&chunk[..read]);
             let text = String::from_utf8_lossy(&bytes);
             if let Some((head, body)) = text.split_once("\r\n\r\n") {
-                let length = head.split("content-length: ").nth(1).and_then(|rest| rest.split("\r\n").next());
+                let length = head
+                    .split("content-length: ")
+                    .nth(1)
+                    .and_then(|rest| rest.split("\r\n").next());
                 if body.len() >= length.unwrap().parse().unwrap() {
                     break head.to_owned();
                 }
@@ -89,14 +92,23 @@ async fn run_load(
     let (clock, turns) = (Clock::system(), scale.requests / CALLERS);
     let start = clock.mono();
     let apart = Duration::from_secs(1) * CALLERS / scale.rate;
-    let request = format!("GET /api/v1/index HTTP/1.1\r\nHost: a\r\nX-API-Key: {}\r\n\r\n", load_client.key);
+    let request = format!(
+        "GET /api/v1/index HTTP/1.1\r\nHost: a\r\nX-API-Key: {}\r\n\r\n",
+        load_client.key
+    );
     let callers = (0..CALLERS).map(|number| {
-        let mut caller =
-            Caller { address, request: request.clone(), stream: None, results: Arc::clone(results) };
+        let mut caller = Caller {
+            address,
+            request: request.clone(),
+            stream: None,
+            results: Arc::clone(results),
+        };
         let clock = clock.clone();
         tokio::spawn(async move {
             for turn in 0..turns {
-                clock.sleep_until(start.plus(apart * turn + apart * number / CALLERS)).await;
+                clock
+                    .sleep_until(start.plus(apart * turn + apart * number / CALLERS))
+                    .await;
                 match caller.send_request().await {
                     Ok(()) => caller.results.answered.fetch_add(1, Ordering::Relaxed),
                     Err(error) => {
@@ -135,7 +147,9 @@ fn change(
     let mut program = first;
     for number in 1..=scale.changes {
         let due = scale.requests * number / (scale.changes + 1);
-        while results.answered.load(Ordering::Relaxed) + results.failed.load(Ordering::Relaxed) < due {
+        while results.answered.load(Ordering::Relaxed) + results.failed.load(Ordering::Relaxed)
+            < due
+        {
             std::thread::yield_now();
         }
         if number % 2 == 1 {
@@ -157,11 +171,18 @@ fn change(
 /// Runs it and returns the results.
 fn run(scale: &Scale) -> String {
     let directory = TempDir::new().unwrap();
-    let (file, data_dir) = (directory.path().join("scoregate.toml"), directory.path().join("data"));
+    let (file, data_dir) = (
+        directory.path().join("scoregate.toml"),
+        directory.path().join("data"),
+    );
     std::fs::create_dir(&data_dir).unwrap();
     settings(&file, &data_dir, 100_000);
     let load_client = prepare(&data_dir, &[("enterprise", 1_000_000)]).remove(0);
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
     let socket = runtime.block_on(async {
         let socket = tokio::net::TcpSocket::new_v4().unwrap();
         socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -180,10 +201,23 @@ fn run(scale: &Scale) -> String {
     runtime.block_on(asking).unwrap();
     assert_eq!(last.stop().code, Some(0));
     let [answered, failed, connections] =
-        [&results.answered, &results.failed, &results.connections].map(|count| count.load(Ordering::Relaxed));
-    assert_eq!((answered, failed), (scale.requests, 0), "{:?}", results.why.lock().unwrap());
-    assert!(connections > CALLERS, "all callers reconnected to another process");
-    let build = if cfg!(debug_assertions) { "debug" } else { "release" };
+        [&results.answered, &results.failed, &results.connections]
+            .map(|count| count.load(Ordering::Relaxed));
+    assert_eq!(
+        (answered, failed),
+        (scale.requests, 0),
+        "{:?}",
+        results.why.lock().unwrap()
+    );
+    assert!(
+        connections > CALLERS,
+        "all callers reconnected to another process"
+    );
+    let build = if cfg!(debug_assertions) {
+        "debug"
+    } else {
+        "release"
+    };
     format!(
         "# The process and its settings change under load\n\n\
          `SCOREGATE_FULL=1 cargo test --test suite handover::` on 2 cores shared with the callers, {build} build: {CALLERS} callers ask {} times a second in all; \
@@ -197,11 +231,22 @@ fn run(scale: &Scale) -> String {
 #[test]
 fn a_process_takes_over_from_another_under_load_and_no_request_is_refused_or_cut_off() {
     if std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1") {
-        let seen = run(&Scale { requests: 60_000, rate: 2_000, changes: 6 });
+        let seen = run(&Scale {
+            requests: 60_000,
+            rate: 2_000,
+            changes: 6,
+        });
         let today = Clock::system().now().wall.day();
-        let file = format!("{}/tests/results/{today}-handover.md", env!("CARGO_MANIFEST_DIR"));
+        let file = format!(
+            "{}/tests/results/{today}-handover.md",
+            env!("CARGO_MANIFEST_DIR")
+        );
         std::fs::write(file, seen).unwrap();
     } else {
-        run(&Scale { requests: 5_000, rate: 1_000, changes: 3 });
+        run(&Scale {
+            requests: 5_000,
+            rate: 1_000,
+            changes: 3,
+        });
     }
 }

@@ -32,19 +32,38 @@ fn failing_start(directory: &Path) -> crate::program::CommandOutput {
 #[test]
 fn a_missing_store_fails_the_start_and_a_new_one_needs_a_command() {
     let directory = TempDir::new().unwrap();
-    let (path, data_dir) = (directory.path(), ["--data-dir", directory.path().to_str().unwrap()]);
+    let (path, data_dir) = (
+        directory.path(),
+        ["--data-dir", directory.path().to_str().unwrap()],
+    );
     Keys(path).create("pro");
     let running = Program::serve(path, &BUILT_IN);
     running.public();
     running.stop().with(0);
     fs::remove_file(store(path)).unwrap();
     let failing_start = failing_start(path);
-    assert!(failing_start.err.contains("the file is missing"), "{}", failing_start.err);
-    assert!(failing_start.err.contains("scoregate store init --data-dir"), "{}", failing_start.err);
+    assert!(
+        failing_start.err.contains("the file is missing"),
+        "{}",
+        failing_start.err
+    );
+    assert!(
+        failing_start
+            .err
+            .contains("scoregate store init --data-dir"),
+        "{}",
+        failing_start.err
+    );
     assert!(!store(path).exists());
     // Other commands do not create one either.
-    let created = Keys(path).run(&["create", "--name", "One", "--tier", "pro"]).with(2);
-    assert!(created.err.contains("the file is missing"), "{}", created.err);
+    let created = Keys(path)
+        .run(&["create", "--name", "One", "--tier", "pro"])
+        .with(2);
+    assert!(
+        created.err.contains("the file is missing"),
+        "{}",
+        created.err
+    );
     assert!(!store(path).exists());
     let new = || run(&[&["store", "init"][..], &data_dir].concat());
     new().with(0);
@@ -52,7 +71,10 @@ fn a_missing_store_fails_the_start_and_a_new_one_needs_a_command() {
     let running = Program::serve(path, &BUILT_IN);
     running.public();
     running.stop().with(0);
-    assert_eq!(Keys(path).json(&["list"])["applications"], serde_json::json!([]));
+    assert_eq!(
+        Keys(path).json(&["list"])["applications"],
+        serde_json::json!([])
+    );
 }
 
 #[test]
@@ -62,7 +84,13 @@ fn a_missing_store_fails_the_start_in_a_directory_of_an_older_version() {
     fs::create_dir(&documents).unwrap();
     fs::write(documents.join("one"), "a stored document").unwrap();
     let failing_start = failing_start(directory.path());
-    assert!(failing_start.err.contains("`documents` shows that there was one"), "{}", failing_start.err);
+    assert!(
+        failing_start
+            .err
+            .contains("`documents` shows that there was one"),
+        "{}",
+        failing_start.err
+    );
 }
 
 /// A data directory of an older version after a shutdown: a store and an empty lock, and nothing else.
@@ -72,7 +100,10 @@ fn of_an_older_version(path: &Path) {
     running.public();
     running.stop().with(0);
     fs::write(path.join(LOCK), "").unwrap();
-    let left: Vec<_> = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let left: Vec<_> = fs::read_dir(path)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     for one in left {
         if one.is_dir() {
             fs::remove_dir_all(one).unwrap();
@@ -97,11 +128,19 @@ fn a_missing_store_fails_the_start_if_an_older_version_left_only_its_lock() {
         for _ in 0..2 {
             let failing_start = failing_start(path);
             assert!(
-                failing_start.err.contains("`scoregate.lock` shows that there was one"),
+                failing_start
+                    .err
+                    .contains("`scoregate.lock` shows that there was one"),
                 "{}",
                 failing_start.err
             );
-            assert!(failing_start.err.contains("scoregate store init --data-dir"), "{}", failing_start.err);
+            assert!(
+                failing_start
+                    .err
+                    .contains("scoregate store init --data-dir"),
+                "{}",
+                failing_start.err
+            );
         }
         assert!(!store(path).exists());
         run(&["store", "init", "--data-dir", path.to_str().unwrap()]).with(0);
@@ -120,13 +159,23 @@ fn a_store_removed_with_all_its_files_fails_the_start() {
     running.public();
     running.stop().with(0);
     for entry in fs::read_dir(path).unwrap().map(Result::unwrap) {
-        if entry.file_name().to_string_lossy().starts_with(Embedded::FILE_NAME) {
+        if entry
+            .file_name()
+            .to_string_lossy()
+            .starts_with(Embedded::FILE_NAME)
+        {
             fs::remove_file(entry.path()).unwrap();
         }
     }
     fs::remove_dir_all(path.join("documents")).unwrap();
     let failing_start = failing_start(path);
-    assert!(failing_start.err.contains("`scoregate.lock` shows that there was one"), "{}", failing_start.err);
+    assert!(
+        failing_start
+            .err
+            .contains("`scoregate.lock` shows that there was one"),
+        "{}",
+        failing_start.err
+    );
 }
 
 #[test]
@@ -134,8 +183,18 @@ fn a_first_start_that_fails_before_creating_a_store_leaves_no_trace() {
     let directory = TempDir::new().unwrap();
     let used = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = used.local_addr().unwrap().to_string();
-    let arguments = ["serve", "--listen", &address, "--admin-listen", "127.0.0.1:0", "--data-dir"];
-    let failed = Program::start(&[&arguments[..], &[directory.path().to_str().unwrap()]].concat(), &BUILT_IN);
+    let arguments = [
+        "serve",
+        "--listen",
+        &address,
+        "--admin-listen",
+        "127.0.0.1:0",
+        "--data-dir",
+    ];
+    let failed = Program::start(
+        &[&arguments[..], &[directory.path().to_str().unwrap()]].concat(),
+        &BUILT_IN,
+    );
     assert_eq!(failed.ports_if_any(), None);
     let (failed, _) = failed.end();
     assert!(failed.err.contains("cannot be opened"), "{}", failed.err);
@@ -146,7 +205,11 @@ fn a_first_start_that_fails_before_creating_a_store_leaves_no_trace() {
 }
 
 fn another() -> NewApplication {
-    NewApplication { name: "another".into(), tier: "pro".into(), ..NewApplication::default() }
+    NewApplication {
+        name: "another".into(),
+        tier: "pro".into(),
+        ..NewApplication::default()
+    }
 }
 
 async fn wait_for_detection(world: &World, missing: u32) {
@@ -164,25 +227,66 @@ async fn a_store_moved_under_a_running_server_rejects_changes_until_it_is_back()
     for customer in [&pro, &free] {
         assert_eq!(world.get_as(customer, MODELS).await.status, 200);
     }
-    let (file, away) = (store(world.directory.path()), world.directory.path().join("elsewhere"));
+    let (file, away) = (
+        store(world.directory.path()),
+        world.directory.path().join("elsewhere"),
+    );
     fs::rename(&file, &away).unwrap();
     wait_for_detection(&world, 1).await;
-    let failing_start = world.running.registrar.create("test", another()).await.unwrap_err();
-    assert!(failing_start.to_string().contains("is missing while the server was running"), "{failing_start}");
+    let failing_start = world
+        .running
+        .registrar
+        .create("test", another())
+        .await
+        .unwrap_err();
+    assert!(
+        failing_start
+            .to_string()
+            .contains("is missing while the server was running"),
+        "{failing_start}"
+    );
     let mut served = 0;
     while world.get_as(&pro, MODELS).await.status == 200 {
         served += 1;
     }
-    assert!((3..10).contains(&served), "what is leased and grace: {served}");
+    assert!(
+        (3..10).contains(&served),
+        "what is leased and grace: {served}"
+    );
     while world.get_as(&free, MODELS).await.status == 200 {}
     assert_eq!(world.counted("scoregate_ledger_unreachable").await, 1);
     // Another store under the name is rejected too.
     fs::copy(&away, &file).unwrap();
-    let failing_start = world.running.registrar.create("test", another()).await.unwrap_err();
-    assert!(failing_start.to_string().contains("was replaced by another file"), "{failing_start}");
+    let failing_start = world
+        .running
+        .registrar
+        .create("test", another())
+        .await
+        .unwrap_err();
+    assert!(
+        failing_start
+            .to_string()
+            .contains("was replaced by another file"),
+        "{failing_start}"
+    );
     fs::rename(&away, &file).unwrap();
     wait_for_detection(&world, 0).await;
-    world.running.registrar.create("test", another()).await.unwrap();
+    world
+        .running
+        .registrar
+        .create("test", another())
+        .await
+        .unwrap();
     assert_eq!(world.get_as(&free, MODELS).await.status, 200);
-    assert_eq!(world.running.registrar.list(None, 10).await.unwrap().applications.len(), 3);
+    assert_eq!(
+        world
+            .running
+            .registrar
+            .list(None, 10)
+            .await
+            .unwrap()
+            .applications
+            .len(),
+        3
+    );
 }

@@ -16,7 +16,13 @@ fn now(world: &World) -> u32 {
     let file = world.directory.path().join("now");
     fs::write(&file, "").unwrap();
     let written = fs::metadata(&file).unwrap().modified().unwrap();
-    u32::try_from(written.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs()).unwrap()
+    u32::try_from(
+        written
+            .duration_since(std::time::UNIX_EPOCH)
+            .unwrap()
+            .as_secs(),
+    )
+    .unwrap()
 }
 
 impl World {
@@ -43,13 +49,23 @@ async fn time_and_size_of_the_last_backup_are_zero_without_one_and_known_to_a_ru
  {
     let world = World::new().await;
     assert_eq!(world.counted(BACKUP).await, 0);
-    let [file, export] = ["backup.db", "keys.jsonl"]
-        .map(|name| world.directory.path().join(name).to_str().unwrap().to_owned());
+    let [file, export] = ["backup.db", "keys.jsonl"].map(|name| {
+        world
+            .directory
+            .path()
+            .join(name)
+            .to_str()
+            .unwrap()
+            .to_owned()
+    });
     let start = now(&world);
     world.store(&["backup", &file]).with(0);
     let at = world.backed_up_after(0).await;
     assert!((start..=now(&world)).contains(&at), "{start} {at}");
-    assert_eq!(u64::from(world.counted(SIZE).await), fs::metadata(&file).unwrap().len());
+    assert_eq!(
+        u64::from(world.counted(SIZE).await),
+        fs::metadata(&file).unwrap().len()
+    );
 
     // A failed backup does not count.
     world.store(&["backup", &file]).with(1);
@@ -59,7 +75,11 @@ async fn time_and_size_of_the_last_backup_are_zero_without_one_and_known_to_a_ru
 
     // An export counts, also one to standard output, as from a container.
     for target in [export.as_str(), "-"] {
-        fs::write(world.directory.path().join("last-backup"), "2026-01-01T00:00:00Z\n").unwrap();
+        fs::write(
+            world.directory.path().join("last-backup"),
+            "2026-01-01T00:00:00Z\n",
+        )
+        .unwrap();
         let world = &world;
         let long_ago = 1_767_225_600;
         // A release without sizes wrote this.
@@ -80,7 +100,14 @@ async fn a_backup_whose_time_cannot_be_recorded_is_complete_and_says_so() {
     fs::create_dir(world.directory.path().join("last-backup.half")).unwrap();
     let file = world.directory.path().join("backup.db");
     let ended = world.store(&["backup", file.to_str().unwrap()]).with(0);
-    assert!(file.exists() && ended.err.contains("its time and size could not be recorded"), "{}", ended.err);
+    assert!(
+        file.exists()
+            && ended
+                .err
+                .contains("its time and size could not be recorded"),
+        "{}",
+        ended.err
+    );
     world.pass(MEASURED);
     assert_eq!(world.counted(BACKUP).await, 0);
 }
@@ -89,7 +116,10 @@ async fn a_backup_whose_time_cannot_be_recorded_is_complete_and_says_so() {
 async fn the_free_space_of_the_data_directory_is_reported() {
     let world = World::new().await;
     let found = rustix::fs::statvfs(world.directory.path()).unwrap();
-    let size = format!("scoregate_data_dir_size_bytes {}\n", found.f_blocks * found.f_frsize);
+    let size = format!(
+        "scoregate_data_dir_size_bytes {}\n",
+        found.f_blocks * found.f_frsize
+    );
     assert!(world.scrape().await.contains(&size), "{size}");
     let [free, size] = ["free", "size"].map(|what| format!("scoregate_data_dir_{what}_bytes"));
     let (free, size) = (world.metric(&free).await, world.metric(&size).await);
@@ -98,11 +128,15 @@ async fn the_free_space_of_the_data_directory_is_reported() {
 
 #[tokio::test]
 async fn the_limits_of_memory_cores_connections_and_slots_are_reported_and_follow_a_reload() {
-    let limits = "server.max_connections = 40\noverload.cached_slots = 8\noverload.waiting_slots = 9\n";
+    let limits =
+        "server.max_connections = 40\noverload.cached_slots = 8\noverload.waiting_slots = 9\n";
     let mut world = World::with(limits, crate::world::good).await;
     let resident = world.metric("process_resident_memory_bytes").await;
     let limit = world.metric("scoregate_memory_limit_bytes").await;
-    assert!(resident > 0.0 && limit > resident && limit < 1e15, "{resident} of {limit}");
+    assert!(
+        resident > 0.0 && limit > resident && limit < 1e15,
+        "{resident} of {limit}"
+    );
     assert!((1.0..10_000.0).contains(&world.metric("scoregate_cpu_limit_cores").await));
     let series_names = [
         "scoregate_connections_limit",
@@ -113,7 +147,9 @@ async fn the_limits_of_memory_cores_connections_and_slots_are_reported_and_follo
         assert_eq!(world.counted(series).await, most, "{series}");
     }
     world
-        .reload("server.max_connections = 41\noverload.cached_slots = 7\noverload.waiting_slots = 6\n")
+        .reload(
+            "server.max_connections = 41\noverload.cached_slots = 7\noverload.waiting_slots = 6\n",
+        )
         .await
         .unwrap();
     for (series, most) in series_names.into_iter().zip([41, 7, 6]) {

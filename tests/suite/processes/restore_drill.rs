@@ -28,7 +28,10 @@ fn sum(file: &Path, statement: &str) -> u64 {
 }
 
 fn status(address: SocketAddr, key: &str) -> (u16, String) {
-    Wire::open(address).unwrap().get(TARGET, key).status_and_code()
+    Wire::open(address)
+        .unwrap()
+        .get(TARGET, key)
+        .status_and_code()
 }
 
 /// A data directory after a backup under load, a revocation and a kill.
@@ -54,28 +57,50 @@ impl KilledServer {
         program.stop().with(0);
 
         let program = Program::serve(path, &BUILT_IN);
-        let group = CallerGroup { load_client: &busy, callers: 4, most: QUOTAS[0], reconnects: false };
+        let group = CallerGroup {
+            load_client: &busy,
+            callers: 4,
+            most: QUOTAS[0],
+            reconnects: false,
+        };
         let (tallies, reached) = run_load(program.public(), &[group], 100, || {
-            store(path, &["backup", "--to", text(backups.path()), "--keep", "2"]).with(0);
+            store(
+                path,
+                &["backup", "--to", text(backups.path()), "--keep", "2"],
+            )
+            .with(0);
             Keys(path).run(&["revoke", &revoked.id.to_string()]).with(0);
             program.signal("KILL");
         });
         assert!(reached);
         drop(program);
-        Self { directory, backups, busy, revoked, delivered: 2 + tallies[0].delivered }
+        Self {
+            directory,
+            backups,
+            busy,
+            revoked,
+            delivered: 2 + tallies[0].delivered,
+        }
     }
 
     fn backup(&self) -> PathBuf {
         let entries = fs::read_dir(self.backups.path()).unwrap();
         let files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-        let [backup] = files.as_slice() else { panic!("{files:?}") };
+        let [backup] = files.as_slice() else {
+            panic!("{files:?}")
+        };
         backup.clone()
     }
 
     /// Nothing is lost.
     fn is_restored_completely_with_its_directory(&self, backup: &Path, used: u64) {
         let new = TempDir::new().unwrap();
-        let restore = ["restore", text(backup), "--previous", text(self.directory.path())];
+        let restore = [
+            "restore",
+            text(backup),
+            "--previous",
+            text(self.directory.path()),
+        ];
         let restored = store(new.path(), &restore).with(0).err;
         assert!(restored.contains("1 keys that stay revoked"), "{restored}");
         assert!(sum(&new.path().join("scoregate.db"), USED) >= used);
@@ -99,8 +124,16 @@ impl KilledServer {
             "{refused}"
         );
         assert!(!new.path().join("scoregate.db").exists());
-        let restored = store(new.path(), &["restore", text(backup), "--accept-lost-revocations"]).with(0).err;
-        assert!(restored.contains("is closed") && restored.contains("are lost"), "{restored}");
+        let restored = store(
+            new.path(),
+            &["restore", text(backup), "--accept-lost-revocations"],
+        )
+        .with(0)
+        .err;
+        assert!(
+            restored.contains("is closed") && restored.contains("are lost"),
+            "{restored}"
+        );
         assert_eq!(sum(&new.path().join("scoregate.db"), USED), used);
         let program = Program::serve(new.path(), &BUILT_IN);
         let address = program.public();
@@ -113,13 +146,25 @@ impl KilledServer {
     /// It has the units of the backup, and the bound is printed.
     fn is_restored_with_an_open_day(&self, backup: &Path, granted: u64) {
         let new = TempDir::new().unwrap();
-        let restore = ["restore", text(backup), "--accept-lost-revocations", "--reopen-day"];
+        let restore = [
+            "restore",
+            text(backup),
+            "--accept-lost-revocations",
+            "--reopen-day",
+        ];
         let restored = store(new.path(), &restore).with(0).err;
         let bound = u64::from(QUOTAS.iter().sum::<u32>()) - granted;
-        assert!(restored.contains(&format!("up to {bound} units of")), "{restored}");
+        assert!(
+            restored.contains(&format!("up to {bound} units of")),
+            "{restored}"
+        );
         assert_eq!(sum(&new.path().join("scoregate.db"), GRANTED), granted);
         let program = Program::serve(new.path(), &BUILT_IN);
-        assert_eq!(status(program.public(), &self.revoked.key).0, 200, "its revocation is lost");
+        assert_eq!(
+            status(program.public(), &self.revoked.key).0,
+            200,
+            "its revocation is lost"
+        );
         program.stop().with(0);
     }
 }
@@ -150,15 +195,27 @@ fn a_damaged_backup_is_reported_and_not_restored() {
     fs::write(&backup, bytes).unwrap();
     let verified = run(&["store", "verify-backup", text(&backup)]).with(1);
     assert!(verified.err.contains("damaged"), "{}", verified.err);
-    store(new.path(), &["restore", text(&backup), "--accept-lost-revocations"]).with(1);
+    store(
+        new.path(),
+        &["restore", text(&backup), "--accept-lost-revocations"],
+    )
+    .with(1);
     assert!(!new.path().join("scoregate.db").exists());
     run(&["store", "verify-backup", text(&new.path().join("nothing"))]).with(2);
     let archive = directory.path().join("archive.db");
     store(directory.path(), &["backup", text(&archive)]).with(0);
     sql_on(&archive, "PRAGMA application_id = 7").unwrap();
-    for arguments in [&["verify-backup"][..], &["restore", "--accept-lost-revocations"]] {
-        let refused = store(new.path(), &[arguments, &[text(&archive)]].concat()).with(1).err;
-        assert!(refused.contains("neither a backup nor an export"), "{refused}");
+    for arguments in [
+        &["verify-backup"][..],
+        &["restore", "--accept-lost-revocations"],
+    ] {
+        let refused = store(new.path(), &[arguments, &[text(&archive)]].concat())
+            .with(1)
+            .err;
+        assert!(
+            refused.contains("neither a backup nor an export"),
+            "{refused}"
+        );
     }
     for wrong in [["backup", "--to"], ["backup", "--keep"]] {
         store(directory.path(), &[&wrong[..], &["1"]].concat()).with(1);
@@ -171,9 +228,16 @@ fn a_backup_with_unreadable_records_is_an_error_and_removes_no_older_one() {
     prepare(directory.path(), &[("pro", 10)]);
     let older = backups.path().join("scoregate-2026-01-01T000000Z.db");
     store(directory.path(), &["backup", text(&older)]).with(0);
-    sql_on(&directory.path().join("scoregate.db"), "UPDATE applications SET own_day = -1").unwrap();
+    sql_on(
+        &directory.path().join("scoregate.db"),
+        "UPDATE applications SET own_day = -1",
+    )
+    .unwrap();
     let backup = ["backup", "--to", text(backups.path()), "--keep", "1"];
     let printed = store(directory.path(), &backup).with(1).err;
-    assert!(printed.contains("unreadable: ") && printed.contains("were not removed"), "{printed}");
+    assert!(
+        printed.contains("unreadable: ") && printed.contains("were not removed"),
+        "{printed}"
+    );
     assert_eq!(fs::read_dir(backups.path()).unwrap().count(), 2);
 }

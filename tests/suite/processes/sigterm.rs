@@ -19,8 +19,15 @@ const MOMENTS: [u32; 4] = [1, 40, 150, 400];
 fn a_shutdown_under_load_loses_no_unit_and_interrupts_no_request() {
     within_one_day(|| {
         let directory = TempDir::new().unwrap();
-        let load_clients =
-            prepare(directory.path(), &[("free", 10), ("pro", 300), ("pro", 5_000), ("teams", 100_000)]);
+        let load_clients = prepare(
+            directory.path(),
+            &[
+                ("free", 10),
+                ("pro", 300),
+                ("pro", 5_000),
+                ("teams", 100_000),
+            ],
+        );
         let mut delivered = vec![0; load_clients.len()];
         for moment in MOMENTS {
             let program = Program::serve(directory.path(), &BUILT_IN);
@@ -30,12 +37,23 @@ fn a_shutdown_under_load_loses_no_unit_and_interrupts_no_request() {
                 owed(&load_clients, &delivered),
                 "before the stop after {moment}"
             );
-            let patient =
-                |load_client| CallerGroup { load_client, callers: 2, most: u32::MAX, reconnects: false };
-            let impatient =
-                |load_client| CallerGroup { load_client, callers: 1, most: u32::MAX, reconnects: true };
-            let seats: Vec<CallerGroup<'_>> =
-                load_clients.iter().map(patient).chain(load_clients.iter().map(impatient)).collect();
+            let patient = |load_client| CallerGroup {
+                load_client,
+                callers: 2,
+                most: u32::MAX,
+                reconnects: false,
+            };
+            let impatient = |load_client| CallerGroup {
+                load_client,
+                callers: 1,
+                most: u32::MAX,
+                reconnects: true,
+            };
+            let seats: Vec<CallerGroup<'_>> = load_clients
+                .iter()
+                .map(patient)
+                .chain(load_clients.iter().map(impatient))
+                .collect();
             let (tallies, came) = run_load(public, &seats, moment, || program.signal("TERM"));
             assert!(came, "{tallies:?}");
             assert!(tallies.iter().all(|tally| tally.broken == 0), "{tallies:?}");
@@ -46,17 +64,27 @@ fn a_shutdown_under_load_loses_no_unit_and_interrupts_no_request() {
             assert!(!ended.err.contains("panicked"), "{}", ended.err);
         }
         let program = Program::serve(directory.path(), &BUILT_IN);
-        assert_eq!(left(program.public(), &load_clients), owed(&load_clients, &delivered));
+        assert_eq!(
+            left(program.public(), &load_clients),
+            owed(&load_clients, &delivered)
+        );
         program.stop().with(0);
     });
 }
 
 fn left(public: std::net::SocketAddr, load_clients: &[LoadClient]) -> Vec<u32> {
-    load_clients.iter().map(|load_client| remaining(public, load_client)).collect()
+    load_clients
+        .iter()
+        .map(|load_client| remaining(public, load_client))
+        .collect()
 }
 
 fn owed(load_clients: &[LoadClient], delivered: &[u32]) -> Vec<u32> {
-    load_clients.iter().zip(delivered).map(|(load_client, delivered)| load_client.quota - delivered).collect()
+    load_clients
+        .iter()
+        .zip(delivered)
+        .map(|(load_client, delivered)| load_client.quota - delivered)
+        .collect()
 }
 
 #[test]
@@ -70,12 +98,17 @@ fn the_data_directory_is_locked_until_the_store_is_closed() {
         for number in 0..400 {
             text += &format!("{round:016x}{number:016x}{round:032x},n,pro\n");
         }
-        Keys(directory.path()).run_with_input(&["import", "-", "--format", "csv"], text.as_bytes()).with(0);
+        Keys(directory.path())
+            .run_with_input(&["import", "-", "--format", "csv"], text.as_bytes())
+            .with(0);
         assert!(directory.path().join("scoregate.db-wal").exists());
         let lock = std::fs::File::open(directory.path().join("scoregate.lock")).unwrap();
         program.signal("TERM");
         lock.lock().unwrap();
-        assert!(!directory.path().join("scoregate.db-wal").exists(), "its log is there, so it was open");
+        assert!(
+            !directory.path().join("scoregate.db-wal").exists(),
+            "its log is there, so it was open"
+        );
         drop(lock);
         program.end().0.with(0);
     }
@@ -93,15 +126,24 @@ fn a_request_that_waits_for_the_backend_is_answered_during_shutdown() {
         let at_once = WAITING.to_string();
         let environment = [
             ("SCOREGATE_UPSTREAM_URL", url.as_str()),
-            ("SCOREGATE_UPSTREAM_MAX_CONCURRENT_REQUESTS", at_once.as_str()),
+            (
+                "SCOREGATE_UPSTREAM_MAX_CONCURRENT_REQUESTS",
+                at_once.as_str(),
+            ),
         ];
         let load_clients = prepare(directory.path(), &[("pro", 1_000)]);
-        let [load_client] = load_clients.as_slice() else { unreachable!() };
+        let [load_client] = load_clients.as_slice() else {
+            unreachable!()
+        };
         let program = Program::serve(directory.path(), &environment);
         let public = program.public();
         // The list makes the models below known.
         assert_eq!(
-            Wire::open(public).unwrap().get("/api/v1/models", &load_client.key).status_and_code().0,
+            Wire::open(public)
+                .unwrap()
+                .get("/api/v1/models", &load_client.key)
+                .status_and_code()
+                .0,
             200
         );
         backend.hold();
@@ -118,10 +160,18 @@ fn a_request_that_waits_for_the_backend_is_answered_during_shutdown() {
             backend.open();
             waiting.into_iter().map(|one| one.join().unwrap()).collect()
         });
-        assert!(replies.iter().all(|replies| replies.status_and_code().0 == 200), "{replies:?}");
+        assert!(
+            replies
+                .iter()
+                .all(|replies| replies.status_and_code().0 == 200),
+            "{replies:?}"
+        );
         program.end().0.with(0);
         let program = Program::serve(directory.path(), &environment);
-        assert_eq!(remaining(program.public(), load_client), load_client.quota - WAITING - 1);
+        assert_eq!(
+            remaining(program.public(), load_client),
+            load_client.quota - WAITING - 1
+        );
         program.stop().with(0);
     });
 }

@@ -19,7 +19,11 @@ fn supervised(directory: &Path, data_dir: &Path) -> (UnixDatagram, Program) {
     let path = directory.join("notify");
     let manager = UnixDatagram::bind(&path).unwrap();
     manager.set_read_timeout(Some(TIMEOUT)).unwrap();
-    let environment = [BUILT_IN[0], ("NOTIFY_SOCKET", path.to_str().unwrap()), ("WATCHDOG_USEC", LIMIT)];
+    let environment = [
+        BUILT_IN[0],
+        ("NOTIFY_SOCKET", path.to_str().unwrap()),
+        ("WATCHDOG_USEC", LIMIT),
+    ];
     let program = Program::serve(data_dir, &environment);
     program.public();
     (manager, program)
@@ -28,7 +32,9 @@ fn supervised(directory: &Path, data_dir: &Path) -> (UnixDatagram, Program) {
 fn next(manager: &UnixDatagram) -> String {
     let mut bytes = [0; 256];
     let length = manager.recv(&mut bytes).unwrap();
-    String::from_utf8_lossy(&bytes[..length]).trim_end().to_owned()
+    String::from_utf8_lossy(&bytes[..length])
+        .trim_end()
+        .to_owned()
 }
 
 #[test]

@@ -38,14 +38,23 @@ impl Pipe {
         let (reader, writer) = pipe().unwrap();
         fcntl_setpipe_size(&writer, PIPE).unwrap();
         let end = writer.try_clone().unwrap();
-        (Self { reader: BufReader::new(reader), writer: Some(writer) }, end.into())
+        (
+            Self {
+                reader: BufReader::new(reader),
+                writer: Some(writer),
+            },
+            end.into(),
+        )
     }
 
     fn line_with(&mut self, words: &str) -> String {
         let mut line = String::new();
         while !line.contains(words) {
             line.clear();
-            assert!(self.reader.read_line(&mut line).unwrap() > 0, "it ended without {words:?}");
+            assert!(
+                self.reader.read_line(&mut line).unwrap() > 0,
+                "it ended without {words:?}"
+            );
         }
         line
     }
@@ -74,15 +83,35 @@ pub struct UnreadProgram {
 impl UnreadProgram {
     /// `serve` on free ports. Its logs are read until it serves.
     pub fn serve(data_dir: &Path, environment: &[(&str, &str)]) -> Self {
-        let free = ["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir"];
-        let arguments: Vec<&str> = free.into_iter().chain([data_dir.to_str().unwrap()]).collect();
+        let free = [
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--admin-listen",
+            "127.0.0.1:0",
+            "--data-dir",
+        ];
+        let arguments: Vec<&str> = free
+            .into_iter()
+            .chain([data_dir.to_str().unwrap()])
+            .collect();
         let ((out, stdout), (mut err, stderr)) = (Pipe::new(), Pipe::new());
         let scratch = TempDir::new().unwrap();
         let mut command = command(&arguments, environment);
-        command.env("TMPDIR", scratch.path()).stdout(stdout).stderr(stderr);
+        command
+            .env("TMPDIR", scratch.path())
+            .stdout(stdout)
+            .stderr(stderr);
         let child = ChildProcess(command.spawn().unwrap());
         let (public, side) = ports_in(&err.line_with("serving"));
-        Self { child, out, err, _scratch: scratch, public, side }
+        Self {
+            child,
+            out,
+            err,
+            _scratch: scratch,
+            public,
+            side,
+        }
     }
 
     /// Stops both readers; both pipes are full.
@@ -93,9 +122,19 @@ impl UnreadProgram {
 
     /// Stops it and returns the duration, which must be well within `limit`.
     pub fn stop_within(self, limit: Duration) -> Duration {
-        let Self { mut child, out, err, .. } = self;
+        let Self {
+            mut child,
+            out,
+            err,
+            ..
+        } = self;
         let (start, id) = (Instant::now(), child.0.id());
-        let signal = |name: &str| Command::new("sh").arg("-c").arg(format!("kill -{name} {id}")).status();
+        let signal = |name: &str| {
+            Command::new("sh")
+                .arg("-c")
+                .arg(format!("kill -{name} {id}"))
+                .status()
+        };
         assert!(signal("TERM").unwrap().success());
         let (sender, ended) = channel();
         std::thread::spawn(move || sender.send(child.0.wait()));
@@ -118,14 +157,21 @@ pub fn fails_for_incidents(received: &Received) -> Act {
 }
 
 /// Requests documents whose fetches fail, with others in between so that the breaker stays closed. Returns the statuses.
-fn request_failing_documents(public: SocketAddr, load_client: &LoadClient, times: u32) -> Vec<(u16, u16)> {
+fn request_failing_documents(
+    public: SocketAddr,
+    load_client: &LoadClient,
+    times: u32,
+) -> Vec<(u16, u16)> {
     let mut connection = Wire::open_with_timeout(public, TIMEOUT).unwrap();
     let mut status = |target: String| match connection.get(&target, &load_client.key) {
         Reply::Response { status, .. } => status,
         lost @ (Reply::NoResponse | Reply::Partial) => panic!("{target}: {lost:?}"),
     };
     let statuses = (1..=times).map(|number| {
-        (status(format!("/api/v1/incidents?limit={number}")), status(format!("/api/v1/models/m{number}")))
+        (
+            status(format!("/api/v1/incidents?limit={number}")),
+            status(format!("/api/v1/models/m{number}")),
+        )
     });
     statuses.collect()
 }
@@ -140,15 +186,25 @@ fn a_log_reader_that_stopped_delays_no_request_no_probe_and_no_shutdown() {
     let load_client = prepare(directory.path(), &[("pro", 100_000)]).remove(0);
     let mut program = UnreadProgram::serve(
         directory.path(),
-        &[("SCOREGATE_UPSTREAM_URL", &url), ("SCOREGATE_LOG_SAMPLE_ONE_IN", "1")],
+        &[
+            ("SCOREGATE_UPSTREAM_URL", &url),
+            ("SCOREGATE_LOG_SAMPLE_ONE_IN", "1"),
+        ],
     );
     program.fill();
     let statuses = request_failing_documents(program.public, &load_client, TIMES);
     assert_eq!(statuses, [(503, 200); TIMES as usize]);
-    for (port, path) in [(program.public, "/healthz"), (program.side, "/healthz"), (program.side, "/readyz")]
-    {
+    for (port, path) in [
+        (program.public, "/healthz"),
+        (program.side, "/healthz"),
+        (program.side, "/readyz"),
+    ] {
         assert_eq!(
-            Wire::open_with_timeout(port, TIMEOUT).unwrap().get(path, "").status_and_code().0,
+            Wire::open_with_timeout(port, TIMEOUT)
+                .unwrap()
+                .get(path, "")
+                .status_and_code()
+                .0,
             200,
             "{path}"
         );
@@ -166,8 +222,12 @@ fn of_a_flood_of_failed_fetches_ten_are_logged_and_the_rest_are_counted_in_one_l
     request_failing_documents(program.public(), &load_client, TIMES);
     // Even without a later event of the kind: the shutdown reports what was dropped.
     let err = program.stop().with(0).err;
-    let failed: Vec<&str> = err.lines().filter(|line| line.contains("a fetch failed")).collect();
-    let (reports, events): (Vec<&str>, Vec<&str>) = failed.iter().partition(|line| line.contains("more in"));
+    let failed: Vec<&str> = err
+        .lines()
+        .filter(|line| line.contains("a fetch failed"))
+        .collect();
+    let (reports, events): (Vec<&str>, Vec<&str>) =
+        failed.iter().partition(|line| line.contains("more in"));
     let report = |line: &&str| -> u32 {
         let words = line.split_once("(endpoint=\"incidents\") (").unwrap().1;
         words.split(' ').next().unwrap().parse().unwrap()
@@ -176,7 +236,10 @@ fn of_a_flood_of_failed_fetches_ten_are_logged_and_the_rest_are_counted_in_one_l
     let logged = u32::try_from(events.len()).unwrap();
     assert_eq!(logged + dropped, TIMES, "{err}");
     // There is more than one window only on a slow machine.
-    assert!(dropped > 0 && events.len() <= 10 * (reports.len() + 1), "{err}");
+    assert!(
+        dropped > 0 && events.len() <= 10 * (reports.len() + 1),
+        "{err}"
+    );
 }
 
 /// Marks a test that runs in its own process, and runs the child's part there.
@@ -186,7 +249,14 @@ const PANICS: usize = 10;
 
 fn panics_often() {
     let now = Box::new(|| Duration::from_secs(1));
-    log::start(&LogConfig { json: false, level: "info".into() }, now).unwrap();
+    log::start(
+        &LogConfig {
+            json: false,
+            level: "info".into(),
+        },
+        now,
+    )
+    .unwrap();
     for number in 0..PANICS {
         let message = format!("panic {number} {}", "x".repeat(PIPE / 2));
         let thread = std::thread::Builder::new().name(format!("panicking-{number}"));
@@ -200,7 +270,14 @@ fn other_process(stderr: Stdio) -> ChildProcess {
     let mut command = Command::new(std::env::current_exe().unwrap());
     let test = "processes::unread_logs::a_panic_waits_for_no_log_reader_and_is_logged";
     command.args(["--exact", "--nocapture", test]);
-    ChildProcess(command.env(OTHER_PROCESS, "1").stdout(Stdio::null()).stderr(stderr).spawn().unwrap())
+    ChildProcess(
+        command
+            .env(OTHER_PROCESS, "1")
+            .stdout(Stdio::null())
+            .stderr(stderr)
+            .spawn()
+            .unwrap(),
+    )
 }
 
 #[test]
@@ -214,7 +291,11 @@ fn a_panic_waits_for_no_log_reader_and_is_logged() {
     let (id, (sender, ended)) = (child.0.id(), channel());
     std::thread::spawn(move || sender.send(child.0.wait()));
     let Ok(status) = ended.recv_timeout(TIMEOUT) else {
-        Command::new("sh").arg("-c").arg(format!("kill -KILL {id}")).status().unwrap();
+        Command::new("sh")
+            .arg("-c")
+            .arg(format!("kill -KILL {id}"))
+            .status()
+            .unwrap();
         panic!("a panic waits for a log reader");
     };
     assert!(status.unwrap().success());
@@ -223,7 +304,12 @@ fn a_panic_waits_for_no_log_reader_and_is_logged() {
     let mut child = other_process(stderr);
     let last = format!("panicking-{}", PANICS - 1);
     let line = err.line_with(&last);
-    let words = ["ERROR", "thread panicked", "tests/suite/processes/unread_logs.rs:", "panic 9 xxx"];
+    let words = [
+        "ERROR",
+        "thread panicked",
+        "tests/suite/processes/unread_logs.rs:",
+        "panic 9 xxx",
+    ];
     assert!(words.iter().all(|word| line.contains(word)), "{line}");
     drop(err);
     assert!(child.0.wait().unwrap().success());

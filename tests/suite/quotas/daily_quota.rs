@@ -27,21 +27,42 @@ async fn the_day_resets_once_at_midnight_utc() {
     world.pass(ALMOST_MIDNIGHT);
     used(&world, &customer, 3).await;
     let spent = world.get_as(&customer, MODELS).await;
-    assert_eq!((spent.code(), spent.header("retry-after")), ("quota_exceeded".into(), "2"));
+    assert_eq!(
+        (spent.code(), spent.header("retry-after")),
+        ("quota_exceeded".into(), "2")
+    );
     world.pass(Duration::from_millis(1_600));
     let spent = world.get_as(&customer, MODELS).await;
-    let midnight = Wall::parse_rfc3339("2026-11-22T00:00:00Z").unwrap().seconds();
-    assert_eq!((spent.number("x-ratelimit-reset"), spent.header("retry-after")), (midnight, "1"));
+    let midnight = Wall::parse_rfc3339("2026-11-22T00:00:00Z")
+        .unwrap()
+        .seconds();
+    assert_eq!(
+        (
+            spent.number("x-ratelimit-reset"),
+            spent.header("retry-after")
+        ),
+        (midnight, "1")
+    );
     world.pass(Duration::from_millis(400));
     let first = world.get_as(&customer, MODELS).await;
-    assert_eq!((first.status, first.number("x-ratelimit-remaining")), (200, 2));
-    let next_midnight = Wall::parse_rfc3339("2026-11-23T00:00:00Z").unwrap().seconds();
+    assert_eq!(
+        (first.status, first.number("x-ratelimit-remaining")),
+        (200, 2)
+    );
+    let next_midnight = Wall::parse_rfc3339("2026-11-23T00:00:00Z")
+        .unwrap()
+        .seconds();
     assert_eq!(first.number("x-ratelimit-reset"), next_midnight);
     used(&world, &customer, 2).await;
     assert_eq!(world.get_as(&customer, MODELS).await.status, 429);
     world.pass(Duration::from_hours(23));
     assert_eq!(world.get_as(&customer, MODELS).await.status, 429);
-    assert_eq!(world.counted("scoregate_quota_units_total{use=\"delivered\"}").await, 6);
+    assert_eq!(
+        world
+            .counted("scoregate_quota_units_total{use=\"delivered\"}")
+            .await,
+        6
+    );
 }
 
 #[tokio::test]
@@ -58,7 +79,10 @@ async fn a_request_that_began_yesterday_is_charged_to_yesterday() {
         world.pass(Duration::from_secs(4));
         world.backend.open();
     });
-    assert_eq!((late.status, late.number("x-ratelimit-remaining")), (200, 3));
+    assert_eq!(
+        (late.status, late.number("x-ratelimit-remaining")),
+        (200, 3)
+    );
     assert_eq!(world.left(&customer).day, 3);
     used(&world, &customer, 3).await;
     assert_eq!(world.get_as(&customer, MODELS).await.status, 429);
@@ -77,18 +101,26 @@ async fn a_unit_returned_after_midnight_adds_nothing_to_the_new_day() {
         world.pass(Duration::from_secs(4));
         world.backend.release(1);
     });
-    assert_eq!((late.status, late.number("x-ratelimit-remaining")), (502, 3));
+    assert_eq!(
+        (late.status, late.number("x-ratelimit-remaining")),
+        (502, 3)
+    );
     world.backend.open();
     used(&world, &customer, 3).await;
-    assert_eq!(world.get_as(&customer, MODELS).await.code(), "quota_exceeded");
+    assert_eq!(
+        world.get_as(&customer, MODELS).await.code(),
+        "quota_exceeded"
+    );
     assert_eq!(world.refused("upstream_invalid").await, 1);
 }
 
 #[tokio::test]
 async fn a_clock_that_steps_back_reopens_no_day_and_refills_no_minute() {
     let world = World::new().await;
-    let [customer, idle] =
-        [world.customer_with("free", own(5, 3)).await, world.customer_with("free", own(5, 3)).await];
+    let [customer, idle] = [
+        world.customer_with("free", own(5, 3)).await,
+        world.customer_with("free", own(5, 3)).await,
+    ];
     used(&world, &customer, 2).await;
     used(&world, &idle, 1).await;
     world.pass(Duration::from_hours(12));
@@ -96,15 +128,23 @@ async fn a_clock_that_steps_back_reopens_no_day_and_refills_no_minute() {
     let yesterday = Wall::parse_rfc3339("2026-11-21T23:59:50Z").unwrap();
     world.manual_clock.step_to(yesterday);
     let refused = world.get_as(&customer, MODELS).await;
-    assert_eq!((refused.status, refused.code()), (429, "quota_exceeded".into()));
-    let the_day_s_end = Wall::parse_rfc3339("2026-11-23T00:00:00Z").unwrap().seconds();
+    assert_eq!(
+        (refused.status, refused.code()),
+        (429, "quota_exceeded".into())
+    );
+    let the_day_s_end = Wall::parse_rfc3339("2026-11-23T00:00:00Z")
+        .unwrap()
+        .seconds();
     assert_eq!(refused.number("x-ratelimit-reset"), the_day_s_end);
     assert_eq!(world.left(&customer).minute, 2);
     // The day that the ledger opened last also applies to applications that were not active when it began.
     used(&world, &idle, 3).await;
     assert_eq!(world.get_as(&idle, MODELS).await.status, 429);
     world.pass(Duration::from_secs(10));
-    assert_eq!(world.get_as(&customer, MODELS).await.code(), "quota_exceeded");
+    assert_eq!(
+        world.get_as(&customer, MODELS).await.code(),
+        "quota_exceeded"
+    );
     assert_eq!(world.refused("quota_exceeded").await, 3);
 }
 
@@ -114,7 +154,12 @@ async fn a_tier_change_keeps_the_usage_of_day_and_minute() {
     let customer = world.customer("free").await;
     used(&world, &customer, 1).await;
     let moves = async |tier: &str| {
-        world.running.registrar.set_tier("test", customer.id, tier).await.unwrap();
+        world
+            .running
+            .registrar
+            .set_tier("test", customer.id, tier)
+            .await
+            .unwrap();
         let left = world.left(&customer);
         (left.minute, left.day)
     };
@@ -127,7 +172,10 @@ async fn a_tier_change_keeps_the_usage_of_day_and_minute() {
     assert_eq!(moves("free").await, (0, 0));
     world.pass(Duration::from_mins(1));
     let refused = world.get_as(&customer, MODELS).await;
-    assert_eq!((refused.code(), refused.number("x-ratelimit-remaining")), ("quota_exceeded".into(), 0));
+    assert_eq!(
+        (refused.code(), refused.number("x-ratelimit-remaining")),
+        ("quota_exceeded".into(), 0)
+    );
     assert_eq!(refused.number("x-ratelimit-limit"), 10);
     assert_eq!(moves("pro").await, (60, 9_988));
     used(&world, &customer, 1).await;
@@ -141,13 +189,24 @@ async fn a_rotation_keeps_the_quota() {
     let issued = world
         .running
         .registrar
-        .rotate("test", customer.id, Duration::from_hours(1), KeyDetails::default())
+        .rotate(
+            "test",
+            customer.id,
+            Duration::from_hours(1),
+            KeyDetails::default(),
+        )
         .await
         .unwrap();
-    let second = Customer { id: customer.id, key: issued.key.expose().to_owned() };
+    let second = Customer {
+        id: customer.id,
+        key: issued.key.expose().to_owned(),
+    };
     used(&world, &second, 1).await;
     used(&world, &customer, 1).await;
-    assert_eq!(world.get_as(&customer, MODELS).await.code(), "quota_exceeded");
+    assert_eq!(
+        world.get_as(&customer, MODELS).await.code(),
+        "quota_exceeded"
+    );
     assert_eq!(world.get_as(&second, MODELS).await.code(), "quota_exceeded");
     assert_eq!(world.left(&second), world.left(&customer));
 }
@@ -155,7 +214,10 @@ async fn a_rotation_keeps_the_quota() {
 #[tokio::test]
 async fn a_restart_keeps_the_day_exactly() {
     let world = World::new().await;
-    let [free, paid] = [world.customer_with("free", own(1_000, 5)).await, world.customer("pro").await];
+    let [free, paid] = [
+        world.customer_with("free", own(1_000, 5)).await,
+        world.customer("pro").await,
+    ];
     used(&world, &free, 3).await;
     used(&world, &paid, 7).await;
     let world = world.restarted().await;
@@ -167,7 +229,12 @@ async fn a_restart_keeps_the_day_exactly() {
     world.pass(Duration::from_hours(12));
     let world = world.restarted().await;
     assert_eq!((world.left(&free).day, world.left(&paid).day), (5, 10_000));
-    assert_eq!(world.counted("scoregate_store_failures_total{operation=\"lease\"}").await, 0);
+    assert_eq!(
+        world
+            .counted("scoregate_store_failures_total{operation=\"lease\"}")
+            .await,
+        0
+    );
 }
 
 #[tokio::test]
@@ -176,8 +243,13 @@ async fn a_restart_with_a_clock_that_stepped_back_reopens_no_day() {
     let customer = world.customer_with("free", own(1_000, 2)).await;
     world.pass(Duration::from_hours(12));
     used(&world, &customer, 2).await;
-    world.manual_clock.step_to(Wall::parse_rfc3339("2026-11-21T12:00:00Z").unwrap());
+    world
+        .manual_clock
+        .step_to(Wall::parse_rfc3339("2026-11-21T12:00:00Z").unwrap());
     let world = world.restarted().await;
     assert_eq!(world.left(&customer).day, 0);
-    assert_eq!(world.get_as(&customer, MODELS).await.code(), "quota_exceeded");
+    assert_eq!(
+        world.get_as(&customer, MODELS).await.code(),
+        "quota_exceeded"
+    );
 }

@@ -19,7 +19,9 @@ const CLIENTS: usize = 40;
 const ALMOST_MIDNIGHT: Duration = Duration::from_secs(43_198);
 
 async fn ledger_calls(world: &World) -> u32 {
-    world.counted("scoregate_store_duration_seconds_count{operation=\"lease\"}").await
+    world
+        .counted("scoregate_store_duration_seconds_count{operation=\"lease\"}")
+        .await
 }
 
 async fn waits(world: &World) -> u32 {
@@ -30,7 +32,13 @@ async fn waits(world: &World) -> u32 {
 async fn leases_a_pro_quota_is_granted_in_full_with_few_ledger_calls_and_one_waiting_request() {
     let world = World::new().await;
     let customer = world.customer_with("pro", own(1_000_000, 10_000)).await;
-    let account = world.running.gateway().key_directory.find(&Digest::of(&customer.key)).unwrap().account;
+    let account = world
+        .running
+        .gateway()
+        .key_directory
+        .find(&Digest::of(&customer.key))
+        .unwrap()
+        .account;
     let mut connection = Connection::open(world.address()).await;
     for request in 0..10_000 {
         let response = connection.send(world.get(MODELS).key(&customer.key)).await;
@@ -40,7 +48,10 @@ async fn leases_a_pro_quota_is_granted_in_full_with_few_ledger_calls_and_one_wai
             tokio::task::yield_now().await;
         }
     }
-    assert_eq!(world.get_as(&customer, MODELS).await.code(), "quota_exceeded");
+    assert_eq!(
+        world.get_as(&customer, MODELS).await.code(),
+        "quota_exceeded"
+    );
     let (calls, waited) = (ledger_calls(&world).await, waits(&world).await);
     assert!(calls <= 300, "{calls} ledger calls for 10,000 requests");
     assert_eq!(waited, 1);
@@ -52,10 +63,16 @@ async fn leases_a_free_request_waits_for_one_durable_write_only() {
     let customer = world.customer_with("free", own(1_000, 10)).await;
     for request in 1..=10 {
         assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
-        assert_eq!((ledger_calls(&world).await, waits(&world).await), (request, request));
+        assert_eq!(
+            (ledger_calls(&world).await, waits(&world).await),
+            (request, request)
+        );
     }
     // A spent day is detected without the ledger.
-    assert_eq!(world.get_as(&customer, MODELS).await.code(), "quota_exceeded");
+    assert_eq!(
+        world.get_as(&customer, MODELS).await.code(),
+        "quota_exceeded"
+    );
     assert_eq!(ledger_calls(&world).await, 10);
 }
 
@@ -63,17 +80,21 @@ async fn leases_a_free_request_waits_for_one_durable_write_only() {
 async fn requests(world: &World, customers: &[Customer], each: u32, time: Duration) -> u32 {
     let served = AtomicU32::new(0);
     let counted = &served;
-    let clients = customers.iter().cycle().take(CLIENTS).map(|customer| async move {
-        let mut connection = Connection::open(world.address()).await;
-        for _ in 0..each {
-            let response = connection.send(world.get(MODELS).key(&customer.key)).await;
-            match response.status {
-                200 => drop(counted.fetch_add(1, Ordering::SeqCst)),
-                _ => assert_eq!(response.code(), "quota_exceeded"),
+    let clients = customers
+        .iter()
+        .cycle()
+        .take(CLIENTS)
+        .map(|customer| async move {
+            let mut connection = Connection::open(world.address()).await;
+            for _ in 0..each {
+                let response = connection.send(world.get(MODELS).key(&customer.key)).await;
+                match response.status {
+                    200 => drop(counted.fetch_add(1, Ordering::SeqCst)),
+                    _ => assert_eq!(response.code(), "quota_exceeded"),
+                }
+                world.pass(time / each / 40);
             }
-            world.pass(time / each / 40);
-        }
-    });
+        });
     join_all(clients).await;
     served.load(Ordering::SeqCst)
 }
@@ -86,7 +107,13 @@ async fn leases_ten_thousand_requests_across_midnight_use_two_quotas_each_charge
         customers.push(world.customer_with("pro", own(1_000_000, 300)).await);
         customers.push(world.customer_with("free", own(1_000_000, 20)).await);
     }
-    assert_eq!(world.get_as(&customers[0], "/api/v1/models?limit=1").await.status, 200);
+    assert_eq!(
+        world
+            .get_as(&customers[0], "/api/v1/models?limit=1")
+            .await
+            .status,
+        200
+    );
     world.pass(ALMOST_MIDNIGHT);
     // Ten thousand in total; before and after midnight each customer has more requests than units.
     let mut served = 1;
@@ -99,15 +126,18 @@ async fn leases_ten_thousand_requests_across_midnight_use_two_quotas_each_charge
     assert!(calls <= 2 * 4 * (200 + 21), "{calls} ledger calls");
     let directory = Arc::clone(&world.directory);
     assert!(world.running.stop().await.all_finished);
-    let days = sql(directory.path(), "SELECT day, sum(granted) FROM ledger GROUP BY day ORDER BY day");
+    let days = sql(
+        directory.path(),
+        "SELECT day, sum(granted) FROM ledger GROUP BY day ORDER BY day",
+    );
     assert_eq!(days, "2026-11-21|1280\n2026-11-22|1280\n");
 }
 
 #[tokio::test]
 async fn leases_of_tomorrow_are_taken_before_midnight_for_applications_in_use() {
     let world = World::new().await;
-    let customers =
-        [("pro", 10_000), ("free", 10)].map(|(tier, day)| world.customer_with(tier, own(1_000_000, day)));
+    let customers = [("pro", 10_000), ("free", 10)]
+        .map(|(tier, day)| world.customer_with(tier, own(1_000_000, day)));
     let customers = join_all(customers).await;
     let unused = world.customer("pro").await;
     for customer in &customers {
@@ -122,9 +152,16 @@ async fn leases_of_tomorrow_are_taken_before_midnight_for_applications_in_use() 
     world.pass(Duration::from_secs(30));
     for (customer, left) in customers.iter().zip([9_999, 9]) {
         let response = world.get_as(customer, MODELS).await;
-        assert_eq!((response.status, response.number("x-ratelimit-remaining")), (200, left));
+        assert_eq!(
+            (response.status, response.number("x-ratelimit-remaining")),
+            (200, left)
+        );
     }
-    assert_eq!(waits(&world).await, waited, "no request waited for the ledger");
+    assert_eq!(
+        waits(&world).await,
+        waited,
+        "no request waited for the ledger"
+    );
     assert_eq!(world.get_as(&unused, MODELS).await.status, 200);
     assert_eq!(waits(&world).await, waited + 1);
 }
@@ -141,15 +178,28 @@ async fn units_leased_before_midnight_are_charged_once_if_limits_change_before_t
     world.pass(Duration::from_secs(30));
     let calls = ledger_calls(&world).await;
     let (minute, day) = (FieldChange::Set(2_000_000), FieldChange::Keep);
-    world.running.registrar.set_limits("test", customer.id, minute, day, None).await.unwrap();
+    world
+        .running
+        .registrar
+        .set_limits("test", customer.id, minute, day, None)
+        .await
+        .unwrap();
     // What was leased under the other limits is returned.
     world.pass(Duration::from_secs(1));
-    world.reaches("scoregate_store_duration_seconds_count{operation=\"lease\"}", calls + 1).await;
+    world
+        .reaches(
+            "scoregate_store_duration_seconds_count{operation=\"lease\"}",
+            calls + 1,
+        )
+        .await;
     for _ in 0..3 {
         assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
     }
     let directory = Arc::clone(&world.directory);
     assert!(world.running.stop().await.all_finished);
-    let granted = sql(directory.path(), "SELECT granted FROM ledger WHERE day = '2026-11-22'");
+    let granted = sql(
+        directory.path(),
+        "SELECT granted FROM ledger WHERE day = '2026-11-22'",
+    );
     assert_eq!(granted, "3\n");
 }

@@ -29,17 +29,26 @@ impl World {
                  BEGIN SELECT RAISE(ABORT, 'the disk fails'); END;"
             )
         };
-        sql(self.directory.path(), &(refuse("INSERT") + &refuse("UPDATE")));
+        sql(
+            self.directory.path(),
+            &(refuse("INSERT") + &refuse("UPDATE")),
+        );
     }
 
     /// Makes writes to the ledger succeed again.
     pub fn ledger_works(&self) {
-        sql(self.directory.path(), "DROP TRIGGER no_INSERT; DROP TRIGGER no_UPDATE");
+        sql(
+            self.directory.path(),
+            "DROP TRIGGER no_INSERT; DROP TRIGGER no_UPDATE",
+        );
     }
 
     /// Units granted by the ledger over all days.
     fn granted(&self) -> u32 {
-        let sum = sql(self.directory.path(), "SELECT coalesce(sum(granted), 0) FROM ledger");
+        let sum = sql(
+            self.directory.path(),
+            "SELECT coalesce(sum(granted), 0) FROM ledger",
+        );
         sum.trim().parse().unwrap()
     }
 
@@ -58,14 +67,23 @@ impl World {
 
     /// Waits until no lease is in progress for the customer.
     async fn has_leased(&self, customer: &Customer) {
-        let account = self.running.gateway().key_directory.find(&Digest::of(&customer.key)).unwrap().account;
+        let account = self
+            .running
+            .gateway()
+            .key_directory
+            .find(&Digest::of(&customer.key))
+            .unwrap()
+            .account;
         while account.is_leasing() {
             tokio::task::yield_now().await;
         }
     }
 
     async fn grace_decisions(&self, outcome: &str) -> u32 {
-        self.counted(&format!("scoregate_ledger_unreachable_decisions_total{{decision=\"{outcome}\"}}")).await
+        self.counted(&format!(
+            "scoregate_ledger_unreachable_decisions_total{{decision=\"{outcome}\"}}"
+        ))
+        .await
     }
 }
 
@@ -75,7 +93,8 @@ pub struct Lock(#[expect(dead_code, reason = "it holds the lock")] Connection);
 impl Lock {
     /// Acquires it.
     pub fn on(data_dir: &Path) -> Self {
-        let connection = Connection::open(data_dir.join(scoregate_store::Embedded::FILE_NAME)).unwrap();
+        let connection =
+            Connection::open(data_dir.join(scoregate_store::Embedded::FILE_NAME)).unwrap();
         connection.execute_batch("BEGIN IMMEDIATE").unwrap();
         Self(connection)
     }
@@ -84,7 +103,11 @@ impl Lock {
 /// Whether a write to the store is in progress. A process of its own takes long enough that the writer makes progress.
 fn is_locked(data_dir: &Path) -> bool {
     let file = data_dir.join(scoregate_store::Embedded::FILE_NAME);
-    let begun = Command::new("sqlite3").arg(file).arg("BEGIN IMMEDIATE; ROLLBACK").output().unwrap();
+    let begun = Command::new("sqlite3")
+        .arg(file)
+        .arg("BEGIN IMMEDIATE; ROLLBACK")
+        .output()
+        .unwrap();
     !begun.status.success()
 }
 
@@ -97,30 +120,63 @@ async fn ledger_unreachable_leased_units_then_grace_then_503_and_all_are_charged
     let leased = world.granted();
     world.ledger_fails();
     let (served, refused) = world.served_of(&customer, 10).await;
-    assert_eq!(served, leased - 1 + 3, "the leased units, and a hundredth of the daily quota");
+    assert_eq!(
+        served,
+        leased - 1 + 3,
+        "the leased units, and a hundredth of the daily quota"
+    );
     for response in &refused {
-        assert_eq!((response.status, response.code()), (503, "overloaded".into()));
+        assert_eq!(
+            (response.status, response.code()),
+            (503, "overloaded".into())
+        );
         assert!(response.number("retry-after") >= 1);
-        assert_eq!(response.number("x-ratelimit-remaining"), u64::from(300 - 1 - served));
+        assert_eq!(
+            response.number("x-ratelimit-remaining"),
+            u64::from(300 - 1 - served)
+        );
     }
     assert_eq!(
-        (world.grace_decisions("grace").await, world.grace_decisions("refused").await),
+        (
+            world.grace_decisions("grace").await,
+            world.grace_decisions("refused").await
+        ),
         (3, 10 - served)
     );
     assert_eq!(world.counted("scoregate_ledger_unreachable").await, 1);
     // One call detected the failure. No other request waits, and one a second checks whether the ledger is back.
-    assert_eq!(world.counted("scoregate_store_failures_total{operation=\"lease\"}").await, 1);
+    assert_eq!(
+        world
+            .counted("scoregate_store_failures_total{operation=\"lease\"}")
+            .await,
+        1
+    );
     world.pass(RETRY);
     assert_eq!(world.served_of(&customer, 5).await.0, 0);
-    assert_eq!(world.counted("scoregate_store_failures_total{operation=\"lease\"}").await, 2);
+    assert_eq!(
+        world
+            .counted("scoregate_store_failures_total{operation=\"lease\"}")
+            .await,
+        2
+    );
     assert_eq!(world.granted(), leased);
 
     world.ledger_works();
     world.pass(RETRY);
     let (after, refused) = world.served_of(&customer, 300).await;
     assert_eq!(1 + served + after, 300);
-    assert!(refused.iter().all(|response| response.code() == "quota_exceeded"));
-    assert_eq!((world.granted(), world.counted("scoregate_ledger_unreachable").await), (300, 0));
+    assert!(
+        refused
+            .iter()
+            .all(|response| response.code() == "quota_exceeded")
+    );
+    assert_eq!(
+        (
+            world.granted(),
+            world.counted("scoregate_ledger_unreachable").await
+        ),
+        (300, 0)
+    );
 }
 
 #[tokio::test]
@@ -132,8 +188,18 @@ async fn ledger_unreachable_a_free_application_gets_its_leased_units_only() {
     world.ledger_fails();
     let left = world.granted() - 1;
     assert_eq!(world.served_of(&free, 5).await.0, left);
-    assert_eq!(world.left(&free).minute, 1_000 - 1 - left, "a refused request spends nothing");
-    assert_eq!((world.grace_decisions("grace").await, world.grace_decisions("refused").await), (0, 5 - left));
+    assert_eq!(
+        world.left(&free).minute,
+        1_000 - 1 - left,
+        "a refused request spends nothing"
+    );
+    assert_eq!(
+        (
+            world.grace_decisions("grace").await,
+            world.grace_decisions("refused").await
+        ),
+        (0, 5 - left)
+    );
     world.ledger_works();
     world.pass(RETRY);
     assert_eq!(world.served_of(&free, 5).await.0, 5);
@@ -149,7 +215,9 @@ async fn ledger_unreachable_owed_units_are_charged_without_another_request() {
     let (served, _) = world.served_of(&customer, 5).await;
     world.ledger_works();
     world.pass(Duration::from_secs(30));
-    world.reaches("scoregate_quota_units_total{use=\"leased\"}", 1 + served).await;
+    world
+        .reaches("scoregate_quota_units_total{use=\"leased\"}", 1 + served)
+        .await;
     assert!(world.granted() > served);
     assert_eq!(world.left(&customer).day, 300 - 1 - served);
 }
@@ -165,18 +233,33 @@ async fn ledger_unreachable_grace_is_charged_at_the_start_after_a_shutdown_and_g
     let granted = world.granted();
     assert_eq!(delivered, granted + 3);
     // Two restarts: units that cannot be charged at the first start are kept for the second.
-    let world = world.restarted_with_losses().await.restarted_with_losses().await;
-    assert_eq!(world.served_of(&customer, 5).await.0, 0, "a new process has no leased units");
+    let world = world
+        .restarted_with_losses()
+        .await
+        .restarted_with_losses()
+        .await;
+    assert_eq!(
+        world.served_of(&customer, 5).await.0,
+        0,
+        "a new process has no leased units"
+    );
     world.ledger_works();
     world.pass(RETRY);
     delivered += world.served_of(&customer, 1).await.0;
     world.has_leased(&customer).await;
-    assert!(world.granted() >= delivered, "{delivered} units were delivered");
+    assert!(
+        world.granted() >= delivered,
+        "{delivered} units were delivered"
+    );
     assert!(!world.directory.path().join(OwedFile::NAME).exists());
     world.ledger_fails();
     let (served, refused) = world.served_of(&customer, 10).await;
     delivered += served;
-    assert!(refused.iter().all(|response| response.code() == "overloaded"));
+    assert!(
+        refused
+            .iter()
+            .all(|response| response.code() == "overloaded")
+    );
     assert_eq!(
         world.grace_decisions("grace").await,
         0,
@@ -224,7 +307,13 @@ async fn ledger_unreachable_an_unresponsive_ledger_delays_one_request_only() {
     let mut waiting = waiting;
     assert_eq!(waiting.read(false).await.unwrap().status, 200);
     assert_eq!(world.served_of(&customer, 5).await.0, 2);
-    assert_eq!((world.grace_decisions("grace").await, world.grace_decisions("refused").await), (3, 3));
+    assert_eq!(
+        (
+            world.grace_decisions("grace").await,
+            world.grace_decisions("refused").await
+        ),
+        (3, 3)
+    );
     drop(lock);
     // The blocked call succeeds in the end.
     while world.counted("scoregate_ledger_unreachable").await == 1 {
@@ -235,7 +324,8 @@ async fn ledger_unreachable_an_unresponsive_ledger_delays_one_request_only() {
 }
 
 #[tokio::test]
-async fn ledger_unreachable_requests_that_wait_for_it_do_not_use_up_the_slots_of_cached_documents() {
+async fn ledger_unreachable_requests_that_wait_for_it_do_not_use_up_the_slots_of_cached_documents()
+{
     let world = World::with("overload.cached_slots = 1\noverload.queue_length = 0", good).await;
     let (ready, without_units) = (world.customer("pro").await, world.customer("pro").await);
     assert_eq!(world.served_of(&ready, 1).await.0, 1);
@@ -263,7 +353,16 @@ async fn ledger_unreachable_owed_units_are_charged_while_last_uses_of_keys_are_r
         }
     }
     drop(lock);
-    while world.running.registrar.list(None, 1).await.unwrap().applications[0].keys[0].last_used_at.is_none()
+    while world
+        .running
+        .registrar
+        .list(None, 1)
+        .await
+        .unwrap()
+        .applications[0]
+        .keys[0]
+        .last_used_at
+        .is_none()
     {
         tokio::task::yield_now().await;
     }
@@ -273,7 +372,11 @@ async fn ledger_unreachable_owed_units_are_charged_while_last_uses_of_keys_are_r
     world.ledger_works();
     world.pass(Duration::from_secs(30));
     for _ in 0..2_000 {
-        if world.counted("scoregate_quota_units_total{use=\"leased\"}").await > served {
+        if world
+            .counted("scoregate_quota_units_total{use=\"leased\"}")
+            .await
+            > served
+        {
             return;
         }
     }
@@ -293,7 +396,12 @@ async fn a_shutdown_does_not_wait_until_the_last_uses_of_all_keys_are_recorded()
                 BEGIN SELECT count(a.digest || b.digest || c.name)
                       FROM keys a, keys b, (SELECT name FROM applications LIMIT 4) c; END;";
     sql(world.directory.path(), slow);
-    let World { manual_clock, running, directory, .. } = world;
+    let World {
+        manual_clock,
+        running,
+        directory,
+        ..
+    } = world;
     let stopping = tokio::spawn(running.stop());
     // Less time passes than until the periodic write.
     let mut moves = 0;
@@ -304,6 +412,9 @@ async fn a_shutdown_does_not_wait_until_the_last_uses_of_all_keys_are_recorded()
         }
         tokio::task::yield_now().await;
     }
-    let recorded = sql(directory.path(), "SELECT count(*) FROM keys WHERE last_used_at IS NOT NULL");
+    let recorded = sql(
+        directory.path(),
+        "SELECT count(*) FROM keys WHERE last_used_at IS NOT NULL",
+    );
     assert!(recorded.trim().parse::<u32>().unwrap() < KEYS, "{recorded}");
 }

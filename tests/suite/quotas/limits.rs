@@ -15,7 +15,9 @@ const NOTHING: &str = "/api/v1/nothing";
 
 /// Noon in seconds since 1970.
 fn noon() -> u64 {
-    scoregate_base::clock::Wall::parse_rfc3339(NOON).unwrap().seconds()
+    scoregate_base::clock::Wall::parse_rfc3339(NOON)
+        .unwrap()
+        .seconds()
 }
 
 /// The values of the four `X-RateLimit` headers.
@@ -36,10 +38,17 @@ async fn the_requests_of_a_minute_can_be_used_in_a_burst_and_are_refilled_one_by
     for left in (0..60).rev() {
         let response = world.get_as(&customer, MODELS).await;
         assert_eq!(response.status, 200);
-        assert!(response.header("ratelimit").starts_with(&format!("\"minute\";r={left};t={}, ", 60 - left)));
+        assert!(
+            response
+                .header("ratelimit")
+                .starts_with(&format!("\"minute\";r={left};t={}, ", 60 - left))
+        );
     }
     let refused = world.get_as(&customer, MODELS).await;
-    assert_eq!((refused.status, refused.code()), (429, "rate_limit_exceeded".into()));
+    assert_eq!(
+        (refused.status, refused.code()),
+        (429, "rate_limit_exceeded".into())
+    );
     assert_eq!(rate_limit_headers(&refused), ("minute", 60, 0, noon() + 1));
     assert_eq!(refused.header("retry-after"), "1");
     let limit = serde_json::json!({"name": "minute", "quota": 60, "remaining": 0, "window_seconds": 60,
@@ -55,7 +64,9 @@ async fn the_requests_of_a_minute_can_be_used_in_a_burst_and_are_refilled_one_by
     assert_eq!(world.left(&customer).minute, 60);
     world.pass(Duration::from_hours(1));
     assert_eq!(world.left(&customer).minute, 60);
-    let counted = world.counted("scoregate_limited_total{rule=\"minute\",tier=\"pro\"}").await;
+    let counted = world
+        .counted("scoregate_limited_total{rule=\"minute\",tier=\"pro\"}")
+        .await;
     assert_eq!(counted, 3);
 }
 
@@ -68,7 +79,10 @@ async fn a_free_key_has_one_request_a_minute_and_retry_after_is_set() {
     let refused = world.get_as(&customer, MODELS).await;
     assert_eq!((refused.status, refused.header("retry-after")), (429, "40"));
     assert_eq!(rate_limit_headers(&refused), ("minute", 1, 0, noon() + 60));
-    assert_eq!(refused.header("ratelimit"), "\"minute\";r=0;t=40, \"day\";r=9;t=43180");
+    assert_eq!(
+        refused.header("ratelimit"),
+        "\"minute\";r=0;t=40, \"day\";r=9;t=43180"
+    );
     world.pass(Duration::from_millis(39_500));
     assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
 }
@@ -79,32 +93,65 @@ async fn if_minute_and_day_are_both_spent_the_day_is_named() {
     let customer = world.customer_with("free", own(1, 1)).await;
     assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
     let refused = world.get_as(&customer, MODELS).await;
-    assert_eq!((refused.status, refused.code()), (429, "quota_exceeded".into()));
+    assert_eq!(
+        (refused.status, refused.code()),
+        (429, "quota_exceeded".into())
+    );
     assert_eq!(rate_limit_headers(&refused), ("day", 1, 0, noon() + 43_200));
     assert_eq!(refused.header("retry-after"), "43200");
     let limit = serde_json::json!({"name": "day", "quota": 1, "remaining": 0, "window_seconds": 86_400,
         "reset_at": "2026-11-22T00:00:00Z", "retry_after": 43_200});
     assert_eq!(refused.json()["limit"], limit);
-    let conditional = world.get(MODELS).key(&customer.key).header("If-None-Match", "*").send().await;
-    assert_eq!((conditional.status, conditional.code()), (429, "quota_exceeded".into()));
-    assert_eq!(world.counted("scoregate_limited_total{rule=\"day\",tier=\"free\"}").await, 2);
+    let conditional = world
+        .get(MODELS)
+        .key(&customer.key)
+        .header("If-None-Match", "*")
+        .send()
+        .await;
+    assert_eq!(
+        (conditional.status, conditional.code()),
+        (429, "quota_exceeded".into())
+    );
+    assert_eq!(
+        world
+            .counted("scoregate_limited_total{rule=\"day\",tier=\"free\"}")
+            .await,
+        2
+    );
 }
 
 #[tokio::test]
 async fn with_the_daily_quota_spent_a_current_copy_is_a_304_and_nothing_is_fetched() {
     let world = World::new().await;
     let customer = world.customer_with("free", own(5, 1)).await;
-    let etag = world.get_as(&customer, MODELS).await.header("etag").to_owned();
+    let etag = world
+        .get_as(&customer, MODELS)
+        .await
+        .header("etag")
+        .to_owned();
     let with = async |target: &str, tag: &str| {
         let before = world.left(&customer);
-        let response = world.get(target).key(&customer.key).header("If-None-Match", tag).send().await;
+        let response = world
+            .get(target)
+            .key(&customer.key)
+            .header("If-None-Match", tag)
+            .send()
+            .await;
         (response.status, before.spent(world.left(&customer)))
     };
     assert_eq!(with(MODELS, &etag).await, (304, (1, 0, 0)));
     assert_eq!(with(MODELS, "\"another\"").await, (429, (0, 0, 0)));
-    assert_eq!(with("/api/v1/index", &etag).await, (429, (0, 0, 0)), "a cold cache");
+    assert_eq!(
+        with("/api/v1/index", &etag).await,
+        (429, (0, 0, 0)),
+        "a cold cache"
+    );
     world.pass(Duration::from_hours(2));
-    assert_eq!(with(MODELS, &etag).await, (304, (1, 0, 0)), "an overdue copy");
+    assert_eq!(
+        with(MODELS, &etag).await,
+        (304, (1, 0, 0)),
+        "an overdue copy"
+    );
     assert_eq!(with(MODELS, "\"another\"").await, (429, (0, 0, 0)));
     assert_eq!(world.backend.received().len(), 1);
     assert_eq!(world.refused("quota_exceeded").await, 3);
@@ -115,11 +162,31 @@ async fn with_the_daily_quota_spent_a_current_copy_is_a_304_and_nothing_is_fetch
 async fn on_a_cold_cache_with_units_left_a_conditional_request_fetches_and_a_304_spends_none() {
     let world = World::new().await;
     let customer = world.customer_with("free", own(5, 2)).await;
-    let etag = world.get_as(&customer, MODELS).await.header("etag").to_owned();
-    assert_eq!(world.running.gateway().engine.purge(&Selection::All, true).await, 1);
+    let etag = world
+        .get_as(&customer, MODELS)
+        .await
+        .header("etag")
+        .to_owned();
+    assert_eq!(
+        world
+            .running
+            .gateway()
+            .engine
+            .purge(&Selection::All, true)
+            .await,
+        1
+    );
     let before = world.left(&customer);
-    let response = world.get(MODELS).key(&customer.key).header("If-None-Match", &etag).send().await;
-    assert_eq!((response.status, before.spent(world.left(&customer))), (304, (1, 0, 0)));
+    let response = world
+        .get(MODELS)
+        .key(&customer.key)
+        .header("If-None-Match", &etag)
+        .send()
+        .await;
+    assert_eq!(
+        (response.status, before.spent(world.left(&customer))),
+        (304, (1, 0, 0))
+    );
     assert_eq!(world.backend.received().len(), 2);
     assert_eq!(world.served("miss").await, 2);
 }
@@ -130,16 +197,28 @@ async fn after_sixty_refusals_an_application_is_refused_early_and_no_other_is() 
     let [customer, other] = [world.free().await, world.free().await];
     for left in (0..60).rev() {
         let refused = world.get_as(&customer, NOTHING).await;
-        assert_eq!((refused.status, refused.code(), refused.closes()), (404, "not_found".into(), false));
+        assert_eq!(
+            (refused.status, refused.code(), refused.closes()),
+            (404, "not_found".into(), false)
+        );
         let account = world.left(&customer).guard - world.guard_of(Ipv4Addr::LOCALHOST.into());
         assert_eq!(account, left);
     }
     for target in [NOTHING, "/api/v1/me"] {
         let refused = world.get_as(&customer, target).await;
-        assert_eq!((refused.status, refused.code()), (429, "too_many_refusals".into()));
+        assert_eq!(
+            (refused.status, refused.code()),
+            (429, "too_many_refusals".into())
+        );
         assert!(refused.closes());
         assert_eq!(rate_limit_headers(&refused), ("guard", 60, 0, noon() + 60));
-        assert_eq!((refused.header("retry-after"), &refused.json()["limit"]["name"]), ("1", &"guard".into()));
+        assert_eq!(
+            (
+                refused.header("retry-after"),
+                &refused.json()["limit"]["name"]
+            ),
+            ("1", &"guard".into())
+        );
     }
     assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
     assert_eq!(world.get_as(&other, NOTHING).await.status, 404);
@@ -163,20 +242,30 @@ async fn the_connection_closes_with_the_guard_s_refusal() {
 async fn after_sixty_refusals_an_address_is_refused_and_no_other_address_or_valid_request_is() {
     let world = World::new().await;
     let customer = world.free().await;
-    let (here, there) = (Ipv4Addr::LOCALHOST.into(), Ipv4Addr::new(127, 0, 0, 2).into());
+    let (here, there) = (
+        Ipv4Addr::LOCALHOST.into(),
+        Ipv4Addr::new(127, 0, 0, 2).into(),
+    );
     for left in (0..60).rev() {
         let refused = world.get(MODELS).key("sg_live_unknown").send().await;
         assert_eq!(
             (refused.status, rate_limit_headers(&refused)),
             (401, ("guard", 60, left, noon() + 60 - left))
         );
-        assert_eq!(refused.header("ratelimit"), format!("\"guard\";r={left};t={}", 60 - left));
+        assert_eq!(
+            refused.header("ratelimit"),
+            format!("\"guard\";r={left};t={}", 60 - left)
+        );
         assert_eq!(refused.header("ratelimit-policy"), "\"guard\";q=60;w=60");
     }
-    for refused in
-        [world.get(MODELS).send().await, world.request("PUT", MODELS).key(&customer.key).send().await]
-    {
-        assert_eq!((refused.status, refused.code()), (429, "too_many_refusals".into()));
+    for refused in [
+        world.get(MODELS).send().await,
+        world.request("PUT", MODELS).key(&customer.key).send().await,
+    ] {
+        assert_eq!(
+            (refused.status, refused.code()),
+            (429, "too_many_refusals".into())
+        );
         assert_eq!(rate_limit_headers(&refused), ("guard", 60, 0, noon() + 60));
         assert!(refused.closes());
     }
@@ -188,7 +277,9 @@ async fn after_sixty_refusals_an_address_is_refused_and_no_other_address_or_vali
     assert_eq!(world.get("/docs").send().await.status, 200);
     world.pass(Duration::from_secs(1));
     assert_eq!(world.get(MODELS).send().await.status, 401);
-    let counted = world.counted("scoregate_limited_total{rule=\"guard\",tier=\"none\"}").await;
+    let counted = world
+        .counted("scoregate_limited_total{rule=\"guard\",tier=\"none\"}")
+        .await;
     assert_eq!(counted, 2);
 }
 
@@ -207,8 +298,16 @@ async fn every_response_names_the_rule_of_its_rate_limit_headers() {
         ("/healthz", 200, "guard"),
     ] {
         let response = world.get_as(&customer, target).await;
-        assert_eq!((response.status, rate_limit_headers(&response).0), (status, resource), "{target}");
-        assert_eq!(rate_limit_headers(&response).3 == midnight, resource == "day", "{target}");
+        assert_eq!(
+            (response.status, rate_limit_headers(&response).0),
+            (status, resource),
+            "{target}"
+        );
+        assert_eq!(
+            rate_limit_headers(&response).3 == midnight,
+            resource == "day",
+            "{target}"
+        );
     }
     for (request, status) in [
         (world.get(MODELS), 401),
@@ -217,7 +316,10 @@ async fn every_response_names_the_rule_of_its_rate_limit_headers() {
         (world.request("OPTIONS", MODELS).key(&customer.key), 204),
     ] {
         let response = request.send().await;
-        assert_eq!((response.status, rate_limit_headers(&response).0), (status, "guard"));
+        assert_eq!(
+            (response.status, rate_limit_headers(&response).0),
+            (status, "guard")
+        );
     }
 }
 
@@ -226,12 +328,24 @@ async fn every_authenticated_response_has_both_rules_and_their_remaining_allowan
     let world = World::new().await;
     let customer = world.customer("pro").await;
     let response = world.get_as(&customer, MODELS).await;
-    assert_eq!(response.header("ratelimit-policy"), "\"minute\";q=60;w=60, \"day\";q=10000;w=86400");
-    assert_eq!(response.header("ratelimit"), "\"minute\";r=59;t=1, \"day\";r=9999;t=43200");
-    assert_eq!(rate_limit_headers(&response), ("day", 10_000, 9_999, noon() + 43_200));
+    assert_eq!(
+        response.header("ratelimit-policy"),
+        "\"minute\";q=60;w=60, \"day\";q=10000;w=86400"
+    );
+    assert_eq!(
+        response.header("ratelimit"),
+        "\"minute\";r=59;t=1, \"day\";r=9999;t=43200"
+    );
+    assert_eq!(
+        rate_limit_headers(&response),
+        ("day", 10_000, 9_999, noon() + 43_200)
+    );
     world.pass(Duration::from_millis(1_250));
     let refused = world.get_as(&customer, NOTHING).await;
-    assert_eq!(refused.header("ratelimit"), "\"minute\";r=60;t=0, \"day\";r=9999;t=43199");
+    assert_eq!(
+        refused.header("ratelimit"),
+        "\"minute\";r=60;t=0, \"day\";r=9999;t=43199"
+    );
 }
 
 #[tokio::test]
@@ -239,15 +353,29 @@ async fn limits_of_an_application_override_those_of_its_tier() {
     let world = World::new().await;
     let customer = world.customer_with("pro", own(3, 7)).await;
     let response = world.get_as(&customer, MODELS).await;
-    assert_eq!(response.header("ratelimit-policy"), "\"minute\";q=3;w=60, \"day\";q=7;w=86400");
-    assert_eq!(response.header("ratelimit"), "\"minute\";r=2;t=20, \"day\";r=6;t=43200");
+    assert_eq!(
+        response.header("ratelimit-policy"),
+        "\"minute\";q=3;w=60, \"day\";q=7;w=86400"
+    );
+    assert_eq!(
+        response.header("ratelimit"),
+        "\"minute\";r=2;t=20, \"day\";r=6;t=43200"
+    );
     let limits = world.get_as(&customer, "/api/v1/me").await.json()["data"][0]["limits"].clone();
     assert_eq!(
-        (&limits[0]["limit"], &limits[0]["used"], &limits[0]["remaining"]),
+        (
+            &limits[0]["limit"],
+            &limits[0]["used"],
+            &limits[0]["remaining"]
+        ),
         (&3.into(), &1.into(), &2.into())
     );
     assert_eq!(
-        (&limits[1]["limit"], &limits[1]["used"], &limits[1]["remaining"]),
+        (
+            &limits[1]["limit"],
+            &limits[1]["used"],
+            &limits[1]["remaining"]
+        ),
         (&7.into(), &1.into(), &6.into())
     );
     assert_eq!(limits[0]["reset_at"], "2026-11-21T12:00:20Z");
@@ -269,8 +397,13 @@ async fn retry_after_of_a_503_that_spent_a_token_is_never_before_the_next_token(
     ] {
         let world = World::new().await;
         let customer = world.customer(tier).await;
-        let headers: Vec<_> = from_backend.map(|seconds| ("retry-after", seconds)).into_iter().collect();
-        world.backend.next(respond("503 Service Unavailable", &headers, ""));
+        let headers: Vec<_> = from_backend
+            .map(|seconds| ("retry-after", seconds))
+            .into_iter()
+            .collect();
+        world
+            .backend
+            .next(respond("503 Service Unavailable", &headers, ""));
         let refused = world.get_as(&customer, MODELS).await;
         assert_eq!(
             (refused.status, refused.header("retry-after")),
@@ -291,11 +424,19 @@ async fn the_current_use_of_an_application_is_what_me_shows_its_keys() {
     let me = world.get_as(&customer, "/api/v1/me").await.json();
     let [minute, day] = [0, 1].map(|place| &me["data"][0]["limits"][place]);
     let registrar = &world.running.registrar;
-    let used = registrar.current_use(&registrar.show(customer.id).await.unwrap()).unwrap();
+    let used = registrar
+        .current_use(&registrar.show(customer.id).await.unwrap())
+        .unwrap();
     assert_eq!((used.day_used, used.day_limit), (3, 10_000));
-    assert_eq!((&day["used"], &day["limit"]), (&used.day_used.into(), &used.day_limit.into()));
+    assert_eq!(
+        (&day["used"], &day["limit"]),
+        (&used.day_used.into(), &used.day_limit.into())
+    );
     assert_eq!(day["reset_at"], used.day_ends_at.rfc3339());
     assert!(used.minute_used > 0);
     let minute_left = used.minute_limit - used.minute_used;
-    assert_eq!((&minute["remaining"], &minute["limit"]), (&minute_left.into(), &used.minute_limit.into()));
+    assert_eq!(
+        (&minute["remaining"], &minute["limit"]),
+        (&minute_left.into(), &used.minute_limit.into())
+    );
 }

@@ -19,7 +19,9 @@ async fn world() -> World {
 
 async fn set(world: &World, customer: &Customer, body: &Value) -> Response {
     let target = format!("/v1/applications/{}/limits", customer.id);
-    world.side("POST", &target, &body.to_string(), &[TOKEN]).await
+    world
+        .side("POST", &target, &body.to_string(), &[TOKEN])
+        .await
 }
 
 /// The limit of a minute, and when it ends, as the side port shows them.
@@ -39,9 +41,15 @@ async fn is_served(world: &World, customer: &Customer) -> bool {
 async fn changes(world: &World, customer: &Customer, most: usize) -> Vec<[String; 3]> {
     let target = format!("/v1/audit?application={}&most={most}", customer.id);
     let trail = world.side("GET", &target, "", &[TOKEN]).await.json();
-    let text =
-        |record: &Value| ["actor", "action", "detail"].map(|field| record[field].as_str().unwrap().into());
-    trail["records"].as_array().unwrap().iter().map(text).collect()
+    let text = |record: &Value| {
+        ["actor", "action", "detail"].map(|field| record[field].as_str().unwrap().into())
+    };
+    trail["records"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(text)
+        .collect()
 }
 
 #[tokio::test]
@@ -50,7 +58,10 @@ async fn lower_limits_hold_across_a_restart_until_their_end_and_the_previous_one
     let customer = world.customer_with("pro", own(40, 10_000)).await;
     let end = world.clock.now().wall.plus(HOUR).rfc3339();
     let lowered = set(&world, &customer, &json!({"minute_limit": 2, "until": end})).await;
-    assert_eq!((lowered.status, &lowered.json()["limits_until"]), (200, &json!(end)));
+    assert_eq!(
+        (lowered.status, &lowered.json()["limits_until"]),
+        (200, &json!(end))
+    );
     for expected in [true, true, false] {
         assert_eq!(is_served(&world, &customer).await, expected);
     }
@@ -73,8 +84,17 @@ async fn lower_limits_hold_across_a_restart_until_their_end_and_the_previous_one
     for expected in [[true; 40].as_slice(), &[false]].concat() {
         assert_eq!(is_served(&world, &customer).await, expected);
     }
-    let [restored, set] = &changes(&world, &customer, 2).await[..] else { panic!("two changes") };
-    assert_eq!(restored, &["end of limits", "restore_limits", "own limits, 40 a minute, 10000 a day"]);
+    let [restored, set] = &changes(&world, &customer, 2).await[..] else {
+        panic!("two changes")
+    };
+    assert_eq!(
+        restored,
+        &[
+            "end of limits",
+            "restore_limits",
+            "own limits, 40 a minute, 10000 a day"
+        ]
+    );
     let until = format!("own limits, 2 a minute, 10000 a day, until {end}");
     assert_eq!(set, &["admin-api", "set_limits", &until]);
 }
@@ -98,13 +118,40 @@ async fn an_end_must_be_in_the_future_and_within_a_year() {
     let customer = world.customer("pro").await;
     let now = world.clock.now().wall;
     let year = now.plus(366 * 24 * HOUR);
-    for (until, status) in [(now, 400), (year.plus(Duration::from_millis(1)), 400), (year, 200)] {
-        let response = set(&world, &customer, &json!({"minute_limit": 2, "until": until.rfc3339()})).await;
+    for (until, status) in [
+        (now, 400),
+        (year.plus(Duration::from_millis(1)), 400),
+        (year, 200),
+    ] {
+        let response = set(
+            &world,
+            &customer,
+            &json!({"minute_limit": 2, "until": until.rfc3339()}),
+        )
+        .await;
         assert_eq!(response.status, status, "{}", until.rfc3339());
-        let is_named = response.json().to_string().contains("in the future and within 366 days");
+        let is_named = response
+            .json()
+            .to_string()
+            .contains("in the future and within 366 days");
         assert_eq!(is_named, status == 400);
     }
-    let response = set(&world, &customer, &json!({"minute_limit": 2, "until": "tomorrow"})).await;
-    assert!(response.status == 400 && response.json().to_string().contains("`tomorrow` must be a timestamp"));
-    assert_eq!(changes(&world, &customer, 9).await.len(), 2, "a refused end changes nothing");
+    let response = set(
+        &world,
+        &customer,
+        &json!({"minute_limit": 2, "until": "tomorrow"}),
+    )
+    .await;
+    assert!(
+        response.status == 400
+            && response
+                .json()
+                .to_string()
+                .contains("`tomorrow` must be a timestamp")
+    );
+    assert_eq!(
+        changes(&world, &customer, 9).await.len(),
+        2,
+        "a refused end changes nothing"
+    );
 }

@@ -37,7 +37,11 @@ async fn every_outcome_costs_what_its_row_defines_by_get_and_by_head() {
             }
         }
     }
-    assert_eq!(world.counted("scoregate_panics_total").await, 2, "GET and HEAD of one ending");
+    assert_eq!(
+        world.counted("scoregate_panics_total").await,
+        2,
+        "GET and HEAD of one ending"
+    );
 }
 
 fn status_of(ending: PricedEnding) -> u16 {
@@ -75,7 +79,12 @@ async fn customer_for(world: &World, ending: PricedEnding) -> Customer {
 }
 
 /// A request with this outcome, and everything that must happen before it.
-async fn prepared(world: &World, ending: PricedEnding, method: &str, customer: &Customer) -> RequestBuilder {
+async fn prepared(
+    world: &World,
+    ending: PricedEnding,
+    method: &str,
+    customer: &Customer,
+) -> RequestBuilder {
     let request = |target: &str| world.request(method, target).key(&customer.key);
     match ending {
         PricedEnding::Data => request(MODELS),
@@ -91,14 +100,25 @@ async fn prepared(world: &World, ending: PricedEnding, method: &str, customer: &
             // The retry reservation of a refused caller is kept for a while.
             world.pass(Duration::from_secs(3));
             let other = world.free().await;
-            assert_eq!(world.get_as(&other, &format!("{MODELS}/{method}-made-up")).await.status, 200);
+            assert_eq!(
+                world
+                    .get_as(&other, &format!("{MODELS}/{method}-made-up"))
+                    .await
+                    .status,
+                200
+            );
             request(&format!("{MODELS}/{method}-made-up-too"))
         }
         PricedEnding::Error(code) => prepared_error(world, code, method, customer).await,
     }
 }
 
-async fn prepared_error(world: &World, code: ErrorCode, method: &str, customer: &Customer) -> RequestBuilder {
+async fn prepared_error(
+    world: &World,
+    code: ErrorCode,
+    method: &str,
+    customer: &Customer,
+) -> RequestBuilder {
     // Unknown models are fetched once a second.
     world.pass(Duration::from_secs(1));
     let request = |target: &str| world.request(method, target).key(&customer.key);
@@ -116,9 +136,9 @@ async fn prepared_error(world: &World, code: ErrorCode, method: &str, customer: 
         ErrorCode::PlanRequired => request("/api/v1/incidents?period=1m"),
         ErrorCode::NotFound => request("/api/v1/nothing"),
         ErrorCode::ModelNotFound => request("/api/v1/models/nobody"),
-        ErrorCode::MethodNotAllowed => {
-            world.request(if method == "GET" { "POST" } else { "DELETE" }, MODELS).key(&customer.key)
-        }
+        ErrorCode::MethodNotAllowed => world
+            .request(if method == "GET" { "POST" } else { "DELETE" }, MODELS)
+            .key(&customer.key),
         ErrorCode::UriTooLong => request(&format!("{MODELS}?x={}", "x".repeat(3_000))),
         ErrorCode::HeadersTooLarge => request(MODELS).header("X-Large", &"x".repeat(17_000)),
         ErrorCode::InternalError => request(&unseen),
@@ -137,7 +157,9 @@ async fn prepared_error(world: &World, code: ErrorCode, method: &str, customer: 
             request(&unseen)
         }
         ErrorCode::UpstreamUnavailable => {
-            world.backend.next(respond("500 Internal Server Error", &[], ""));
+            world
+                .backend
+                .next(respond("500 Internal Server Error", &[], ""));
             request(&unseen)
         }
         ErrorCode::UpstreamTimeout => {
@@ -155,12 +177,19 @@ async fn prepared_error(world: &World, code: ErrorCode, method: &str, customer: 
 }
 
 /// Sends it, and causes the events that must occur meanwhile.
-async fn ended(world: &World, ending: PricedEnding, request: RequestBuilder, customer: &Customer) -> u16 {
+async fn ended(
+    world: &World,
+    ending: PricedEnding,
+    request: RequestBuilder,
+    customer: &Customer,
+) -> u16 {
     if ending == PricedEnding::Error(ErrorCode::InternalError) {
         return outside_of_any_runtime(world, customer);
     }
-    let (received, is_late) =
-        (world.backend.received().len(), ending == PricedEnding::Error(ErrorCode::UpstreamTimeout));
+    let (received, is_late) = (
+        world.backend.received().len(),
+        ending == PricedEnding::Error(ErrorCode::UpstreamTimeout),
+    );
     let (response, ()) = tokio::join!(request.send(), async {
         if is_late {
             world.backend.has_received(received + 1).await;
@@ -177,9 +206,15 @@ async fn ended(world: &World, ending: PricedEnding, request: RequestBuilder, cus
 fn outside_of_any_runtime(world: &World, customer: &Customer) -> u16 {
     let gateway = world.running.gateway();
     let unseen = format!("{MODELS}/unseen-{}", world.clock.now().mono.nanos());
-    let request = Request::get(unseen).header("host", "localhost").header("x-api-key", &customer.key);
+    let request = Request::get(unseen)
+        .header("host", "localhost")
+        .header("x-api-key", &customer.key);
     let (head, ()) = request.body(()).unwrap().into_parts();
-    let peer = Peer { address: Ipv4Addr::LOCALHOST.into(), is_encrypted: false, is_tool_call: false };
+    let peer = Peer {
+        address: Ipv4Addr::LOCALHOST.into(),
+        is_encrypted: false,
+        is_tool_call: false,
+    };
     let handled = std::thread::spawn(move || {
         pollster::block_on(gateway.handle(&head, false, peer, &ConnectionTrust::default())).status()
     });
@@ -199,10 +234,22 @@ async fn data_costs_a_token_and_a_unit_from_cache_and_from_upstream() {
         let customer = world.customer_with("pro", own(1_000, 10_000)).await;
         let pays = async |outcome: &str| {
             let (before, served) = (world.left(&customer), world.served(outcome).await);
-            let response = world.request(method, MODELS).key(&customer.key).send().await;
+            let response = world
+                .request(method, MODELS)
+                .key(&customer.key)
+                .send()
+                .await;
             assert_eq!(response.status, 200, "{outcome}");
-            assert_eq!(before.spent(world.left(&customer)), (1, 1, 0), "{method} {outcome}");
-            assert!(world.served(outcome).await > served, "{outcome}: {}", response.header("cache-status"));
+            assert_eq!(
+                before.spent(world.left(&customer)),
+                (1, 1, 0),
+                "{method} {outcome}"
+            );
+            assert!(
+                world.served(outcome).await > served,
+                "{outcome}: {}",
+                response.header("cache-status")
+            );
         };
         pays("miss").await;
         pays("hit").await;
@@ -212,9 +259,13 @@ async fn data_costs_a_token_and_a_unit_from_cache_and_from_upstream() {
         world.pass(Duration::from_hours(48));
         pays("refreshed").await;
         world.pass(Duration::from_hours(48));
-        world.backend.next(respond("500 Internal Server Error", &[], ""));
+        world
+            .backend
+            .next(respond("500 Internal Server Error", &[], ""));
         pays("stale_on_error").await;
-        let delivered = world.counted("scoregate_quota_units_total{use=\"delivered\"}").await;
+        let delivered = world
+            .counted("scoregate_quota_units_total{use=\"delivered\"}")
+            .await;
         assert_eq!(delivered, 5);
     }
 }
@@ -258,6 +309,9 @@ async fn a_disconnected_client_gets_its_unit_back_but_not_its_token() {
     assert_eq!(before.spent(world.left(&customer)), (1, 0, 0));
     world.backend.open();
     world.fetched(1).await;
-    assert_eq!(world.get_as(&customer, MODELS).await.header("cache-status"), "scoregate; hit; ttl=3600");
+    assert_eq!(
+        world.get_as(&customer, MODELS).await.header("cache-status"),
+        "scoregate; hit; ttl=3600"
+    );
     assert_eq!(world.backend.received().len(), 1);
 }

@@ -30,12 +30,24 @@ fn without_alerts(received: &Received) -> Act {
 
 async fn read(world: &World, customer: &Customer, query: &str) -> Response {
     let target = format!("/v1/applications/{}/requests{query}", customer.id);
-    world.side("GET", &target, "", &[("Authorization", "Bearer a-token-of-the-side-port")]).await
+    world
+        .side(
+            "GET",
+            &target,
+            "",
+            &[("Authorization", "Bearer a-token-of-the-side-port")],
+        )
+        .await
 }
 
 async fn totals(world: &World, customer: &Customer, query: &str) -> Value {
     let response = read(world, customer, query).await;
-    assert_eq!(response.status, 200, "{}", String::from_utf8_lossy(&response.body));
+    assert_eq!(
+        response.status,
+        200,
+        "{}",
+        String::from_utf8_lossy(&response.body)
+    );
     response.json()
 }
 
@@ -45,7 +57,10 @@ async fn recorded(world: &World, customer: &Customer) -> Value {
     loop {
         world.pass(Duration::from_secs(10));
         let found = totals(world, customer, "").await;
-        if found["recorded_at"].as_str().is_some_and(|at| at > now.as_str()) {
+        if found["recorded_at"]
+            .as_str()
+            .is_some_and(|at| at > now.as_str())
+        {
             return found;
         }
     }
@@ -53,7 +68,12 @@ async fn recorded(world: &World, customer: &Customer) -> Value {
 
 /// Counts by outcome; those that are not named are zero.
 fn outcomes(named: &[(&str, u64)]) -> Value {
-    let count = |word: &str| named.iter().find(|(name, _)| *name == word).map_or(0, |(_, count)| *count);
+    let count = |word: &str| {
+        named
+            .iter()
+            .find(|(name, _)| *name == word)
+            .map_or(0, |(_, count)| *count)
+    };
     RequestOutcome::ALL
         .map(|outcome| (outcome.word().to_owned(), json!(count(outcome.word()))))
         .into_iter()
@@ -75,7 +95,10 @@ async fn status(world: &World, customer: &Customer, target: &str) -> u16 {
 
 /// A request whose client disconnects before the response.
 async fn disconnect(world: &World, customer: &Customer, target: &str) {
-    let (before, disconnected) = (world.backend.received().len(), "scoregate_client_disconnects_total");
+    let (before, disconnected) = (
+        world.backend.received().len(),
+        "scoregate_client_disconnects_total",
+    );
     let counted = world.counted(disconnected).await;
     world.backend.hold();
     let connection = world.get(target).key(&customer.key).begin().await;
@@ -89,29 +112,52 @@ async fn disconnect(world: &World, customer: &Customer, target: &str) {
 #[tokio::test]
 async fn requests_are_counted_by_endpoint_with_each_of_the_seven_outcomes() {
     let world = World::with(SETTINGS, without_alerts).await;
-    let customer = world.customer_with("pro", OwnLimits { minute: Some(7), day: Some(2) }).await;
+    let customer = world
+        .customer_with(
+            "pro",
+            OwnLimits {
+                minute: Some(7),
+                day: Some(2),
+            },
+        )
+        .await;
     let first = world.get_as(&customer, MODELS).await;
     assert_eq!(first.status, 200);
-    let same = world.get(MODELS).key(&customer.key).header("if-none-match", first.header("etag"));
+    let same = world
+        .get(MODELS)
+        .key(&customer.key)
+        .header("if-none-match", first.header("etag"));
     assert_eq!(same.send().await.status, 304);
     assert_eq!(status(&world, &customer, ALERTS).await, 503);
     disconnect(&world, &customer, INDEX).await;
     assert_eq!(status(&world, &customer, "/api/v1/me").await, 200);
-    assert_eq!(status(&world, &customer, "/api/v1/models?period=never").await, 400);
+    assert_eq!(
+        status(&world, &customer, "/api/v1/models?period=never").await,
+        400
+    );
     assert_eq!(status(&world, &customer, "/api/v1/nothing").await, 404);
     let limited = loop {
-        let again = world.get(MODELS).key(&customer.key).header("if-none-match", first.header("etag"));
+        let again = world
+            .get(MODELS)
+            .key(&customer.key)
+            .header("if-none-match", first.header("etag"));
         let response = again.send().await;
         if response.status != 304 {
             break response;
         }
     };
-    assert_eq!((limited.status, limited.code()), (429, "rate_limit_exceeded".into()));
+    assert_eq!(
+        (limited.status, limited.code()),
+        (429, "rate_limit_exceeded".into())
+    );
     world.pass(Duration::from_mins(1));
     assert_eq!(status(&world, &customer, MODELS).await, 200);
     let spent = world.get_as(&customer, MODELS).await;
     assert_eq!((spent.status, spent.code()), (429, "quota_exceeded".into()));
-    assert_eq!(world.get(MODELS).key("sg_live_madeup").send().await.status, 401);
+    assert_eq!(
+        world.get(MODELS).key("sg_live_madeup").send().await.status,
+        401
+    );
     let found = recorded(&world, &customer).await;
     let models = to_endpoint(&found, "models");
     let unchanged = models["not_modified"].as_u64().unwrap();
@@ -124,14 +170,29 @@ async fn requests_are_counted_by_endpoint_with_each_of_the_seven_outcomes() {
         ("quota_exceeded", 1),
     ];
     assert_eq!(models, outcomes(&expected));
-    assert_eq!(to_endpoint(&found, "alerts"), outcomes(&[("server_error", 1)]));
-    assert_eq!(to_endpoint(&found, "index"), outcomes(&[("disconnected", 1)]));
+    assert_eq!(
+        to_endpoint(&found, "alerts"),
+        outcomes(&[("server_error", 1)])
+    );
+    assert_eq!(
+        to_endpoint(&found, "index"),
+        outcomes(&[("disconnected", 1)])
+    );
     assert_eq!(to_endpoint(&found, "me"), outcomes(&[("ok", 1)]));
-    assert_eq!(to_endpoint(&found, "none"), outcomes(&[("client_error", 1)]));
+    assert_eq!(
+        to_endpoint(&found, "none"),
+        outcomes(&[("client_error", 1)])
+    );
     assert_eq!(found["endpoints"].as_array().unwrap().len(), 5, "{found:#}");
     let days = found["days"].as_array().unwrap();
-    assert_eq!((days.len(), &days[29]["day"], &days[0]["day"]), (30, &json!(TODAY), &json!("2026-10-23")));
-    assert_eq!((&days[29]["outcomes"], &days[28]["requests"]), (&found["outcomes"], &json!(0)));
+    assert_eq!(
+        (days.len(), &days[29]["day"], &days[0]["day"]),
+        (30, &json!(TODAY), &json!("2026-10-23"))
+    );
+    assert_eq!(
+        (&days[29]["outcomes"], &days[28]["requests"]),
+        (&found["outcomes"], &json!(0))
+    );
     assert_eq!(found["requests"], 9 + unchanged);
 }
 
@@ -141,8 +202,14 @@ async fn requests_of_a_caller_with_too_many_refused_ones_are_client_errors() {
     let customer = world.paid().await;
     assert_eq!(status(&world, &customer, "/api/v1/nothing").await, 404);
     let refused = world.get_as(&customer, "/api/v1/nothing").await;
-    assert_eq!((refused.status, refused.code()), (429, "too_many_refusals".into()));
-    assert_eq!(recorded(&world, &customer).await["outcomes"], outcomes(&[("client_error", 2)]));
+    assert_eq!(
+        (refused.status, refused.code()),
+        (429, "too_many_refusals".into())
+    );
+    assert_eq!(
+        recorded(&world, &customer).await["outcomes"],
+        outcomes(&[("client_error", 2)])
+    );
 }
 
 #[tokio::test]
@@ -150,9 +217,17 @@ async fn requests_with_a_revoked_key_are_not_counted() {
     let world = World::with(SETTINGS, good).await;
     let customer = world.paid().await;
     assert_eq!(status(&world, &customer, MODELS).await, 200);
-    world.running.registrar.revoke("test", customer.id, None).await.unwrap();
+    world
+        .running
+        .registrar
+        .revoke("test", customer.id, None)
+        .await
+        .unwrap();
     assert_eq!(status(&world, &customer, MODELS).await, 401);
-    assert_eq!(recorded(&world, &customer).await["outcomes"], outcomes(&[("ok", 1)]));
+    assert_eq!(
+        recorded(&world, &customer).await["outcomes"],
+        outcomes(&[("ok", 1)])
+    );
 }
 
 #[tokio::test]
@@ -178,11 +253,19 @@ async fn a_request_over_midnight_counts_on_the_day_on_which_it_began() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|day| (day["day"].as_str().unwrap(), day["requests"].as_u64().unwrap()))
+        .map(|day| {
+            (
+                day["day"].as_str().unwrap(),
+                day["requests"].as_u64().unwrap(),
+            )
+        })
         .collect();
     assert_eq!(days, [("2026-11-20", 0), (TODAY, 2), ("2026-11-22", 3)]);
     let only = totals(&world, &customer, "?from=2026-11-22&to=2026-11-22").await;
-    assert_eq!((&only["from"], &only["outcomes"]), (&json!("2026-11-22"), &outcomes(&[("ok", 3)])));
+    assert_eq!(
+        (&only["from"], &only["outcomes"]),
+        (&json!("2026-11-22"), &outcomes(&[("ok", 3)]))
+    );
 }
 
 #[tokio::test]
@@ -192,7 +275,10 @@ async fn a_restart_keeps_totals_of_requests_and_the_next_process_adds_to_them() 
     for restarts in 1..=3 {
         assert_eq!(status(&world, &customer, MODELS).await, 200);
         world = world.restarted().await;
-        assert_eq!(totals(&world, &customer, "").await["outcomes"], outcomes(&[("ok", restarts)]));
+        assert_eq!(
+            totals(&world, &customer, "").await["outcomes"],
+            outcomes(&[("ok", restarts)])
+        );
     }
 }
 
@@ -201,20 +287,33 @@ async fn a_crash_loses_the_requests_since_the_last_recording() {
     let world = World::with(SETTINGS, good).await;
     let customer = world.paid().await;
     assert_eq!(status(&world, &customer, MODELS).await, 200);
-    assert_eq!(recorded(&world, &customer).await["outcomes"], outcomes(&[("ok", 1)]));
+    assert_eq!(
+        recorded(&world, &customer).await["outcomes"],
+        outcomes(&[("ok", 1)])
+    );
     assert_eq!(status(&world, &customer, MODELS).await, 200);
     // The directory as a crash at this moment would leave it.
     let left = TempDir::new().unwrap();
     for entry in fs::read_dir(world.directory.path()).unwrap() {
         let entry = entry.unwrap();
-        if entry.file_name().to_string_lossy().starts_with("scoregate.db") {
+        if entry
+            .file_name()
+            .to_string_lossy()
+            .starts_with("scoregate.db")
+        {
             fs::copy(entry.path(), left.path().join(entry.file_name())).unwrap();
         }
     }
     let again = World::with_backend(SETTINGS, Backend::start(good).await, Arc::new(left)).await;
-    assert_eq!(totals(&again, &customer, "").await["outcomes"], outcomes(&[("ok", 1)]));
+    assert_eq!(
+        totals(&again, &customer, "").await["outcomes"],
+        outcomes(&[("ok", 1)])
+    );
     let world = world.restarted().await;
-    assert_eq!(totals(&world, &customer, "").await["outcomes"], outcomes(&[("ok", 2)]));
+    assert_eq!(
+        totals(&world, &customer, "").await["outcomes"],
+        outcomes(&[("ok", 2)])
+    );
 }
 
 #[tokio::test]
@@ -230,9 +329,16 @@ async fn requests_need_a_known_application_and_at_most_92_days_in_order() {
         ("?days=3", 400),
         ("?to=1970-01-01", 200),
     ] {
-        assert_eq!(read(&world, &customer, query).await.status, status, "{query}");
+        assert_eq!(
+            read(&world, &customer, query).await.status,
+            status,
+            "{query}"
+        );
     }
-    let unknown = Customer { id: "app_00000000000".parse().unwrap(), ..customer };
+    let unknown = Customer {
+        id: "app_00000000000".parse().unwrap(),
+        ..customer
+    };
     assert_eq!(read(&world, &unknown, "").await.status, 404);
     let target = format!("/v1/applications/{}/requests", unknown.id);
     assert_eq!(world.side("GET", &target, "", &[]).await.status, 401);
@@ -240,7 +346,10 @@ async fn requests_need_a_known_application_and_at_most_92_days_in_order() {
 
 #[test]
 fn keys_requests_prints_days_and_endpoints_of_a_running_and_a_stopped_server() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     within_one_day(|| runtime.block_on(prints_requests()));
 }
 
@@ -251,7 +360,11 @@ async fn prints_requests() {
     let keys = Keys(directory.path());
     let (application, key) = keys.create("pro");
     let none = keys.run(&["requests", &application]).with(0);
-    assert!(none.out.is_empty() && none.err.contains("no requests were recorded from"), "{}", none.err);
+    assert!(
+        none.out.is_empty() && none.err.contains("no requests were recorded from"),
+        "{}",
+        none.err
+    );
     for _ in 0..3 {
         assert_eq!(client.get("/api/v1/models", &key).send().await.status, 200);
     }
@@ -259,25 +372,45 @@ async fn prints_requests() {
     program.stop().with(0);
     let check = |output: &str| {
         let row = |name: &str| {
-            let line =
-                output.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{output}"));
-            line.trim_start_matches(name).split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+            let line = output
+                .lines()
+                .find(|line| line.starts_with(name))
+                .unwrap_or_else(|| panic!("{output}"));
+            line.trim_start_matches(name)
+                .split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
         };
-        let header =
-            "DAY REQUESTS OK NOT_MODIFIED CLIENT_ERROR RATE_LIMITED QUOTA_EXCEEDED SERVER_ERROR DISCONNECTED";
+        let header = "DAY REQUESTS OK NOT_MODIFIED CLIENT_ERROR RATE_LIMITED QUOTA_EXCEEDED SERVER_ERROR DISCONNECTED";
         assert_eq!(row("DAY").join(" "), header.trim_start_matches("DAY "));
         assert_eq!(row("all days"), ["4", "3", "0", "1", "0", "0", "0", "0"]);
         assert_eq!(row("models"), ["3", "3", "0", "0", "0", "0", "0", "0"]);
         assert_eq!(row("none"), ["1", "0", "0", "1", "0", "0", "0", "0"]);
-        assert_eq!(output.lines().filter(|line| line.starts_with("20")).count(), 1, "{output}");
+        assert_eq!(
+            output.lines().filter(|line| line.starts_with("20")).count(),
+            1,
+            "{output}"
+        );
     };
     check(&keys.run(&["requests", &application]).with(0).out);
     let running = Program::serve(directory.path(), &BUILT_IN);
     running.public();
-    check(&keys.run(&["requests", &application, "--days", "1"]).with(0).out);
-    let json = keys.run(&["requests", &application, "--days", "92", "--json"]).with(0).json();
-    assert_eq!((&json["requests"], json["days"].as_array().unwrap().len()), (&4.into(), 92));
-    keys.run(&["requests", &application, "--days", "93"]).with(1);
+    check(
+        &keys
+            .run(&["requests", &application, "--days", "1"])
+            .with(0)
+            .out,
+    );
+    let json = keys
+        .run(&["requests", &application, "--days", "92", "--json"])
+        .with(0)
+        .json();
+    assert_eq!(
+        (&json["requests"], json["days"].as_array().unwrap().len()),
+        (&4.into(), 92)
+    );
+    keys.run(&["requests", &application, "--days", "93"])
+        .with(1);
     keys.run(&["requests", "app_00000000000"]).with(1);
     running.stop().with(0);
 }

@@ -18,7 +18,14 @@ async fn watched() -> World {
 }
 
 async fn request_side(world: &World, target: &str) -> Response {
-    world.side("GET", target, "", &[("Authorization", &format!("Bearer {TOKEN}"))]).await
+    world
+        .side(
+            "GET",
+            target,
+            "",
+            &[("Authorization", &format!("Bearer {TOKEN}"))],
+        )
+        .await
 }
 
 async fn usage(world: &World) -> Value {
@@ -28,7 +35,15 @@ async fn usage(world: &World) -> Value {
 }
 
 fn tally(requests: [u64; 7]) -> Value {
-    let [requests, delivered, waited, unchanged, limited, client_errors, failed] = requests;
+    let [
+        requests,
+        delivered,
+        waited,
+        unchanged,
+        limited,
+        client_errors,
+        failed,
+    ] = requests;
     json!({
         "requests": requests, "delivered": delivered, "waited": waited, "unchanged": unchanged,
         "limited": limited, "client_errors": client_errors, "failed": failed,
@@ -41,7 +56,10 @@ async fn one_of_each(world: &World, customer: &Customer) {
     assert_eq!(world.get_as(customer, "/api/v1/nothing").await.status, 404);
     assert_eq!(world.get_as(customer, "/api/v1/me").await.status, 200);
     world.pass(Duration::from_mins(1));
-    let same = world.get(MODELS).key(&customer.key).header("if-none-match", first.header("etag"));
+    let same = world
+        .get(MODELS)
+        .key(&customer.key)
+        .header("if-none-match", first.header("etag"));
     assert_eq!(same.send().await.status, 304);
     assert_eq!(world.get_as(customer, MODELS).await.status, 429);
 }
@@ -52,24 +70,42 @@ async fn usage_of_an_application_is_reported_by_outcome() {
     let (customer, idle) = (world.customer("free").await, world.customer("pro").await);
     one_of_each(&world, &customer).await;
     let response = usage(&world).await;
-    let [one] = response["applications"].as_array().unwrap().as_slice() else { panic!("{response}") };
-    assert_eq!((&one["application"], &one["tier"]), (&json!(customer.id.to_string()), &json!("free")));
+    let [one] = response["applications"].as_array().unwrap().as_slice() else {
+        panic!("{response}")
+    };
+    assert_eq!(
+        (&one["application"], &one["tier"]),
+        (&json!(customer.id.to_string()), &json!("free"))
+    );
     let counted = json!({
         "today": tally([5, 1, 1, 1, 1, 1, 0]), "last_minute": tally([3, 1, 1, 0, 0, 1, 0]), "missed": 0
     });
     assert_eq!(one["requests"], counted);
-    let whole = request_side(&world, &format!("/v1/usage/{}", customer.id)).await.json();
+    let whole = request_side(&world, &format!("/v1/usage/{}", customer.id))
+        .await
+        .json();
     assert_eq!(&whole, one);
     // The remaining allowance is the one in the caller's own headers.
     let me = world.get_as(&customer, "/api/v1/me").await.json();
     let left = |limits: &Value| -> Vec<(Value, Value)> {
-        let limits = limits.as_array().unwrap().iter().filter(|limit| limit["name"] != "guard");
-        limits.map(|limit| (limit["name"].clone(), limit["remaining"].clone())).collect()
+        let limits = limits
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|limit| limit["name"] != "guard");
+        limits
+            .map(|limit| (limit["name"].clone(), limit["remaining"].clone()))
+            .collect()
     };
     assert_eq!(left(&one["limits"]), left(&me["data"][0]["limits"]));
     // Applications without requests are not in the list, but can be queried.
-    let none = request_side(&world, &format!("/v1/usage/{}", idle.id)).await.json();
-    assert_eq!((&none["requests"], &none["limits"][1]["remaining"]), (&Value::Null, &json!(10_000)));
+    let none = request_side(&world, &format!("/v1/usage/{}", idle.id))
+        .await
+        .json();
+    assert_eq!(
+        (&none["requests"], &none["limits"][1]["remaining"]),
+        (&Value::Null, &json!(10_000))
+    );
 }
 
 #[tokio::test]
@@ -81,7 +117,10 @@ async fn upstream_failures_are_not_counted_as_client_errors() {
     let customer = world.paid().await;
     assert_eq!(world.get_as(&customer, MODELS).await.status, 503);
     let response = usage(&world).await;
-    assert_eq!(response["applications"][0]["requests"]["today"], tally([1, 0, 0, 0, 0, 0, 1]));
+    assert_eq!(
+        response["applications"][0]["requests"]["today"],
+        tally([1, 0, 0, 0, 0, 0, 1])
+    );
 }
 
 #[tokio::test]
@@ -89,12 +128,18 @@ async fn unauthenticated_clients_are_listed_by_address_with_their_refused_reques
     let world = watched().await;
     assert_eq!(world.get("/docs").send().await.status, 200);
     for _ in 0..3 {
-        assert_eq!(world.get(MODELS).key("sg_live_madeup").send().await.status, 401);
+        assert_eq!(
+            world.get(MODELS).key("sg_live_madeup").send().await.status,
+            401
+        );
     }
     let response = usage(&world).await;
     let expected =
         json!({ "today": tally([3, 0, 0, 0, 0, 3, 0]), "last_minute": tally([0; 7]), "missed": 0 });
-    assert_eq!(response["unauthenticated"], json!([{ "address": "127.0.0.1", "requests": expected }]));
+    assert_eq!(
+        response["unauthenticated"],
+        json!([{ "address": "127.0.0.1", "requests": expected }])
+    );
     assert_eq!(response["applications"], json!([]));
 }
 
@@ -103,7 +148,9 @@ async fn usage_covers_the_last_whole_minute_and_a_new_day_starts_empty() {
     let world = watched().await;
     let customer = world.customer("pro").await;
     world.get_as(&customer, MODELS).await;
-    let last = |response: Value| response["applications"][0]["requests"]["last_minute"]["requests"].clone();
+    let last = |response: Value| {
+        response["applications"][0]["requests"]["last_minute"]["requests"].clone()
+    };
     assert_eq!(last(usage(&world).await), 0, "it is not over yet");
     world.pass(Duration::from_mins(1));
     assert_eq!(last(usage(&world).await), 1);
@@ -112,7 +159,10 @@ async fn usage_covers_the_last_whole_minute_and_a_new_day_starts_empty() {
     world.pass(Duration::from_hours(24));
     let response = usage(&world).await;
     assert_eq!(response["applications"], json!([]));
-    assert!(response["since"].as_str().unwrap().ends_with("T00:00:00Z"), "{response}");
+    assert!(
+        response["since"].as_str().unwrap().ends_with("T00:00:00Z"),
+        "{response}"
+    );
 }
 
 #[tokio::test]
@@ -128,10 +178,19 @@ async fn usage_needs_the_token_and_invalid_parameters_are_rejected() {
         ("/v1/usage/app_00000000000", 404),
         ("/v1/usages", 404),
     ] {
-        assert_eq!(request_side(&world, target).await.status, status, "{target}");
+        assert_eq!(
+            request_side(&world, target).await.status,
+            status,
+            "{target}"
+        );
     }
     let ended = world.customer("pro").await;
-    world.running.registrar.revoke("test", ended.id, None).await.unwrap();
+    world
+        .running
+        .registrar
+        .revoke("test", ended.id, None)
+        .await
+        .unwrap();
     let response = request_side(&world, &format!("/v1/usage/{}", ended.id)).await;
     assert_eq!(response.status, 200, "its usage is kept for a while");
 }
@@ -149,16 +208,27 @@ async fn keys_show_prints_usage_on_a_running_server_and_a_remedy_on_a_stopped_on
     assert_eq!(client.get("/api/v1/nothing", &key).send().await.status, 404);
     let response = keys.run(&["show", &application, "--usage"]).with(0).out;
     let row = |name: &str| {
-        let line =
-            response.lines().rfind(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{response}"));
-        line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+        let line = response
+            .lines()
+            .rfind(|line| line.starts_with(name))
+            .unwrap_or_else(|| panic!("{response}"));
+        line.split_whitespace()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
     };
     assert_eq!(row("today")[1..], ["4", "3", "1", "0", "0", "1", "0"]);
     assert_eq!(row("day")[1..4], ["10000", "3", "9997"]);
-    let json = keys.run(&["show", &application, "--usage", "--json"]).with(0).json();
+    let json = keys
+        .run(&["show", &application, "--usage", "--json"])
+        .with(0)
+        .json();
     assert_eq!(json["usage"]["requests"]["today"]["delivered"], 3);
     assert_eq!(json["id"], json["usage"]["application"]);
     program.stop().with(0);
     let stopped = keys.run(&["show", &application, "--usage"]).with(1);
-    assert!(stopped.err.contains("only by a running server"), "{}", stopped.err);
+    assert!(
+        stopped.err.contains("only by a running server"),
+        "{}",
+        stopped.err
+    );
 }

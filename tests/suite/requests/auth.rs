@@ -17,7 +17,11 @@ const ME: &str = "/api/v1/me";
 
 /// Requests `/me` with these header fields.
 fn me(world: &World, headers: &[(&str, &str)]) -> RequestBuilder {
-    headers.iter().fold(world.get(ME), |request, (name, value)| request.header(name, value))
+    headers
+        .iter()
+        .fold(world.get(ME), |request, (name, value)| {
+            request.header(name, value)
+        })
 }
 
 #[tokio::test]
@@ -42,7 +46,11 @@ async fn auth_a_key_is_accepted_in_either_header_and_in_both_if_they_agree() {
     ] {
         let response = me(&world, headers).send().await;
         assert_eq!(response.status, 200, "{headers:?}");
-        assert_eq!(response.json()["data"][0]["key_prefix"], key[..12], "{headers:?}");
+        assert_eq!(
+            response.json()["data"][0]["key_prefix"],
+            key[..12],
+            "{headers:?}"
+        );
     }
 }
 
@@ -73,17 +81,34 @@ async fn auth_every_request_without_a_key_gets_the_key_required_error() {
         &[("Proxy-Authorization", &format!("Bearer {key}"))],
     ] {
         let response = me(&world, headers).send().await;
-        assert_eq!((response.status, code(&response)), (401, code(&known)), "{headers:?}");
+        assert_eq!(
+            (response.status, code(&response)),
+            (401, code(&known)),
+            "{headers:?}"
+        );
         assert_eq!(response.code(), "api_key_required", "{headers:?}");
     }
-    assert_eq!(world.counted("scoregate_refusals_total{code=\"api_key_required\"}").await, 14);
+    assert_eq!(
+        world
+            .counted("scoregate_refusals_total{code=\"api_key_required\"}")
+            .await,
+        14
+    );
 }
 
 #[tokio::test]
 async fn auth_a_key_in_the_query_is_never_read() {
     let world = World::new().await;
     let Customer { key, .. } = world.customer("pro").await;
-    for name in ["api_key", "apikey", "key", "access_token", "X-API-Key", "Authorization", "token"] {
+    for name in [
+        "api_key",
+        "apikey",
+        "key",
+        "access_token",
+        "X-API-Key",
+        "Authorization",
+        "token",
+    ] {
         let response = world.get(&format!("{ME}?{name}={key}")).send().await;
         assert_eq!(response.code(), "api_key_required", "{name}");
         assert!(!response.fingerprint.contains(&key));
@@ -107,10 +132,21 @@ async fn auth_a_key_in_the_wrong_header_is_refused_and_the_error_names_the_right
             (401, "api_key_required"),
             "{target} {header:?}"
         );
-        assert!(!response.header("www-authenticate").is_empty() && !response.fingerprint.contains(&key));
+        assert!(
+            !response.header("www-authenticate").is_empty() && !response.fingerprint.contains(&key)
+        );
         response.json()["message"].as_str().unwrap().to_owned()
     };
-    let names = ["api_key", "apikey", "api-key", "key", "token", "access_token", "X-API-Key", "API%5fKEY"];
+    let names = [
+        "api_key",
+        "apikey",
+        "api-key",
+        "key",
+        "token",
+        "access_token",
+        "X-API-Key",
+        "API%5fKEY",
+    ];
     for name in names {
         let message = message_of(&format!("{ME}?x=1&{name}={key}"), None).await;
         let expected = format!(
@@ -119,12 +155,25 @@ async fn auth_a_key_in_the_wrong_header_is_refused_and_the_error_names_the_right
         );
         assert_eq!(message, expected, "{name}");
     }
-    for value in [&format!("Basic {key}"), "basic dTpw", &format!("Token {key}"), &key] {
+    for value in [
+        &format!("Basic {key}"),
+        "basic dTpw",
+        &format!("Token {key}"),
+        &key,
+    ] {
         let message = message_of(ME, Some(value)).await;
-        assert_eq!(message, format!("{belongs} The Authorization header does not use the Bearer scheme."));
+        assert_eq!(
+            message,
+            format!("{belongs} The Authorization header does not use the Bearer scheme.")
+        );
     }
     // Other header names are ignored, and so are empty values.
-    for target in [ME, "/api/v1/me?monkey=1", "/api/v1/me?x=key", "/api/v1/me?%zz=1"] {
+    for target in [
+        ME,
+        "/api/v1/me?monkey=1",
+        "/api/v1/me?x=key",
+        "/api/v1/me?%zz=1",
+    ] {
         let message = message_of(target, Some("Bearer")).await;
         assert_eq!(
             message, "Send `Authorization: Bearer KEY` or `X-API-Key: KEY`. No key was sent.",
@@ -138,10 +187,18 @@ async fn auth_every_invalid_key_gets_the_same_response() {
     let world = World::with(WIDE, good).await;
     let (one, other) = (world.customer("pro").await, world.customer("pro").await);
     let revoked = world.customer("pro").await;
-    world.running.registrar.revoke("test", revoked.id, None).await.unwrap();
+    world
+        .running
+        .registrar
+        .revoke("test", revoked.id, None)
+        .await
+        .unwrap();
     let unknown = KeyForm::new("sg_live", false).mint().unwrap();
     let wrong_checksum = typo(&one.key);
-    let (bearer, other_bearer) = (format!("Bearer {}", one.key), format!("Bearer {}", other.key));
+    let (bearer, other_bearer) = (
+        format!("Bearer {}", one.key),
+        format!("Bearer {}", other.key),
+    );
     let long = "x".repeat(10_000);
     let known = world.get(ME).key("x").send().await;
     let before = world.running.gateway().key_directory.len();
@@ -162,7 +219,10 @@ async fn auth_every_invalid_key_gets_the_same_response() {
         &[("Authorization", &bearer), ("X-API-Key", unknown.expose())],
         &[("Authorization", &bearer), ("Authorization", &bearer)],
         &[("Authorization", &bearer), ("Authorization", &other_bearer)],
-        &[("Authorization", &bearer), ("Authorization", "Basic dXNlcjpwYXNz")],
+        &[
+            ("Authorization", &bearer),
+            ("Authorization", "Basic dXNlcjpwYXNz"),
+        ],
         &[("X-API-Key", &one.key), ("X-API-Key", &one.key)],
         &[("X-API-Key", &one.key), ("X-API-Key", &other.key)],
         &[("X-API-Key", &one.key), ("X-API-Key", "")],
@@ -173,12 +233,24 @@ async fn auth_every_invalid_key_gets_the_same_response() {
             (401, without_request_id(&known)),
             "{headers:?}"
         );
-        assert_eq!(response.header("x-ratelimit-resource"), "guard", "{headers:?}");
-        assert_eq!(response.header("www-authenticate"), known.header("www-authenticate"));
+        assert_eq!(
+            response.header("x-ratelimit-resource"),
+            "guard",
+            "{headers:?}"
+        );
+        assert_eq!(
+            response.header("www-authenticate"),
+            known.header("www-authenticate")
+        );
     }
     assert_eq!(known.code(), "invalid_api_key");
     assert_eq!(world.running.gateway().key_directory.len(), before);
-    assert_eq!(world.counted("scoregate_refusals_total{code=\"invalid_api_key\"}").await, 21);
+    assert_eq!(
+        world
+            .counted("scoregate_refusals_total{code=\"invalid_api_key\"}")
+            .await,
+        21
+    );
 }
 
 /// A key with another last character: its checksum is wrong.
@@ -190,18 +262,32 @@ fn typo(key: &str) -> String {
 #[tokio::test]
 async fn auth_unknown_keys_leave_no_trace() {
     let world = World::with(WIDE, good).await;
-    let (key_directory, form) = (&world.running.gateway().key_directory, KeyForm::new("sg_live", false));
+    let (key_directory, form) = (
+        &world.running.gateway().key_directory,
+        KeyForm::new("sg_live", false),
+    );
     let (keys, series) = (key_directory.len(), world.scrape().await.lines().count());
     let mut connection = Connection::open(world.address()).await;
     for number in 0..200 {
         let key = form.mint().unwrap();
         let target = ["/api/v1/models", "/api/v1/models/x", "/nothing", ME][number % 4];
-        assert_eq!(connection.send(world.get(target).key(key.expose())).await.status, 401);
+        assert_eq!(
+            connection
+                .send(world.get(target).key(key.expose()))
+                .await
+                .status,
+            401
+        );
     }
     assert_eq!(key_directory.len(), keys);
     assert_eq!(world.running.gateway().engine.documents.count(), 0);
     assert_eq!(world.scrape().await.lines().count(), series);
-    assert_eq!(world.counted("scoregate_refusals_total{code=\"invalid_api_key\"}").await, 200);
+    assert_eq!(
+        world
+            .counted("scoregate_refusals_total{code=\"invalid_api_key\"}")
+            .await,
+        200
+    );
     assert!(world.backend.received().is_empty());
 }
 
@@ -220,7 +306,10 @@ async fn auth_a_key_is_refused_from_its_expiry_time() {
     world.pass(Duration::from_millis(59_999));
     let response = request.clone().send().await;
     assert_eq!(
-        (response.status, &response.json()["data"][0]["key_expires_at"]),
+        (
+            response.status,
+            &response.json()["data"][0]["key_expires_at"]
+        ),
         (200, &ends.rfc3339().into())
     );
     world.pass(Duration::from_millis(1));
@@ -230,24 +319,54 @@ async fn auth_a_key_is_refused_from_its_expiry_time() {
 #[tokio::test]
 async fn auth_after_a_rotation_both_keys_are_valid_until_the_overlap_ends_and_share_one_quota() {
     let world = World::new().await;
-    let old = world.customer_with("pro", OwnLimits { minute: None, day: Some(10) }).await;
+    let old = world
+        .customer_with(
+            "pro",
+            OwnLimits {
+                minute: None,
+                day: Some(10),
+            },
+        )
+        .await;
     let response = world.get("/api/v1/models").key(&old.key).send().await;
     assert_eq!(response.number("x-ratelimit-remaining"), 9);
     let issued = world
         .running
         .registrar
-        .rotate("test", old.id, Duration::from_mins(1), KeyDetails::default())
+        .rotate(
+            "test",
+            old.id,
+            Duration::from_mins(1),
+            KeyDetails::default(),
+        )
         .await
         .unwrap();
     let new = issued.key.expose();
     let response = world.get("/api/v1/models").key(new).send().await;
-    assert_eq!((response.status, response.number("x-ratelimit-remaining")), (200, 8));
+    assert_eq!(
+        (response.status, response.number("x-ratelimit-remaining")),
+        (200, 8)
+    );
     let response = world.get("/api/v1/models").key(&old.key).send().await;
-    assert_eq!((response.status, response.number("x-ratelimit-remaining")), (200, 7));
+    assert_eq!(
+        (response.status, response.number("x-ratelimit-remaining")),
+        (200, 7)
+    );
     world.pass(Duration::from_mins(1));
-    assert_eq!(world.get("/api/v1/models").key(&old.key).send().await.code(), "invalid_api_key");
+    assert_eq!(
+        world
+            .get("/api/v1/models")
+            .key(&old.key)
+            .send()
+            .await
+            .code(),
+        "invalid_api_key"
+    );
     let response = world.get("/api/v1/models").key(new).send().await;
-    assert_eq!((response.status, response.number("x-ratelimit-remaining")), (200, 6));
+    assert_eq!(
+        (response.status, response.number("x-ratelimit-remaining")),
+        (200, 6)
+    );
 }
 
 #[tokio::test]
@@ -257,14 +376,32 @@ async fn auth_a_revocation_applies_at_once_on_an_open_connection() {
     let request = world.get("/api/v1/models").key(&customer.key);
     let mut connection = Connection::open(world.address()).await;
     assert_eq!(connection.send(request.clone()).await.status, 200);
-    world.running.registrar.revoke("test", customer.id, None).await.unwrap();
+    world
+        .running
+        .registrar
+        .revoke("test", customer.id, None)
+        .await
+        .unwrap();
     let response = connection.send(request.clone()).await;
     assert_eq!(
-        (response.code().as_str(), response.header("x-ratelimit-resource")),
+        (
+            response.code().as_str(),
+            response.header("x-ratelimit-resource")
+        ),
         ("invalid_api_key", "guard")
     );
     drop(connection);
-    assert_eq!(world.restarted().await.get("/api/v1/models").key(&customer.key).send().await.status, 401);
+    assert_eq!(
+        world
+            .restarted()
+            .await
+            .get("/api/v1/models")
+            .key(&customer.key)
+            .send()
+            .await
+            .status,
+        401
+    );
 }
 
 #[tokio::test]
@@ -274,12 +411,28 @@ async fn auth_one_of_two_keys_can_be_revoked_and_the_other_stays_valid() {
     let issued = world
         .running
         .registrar
-        .rotate("test", old.id, Duration::from_mins(10), KeyDetails::default())
+        .rotate(
+            "test",
+            old.id,
+            Duration::from_mins(10),
+            KeyDetails::default(),
+        )
         .await
         .unwrap();
-    world.running.registrar.revoke("test", old.id, Some(&old.key)).await.unwrap();
-    assert_eq!(world.get(ME).key(&old.key).send().await.code(), "invalid_api_key");
-    assert_eq!(world.get(ME).key(issued.key.expose()).send().await.status, 200);
+    world
+        .running
+        .registrar
+        .revoke("test", old.id, Some(&old.key))
+        .await
+        .unwrap();
+    assert_eq!(
+        world.get(ME).key(&old.key).send().await.code(),
+        "invalid_api_key"
+    );
+    assert_eq!(
+        world.get(ME).key(issued.key.expose()).send().await.status,
+        200
+    );
 }
 
 #[tokio::test]
@@ -288,25 +441,66 @@ async fn auth_a_tier_change_applies_at_once_on_an_open_connection() {
     let customer = world.customer("free").await;
     let latest = world.get("/api/v1/models?period=latest").key(&customer.key);
     let mut connection = Connection::open(world.address()).await;
-    assert_eq!(connection.send(latest.clone()).await.code(), "latest_requires_plan");
-    assert_eq!(connection.send(world.get("/api/v1/models").key(&customer.key)).await.status, 200);
-    world.running.registrar.set_tier("test", customer.id, "pro").await.unwrap();
+    assert_eq!(
+        connection.send(latest.clone()).await.code(),
+        "latest_requires_plan"
+    );
+    assert_eq!(
+        connection
+            .send(world.get("/api/v1/models").key(&customer.key))
+            .await
+            .status,
+        200
+    );
+    world
+        .running
+        .registrar
+        .set_tier("test", customer.id, "pro")
+        .await
+        .unwrap();
     let response = connection.send(latest.clone()).await;
-    assert_eq!((response.status, response.number("x-ratelimit-limit")), (200, 10_000));
+    assert_eq!(
+        (response.status, response.number("x-ratelimit-limit")),
+        (200, 10_000)
+    );
     // The usage of the day and of the minute is kept.
     assert_eq!(response.number("x-ratelimit-remaining"), 9_998);
-    assert!(response.header("ratelimit").starts_with("\"minute\";r=58;"), "{}", response.header("ratelimit"));
-    world.running.registrar.set_tier("test", customer.id, "free").await.unwrap();
+    assert!(
+        response.header("ratelimit").starts_with("\"minute\";r=58;"),
+        "{}",
+        response.header("ratelimit")
+    );
+    world
+        .running
+        .registrar
+        .set_tier("test", customer.id, "free")
+        .await
+        .unwrap();
     assert_eq!(connection.send(latest).await.code(), "latest_requires_plan");
     let response = connection.send(world.get(ME).key(&customer.key)).await;
-    assert_eq!((response.number("x-ratelimit-limit"), response.number("x-ratelimit-remaining")), (10, 8));
+    assert_eq!(
+        (
+            response.number("x-ratelimit-limit"),
+            response.number("x-ratelimit-remaining")
+        ),
+        (10, 8)
+    );
 }
 
 /// Imports a key of another format by its SHA-256.
 fn import(world: &World, key: &str) {
     let stored = sample::application("pro", &[key]);
-    let (terms, day) = (TermsByTier::new(&standard_tiers(), 60), world.clock.now().wall.day());
-    assert!(world.running.gateway().key_directory.apply(&stored, &terms, day));
+    let (terms, day) = (
+        TermsByTier::new(&standard_tiers(), 60),
+        world.clock.now().wall.day(),
+    );
+    assert!(
+        world
+            .running
+            .gateway()
+            .key_directory
+            .apply(&stored, &terms, day)
+    );
 }
 
 #[tokio::test]
@@ -314,11 +508,21 @@ async fn auth_keys_of_another_format_work_only_if_imported_keys_are_accepted() {
     let foreign = "tp_1234567890abcdef";
     let closed = World::new().await;
     import(&closed, foreign);
-    assert_eq!(closed.get(ME).key(foreign).send().await.code(), "invalid_api_key");
+    assert_eq!(
+        closed.get(ME).key(foreign).send().await.code(),
+        "invalid_api_key"
+    );
     let open = World::with("keys.accept_imported = true", good).await;
     import(&open, foreign);
     assert_eq!(open.get(ME).key(foreign).send().await.status, 200);
-    assert_eq!(open.get(ME).header("X-API-Key", foreign).send().await.status, 200);
+    assert_eq!(
+        open.get(ME)
+            .header("X-API-Key", foreign)
+            .send()
+            .await
+            .status,
+        200
+    );
 }
 
 #[tokio::test]
@@ -334,7 +538,11 @@ async fn auth_an_imported_key_has_16_to_256_visible_characters() {
         ("käykäykäykäykäy".into(), 401),
     ] {
         import(&world, &key);
-        assert_eq!(world.get(ME).header("X-API-Key", &key).send().await.status, status, "{key:?}");
+        assert_eq!(
+            world.get(ME).header("X-API-Key", &key).send().await.status,
+            status,
+            "{key:?}"
+        );
     }
 }
 
@@ -343,17 +551,32 @@ async fn auth_the_key_never_reaches_the_backend() {
     let world = World::new().await;
     let Customer { key, .. } = world.customer("pro").await;
     for name in ["Authorization", "X-API-Key"] {
-        let value = if name == "Authorization" { format!("Bearer {key}") } else { key.clone() };
-        let response = world.get(&format!("/api/v1/models/{}", name.to_lowercase())).header(name, &value);
+        let value = if name == "Authorization" {
+            format!("Bearer {key}")
+        } else {
+            key.clone()
+        };
+        let response = world
+            .get(&format!("/api/v1/models/{}", name.to_lowercase()))
+            .header(name, &value);
         // Unknown models are fetched once a second.
         world.pass(Duration::from_secs(1));
         assert_eq!(
-            response.header("X-Forwarded-Host", "evil").header("Cookie", "c=1").send().await.status,
+            response
+                .header("X-Forwarded-Host", "evil")
+                .header("Cookie", "c=1")
+                .send()
+                .await
+                .status,
             200
         );
     }
     for received in world.backend.received() {
-        let names: Vec<&str> = received.headers.iter().map(|(name, _)| name.as_str()).collect();
+        let names: Vec<&str> = received
+            .headers
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .collect();
         let known = ["accept", "accept-encoding", "user-agent", "host"];
         assert!(names.iter().all(|name| known.contains(name)), "{names:?}");
         assert!(!format!("{received:?}").contains(&key));
@@ -365,8 +588,16 @@ async fn auth_a_renamed_application_is_shown_at_once() {
     let world = World::new().await;
     let customer = world.customer("pro").await;
     let name = Some("Another name".to_owned());
-    let change = DescriptionChange { name, ..DescriptionChange::default() };
-    world.running.registrar.describe("test", customer.id, change).await.unwrap();
+    let change = DescriptionChange {
+        name,
+        ..DescriptionChange::default()
+    };
+    world
+        .running
+        .registrar
+        .describe("test", customer.id, change)
+        .await
+        .unwrap();
     let me = world.get_as(&customer, "/api/v1/me").await;
     assert_eq!(me.json()["data"][0]["application"]["name"], "Another name");
 }

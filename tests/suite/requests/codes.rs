@@ -21,11 +21,17 @@ struct Case {
 
 impl Case {
     fn new(world: World, request: RequestBuilder) -> Self {
-        Self { world, request, waits: None }
+        Self {
+            world,
+            request,
+            waits: None,
+        }
     }
 
     async fn send(&self, request: RequestBuilder) -> Response {
-        let Some(waits) = self.waits else { return request.send().await };
+        let Some(waits) = self.waits else {
+            return request.send().await;
+        };
         let already_received = self.world.backend.received().len();
         let pass = async {
             self.world.backend.has_received(already_received + 1).await;
@@ -38,14 +44,22 @@ impl Case {
 /// The case of a code; `None` only if no request can cause it, with the reason.
 async fn case(code: ErrorCode) -> Option<Case> {
     Some(match code {
-        ErrorCode::BadRequest => unknown_caller(|world| world.get("/").header("Content-Length", "5")).await,
-        ErrorCode::UriTooLong => unknown_caller(|world| world.get(&format!("/{}", "x".repeat(2_048)))).await,
+        ErrorCode::BadRequest => {
+            unknown_caller(|world| world.get("/").header("Content-Length", "5")).await
+        }
+        ErrorCode::UriTooLong => {
+            unknown_caller(|world| world.get(&format!("/{}", "x".repeat(2_048)))).await
+        }
         ErrorCode::HeadersTooLarge => {
             unknown_caller(|world| world.get("/").header("Cookie", &"x".repeat(16_384))).await
         }
-        ErrorCode::MethodNotAllowed => unknown_caller(|world| world.request("PATCH", "/api/v1/models")).await,
+        ErrorCode::MethodNotAllowed => {
+            unknown_caller(|world| world.request("PATCH", "/api/v1/models")).await
+        }
         ErrorCode::ApiKeyRequired => unknown_caller(|world| world.get("/api/v1/models")).await,
-        ErrorCode::InvalidApiKey => unknown_caller(|world| world.get("/api/v1/models").key("wrong")).await,
+        ErrorCode::InvalidApiKey => {
+            unknown_caller(|world| world.get("/api/v1/models").key("wrong")).await
+        }
         ErrorCode::InvalidModelId => caller("pro", "/api/v1/models/a%2Fb").await,
         ErrorCode::InvalidPeriod => caller("pro", "/api/v1/models?period=7D").await,
         ErrorCode::InvalidSortBy => caller("pro", "/api/v1/models?sortBy=name").await,
@@ -59,8 +73,20 @@ async fn case(code: ErrorCode) -> Option<Case> {
         }
         ErrorCode::NotFound => caller("pro", "/api/v1/nothing").await,
         ErrorCode::ModelNotFound => caller("pro", "/api/v1/models/nobody").await,
-        ErrorCode::QuotaExceeded => spent(OwnLimits { minute: Some(100), day: Some(1) }).await,
-        ErrorCode::RateLimitExceeded => spent(OwnLimits { minute: Some(1), day: None }).await,
+        ErrorCode::QuotaExceeded => {
+            spent(OwnLimits {
+                minute: Some(100),
+                day: Some(1),
+            })
+            .await
+        }
+        ErrorCode::RateLimitExceeded => {
+            spent(OwnLimits {
+                minute: Some(1),
+                day: None,
+            })
+            .await
+        }
         ErrorCode::TooManyRefusals => {
             let world = World::with("guard.per_minute = 1", good).await;
             assert_eq!(world.get("/api/v1/models").send().await.status, 401);
@@ -71,9 +97,10 @@ async fn case(code: ErrorCode) -> Option<Case> {
         ErrorCode::UpstreamUnavailable => {
             backend(|| respond("503 Service Unavailable", &[("retry-after", "7")], "")).await
         }
-        ErrorCode::UpstreamTimeout => {
-            Case { waits: Some(Duration::from_secs(21)), ..backend(|| Act::Hang).await }
-        }
+        ErrorCode::UpstreamTimeout => Case {
+            waits: Some(Duration::from_secs(21)),
+            ..backend(|| Act::Hang).await
+        },
         ErrorCode::Overloaded => {
             let case = caller("free", "/api/v1/models").await;
             break_the_ledger(&case.world);
@@ -118,9 +145,13 @@ async fn backend(act: impl Fn() -> Act + Send + Sync + 'static) -> Case {
 
 /// Drops the ledger's table, as a damaged file would.
 fn break_the_ledger(world: &World) {
-    let file = world.directory.path().join(scoregate_store::Embedded::FILE_NAME);
+    let file = world
+        .directory
+        .path()
+        .join(scoregate_store::Embedded::FILE_NAME);
     let file = rusqlite::Connection::open(file).unwrap();
-    file.execute_batch("ALTER TABLE ledger RENAME TO ledger_that_was").unwrap();
+    file.execute_batch("ALTER TABLE ledger RENAME TO ledger_that_was")
+        .unwrap();
 }
 
 /// Codes whose bodies name a parameter, with its name.
@@ -161,20 +192,36 @@ fn described(param: &str) -> &'static [&'static str] {
 }
 
 fn fields(body: &Json) -> BTreeSet<&str> {
-    body.as_object().unwrap().keys().map(String::as_str).collect()
+    body.as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect()
 }
 
 /// Checks a body against "The body of an error", field by field.
 fn check_body(row: &CodeRow, response: &Response, problem: bool) {
     let body = response.json();
-    let mut expected =
-        BTreeSet::from(["success", "version", "status", "code", "message", "request_id", "docs"]);
+    let mut expected = BTreeSet::from([
+        "success",
+        "version",
+        "status",
+        "code",
+        "message",
+        "request_id",
+        "docs",
+    ]);
     expected.extend((row.status == 429).then_some("limit"));
     expected.extend((row.code == ErrorCode::PlanRequired).then_some("tier"));
     if let Some(param) = param(row.code) {
         expected.extend(["param"].iter().chain(described(param)));
     }
-    expected.extend(problem.then_some(["type", "title", "detail", "instance"]).into_iter().flatten());
+    expected.extend(
+        problem
+            .then_some(["type", "title", "detail", "instance"])
+            .into_iter()
+            .flatten(),
+    );
     expected.extend((problem && row.status == 429).then_some("violated-policies"));
     assert_eq!(fields(&body), expected, "{}", row.word);
     assert_eq!(body["success"], false);
@@ -199,7 +246,9 @@ fn check_body(row: &CodeRow, response: &Response, problem: bool) {
         assert_eq!(body["param"], param, "{}", row.word);
         for field in described(param) {
             let has_its_type = match *field {
-                "allowed" => body[field].as_array().is_some_and(|values| values.iter().all(Json::is_string)),
+                "allowed" => body[field]
+                    .as_array()
+                    .is_some_and(|values| values.iter().all(Json::is_string)),
                 "pattern" => body[field].is_string(),
                 _ => body[field].is_u64(),
             };
@@ -207,39 +256,70 @@ fn check_body(row: &CodeRow, response: &Response, problem: bool) {
         }
     }
     if problem {
-        let registered = |name: &str| format!("https://iana.org/assignments/http-problem-types#{name}");
+        let registered =
+            |name: &str| format!("https://iana.org/assignments/http-problem-types#{name}");
         let (kind, title) = if row.status == 429 {
-            (registered("quota-exceeded"), "Request cannot be satisfied as assigned quota has been exceeded")
+            (
+                registered("quota-exceeded"),
+                "Request cannot be satisfied as assigned quota has been exceeded",
+            )
         } else if row.code == ErrorCode::Overloaded {
             let title = "Request cannot be satisfied due to temporary server capacity constraints";
             (registered("temporary-reduced-capacity"), title)
         } else {
             (format!("/docs#{}", row.word), row.title)
         };
-        assert_eq!((&body["type"], &body["title"]), (&kind.into(), &title.into()), "{}", row.word);
-        let policies =
-            if row.status == 429 { serde_json::json!([body["limit"]["name"]]) } else { Json::Null };
+        assert_eq!(
+            (&body["type"], &body["title"]),
+            (&kind.into(), &title.into()),
+            "{}",
+            row.word
+        );
+        let policies = if row.status == 429 {
+            serde_json::json!([body["limit"]["name"]])
+        } else {
+            Json::Null
+        };
         assert_eq!(body["violated-policies"], policies, "{}", row.word);
         assert_eq!(body["detail"], body["message"], "{}", row.word);
-        assert!(body["instance"].as_str().unwrap().contains(response.header("x-request-id")));
+        assert!(
+            body["instance"]
+                .as_str()
+                .unwrap()
+                .contains(response.header("x-request-id"))
+        );
     }
 }
 
 fn check_limit(row: &CodeRow, response: &Response, limit: &Json) {
-    let expected = ["name", "quota", "remaining", "window_seconds", "reset_at", "retry_after"];
+    let expected = [
+        "name",
+        "quota",
+        "remaining",
+        "window_seconds",
+        "reset_at",
+        "retry_after",
+    ];
     assert_eq!(fields(limit), BTreeSet::from(expected), "{}", row.word);
     let rules = [
         (ErrorCode::QuotaExceeded, ("day", 86_400)),
         (ErrorCode::RateLimitExceeded, ("minute", 60)),
         (ErrorCode::TooManyRefusals, ("guard", 60)),
     ];
-    let (_, rule) = rules.into_iter().find(|(code, _)| *code == row.code).unwrap();
-    assert_eq!((&limit["name"], &limit["window_seconds"]), (&rule.0.into(), &rule.1.into()));
+    let (_, rule) = rules
+        .into_iter()
+        .find(|(code, _)| *code == row.code)
+        .unwrap();
+    assert_eq!(
+        (&limit["name"], &limit["window_seconds"]),
+        (&rule.0.into(), &rule.1.into())
+    );
     assert_eq!(response.header("x-ratelimit-resource"), rule.0);
     assert_eq!(limit["remaining"], 0);
     assert_eq!(limit["quota"], response.number("x-ratelimit-limit"));
     assert_eq!(limit["retry_after"], response.number("retry-after"));
-    let reset = scoregate_base::clock::Wall::parse_rfc3339(limit["reset_at"].as_str().unwrap()).unwrap();
+    let reset =
+        scoregate_base::clock::Wall::parse_rfc3339(limit["reset_at"].as_str().unwrap()).unwrap();
     assert_eq!(reset.seconds(), response.number("x-ratelimit-reset"));
 }
 
@@ -247,12 +327,30 @@ fn check_headers(row: &CodeRow, response: &Response) {
     assert_eq!(response.status, row.status.as_u16(), "{}", row.word);
     assert_eq!(response.header("cache-control"), "no-store", "{}", row.word);
     assert_eq!(response.header("etag"), "", "{}", row.word);
-    let asks_for_a_key = if row.status == 401 { "Bearer realm=\"scoregate\"" } else { "" };
-    assert_eq!(response.header("www-authenticate"), asks_for_a_key, "{}", row.word);
-    let methods = if row.status == 405 { "GET, HEAD, OPTIONS" } else { "" };
+    let asks_for_a_key = if row.status == 401 {
+        "Bearer realm=\"scoregate\""
+    } else {
+        ""
+    };
+    assert_eq!(
+        response.header("www-authenticate"),
+        asks_for_a_key,
+        "{}",
+        row.word
+    );
+    let methods = if row.status == 405 {
+        "GET, HEAD, OPTIONS"
+    } else {
+        ""
+    };
     assert_eq!(response.header("allow"), methods, "{}", row.word);
     let says_when = matches!(row.status.as_u16(), 429 | 503);
-    assert_eq!(!response.header("retry-after").is_empty(), says_when, "{}", row.word);
+    assert_eq!(
+        !response.header("retry-after").is_empty(),
+        says_when,
+        "{}",
+        row.word
+    );
     if says_when {
         assert!(response.number("retry-after") > 0, "{}", row.word);
     }
@@ -268,9 +366,20 @@ async fn codes_every_code_is_returned_with_its_status_body_and_headers() {
         };
         let response = case.send(case.request.clone()).await;
         check_headers(row, &response);
-        assert_eq!(response.header("content-type"), "application/json", "{}", row.word);
+        assert_eq!(
+            response.header("content-type"),
+            "application/json",
+            "{}",
+            row.word
+        );
         check_body(row, &response, false);
-        let counted = case.world.counted(&format!("scoregate_refusals_total{{code=\"{}\"}}", row.word)).await;
+        let counted = case
+            .world
+            .counted(&format!(
+                "scoregate_refusals_total{{code=\"{}\"}}",
+                row.word
+            ))
+            .await;
         assert!(counted >= 1, "{} is not counted", row.word);
         assert_eq!(case.world.counted("scoregate_panics_total").await, 0);
     }
@@ -280,10 +389,23 @@ async fn codes_every_code_is_returned_with_its_status_body_and_headers() {
 #[tokio::test]
 async fn codes_every_code_is_sent_as_problem_json_if_accepted() {
     for row in &CODES {
-        let Some(case) = case(row.code).await else { continue };
-        let response = case.send(case.request.clone().header("Accept", "application/problem+json")).await;
+        let Some(case) = case(row.code).await else {
+            continue;
+        };
+        let response = case
+            .send(
+                case.request
+                    .clone()
+                    .header("Accept", "application/problem+json"),
+            )
+            .await;
         check_headers(row, &response);
-        assert_eq!(response.header("content-type"), "application/problem+json", "{}", row.word);
+        assert_eq!(
+            response.header("content-type"),
+            "application/problem+json",
+            "{}",
+            row.word
+        );
         check_body(row, &response, true);
     }
 }
@@ -295,11 +417,22 @@ async fn codes_a_head_is_refused_with_the_same_headers_and_no_body() {
         if row.code == ErrorCode::MethodNotAllowed {
             continue;
         }
-        let Some(case) = case(row.code).await else { continue };
+        let Some(case) = case(row.code).await else {
+            continue;
+        };
         let response = case.send(case.request.clone().method("HEAD")).await;
         check_headers(row, &response);
-        assert_eq!(response.header("content-type"), "application/json", "{}", row.word);
-        assert!(response.number("content-length") > 0 && response.body.is_empty(), "{}", row.word);
+        assert_eq!(
+            response.header("content-type"),
+            "application/json",
+            "{}",
+            row.word
+        );
+        assert!(
+            response.number("content-length") > 0 && response.body.is_empty(),
+            "{}",
+            row.word
+        );
     }
 }
 
@@ -308,14 +441,22 @@ async fn codes_every_code_has_its_anchor_in_the_docs() {
     let world = World::new().await;
     let docs = String::from_utf8(world.get("/docs").send().await.body).unwrap();
     for row in &CODES {
-        assert_eq!(docs.matches(&format!("id=\"{}\"", row.word)).count(), 1, "{}", row.word);
+        assert_eq!(
+            docs.matches(&format!("id=\"{}\"", row.word)).count(),
+            1,
+            "{}",
+            row.word
+        );
     }
 }
 
 #[tokio::test]
 async fn codes_a_free_key_that_requests_latest_gets_the_allowed_periods() {
     let case = case(ErrorCode::LatestRequiresPlan).await.unwrap();
-    assert_eq!(case.request.send().await.json()["allowed"], serde_json::json!(["24h", "7d", "1m"]));
+    assert_eq!(
+        case.request.send().await.json()["allowed"],
+        serde_json::json!(["24h", "7d", "1m"])
+    );
 }
 
 /// The body and the message of a refused request.
@@ -330,26 +471,44 @@ async fn refused(tier: &str, target: &str) -> (Json, String) {
 async fn codes_allowed_periods_are_those_of_this_key() {
     let free = serde_json::json!(["24h", "7d", "1m"]);
     let paid = serde_json::json!(["latest", "24h", "7d", "1m"]);
-    for target in
-        ["/api/v1/models?period=7D", "/api/v1/incidents?period=", "/api/v1/models?period=1m&period=1m"]
-    {
+    for target in [
+        "/api/v1/models?period=7D",
+        "/api/v1/incidents?period=",
+        "/api/v1/models?period=1m&period=1m",
+    ] {
         let (body, message) = refused("free", target).await;
         assert_eq!(body["allowed"], free, "{target}");
-        assert!(message.ends_with("Allowed: 24h, 7d, 1m."), "{target}: {message}");
+        assert!(
+            message.ends_with("Allowed: 24h, 7d, 1m."),
+            "{target}: {message}"
+        );
         let (body, message) = refused("pro", target).await;
         assert_eq!(body["allowed"], paid, "{target}");
-        assert!(message.ends_with("Allowed: latest, 24h, 7d, 1m."), "{target}: {message}");
+        assert!(
+            message.ends_with("Allowed: latest, 24h, 7d, 1m."),
+            "{target}: {message}"
+        );
     }
 }
 
 #[tokio::test]
 async fn codes_allowed_limits_are_a_range_and_allowed_ids_a_pattern() {
     let (body, message) = refused("free", "/api/v1/incidents?limit=0").await;
-    assert_eq!((&body["minimum"], &body["maximum"]), (&1.into(), &100.into()));
-    assert!(message.ends_with("Allowed: an integer from 1 to 100."), "{message}");
+    assert_eq!(
+        (&body["minimum"], &body["maximum"]),
+        (&1.into(), &100.into())
+    );
+    assert!(
+        message.ends_with("Allowed: an integer from 1 to 100."),
+        "{message}"
+    );
     let (body, message) = refused("pro", "/api/v1/models/a%2Fb").await;
-    assert!(message.ends_with("127 letters, digits, dots, underscores, colons or hyphens."), "{message}");
-    let schema = jsonschema::validator_for(&serde_json::json!({"pattern": body["pattern"]})).unwrap();
+    assert!(
+        message.ends_with("127 letters, digits, dots, underscores, colons or hyphens."),
+        "{message}"
+    );
+    let schema =
+        jsonschema::validator_for(&serde_json::json!({"pattern": body["pattern"]})).unwrap();
     for good in ["a", "7", "atlas-4.1:thinking", &"x".repeat(128)] {
         assert!(schema.is_valid(&good.into()), "{good}");
     }
@@ -362,10 +521,16 @@ async fn codes_allowed_limits_are_a_range_and_allowed_ids_a_pattern() {
 async fn codes_messages_use_the_singular_for_one_request() {
     let limited = case(ErrorCode::RateLimitExceeded).await.unwrap();
     let message = limited.request.send().await.json()["message"].clone();
-    assert_eq!(message, "Wait 60 s. The limit of 1 request a minute is used up.");
+    assert_eq!(
+        message,
+        "Wait 60 s. The limit of 1 request a minute is used up."
+    );
     let guarded = case(ErrorCode::TooManyRefusals).await.unwrap();
     let message = guarded.request.send().await.json()["message"].clone();
-    assert_eq!(message, "Wait 60 s. The limit of 1 refused request a minute is used up.");
+    assert_eq!(
+        message,
+        "Wait 60 s. The limit of 1 refused request a minute is used up."
+    );
 }
 
 #[tokio::test]
@@ -381,11 +546,27 @@ async fn codes_the_daily_limit_message_contains_the_quota_and_the_reset() {
 async fn codes_an_error_repeats_no_input() {
     let world = World::new().await;
     let pro = world.customer("pro").await;
-    for target in ["/canary", "/api/v1/canary", "/api/v1/models/canary%00", "/api/v1/models?period=canary"] {
+    for target in [
+        "/canary",
+        "/api/v1/canary",
+        "/api/v1/models/canary%00",
+        "/api/v1/models?period=canary",
+    ] {
         for key in [pro.key.as_str(), "canary"] {
-            let response = world.get(target).key(key).header("Accept", "canary").send().await;
-            assert!(response.status >= 400 && !response.fingerprint.contains("canary"), "{target}");
-            assert!(!String::from_utf8_lossy(&response.body).contains("canary"), "{target}");
+            let response = world
+                .get(target)
+                .key(key)
+                .header("Accept", "canary")
+                .send()
+                .await;
+            assert!(
+                response.status >= 400 && !response.fingerprint.contains("canary"),
+                "{target}"
+            );
+            assert!(
+                !String::from_utf8_lossy(&response.body).contains("canary"),
+                "{target}"
+            );
         }
     }
 }

@@ -11,32 +11,46 @@ use crate::client::Response;
 use crate::requests::request_ids::kinds;
 use crate::world::{World, good};
 
-const LISTED: &str =
-    "cors.origins = [\"https://dash.example.org\", \"http://localhost:3000\"]\ncors.max_age = \"10m\"";
+const LISTED: &str = "cors.origins = [\"https://dash.example.org\", \"http://localhost:3000\"]\ncors.max_age = \"10m\"";
 const ANY: &str = "cors.origins = [\"*\"]";
 const ORIGIN: &str = "https://dash.example.org";
 const OTHER: &str = "https://dash.example.com";
 
 /// The CORS headers of a response.
 fn cors_headers(response: &Response) -> Vec<(&str, &str)> {
-    let of_cors = response.headers.iter().filter(|(name, _)| name.starts_with("access-control-"));
-    of_cors.map(|(name, value)| (name.as_str(), value.as_str())).collect()
+    let of_cors = response
+        .headers
+        .iter()
+        .filter(|(name, _)| name.starts_with("access-control-"));
+    of_cors
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect()
 }
 
 fn names(response: &Response) -> Vec<&str> {
-    response.headers.iter().map(|(name, _)| name.as_str()).collect()
+    response
+        .headers
+        .iter()
+        .map(|(name, _)| name.as_str())
+        .collect()
 }
 
 #[tokio::test]
 async fn every_kind_of_response_is_readable_from_listed_origins_only() {
     let world = World::with(LISTED, good).await;
     for (status, request) in kinds(&world).await {
-        let (bare, other) =
-            (request.clone().send().await, request.clone().header("Origin", OTHER).send().await);
+        let (bare, other) = (
+            request.clone().send().await,
+            request.clone().header("Origin", OTHER).send().await,
+        );
         for response in [&bare, &other] {
             assert_eq!((response.status, cors_headers(response)), (status, vec![]));
         }
-        assert_eq!((names(&bare), bare.header("etag")), (names(&other), other.header("etag")), "{status}");
+        assert_eq!(
+            (names(&bare), bare.header("etag")),
+            (names(&other), other.header("etag")),
+            "{status}"
+        );
         let listed = request.header("Origin", ORIGIN).send().await;
         assert_eq!(listed.status, status);
         let exposed = for_scripts();
@@ -53,12 +67,28 @@ async fn every_kind_of_response_is_readable_from_listed_origins_only() {
 async fn errors_are_readable_from_listed_origins() {
     let world = World::with(&format!("guard.per_minute = 1\n{LISTED}"), good).await;
     let customer = world.paid().await;
-    world.backend.set_script(|_| respond("500 Internal Server Error", &[], ""));
-    let failed = world.get("/api/v1/index").key(&customer.key).header("Origin", ORIGIN).send().await;
-    assert_eq!((failed.status, failed.header("access-control-allow-origin")), (503, ORIGIN));
+    world
+        .backend
+        .set_script(|_| respond("500 Internal Server Error", &[], ""));
+    let failed = world
+        .get("/api/v1/index")
+        .key(&customer.key)
+        .header("Origin", ORIGIN)
+        .send()
+        .await;
+    assert_eq!(
+        (failed.status, failed.header("access-control-allow-origin")),
+        (503, ORIGIN)
+    );
     for status in [401, 429] {
         let refused = world.get("/nothing").header("Origin", ORIGIN).send().await;
-        assert_eq!((refused.status, refused.header("access-control-allow-origin")), (status, ORIGIN));
+        assert_eq!(
+            (
+                refused.status,
+                refused.header("access-control-allow-origin")
+            ),
+            (status, ORIGIN)
+        );
     }
 }
 
@@ -74,21 +104,37 @@ async fn a_preflight_request_lists_what_is_allowed_and_is_free() {
     };
     for target in ["/api/v1/models", "/api/v1/me", "/docs", "/nothing"] {
         let response = before(target, "http://localhost:3000").send().await;
-        assert_eq!((response.status, response.header("allow")), (204, "GET, HEAD, OPTIONS"), "{target}");
+        assert_eq!(
+            (response.status, response.header("allow")),
+            (204, "GET, HEAD, OPTIONS"),
+            "{target}"
+        );
         let exposed = for_scripts();
         let may_ask = vec![
             ("access-control-allow-origin", "http://localhost:3000"),
             ("access-control-expose-headers", exposed.as_str()),
             ("access-control-allow-methods", "GET, HEAD"),
-            ("access-control-allow-headers", "Authorization, X-API-Key, If-None-Match, X-Request-Id"),
+            (
+                "access-control-allow-headers",
+                "Authorization, X-API-Key, If-None-Match, X-Request-Id",
+            ),
             ("access-control-max-age", "600"),
         ];
         assert_eq!(cors_headers(&response), may_ask, "{target}");
         let other = before(target, OTHER).send().await;
-        assert_eq!((other.status, cors_headers(&other)), (204, vec![]), "{target}");
+        assert_eq!(
+            (other.status, cors_headers(&other)),
+            (204, vec![]),
+            "{target}"
+        );
     }
     assert_eq!(world.guard_of(std::net::Ipv4Addr::LOCALHOST.into()), guard);
-    assert_eq!(world.counted("scoregate_requests_total{endpoint=\"options\",class=\"2xx\"}").await, 8);
+    assert_eq!(
+        world
+            .counted("scoregate_requests_total{endpoint=\"options\",class=\"2xx\"}")
+            .await,
+        8
+    );
 }
 
 #[tokio::test]
@@ -97,10 +143,21 @@ async fn with_a_wildcard_the_response_does_not_depend_on_the_origin() {
     for (status, request) in kinds(&world).await {
         for origin in [None, Some("https://any.example"), Some("null")] {
             let request = request.clone();
-            let response =
-                origin.map_or(request.clone(), |origin| request.header("Origin", origin)).send().await;
-            assert_eq!((response.status, response.header("access-control-allow-origin")), (status, "*"));
-            assert_eq!(response.header("access-control-expose-headers"), for_scripts());
+            let response = origin
+                .map_or(request.clone(), |origin| request.header("Origin", origin))
+                .send()
+                .await;
+            assert_eq!(
+                (
+                    response.status,
+                    response.header("access-control-allow-origin")
+                ),
+                (status, "*")
+            );
+            assert_eq!(
+                response.header("access-control-expose-headers"),
+                for_scripts()
+            );
         }
     }
 }
@@ -110,8 +167,16 @@ async fn two_origin_headers_are_ignored() {
     for settings in [LISTED, ANY] {
         let world = World::with(settings, good).await;
         for (status, request) in kinds(&world).await {
-            let response = request.header("Origin", ORIGIN).header("Origin", ORIGIN).send().await;
-            assert_eq!((response.status, cors_headers(&response)), (status, vec![]), "{settings}");
+            let response = request
+                .header("Origin", ORIGIN)
+                .header("Origin", ORIGIN)
+                .send()
+                .await;
+            assert_eq!(
+                (response.status, cors_headers(&response)),
+                (status, vec![]),
+                "{settings}"
+            );
         }
     }
 }
@@ -126,8 +191,11 @@ async fn without_configuration_an_origin_header_changes_no_byte() {
         world.request("HEAD", "/openapi.json"),
     ] {
         let bare = request.clone().send().await;
-        let response =
-            request.header("Origin", ORIGIN).header("Access-Control-Request-Method", "GET").send().await;
+        let response = request
+            .header("Origin", ORIGIN)
+            .header("Access-Control-Request-Method", "GET")
+            .send()
+            .await;
         assert_eq!(response.fingerprint, bare.fingerprint);
     }
     for (status, request) in kinds(&world).await {
@@ -142,9 +210,17 @@ async fn an_origin_is_not_part_of_the_cache_key() {
     let world = World::with(LISTED, good).await;
     let customer = world.paid().await;
     for origin in [ORIGIN, OTHER, "http://localhost:3000", "null"] {
-        let request = world.get("/api/v1/index").key(&customer.key).header("Origin", origin);
+        let request = world
+            .get("/api/v1/index")
+            .key(&customer.key)
+            .header("Origin", origin);
         assert_eq!(request.send().await.status, 200, "{origin}");
     }
     assert_eq!(world.backend.received().len(), 1);
-    assert!(world.backend.received()[0].headers.iter().all(|(name, _)| name != "origin"));
+    assert!(
+        world.backend.received()[0]
+            .headers
+            .iter()
+            .all(|(name, _)| name != "origin")
+    );
 }

@@ -19,8 +19,16 @@ async fn discovery_files_are_unknown_paths_unless_they_are_configured() {
     let world = World::new().await;
     let key = world.customer("free").await.key;
     for path in [SECURITY_TXT, API_CATALOG] {
-        assert_eq!(world.get(path).send().await.code(), "api_key_required", "{path}");
-        assert_eq!(world.get(path).key(&key).send().await.code(), "not_found", "{path}");
+        assert_eq!(
+            world.get(path).send().await.code(),
+            "api_key_required",
+            "{path}"
+        );
+        assert_eq!(
+            world.get(path).key(&key).send().await.code(),
+            "not_found",
+            "{path}"
+        );
     }
 }
 
@@ -29,40 +37,77 @@ async fn discovery_files_need_no_key_and_cost_nothing() {
     let world = World::with(&format!("{ON}guard.per_minute = 1"), good).await;
     for (path, kind) in [
         (SECURITY_TXT, "text/plain; charset=utf-8"),
-        (API_CATALOG, "application/linkset+json; profile=\"https://www.rfc-editor.org/info/rfc9727\""),
+        (
+            API_CATALOG,
+            "application/linkset+json; profile=\"https://www.rfc-editor.org/info/rfc9727\"",
+        ),
     ] {
         let get = world.get(path).send().await;
-        assert_eq!((get.status, get.header("content-type")), (200, kind), "{path}");
+        assert_eq!(
+            (get.status, get.header("content-type")),
+            (200, kind),
+            "{path}"
+        );
         assert_eq!(get.header("x-ratelimit-remaining"), "1", "{path}");
         let head = world.request("HEAD", path).send().await;
         assert_eq!((head.status, head.body.len()), (200, 0), "{path}");
-        for name in ["content-type", "content-length", "etag", "link", "cache-control"] {
+        for name in [
+            "content-type",
+            "content-length",
+            "etag",
+            "link",
+            "cache-control",
+        ] {
             assert_eq!(head.header(name), get.header(name), "{path} {name}");
         }
-        let current = world.get(path).header("If-None-Match", get.header("etag")).send().await;
+        let current = world
+            .get(path)
+            .header("If-None-Match", get.header("etag"))
+            .send()
+            .await;
         assert_eq!((current.status, current.body.len()), (304, 0), "{path}");
         assert_eq!(current.header("link"), get.header("link"), "{path}");
         let query = world.get(&format!("{path}?x")).send().await;
         assert_eq!(query.status, 200, "{path}");
     }
-    assert_eq!(world.counted("scoregate_requests_total{endpoint=\"page\",class=\"2xx\"}").await, 6);
-    assert_eq!(world.request("POST", API_CATALOG).send().await.code(), "method_not_allowed");
+    assert_eq!(
+        world
+            .counted("scoregate_requests_total{endpoint=\"page\",class=\"2xx\"}")
+            .await,
+        6
+    );
+    assert_eq!(
+        world.request("POST", API_CATALOG).send().await.code(),
+        "method_not_allowed"
+    );
 }
 
 #[tokio::test]
 async fn discovery_catalog_links_to_pages_that_exist() {
     let world = World::with(&format!("{ON}site.status_page = true"), good).await;
     let response = world.get(API_CATALOG).send().await;
-    assert_eq!(response.header("link"), "</.well-known/api-catalog>; rel=\"api-catalog\"");
+    assert_eq!(
+        response.header("link"),
+        "</.well-known/api-catalog>; rel=\"api-catalog\""
+    );
     let catalog: serde_json::Value = serde_json::from_slice(&response.body).unwrap();
     let api = &catalog["linkset"][1];
     assert_eq!(api["anchor"], "https://api.example/api/v1");
-    assert_eq!(api["terms-of-service"][0]["href"], "https://example.org/terms");
+    assert_eq!(
+        api["terms-of-service"][0]["href"],
+        "https://example.org/terms"
+    );
     for relation in ["service-desc", "service-doc", "status"] {
         let href = api[relation][0]["href"].as_str().unwrap();
-        let page = world.get(href.strip_prefix("https://api.example").unwrap()).send().await;
+        let page = world
+            .get(href.strip_prefix("https://api.example").unwrap())
+            .send()
+            .await;
         let kind = api[relation][0]["type"].as_str().unwrap();
-        assert!(page.status == 200 && page.header("content-type").starts_with(kind), "{href}");
+        assert!(
+            page.status == 200 && page.header("content-type").starts_with(kind),
+            "{href}"
+        );
     }
 }
 
@@ -71,34 +116,71 @@ async fn discovery_security_txt_is_valid_for_180_days_and_changes_at_midnight() 
     let world = World::with(ON, good).await;
     let today = world.get(SECURITY_TXT).send().await;
     let expires = |response: &Response| {
-        let line = text(response).lines().find_map(|line| line.strip_prefix("Expires: "));
+        let line = text(response)
+            .lines()
+            .find_map(|line| line.strip_prefix("Expires: "));
         scoregate_base::clock::Wall::parse_rfc3339(line.unwrap()).unwrap()
     };
     let days = |count: u64| Duration::from_hours(24 * count);
     let now = world.clock.now().wall;
-    assert!((days(179)..=days(180)).contains(&expires(&today).since(now)), "{}", text(&today));
+    assert!(
+        (days(179)..=days(180)).contains(&expires(&today).since(now)),
+        "{}",
+        text(&today)
+    );
     assert!(text(&today).contains("Contact: mailto:security@example.org\n"));
     assert!(text(&today).contains("Canonical: https://api.example/.well-known/security.txt\n"));
     let last_second = now.day().end().minus(Duration::from_secs(1));
     world.pass(last_second.since(now));
     assert_eq!(world.get(SECURITY_TXT).send().await.body, today.body);
     world.pass(Duration::from_secs(1));
-    let changed = world.get(SECURITY_TXT).header("If-None-Match", today.header("etag")).send().await;
-    assert_eq!((changed.status, expires(&changed).since(expires(&today))), (200, days(1)));
+    let changed = world
+        .get(SECURITY_TXT)
+        .header("If-None-Match", today.header("etag"))
+        .send()
+        .await;
+    assert_eq!(
+        (changed.status, expires(&changed).since(expires(&today))),
+        (200, days(1))
+    );
 }
 
 #[tokio::test]
 async fn discovery_settings_are_in_the_api_description_and_are_reloaded() {
-    let mut world = World::with(&format!("{ON}site.contact_email = \"api@example.org\""), good).await;
+    let mut world = World::with(
+        &format!("{ON}site.contact_email = \"api@example.org\""),
+        good,
+    )
+    .await;
     let read = async |world: &World| -> serde_json::Value {
         serde_json::from_slice(&world.get("/openapi.json").send().await.body).unwrap()
     };
     let description = read(&world).await;
     assert_eq!(description["info"]["contact"]["email"], "api@example.org");
-    assert_eq!(description["info"]["termsOfService"], "https://example.org/terms");
-    assert!(description["info"]["description"].as_str().unwrap().contains("`/.well-known/security.txt`"));
-    let changed = world.reload("site.contact_name = \"API team\"\n").await.unwrap();
-    assert!(changed.at_once.contains(&"site.contact_name".to_owned()), "{changed:?}");
-    assert_eq!(read(&world).await["info"]["contact"], serde_json::json!({ "name": "API team" }));
-    assert_eq!(world.get(SECURITY_TXT).send().await.code(), "api_key_required");
+    assert_eq!(
+        description["info"]["termsOfService"],
+        "https://example.org/terms"
+    );
+    assert!(
+        description["info"]["description"]
+            .as_str()
+            .unwrap()
+            .contains("`/.well-known/security.txt`")
+    );
+    let changed = world
+        .reload("site.contact_name = \"API team\"\n")
+        .await
+        .unwrap();
+    assert!(
+        changed.at_once.contains(&"site.contact_name".to_owned()),
+        "{changed:?}"
+    );
+    assert_eq!(
+        read(&world).await["info"]["contact"],
+        serde_json::json!({ "name": "API team" })
+    );
+    assert_eq!(
+        world.get(SECURITY_TXT).send().await.code(),
+        "api_key_required"
+    );
 }

@@ -28,10 +28,25 @@ type Secrets = [&'static str; 4];
 const SYSTEMS: [Secrets; 6] = [
     ["", "", "", ""],
     [r#""latestScore": 81.5, "#; 4],
-    [r#""latestScore": 81.5, "#, r#""latestScore": 7, "#, "", r#""latestScore": null, "#],
+    [
+        r#""latestScore": 81.5, "#,
+        r#""latestScore": 7, "#,
+        "",
+        r#""latestScore": null, "#,
+    ],
     ["", r#""latest\u0053core": "unavailable", "#, "", ""],
-    [r#""\u006catestScore": 99.99999999999999999999, "#, "", r#""latestScore":1,"#, ""],
-    ["\"latestScore\"\n: 0.0e1 ,\t", "", "", r#""latestScore": 1e1, "#],
+    [
+        r#""\u006catestScore": 99.99999999999999999999, "#,
+        "",
+        r#""latestScore":1,"#,
+        "",
+    ],
+    [
+        "\"latestScore\"\n: 0.0e1 ,\t",
+        "",
+        "",
+        r#""latestScore": 1e1, "#,
+    ],
 ];
 
 /// The field nested deeper in the detail, where it can have any value.
@@ -47,12 +62,19 @@ fn backend(secrets: Secrets, refresh: Arc<AtomicUsize>) -> impl Fn(&Received) ->
         }
         let score = if at == 3 { "80.50" } else { "80.25" };
         let padding = "steady ".repeat(100);
-        let secret = if received.target().ends_with("/models/atlas") { secrets[at] } else { "" };
+        let secret = if received.target().ends_with("/models/atlas") {
+            secrets[at]
+        } else {
+            ""
+        };
         let odd = if secret.is_empty() { "" } else { NESTED };
         let item = format!(
             "{{ {secret}\"id\": \"atlas\", \"n\\u00e4me\": \"Atlas\", \"currentScore\": {score}, \"parts\": [ {{{odd}\"part\": \"speed\" }} , 1.50 ], \"note\": \"{padding}\" }}"
         );
-        json(&format!(r#"{{"generated_at":"2026-11-21T1{}:00:00Z","data":[ {item} ]}}"#, 2 + at))
+        json(&format!(
+            r#"{{"generated_at":"2026-11-21T1{}:00:00Z","data":[ {item} ]}}"#,
+            2 + at
+        ))
     }
 }
 
@@ -66,13 +88,26 @@ async fn prepared() -> TempDir {
         ("app_00000000002", "pro", PAID),
         ("app_00000000003", "free", PROBE),
     ] {
-        let mut what = sample::creation(tier, StoredKey { created_at: at, ..sample::key(key) });
+        let mut what = sample::creation(
+            tier,
+            StoredKey {
+                created_at: at,
+                ..sample::key(key)
+            },
+        );
         if let ChangeKind::Create { own, .. } = &mut what {
             *own = wide();
         }
         let application = id.parse().unwrap();
         store
-            .change(StoreChange { at, who: "test".into(), owner: None, application, what, notice: None })
+            .change(StoreChange {
+                at,
+                who: "test".into(),
+                owner: None,
+                application,
+                what,
+                notice: None,
+            })
             .await
             .unwrap();
     }
@@ -89,8 +124,17 @@ struct System {
 impl System {
     async fn start(secrets: Secrets) -> Self {
         let refresh = Arc::new(AtomicUsize::new(0));
-        let world = World::on(prepared().await, SETTINGS, backend(secrets, Arc::clone(&refresh))).await;
-        Self { world, refresh, seen: Vec::new() }
+        let world = World::on(
+            prepared().await,
+            SETTINGS,
+            backend(secrets, Arc::clone(&refresh)),
+        )
+        .await;
+        Self {
+            world,
+            refresh,
+            seen: Vec::new(),
+        }
     }
 
     fn request(&self, method: &str, target: &str, key: &str) -> RequestBuilder {
@@ -107,7 +151,8 @@ impl System {
             request = request.header(name, value);
         }
         let response = request.send().await;
-        self.seen.push((format!("{method} {target} {headers:?}"), response.clone()));
+        self.seen
+            .push((format!("{method} {target} {headers:?}"), response.clone()));
         response
     }
 
@@ -131,12 +176,23 @@ impl System {
         for encoding in ["identity", "gzip", "br", "gzip;q=0.2, br;q=0.1", "*;q=0"] {
             self.paid(ATLAS).await;
             for method in ["GET", "HEAD"] {
-                let response = self.free(method, ATLAS, &[("Accept-Encoding", encoding)]).await;
-                assert!(!String::from_utf8(response.decoded()).unwrap_or_default().contains("latest"));
+                let response = self
+                    .free(method, ATLAS, &[("Accept-Encoding", encoding)])
+                    .await;
+                assert!(
+                    !String::from_utf8(response.decoded())
+                        .unwrap_or_default()
+                        .contains("latest")
+                );
                 tags.push(response.header("etag").to_owned());
             }
         }
-        let full = self.request("GET", ATLAS, PAID).send().await.header("etag").to_owned();
+        let full = self
+            .request("GET", ATLAS, PAID)
+            .send()
+            .await
+            .header("etag")
+            .to_owned();
         for (_, earlier) in &self.seen {
             tags.push(earlier.header("etag").to_owned());
         }
@@ -145,7 +201,12 @@ impl System {
         tags.retain(|tag| !tag.is_empty());
         for tag in &tags {
             for method in ["GET", "HEAD"] {
-                self.free(method, ATLAS, &[("If-None-Match", tag), ("Accept-Encoding", "br")]).await;
+                self.free(
+                    method,
+                    ATLAS,
+                    &[("If-None-Match", tag), ("Accept-Encoding", "br")],
+                )
+                .await;
             }
         }
         let is_of_free_form = tags.contains(&full);
@@ -158,10 +219,15 @@ impl System {
             "/api/v1/models",
             "/api/v1/drift/atlas",
         ] {
-            self.free("GET", target, &[("Accept", "application/problem+json")]).await;
+            self.free("GET", target, &[("Accept", "application/problem+json")])
+                .await;
         }
         // The entity tag of the paid form must have no special effect for a Free caller.
-        let probe = self.request("GET", ATLAS, PROBE).header("If-None-Match", &full).send().await;
+        let probe = self
+            .request("GET", ATLAS, PROBE)
+            .header("If-None-Match", &full)
+            .send()
+            .await;
         assert_eq!(probe.status == 304, is_of_free_form);
         self.world.settled().await;
     }
@@ -185,16 +251,25 @@ async fn driven(secrets: Secrets) -> Vec<(String, Response)> {
     system.seen.push(("shared".into(), shared));
     system.request_all().await;
     // Two refreshes that change only paid data, and one that changes all data.
-    for after in [Duration::from_hours(1), Duration::from_hours(26), Duration::from_hours(1)] {
+    for after in [
+        Duration::from_hours(1),
+        Duration::from_hours(26),
+        Duration::from_hours(1),
+    ] {
         system.refreshed(after, &[ATLAS]).await;
         system.request_all().await;
     }
     // The backend is down: stale while revalidating, stale on error, expired.
-    system.world.backend.set_script(|_| respond("500 Internal Server Error", &[], ""));
+    system
+        .world
+        .backend
+        .set_script(|_| respond("500 Internal Server Error", &[], ""));
     for hours in [2, 30, 24 * 8] {
         system.world.pass(Duration::from_hours(hours));
         for encoding in ["identity", "br"] {
-            system.free("GET", ATLAS, &[("Accept-Encoding", encoding)]).await;
+            system
+                .free("GET", ATLAS, &[("Accept-Encoding", encoding)])
+                .await;
             system.world.settled().await;
         }
     }
@@ -204,12 +279,21 @@ async fn driven(secrets: Secrets) -> Vec<(String, Response)> {
 #[tokio::test]
 async fn data_for_paid_callers_changes_no_byte_of_any_free_response() {
     let expected = driven(SYSTEMS[0]).await;
-    let statuses: std::collections::BTreeSet<u16> =
-        expected.iter().map(|(_, response)| response.status).collect();
+    let statuses: std::collections::BTreeSet<u16> = expected
+        .iter()
+        .map(|(_, response)| response.status)
+        .collect();
     assert_eq!(statuses, [200, 304, 400, 403, 404, 503].into());
-    for word in ["detail=shared", "hit; ttl=", "detail=stale", "detail=refreshed"] {
+    for word in [
+        "detail=shared",
+        "hit; ttl=",
+        "detail=stale",
+        "detail=refreshed",
+    ] {
         assert!(
-            expected.iter().any(|(_, response)| response.header("cache-status").contains(word)),
+            expected
+                .iter()
+                .any(|(_, response)| response.header("cache-status").contains(word)),
             "{word}"
         );
     }
@@ -217,7 +301,8 @@ async fn data_for_paid_callers_changes_no_byte_of_any_free_response() {
         let seen = driven(*secrets).await;
         assert_eq!(seen.len(), expected.len(), "{secrets:?}");
         for ((step, seen), (_, expected)) in seen.iter().zip(&expected) {
-            let text = |response: &Response| String::from_utf8_lossy(&response.decoded()).into_owned();
+            let text =
+                |response: &Response| String::from_utf8_lossy(&response.decoded()).into_owned();
             assert_eq!(text(seen), text(expected), "{secrets:?}: {step}");
             assert!(
                 seen.fingerprint == expected.fingerprint,

@@ -24,9 +24,15 @@ async fn from(world: &World, peer: &str) -> Connection {
 /// The remaining allowance of the sender's guard after one refused request.
 async fn left_over(connection: &mut Connection, world: &World, lines: Lines<'_>) -> u64 {
     let request = world.get("/api/v1/models");
-    let request = lines.iter().fold(request, |request, (name, value)| request.header(name, value));
+    let request = lines.iter().fold(request, |request, (name, value)| {
+        request.header(name, value)
+    });
     let response = connection.send(request).await;
-    assert_eq!((response.status, response.header("x-ratelimit-resource")), (401, "guard"), "{lines:?}");
+    assert_eq!(
+        (response.status, response.header("x-ratelimit-resource")),
+        (401, "guard"),
+        "{lines:?}"
+    );
     assert_eq!(response.number("x-ratelimit-limit"), 60);
     response.number("x-ratelimit-remaining")
 }
@@ -47,12 +53,26 @@ async fn two_clients_behind_one_proxy_have_separate_guards() {
     let mut proxy = from(&world, PROXY).await;
     for expected in [59, 58, 57] {
         for client in ["192.0.2.1", "198.51.100.7"] {
-            assert_eq!(left_over(&mut proxy, &world, &[("X-Forwarded-For", client)]).await, expected);
+            assert_eq!(
+                left_over(&mut proxy, &world, &[("X-Forwarded-For", client)]).await,
+                expected
+            );
         }
     }
     // The same client through another proxy and with a port.
-    assert_eq!(left(&world, "127.1.2.3", &[("X-Forwarded-For", "192.0.2.1:4711")]).await, 56);
-    assert_eq!((guard_of(&world, "198.51.100.7"), guard_of(&world, PROXY)), (57, 60));
+    assert_eq!(
+        left(
+            &world,
+            "127.1.2.3",
+            &[("X-Forwarded-For", "192.0.2.1:4711")]
+        )
+        .await,
+        56
+    );
+    assert_eq!(
+        (guard_of(&world, "198.51.100.7"), guard_of(&world, PROXY)),
+        (57, 60)
+    );
 }
 
 #[tokio::test]
@@ -65,20 +85,40 @@ async fn a_client_with_an_exhausted_guard_does_not_affect_others_behind_its_prox
         ("192.0.2.1", 429),
         ("2001:db8::1", 401),
     ] {
-        let request = world.get("/api/v1/models").header("X-Forwarded-For", client);
+        let request = world
+            .get("/api/v1/models")
+            .header("X-Forwarded-For", client);
         let response = from(&world, PROXY).await.send(request).await;
-        assert_eq!((response.status, response.header("x-ratelimit-resource")), (status, "guard"), "{client}");
+        assert_eq!(
+            (response.status, response.header("x-ratelimit-resource")),
+            (status, "guard"),
+            "{client}"
+        );
     }
-    assert_eq!(world.counted("scoregate_limited_total{rule=\"guard\",tier=\"none\"}").await, 2);
+    assert_eq!(
+        world
+            .counted("scoregate_limited_total{rule=\"guard\",tier=\"none\"}")
+            .await,
+        2
+    );
 }
 
 #[tokio::test]
 async fn a_header_from_a_peer_that_is_not_listed_changes_nothing() {
     for header in ["x-forwarded-for", "forwarded", "none"] {
         let world = world(&format!("proxies.header = \"{header}\"")).await;
-        for (spoofed, expected) in [("192.0.2.1", 59), ("192.0.2.2", 58), (PROXY, 57), ("127.0.0.1", 56)] {
+        for (spoofed, expected) in [
+            ("192.0.2.1", 59),
+            ("192.0.2.2", 58),
+            (PROXY, 57),
+            ("127.0.0.1", 56),
+        ] {
             let forwarded = format!("for={spoofed}");
-            let lines = [("X-Forwarded-For", spoofed), ("Forwarded", &forwarded), ("X-Real-IP", spoofed)];
+            let lines = [
+                ("X-Forwarded-For", spoofed),
+                ("Forwarded", &forwarded),
+                ("X-Real-IP", spoofed),
+            ];
             assert_eq!(left(&world, UNTRUSTED, &lines).await, expected);
             assert_eq!(guard_of(&world, spoofed), 60);
         }
@@ -89,7 +129,10 @@ async fn a_header_from_a_peer_that_is_not_listed_changes_nothing() {
 async fn no_proxy_is_trusted_by_default() {
     let world = World::new().await;
     for (spoofed, expected) in [("192.0.2.1", 59), ("192.0.2.2", 58)] {
-        assert_eq!(left(&world, "127.0.0.1", &[("X-Forwarded-For", spoofed)]).await, expected);
+        assert_eq!(
+            left(&world, "127.0.0.1", &[("X-Forwarded-For", spoofed)]).await,
+            expected
+        );
     }
 }
 
@@ -109,15 +152,25 @@ async fn entries_that_the_client_prepends_are_ignored() {
             "{spoofed}"
         );
     }
-    let lines = [("X-Forwarded-For", "203.0.113.5"), ("X-Forwarded-For", "192.0.2.1")];
+    let lines = [
+        ("X-Forwarded-For", "203.0.113.5"),
+        ("X-Forwarded-For", "192.0.2.1"),
+    ];
     assert_eq!(left(&x_forwarded_for, PROXY, &lines).await, 54);
     let forwarded = world("proxies.header = \"forwarded\"").await;
     for (spoofed, expected) in [
         ("for=203.0.113.1, for=192.0.2.1", 59),
         ("for=203.0.113.1;x=\", for=192.0.2.1;proto=https", 58),
-        ("for=\"203.0.113.1, for=\"192.0.2.1:4711\";host=\"a,for=203.0.113.1\"", 57),
+        (
+            "for=\"203.0.113.1, for=\"192.0.2.1:4711\";host=\"a,for=203.0.113.1\"",
+            57,
+        ),
     ] {
-        assert_eq!(left(&forwarded, PROXY, &[("Forwarded", spoofed)]).await, expected, "{spoofed}");
+        assert_eq!(
+            left(&forwarded, PROXY, &[("Forwarded", spoofed)]).await,
+            expected,
+            "{spoofed}"
+        );
     }
 }
 
@@ -133,8 +186,16 @@ async fn the_header_that_is_not_configured_is_ignored() {
             let other = format!("For=\"203.0.113.{}:80\"", turn + 1);
             let before = u64::from(guard_of(&world, client));
             let lines = [("X-Forwarded-For", "192.0.2.1"), ("Forwarded", &other)];
-            assert_eq!(left(&world, PROXY, &lines).await, before - 1, "{header} {client}");
-            assert_eq!(u64::from(guard_of(&world, client)), before - 1, "{header} {client}");
+            assert_eq!(
+                left(&world, PROXY, &lines).await,
+                before - 1,
+                "{header} {client}"
+            );
+            assert_eq!(
+                u64::from(guard_of(&world, client)),
+                before - 1,
+                "{header} {client}"
+            );
         }
     }
 }
@@ -157,8 +218,16 @@ async fn an_unreadable_header_counts_against_the_proxy_that_sent_it() {
         ("127.1.0.3, 127.1.0.2", "127.1.0.3"),
     ] {
         let before = u64::from(guard_of(&world, client));
-        assert_eq!(left(&world, PROXY, &[("X-Forwarded-For", response)]).await, before - 1, "{response}");
-        assert_eq!(u64::from(guard_of(&world, client)), before - 1, "{response}");
+        assert_eq!(
+            left(&world, PROXY, &[("X-Forwarded-For", response)]).await,
+            before - 1,
+            "{response}"
+        );
+        assert_eq!(
+            u64::from(guard_of(&world, client)),
+            before - 1,
+            "{response}"
+        );
     }
     assert_eq!(guard_of(&world, "192.0.2.1"), 60);
 }
@@ -174,7 +243,11 @@ async fn an_ipv6_client_is_identified_by_its_64_bit_prefix() {
         ("::ffff:192.0.2.1", 59),
         ("192.0.2.1", 58),
     ] {
-        assert_eq!(left(&world, PROXY, &[("X-Forwarded-For", client)]).await, expected, "{client}");
+        assert_eq!(
+            left(&world, PROXY, &[("X-Forwarded-For", client)]).await,
+            expected,
+            "{client}"
+        );
     }
 }
 
@@ -183,15 +256,28 @@ async fn forwarding_headers_reach_no_backend_and_change_no_response() {
     let world = world("").await;
     let customer = world.customer("pro").await;
     let plain = world.get("/api/v1/models").key(&customer.key).send().await;
-    let request = world.get("/api/v1/index").key(&customer.key).header("X-Forwarded-For", "192.0.2.1");
+    let request = world
+        .get("/api/v1/index")
+        .key(&customer.key)
+        .header("X-Forwarded-For", "192.0.2.1");
     assert_eq!(from(&world, PROXY).await.send(request).await.status, 200);
-    let request = world.get("/api/v1/models").key(&customer.key).header("X-Forwarded-For", "192.0.2.1");
+    let request = world
+        .get("/api/v1/models")
+        .key(&customer.key)
+        .header("X-Forwarded-For", "192.0.2.1");
     let response = from(&world, PROXY).await.send(request).await;
     assert_eq!(
-        (response.status, response.body == plain.body, response.header("etag")),
+        (
+            response.status,
+            response.body == plain.body,
+            response.header("etag")
+        ),
         (200, true, plain.header("etag"))
     );
     for received in world.backend.received() {
-        assert!(!format!("{received:?}").to_lowercase().contains("forwarded"), "{received:?}");
+        assert!(
+            !format!("{received:?}").to_lowercase().contains("forwarded"),
+            "{received:?}"
+        );
     }
 }

@@ -7,7 +7,8 @@ use crate::world::{Customer, World, good};
 
 const WIDE: &str = "guard.per_minute = 100000";
 /// A complete request that must not be answered.
-const INNER: &str = "GET /api/v1/models/smuggled HTTP/1.1\r\nHost: localhost\r\nX-API-Key: KEY\r\n\r\n";
+const INNER: &str =
+    "GET /api/v1/models/smuggled HTTP/1.1\r\nHost: localhost\r\nX-API-Key: KEY\r\n\r\n";
 
 /// Ambiguous heads. `KEY` is a valid key and `INNER` a complete request; each is refused with a 400 and closes. Those
 /// that the codec itself refuses as invalid HTTP are marked.
@@ -101,17 +102,33 @@ async fn framing_every_ambiguity_is_one_400_and_closes_the_connection() {
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert!(world.backend.received().is_empty());
-    let counted = world.counted("scoregate_refusals_total{code=\"bad_request\"}").await;
-    assert_eq!(usize::try_from(counted).unwrap(), DOUBTFUL.iter().filter(|(_, bare)| !bare).count());
+    let counted = world
+        .counted("scoregate_refusals_total{code=\"bad_request\"}")
+        .await;
+    assert_eq!(
+        usize::try_from(counted).unwrap(),
+        DOUBTFUL.iter().filter(|(_, bare)| !bare).count()
+    );
 }
 
 #[tokio::test]
 async fn framing_a_body_is_refused_on_every_route() {
     let (world, key) = wide().await;
     // A hit, a miss, a 401, a 403, a 404 and a 429: the body is detected before any of them.
-    assert_eq!(world.get("/api/v1/models").key(&key).send().await.status, 200);
+    assert_eq!(
+        world.get("/api/v1/models").key(&key).send().await.status,
+        200
+    );
     let free = world.customer("free").await;
-    assert_eq!(world.get("/api/v1/models").key(&free.key).send().await.status, 200);
+    assert_eq!(
+        world
+            .get("/api/v1/models")
+            .key(&free.key)
+            .send()
+            .await
+            .status,
+        200
+    );
     let received = world.backend.received().len();
     for (target, key) in [
         ("/api/v1/models", key.as_str()),
@@ -127,7 +144,11 @@ async fn framing_a_body_is_refused_on_every_route() {
             inner.len()
         );
         let (response, after) = exchange(&world, bytes.as_bytes()).await;
-        assert_eq!((response.code().as_str(), after), ("bad_request", After::Closed), "{target}");
+        assert_eq!(
+            (response.code().as_str(), after),
+            ("bad_request", After::Closed),
+            "{target}"
+        );
     }
     assert_eq!(world.backend.received().len(), received);
 }
@@ -147,16 +168,27 @@ async fn framing_a_single_content_length_of_0_is_no_body() {
 #[tokio::test]
 async fn framing_every_other_method_is_one_405() {
     let (world, key) = wide().await;
-    for method in
-        ["POST", "PUT", "DELETE", "PATCH", "TRACE", "PROPFIND", "BREW", "get", "Get", "G", "PRI", "QUERY"]
-    {
-        let bytes = format!("{method} /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\n\r\n");
+    for method in [
+        "POST", "PUT", "DELETE", "PATCH", "TRACE", "PROPFIND", "BREW", "get", "Get", "G", "PRI",
+        "QUERY",
+    ] {
+        let bytes =
+            format!("{method} /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\n\r\n");
         let (response, after) = exchange(&world, bytes.as_bytes()).await;
-        assert_eq!((response.code().as_str(), after), ("method_not_allowed", After::Open), "{method}");
+        assert_eq!(
+            (response.code().as_str(), after),
+            ("method_not_allowed", After::Open),
+            "{method}"
+        );
         world.check(method, "/api/v1/models", &response);
     }
     assert!(world.backend.received().is_empty());
-    assert_eq!(world.counted("scoregate_refusals_total{code=\"method_not_allowed\"}").await, 12);
+    assert_eq!(
+        world
+            .counted("scoregate_refusals_total{code=\"method_not_allowed\"}")
+            .await,
+        12
+    );
 }
 
 #[tokio::test]
@@ -167,12 +199,21 @@ async fn framing_a_connect_is_a_405_that_opens_no_tunnel_and_its_payload_is_not_
         let inner = INNER.replace("KEY", &key);
         let bytes = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n{inner}");
         let (response, after) = exchange(&world, bytes.as_bytes()).await;
-        assert_eq!((response.status, response.code().as_str()), (405, "method_not_allowed"), "{target}");
+        assert_eq!(
+            (response.status, response.code().as_str()),
+            (405, "method_not_allowed"),
+            "{target}"
+        );
         assert_eq!(after, After::Closed, "{target}");
         world.check("CONNECT", "/", &response);
     }
     assert!(world.backend.received().is_empty());
-    assert_eq!(world.counted("scoregate_refusals_total{code=\"method_not_allowed\"}").await, 3);
+    assert_eq!(
+        world
+            .counted("scoregate_refusals_total{code=\"method_not_allowed\"}")
+            .await,
+        3
+    );
 }
 
 #[tokio::test]
@@ -188,12 +229,26 @@ async fn framing_no_upgrade_is_ever_made() {
         assert_eq!((response.status, after), (200, After::Open), "{upgrade}");
         // Raw HTTP/2 bytes are not HTTP/1.1: a 400 of the codec, a closed connection, and no upstream request.
         let mut connection = Connection::open(world.address()).await;
-        connection.write(&[head.as_bytes(), b"\x81\x85\0\0\0\0hello\r\n\r\n"].concat()).await;
-        assert_eq!(connection.read(false).await.unwrap().status, 200, "{upgrade}");
-        assert!(is_codec_response(&connection.read(false).await.unwrap()), "{upgrade}");
+        connection
+            .write(&[head.as_bytes(), b"\x81\x85\0\0\0\0hello\r\n\r\n"].concat())
+            .await;
+        assert_eq!(
+            connection.read(false).await.unwrap().status,
+            200,
+            "{upgrade}"
+        );
+        assert!(
+            is_codec_response(&connection.read(false).await.unwrap()),
+            "{upgrade}"
+        );
         assert!(connection.is_closed().await, "{upgrade}");
     }
-    let received: Vec<String> = world.backend.received().into_iter().map(|received| received.line).collect();
+    let received: Vec<String> = world
+        .backend
+        .received()
+        .into_iter()
+        .map(|received| received.line)
+        .collect();
     assert_eq!(received, ["GET /api/v1/index HTTP/1.1"]);
 }
 
@@ -201,9 +256,18 @@ async fn framing_no_upgrade_is_ever_made() {
 async fn framing_pipelined_requests_are_answered_in_order() {
     let (world, key) = wide().await;
     let mut connection = Connection::open(world.address()).await;
-    let request = |target: &str| format!("GET {target} HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\n\r\n");
-    let targets = ["/api/v1/models", "/nothing", "/api/v1/index", "/healthz", "/api/v1/models?period=7D"];
-    connection.write(targets.map(request).concat().as_bytes()).await;
+    let request =
+        |target: &str| format!("GET {target} HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\n\r\n");
+    let targets = [
+        "/api/v1/models",
+        "/nothing",
+        "/api/v1/index",
+        "/healthz",
+        "/api/v1/models?period=7D",
+    ];
+    connection
+        .write(targets.map(request).concat().as_bytes())
+        .await;
     for status in [200, 404, 200, 200, 400] {
         assert_eq!(connection.read(false).await.unwrap().status, status);
     }
@@ -213,12 +277,19 @@ async fn framing_pipelined_requests_are_answered_in_order() {
 async fn framing_a_url_as_the_target_is_served_like_its_path() {
     let (world, key) = wide().await;
     let send = async |method: &str, target: &str, host: &str| {
-        let head = format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\nX-API-Key: {key}\r\n\r\n");
+        let head =
+            format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\nX-API-Key: {key}\r\n\r\n");
         let (response, after) = exchange(&world, head.as_bytes()).await;
         assert_eq!(after, After::Open, "{method} {target}");
         response
     };
-    for path in ["/api/v1/models", "/api/v1/models?period=24h", "/docs", "/healthz", "/openapi.json"] {
+    for path in [
+        "/api/v1/models",
+        "/api/v1/models?period=24h",
+        "/docs",
+        "/healthz",
+        "/openapi.json",
+    ] {
         for method in ["GET", "HEAD", "OPTIONS", "PUT"] {
             let by_path = send(method, path, "a").await;
             for (target, host) in [
@@ -229,32 +300,64 @@ async fn framing_a_url_as_the_target_is_served_like_its_path() {
             ] {
                 let by_url = send(method, &target, host).await;
                 assert_eq!(by_url.status, by_path.status, "{method} {target}");
-                assert_eq!(by_url.header("etag"), by_path.header("etag"), "{method} {target}");
-                assert_eq!(by_url.header("allow"), by_path.header("allow"), "{method} {target}");
+                assert_eq!(
+                    by_url.header("etag"),
+                    by_path.header("etag"),
+                    "{method} {target}"
+                );
+                assert_eq!(
+                    by_url.header("allow"),
+                    by_path.header("allow"),
+                    "{method} {target}"
+                );
             }
         }
     }
-    assert_eq!(send("GET", "http://a", "a").await.body, send("GET", "/", "a").await.body);
+    assert_eq!(
+        send("GET", "http://a", "a").await.body,
+        send("GET", "/", "a").await.body
+    );
     let options = send("OPTIONS", "*", "a").await;
-    assert_eq!((options.status, options.header("allow")), (204, "GET, HEAD, OPTIONS"));
-    assert_eq!(world.backend.received().len(), 2, "a URL selects the same documents");
+    assert_eq!(
+        (options.status, options.header("allow")),
+        (204, "GET, HEAD, OPTIONS")
+    );
+    assert_eq!(
+        world.backend.received().len(),
+        2,
+        "a URL selects the same documents"
+    );
 }
 
 #[tokio::test]
 async fn framing_http_1_0_needs_no_host_and_closes_after_its_response() {
     let (world, key) = wide().await;
     for (head, status) in [
-        (format!("GET /api/v1/models HTTP/1.0\r\nX-API-Key: {key}\r\n\r\n"), 200),
-        (format!("GET /api/v1/models HTTP/1.0\r\nHost: a\r\nX-API-Key: {key}\r\n\r\n"), 200),
+        (
+            format!("GET /api/v1/models HTTP/1.0\r\nX-API-Key: {key}\r\n\r\n"),
+            200,
+        ),
+        (
+            format!("GET /api/v1/models HTTP/1.0\r\nHost: a\r\nX-API-Key: {key}\r\n\r\n"),
+            200,
+        ),
         ("GET /docs HTTP/1.0\r\n\r\n".into(), 200),
         ("GET /nothing HTTP/1.0\r\n\r\n".into(), 401),
         ("OPTIONS / HTTP/1.0\r\n\r\n".into(), 204),
         ("PUT / HTTP/1.0\r\n\r\n".into(), 405),
-        ("GET /docs HTTP/1.0\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello".into(), 400),
-        ("GET /docs HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n".into(), 400),
+        (
+            "GET /docs HTTP/1.0\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello".into(),
+            400,
+        ),
+        (
+            "GET /docs HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n".into(),
+            400,
+        ),
     ] {
         let mut connection = Connection::open(world.address()).await;
-        connection.write(format!("{head}GET / HTTP/1.0\r\n\r\n").as_bytes()).await;
+        connection
+            .write(format!("{head}GET / HTTP/1.0\r\n\r\n").as_bytes())
+            .await;
         let response = connection.read(false).await.unwrap();
         assert_eq!(response.status, status, "{head}");
         assert!(connection.is_closed().await, "{head}");
@@ -265,8 +368,9 @@ async fn framing_http_1_0_needs_no_host_and_closes_after_its_response() {
 async fn framing_a_connection_close_request_is_honoured() {
     let (world, key) = wide().await;
     for target in ["/api/v1/models", "/docs", "/nothing"] {
-        let bytes =
-            format!("GET {target} HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\nConnection: close\r\n\r\n");
+        let bytes = format!(
+            "GET {target} HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\nConnection: close\r\n\r\n"
+        );
         let (_, after) = exchange(&world, bytes.as_bytes()).await;
         assert_eq!(after, After::Closed, "{target}");
     }
@@ -276,20 +380,36 @@ async fn framing_a_connection_close_request_is_honoured() {
 async fn framing_an_unambiguous_refusal_keeps_the_connection_open() {
     let (world, key) = wide().await;
     let free = world.customer("free").await;
-    assert_eq!(world.get("/api/v1/models").key(&free.key).send().await.status, 200);
+    assert_eq!(
+        world
+            .get("/api/v1/models")
+            .key(&free.key)
+            .send()
+            .await
+            .status,
+        200
+    );
     for (target, key, code) in [
         ("/api/v1/models", "", "api_key_required"),
         ("/api/v1/models", "wrong", "invalid_api_key"),
         ("/api/v1/nothing", &key, "not_found"),
         ("/api/v1/models?period=7D", &key, "invalid_period"),
         ("/api/v1/models/%00", &key, "invalid_model_id"),
-        ("/api/v1/models?period=latest", &free.key, "latest_requires_plan"),
+        (
+            "/api/v1/models?period=latest",
+            &free.key,
+            "latest_requires_plan",
+        ),
         ("/api/v1/models", &free.key, "rate_limit_exceeded"),
         ("/api/v1/models/nobody", &key, "model_not_found"),
     ] {
         let bytes = format!("GET {target} HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\n\r\n");
         let (response, after) = exchange(&world, bytes.as_bytes()).await;
-        assert_eq!((response.code().as_str(), after), (code, After::Open), "{target}");
+        assert_eq!(
+            (response.code().as_str(), after),
+            (code, After::Open),
+            "{target}"
+        );
     }
 }
 
@@ -297,9 +417,23 @@ async fn framing_an_unambiguous_refusal_keeps_the_connection_open() {
 async fn framing_too_many_refusals_close_the_connection() {
     let world = World::with("guard.per_minute = 1", good).await;
     let (response, after) = exchange(&world, b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n").await;
-    assert_eq!((response.code().as_str(), after), ("api_key_required", After::Open));
-    let (response, after) =
-        exchange(&world, b"GET /x HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
-    assert_eq!((response.code().as_str(), after), ("too_many_refusals", After::Closed));
-    assert_eq!(world.counted("scoregate_limited_total{rule=\"guard\",tier=\"none\"}").await, 1);
+    assert_eq!(
+        (response.code().as_str(), after),
+        ("api_key_required", After::Open)
+    );
+    let (response, after) = exchange(
+        &world,
+        b"GET /x HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+    )
+    .await;
+    assert_eq!(
+        (response.code().as_str(), after),
+        ("too_many_refusals", After::Closed)
+    );
+    assert_eq!(
+        world
+            .counted("scoregate_limited_total{rule=\"guard\",tier=\"none\"}")
+            .await,
+        1
+    );
 }

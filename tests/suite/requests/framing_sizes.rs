@@ -30,28 +30,64 @@ async fn framing_a_target_has_at_most_2_kib() {
             let bytes = format!("GET {target} HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\n\r\n");
             let (response, after) = exchange(&world, bytes.as_bytes()).await;
             assert_eq!(response.status, status, "{start} {length}");
-            assert_eq!(after, if status == 200 { After::Open } else { After::Closed }, "{start} {length}");
+            assert_eq!(
+                after,
+                if status == 200 {
+                    After::Open
+                } else {
+                    After::Closed
+                },
+                "{start} {length}"
+            );
             world.check("GET", &target, &response);
         }
     }
-    assert_eq!(world.counted("scoregate_refusals_total{code=\"uri_too_long\"}").await, 4);
+    assert_eq!(
+        world
+            .counted("scoregate_refusals_total{code=\"uri_too_long\"}")
+            .await,
+        4
+    );
 }
 
 #[tokio::test]
 async fn framing_a_head_has_at_most_16_kib() {
     let (world, key) = wide().await;
     let fields = format!("X-API-Key: {key}\r\n");
-    for (size, status) in [(16_383, 200), (16_384, 200), (16_385, 431), (16_386, 431), (30_000, 431)] {
-        for (method, target) in [("GET", "/api/v1/models"), ("GET", "/"), ("HEAD", "/api/v1/models")] {
+    for (size, status) in [
+        (16_383, 200),
+        (16_384, 200),
+        (16_385, 431),
+        (16_386, 431),
+        (30_000, 431),
+    ] {
+        for (method, target) in [
+            ("GET", "/api/v1/models"),
+            ("GET", "/"),
+            ("HEAD", "/api/v1/models"),
+        ] {
             let bytes = head_of(size, method, target, &fields);
             assert_eq!(bytes.len(), size);
             let (response, after) = exchange(&world, &bytes).await;
             assert_eq!(response.status, status, "{method} {target} {size}");
-            assert_eq!(after, if status == 200 { After::Open } else { After::Closed }, "{size}");
+            assert_eq!(
+                after,
+                if status == 200 {
+                    After::Open
+                } else {
+                    After::Closed
+                },
+                "{size}"
+            );
             world.check(method, target, &response);
         }
     }
-    assert_eq!(world.counted("scoregate_refusals_total{code=\"headers_too_large\"}").await, 9);
+    assert_eq!(
+        world
+            .counted("scoregate_refusals_total{code=\"headers_too_large\"}")
+            .await,
+        9
+    );
 }
 
 #[tokio::test]
@@ -59,12 +95,27 @@ async fn framing_a_request_has_at_most_64_header_fields() {
     let (world, key) = wide().await;
     for (count, status) in [(63, 200), (64, 200), (65, 431), (127, 431)] {
         for same in [true, false] {
-            let field = |number: usize| if same { "x: 1\r\n".into() } else { format!("x{number}: 1\r\n") };
+            let field = |number: usize| {
+                if same {
+                    "x: 1\r\n".into()
+                } else {
+                    format!("x{number}: 1\r\n")
+                }
+            };
             let more = (2..count).map(field).collect::<Vec<String>>().concat();
-            let head = format!("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\n{more}\r\n");
+            let head =
+                format!("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\n{more}\r\n");
             let (response, after) = exchange(&world, head.as_bytes()).await;
             assert_eq!(response.status, status, "{count} {same}");
-            assert_eq!(after, if status == 200 { After::Open } else { After::Closed }, "{count}");
+            assert_eq!(
+                after,
+                if status == 200 {
+                    After::Open
+                } else {
+                    After::Closed
+                },
+                "{count}"
+            );
         }
     }
 }
@@ -74,7 +125,12 @@ async fn framing_a_head_of_64_kib_or_256_fields_gets_the_whole_431_and_a_larger_
     let (world, key) = wide().await;
     let last = "X-Request-Id: a-request-of-mine\r\nAccept: application/problem+json\r\n\r\n";
     let sized = |size: usize| {
-        let head = head_of(size - last.len() + 2, "GET", "/api/v1/models", &format!("X-API-Key: {key}\r\n"));
+        let head = head_of(
+            size - last.len() + 2,
+            "GET",
+            "/api/v1/models",
+            &format!("X-API-Key: {key}\r\n"),
+        );
         [&head[..head.len() - 2], last.as_bytes()].concat()
     };
     let counted = |count: usize| {
@@ -96,12 +152,19 @@ async fn framing_a_head_of_64_kib_or_256_fields_gets_the_whole_431_and_a_larger_
     ] {
         for before in [0, 1, 20] {
             let mut connection = Connection::open(world.address()).await;
-            connection.write(&[VALID.repeat(before).as_bytes(), &head, VALID.as_bytes()].concat()).await;
+            connection
+                .write(&[VALID.repeat(before).as_bytes(), &head, VALID.as_bytes()].concat())
+                .await;
             for _ in 0..before {
                 assert_eq!(connection.read(false).await.unwrap().status, 200);
             }
             let response = connection.read(false).await.unwrap();
-            assert_eq!((response.status, is_codec_response(&response)), (431, !is_whole), "{}", head.len());
+            assert_eq!(
+                (response.status, is_codec_response(&response)),
+                (431, !is_whole),
+                "{}",
+                head.len()
+            );
             assert!(connection.is_closed().await);
             if is_whole {
                 world.check("GET", "/api/v1/models", &response);
@@ -111,13 +174,21 @@ async fn framing_a_head_of_64_kib_or_256_fields_gets_the_whole_431_and_a_larger_
             }
         }
     }
-    assert_eq!(world.counted("scoregate_refusals_total{code=\"headers_too_large\"}").await, 7 * 3);
+    assert_eq!(
+        world
+            .counted("scoregate_refusals_total{code=\"headers_too_large\"}")
+            .await,
+        7 * 3
+    );
 }
 
 #[tokio::test]
 async fn framing_only_64_large_heads_are_read_concurrently_and_others_get_a_bare_431() {
     let (world, _) = wide().await;
-    let start = format!("GET / HTTP/1.1\r\nHost: a\r\nCookie: {}", "x".repeat(30_000));
+    let start = format!(
+        "GET / HTTP/1.1\r\nHost: a\r\nCookie: {}",
+        "x".repeat(30_000)
+    );
     let mut unfinished = Vec::new();
     for _ in 0..64 {
         let mut connection = Connection::open(world.address()).await;
@@ -138,7 +209,10 @@ async fn framing_only_64_large_heads_are_read_concurrently_and_others_get_a_bare
     assert_eq!(small.status, 200, "other requests are not affected");
     let mut finished = unfinished.pop().unwrap();
     finished.write(b"\r\n\r\n").await;
-    assert_eq!(finished.read(false).await.unwrap().code(), "headers_too_large");
+    assert_eq!(
+        finished.read(false).await.unwrap().code(),
+        "headers_too_large"
+    );
 }
 
 #[tokio::test]
@@ -146,7 +220,9 @@ async fn framing_a_head_without_end_is_cut_off() {
     let (world, _) = wide().await;
     let mut connection = Connection::open(world.address()).await;
     let start = "GET / HTTP/1.1\r\nHost: a\r\nCookie: ";
-    connection.write(format!("{start}{}", "x".repeat(65_536 - start.len())).as_bytes()).await;
+    connection
+        .write(format!("{start}{}", "x".repeat(65_536 - start.len())).as_bytes())
+        .await;
     assert_eq!(connection.read(false).await.unwrap().status, 431);
     assert!(connection.is_closed().await);
 }

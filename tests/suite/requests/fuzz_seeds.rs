@@ -7,8 +7,13 @@ mod oracles;
 
 /// Runs an oracle on the seeds of a target.
 fn check_seeds(target: &str, least: usize, check: fn(&[u8])) {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/seeds").join(target);
-    let seeds: Vec<_> = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fuzz/seeds")
+        .join(target);
+    let seeds: Vec<_> = std::fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     for seed in &seeds {
         check(&std::fs::read(seed).unwrap());
     }

@@ -10,8 +10,11 @@ const SECOND: Duration = Duration::from_secs(1);
 const TYPED: [(&str, &str); 1] = [("content-type", "application/json; charset=utf-8")];
 
 /// The paths about one model.
-const ABOUT_ONE: [&str; 3] =
-    ["/api/v1/models/{id}", "/api/v1/models/{id}/history?period=24h", "/api/v1/drift/{id}"];
+const ABOUT_ONE: [&str; 3] = [
+    "/api/v1/models/{id}",
+    "/api/v1/models/{id}/history?period=24h",
+    "/api/v1/drift/{id}",
+];
 
 fn at(path: &str, id: &str) -> String {
     path.replace("{id}", id)
@@ -42,32 +45,64 @@ async fn an_answer_about_another_model_is_a_404_and_never_stored() {
     let world = World::with("", lenient).await;
     let customer = world.paid().await;
     for path in ABOUT_ONE {
-        for (id, status) in [("200", 200), ("200abc", 404), ("0200", 404), ("201.5", 404), ("201", 200)] {
+        for (id, status) in [
+            ("200", 200),
+            ("200abc", 404),
+            ("0200", 404),
+            ("201.5", 404),
+            ("201", 200),
+        ] {
             world.pass(SECOND);
             let got = world.get_as(&customer, &at(path, id)).await;
             assert_eq!(got.status, status, "{path} {id}");
             if status == 404 {
-                assert_eq!((got.code().as_str(), got.header("retry-after")), ("model_not_found", ""));
+                assert_eq!(
+                    (got.code().as_str(), got.header("retry-after")),
+                    ("model_not_found", "")
+                );
                 let asked = world.backend.received().len();
-                assert_eq!(world.get_as(&customer, &at(path, id)).await.code(), "model_not_found");
-                assert_eq!(world.backend.received().len(), asked, "the result is remembered");
+                assert_eq!(
+                    world.get_as(&customer, &at(path, id)).await.code(),
+                    "model_not_found"
+                );
+                assert_eq!(
+                    world.backend.received().len(),
+                    asked,
+                    "the result is remembered"
+                );
             }
         }
     }
     // Two models on three paths.
     assert_eq!(world.running.gateway().engine.documents.count(), 6);
-    assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"not_found\"}").await, 9);
-    assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"invalid\"}").await, 0);
+    assert_eq!(
+        world
+            .counted("scoregate_upstream_requests_total{result=\"not_found\"}")
+            .await,
+        9
+    );
+    assert_eq!(
+        world
+            .counted("scoregate_upstream_requests_total{result=\"invalid\"}")
+            .await,
+        0
+    );
 }
 
 #[tokio::test]
 async fn a_stored_document_is_removed_once_the_backend_answers_about_another_model() {
     let world = World::with("", lenient).await;
     let customer = world.paid().await;
-    assert_eq!(world.get_as(&customer, "/api/v1/models/200").await.status, 200);
+    assert_eq!(
+        world.get_as(&customer, "/api/v1/models/200").await.status,
+        200
+    );
     world.pass(Duration::from_hours(26));
     world.backend.set_script(|_| json(r#"{"data":{"id":201}}"#));
-    assert_eq!(world.get_as(&customer, "/api/v1/models/200").await.code(), "model_not_found");
+    assert_eq!(
+        world.get_as(&customer, "/api/v1/models/200").await.code(),
+        "model_not_found"
+    );
     assert_eq!(world.running.gateway().engine.documents.count(), 0);
 }
 
@@ -81,7 +116,11 @@ async fn ids_outside_the_expression_are_a_404_before_anything_is_asked_of_the_ba
     for path in ABOUT_ONE {
         for id in ["200abc", "abc", "0200", "1234567890", "2.0", "made-up"] {
             let got = world.get_as(&customer, &at(path, id)).await;
-            assert_eq!((got.status, got.code().as_str()), (404, "model_not_found"), "{path} {id}");
+            assert_eq!(
+                (got.status, got.code().as_str()),
+                (404, "model_not_found"),
+                "{path} {id}"
+            );
             assert_eq!(got.header("retry-after"), "", "a final answer");
         }
     }
@@ -89,45 +128,94 @@ async fn ids_outside_the_expression_are_a_404_before_anything_is_asked_of_the_ba
     // Refused ids take no turn from those that may be looked up.
     for path in ABOUT_ONE {
         world.pass(SECOND);
-        assert_eq!(world.get_as(&customer, &at(path, "200")).await.status, 200, "{path}");
+        assert_eq!(
+            world.get_as(&customer, &at(path, "200")).await.status,
+            200,
+            "{path}"
+        );
     }
-    assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"not_found\"}").await, 0);
+    assert_eq!(
+        world
+            .counted("scoregate_upstream_requests_total{result=\"not_found\"}")
+            .await,
+        0
+    );
 }
 
 #[tokio::test]
 async fn a_400_to_an_id_is_a_404_unless_the_model_is_known() {
     let world = World::with("", lenient).await;
     let customer = world.paid().await;
-    assert_eq!(world.get_as(&customer, "/api/v1/models?period=24h").await.status, 200);
+    assert_eq!(
+        world
+            .get_as(&customer, "/api/v1/models?period=24h")
+            .await
+            .status,
+        200
+    );
     for path in ABOUT_ONE {
         world.pass(SECOND);
         let got = world.get_as(&customer, &at(path, "abc")).await;
-        assert_eq!((got.status, got.code().as_str()), (404, "model_not_found"), "{path}");
+        assert_eq!(
+            (got.status, got.code().as_str()),
+            (404, "model_not_found"),
+            "{path}"
+        );
     }
     // The model is listed, so the backend rejects something else.
     for path in ABOUT_ONE {
-        world.backend.next(respond("400 Bad Request", &TYPED, r#"{"error":"Invalid period"}"#));
+        world.backend.next(respond(
+            "400 Bad Request",
+            &TYPED,
+            r#"{"error":"Invalid period"}"#,
+        ));
         let got = world.get_as(&customer, &at(path, "200")).await;
-        assert_eq!((got.status, got.code().as_str()), (502, "upstream_invalid"), "{path}");
+        assert_eq!(
+            (got.status, got.code().as_str()),
+            (502, "upstream_invalid"),
+            "{path}"
+        );
     }
     // A page of a proxy is not an answer of the backend.
     world.pass(SECOND);
-    world.backend.next(respond("400 Bad Request", &[("content-type", "text/html")], "<h1>Bad request</h1>"));
-    assert_eq!(world.get_as(&customer, "/api/v1/models/xyz").await.code(), "upstream_invalid");
+    world.backend.next(respond(
+        "400 Bad Request",
+        &[("content-type", "text/html")],
+        "<h1>Bad request</h1>",
+    ));
+    assert_eq!(
+        world.get_as(&customer, "/api/v1/models/xyz").await.code(),
+        "upstream_invalid"
+    );
     // Nor is a 400 where the client chose no id.
     world.backend.next(respond("400 Bad Request", &TYPED, "{}"));
-    assert_eq!(world.get_as(&customer, "/api/v1/index").await.code(), "upstream_invalid");
+    assert_eq!(
+        world.get_as(&customer, "/api/v1/index").await.code(),
+        "upstream_invalid"
+    );
 }
 
 #[tokio::test]
 async fn an_unlisted_id_that_may_not_be_looked_up_yet_is_answered_truthfully() {
     let world = World::with("", lenient).await;
     let customer = world.paid().await;
-    assert_eq!(world.get_as(&customer, "/api/v1/models?period=24h").await.status, 200);
-    assert_eq!(world.get_as(&customer, "/api/v1/models/7abc").await.code(), "model_not_found");
+    assert_eq!(
+        world
+            .get_as(&customer, "/api/v1/models?period=24h")
+            .await
+            .status,
+        200
+    );
+    assert_eq!(
+        world.get_as(&customer, "/api/v1/models/7abc").await.code(),
+        "model_not_found"
+    );
     let left = world.left(&customer);
     let refused = world.get_as(&customer, "/api/v1/models/8abc").await;
-    assert_eq!((refused.status, refused.code().as_str()), (404, "model_not_found"));
+    assert_eq!(
+        (refused.status, refused.code().as_str()),
+        (404, "model_not_found")
+    );
     assert_eq!(refused.header("retry-after"), "1");
     assert_eq!(
         refused.json()["message"],

@@ -32,14 +32,24 @@ async fn pages_need_no_key_and_cost_nothing() {
     for _ in 0..3 {
         for (page, kind) in PAGES {
             let response = world.get(page).send().await;
-            assert_eq!((response.status, response.header("content-type")), (200, kind), "{page}");
+            assert_eq!(
+                (response.status, response.header("content-type")),
+                (200, kind),
+                "{page}"
+            );
             assert!(
-                !response.body.is_empty() && response.number("content-length") == response.body.len() as u64
+                !response.body.is_empty()
+                    && response.number("content-length") == response.body.len() as u64
             );
             assert_eq!(response.number("x-ratelimit-remaining"), 1, "{page}");
         }
     }
-    assert_eq!(world.counted("scoregate_requests_total{endpoint=\"page\",class=\"2xx\"}").await, 24);
+    assert_eq!(
+        world
+            .counted("scoregate_requests_total{endpoint=\"page\",class=\"2xx\"}")
+            .await,
+        24
+    );
     assert!(world.backend.received().is_empty());
 }
 
@@ -47,7 +57,10 @@ async fn pages_need_no_key_and_cost_nothing() {
 async fn pages_head_has_the_headers_of_get_and_no_body() {
     let world = World::new().await;
     for (page, _) in PAGES {
-        let (get, head) = (world.get(page).send().await, world.request("HEAD", page).send().await);
+        let (get, head) = (
+            world.get(page).send().await,
+            world.request("HEAD", page).send().await,
+        );
         assert_eq!((head.status, head.body.len()), (200, 0), "{page}");
         let steady = |response: &crate::client::Response| {
             let mut headers = response.headers.clone();
@@ -61,17 +74,40 @@ async fn pages_head_has_the_headers_of_get_and_no_body() {
 #[tokio::test]
 async fn pages_a_current_copy_is_a_304() {
     let world = World::new().await;
-    for page in ["/", "/docs", "/docs.md", "/llms.txt", "/openapi.json", "/robots.txt", "/favicon.ico"] {
+    for page in [
+        "/",
+        "/docs",
+        "/docs.md",
+        "/llms.txt",
+        "/openapi.json",
+        "/robots.txt",
+        "/favicon.ico",
+    ] {
         let etag = world.get(page).send().await.header("etag").to_owned();
-        assert!(etag.starts_with('"') && etag.ends_with('"'), "{page}: {etag}");
+        assert!(
+            etag.starts_with('"') && etag.ends_with('"'),
+            "{page}: {etag}"
+        );
         for method in ["GET", "HEAD"] {
-            let response = world.request(method, page).header("If-None-Match", &etag).send().await;
+            let response = world
+                .request(method, page)
+                .header("If-None-Match", &etag)
+                .send()
+                .await;
             assert_eq!(
-                (response.status, response.header("etag"), response.body.len()),
+                (
+                    response.status,
+                    response.header("etag"),
+                    response.body.len()
+                ),
                 (304, etag.as_str(), 0),
                 "{page}"
             );
-            let response = world.request(method, page).header("If-None-Match", "\"other\"").send().await;
+            let response = world
+                .request(method, page)
+                .header("If-None-Match", "\"other\"")
+                .send()
+                .await;
             assert_eq!(response.status, 200, "{page}");
         }
     }
@@ -84,18 +120,39 @@ async fn pages_are_compressed_for_clients_that_accept_it() {
         let plain = world.get(page).send().await;
         assert_eq!(plain.header("content-encoding"), "", "{page}");
         let mut tags = vec![plain.header("etag").to_owned()];
-        for (accepted, encoding) in [("gzip", "gzip"), ("gzip, deflate, br", "br"), ("br;q=0, *", "gzip")] {
+        for (accepted, encoding) in [
+            ("gzip", "gzip"),
+            ("gzip, deflate, br", "br"),
+            ("br;q=0, *", "gzip"),
+        ] {
             let send = async |method: &str, tag: &str| {
-                let request = world.request(method, page).header("Accept-Encoding", accepted);
+                let request = world
+                    .request(method, page)
+                    .header("Accept-Encoding", accepted);
                 request.header("If-None-Match", tag).send().await
             };
             let response = send("GET", "\"other\"").await;
-            assert_eq!((response.status, response.header("content-encoding")), (200, encoding), "{page}");
-            assert!(response.header("vary").starts_with("Accept-Encoding"), "{page}");
+            assert_eq!(
+                (response.status, response.header("content-encoding")),
+                (200, encoding),
+                "{page}"
+            );
+            assert!(
+                response.header("vary").starts_with("Accept-Encoding"),
+                "{page}"
+            );
             assert_eq!(response.decoded(), plain.body, "{page} {encoding}");
-            assert!(response.body.len() * 2 < plain.body.len(), "{page} {encoding}: {}", response.body.len());
+            assert!(
+                response.body.len() * 2 < plain.body.len(),
+                "{page} {encoding}: {}",
+                response.body.len()
+            );
             let head = send("HEAD", "\"other\"").await;
-            assert_eq!(head.number("content-length"), response.body.len() as u64, "{page}");
+            assert_eq!(
+                head.number("content-length"),
+                response.body.len() as u64,
+                "{page}"
+            );
             let tag = response.header("etag");
             assert_eq!(send("GET", tag).await.status, 304, "{page} {encoding}");
             tags.push(tag.to_owned());
@@ -110,29 +167,57 @@ async fn pages_are_compressed_for_clients_that_accept_it() {
 async fn pages_of_an_address_are_limited_by_their_bytes_and_nothing_else_is() {
     let world = World::with("guard.per_minute = 1", good).await;
     let key = world.customer("pro").await.key;
-    let size = world.get("/openapi.json").send().await.body.len().div_ceil(1024);
+    let size = world
+        .get("/openapi.json")
+        .send()
+        .await
+        .body
+        .len()
+        .div_ceil(1024);
     // 15 MiB a minute, of which one page has been sent.
     for _ in 1..15 * 1024 / size {
         assert_eq!(world.get("/openapi.json").send().await.status, 200);
     }
     let mut connection = Connection::open(world.address()).await;
     let refused = connection.send(world.get("/openapi.json")).await;
-    assert_eq!((refused.status, refused.code().as_str()), (429, "too_many_refusals"));
+    assert_eq!(
+        (refused.status, refused.code().as_str()),
+        (429, "too_many_refusals")
+    );
     assert_eq!(refused.header("x-ratelimit-resource"), "guard");
     // The guard, which counts requests, is not the exhausted limit.
-    assert_eq!((refused.json().get("limit"), refused.number("x-ratelimit-remaining")), (None, 1));
+    assert_eq!(
+        (
+            refused.json().get("limit"),
+            refused.number("x-ratelimit-remaining")
+        ),
+        (None, 1)
+    );
     let message = refused.json()["message"].as_str().unwrap().to_owned();
     assert!(
-        message.starts_with("Wait ") && message.contains(" This address has downloaded too many pages."),
+        message.starts_with("Wait ")
+            && message.contains(" This address has downloaded too many pages."),
         "{message}"
     );
     assert_eq!(refused.number("retry-after"), 1);
     // The connection is still open, and requests without a large body are answered.
-    let etag = connection.send(world.request("HEAD", "/openapi.json")).await.header("etag").to_owned();
-    let known = connection.send(world.get("/openapi.json").header("If-None-Match", &etag)).await;
+    let etag = connection
+        .send(world.request("HEAD", "/openapi.json"))
+        .await
+        .header("etag")
+        .to_owned();
+    let known = connection
+        .send(world.get("/openapi.json").header("If-None-Match", &etag))
+        .await;
     assert_eq!(known.status, 304);
     assert_eq!(connection.send(world.get("/healthz")).await.status, 200);
-    assert_eq!(connection.send(world.get("/api/v1/models").key(&key)).await.status, 200);
+    assert_eq!(
+        connection
+            .send(world.get("/api/v1/models").key(&key))
+            .await
+            .status,
+        200
+    );
     // The guard for refusals is another one.
     assert_eq!(connection.send(world.get("/nothing")).await.status, 401);
     world.pass(Duration::from_secs(refused.number("retry-after")));
@@ -140,8 +225,17 @@ async fn pages_of_an_address_are_limited_by_their_bytes_and_nothing_else_is() {
     for _ in 0..3 {
         statuses.push(world.get("/openapi.json").send().await.status);
     }
-    assert_eq!((statuses[0], statuses[2]), (200, 429), "in a second there is room for one page or two");
-    assert!(world.counted("scoregate_refusals_total{code=\"too_many_refusals\"}").await >= 2);
+    assert_eq!(
+        (statuses[0], statuses[2]),
+        (200, 429),
+        "in a second there is room for one page or two"
+    );
+    assert!(
+        world
+            .counted("scoregate_refusals_total{code=\"too_many_refusals\"}")
+            .await
+            >= 2
+    );
 }
 
 #[tokio::test]
@@ -150,35 +244,91 @@ async fn pages_load_nothing_and_cannot_be_framed() {
     for page in ["/", "/docs", "/openapi.json"] {
         let response = world.get(page).send().await;
         let policy = response.header("content-security-policy");
-        for part in ["default-src 'none'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"]
-        {
-            assert!(policy.split("; ").any(|known| known == part), "{page}: {policy}");
+        for part in [
+            "default-src 'none'",
+            "base-uri 'none'",
+            "form-action 'none'",
+            "frame-ancestors 'none'",
+        ] {
+            assert!(
+                policy.split("; ").any(|known| known == part),
+                "{page}: {policy}"
+            );
         }
-        let of = |name: &str| policy.split("; ").find(|part| part.starts_with(name)).unwrap_or_default();
-        assert_eq!(of("script-src").starts_with("script-src 'sha256-"), page == "/docs", "{page}: {policy}");
-        assert_eq!(of("connect-src"), if page == "/docs" { "connect-src 'self'" } else { "" }, "{page}");
+        let of = |name: &str| {
+            policy
+                .split("; ")
+                .find(|part| part.starts_with(name))
+                .unwrap_or_default()
+        };
+        assert_eq!(
+            of("script-src").starts_with("script-src 'sha256-"),
+            page == "/docs",
+            "{page}: {policy}"
+        );
+        assert_eq!(
+            of("connect-src"),
+            if page == "/docs" {
+                "connect-src 'self'"
+            } else {
+                ""
+            },
+            "{page}"
+        );
         if page != "/openapi.json" {
-            assert!(of("style-src").starts_with("style-src 'sha256-"), "{page}: {policy}");
+            assert!(
+                of("style-src").starts_with("style-src 'sha256-"),
+                "{page}: {policy}"
+            );
         }
-        assert_eq!(response.header("x-content-type-options"), "nosniff", "{page}");
+        assert_eq!(
+            response.header("x-content-type-options"),
+            "nosniff",
+            "{page}"
+        );
         assert_eq!(response.header("referrer-policy"), "no-referrer", "{page}");
     }
-    assert_eq!(world.get("/healthz").send().await.header("x-content-type-options"), "nosniff");
+    assert_eq!(
+        world
+            .get("/healthz")
+            .send()
+            .await
+            .header("x-content-type-options"),
+        "nosniff"
+    );
 }
 
 #[tokio::test]
 async fn pages_docs_states_the_terms_of_the_settings_which_the_api_description_links_to() {
     let mut world = World::with("site.terms = [\"Be <kind>.\", \"Cite us.\"]", good).await;
-    let docs = async |world: &World| String::from_utf8(world.get("/docs").send().await.body).unwrap();
+    let docs =
+        async |world: &World| String::from_utf8(world.get("/docs").send().await.body).unwrap();
     let page = docs(&world).await;
     let terms = "<ol>\n<li>Be &lt;kind&gt;.</li>\n<li>Cite us.</li>\n</ol>";
-    assert!(page.contains(terms) && !page.contains("competing leaderboard"), "{page}");
+    assert!(
+        page.contains(terms) && !page.contains("competing leaderboard"),
+        "{page}"
+    );
     let description = world.get("/openapi.json").send().await.json();
-    assert_eq!(description["info"].get("termsOfService"), None, "a relative URL");
-    world.reload("service.base_url = \"https://x.example\"").await.unwrap();
+    assert_eq!(
+        description["info"].get("termsOfService"),
+        None,
+        "a relative URL"
+    );
+    world
+        .reload("service.base_url = \"https://x.example\"")
+        .await
+        .unwrap();
     let description = world.get("/openapi.json").send().await.json();
-    assert_eq!(description["info"]["termsOfService"], "https://x.example/docs#terms");
-    assert_eq!(docs(&world).await.matches("competing leaderboard").count(), 1, "the default terms");
+    assert_eq!(
+        description["info"]["termsOfService"],
+        "https://x.example/docs#terms"
+    );
+    assert_eq!(
+        docs(&world).await.matches("competing leaderboard").count(),
+        1,
+        "the default terms"
+    );
 }
 
 #[tokio::test]
@@ -188,14 +338,42 @@ async fn pages_docs_with_a_slash_redirects_permanently_to_docs() {
     for method in ["GET", "HEAD"] {
         for target in ["/docs/", "/docs/?api_key=secret"] {
             let response = connection.send(world.request(method, target)).await;
-            assert_eq!((response.status, response.header("location")), (308, "/docs"), "{method} {target}");
-            assert_eq!((response.body.len(), response.number("content-length")), (0, 0));
-            assert_eq!(response.number("x-ratelimit-remaining"), 1, "it costs nothing");
+            assert_eq!(
+                (response.status, response.header("location")),
+                (308, "/docs"),
+                "{method} {target}"
+            );
+            assert_eq!(
+                (response.body.len(), response.number("content-length")),
+                (0, 0)
+            );
+            assert_eq!(
+                response.number("x-ratelimit-remaining"),
+                1,
+                "it costs nothing"
+            );
         }
     }
-    assert_eq!(connection.send(world.request("OPTIONS", "/docs/")).await.status, 204);
-    assert_eq!(connection.send(world.request("POST", "/docs/")).await.code(), "method_not_allowed");
-    assert_eq!(world.counted("scoregate_requests_total{endpoint=\"page\",class=\"3xx\"}").await, 4);
+    assert_eq!(
+        connection
+            .send(world.request("OPTIONS", "/docs/"))
+            .await
+            .status,
+        204
+    );
+    assert_eq!(
+        connection
+            .send(world.request("POST", "/docs/"))
+            .await
+            .code(),
+        "method_not_allowed"
+    );
+    assert_eq!(
+        world
+            .counted("scoregate_requests_total{endpoint=\"page\",class=\"3xx\"}")
+            .await,
+        4
+    );
 }
 
 #[tokio::test]
@@ -203,7 +381,15 @@ async fn pages_robots_may_read_the_docs_and_not_the_api() {
     let world = World::new().await;
     let response = String::from_utf8(world.get("/robots.txt").send().await.body).unwrap();
     let lines: Vec<&str> = response.lines().collect();
-    assert_eq!(lines, ["User-agent: *", "Disallow: /api/v1/", "Allow: /docs", "Allow: /"]);
+    assert_eq!(
+        lines,
+        [
+            "User-agent: *",
+            "Disallow: /api/v1/",
+            "Allow: /docs",
+            "Allow: /"
+        ]
+    );
 }
 
 #[tokio::test]
@@ -223,7 +409,12 @@ async fn pages_the_icon_is_an_image_that_browsers_cache() {
 #[tokio::test]
 async fn pages_are_found_by_their_exact_path_with_any_query() {
     let world = World::new().await;
-    for target in ["/?x", "/docs?period=7D", "/openapi.json?%zz", "/healthz?a=b&a=b"] {
+    for target in [
+        "/?x",
+        "/docs?period=7D",
+        "/openapi.json?%zz",
+        "/healthz?a=b&a=b",
+    ] {
         assert_eq!(world.get(target).send().await.status, 200, "{target}");
     }
     for target in [
@@ -239,7 +430,11 @@ async fn pages_are_found_by_their_exact_path_with_any_query() {
         "/index.html",
         "/./docs",
     ] {
-        assert_eq!(world.get(target).send().await.code(), "api_key_required", "{target}");
+        assert_eq!(
+            world.get(target).send().await.code(),
+            "api_key_required",
+            "{target}"
+        );
     }
 }
 
@@ -247,7 +442,10 @@ async fn pages_are_found_by_their_exact_path_with_any_query() {
 async fn pages_are_served_when_the_guard_of_an_address_is_exhausted() {
     let world = World::with("guard.per_minute = 1", good).await;
     assert_eq!(world.get("/nothing").send().await.status, 401);
-    assert_eq!(world.get("/nothing").send().await.code(), "too_many_refusals");
+    assert_eq!(
+        world.get("/nothing").send().await.code(),
+        "too_many_refusals"
+    );
     for (page, _) in PAGES {
         assert_eq!(world.get(page).send().await.status, 200, "{page}");
     }
@@ -258,29 +456,62 @@ async fn pages_are_served_when_the_guard_of_an_address_is_exhausted() {
 async fn pages_options_is_answered_for_any_path_and_costs_nothing() {
     let world = World::with("guard.per_minute = 1", good).await;
     let mut connection = Connection::open(world.address()).await;
-    let paths =
-        ["/", "/docs", "/api/v1/models", "/api/v1/me", "/nothing", "//", "/api/v1/models/%00?period=7D"];
+    let paths = [
+        "/",
+        "/docs",
+        "/api/v1/models",
+        "/api/v1/me",
+        "/nothing",
+        "//",
+        "/api/v1/models/%00?period=7D",
+    ];
     for path in paths {
         for key in ["", "wrong"] {
             let request = world.request("OPTIONS", path);
-            let response = connection.send(if key.is_empty() { request } else { request.key(key) }).await;
-            assert_eq!((response.status, response.header("allow")), (204, "GET, HEAD, OPTIONS"), "{path}");
-            assert_eq!((response.body.len(), response.header("content-length")), (0, ""), "{path}");
+            let response = connection
+                .send(if key.is_empty() {
+                    request
+                } else {
+                    request.key(key)
+                })
+                .await;
+            assert_eq!(
+                (response.status, response.header("allow")),
+                (204, "GET, HEAD, OPTIONS"),
+                "{path}"
+            );
+            assert_eq!(
+                (response.body.len(), response.header("content-length")),
+                (0, ""),
+                "{path}"
+            );
             assert_eq!(response.number("x-ratelimit-remaining"), 1, "{path}");
         }
     }
-    let counted = world.counted("scoregate_requests_total{endpoint=\"options\",class=\"2xx\"}").await;
+    let counted = world
+        .counted("scoregate_requests_total{endpoint=\"options\",class=\"2xx\"}")
+        .await;
     assert_eq!(counted, 14);
 }
 
 #[tokio::test]
 async fn pages_cors_is_off_by_default() {
     let world = World::new().await;
-    let request = world.request("OPTIONS", "/api/v1/models").header("Origin", "https://site.example");
-    let response = request.header("Access-Control-Request-Method", "GET").send().await;
+    let request = world
+        .request("OPTIONS", "/api/v1/models")
+        .header("Origin", "https://site.example");
+    let response = request
+        .header("Access-Control-Request-Method", "GET")
+        .send()
+        .await;
     assert_eq!(response.status, 204);
     // `Rules` rejects every undocumented header; this lists headers that must be absent.
-    assert!(response.headers.iter().all(|(name, _)| !name.starts_with("access-control-")));
+    assert!(
+        response
+            .headers
+            .iter()
+            .all(|(name, _)| !name.starts_with("access-control-"))
+    );
 }
 
 #[tokio::test]
@@ -302,15 +533,40 @@ async fn pages_docs_is_right_about_what_is_not_available() {
     let key = world.customer("pro").await.key;
     let plain = world.get("/api/v1/models").key(&key).send().await;
     for ignored in ["page=2", "offset=50", "cursor=x", "format=csv"] {
-        let response = world.get(&format!("/api/v1/models?{ignored}")).key(&key).send().await;
-        assert_eq!((response.status, &response.body), (200, &plain.body), "{ignored}");
+        let response = world
+            .get(&format!("/api/v1/models?{ignored}"))
+            .key(&key)
+            .send()
+            .await;
+        assert_eq!(
+            (response.status, &response.body),
+            (200, &plain.body),
+            "{ignored}"
+        );
     }
-    let csv = world.get("/api/v1/models").key(&key).header("Accept", "text/csv").send().await;
-    assert_eq!((csv.header("content-type"), &csv.body), ("application/json", &plain.body));
+    let csv = world
+        .get("/api/v1/models")
+        .key(&key)
+        .header("Accept", "text/csv")
+        .send()
+        .await;
+    assert_eq!(
+        (csv.header("content-type"), &csv.body),
+        ("application/json", &plain.body)
+    );
     let missing = world.get("/api/v1/models.csv").key(&key).send().await;
-    assert_eq!((missing.status, missing.code().as_str()), (404, "not_found"));
+    assert_eq!(
+        (missing.status, missing.code().as_str()),
+        (404, "not_found")
+    );
     let message = missing.json()["message"].clone();
-    assert!(message.as_str().unwrap().contains("Pagination and CSV are not available"), "{message}");
+    assert!(
+        message
+            .as_str()
+            .unwrap()
+            .contains("Pagination and CSV are not available"),
+        "{message}"
+    );
 }
 
 #[tokio::test]

@@ -87,15 +87,21 @@ async fn paths_no_malformed_path_succeeds_or_reaches_the_backend() {
     for (target, (status, code)) in MALFORMED {
         let mut connection = Connection::open(world.address()).await;
         connection.write(&get(target, &key)).await;
-        let response =
-            connection.read(false).await.unwrap_or_else(|| panic!("no response: {}", show(target)));
+        let response = connection
+            .read(false)
+            .await
+            .unwrap_or_else(|| panic!("no response: {}", show(target)));
         let response_code = if is_codec_response(&response) || response.status < 400 {
             String::new()
         } else {
             response.code()
         };
         if (response.status, response_code.as_str()) != (*status, *code) {
-            wrong.push(format!("{}: {} {response_code}, not {status} {code}", show(target), response.status));
+            wrong.push(format!(
+                "{}: {} {response_code}, not {status} {code}",
+                show(target),
+                response.status
+            ));
         }
         if !is_codec_response(&response) {
             world.check("GET", &String::from_utf8_lossy(target), &response);
@@ -105,24 +111,38 @@ async fn paths_no_malformed_path_succeeds_or_reaches_the_backend() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
-    assert!(world.backend.received().is_empty(), "{:?}", world.backend.received());
+    assert!(
+        world.backend.received().is_empty(),
+        "{:?}",
+        world.backend.received()
+    );
     assert_eq!(world.running.gateway().engine.documents.count(), 0);
-    let lost = MALFORMED.iter().filter(|(_, response)| *response == NOT_FOUND).count();
-    let counted = world.counted("scoregate_refusals_total{code=\"not_found\"}").await;
+    let lost = MALFORMED
+        .iter()
+        .filter(|(_, response)| *response == NOT_FOUND)
+        .count();
+    let counted = world
+        .counted("scoregate_refusals_total{code=\"not_found\"}")
+        .await;
     assert_eq!(usize::try_from(counted).unwrap(), lost);
 }
 
 #[tokio::test]
 async fn paths_an_unauthenticated_client_gets_the_same_401_for_all_of_them() {
     let world = World::with(WIDE, good).await;
-    for (target, (_, code)) in
-        MALFORMED.iter().filter(|(_, response)| *response == NOT_FOUND || *response == ID)
+    for (target, (_, code)) in MALFORMED
+        .iter()
+        .filter(|(_, response)| *response == NOT_FOUND || *response == ID)
     {
         for key in ["", "wrong"] {
             let mut connection = Connection::open(world.address()).await;
             connection.write(&get(target, key)).await;
             let response = connection.read(false).await.unwrap();
-            let expected = if key.is_empty() { "api_key_required" } else { "invalid_api_key" };
+            let expected = if key.is_empty() {
+                "api_key_required"
+            } else {
+                "invalid_api_key"
+            };
             assert_eq!(
                 (response.status, response.code().as_str()),
                 (401, expected),
@@ -145,10 +165,22 @@ async fn paths_an_escaped_letter_is_that_letter_and_is_sent_unescaped_to_the_bac
         "/api/v1/mode%6Cs/atlas/%68istory?",
         "/api/v1/models/atlas/history?x=../../me",
     ] {
-        assert_eq!(connection.send(world.get(target).key(&key)).await.status, 200, "{target}");
+        assert_eq!(
+            connection.send(world.get(target).key(&key)).await.status,
+            200,
+            "{target}"
+        );
     }
-    let received: Vec<String> = world.backend.received().into_iter().map(|received| received.line).collect();
-    assert_eq!(received, ["GET /api/v1/models/atlas/history?period=latest HTTP/1.1"]);
+    let received: Vec<String> = world
+        .backend
+        .received()
+        .into_iter()
+        .map(|received| received.line)
+        .collect();
+    assert_eq!(
+        received,
+        ["GET /api/v1/models/atlas/history?period=latest HTTP/1.1"]
+    );
 }
 
 #[tokio::test]
@@ -156,9 +188,13 @@ async fn paths_me_is_never_stored_with_any_suffix() {
     let world = World::with(WIDE, good).await;
     let (one, two) = (world.customer("pro").await, world.customer("free").await);
     let mut connection = Connection::open(world.address()).await;
-    for target in
-        ["/api/v1/me", "/api/v1/me?x.css", "/api/v1/me?/x.css", "/api/v1/me?.js&period=7D", "/api/v1/%6de"]
-    {
+    for target in [
+        "/api/v1/me",
+        "/api/v1/me?x.css",
+        "/api/v1/me?/x.css",
+        "/api/v1/me?.js&period=7D",
+        "/api/v1/%6de",
+    ] {
         let mut seen = BTreeSet::new();
         for customer in [&one, &two, &one] {
             let response = connection.send(world.get(target).key(&customer.key)).await;
@@ -168,9 +204,18 @@ async fn paths_me_is_never_stored_with_any_suffix() {
                 "{target}"
             );
             assert_eq!(response.header("etag"), "", "{target}");
-            seen.insert(response.json()["data"][0]["application"]["id"].as_str().unwrap().to_owned());
+            seen.insert(
+                response.json()["data"][0]["application"]["id"]
+                    .as_str()
+                    .unwrap()
+                    .to_owned(),
+            );
         }
-        assert_eq!(seen, BTreeSet::from([one.id.to_string(), two.id.to_string()]), "{target}");
+        assert_eq!(
+            seen,
+            BTreeSet::from([one.id.to_string(), two.id.to_string()]),
+            "{target}"
+        );
     }
     assert!(world.backend.received().is_empty());
     assert_eq!(world.running.gateway().engine.documents.count(), 0);
@@ -193,8 +238,17 @@ async fn paths_headers_that_name_another_path_or_host_change_nothing() {
         ("Origin", "https://evil.example"),
         ("Cookie", "a=1"),
     ] {
-        let response = world.get("/api/v1/models").key(&key).header(name, value).send().await;
-        assert_eq!((response.status, &response.body), (200, &plain.body), "{name}");
+        let response = world
+            .get("/api/v1/models")
+            .key(&key)
+            .header(name, value)
+            .send()
+            .await;
+        assert_eq!(
+            (response.status, &response.body),
+            (200, &plain.body),
+            "{name}"
+        );
         assert_eq!(response.header("etag"), plain.header("etag"), "{name}");
     }
     assert_eq!(world.backend.received().len(), 1);
@@ -204,13 +258,20 @@ async fn paths_headers_that_name_another_path_or_host_change_nothing() {
 async fn paths_a_fragment_is_rejected() {
     let world = World::with(WIDE, good).await;
     let key = world.customer("pro").await.key;
-    for target in
-        [&b"/api/v1/models#"[..], b"/api/v1/models#/../me", b"/api/v1/models?sortBy=combined#&period=24h"]
-    {
+    for target in [
+        &b"/api/v1/models#"[..],
+        b"/api/v1/models#/../me",
+        b"/api/v1/models?sortBy=combined#&period=24h",
+    ] {
         let mut connection = Connection::open(world.address()).await;
         connection.write(&get(target, &key)).await;
         let response = connection.read(false).await.unwrap();
-        assert_eq!((response.status, is_codec_response(&response)), (400, true), "{}", show(target));
+        assert_eq!(
+            (response.status, is_codec_response(&response)),
+            (400, true),
+            "{}",
+            show(target)
+        );
         assert!(connection.is_closed().await, "{}", show(target));
     }
     assert!(world.backend.received().is_empty());

@@ -27,7 +27,10 @@ async fn request(world: &World, from: u8, header: &[u8]) -> Option<Response> {
 }
 
 async fn left(world: &World, from: u8, header: &[u8]) -> u64 {
-    request(world, from, header).await.unwrap().number("x-ratelimit-remaining")
+    request(world, from, header)
+        .await
+        .unwrap()
+        .number("x-ratelimit-remaining")
 }
 
 #[tokio::test]
@@ -41,8 +44,15 @@ async fn each_client_behind_a_trusted_proxy_has_its_own_guard_in_both_protocol_v
         "the same client, by the other protocol version"
     );
     assert_eq!(left(&world, 1, &binary([192, 0, 2, 2])).await, 2);
-    assert_eq!(left(&world, 1, b"PROXY TCP6 2001:db8::1 ::1 1 2\r\n").await, 2);
-    assert_eq!(left(&world, 1, b"PROXY TCP6 2001:db8::2 ::1 1 2\r\n").await, 1, "its network is counted");
+    assert_eq!(
+        left(&world, 1, b"PROXY TCP6 2001:db8::1 ::1 1 2\r\n").await,
+        2
+    );
+    assert_eq!(
+        left(&world, 1, b"PROXY TCP6 2001:db8::2 ::1 1 2\r\n").await,
+        1,
+        "its network is counted"
+    );
     // The proxy's own connection, as for its health checks.
     assert_eq!(left(&world, 1, b"PROXY UNKNOWN\r\n").await, 2);
     assert_eq!(left(&world, 1, b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0").await, 1);
@@ -55,7 +65,14 @@ async fn a_proxy_header_applies_to_all_requests_of_its_connection() {
     connection.write(&binary([192, 0, 2, 9])).await;
     for left in [2, 1, 0] {
         connection.write(ASK.as_bytes()).await;
-        assert_eq!(connection.read(false).await.unwrap().number("x-ratelimit-remaining"), left);
+        assert_eq!(
+            connection
+                .read(false)
+                .await
+                .unwrap()
+                .number("x-ratelimit-remaining"),
+            left
+        );
     }
 }
 
@@ -63,11 +80,21 @@ async fn a_proxy_header_applies_to_all_requests_of_its_connection() {
 async fn a_trusted_proxy_must_send_a_proxy_header_and_others_must_not() {
     let world = World::with(SETTINGS, good).await;
     assert!(request(&world, 1, b"").await.is_none(), "no header");
-    assert!(request(&world, 1, b"PROXY TCP4 192.0.2.1 127.0.0.1 99999 1\r\n").await.is_none());
+    assert!(
+        request(&world, 1, b"PROXY TCP4 192.0.2.1 127.0.0.1 99999 1\r\n")
+            .await
+            .is_none()
+    );
     assert_eq!(world.ended("failed").await, 2);
-    let direct = request(&world, 2, b"PROXY TCP4 192.0.2.1 127.0.0.1 1 1\r\n").await.unwrap();
+    let direct = request(&world, 2, b"PROXY TCP4 192.0.2.1 127.0.0.1 1 1\r\n")
+        .await
+        .unwrap();
     assert_eq!((direct.status, direct.body.len()), (400, 0), "not HTTP");
-    assert_eq!(left(&world, 2, b"").await, 2, "an untrusted address without a header");
+    assert_eq!(
+        left(&world, 2, b"").await,
+        2,
+        "an untrusted address without a header"
+    );
     assert!(world.backend.received().is_empty());
 }
 
@@ -88,7 +115,9 @@ async fn connection_slots_are_counted_per_client_and_not_per_proxy() {
     let world = World::with(&settings, good).await;
     let hold = async |client: u8| {
         let mut connection = Connection::open(world.address()).await;
-        connection.write(&[&binary([192, 0, 2, client])[..], ASK.as_bytes()].concat()).await;
+        connection
+            .write(&[&binary([192, 0, 2, client])[..], ASK.as_bytes()].concat())
+            .await;
         (connection.read(false).await.is_some(), connection)
     };
     let (first, second) = (hold(1).await, hold(2).await);
@@ -97,28 +126,39 @@ async fn connection_slots_are_counted_per_client_and_not_per_proxy() {
 }
 
 #[tokio::test]
-async fn a_trusted_proxy_behind_a_proxy_has_as_many_connections_as_it_needs_and_other_clients_do_not() {
+async fn a_trusted_proxy_behind_a_proxy_has_as_many_connections_as_it_needs_and_other_clients_do_not()
+ {
     let settings = "proxies.proxy_protocol = [\"127.0.0.1\"]\nproxies.trusted = [\"127.0.0.1\", \"192.0.2.7\"]\n\
         server.max_connections_per_address = 1";
     let world = World::with(settings, good).await;
     let mut held = Vec::new();
     let mut are_answered = async |client: u8| {
         let mut connection = Connection::open(world.address()).await;
-        connection.write(&[&binary([192, 0, 2, client])[..], ASK.as_bytes()].concat()).await;
+        connection
+            .write(&[&binary([192, 0, 2, client])[..], ASK.as_bytes()].concat())
+            .await;
         let is_answered = connection.read(false).await.is_some();
         held.push(connection);
         is_answered
     };
     assert!(are_answered(7).await && are_answered(7).await && are_answered(7).await);
     assert!(are_answered(8).await);
-    assert!(!are_answered(8).await, "its proxy is trusted, but the client is not");
+    assert!(
+        !are_answered(8).await,
+        "its proxy is trusted, but the client is not"
+    );
 }
 
 /// Opens a connection with this header and sends a request. Returns whether it is answered, and the connection.
 async fn connect(world: &World, header: &[u8]) -> (bool, Connection) {
     let mut connection = Connection::open(world.address()).await;
-    connection.write(&[header, b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"].concat()).await;
-    let is_answered = connection.read(false).await.is_some_and(|response| response.status == 200);
+    connection
+        .write(&[header, b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"].concat())
+        .await;
+    let is_answered = connection
+        .read(false)
+        .await
+        .is_some_and(|response| response.status == 200);
     (is_answered, connection)
 }
 
@@ -128,7 +168,8 @@ async fn two_hundred_clients_behind_one_proxy_have_two_connections_each_and_a_th
     let settings = "proxies.proxy_protocol = [\"127.0.0.1\"]\nproxies.trusted = [\"127.0.0.1\"]\n\
         server.max_connections_per_address = 2";
     let world = World::with(settings, good).await;
-    let text = |client: u8| format!("PROXY TCP4 192.0.2.{client} 127.0.0.1 4000 8080\r\n").into_bytes();
+    let text =
+        |client: u8| format!("PROXY TCP4 192.0.2.{client} 127.0.0.1 4000 8080\r\n").into_bytes();
     let mut held = Vec::new();
     for client in 1..=200 {
         for header in [binary([192, 0, 2, client]), text(client)] {
@@ -136,7 +177,10 @@ async fn two_hundred_clients_behind_one_proxy_have_two_connections_each_and_a_th
             assert!(is_answered, "client {client}");
             held.push(connection);
         }
-        assert!(!connect(&world, &binary([192, 0, 2, client])).await.0, "client {client} has two already");
+        assert!(
+            !connect(&world, &binary([192, 0, 2, client])).await.0,
+            "client {client} has two already"
+        );
     }
     assert_eq!((held.len(), world.ended("address_limit").await), (400, 200));
     // An address with many connections gets two slots, and uses none of those of other addresses.
@@ -150,14 +194,19 @@ async fn two_hundred_clients_behind_one_proxy_have_two_connections_each_and_a_th
     assert!(connect(&world, &binary([198, 51, 100, 2])).await.0);
     // Addresses of one IPv6 prefix share its slots.
     for (host, is_answered) in [(1, true), (2, true), (3, false)] {
-        let (answered, connection) =
-            connect(&world, format!("PROXY TCP6 2001:db8::{host} ::1 1 2\r\n").as_bytes()).await;
+        let (answered, connection) = connect(
+            &world,
+            format!("PROXY TCP6 2001:db8::{host} ::1 1 2\r\n").as_bytes(),
+        )
+        .await;
         assert_eq!(answered, is_answered, "2001:db8::{host}");
         held.push(connection);
     }
     // A slot is free again when its connection ends.
     let before = world.ended("done").await;
     drop(held.swap_remove(0));
-    world.reaches("scoregate_connections_total{reason=\"done\"}", before + 1).await;
+    world
+        .reaches("scoregate_connections_total{reason=\"done\"}", before + 1)
+        .await;
     assert!(connect(&world, &binary([192, 0, 2, 1])).await.0);
 }

@@ -13,7 +13,11 @@ const SETTINGS: &str = "service.base_url = \"https://api.example.org\"\nsite.upg
 fn named(response: &Response) -> (Option<String>, Option<String>, String) {
     let body = response.json();
     let text = |name: &str| body[name].as_str().map(str::to_owned);
-    (text("sign_up"), text("upgrade"), response.header("link").to_owned())
+    (
+        text("sign_up"),
+        text("upgrade"),
+        response.header("link").to_owned(),
+    )
 }
 
 #[tokio::test]
@@ -22,31 +26,67 @@ async fn a_refusal_names_the_page_for_a_key_or_for_a_larger_plan() {
     let (free, pro) = (world.customer("free").await, world.customer("pro").await);
     let models = "/api/v1/models";
     let page = "https://api.example.org/account/sign-in";
-    let sign_up = || (Some(page.to_owned()), None, format!("<{page}>; rel=\"help\""));
-    let upgrade = || (None, Some(PLANS.to_owned()), format!("<{PLANS}>; rel=\"payment\""));
+    let sign_up = || {
+        (
+            Some(page.to_owned()),
+            None,
+            format!("<{page}>; rel=\"help\""),
+        )
+    };
+    let upgrade = || {
+        (
+            None,
+            Some(PLANS.to_owned()),
+            format!("<{PLANS}>; rel=\"payment\""),
+        )
+    };
     let none = || (None, None, String::new());
 
     for key in ["", "wrong"] {
         let refused = world.get(models).key(key).send().await;
-        assert_eq!((refused.status, named(&refused)), (401, sign_up()), "{key:?}");
-        assert!(refused.json()["message"].as_str().unwrap().starts_with(if key.is_empty() {
-            "Send "
-        } else {
-            "Check "
-        }));
+        assert_eq!(
+            (refused.status, named(&refused)),
+            (401, sign_up()),
+            "{key:?}"
+        );
+        assert!(
+            refused.json()["message"]
+                .as_str()
+                .unwrap()
+                .starts_with(if key.is_empty() { "Send " } else { "Check " })
+        );
     }
-    let plan = world.get("/api/v1/models?period=latest").key(&free.key).send().await;
+    let plan = world
+        .get("/api/v1/models?period=latest")
+        .key(&free.key)
+        .send()
+        .await;
     assert_eq!((plan.status, named(&plan)), (403, upgrade()));
     assert_eq!(world.get(models).key(&free.key).send().await.status, 200);
     assert_eq!(world.get(models).key(&pro.key).send().await.status, 200);
-    for (key, code) in [(&free.key, "quota_exceeded"), (&pro.key, "rate_limit_exceeded")] {
+    for (key, code) in [
+        (&free.key, "quota_exceeded"),
+        (&pro.key, "rate_limit_exceeded"),
+    ] {
         let limited = world.get(models).key(key).send().await;
-        assert_eq!((limited.code().as_str(), named(&limited)), (code, upgrade()));
-        assert!(limited.json()["message"].as_str().unwrap().starts_with("Wait "), "{code}");
+        assert_eq!(
+            (limited.code().as_str(), named(&limited)),
+            (code, upgrade())
+        );
+        assert!(
+            limited.json()["message"]
+                .as_str()
+                .unwrap()
+                .starts_with("Wait "),
+            "{code}"
+        );
     }
     let missing = world.get("/nothing").key(&pro.key).send().await;
     assert_eq!((missing.status, named(&missing)), (404, none()));
-    let problem = world.get("/nothing").key(&pro.key).header("Accept", "application/problem+json");
+    let problem = world
+        .get("/nothing")
+        .key(&pro.key)
+        .header("Accept", "application/problem+json");
     let problem = problem.send().await.json();
     assert_eq!(problem["type"], "https://api.example.org/docs#not_found");
 }
@@ -56,10 +96,25 @@ async fn the_link_of_a_refusal_is_before_that_of_the_deprecation() {
     let deprecated = "service.deprecated_at = \"2026-11-22T00:00:00Z\"\nservice.deprecation_link = \"https://example.org/end\"";
     let world = World::with(&format!("{SETTINGS}\n{deprecated}"), good).await;
     let free = world.customer("free").await;
-    let refused = world.get("/api/v1/models?period=latest").key(&free.key).send().await;
+    let refused = world
+        .get("/api/v1/models?period=latest")
+        .key(&free.key)
+        .send()
+        .await;
     let last = "<https://example.org/end>; rel=\"deprecation\"";
-    assert_eq!(refused.header("link"), format!("<{PLANS}>; rel=\"payment\", {last}"));
-    assert_eq!(world.get("/api/v1/models").key(&free.key).send().await.header("link"), last);
+    assert_eq!(
+        refused.header("link"),
+        format!("<{PLANS}>; rel=\"payment\", {last}")
+    );
+    assert_eq!(
+        world
+            .get("/api/v1/models")
+            .key(&free.key)
+            .send()
+            .await
+            .header("link"),
+        last
+    );
 }
 
 #[tokio::test]
@@ -70,7 +125,12 @@ async fn without_such_addresses_a_refusal_names_none() {
         for key in ["", &free.key] {
             let response = world.get(target).key(key).send().await;
             if response.status != 200 {
-                assert_eq!(named(&response), (None, None, String::new()), "{target} {}", response.status);
+                assert_eq!(
+                    named(&response),
+                    (None, None, String::new()),
+                    "{target} {}",
+                    response.status
+                );
             }
         }
     }
@@ -78,11 +138,17 @@ async fn without_such_addresses_a_refusal_names_none() {
 
 #[tokio::test]
 async fn retry_after_of_a_503_is_the_backend_s_but_never_before_the_next_token() {
-    let world = World::with("", |_| respond("503 Service Unavailable", &[("retry-after", "7")], "")).await;
+    let world = World::with("", |_| {
+        respond("503 Service Unavailable", &[("retry-after", "7")], "")
+    })
+    .await;
     let wide = world.customer("pro").await;
     let response = world.get("/api/v1/models").key(&wide.key).send().await;
     assert_eq!(response.number("retry-after"), 7);
     let narrow = world.customer("free").await;
     let response = world.get("/api/v1/models").key(&narrow.key).send().await;
-    assert_eq!((response.code().as_str(), response.number("retry-after")), ("upstream_unavailable", 60));
+    assert_eq!(
+        (response.code().as_str(), response.number("retry-after")),
+        ("upstream_unavailable", 60)
+    );
 }

@@ -11,19 +11,31 @@ const OWN: &str = "job-42_of.Tuesday";
 
 /// The response to a request with this header field, sent as bytes.
 async fn response_with_id(world: &World, field: &[u8]) -> Response {
-    let bytes = [b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n", field, b"\r\n\r\n"].concat();
+    let bytes = [
+        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n",
+        field,
+        b"\r\n\r\n",
+    ]
+    .concat();
     exchange(world, &bytes).await.0
 }
 
 fn is_ours(id: &str) -> bool {
-    id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit() && !byte.is_ascii_uppercase())
+    id.len() == 16
+        && id
+            .bytes()
+            .all(|byte| byte.is_ascii_hexdigit() && !byte.is_ascii_uppercase())
 }
 
 /// One request for each kind of response, and its status.
 pub async fn kinds(world: &World) -> Vec<(u16, RequestBuilder)> {
     let [paid, spent] = [world.paid().await, world.customer("free").await];
     let keyed = |target: &str| world.get(target).key(&paid.key);
-    let etag = world.get_as(&paid, "/api/v1/models").await.header("etag").to_owned();
+    let etag = world
+        .get_as(&paid, "/api/v1/models")
+        .await
+        .header("etag")
+        .to_owned();
     assert_eq!(world.get_as(&spent, "/api/v1/models").await.status, 200);
     vec![
         (200, keyed("/api/v1/models")),
@@ -39,7 +51,10 @@ pub async fn kinds(world: &World) -> Vec<(u16, RequestBuilder)> {
         (400, world.get("/").header("Content-Length", "5")),
         (401, world.get("/api/v1/models")),
         (401, world.get("/api/v1/models").key("wrong")),
-        (403, world.get("/api/v1/models?period=latest").key(&spent.key)),
+        (
+            403,
+            world.get("/api/v1/models?period=latest").key(&spent.key),
+        ),
         (404, keyed("/nothing")),
         (404, keyed("/api/v1/models/nobody")),
         (405, world.request("PUT", "/api/v1/models")),
@@ -56,10 +71,20 @@ async fn every_kind_of_response_has_the_request_id_of_the_caller_or_a_generated_
     for (status, request) in kinds(&world).await {
         let response = request.clone().send().await;
         assert_eq!(response.status, status);
-        assert!(is_ours(response.header("x-request-id")), "{status}: {}", response.header("x-request-id"));
-        assert!(ours.insert(response.header("x-request-id").to_owned()), "{status}: not for the first time");
+        assert!(
+            is_ours(response.header("x-request-id")),
+            "{status}: {}",
+            response.header("x-request-id")
+        );
+        assert!(
+            ours.insert(response.header("x-request-id").to_owned()),
+            "{status}: not for the first time"
+        );
         let response = request.header("X-Request-Id", OWN).send().await;
-        assert_eq!((response.status, response.header("x-request-id")), (status, OWN));
+        assert_eq!(
+            (response.status, response.header("x-request-id")),
+            (status, OWN)
+        );
         if status >= 400 && !response.body.is_empty() {
             assert_eq!(response.json()["request_id"], OWN, "{status}");
         }
@@ -70,11 +95,22 @@ async fn every_kind_of_response_has_the_request_id_of_the_caller_or_a_generated_
 async fn upstream_failures_and_guard_refusals_have_a_request_id() {
     let world = World::with("guard.per_minute = 1", good).await;
     let customer = world.paid().await;
-    world.backend.set_script(|_| crate::backend::respond("500 Internal Server Error", &[], ""));
-    let failed = world.get("/api/v1/index").key(&customer.key).header("X-Request-Id", OWN).send().await;
+    world
+        .backend
+        .set_script(|_| crate::backend::respond("500 Internal Server Error", &[], ""));
+    let failed = world
+        .get("/api/v1/index")
+        .key(&customer.key)
+        .header("X-Request-Id", OWN)
+        .send()
+        .await;
     assert_eq!((failed.status, failed.header("x-request-id")), (503, OWN));
     assert_eq!(world.get("/nothing").send().await.status, 401);
-    let refused = world.get("/nothing").header("X-Request-Id", OWN).send().await;
+    let refused = world
+        .get("/nothing")
+        .header("X-Request-Id", OWN)
+        .send()
+        .await;
     assert_eq!((refused.status, refused.header("x-request-id")), (429, OWN));
 }
 
@@ -82,14 +118,23 @@ async fn upstream_failures_and_guard_refusals_have_a_request_id() {
 async fn a_request_id_of_8_to_64_plain_characters_is_accepted() {
     let world = World::new().await;
     let longest = "x".repeat(64);
-    for id in ["12345678", "Az09._-Z", "3f1b6f0e-8f0b-4d3c-9f43-5a1f8d7c2b90", &longest] {
+    for id in [
+        "12345678",
+        "Az09._-Z",
+        "3f1b6f0e-8f0b-4d3c-9f43-5a1f8d7c2b90",
+        &longest,
+    ] {
         assert_eq!(
-            response_with_id(&world, format!("X-Request-Id: {id}").as_bytes()).await.header("x-request-id"),
+            response_with_id(&world, format!("X-Request-Id: {id}").as_bytes())
+                .await
+                .header("x-request-id"),
             id
         );
     }
     assert_eq!(
-        response_with_id(&world, b"x-request-ID:   12345678  ").await.header("x-request-id"),
+        response_with_id(&world, b"x-request-ID:   12345678  ")
+            .await
+            .header("x-request-id"),
         "12345678"
     );
 }
@@ -118,7 +163,11 @@ async fn a_malformed_request_id_is_replaced() {
     ] {
         let response = response_with_id(&world, format!("X-Request-Id: {id}").as_bytes()).await;
         assert_eq!(response.status, 200, "{id}");
-        assert!(is_ours(response.header("x-request-id")), "{id}: {}", response.header("x-request-id"));
+        assert!(
+            is_ours(response.header("x-request-id")),
+            "{id}: {}",
+            response.header("x-request-id")
+        );
         assert_eq!(response.header("x-injected"), "", "{id}");
     }
 }
@@ -129,7 +178,11 @@ async fn two_request_ids_are_replaced() {
     for second in [OWN, "another-one"] {
         let fields = format!("X-Request-Id: {OWN}\r\nX-Request-Id: {second}");
         assert!(
-            is_ours(response_with_id(&world, fields.as_bytes()).await.header("x-request-id")),
+            is_ours(
+                response_with_id(&world, fields.as_bytes())
+                    .await
+                    .header("x-request-id")
+            ),
             "{second}"
         );
     }
@@ -140,7 +193,10 @@ async fn a_line_break_in_a_request_id_injects_nothing_into_the_response() {
     let world = World::new().await;
     // A line break ends the field: the rest is another field of the request, and does not reach the response.
     let split = response_with_id(&world, b"X-Request-Id: 12345678\r\nX-Injected: yes").await;
-    assert_eq!((split.header("x-request-id"), split.header("x-injected")), ("12345678", ""));
+    assert_eq!(
+        (split.header("x-request-id"), split.header("x-injected")),
+        ("12345678", "")
+    );
     for inside in [
         &b"X-Request-Id: 12345678\rX-Injected: yes"[..],
         b"X-Request-Id: 12345678\r\n X-Injected: yes",

@@ -15,20 +15,31 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// Customers, and unknown identifiers that each requests.
 async fn request_unknown_models(world: &World, customer: &Customer, round: u32) -> Vec<Response> {
-    let targets: Vec<String> =
-        (0..200).map(|number| format!("/api/v1/models/made-up-{round}-{number}")).collect();
-    join_all(targets.iter().map(|target| world.get(target).key(&customer.key).send())).await
+    let targets: Vec<String> = (0..200)
+        .map(|number| format!("/api/v1/models/made-up-{round}-{number}"))
+        .collect();
+    join_all(
+        targets
+            .iter()
+            .map(|target| world.get(target).key(&customer.key).send()),
+    )
+    .await
 }
 
 /// Upstream requests by outcome.
 async fn calls(world: &World) -> BTreeSet<String> {
     let calls = world.scrape().await;
-    let calls = calls.lines().filter(|line| line.starts_with("scoregate_upstream_requests_total"));
+    let calls = calls
+        .lines()
+        .filter(|line| line.starts_with("scoregate_upstream_requests_total"));
     calls.map(str::to_owned).collect()
 }
 
 fn count(responses: &[Response], status: u16) -> usize {
-    responses.iter().filter(|response| response.status == status).count()
+    responses
+        .iter()
+        .filter(|response| response.status == status)
+        .count()
 }
 
 #[tokio::test]
@@ -42,12 +53,22 @@ async fn one_unknown_model_a_second_is_fetched() {
             (1, 199),
             "this backend has every model"
         );
-        let refused = responses.iter().find(|response| response.status == 404).unwrap();
-        assert_eq!((refused.code().as_str(), refused.header("retry-after")), ("model_not_found", "1"));
+        let refused = responses
+            .iter()
+            .find(|response| response.status == 404)
+            .unwrap();
+        assert_eq!(
+            (refused.code().as_str(), refused.header("retry-after")),
+            ("model_not_found", "1")
+        );
         world.pass(SECOND);
     }
     assert_eq!(world.backend.count("/api/v1/models/made-up"), 3);
-    assert_eq!(world.backend.count("/api/v1/models?"), 1, "the list of models is fetched too");
+    assert_eq!(
+        world.backend.count("/api/v1/models?"),
+        1,
+        "the list of models is fetched too"
+    );
     assert_eq!(world.running.gateway().engine.documents.count(), 4);
 }
 
@@ -58,15 +79,29 @@ async fn an_unknown_model_that_may_not_be_fetched_yet_is_a_free_404_with_retry_a
     // The list is stored, and a first lease exists.
     assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
     world.pass(SECOND);
-    assert_eq!(world.get_as(&customer, "/api/v1/models/nobody").await.status, 404);
+    assert_eq!(
+        world
+            .get_as(&customer, "/api/v1/models/nobody")
+            .await
+            .status,
+        404
+    );
     let failures = world.scrape().await;
     for id in ["made-up-1", "made-up-2", "made-up-3"] {
         world.pass(Duration::from_millis(300));
         let (left, calls) = (world.left(&customer), calls(&world).await);
         for method in ["GET", "HEAD"] {
-            for path in ["/api/v1/models/ID", "/api/v1/models/ID/history", "/api/v1/drift/ID"] {
+            for path in [
+                "/api/v1/models/ID",
+                "/api/v1/models/ID/history",
+                "/api/v1/drift/ID",
+            ] {
                 let target = path.replace("ID", id);
-                let response = world.request(method, &target).key(&customer.key).send().await;
+                let response = world
+                    .request(method, &target)
+                    .key(&customer.key)
+                    .send()
+                    .await;
                 assert_eq!(
                     (response.status, response.header("retry-after")),
                     (404, "1"),
@@ -78,8 +113,16 @@ async fn an_unknown_model_that_may_not_be_fetched_yet_is_a_free_404_with_retry_a
                 }
             }
         }
-        assert_eq!(left.spent(world.left(&customer)), (0, 0, 0), "minute, day, guard");
-        assert_eq!(calls, self::calls(&world).await, "no upstream request was sent");
+        assert_eq!(
+            left.spent(world.left(&customer)),
+            (0, 0, 0),
+            "minute, day, guard"
+        );
+        assert_eq!(
+            calls,
+            self::calls(&world).await,
+            "no upstream request was sent"
+        );
     }
     // The metrics do not count it as a failure.
     let of_failures = |text: &str| -> BTreeSet<String> {
@@ -106,7 +149,9 @@ async fn a_caller_that_requests_constantly_does_not_use_up_the_probe_of_others()
         let mut served = 0;
         for _ in 0..times {
             number += 1;
-            let response = world.get_as(&greedy, &format!("/api/v1/models/made-up-{number}")).await;
+            let response = world
+                .get_as(&greedy, &format!("/api/v1/models/made-up-{number}"))
+                .await;
             served += u32::from(response.status == 200);
         }
         served
@@ -117,14 +162,24 @@ async fn a_caller_that_requests_constantly_does_not_use_up_the_probe_of_others()
     assert_eq!((first.status, first.header("retry-after")), (404, "1"));
     // The constant caller is the first after each second.
     world.pass(SECOND);
-    assert_eq!(floods(5).await, 0, "it used the last probe, and another caller waits");
+    assert_eq!(
+        floods(5).await,
+        0,
+        "it used the last probe, and another caller waits"
+    );
     assert_eq!(world.get_as(&patient, target).await.status, 200);
     world.pass(SECOND);
     assert_eq!(floods(5).await, 1, "no caller is waiting");
     // A caller that does not return delays no other for long.
     world.pass(SECOND);
     assert_eq!(floods(1).await, 1);
-    assert_eq!(world.get_as(&patient, "/api/v1/models/atlas-3").await.status, 404);
+    assert_eq!(
+        world
+            .get_as(&patient, "/api/v1/models/atlas-3")
+            .await
+            .status,
+        404
+    );
     world.pass(SECOND);
     assert_eq!(floods(1).await, 0);
     world.pass(SECOND + Duration::from_millis(1));
@@ -135,10 +190,16 @@ async fn a_caller_that_requests_constantly_does_not_use_up_the_probe_of_others()
 async fn any_number_of_known_models_is_fetched_at_once() {
     let world = World::new().await;
     let customer = world.paid().await;
-    let targets: Vec<String> = (0..LISTED).map(|number| format!("/api/v1/models/m{number}")).collect();
+    let targets: Vec<String> = (0..LISTED)
+        .map(|number| format!("/api/v1/models/m{number}"))
+        .collect();
     let responses = join_all(targets.iter().map(|target| world.get_as(&customer, target))).await;
     assert_eq!(count(&responses, 200), LISTED as usize);
-    assert_eq!(world.backend.received().len(), LISTED as usize + 1, "each once, and one list");
+    assert_eq!(
+        world.backend.received().len(),
+        LISTED as usize + 1,
+        "each once, and one list"
+    );
 }
 
 #[tokio::test]
@@ -150,7 +211,11 @@ async fn unknown_models_are_answered_from_a_complete_list() {
     let responses = request_unknown_models(&world, &customer, 0).await;
     assert_eq!(count(&responses, 404), 200);
     for path in ["/api/v1/models/made-up/history", "/api/v1/drift/made-up"] {
-        assert_eq!(world.get_as(&customer, path).await.code(), "model_not_found", "{path}");
+        assert_eq!(
+            world.get_as(&customer, path).await.code(),
+            "model_not_found",
+            "{path}"
+        );
     }
     assert_eq!(calls(&world).await, before, "no upstream request was sent");
     assert_eq!(world.running.gateway().engine.documents.count(), 1);
@@ -161,8 +226,15 @@ async fn a_model_that_is_new_at_the_backend_is_known_after_its_refresh() {
     let world = World::new().await;
     let customer = world.paid().await;
     world.get_as(&customer, MODELS).await;
-    for (target, status) in [("/api/v1/models/probe", 200), ("/api/v1/models/atlas-2", 404)] {
-        assert_eq!(world.get_as(&customer, target).await.status, status, "{target}");
+    for (target, status) in [
+        ("/api/v1/models/probe", 200),
+        ("/api/v1/models/atlas-2", 404),
+    ] {
+        assert_eq!(
+            world.get_as(&customer, target).await.status,
+            status,
+            "{target}"
+        );
     }
     world.backend.set_script(|received| {
         if received.target().contains("/models?") {
@@ -172,7 +244,11 @@ async fn a_model_that_is_new_at_the_backend_is_known_after_its_refresh() {
     });
     world.pass(Duration::from_hours(1));
     for target in ["/api/v1/models/probe-2", "/api/v1/models/atlas-2"] {
-        assert_eq!(world.get_as(&customer, target).await.status, 200, "{target}");
+        assert_eq!(
+            world.get_as(&customer, target).await.status,
+            200,
+            "{target}"
+        );
     }
     assert_eq!(world.backend.count("/api/v1/models?"), 2);
 }

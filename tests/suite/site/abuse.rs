@@ -29,8 +29,15 @@ async fn ten_thousand_sign_ups_from_one_network_queue_sixty_mails() {
     let mut accepted = 0;
     for number in 0..10_000 {
         let email = format!("robot{number}@example.org");
-        let sent = robot.submit_only("/account/sign-in", &[("email", &email), ("csrf", &csrf)]).await;
-        assert!(matches!(sent.status, 200 | 429), "{}: {}", sent.status, robot.page);
+        let sent = robot
+            .submit_only("/account/sign-in", &[("email", &email), ("csrf", &csrf)])
+            .await;
+        assert!(
+            matches!(sent.status, 200 | 429),
+            "{}: {}",
+            sent.status,
+            robot.page
+        );
         accepted += u32::from(sent.status == 200);
     }
     assert_eq!(accepted, 60);
@@ -49,20 +56,31 @@ async fn a_mailbox_gets_five_mails_an_hour_from_any_number_of_networks() {
         robot.visit("/account/sign-in").await;
         let email = format!("Ann+{number}@example.org");
         let sent = robot.submit("/account/sign-in", &[("email", &email)]).await;
-        assert_eq!(sent.status, 200, "the answer does not tell that the mailbox had its mails");
+        assert_eq!(
+            sent.status, 200,
+            "the answer does not tell that the mailbox had its mails"
+        );
     }
     let bombed = "SELECT count(*) FROM mail_queue";
     assert_eq!(world.rows(bombed), ["5"]);
-    assert_eq!(world.counted("scoregate_sign_in_links_total{result=\"mailbox_limit\"}").await, 95);
+    assert_eq!(
+        world
+            .counted("scoregate_sign_in_links_total{result=\"mailbox_limit\"}")
+            .await,
+        95
+    );
     world.pass(Duration::from_hours(1));
     robot.visit("/account/sign-in").await;
-    robot.submit("/account/sign-in", &[("email", "ann@example.org")]).await;
+    robot
+        .submit("/account/sign-in", &[("email", "ann@example.org")])
+        .await;
     assert_eq!(world.links("ann@example.org").len(), 1);
 }
 
 #[tokio::test]
 async fn sign_ups_from_a_thousand_networks_queue_no_more_mails_than_the_limit_of_all() {
-    let world = World::with_sign_up(&format!("{PROXIED}site.max_sign_in_links_per_minute = 30")).await;
+    let world =
+        World::with_sign_up(&format!("{PROXIED}site.max_sign_in_links_per_minute = 30")).await;
     let mut robot = Browser::of(&world);
     robot.visit("/account/sign-in").await;
     let csrf = robot.csrf();
@@ -70,8 +88,15 @@ async fn sign_ups_from_a_thousand_networks_queue_no_more_mails_than_the_limit_of
     for number in 0..1_000 {
         robot.moved_to(number);
         let email = format!("robot{number}@example.org");
-        let sent = robot.submit_only("/account/sign-in", &[("email", &email), ("csrf", &csrf)]).await;
-        assert!(matches!(sent.status, 200 | 503), "{}: {}", sent.status, robot.page);
+        let sent = robot
+            .submit_only("/account/sign-in", &[("email", &email), ("csrf", &csrf)])
+            .await;
+        assert!(
+            matches!(sent.status, 200 | 503),
+            "{}: {}",
+            sent.status,
+            robot.page
+        );
         refused += u32::from(sent.status == 503);
     }
     assert_eq!(refused, 970);
@@ -86,8 +111,15 @@ async fn tokens_cannot_be_guessed() {
     let mut ann = Browser::of(&world);
     let token = ann.request_link("ann@example.org").await;
     let mut guesser = Browser::of(&world);
-    let one_off = format!("{}{}", &token[..42], if token.ends_with('A') { 'B' } else { 'A' });
-    let digest = world.rows("SELECT lower(hex(digest)) FROM sign_in_links").pop().unwrap();
+    let one_off = format!(
+        "{}{}",
+        &token[..42],
+        if token.ends_with('A') { 'B' } else { 'A' }
+    );
+    let digest = world
+        .rows("SELECT lower(hex(digest)) FROM sign_in_links")
+        .pop()
+        .unwrap();
     for guess in [
         "",
         "A",
@@ -100,14 +132,29 @@ async fn tokens_cannot_be_guessed() {
         "' OR 1=1 --",
     ] {
         let guess = form_urlencoded::byte_serialize(guess.as_bytes()).collect::<String>();
-        assert_eq!(guesser.open(&format!("/account/confirm?token={guess}")).await.status, 410, "{guess}");
+        assert_eq!(
+            guesser
+                .open(&format!("/account/confirm?token={guess}"))
+                .await
+                .status,
+            410,
+            "{guess}"
+        );
     }
     let mut refused = 0;
     for _ in 0..300 {
         refused += u32::from(guesser.open("/account/confirm?token=guess").await.status == 429);
     }
-    assert!(refused >= 60, "{refused} of 300 guesses in a moment were refused");
-    assert_eq!(world.counted("scoregate_sign_ins_total{result=\"signed_up\"}").await, 0);
+    assert!(
+        refused >= 60,
+        "{refused} of 300 guesses in a moment were refused"
+    );
+    assert_eq!(
+        world
+            .counted("scoregate_sign_ins_total{result=\"signed_up\"}")
+            .await,
+        0
+    );
 }
 
 #[tokio::test]
@@ -119,15 +166,26 @@ async fn a_session_that_an_attacker_planted_is_not_adopted() {
     let mut ann = Browser::of(&world);
     let token = ann.request_link("ann@example.org").await;
     ann.visit(&format!("/account/confirm?token={token}")).await;
-    ann.cookies.insert("scoregate-session".into(), planted.clone());
+    ann.cookies
+        .insert("scoregate-session".into(), planted.clone());
     let version = ann.hidden("terms_version");
-    let fields = [("token", token.as_str()), ("accept_terms", "yes"), ("terms_version", &version)];
+    let fields = [
+        ("token", token.as_str()),
+        ("accept_terms", "yes"),
+        ("terms_version", &version),
+    ];
     assert_eq!(ann.submit("/account/confirm", &fields).await.status, 303);
     assert_ne!(ann.cookies["scoregate-session"], planted);
-    assert_eq!(mallory.visit("/account").await, "/account/sign-in", "the planted session has ended");
+    assert_eq!(
+        mallory.visit("/account").await,
+        "/account/sign-in",
+        "the planted session has ended"
+    );
     // A made-up token does not become a session either.
     let mut made_up = Browser::of(&world);
-    made_up.cookies.insert("scoregate-session".into(), "A".repeat(43));
+    made_up
+        .cookies
+        .insert("scoregate-session".into(), "A".repeat(43));
     assert_eq!(made_up.visit("/account").await, "/account/sign-in");
 }
 
@@ -177,7 +235,11 @@ async fn forms_of_other_sites_change_nothing() {
     let token = world.links("mallory@example.org").pop().unwrap();
     for target in ["/account/confirm", "/account/sign-in"] {
         let fields = [("token", token.as_str()), ("email", "eve@example.org")];
-        assert_eq!(visitor.submit_only(target, &fields).await.status, 403, "{target}");
+        assert_eq!(
+            visitor.submit_only(target, &fields).await.status,
+            403,
+            "{target}"
+        );
     }
     assert!(world.links("eve@example.org").is_empty());
 }
@@ -213,7 +275,13 @@ async fn applications_of_others_are_unknown() {
     // Nor is a key of another application revoked through an own one.
     let (own, _) = mallory.create("Own").await;
     mallory.visit(&own).await;
-    assert_eq!(mallory.submit(&format!("{own}/revoke"), &[("key", &digest)]).await.status, 404);
+    assert_eq!(
+        mallory
+            .submit(&format!("{own}/revoke"), &[("key", &digest)])
+            .await
+            .status,
+        404
+    );
     assert_eq!(world.get("/api/v1/me").key(&key).send().await.status, 200);
 }
 
@@ -221,9 +289,11 @@ async fn applications_of_others_are_unknown() {
 async fn redirects_stay_on_the_site() {
     let world = World::with_sign_up("").await;
     let mut ann = Browser::of(&world);
-    for (name, value) in
-        [("Host", "evil.example"), ("X-Forwarded-Host", "evil.example"), ("Referer", "https://evil.example/")]
-    {
+    for (name, value) in [
+        ("Host", "evil.example"),
+        ("X-Forwarded-Host", "evil.example"),
+        ("Referer", "https://evil.example/"),
+    ] {
         if name != "Host" {
             ann.fields.push((name, value.into()));
         }
@@ -235,18 +305,30 @@ async fn redirects_stay_on_the_site() {
         "/account/sign-in?redirect=%2F%2Fevil.example",
     ] {
         let response = ann.open(target).await;
-        assert_eq!((response.status, response.header("location")), (303, "/account"), "{target}");
+        assert_eq!(
+            (response.status, response.header("location")),
+            (303, "/account"),
+            "{target}"
+        );
     }
-    for target in
-        ["/account//evil.example", "/account/../evil", "/account/https://evil.example", "/account%2f"]
-    {
+    for target in [
+        "/account//evil.example",
+        "/account/../evil",
+        "/account/https://evil.example",
+        "/account%2f",
+    ] {
         let response = ann.open(target).await;
         assert_ne!(response.status, 303, "{target}");
-        assert!(!ann.page.contains("evil.example\""), "{target}: {}", ann.page);
+        assert!(
+            !ann.page.contains("evil.example\""),
+            "{target}: {}",
+            ann.page
+        );
     }
     let signed_out = ann.open("/account?next=//evil.example").await;
     assert_eq!(signed_out.status, 200);
-    ann.submit("/account/sign-out", &[("next", "https://evil.example")]).await;
+    ann.submit("/account/sign-out", &[("next", "https://evil.example")])
+        .await;
     let response = ann.open("/account?next=//evil.example").await;
     assert_eq!(response.header("location"), "/account/sign-in");
 }
@@ -255,7 +337,10 @@ async fn redirects_stay_on_the_site() {
 async fn links_in_mail_do_not_depend_on_the_host_of_the_request() {
     let world = World::with_sign_up("").await;
     let mut ann = Browser::of(&world);
-    ann.fields = vec![("X-Forwarded-Host", "evil.example".into()), ("Forwarded", "host=evil.example".into())];
+    ann.fields = vec![
+        ("X-Forwarded-Host", "evil.example".into()),
+        ("Forwarded", "host=evil.example".into()),
+    ];
     ann.visit("/account/sign-in").await;
     let csrf = ann.csrf();
     let body = format!("email=ann%40example.org&csrf={csrf}");

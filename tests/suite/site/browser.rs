@@ -15,13 +15,20 @@ impl World {
     /// A gateway where people can sign up.
     pub(super) async fn with_sign_up(settings: &str) -> Self {
         let has_address = settings.contains("service.base_url");
-        let address = if has_address { "" } else { "service.base_url = \"http://127.0.0.1:8080\"\n" };
+        let address = if has_address {
+            ""
+        } else {
+            "service.base_url = \"http://127.0.0.1:8080\"\n"
+        };
         Self::with(&format!("{ON}{address}{settings}"), good).await
     }
 
     /// Rows of the store.
     pub fn rows(&self, query: &str) -> Vec<String> {
-        sql(self.directory.path(), query).lines().map(str::to_owned).collect()
+        sql(self.directory.path(), query)
+            .lines()
+            .map(str::to_owned)
+            .collect()
     }
 
     /// The tokens of all links sent to an address, oldest first.
@@ -54,13 +61,23 @@ pub struct Browser<'w> {
 
 impl<'w> Browser<'w> {
     pub(super) fn of(world: &'w World) -> Self {
-        Self { world: Some(world), ..Browser::to(world.address()) }
+        Self {
+            world: Some(world),
+            ..Browser::to(world.address())
+        }
     }
 
     /// A browser that opens pages of this gateway.
     pub fn to(address: SocketAddr) -> Self {
         let from = IpAddr::from([127, 0, 0, 1]);
-        Self { world: None, address, cookies: BTreeMap::new(), fields: Vec::new(), from, page: String::new() }
+        Self {
+            world: None,
+            address,
+            cookies: BTreeMap::new(),
+            fields: Vec::new(),
+            from,
+            page: String::new(),
+        }
     }
 
     /// The bytes of a request.
@@ -70,21 +87,35 @@ impl<'w> Browser<'w> {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
         if !self.cookies.is_empty() {
-            let pairs: Vec<String> =
-                self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            let pairs: Vec<String> = self
+                .cookies
+                .iter()
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect();
             head.push_str(&format!("Cookie: {}\r\n", pairs.join("; ")));
         }
-        let Some(body) = body else { return format!("{head}\r\n").into_bytes() };
+        let Some(body) = body else {
+            return format!("{head}\r\n").into_bytes();
+        };
         let kind = "Content-Type: application/x-www-form-urlencoded\r\n";
         format!("{head}{kind}Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
     }
 
     /// Sends a request and keeps its cookies.
-    pub(super) async fn send(&mut self, method: &str, target: &str, body: Option<&str>) -> Response {
+    pub(super) async fn send(
+        &mut self,
+        method: &str,
+        target: &str,
+        body: Option<&str>,
+    ) -> Response {
         let mut connection = Connection::open_from(self.from, self.address).await;
         connection.write(&self.request(method, target, body)).await;
         let response = connection.read(method == "HEAD").await.expect("a response");
-        for (_, line) in response.headers.iter().filter(|(name, _)| name == "set-cookie") {
+        for (_, line) in response
+            .headers
+            .iter()
+            .filter(|(name, _)| name == "set-cookie")
+        {
             let (name, value) = line.split(';').next().unwrap().split_once('=').unwrap();
             if line.contains("Max-Age=0") {
                 self.cookies.remove(name);
@@ -122,12 +153,22 @@ impl<'w> Browser<'w> {
 
     /// The value of the first hidden field with this name.
     pub fn hidden(&self, name: &str) -> String {
-        let tags = self.page.split("<input ").filter_map(|rest| rest.split('>').next());
+        let tags = self
+            .page
+            .split("<input ")
+            .filter_map(|rest| rest.split('>').next());
         let field = tags
             .filter(|tag| tag.contains("type=\"hidden\""))
             .find(|tag| tag.contains(&format!("name=\"{name}\"")))
             .unwrap_or_else(|| panic!("no field {name}: {}", self.page));
-        field.split("value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
+        field
+            .split("value=\"")
+            .nth(1)
+            .unwrap()
+            .split('"')
+            .next()
+            .unwrap()
+            .to_owned()
     }
 
     /// Submits a form of the page with its hidden fields.
@@ -137,7 +178,10 @@ impl<'w> Browser<'w> {
             world.pass(Duration::from_secs(1));
         }
         let csrf = self.csrf();
-        let existing = self.page.contains("name=\"existing\"").then(|| self.hidden("existing"));
+        let existing = self
+            .page
+            .contains("name=\"existing\"")
+            .then(|| self.hidden("existing"));
         let mut all = fields.to_vec();
         all.push(("csrf", &csrf));
         all.extend(existing.as_deref().map(|count| ("existing", count)));
@@ -146,7 +190,9 @@ impl<'w> Browser<'w> {
 
     /// Submits exactly these fields.
     pub(super) async fn submit_only(&mut self, target: &str, fields: &[(&str, &str)]) -> Response {
-        let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+        let body = form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(fields)
+            .finish();
         self.send("POST", target, Some(&body)).await
     }
 
@@ -163,7 +209,11 @@ impl<'w> Browser<'w> {
         self.visit(&format!("/account/confirm?token={token}")).await;
         let mut fields = vec![("token", token)];
         let shows_terms = self.page.contains("name=\"accept_terms\"");
-        let version = if shows_terms { self.hidden("terms_version") } else { String::new() };
+        let version = if shows_terms {
+            self.hidden("terms_version")
+        } else {
+            String::new()
+        };
         if shows_terms {
             fields.extend([("accept_terms", "yes"), ("terms_version", version.as_str())]);
         }
@@ -174,24 +224,42 @@ impl<'w> Browser<'w> {
     pub(super) async fn sign_in(&mut self, email: &str) {
         let token = self.request_link(email).await;
         let used = self.use_link(&token).await;
-        assert_eq!((used.status, used.header("location")), (303, "/account"), "{}", self.page);
+        assert_eq!(
+            (used.status, used.header("location")),
+            (303, "/account"),
+            "{}",
+            self.page
+        );
         self.visit("/account").await;
     }
 
     /// Creates an application. Returns its path and its key.
     pub async fn create(&mut self, name: &str) -> (String, String) {
         self.visit("/account").await;
-        let created = self.submit("/account/applications", &[("name", name)]).await;
+        let created = self
+            .submit("/account/applications", &[("name", name)])
+            .await;
         assert_eq!(created.status, 200, "{}", self.page);
         let key = self.key();
-        let (_, rest) = self.page.split_once("href=\"/account/applications/").unwrap();
-        (format!("/account/applications/{}", rest.split('"').next().unwrap()), key)
+        let (_, rest) = self
+            .page
+            .split_once("href=\"/account/applications/")
+            .unwrap();
+        (
+            format!("/account/applications/{}", rest.split('"').next().unwrap()),
+            key,
+        )
     }
 
     /// The key on the page.
     pub fn key(&self) -> String {
-        let (_, rest) = self.page.split_once("sg_live_").unwrap_or_else(|| panic!("no key: {}", self.page));
-        let end = rest.find(|letter: char| !letter.is_ascii_alphanumeric()).unwrap();
+        let (_, rest) = self
+            .page
+            .split_once("sg_live_")
+            .unwrap_or_else(|| panic!("no key: {}", self.page));
+        let end = rest
+            .find(|letter: char| !letter.is_ascii_alphanumeric())
+            .unwrap();
         format!("sg_live_{}", &rest[..end])
     }
 }

@@ -32,9 +32,20 @@ async fn a_flood_from_one_ipv6_site_refuses_no_visitor_of_another_network() {
             number += 1;
             robot.comes_from(ATTACKER | (u128::from(number % 256) << 64) | u128::from(number));
             let email = format!("victim{number}@example.net");
-            let sent = robot.submit_only("/account/sign-in", &[("email", &email), ("csrf", &csrf)]).await;
-            assert!(matches!(sent.status, 200 | 429 | 503), "{}: {}", sent.status, robot.page);
-            if sent.status == 200 { mails += 1 } else { refused += 1 }
+            let sent = robot
+                .submit_only("/account/sign-in", &[("email", &email), ("csrf", &csrf)])
+                .await;
+            assert!(
+                matches!(sent.status, 200 | 429 | 503),
+                "{}: {}",
+                sent.status,
+                robot.page
+            );
+            if sent.status == 200 {
+                mails += 1
+            } else {
+                refused += 1
+            }
         }
         if second % 5 == 4 || second > SECONDS - 4 {
             let visitor = visitors.len();
@@ -42,16 +53,27 @@ async fn a_flood_from_one_ipv6_site_refuses_no_visitor_of_another_network() {
             ann.comes_from(((0x2001_0db8_1000_0000 + (visitor as u128) * 0x1_0000) << 64) | 1);
             assert_eq!(ann.visit("/account/sign-in").await, "/account/sign-in");
             let (email, csrf) = (format!("visitor{visitor}@example.org"), ann.csrf());
-            let sent = ann.submit_only("/account/sign-in", &[("email", &email), ("csrf", &csrf)]).await;
+            let sent = ann
+                .submit_only("/account/sign-in", &[("email", &email), ("csrf", &csrf)])
+                .await;
             visitors.push(sent.status);
         }
         world.pass(Duration::from_secs(1));
     }
     let served = visitors.iter().filter(|status| **status == 200).count();
-    assert_eq!((visitors.len(), served), (26, 26), "{mails} mails to others, {refused} refused");
+    assert_eq!(
+        (visitors.len(), served),
+        (26, 26),
+        "{mails} mails to others, {refused} refused"
+    );
     assert!(mails <= 120 + 4, "{mails} mails");
-    let counted =
-        async |result| world.counted(&format!("scoregate_sign_in_links_total{{result=\"{result}\"}}")).await;
+    let counted = async |result| {
+        world
+            .counted(&format!(
+                "scoregate_sign_in_links_total{{result=\"{result}\"}}"
+            ))
+            .await
+    };
     assert_eq!(counted("queued").await, mails + 26);
     assert_eq!(counted("total_limit").await, 0, "nobody else was refused");
     assert!(counted("reserved").await > 0 && counted("network_limit").await > 0);
@@ -66,15 +88,29 @@ async fn a_network_creates_ten_accounts_a_day_with_addresses_of_a_domain() {
         let token = person.request_link(&email).await;
         let used = person.use_link(&token).await;
         let is_limited = used.status == 429;
-        assert_eq!(is_limited, person.page.contains("Too many new accounts"), "{}", person.page);
+        assert_eq!(
+            is_limited,
+            person.page.contains("Too many new accounts"),
+            "{}",
+            person.page
+        );
         // A /64 gets an account back every 2.4 hours, and a /56 two.
-        assert!(!is_limited || (4_000..=4_320).contains(&used.number("retry-after")), "{:?}", used.headers);
+        assert!(
+            !is_limited || (4_000..=4_320).contains(&used.number("retry-after")),
+            "{:?}",
+            used.headers
+        );
         used.status
     };
     let robot = |number: u128| ATTACKER | ((number % 4) << 64) | number;
     let (mut accepted, mut refused) = (0, 0);
     for number in 0..25 {
-        match sign_up(robot(number), format!("robot{number}@sub{number}.example.net")).await {
+        match sign_up(
+            robot(number),
+            format!("robot{number}@sub{number}.example.net"),
+        )
+        .await
+        {
             303 => accepted += 1,
             429 => refused += 1,
             other => panic!("{other}"),
@@ -84,8 +120,16 @@ async fn a_network_creates_ten_accounts_a_day_with_addresses_of_a_domain() {
     // Neither other networks nor other domains are affected, and who has an account can sign in.
     assert_eq!(sign_up(robot(1), "ann@example.org".into()).await, 303);
     assert_eq!(sign_up(1 << 64, "bob@example.net".into()).await, 303);
-    assert_eq!(sign_up(robot(0), "robot0@sub0.example.net".into()).await, 303);
-    assert_eq!(world.counted("scoregate_sign_ins_total{result=\"account_limit\"}").await, 5);
+    assert_eq!(
+        sign_up(robot(0), "robot0@sub0.example.net".into()).await,
+        303
+    );
+    assert_eq!(
+        world
+            .counted("scoregate_sign_ins_total{result=\"account_limit\"}")
+            .await,
+        5
+    );
     world.pass(Duration::from_hours(24));
     assert_eq!(sign_up(ATTACKER, "late@sub.example.net".into()).await, 303);
 }

@@ -19,13 +19,21 @@ async fn only_forms_of_eight_kib_are_accepted() {
     };
     for (length, status) in [(8_192, 200), (8_193, 413), (200_000, 413)] {
         assert_eq!(
-            ann.send("POST", "/account/sign-in", Some(&body(length))).await.status,
+            ann.send("POST", "/account/sign-in", Some(&body(length)))
+                .await
+                .status,
             status,
             "{length}"
         );
     }
-    for kind in ["application/json", "multipart/form-data; boundary=x", "text/plain", ""] {
-        let request = String::from_utf8(ann.request("POST", "/account/sign-in", Some(&body(200)))).unwrap();
+    for kind in [
+        "application/json",
+        "multipart/form-data; boundary=x",
+        "text/plain",
+        "",
+    ] {
+        let request =
+            String::from_utf8(ann.request("POST", "/account/sign-in", Some(&body(200)))).unwrap();
         let request = request.replace("application/x-www-form-urlencoded", kind);
         let mut connection = Connection::open(world.address()).await;
         connection.write(request.as_bytes()).await;
@@ -66,7 +74,11 @@ async fn methods_that_a_page_does_not_accept_are_refused() {
         ("OPTIONS", "/account", "GET, HEAD"),
     ] {
         let refused = ann.send(method, target, None).await;
-        assert_eq!((refused.status, refused.header("allow")), (405, allowed), "{method} {target}");
+        assert_eq!(
+            (refused.status, refused.header("allow")),
+            (405, allowed),
+            "{method} {target}"
+        );
     }
     let head = ann.send("HEAD", "/account/sign-in", None).await;
     assert_eq!((head.status, head.body.len()), (200, 0));
@@ -77,27 +89,61 @@ async fn a_wrong_page_is_a_page_and_a_slash_at_the_end_is_redirected() {
     let world = World::with_sign_up("").await;
     let mut ann = Browser::of(&world);
     let key = world.customer("free").await.key;
-    for path in ["/account/nothing", "/account//", "/account/sign-in/", "/account/applications/app_1"] {
+    for path in [
+        "/account/nothing",
+        "/account//",
+        "/account/sign-in/",
+        "/account/applications/app_1",
+    ] {
         let missing = ann.open(path).await;
         assert_eq!(
             (missing.status, missing.header("content-type")),
             (404, "text/html; charset=utf-8"),
             "{path}"
         );
-        assert!(ann.page.contains("Page not found") && ann.page.contains("href=\"/docs\""), "{path}");
-        assert_eq!(ann.send("POST", path, Some("a=b")).await.status, 404, "{path}");
+        assert!(
+            ann.page.contains("Page not found") && ann.page.contains("href=\"/docs\""),
+            "{path}"
+        );
+        assert_eq!(
+            ann.send("POST", path, Some("a=b")).await.status,
+            404,
+            "{path}"
+        );
         // With a key too: it is no path of the API.
         ann.fields = vec![("Authorization", format!("Bearer {key}"))];
-        assert_eq!(ann.open(path).await.header("content-type"), "text/html; charset=utf-8", "{path}");
+        assert_eq!(
+            ann.open(path).await.header("content-type"),
+            "text/html; charset=utf-8",
+            "{path}"
+        );
         ann.fields.clear();
     }
     let slash = ann.open("/account/").await;
     assert_eq!((slash.status, slash.header("location")), (308, "/account"));
     let client = world.http2_client().await;
-    assert_eq!(client.request("GET", "/account/", &[]).await.unwrap().status, 308);
-    assert_eq!(client.request("GET", "/account/nothing", &[]).await.unwrap().status, 404);
+    assert_eq!(
+        client
+            .request("GET", "/account/", &[])
+            .await
+            .unwrap()
+            .status,
+        308
+    );
+    assert_eq!(
+        client
+            .request("GET", "/account/nothing", &[])
+            .await
+            .unwrap()
+            .status,
+        404
+    );
     for path in ["/accounts", "/account%2f", "/Account/"] {
-        assert_eq!(world.get(path).send().await.code(), "api_key_required", "{path}");
+        assert_eq!(
+            world.get(path).send().await.code(),
+            "api_key_required",
+            "{path}"
+        );
     }
 }
 
@@ -110,7 +156,9 @@ async fn no_request_follows_a_form_on_a_connection() {
     for body in [format!("csrf=1{hidden}"), hidden.to_owned()] {
         let request = ann.request("POST", "/account/sign-in", Some(&body));
         let mut connection = Connection::open(world.address()).await;
-        connection.write(&[&request[..], hidden.as_bytes()].concat()).await;
+        connection
+            .write(&[&request[..], hidden.as_bytes()].concat())
+            .await;
         let response = connection.read(false).await.unwrap();
         assert_eq!((response.status, response.closes()), (403, true));
         assert!(connection.is_closed().await, "one response");
@@ -121,15 +169,26 @@ async fn no_request_follows_a_form_on_a_connection() {
 async fn forms_work_over_http2() {
     let world = World::with_sign_up("").await;
     let client = world.http2_client().await;
-    let page = client.request("GET", "/account/sign-in", &[]).await.unwrap();
-    let cookie = page.header("set-cookie").split(';').next().unwrap().to_owned();
+    let page = client
+        .request("GET", "/account/sign-in", &[])
+        .await
+        .unwrap();
+    let cookie = page
+        .header("set-cookie")
+        .split(';')
+        .next()
+        .unwrap()
+        .to_owned();
     let mut ann = Browser::of(&world);
     ann.page = String::from_utf8(page.body).unwrap();
     let kind = ("content-type", "application/x-www-form-urlencoded");
     for number in 0..20 {
         let body = format!("csrf={}&email=ann{number}%40example.org", ann.csrf());
         let headers = [kind, ("cookie", cookie.as_str())];
-        let sent = client.sends("POST", "/account/sign-in", &headers, body.leak().as_bytes()).await.unwrap();
+        let sent = client
+            .sends("POST", "/account/sign-in", &headers, body.leak().as_bytes())
+            .await
+            .unwrap();
         assert_eq!(sent.status, 200, "{number}");
         assert!(!sent.headers.iter().any(|(name, _)| name == "connection"));
     }
@@ -140,8 +199,14 @@ async fn forms_work_over_http2() {
 async fn head_over_http2_has_the_length_of_the_page_and_no_body() {
     let world = World::with_sign_up("").await;
     let client = world.http2_client().await;
-    let page = client.request("GET", "/account/sign-in", &[]).await.unwrap();
-    let head = client.request("HEAD", "/account/sign-in", &[]).await.unwrap();
+    let page = client
+        .request("GET", "/account/sign-in", &[])
+        .await
+        .unwrap();
+    let head = client
+        .request("HEAD", "/account/sign-in", &[])
+        .await
+        .unwrap();
     assert_eq!((head.status, head.body.len()), (200, 0));
     assert_eq!(head.number("content-length"), page.body.len() as u64);
     assert_ne!(head.header("x-request-id"), page.header("x-request-id"));
@@ -162,7 +227,10 @@ async fn many_forms_at_once_on_an_http2_connection_are_all_answered() {
             status => panic!("{status}"),
         }
     }
-    assert!(read > 0 && refused > 0 && read + refused == 8, "{read} {refused}");
+    assert!(
+        read > 0 && refused > 0 && read + refused == 8,
+        "{read} {refused}"
+    );
     // A request of the API on the same connection is answered as well.
     let api = client.request("GET", "/api/v1/models", &[]).await.unwrap();
     assert_eq!(api.status, 401);
@@ -173,9 +241,19 @@ async fn size_and_syntax_are_checked_before_the_path() {
     let world = World::with_sign_up("").await;
     let target = format!("/account/sign-in?x={}", "x".repeat(2_048));
     assert_eq!(world.get(&target).send().await.code(), "uri_too_long");
-    let large = world.get("/account/sign-in").header("Cookie", &"x".repeat(16_384));
+    let large = world
+        .get("/account/sign-in")
+        .header("Cookie", &"x".repeat(16_384));
     assert_eq!(large.send().await.code(), "headers_too_large");
-    assert_eq!(world.get("/account/sign-in").without_host().send().await.code(), "bad_request");
+    assert_eq!(
+        world
+            .get("/account/sign-in")
+            .without_host()
+            .send()
+            .await
+            .code(),
+        "bad_request"
+    );
 }
 
 #[tokio::test]
@@ -207,12 +285,18 @@ async fn a_form_whose_length_is_not_stated_by_one_content_length_is_a_400() {
             let head = format!("POST {path} HTTP/1.1\r\nHost: a\r\n{form}{lengths}\r\n");
             for before in ["", next] {
                 let mut connection = Connection::open(world.address()).await;
-                connection.write(format!("{before}{head}{chunked}").as_bytes()).await;
+                connection
+                    .write(format!("{before}{head}{chunked}").as_bytes())
+                    .await;
                 if !before.is_empty() {
                     assert_eq!(connection.read(false).await.unwrap().status, 200);
                 }
                 let refused = connection.read(false).await.unwrap();
-                assert_eq!((refused.code().as_str(), refused.closes()), ("bad_request", true), "{head}");
+                assert_eq!(
+                    (refused.code().as_str(), refused.closes()),
+                    ("bad_request", true),
+                    "{head}"
+                );
                 assert!(connection.is_closed().await, "{head}");
             }
         }
@@ -224,7 +308,9 @@ async fn a_page_of_an_account_is_not_requested_with_a_body() {
     let world = World::with_sign_up("").await;
     for method in ["GET", "HEAD", "OPTIONS"] {
         let mut connection = Connection::open(world.address()).await;
-        let head = format!("{method} /account/sign-in HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello");
+        let head = format!(
+            "{method} /account/sign-in HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello"
+        );
         connection.write(head.as_bytes()).await;
         let refused = connection.read(method == "HEAD").await.unwrap();
         assert_eq!((refused.status, refused.closes()), (400, true), "{method}");
@@ -243,15 +329,26 @@ async fn http2_trailers_of_a_request_for_an_account_are_a_400() {
             &[("x-api-key", "another")],
             &[],
         ] {
-            let mut head = http2::get("/account/sign-in", if method == "POST" { &post[..] } else { &[] });
+            let mut head = http2::get(
+                "/account/sign-in",
+                if method == "POST" { &post[..] } else { &[] },
+            );
             head[0].1 = method.into();
             let end = http2::END_STREAM | http2::END_HEADERS;
             let mut connection = http2::Wire::open(world.address()).await;
             let data = http2::frame(http2::DATA, 0, 1, b"email=a");
-            let trailers = http2::frame(http2::HEADERS, end, 1, &http2::block(&http2::fields(trailers)));
-            connection.send(&[http2::opening(1, &head, 0), data, trailers.clone()].concat()).await;
+            let trailers = http2::frame(
+                http2::HEADERS,
+                end,
+                1,
+                &http2::block(&http2::fields(trailers)),
+            );
+            connection
+                .send(&[http2::opening(1, &head, 0), data, trailers.clone()].concat())
+                .await;
             let outcome = connection.stream_outcome(1).await;
-            let is_refused = outcome.is_error() || matches!(outcome, http2::StreamOutcome::Response(400, _));
+            let is_refused =
+                outcome.is_error() || matches!(outcome, http2::StreamOutcome::Response(400, _));
             assert!(is_refused, "{method} {trailers:?}: {outcome:?}");
         }
     }

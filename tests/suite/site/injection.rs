@@ -15,7 +15,9 @@ const HOSTILE: [&str; 7] = [
 
 /// Whether a page contains the markup of a hostile text.
 fn is_injected(page: &str) -> bool {
-    ["<script>alert", "<img src=x", "<svg/onload"].iter().any(|markup| page.contains(markup))
+    ["<script>alert", "<img src=x", "<svg/onload"]
+        .iter()
+        .any(|markup| page.contains(markup))
 }
 
 #[tokio::test]
@@ -32,9 +34,17 @@ async fn texts_in_every_field_of_an_application_are_escaped_or_refused() {
                 fields.push((field, text));
             }
             let created = ann.submit("/account/applications", &fields).await;
-            assert!(matches!(created.status, 200 | 422), "{field} {text}: {}", created.status);
+            assert!(
+                matches!(created.status, 200 | 422),
+                "{field} {text}: {}",
+                created.status
+            );
             assert!(!is_injected(&ann.page), "{field} {text}: {}", ann.page);
-            let cookies = created.headers.iter().filter(|(name, _)| name == "set-cookie").count();
+            let cookies = created
+                .headers
+                .iter()
+                .filter(|(name, _)| name == "set-cookie")
+                .count();
             assert_eq!(cookies, 0, "{field} {text}");
             if field == "url" || text.contains('\n') {
                 assert_eq!(created.status, 422, "{field} {text}");
@@ -50,7 +60,14 @@ async fn texts_in_every_field_of_an_application_are_escaped_or_refused() {
         ann.visit(&path).await;
         assert!(!is_injected(&ann.page), "{id}: {}", ann.page);
         for (form, fields) in [
-            ("", vec![("name", HOSTILE[0]), ("url", HOSTILE[1]), ("contact", HOSTILE[2])]),
+            (
+                "",
+                vec![
+                    ("name", HOSTILE[0]),
+                    ("url", HOSTILE[1]),
+                    ("contact", HOSTILE[2]),
+                ],
+            ),
             ("/rotate", vec![("overlap", HOSTILE[0])]),
             ("/keys", vec![("key_name", HOSTILE[3])]),
             ("/keep", vec![("key", HOSTILE[0])]),
@@ -58,7 +75,11 @@ async fn texts_in_every_field_of_an_application_are_escaped_or_refused() {
         ] {
             ann.visit(&path).await;
             let sent = ann.submit(&format!("{path}{form}"), &fields).await;
-            assert!(sent.status >= 400 && !is_injected(&ann.page), "{form}: {}", ann.page);
+            assert!(
+                sent.status >= 400 && !is_injected(&ann.page),
+                "{form}: {}",
+                ann.page
+            );
         }
     }
 }
@@ -69,7 +90,11 @@ async fn texts_in_addresses_and_queries_are_escaped_or_refused() {
     let mut ann = Browser::of(&world);
     for text in HOSTILE {
         ann.visit("/account/sign-in").await;
-        for email in [text.to_owned(), format!("{text}@example.org"), format!("ann@example.org{text}")] {
+        for email in [
+            text.to_owned(),
+            format!("{text}@example.org"),
+            format!("ann@example.org{text}"),
+        ] {
             ann.visit("/account/sign-in").await;
             let sent = ann.submit("/account/sign-in", &[("email", &email)]).await;
             let is_address = email.starts_with("{{") && email.ends_with("}}@example.org");
@@ -85,16 +110,25 @@ async fn texts_in_addresses_and_queries_are_escaped_or_refused() {
             let response = ann.open(&target).await;
             assert!(!is_injected(&ann.page), "{target}: {}", ann.page);
             assert!(
-                response.headers.iter().all(|(name, value)| name != "set-cookie" || !value.contains("=x"))
+                response
+                    .headers
+                    .iter()
+                    .all(|(name, value)| name != "set-cookie" || !value.contains("=x"))
             );
         }
     }
     // Valid addresses may contain markup.
     ann.visit("/account/sign-in").await;
     let odd = "a'&{b}@example.org";
-    assert_eq!(ann.submit("/account/sign-in", &[("email", odd)]).await.status, 200);
+    assert_eq!(
+        ann.submit("/account/sign-in", &[("email", odd)])
+            .await
+            .status,
+        200
+    );
     assert!(
-        ann.page.contains("a&#39;&amp;{b}@example.org") || ann.page.contains("a'&amp;{b}@example.org"),
+        ann.page.contains("a&#39;&amp;{b}@example.org")
+            || ann.page.contains("a'&amp;{b}@example.org"),
         "{}",
         ann.page
     );
@@ -106,16 +140,26 @@ async fn pages_forbid_everything_that_they_do_not_need() {
     let world = World::with_sign_up("").await;
     let mut ann = Browser::of(&world);
     ann.sign_in("ann@example.org").await;
-    for target in
-        ["/account", "/account/sign-in", "/account/applications/app_00000000001", "/account/confirm?token=x"]
-    {
+    for target in [
+        "/account",
+        "/account/sign-in",
+        "/account/applications/app_00000000001",
+        "/account/confirm?token=x",
+    ] {
         let response = ann.open(target).await;
         let policy = response.header("content-security-policy");
-        for part in ["default-src 'none'", "frame-ancestors 'none'", "form-action 'self'", "base-uri 'none'"]
-        {
+        for part in [
+            "default-src 'none'",
+            "frame-ancestors 'none'",
+            "form-action 'self'",
+            "base-uri 'none'",
+        ] {
             assert!(policy.contains(part), "{target}: {policy}");
         }
-        assert!(!policy.contains("unsafe") && !policy.contains("script-src"), "{policy}");
+        assert!(
+            !policy.contains("unsafe") && !policy.contains("script-src"),
+            "{policy}"
+        );
         for (name, value) in [
             ("cache-control", "no-store"),
             ("referrer-policy", "strict-origin"),
@@ -124,13 +168,21 @@ async fn pages_forbid_everything_that_they_do_not_need() {
         ] {
             assert_eq!(response.header(name), value, "{target}");
         }
-        assert!(!ann.page.contains("<script") && !ann.page.contains(" style="), "{target}");
+        assert!(
+            !ann.page.contains("<script") && !ann.page.contains(" style="),
+            "{target}"
+        );
     }
     // Only the page of a new key has a script, and its policy allows no other.
     ann.visit("/account").await;
-    let issued = ann.submit("/account/applications", &[("name", "One")]).await;
+    let issued = ann
+        .submit("/account/applications", &[("name", "One")])
+        .await;
     let policy = issued.header("content-security-policy");
-    assert!(policy.contains("script-src 'sha256-") && !policy.contains("unsafe"), "{policy}");
+    assert!(
+        policy.contains("script-src 'sha256-") && !policy.contains("unsafe"),
+        "{policy}"
+    );
     assert_eq!(ann.page.matches("<script>").count(), 1);
 }
 
@@ -138,11 +190,18 @@ async fn pages_forbid_everything_that_they_do_not_need() {
 async fn a_link_of_another_site_shows_no_message_about_a_finished_step() {
     let world = World::with_sign_up("").await;
     let mut ann = Browser::of(&world);
-    for (from, is_shown) in
-        [("same-origin", true), ("cross-site", false), ("same-site", false), ("none", false)]
-    {
+    for (from, is_shown) in [
+        ("same-origin", true),
+        ("cross-site", false),
+        ("same-site", false),
+        ("none", false),
+    ] {
         ann.fields = vec![("Sec-Fetch-Site", from.into())];
         ann.visit("/account/sign-in?done=deleted").await;
-        assert_eq!(ann.page.contains("The account is deleted"), is_shown, "{from}");
+        assert_eq!(
+            ann.page.contains("The account is deleted"),
+            is_shown,
+            "{from}"
+        );
     }
 }

@@ -22,7 +22,12 @@ async fn a_key_that_is_added_changes_no_other() {
     ann.sign_in("ann@example.org").await;
     let (path, first) = ann.create("One").await;
     ann.visit(&path).await;
-    assert_eq!(ann.submit(&format!("{path}/keys"), &[("key_name", "Station 7")]).await.status, 200);
+    assert_eq!(
+        ann.submit(&format!("{path}/keys"), &[("key_name", "Station 7")])
+            .await
+            .status,
+        200
+    );
     assert!(!ann.page.contains("older keys"), "{}", ann.page);
     let second = ann.key();
     assert_eq!(expiries(&world), ["never", "never"]);
@@ -30,21 +35,42 @@ async fn a_key_that_is_added_changes_no_other() {
     for key in [&first, &second] {
         assert_eq!(world.get("/api/v1/me").key(key).send().await.status, 200);
     }
-    assert_eq!(world.rows("SELECT coalesce(name, '-') FROM keys ORDER BY created_at"), ["-", "Station 7"]);
-    assert_eq!(world.rows("SELECT what FROM audit ORDER BY id DESC LIMIT 1"), ["add_key"]);
-    assert_eq!(world.rows("SELECT count(*) FROM audit WHERE detail LIKE '%Station%'"), ["0"]);
-    assert_eq!(world.counted("scoregate_account_changes_total{change=\"add_key\"}").await, 1);
+    assert_eq!(
+        world.rows("SELECT coalesce(name, '-') FROM keys ORDER BY created_at"),
+        ["-", "Station 7"]
+    );
+    assert_eq!(
+        world.rows("SELECT what FROM audit ORDER BY id DESC LIMIT 1"),
+        ["add_key"]
+    );
+    assert_eq!(
+        world.rows("SELECT count(*) FROM audit WHERE detail LIKE '%Station%'"),
+        ["0"]
+    );
+    assert_eq!(
+        world
+            .counted("scoregate_account_changes_total{change=\"add_key\"}")
+            .await,
+        1
+    );
     let read = async |target: String| {
         let token = [("Authorization", "Bearer a-token-of-the-side-port")];
         world.side("GET", &target, "", &token).await.json()
     };
     let id = path.rsplit('/').next().unwrap();
-    assert_eq!(read(format!("/v1/applications/{id}")).await["keys"][1]["name"], "Station 7");
-    assert_eq!(read("/v1/applications/export".into()).await["keys"][1]["key_name"], "Station 7");
+    assert_eq!(
+        read(format!("/v1/applications/{id}")).await["keys"][1]["name"],
+        "Station 7"
+    );
+    assert_eq!(
+        read("/v1/applications/export".into()).await["keys"][1]["key_name"],
+        "Station 7"
+    );
 }
 
 #[tokio::test]
-async fn keys_are_replaced_only_with_a_confirmation_and_an_expiry_can_be_cancelled_until_it_has_passed() {
+async fn keys_are_replaced_only_with_a_confirmation_and_an_expiry_can_be_cancelled_until_it_has_passed()
+ {
     let world = World::with_sign_up("").await;
     let mut ann = Browser::of(&world);
     ann.sign_in("ann@example.org").await;
@@ -58,14 +84,22 @@ async fn keys_are_replaced_only_with_a_confirmation_and_an_expiry_can_be_cancell
     ] {
         ann.visit(&path).await;
         assert_eq!(ann.submit(&rotate, fields).await.status, 422, "{fields:?}");
-        assert!(ann.page.contains("<details class=\"replacement\" open>"), "{}", ann.page);
+        assert!(
+            ann.page.contains("<details class=\"replacement\" open>"),
+            "{}",
+            ann.page
+        );
         assert_eq!(expiries(&world), ["never"]);
     }
     ann.visit(&path).await;
     let digest = ann.hidden("key");
     let fields = [("overlap", "1h"), ("replace", "yes"), ("new_name", "New")];
     assert_eq!(ann.submit(&rotate, &fields).await.status, 200);
-    assert!(ann.page.contains("The older keys work until"), "{}", ann.page);
+    assert!(
+        ann.page.contains("The older keys work until"),
+        "{}",
+        ann.page
+    );
     assert_ne!(expiries(&world)[0], "never");
 
     ann.visit(&path).await;
@@ -76,7 +110,8 @@ async fn keys_are_replaced_only_with_a_confirmation_and_an_expiry_can_be_cancell
     assert_eq!(world.get("/api/v1/me").key(&first).send().await.status, 200);
 
     ann.visit(&path).await;
-    ann.submit(&rotate, &[("overlap", "1h"), ("replace", "yes")]).await;
+    ann.submit(&rotate, &[("overlap", "1h"), ("replace", "yes")])
+        .await;
     ann.visit(&path).await;
     assert_eq!(ann.page.matches("Cancel expiry").count(), 2);
     world.pass(Duration::from_hours(1));
@@ -86,7 +121,12 @@ async fn keys_are_replaced_only_with_a_confirmation_and_an_expiry_can_be_cancell
     // Nor does it bring back a revoked key, or reach a key of another application.
     ann.visit(&path).await;
     assert_eq!(ann.submit(&keep, &[("key", "00")]).await.status, 404);
-    assert_eq!(world.counted("scoregate_account_changes_total{change=\"keep_key\"}").await, 1);
+    assert_eq!(
+        world
+            .counted("scoregate_account_changes_total{change=\"keep_key\"}")
+            .await,
+        1
+    );
 }
 
 #[tokio::test]
@@ -95,9 +135,14 @@ async fn a_name_of_a_key_has_visible_characters_and_ends_with_the_application() 
     let mut ann = Browser::of(&world);
     ann.sign_in("ann@example.org").await;
     let (path, _) = ann.create("One").await;
-    for (form, field, more) in
-        [("keys", "key_name", None), ("rotate", "new_name", Some([("overlap", "none"), ("replace", "yes")]))]
-    {
+    for (form, field, more) in [
+        ("keys", "key_name", None),
+        (
+            "rotate",
+            "new_name",
+            Some([("overlap", "none"), ("replace", "yes")]),
+        ),
+    ] {
         for (name, more_text) in [
             ("a\u{200b}b", "; remove U+200B"),
             ("a\u{202e}b", "; remove U+202E"),
@@ -105,14 +150,25 @@ async fn a_name_of_a_key_has_visible_characters_and_ends_with_the_application() 
             (&*"x".repeat(201), ""),
         ] {
             ann.visit(&path).await;
-            let fields: Vec<_> = [(field, name)].into_iter().chain(more.into_iter().flatten()).collect();
-            assert_eq!(ann.submit(&format!("{path}/{form}"), &fields).await.status, 422, "{name:?}");
+            let fields: Vec<_> = [(field, name)]
+                .into_iter()
+                .chain(more.into_iter().flatten())
+                .collect();
+            assert_eq!(
+                ann.submit(&format!("{path}/{form}"), &fields).await.status,
+                422,
+                "{name:?}"
+            );
             let message = format!("The name must be 1 to 200 printable characters{more_text}.");
             assert!(ann.page.contains(&message), "{message}: {}", ann.page);
             // It can be corrected, and the form beside it is still empty.
             let value = |field: &str| {
                 let (_, input) = ann.page.split_once(&format!("name=\"{field}\"")).unwrap();
-                input.split('>').next().unwrap().contains(&format!("value=\"{name}\""))
+                input
+                    .split('>')
+                    .next()
+                    .unwrap()
+                    .contains(&format!("value=\"{name}\""))
             };
             assert_eq!(
                 (value("key_name"), value("new_name")),
@@ -120,16 +176,24 @@ async fn a_name_of_a_key_has_visible_characters_and_ends_with_the_application() 
                 "{name:?}"
             );
             let overlap = if form == "keys" { "1d" } else { "none" };
-            assert!(ann.page.contains(&format!("value=\"{overlap}\" selected")), "{name:?}");
+            assert!(
+                ann.page.contains(&format!("value=\"{overlap}\" selected")),
+                "{name:?}"
+            );
         }
     }
     assert_eq!(world.rows("SELECT count(*) FROM keys"), ["1"]);
     ann.visit(&path).await;
-    ann.submit(&format!("{path}/keys"), &[("key_name", "<b>Station</b>")]).await;
+    ann.submit(&format!("{path}/keys"), &[("key_name", "<b>Station</b>")])
+        .await;
     ann.visit(&path).await;
     assert!(ann.page.contains("&lt;b&gt;Station&lt;/b&gt;") && !ann.page.contains("<b>Station"));
-    ann.submit(&format!("{path}/close"), &[("confirm", "yes")]).await;
-    assert_eq!(world.rows("SELECT count(*) FROM keys WHERE name IS NOT NULL"), ["0"]);
+    ann.submit(&format!("{path}/close"), &[("confirm", "yes")])
+        .await;
+    assert_eq!(
+        world.rows("SELECT count(*) FROM keys WHERE name IS NOT NULL"),
+        ["0"]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -138,9 +202,16 @@ async fn of_forms_sent_at_the_same_time_one_creates_a_key() {
     let mut ann = Browser::of(&world);
     ann.sign_in("ann@example.org").await;
     let (path, _) = ann.create("One").await;
-    for (form, fields, keys) in [("keys", "", "2"), ("rotate", "&overlap=7d&replace=yes", "3")] {
+    for (form, fields, keys) in [
+        ("keys", "", "2"),
+        ("rotate", "&overlap=7d&replace=yes", "3"),
+    ] {
         ann.visit(&path).await;
-        let body = format!("csrf={}&existing={}{fields}", ann.csrf(), ann.hidden("existing"));
+        let body = format!(
+            "csrf={}&existing={}{fields}",
+            ann.csrf(),
+            ann.hidden("existing")
+        );
         let request = ann.request("POST", &format!("{path}/{form}"), Some(&body));
         // Each request is complete but for its last byte before the first one is complete.
         let (address, all_wait) = (world.address(), Arc::new(Barrier::new(8)));

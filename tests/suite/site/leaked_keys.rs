@@ -33,13 +33,15 @@ pub fn token(token: &str, url: &str) -> Value {
 
 impl Scanner {
     pub fn new(identifier: &str) -> Self {
-        Self { pair: KeyPair::generate().unwrap(), identifier: identifier.into() }
+        Self {
+            pair: KeyPair::generate().unwrap(),
+            identifier: identifier.into(),
+        }
     }
 
     /// Its public key, as it is published.
     pub fn published(&self) -> String {
-        let key =
-            json!({"key_identifier": self.identifier, "key": self.pair.public_key_pem(), "is_current": true});
+        let key = json!({"key_identifier": self.identifier, "key": self.pair.public_key_pem(), "is_current": true});
         json!({"public_keys": [key]}).to_string()
     }
 
@@ -62,7 +64,10 @@ impl Scanner {
         post(
             address,
             body.as_bytes(),
-            &[(IDENTIFIER, self.identifier.as_str()), (SIGNATURE, signature.as_str())],
+            &[
+                (IDENTIFIER, self.identifier.as_str()),
+                (SIGNATURE, signature.as_str()),
+            ],
         )
         .await
     }
@@ -70,9 +75,19 @@ impl Scanner {
     /// Sends a report, and returns the labels of its tokens.
     async fn labels(&self, world: &World, tokens: &[Value]) -> Vec<String> {
         let response = self.report(world.address(), tokens).await;
-        assert_eq!(response.status, 200, "{}", String::from_utf8_lossy(&response.body));
+        assert_eq!(
+            response.status,
+            200,
+            "{}",
+            String::from_utf8_lossy(&response.body)
+        );
         let labels = response.json();
-        labels.as_array().unwrap().iter().map(|label| label["label"].as_str().unwrap().to_owned()).collect()
+        labels
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|label| label["label"].as_str().unwrap().to_owned())
+            .collect()
     }
 }
 
@@ -80,12 +95,17 @@ const IDENTIFIER: &str = "Github-Public-Key-Identifier";
 const SIGNATURE: &str = "GITHUB-PUBLIC-KEY-SIGNATURE";
 
 async fn post(address: SocketAddr, body: &[u8], headers: &[(&str, &str)]) -> Response {
-    let mut head = format!("POST {PATH} HTTP/1.1\r\nHost: {address}\r\nContent-Length: {}\r\n", body.len());
+    let mut head = format!(
+        "POST {PATH} HTTP/1.1\r\nHost: {address}\r\nContent-Length: {}\r\n",
+        body.len()
+    );
     for (name, value) in headers {
         head.push_str(&format!("{name}: {value}\r\n"));
     }
     let mut connection = Connection::open(address).await;
-    connection.write(&[head.as_bytes(), b"\r\n", body].concat()).await;
+    connection
+        .write(&[head.as_bytes(), b"\r\n", body].concat())
+        .await;
     connection.read(false).await.expect("a response")
 }
 
@@ -94,7 +114,11 @@ async fn status_of(world: &World, key: &str) -> u16 {
 }
 
 async fn counted(world: &World, result: &str) -> u32 {
-    world.counted(&format!("scoregate_leaked_keys_total{{result=\"{result}\"}}")).await
+    world
+        .counted(&format!(
+            "scoregate_leaked_keys_total{{result=\"{result}\"}}"
+        ))
+        .await
 }
 
 #[tokio::test]
@@ -120,25 +144,46 @@ async fn a_leaked_key_is_revoked_and_its_owner_is_told_where_it_was_found() {
             ],
         )
         .await;
-    assert_eq!((response.status, response.header("content-type")), (200, "application/json"));
+    assert_eq!(
+        (response.status, response.header("content-type")),
+        (200, "application/json")
+    );
     let labels = response.json();
     let expected = |text: &str, label: &str| json!({"token_hash": Digest::of(text).to_string(), "token_type": "scoregate_api_key", "label": label});
     assert_eq!(labels[0], expected(&key, "true_positive"));
     assert_eq!(labels[2], expected(unknown.expose(), "false_positive"));
-    let words: Vec<_> =
-        labels.as_array().unwrap().iter().map(|label| label["label"].as_str().unwrap()).collect();
+    let words: Vec<_> = labels
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|label| label["label"].as_str().unwrap())
+        .collect();
     let (yes, no) = ("true_positive", "false_positive");
     assert_eq!(words, [yes, no, no, no, yes]);
-    assert!(!String::from_utf8_lossy(&response.body).contains(&key), "no token is repeated");
+    assert!(
+        !String::from_utf8_lossy(&response.body).contains(&key),
+        "no token is repeated"
+    );
 
-    assert_eq!((status_of(&world, &key).await, status_of(&world, &other).await), (401, 200));
+    assert_eq!(
+        (
+            status_of(&world, &key).await,
+            status_of(&world, &other).await
+        ),
+        (401, 200)
+    );
     let mails = world.rows(
         "SELECT replace(subject || ' ' || text || ' ' || html, char(10), ' ') FROM mail_queue
                             WHERE kind = 'notice' AND recipient = 'ann@example.org'",
     );
-    let [mail] = mails.as_slice() else { panic!("{mails:?}") };
+    let [mail] = mails.as_slice() else {
+        panic!("{mails:?}")
+    };
     assert_eq!(mail.matches(PLACE).count(), 2, "{mail}");
-    assert!(mail.contains(&key[..12]) && mail.contains("was revoked") && !mail.contains(&key), "{mail}");
+    assert!(
+        mail.contains(&key[..12]) && mail.contains("was revoked") && !mail.contains(&key),
+        "{mail}"
+    );
     for active in ["href", "<a ", "evil.example", "Bcc"] {
         assert!(!mail.contains(active), "{active}: {mail}");
     }
@@ -147,24 +192,52 @@ async fn a_leaked_key_is_revoked_and_its_owner_is_told_where_it_was_found() {
         "SELECT who || ' ' || what || ' ' || detail FROM audit WHERE application = '{id}' ORDER BY id DESC LIMIT 2"
     ));
     assert!(
-        trail.iter().all(|row| row.starts_with("secret scanning revoke_leaked_key key sg_live_")),
+        trail
+            .iter()
+            .all(|row| row.starts_with("secret scanning revoke_leaked_key key sg_live_")),
         "{trail:?}"
     );
-    assert!(trail.iter().any(|row| row.ends_with(&format!(", found at {PLACE}"))), "{trail:?}");
-    assert_eq!((counted(&world, "changed").await, counted(&world, "unknown").await), (1, 1));
-    assert_eq!((counted(&world, "foreign").await, counted(&world, "repeated").await), (2, 0));
+    assert!(
+        trail
+            .iter()
+            .any(|row| row.ends_with(&format!(", found at {PLACE}"))),
+        "{trail:?}"
+    );
+    assert_eq!(
+        (
+            counted(&world, "changed").await,
+            counted(&world, "unknown").await
+        ),
+        (1, 1)
+    );
+    assert_eq!(
+        (
+            counted(&world, "foreign").await,
+            counted(&world, "repeated").await
+        ),
+        (2, 0)
+    );
 }
 
 #[tokio::test]
 async fn a_report_that_is_sent_again_changes_no_reinstated_key_for_90_days() {
     let (scanner, directory) = (Scanner::new("one"), tempfile::tempdir().unwrap());
-    let world = scanner.gateway(directory.path(), "leaks.action = \"expire\"\n").await;
+    let world = scanner
+        .gateway(directory.path(), "leaks.action = \"expire\"\n")
+        .await;
     let mut ann = Browser::of(&world);
     ann.sign_in("ann@example.org").await;
     let (path, key) = ann.create("Station").await;
-    let expiry = || world.rows("SELECT coalesce(expires_at, 'never') FROM keys").remove(0);
+    let expiry = || {
+        world
+            .rows("SELECT coalesce(expires_at, 'never') FROM keys")
+            .remove(0)
+    };
     let hour = Duration::from_hours(1);
-    assert_eq!(scanner.labels(&world, &[token(&key, PLACE)]).await, ["true_positive"]);
+    assert_eq!(
+        scanner.labels(&world, &[token(&key, PLACE)]).await,
+        ["true_positive"]
+    );
     assert_eq!(status_of(&world, &key).await, 200);
     assert_ne!(expiry(), "never");
     ann.visit(&path).await;
@@ -172,11 +245,17 @@ async fn a_report_that_is_sent_again_changes_no_reinstated_key_for_90_days() {
     let keep = format!("{path}/keep");
     assert_eq!(ann.submit(&keep, &[("key", &digest)]).await.status, 303);
     for _ in 0..2 {
-        assert_eq!(scanner.labels(&world, &[token(&key, PLACE)]).await, ["true_positive"]);
+        assert_eq!(
+            scanner.labels(&world, &[token(&key, PLACE)]).await,
+            ["true_positive"]
+        );
         assert_eq!(expiry(), "never");
     }
     assert_eq!(counted(&world, "repeated").await, 2);
-    assert_eq!(world.rows("SELECT count(*) FROM mail_queue WHERE kind = 'notice'"), ["1"]);
+    assert_eq!(
+        world.rows("SELECT count(*) FROM mail_queue WHERE kind = 'notice'"),
+        ["1"]
+    );
 
     world.pass(89 * 24 * hour);
     scanner.labels(&world, &[token(&key, PLACE)]).await;
@@ -187,7 +266,11 @@ async fn a_report_that_is_sent_again_changes_no_reinstated_key_for_90_days() {
     assert_eq!(status_of(&world, &key).await, 200);
     world.pass(hour);
     assert_eq!(status_of(&world, &key).await, 401);
-    assert_eq!(scanner.labels(&world, &[token(&key, "")]).await, ["true_positive"], "it has expired");
+    assert_eq!(
+        scanner.labels(&world, &[token(&key, "")]).await,
+        ["true_positive"],
+        "it has expired"
+    );
     assert_eq!(
         world.rows("SELECT count(*) FROM mail_queue WHERE kind = 'notice'"),
         ["1"],
@@ -198,7 +281,9 @@ async fn a_report_that_is_sent_again_changes_no_reinstated_key_for_90_days() {
 #[tokio::test]
 async fn a_body_that_no_published_key_has_signed_changes_nothing_and_costs_a_guard_token() {
     let (scanner, directory) = (Scanner::new("one"), tempfile::tempdir().unwrap());
-    let world = scanner.gateway(directory.path(), "guard.per_minute = 7\n").await;
+    let world = scanner
+        .gateway(directory.path(), "guard.per_minute = 7\n")
+        .await;
     let Customer { key, .. } = world.customer("pro").await;
     let body = Value::from(vec![token(&key, PLACE)]).to_string();
     let body = body.as_bytes();
@@ -213,14 +298,25 @@ async fn a_body_that_no_published_key_has_signed_changes_nothing_and_costs_a_gua
         (body, vec![(IDENTIFIER, "one"), (SIGNATURE, "?")], 401),
         (body, vec![(IDENTIFIER, "one")], 401),
         (cut, vec![(IDENTIFIER, "one"), (SIGNATURE, signature)], 401),
-        (&spaced[..], vec![(IDENTIFIER, "one"), (SIGNATURE, signature)], 401),
-        (cut, vec![(IDENTIFIER, "one"), (SIGNATURE, signed_cut.as_str())], 400),
+        (
+            &spaced[..],
+            vec![(IDENTIFIER, "one"), (SIGNATURE, signature)],
+            401,
+        ),
+        (
+            cut,
+            vec![(IDENTIFIER, "one"), (SIGNATURE, signed_cut.as_str())],
+            400,
+        ),
         // The guard is empty.
         (body, vec![(IDENTIFIER, "two"), (SIGNATURE, signature)], 429),
     ] {
         let response = post(address, body, &headers).await;
         assert_eq!(response.status, status, "{headers:?}");
-        assert_eq!(response.header("retry-after"), if status == 429 { "60" } else { "" });
+        assert_eq!(
+            response.header("retry-after"),
+            if status == 429 { "60" } else { "" }
+        );
     }
     assert_eq!(status_of(&world, &key).await, 200);
     world.pass(Duration::from_mins(1));
@@ -264,7 +360,8 @@ async fn a_report_has_at_most_1_mib_and_arrives_within_5_seconds() {
 }
 
 #[tokio::test]
-async fn other_methods_have_an_allow_header_of_their_own_and_without_the_setting_there_is_no_receiver() {
+async fn other_methods_have_an_allow_header_of_their_own_and_without_the_setting_there_is_no_receiver()
+ {
     let (scanner, directory) = (Scanner::new("one"), tempfile::tempdir().unwrap());
     let world = scanner.gateway(directory.path(), "").await;
     let send = async |world: &World, method: &str| {
@@ -275,12 +372,23 @@ async fn other_methods_have_an_allow_header_of_their_own_and_without_the_setting
     };
     for method in ["GET", "HEAD", "PUT", "OPTIONS", "DELETE"] {
         let response = send(&world, method).await;
-        assert_eq!((response.status, response.header("allow")), (405, "POST"), "{method}");
+        assert_eq!(
+            (response.status, response.header("allow")),
+            (405, "POST"),
+            "{method}"
+        );
     }
     let off = World::new().await;
-    assert_eq!(send(&off, "GET").await.status, 401, "as any path of the API");
+    assert_eq!(
+        send(&off, "GET").await.status,
+        401,
+        "as any path of the API"
+    );
     let response = post(off.address(), b"", &[]).await;
-    assert_eq!((response.status, response.header("allow")), (405, "GET, HEAD, OPTIONS"));
+    assert_eq!(
+        (response.status, response.header("allow")),
+        (405, "GET, HEAD, OPTIONS")
+    );
 }
 
 #[tokio::test]
@@ -293,10 +401,24 @@ async fn reports_of_any_size_are_received_over_http2() {
         body.splice(..2, *b"[]");
         let signature = scanner.signature(&body);
         let headers = [(IDENTIFIER, "one"), (SIGNATURE, signature.as_str())];
-        let response = client.sends("POST", PATH, &headers, body.leak()).await.unwrap();
-        assert_eq!((response.status, response.body), (200, b"[]".to_vec()), "{size}");
+        let response = client
+            .sends("POST", PATH, &headers, body.leak())
+            .await
+            .unwrap();
+        assert_eq!(
+            (response.status, response.body),
+            (200, b"[]".to_vec()),
+            "{size}"
+        );
     }
-    let refused = client.sends("POST", PATH, &[(IDENTIFIER, "two")], vec![b' '; 1 << 20].leak()).await;
+    let refused = client
+        .sends(
+            "POST",
+            PATH,
+            &[(IDENTIFIER, "two")],
+            vec![b' '; 1 << 20].leak(),
+        )
+        .await;
     assert!(refused.is_none_or(|response| response.status == 401));
 }
 
@@ -310,19 +432,41 @@ async fn a_report_of_1000_keys_is_answered_while_other_requests_are() {
     for number in 0..1_000 {
         let secret = form.mint().unwrap();
         if number % 5 == 0 {
-            let issued =
-                world.running.registrar.add_key("test", owner.id, KeyDetails::default()).await.unwrap();
+            let issued = world
+                .running
+                .registrar
+                .add_key("test", owner.id, KeyDetails::default())
+                .await
+                .unwrap();
             keys.push(issued.key.expose().to_owned());
         } else {
             keys.push(secret.expose().to_owned());
         }
     }
     let tokens: Vec<Value> = keys.iter().map(|key| token(key, PLACE)).collect();
-    let (labels, other) = tokio::join!(scanner.labels(&world, &tokens), status_of(&world, &owner.key));
+    let (labels, other) = tokio::join!(
+        scanner.labels(&world, &tokens),
+        status_of(&world, &owner.key)
+    );
     assert_eq!((labels.len(), other), (1_000, 200));
-    assert_eq!(labels.iter().filter(|label| *label == "true_positive").count(), 200);
-    assert_eq!((counted(&world, "changed").await, counted(&world, "unknown").await), (200, 800));
-    assert_eq!(world.rows("SELECT count(*) FROM keys WHERE revoked_at IS NULL"), ["1"]);
+    assert_eq!(
+        labels
+            .iter()
+            .filter(|label| *label == "true_positive")
+            .count(),
+        200
+    );
+    assert_eq!(
+        (
+            counted(&world, "changed").await,
+            counted(&world, "unknown").await
+        ),
+        (200, 800)
+    );
+    assert_eq!(
+        world.rows("SELECT count(*) FROM keys WHERE revoked_at IS NULL"),
+        ["1"]
+    );
 }
 
 #[tokio::test]
@@ -332,12 +476,22 @@ async fn the_public_keys_of_a_url_are_fetched_by_the_clock_and_never_because_of_
     *published.lock() = one.published();
     let served = Arc::clone(&published);
     let script = move |received: &Received| {
-        if received.target().ends_with("/keys") { json_response(&served.lock()) } else { good(received) }
+        if received.target().ends_with("/keys") {
+            json_response(&served.lock())
+        } else {
+            good(received)
+        }
     };
     let settings = "leaks.public_keys = \"{backend}/keys\"\nguard.per_minute = 1000000\n";
     let world = World::with(settings, script).await;
-    let fetches =
-        || world.backend.received().iter().filter(|received| received.target().ends_with("/keys")).count();
+    let fetches = || {
+        world
+            .backend
+            .received()
+            .iter()
+            .filter(|received| received.target().ends_with("/keys"))
+            .count()
+    };
     let accepted = async |scanner: &Scanner| {
         while scanner.report(world.address(), &[]).await.status != 200 {
             tokio::task::yield_now().await;
@@ -364,8 +518,14 @@ async fn the_public_keys_of_a_url_are_fetched_by_the_clock_and_never_because_of_
 
 #[tokio::test]
 async fn a_changed_file_of_public_keys_is_read_within_10_seconds() {
-    let (one, two, directory) = (Scanner::new("one"), Scanner::new("two"), tempfile::tempdir().unwrap());
-    let world = one.gateway(directory.path(), "guard.per_minute = 1000000\n").await;
+    let (one, two, directory) = (
+        Scanner::new("one"),
+        Scanner::new("two"),
+        tempfile::tempdir().unwrap(),
+    );
+    let world = one
+        .gateway(directory.path(), "guard.per_minute = 1000000\n")
+        .await;
     assert_eq!(one.report(world.address(), &[]).await.status, 200);
     std::fs::write(directory.path().join("public_keys.json"), two.published()).unwrap();
     assert_eq!(two.report(world.address(), &[]).await.status, 401);

@@ -15,7 +15,9 @@ const HOUR: Duration = Duration::from_hours(1);
 
 /// The ids of the notices that were queued, or of those of a kind.
 fn notices(world: &World, kind: &str) -> Vec<String> {
-    world.rows(&format!("SELECT id FROM notices WHERE id LIKE '{kind}%' ORDER BY at, id"))
+    world.rows(&format!(
+        "SELECT id FROM notices WHERE id LIKE '{kind}%' ORDER BY at, id"
+    ))
 }
 
 /// Lets the background tasks run until these notices were queued.
@@ -63,24 +65,60 @@ async fn an_owner_gets_the_chosen_notices_and_no_others() {
     ann.sign_in("ann@example.org").await;
     let (path, _) = ann.create("Station").await;
     ann.visit("/account").await;
-    assert!(ann.page.contains("name=\"quota_80\"") && !ann.page.contains(" checked"), "{}", ann.page);
+    assert!(
+        ann.page.contains("name=\"quota_80\"") && !ann.page.contains(" checked"),
+        "{}",
+        ann.page
+    );
     assert_eq!(notices(&world, ""), [""; 0], "none in free tiers");
 
-    let chosen = [("key_changed", "yes"), ("new_sign_in", "yes"), ("sign_in", "yes"), ("quota_80", "no")];
+    let chosen = [
+        ("key_changed", "yes"),
+        ("new_sign_in", "yes"),
+        ("sign_in", "yes"),
+        ("quota_80", "no"),
+    ];
     let saved = ann.submit("/account/notices", &chosen).await;
-    assert_eq!((saved.status, saved.header("location")), (303, "/account?done=notices"));
+    assert_eq!(
+        (saved.status, saved.header("location")),
+        (303, "/account?done=notices")
+    );
     ann.visit("/account").await;
-    let checked = |name: &str| ann.page.contains(&format!("name=\"{name}\" value=\"yes\" checked"));
-    assert_eq!(["key_changed", "new_sign_in", "quota_80"].map(checked), [true, true, false]);
+    let checked = |name: &str| {
+        ann.page
+            .contains(&format!("name=\"{name}\" value=\"yes\" checked"))
+    };
+    assert_eq!(
+        ["key_changed", "new_sign_in", "quota_80"].map(checked),
+        [true, true, false]
+    );
     let what = "SELECT what || ': ' || substr(detail, 18) FROM audit ORDER BY id DESC LIMIT 1";
-    assert_eq!(world.rows(what), ["set_notices: notices key_changed,new_sign_in"]);
+    assert_eq!(
+        world.rows(what),
+        ["set_notices: notices key_changed,new_sign_in"]
+    );
 
     ann.visit(&path).await;
-    assert_eq!(ann.submit(&format!("{path}/keys"), &[("key_name", "")]).await.status, 200, "{}", ann.page);
+    assert_eq!(
+        ann.submit(&format!("{path}/keys"), &[("key_name", "")])
+            .await
+            .status,
+        200,
+        "{}",
+        ann.page
+    );
     let (mail, key) = (newest(&world, "key_changed"), ann.key());
-    assert!(mail.starts_with(&format!("ann@example.org key_changed.{}.", id_of(&path))), "{mail}");
+    assert!(
+        mail.starts_with(&format!("ann@example.org key_changed.{}.", id_of(&path))),
+        "{mail}"
+    );
     assert!(mail.contains(&key[..12]) && !mail.contains(&key), "{mail}");
-    assert_eq!(mail.matches(&format!("http://127.0.0.1:8080{path}")).count(), 2, "{mail}");
+    assert_eq!(
+        mail.matches(&format!("http://127.0.0.1:8080{path}"))
+            .count(),
+        2,
+        "{mail}"
+    );
 
     let mut other = Browser::of(&world);
     other.sign_in("ann@example.org").await;
@@ -91,10 +129,15 @@ async fn an_owner_gets_the_chosen_notices_and_no_others() {
     ann.visit("/account").await;
     ann.submit("/account/notices", &[]).await;
     ann.visit(&path).await;
-    ann.submit(&format!("{path}/close"), &[("confirm", "yes")]).await;
+    ann.submit(&format!("{path}/close"), &[("confirm", "yes")])
+        .await;
     other.sign_in("ann@example.org").await;
     assert_eq!(notices(&world, ""), before);
-    assert_eq!(world.rows("SELECT '[' || notices || ']' FROM owners"), ["[]"], "a choice of none");
+    assert_eq!(
+        world.rows("SELECT '[' || notices || ']' FROM owners"),
+        ["[]"],
+        "a choice of none"
+    );
 }
 
 #[tokio::test]
@@ -133,11 +176,17 @@ async fn a_day_has_one_notice_of_its_first_refusal() {
     let (path, key) = ann.create("Station").await;
     let id = id_of(&path);
     let registrar = &world.running.registrar;
-    registrar.set_limits("test", id, FieldChange::Keep, FieldChange::Set(10), None).await.unwrap();
+    registrar
+        .set_limits("test", id, FieldChange::Keep, FieldChange::Set(10), None)
+        .await
+        .unwrap();
     assert_eq!(notices(&world, "").len(), 1, "the key was created");
     let mut expected: Vec<String> = Vec::new();
     for day in ["2026-11-21", "2026-11-22"] {
-        assert_eq!(statuses(&world, &key, 11).await, [[200; 10].as_slice(), &[429]].concat());
+        assert_eq!(
+            statuses(&world, &key, 11).await,
+            [[200; 10].as_slice(), &[429]].concat()
+        );
         expected.push(format!("quota_100.{id}.{day}"));
         until(&world, "quota_100", &expected).await;
         for _ in 0..5 {
@@ -146,7 +195,10 @@ async fn a_day_has_one_notice_of_its_first_refusal() {
             assert_eq!(notices(&world, "quota_100"), expected, "once a day");
         }
         let mail = newest(&world, "quota_100");
-        assert!(mail.contains(&format!("all of today's requests: 10 of 10 on {day} (UTC)")), "{mail}");
+        assert!(
+            mail.contains(&format!("all of today's requests: 10 of 10 on {day} (UTC)")),
+            "{mail}"
+        );
         world.pass(24 * HOUR);
     }
 }
@@ -158,10 +210,16 @@ async fn a_key_that_expires_has_a_notice_a_week_and_one_a_day_before_across_rest
     ann.sign_in("ann@example.org").await;
     let (path, key) = ann.create("Station").await;
     let (id, at) = (id_of(&path), world.clock.now().wall.plus(8 * 24 * HOUR));
-    world.running.registrar.set_expiry("test", id, None, Some(at)).await.unwrap();
+    world
+        .running
+        .registrar
+        .set_expiry("test", id, None, Some(at))
+        .await
+        .unwrap();
     let mut expected: Vec<String> = Vec::new();
     let notice = |days: u32| {
-        let shown = scoregate_base::keys::Digest::of(scoregate_base::keys::shown_prefix(&key)).to_string();
+        let shown =
+            scoregate_base::keys::Digest::of(scoregate_base::keys::shown_prefix(&key)).to_string();
         format!("key_expires.{days}.{id}.{}.{}", &shown[..32], at.millis())
     };
     world.pass(20 * HOUR);
@@ -170,7 +228,10 @@ async fn a_key_that_expires_has_a_notice_a_week_and_one_a_day_before_across_rest
     expected.push(notice(7));
     until(&world, "key_expires", &expected).await;
     let mail = newest(&world, "key_expires");
-    assert!(mail.contains(&key[..12]) && mail.contains("expires at 2026-11-29T12:00:0"), "{mail}");
+    assert!(
+        mail.contains(&key[..12]) && mail.contains("expires at 2026-11-29T12:00:0"),
+        "{mail}"
+    );
 
     let world = world.restarted().await;
     for _ in 0..5 {

@@ -7,8 +7,7 @@ use scoregate_base::keys::Digest;
 use super::browser::Browser;
 use crate::world::World;
 
-const REFUSED: &str =
-    "An application under your e-mail address was closed today after it had used part of its quota.";
+const REFUSED: &str = "An application under your e-mail address was closed today after it had used part of its quota.";
 const WHEN: &str = "tomorrow, from 00:00 UTC";
 /// From noon to the next day.
 const TO_MIDNIGHT: Duration = Duration::from_hours(12);
@@ -24,8 +23,15 @@ impl Browser<'_> {
     async fn close(&mut self, path: &str) {
         self.visit(path).await;
         assert!(self.page.contains(WHEN), "{}", self.page);
-        let closed = self.submit(&format!("{path}/close"), &[("confirm", "yes")]).await;
-        assert_eq!(closed.header("location"), "/account?done=closed", "{}", self.page);
+        let closed = self
+            .submit(&format!("{path}/close"), &[("confirm", "yes")])
+            .await;
+        assert_eq!(
+            closed.header("location"),
+            "/account?done=closed",
+            "{}",
+            self.page
+        );
     }
 
     async fn delete_account(&mut self) {
@@ -36,7 +42,12 @@ impl Browser<'_> {
             self.page
         );
         let deleted = self.submit("/account/delete", &[("confirm", "yes")]).await;
-        assert_eq!(deleted.header("location"), "/account/sign-in?done=deleted", "{}", self.page);
+        assert_eq!(
+            deleted.header("location"),
+            "/account/sign-in?done=deleted",
+            "{}",
+            self.page
+        );
     }
 
     /// On the next day the mailbox gets an application with a quota.
@@ -50,9 +61,15 @@ impl Browser<'_> {
     /// A creation is refused until the next day.
     async fn is_refused_until_tomorrow(&mut self) {
         self.visit("/account").await;
-        let refused = self.submit("/account/applications", &[("name", "Another")]).await;
+        let refused = self
+            .submit("/account/applications", &[("name", "Another")])
+            .await;
         assert_eq!(refused.status, 409);
-        assert!(self.page.contains(REFUSED) && self.page.contains(WHEN), "{}", self.page);
+        assert!(
+            self.page.contains(REFUSED) && self.page.contains(WHEN),
+            "{}",
+            self.page
+        );
     }
 }
 
@@ -67,8 +84,18 @@ async fn an_application_closed_after_use_is_replaced_on_the_next_day() {
     assert_eq!(world.get("/api/v1/me").key(&key).send().await.status, 401);
     ann.is_refused_until_tomorrow().await;
     assert_eq!(world.rows("SELECT count(*) FROM applications"), ["1"]);
-    assert_eq!(world.counted("scoregate_account_changes_total{change=\"create\"}").await, 1);
-    assert_eq!(world.counted("scoregate_site_requests_total{class=\"4xx\"}").await, 1);
+    assert_eq!(
+        world
+            .counted("scoregate_account_changes_total{change=\"create\"}")
+            .await,
+        1
+    );
+    assert_eq!(
+        world
+            .counted("scoregate_site_requests_total{class=\"4xx\"}")
+            .await,
+        1
+    );
 
     ann.gets_a_quota_tomorrow(&world).await;
 }
@@ -86,8 +113,20 @@ async fn another_account_of_the_mailbox_gets_a_quota_on_the_next_day() {
 
     ann.sign_in("ann+again@example.org").await;
     ann.is_refused_until_tomorrow().await;
-    let owner = world.rows("SELECT id FROM owners").pop().unwrap().parse().unwrap();
-    world.running.keys.administration.owners.delete("test", owner).await.unwrap();
+    let owner = world
+        .rows("SELECT id FROM owners")
+        .pop()
+        .unwrap()
+        .parse()
+        .unwrap();
+    world
+        .running
+        .keys
+        .administration
+        .owners
+        .delete("test", owner)
+        .await
+        .unwrap();
     ann.sign_in("ann@example.org").await;
     ann.is_refused_until_tomorrow().await;
     let mut bob = Browser::of(&world);

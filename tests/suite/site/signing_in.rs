@@ -13,9 +13,14 @@ async fn known_and_unknown_addresses_get_the_same_answer() {
     for email in ["ann@example.org", "bob@example.org"] {
         let mut browser = Browser::of(&world);
         browser.visit("/account/sign-in").await;
-        let sent = browser.submit("/account/sign-in", &[("email", email)]).await;
+        let sent = browser
+            .submit("/account/sign-in", &[("email", email)])
+            .await;
         let differs = ["date", "x-request-id"];
-        let fields = sent.headers.iter().filter(|(name, _)| !differs.contains(&name.as_str()));
+        let fields = sent
+            .headers
+            .iter()
+            .filter(|(name, _)| !differs.contains(&name.as_str()));
         // Addresses of equal length, so that the pages have equal length.
         let fields: Vec<_> = fields.cloned().collect();
         answers.push((sent.status, fields, browser.page.replace(email, "ADDRESS")));
@@ -38,14 +43,20 @@ async fn a_new_account_queues_a_message_to_the_operator_without_its_address() {
     for _ in 0..2 {
         Browser::of(&world).sign_in("ann@example.org").await;
     }
-    let told = world.rows("SELECT message_id || ' ' || text FROM mail_queue WHERE recipient = 'operator'");
+    let told =
+        world.rows("SELECT message_id || ' ' || text FROM mail_queue WHERE recipient = 'operator'");
     let owner = world.rows("SELECT id FROM owners").remove(0);
     assert_eq!(told.len(), 1);
     assert!(
-        told[0].starts_with(&format!("sign_up.{owner}@operator {{\"data\":{{\"owner\":\"{owner}\"}},")),
+        told[0].starts_with(&format!(
+            "sign_up.{owner}@operator {{\"data\":{{\"owner\":\"{owner}\"}},"
+        )),
         "{told:?}"
     );
-    assert!(told[0].ends_with("\"type\":\"sign_up\"}") && !told[0].contains("ann@"), "{told:?}");
+    assert!(
+        told[0].ends_with("\"type\":\"sign_up\"}") && !told[0].contains("ann@"),
+        "{told:?}"
+    );
 }
 
 #[tokio::test]
@@ -101,7 +112,11 @@ async fn new_owners_accept_the_terms_and_all_do_after_a_change() {
     for fields in [
         vec![("token", token.as_str())],
         vec![("token", token.as_str()), ("accept_terms", "yes")],
-        vec![("token", token.as_str()), ("accept_terms", "yes"), ("terms_version", "0")],
+        vec![
+            ("token", token.as_str()),
+            ("accept_terms", "yes"),
+            ("terms_version", "0"),
+        ],
     ] {
         let refused = ann.submit("/account/confirm", &fields).await;
         assert_eq!(refused.status, 422, "{fields:?}");
@@ -111,12 +126,19 @@ async fn new_owners_accept_the_terms_and_all_do_after_a_change() {
     let accepted = "SELECT terms_version, terms_accepted_at = created_at FROM owners";
     assert_eq!(world.rows(accepted), ["1|1"]);
 
-    let world = world.restarted_with("site.terms_version = \"2\"\nsite.terms = [\"Be <kind>.\"]").await;
+    let world = world
+        .restarted_with("site.terms_version = \"2\"\nsite.terms = [\"Be <kind>.\"]")
+        .await;
     let mut ann = Browser::of(&world);
     let token = ann.request_link("ann@example.org").await;
     ann.visit(&format!("/account/confirm?token={token}")).await;
     assert!(ann.page.contains("Be &lt;kind&gt;."));
-    assert_eq!(ann.submit("/account/confirm", &[("token", &token)]).await.status, 422);
+    assert_eq!(
+        ann.submit("/account/confirm", &[("token", &token)])
+            .await
+            .status,
+        422
+    );
     assert_eq!(ann.use_link(&token).await.status, 303);
     assert_eq!(world.rows("SELECT terms_version FROM owners"), ["2"]);
     let token = ann.request_link("ann@example.org").await;
@@ -130,12 +152,17 @@ async fn addresses_that_differ_in_case_or_tag_sign_in_to_one_account() {
     Browser::of(&world).sign_in("ann@example.org").await;
     let mut tagged = Browser::of(&world);
     tagged.visit("/account/sign-in").await;
-    tagged.submit("/account/sign-in", &[("email", "Ann+news@Example.org")]).await;
+    tagged
+        .submit("/account/sign-in", &[("email", "Ann+news@Example.org")])
+        .await;
     assert!(
         tagged.page.contains("Ann+news@Example.org"),
         "the page does not tell the address of the account"
     );
-    assert!(world.links("Ann+news@Example.org").is_empty(), "the tag may be the mailbox of someone else");
+    assert!(
+        world.links("Ann+news@Example.org").is_empty(),
+        "the tag may be the mailbox of someone else"
+    );
     let token = world.links("ann@example.org").pop().unwrap();
     assert_eq!(tagged.use_link(&token).await.status, 303);
     assert_eq!(world.rows("SELECT email FROM owners"), ["ann@example.org"]);
@@ -154,14 +181,22 @@ async fn unusable_addresses_and_domains_are_refused_with_the_reason() {
         ("", "Enter an e-mail address"),
         ("ann", "Enter an e-mail address"),
         ("änn@example.org", "Enter an address in ASCII"),
-        ("ann@mail.spam.example", "Addresses of this domain are not accepted"),
+        (
+            "ann@mail.spam.example",
+            "Addresses of this domain are not accepted",
+        ),
     ] {
         let refused = ann.submit("/account/sign-in", &[("email", email)]).await;
         assert_eq!(refused.status, 422, "{email}");
         assert!(ann.page.contains(words), "{email}: {}", ann.page);
     }
     assert_eq!(world.rows("SELECT count(*) FROM mail_queue"), ["0"]);
-    assert_eq!(world.counted("scoregate_sign_in_links_total{result=\"domain\"}").await, 1);
+    assert_eq!(
+        world
+            .counted("scoregate_sign_in_links_total{result=\"domain\"}")
+            .await,
+        1
+    );
 }
 
 #[tokio::test]
@@ -170,14 +205,33 @@ async fn a_suspended_account_cannot_sign_in_and_its_sessions_end() {
     let mut ann = Browser::of(&world);
     ann.sign_in("ann@example.org").await;
     let (_, key) = ann.create("One").await;
-    let owner = world.rows("SELECT id FROM owners").pop().unwrap().parse().unwrap();
-    world.running.keys.administration.owners.suspend("test", owner).await.unwrap();
+    let owner = world
+        .rows("SELECT id FROM owners")
+        .pop()
+        .unwrap()
+        .parse()
+        .unwrap();
+    world
+        .running
+        .keys
+        .administration
+        .owners
+        .suspend("test", owner)
+        .await
+        .unwrap();
     assert_eq!(world.get("/api/v1/me").key(&key).send().await.status, 401);
     assert_eq!(ann.visit("/account").await, "/account/sign-in");
     let token = ann.request_link("ann@example.org").await;
     assert_eq!(ann.use_link(&token).await.status, 403);
     assert!(ann.page.contains("suspended"));
     assert_eq!(ann.visit("/account").await, "/account/sign-in");
-    world.running.keys.administration.owners.resume("test", owner).await.unwrap();
+    world
+        .running
+        .keys
+        .administration
+        .owners
+        .resume("test", owner)
+        .await
+        .unwrap();
     ann.sign_in("ann@example.org").await;
 }

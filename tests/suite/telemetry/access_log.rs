@@ -16,7 +16,9 @@ const ALL: [(&str, &str); 2] = [BUILT_IN[0], ("SCOREGATE_LOG_SAMPLE_ONE_IN", "1"
 
 /// The fields of a line.
 fn fields(line: &str) -> BTreeMap<&str, &str> {
-    line.split(' ').map(|field| field.split_once('=').unwrap_or_else(|| panic!("{line}"))).collect()
+    line.split(' ')
+        .map(|field| field.split_once('=').unwrap_or_else(|| panic!("{line}")))
+        .collect()
 }
 
 /// Everything received in reply to these header lines.
@@ -38,21 +40,46 @@ async fn access_log_has_one_line_per_request_with_its_outcome() {
     let trace = "0af7651916cd43dd8448eb211c80319c";
     let parent = format!("00-{trace}-b7ad6b7169203331-01");
     let models = client.get("/api/v1/models?period=7d&unknown=1", &key);
-    let good = models.header("traceparent", &parent).header("x-request-id", "mine-12345").send().await;
+    let good = models
+        .header("traceparent", &parent)
+        .header("x-request-id", "mine-12345")
+        .send()
+        .await;
     assert_eq!(good.status, 200);
-    assert_eq!(client.get("/api/v1/models/no%2Fmodel", &key).send().await.status, 400);
+    assert_eq!(
+        client
+            .get("/api/v1/models/no%2Fmodel", &key)
+            .send()
+            .await
+            .status,
+        400
+    );
     let out = program.stop().with(0).out;
     let lines: Vec<_> = out.lines().map(fields).collect();
-    let [page, good, bad] = lines.as_slice() else { panic!("{out}") };
+    let [page, good, bad] = lines.as_slice() else {
+        panic!("{out}")
+    };
     assert_eq!((page["endpoint"], page["status"]), ("page", "200"));
-    assert_eq!((good["endpoint"], good["status"], good["outcome"]), ("models", "200", "miss"));
+    assert_eq!(
+        (good["endpoint"], good["status"], good["outcome"]),
+        ("models", "200", "miss")
+    );
     assert_eq!(good["document"], "/api/v1/models?period=7d&sortBy=combined");
-    assert_eq!((good["application"], good["client"]), (application.as_str(), "127.0.0.1"));
-    assert_eq!((good["request_id"], good["trace_id"]), ("mine-12345", trace));
+    assert_eq!(
+        (good["application"], good["client"]),
+        (application.as_str(), "127.0.0.1")
+    );
+    assert_eq!(
+        (good["request_id"], good["trace_id"]),
+        ("mine-12345", trace)
+    );
     assert!(good["duration_us"].parse::<u64>().unwrap() > 0 && good["at"].ends_with('Z'));
     assert_eq!((bad["status"], bad["code"]), ("400", "invalid_model_id"));
     // The charged day; only the 200 with data was charged.
-    assert!(good["day"].len() == 10 && good["at"].starts_with(good["day"]), "{good:?}");
+    assert!(
+        good["day"].len() == 10 && good["at"].starts_with(good["day"]),
+        "{good:?}"
+    );
     assert!(!bad.contains_key("day") && !page.contains_key("day"));
     assert!(!bad.contains_key("document") && !bad.contains_key("trace_id"));
 }
@@ -61,17 +88,26 @@ async fn access_log_has_one_line_per_request_with_its_outcome() {
 async fn access_log_has_server_errors_and_no_client_errors_by_default() {
     let directory = TempDir::new().unwrap();
     // Nothing listens on that port.
-    let program =
-        Program::serve(directory.path(), &[("SCOREGATE_UPSTREAM_URL", "http://127.0.0.1:9/api/v1")]);
+    let program = Program::serve(
+        directory.path(),
+        &[("SCOREGATE_UPSTREAM_URL", "http://127.0.0.1:9/api/v1")],
+    );
     let client = ProgramClient::to(program.public()).await;
     let (_, key) = Keys(directory.path()).create("pro");
     assert_eq!(client.get("/api/v1/nothing", &key).send().await.status, 404);
     assert_eq!(client.get("/api/v1/index", &key).send().await.status, 503);
     let out = program.stop().with(0).out;
-    let lines: Vec<&str> = out.lines().filter(|line| !line.contains("endpoint=page")).collect();
-    let [line] = lines.as_slice() else { panic!("{out}") };
+    let lines: Vec<&str> = out
+        .lines()
+        .filter(|line| !line.contains("endpoint=page"))
+        .collect();
+    let [line] = lines.as_slice() else {
+        panic!("{out}")
+    };
     assert!(
-        line.contains(" status=503 endpoint=index document=/api/v1/index code=upstream_unavailable "),
+        line.contains(
+            " status=503 endpoint=index document=/api/v1/index code=upstream_unavailable "
+        ),
         "{line}"
     );
 }
@@ -84,8 +120,17 @@ async fn access_log_without_a_reader_stops_nothing() {
     // the program, which therefore ends with the test.
     let serve = "mkfifo \"$TMPDIR/out\" && { : < \"$TMPDIR/out\" & }
         exec \"$0\" serve --listen 127.0.0.1:0 --admin-listen 127.0.0.1:0 --data-dir \"$1\" > \"$TMPDIR/out\"";
-    command.args(["-c", serve, env!("CARGO_BIN_EXE_scoregate"), directory.path().to_str().unwrap()]);
-    command.env_clear().env("PATH", "/usr/bin:/bin").envs(ALL).stdin(Stdio::null());
+    command.args([
+        "-c",
+        serve,
+        env!("CARGO_BIN_EXE_scoregate"),
+        directory.path().to_str().unwrap(),
+    ]);
+    command
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .envs(ALL)
+        .stdin(Stdio::null());
     let program = Program::spawn(command);
     let (public, side) = program.ports();
     let client = ProgramClient::to(public).await;
@@ -101,7 +146,11 @@ async fn access_log_without_a_reader_stops_nothing() {
             .find_map(|line| line.strip_prefix("scoregate_log_lines_lost_total{log=\"access\"} "));
         lost.unwrap().parse::<u32>().unwrap() > 0
     };
-    tokio::time::timeout(Duration::from_secs(10), async { while !is_logged().await {} }).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(10), async {
+        while !is_logged().await {}
+    })
+    .await
+    .unwrap();
 }
 
 #[tokio::test]
@@ -110,7 +159,10 @@ async fn access_log_marks_a_client_that_disconnected_before_the_response() {
     let backend = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/api/v1", backend.local_addr().unwrap());
     let directory = TempDir::new().unwrap();
-    let program = Program::serve(directory.path(), &[("SCOREGATE_UPSTREAM_URL", &url), ALL[1]]);
+    let program = Program::serve(
+        directory.path(),
+        &[("SCOREGATE_UPSTREAM_URL", &url), ALL[1]],
+    );
     let public = program.public();
     let (application, key) = Keys(directory.path()).create("pro");
     let mut stream = TcpStream::connect(public).await.unwrap();
@@ -121,18 +173,26 @@ async fn access_log_marks_a_client_that_disconnected_before_the_response() {
     drop(stream);
     let line = program.prints("client_disconnected=true");
     let logged = fields(line.trim_end());
-    assert_eq!((logged["endpoint"], logged["application"]), ("index", application.as_str()));
-    assert!(!logged.contains_key("status") && !logged.contains_key("code"), "{line}");
+    assert_eq!(
+        (logged["endpoint"], logged["application"]),
+        ("index", application.as_str())
+    );
+    assert!(
+        !logged.contains_key("status") && !logged.contains_key("code"),
+        "{line}"
+    );
 }
 
 #[tokio::test]
 async fn access_log_marks_calls_of_tools() {
     let directory = TempDir::new().unwrap();
-    let program = Program::serve(directory.path(), &[ALL[0], ALL[1], ("SCOREGATE_MCP_ENABLED", "true")]);
+    let program = Program::serve(
+        directory.path(),
+        &[ALL[0], ALL[1], ("SCOREGATE_MCP_ENABLED", "true")],
+    );
     let public = program.public();
     let (_, key) = Keys(directory.path()).create("pro");
-    let body =
-        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_models","arguments":{}}}"#;
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_models","arguments":{}}}"#;
     let head = format!(
         "POST /mcp HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\nContent-Type: application/json\r\n\
          Accept: application/json, text/event-stream\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",

@@ -25,14 +25,22 @@ const GROWTH: u64 = 1 << 20;
 
 /// A request with random values in every position, and its status.
 fn request_unknown_models(number: usize, key: &str) -> (String, u16) {
-    let (nobody, name) = (KeyForm::new("sg_live", false).mint().unwrap(), format!("made-up-{number:08}"));
+    let (nobody, name) = (
+        KeyForm::new("sg_live", false).mint().unwrap(),
+        format!("made-up-{number:08}"),
+    );
     // A well-formed unknown key, a malformed one, and a valid one.
     let (nobody, malformed) = (nobody.expose(), format!("sg_live_{name}"));
     let (method, target, key, status) = match number % 10 {
         0 => ("GET", format!("/api/v1/models?{name}={name}"), nobody, 401),
         1 => ("GET", format!("/{name}"), &*malformed, 401),
         2 => ("GET", format!("/{name}"), key, 404),
-        3 => (&*format!("M{number:08}"), format!("/api/v1/{name}"), key, 405),
+        3 => (
+            &*format!("M{number:08}"),
+            format!("/api/v1/{name}"),
+            key,
+            405,
+        ),
         4 => ("GET", format!("/api/v1/models/{name}"), key, 404),
         5 => ("GET", format!("/api/v1/models?period={name}"), key, 400),
         6 => ("GET", format!("/api/v1/models/%00{name}"), key, 400),
@@ -57,11 +65,23 @@ async fn send(public: SocketAddr, load_client: &LoadClient, numbers: std::ops::R
     let numbers: Vec<usize> = numbers.collect();
     for (turn, batch) in numbers.chunks(BATCH).enumerate() {
         let connection = &mut connections[turn % CONNECTIONS];
-        let made: Vec<(String, u16)> =
-            batch.iter().map(|number| request_unknown_models(*number, &load_client.key)).collect();
-        connection.write(made.iter().map(|(head, _)| head.as_str()).collect::<String>().as_bytes()).await;
+        let made: Vec<(String, u16)> = batch
+            .iter()
+            .map(|number| request_unknown_models(*number, &load_client.key))
+            .collect();
+        connection
+            .write(
+                made.iter()
+                    .map(|(head, _)| head.as_str())
+                    .collect::<String>()
+                    .as_bytes(),
+            )
+            .await;
         for (head, status) in made {
-            let response = connection.read(head.starts_with("HEAD ")).await.expect("an answer");
+            let response = connection
+                .read(head.starts_with("HEAD "))
+                .await
+                .expect("an answer");
             assert_eq!(response.status, status, "{head}");
         }
     }
@@ -70,16 +90,22 @@ async fn send(public: SocketAddr, load_client: &LoadClient, numbers: std::ops::R
 /// The metrics without their values, and the memory of the process.
 async fn series(side: SocketAddr) -> (BTreeSet<String>, u64) {
     let mut connection = Connection::open(side).await;
-    connection.write(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    connection
+        .write(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .await;
     let text = String::from_utf8(connection.read(false).await.unwrap().body).unwrap();
-    let resident = text.lines().find_map(|line| line.strip_prefix("process_resident_memory_bytes "));
+    let resident = text
+        .lines()
+        .find_map(|line| line.strip_prefix("process_resident_memory_bytes "));
     let resident = resident.unwrap().parse().unwrap();
     let series = |line: &str| match line.rsplit_once(' ') {
         Some((series, _)) if !line.starts_with('#') => series.to_owned(),
         _ => line.to_owned(),
     };
-    let (lines, all) =
-        (text.lines().filter(|line| !line.is_empty()), text.lines().filter(|line| !line.is_empty()));
+    let (lines, all) = (
+        text.lines().filter(|line| !line.is_empty()),
+        text.lines().filter(|line| !line.is_empty()),
+    );
     let series: BTreeSet<String> = lines.map(series).collect();
     assert_eq!(series.len(), all.count(), "a series is repeated");
     (series, resident)
@@ -89,8 +115,10 @@ async fn series(side: SocketAddr) -> (BTreeSet<String>, u64) {
 async fn a_hundred_thousand_random_paths_methods_agents_and_keys_add_no_series() {
     let directory = TempDir::new().unwrap();
     let load_client = prepare(directory.path(), &[("enterprise", 100_000_000)]).remove(0);
-    let program =
-        Program::serve(directory.path(), &[("SCOREGATE_GUARD_PER_MINUTE", "100000000"), BUILT_IN[0]]);
+    let program = Program::serve(
+        directory.path(),
+        &[("SCOREGATE_GUARD_PER_MINUTE", "100000000"), BUILT_IN[0]],
+    );
     let (public, side) = program.ports();
     let (at_first, _) = series(side).await;
     send(public, &load_client, 0..WARM).await;
@@ -99,8 +127,18 @@ async fn a_hundred_thousand_random_paths_methods_agents_and_keys_add_no_series()
     let (after, grown) = series(side).await;
     assert_eq!((&at_first, &before), (&before, &after));
     let series_after: Vec<&String> = after.iter().filter(|line| !line.starts_with('#')).collect();
-    assert!((METRICS.len()..=max_series()).contains(&series_after.len()), "{}", series_after.len());
-    assert!(!after.iter().any(|line| line.contains("made-up")), "{after:?}");
-    assert!(grown <= resident + GROWTH, "{REQUESTS} requests: {resident} bytes before, {grown} after");
+    assert!(
+        (METRICS.len()..=max_series()).contains(&series_after.len()),
+        "{}",
+        series_after.len()
+    );
+    assert!(
+        !after.iter().any(|line| line.contains("made-up")),
+        "{after:?}"
+    );
+    assert!(
+        grown <= resident + GROWTH,
+        "{REQUESTS} requests: {resident} bytes before, {grown} after"
+    );
     program.stop().with(0);
 }

@@ -18,13 +18,29 @@ fn reference() -> String {
         max_series()
     );
     for row in METRICS {
-        let MetricRow { name, meaning, labels, .. } = row;
+        let MetricRow {
+            name,
+            meaning,
+            labels,
+            ..
+        } = row;
         let labels: Vec<String> = labels.iter().map(|label| format!("`{label}`")).collect();
-        writeln!(page, "| `{name}` | {} | {} | {meaning} |", kind(row), labels.join(", ")).unwrap();
+        writeln!(
+            page,
+            "| `{name}` | {} | {} | {meaning} |",
+            kind(row),
+            labels.join(", ")
+        )
+        .unwrap();
     }
     page.push_str("\n## Labels\n\n| Label | Maximum values | Values |\n|---|---|---|\n");
     for label in LABELS {
-        writeln!(page, "| `{}` | {} | {} |", label.name, label.most, label.meaning).unwrap();
+        writeln!(
+            page,
+            "| `{}` | {} | {} |",
+            label.name, label.most, label.meaning
+        )
+        .unwrap();
     }
     page
 }
@@ -54,12 +70,26 @@ fn metrics_reference_equals_the_page_generated_from_the_table() {
 async fn metrics_reference_contains_every_scraped_metric() {
     let world = World::new().await;
     let pro = world.customer("pro").await;
-    assert_eq!(world.get("/api/v1/models").key(&pro.key).send().await.status, 200);
+    assert_eq!(
+        world
+            .get("/api/v1/models")
+            .key(&pro.key)
+            .send()
+            .await
+            .status,
+        200
+    );
     let text = world.scrape().await;
     let kinds = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     let names: BTreeSet<&str> = kinds.map(|line| line.split(' ').next().unwrap()).collect();
     let known: BTreeSet<&str> = METRICS.iter().map(|row| row.name).collect();
-    assert_eq!(names.difference(&known).collect::<Vec<_>>(), Vec::<&&str>::new());
+    assert_eq!(
+        names.difference(&known).collect::<Vec<_>>(),
+        Vec::<&&str>::new()
+    );
     // Each handle is created at the start, so that a rate has a first value.
-    assert_eq!(known.difference(&names).collect::<Vec<_>>(), Vec::<&&str>::new());
+    assert_eq!(
+        known.difference(&names).collect::<Vec<_>>(),
+        Vec::<&&str>::new()
+    );
 }

@@ -24,8 +24,13 @@ fn id(number: u32) -> String {
 
 /// The one trace header that the backend got, in its parts.
 fn trace_parts(received: &Received) -> Option<Vec<String>> {
-    let mut headers = received.headers.iter().filter(|(name, _)| name == "traceparent");
-    let parent = headers.next().map(|(_, value)| value.split('-').map(str::to_owned).collect());
+    let mut headers = received
+        .headers
+        .iter()
+        .filter(|(name, _)| name == "traceparent");
+    let parent = headers
+        .next()
+        .map(|(_, value)| value.split('-').map(str::to_owned).collect());
     assert!(headers.next().is_none(), "{received:?}");
     parent
 }
@@ -34,17 +39,30 @@ fn trace_parts(received: &Received) -> Option<Vec<String>> {
 fn is_of(received: &Received, number: u32) -> String {
     let parts = trace_parts(received).unwrap_or_else(|| panic!("no trace: {received:?}"));
     let [version, trace, parent, flags] = parts.try_into().unwrap();
-    assert_eq!((version.as_str(), trace, flags.as_str()), ("00", id(number), "01"));
-    assert!(parent != PARENT && parent.len() == 16 && parent.bytes().any(|digit| digit != b'0'), "{parent}");
+    assert_eq!(
+        (version.as_str(), trace, flags.as_str()),
+        ("00", id(number), "01")
+    );
+    assert!(
+        parent != PARENT && parent.len() == 16 && parent.bytes().any(|digit| digit != b'0'),
+        "{parent}"
+    );
     parent
 }
 
 /// A backend whose data never changes, by its entity tag.
 fn tagged(received: &Received) -> Act {
-    if received.headers.contains(&("if-none-match".into(), "\"v1\"".into())) {
+    if received
+        .headers
+        .contains(&("if-none-match".into(), "\"v1\"".into()))
+    {
         return Act::Raw(b"HTTP/1.1 304 Not Modified\r\n\r\n".into());
     }
-    respond("200 OK", &[("etag", "\"v1\""), ("content-type", "application/json")], r#"[{"id":"atlas"}]"#)
+    respond(
+        "200 OK",
+        &[("etag", "\"v1\""), ("content-type", "application/json")],
+        r#"[{"id":"atlas"}]"#,
+    )
 }
 
 #[tokio::test]
@@ -54,7 +72,9 @@ async fn a_fetch_is_part_of_the_trace_of_the_request_that_started_it_with_its_ow
     let mut parents = Vec::new();
     for (number, target) in (1..).zip([MODELS, "/api/v1/index", "/api/v1/models/atlas"]) {
         let request = traced(world.get(target).key(&customer.key), number);
-        let request = request.header("tracestate", "canary=1").header("baggage", "canary=2");
+        let request = request
+            .header("tracestate", "canary=1")
+            .header("baggage", "canary=2");
         assert_eq!(request.send().await.status, 200);
         let received = world.backend.received().pop().unwrap();
         parents.push(is_of(&received, number));
@@ -80,11 +100,18 @@ async fn without_one_well_formed_header_no_trace_is_sent_to_the_backend() {
         &[&good, &good],
     ];
     for (number, case) in cases.into_iter().enumerate() {
-        let request = world.get(&format!("/api/v1/incidents?limit={}", number + 1)).key(&customer.key);
-        let request = case.iter().fold(request, |request, value| request.header("traceparent", value));
+        let request = world
+            .get(&format!("/api/v1/incidents?limit={}", number + 1))
+            .key(&customer.key);
+        let request = case.iter().fold(request, |request, value| {
+            request.header("traceparent", value)
+        });
         assert_eq!(request.send().await.status, 200);
         assert_eq!(
-            (world.backend.received().len(), trace_parts(&world.backend.received()[number])),
+            (
+                world.backend.received().len(),
+                trace_parts(&world.backend.received()[number])
+            ),
             (number + 1, None)
         );
     }
@@ -96,12 +123,30 @@ async fn a_key_in_the_trace_header_does_not_reach_the_backend() {
     let settings = format!("keys.accept_imported = true\nadmin.token = \"{token}\"");
     let world = World::with(&settings, good).await;
     let key = id(7);
-    let body = format!(r#"{{"keys":[{{"sha256":"{}","name":"imported","tier":"pro"}}]}}"#, Digest::of(&key));
+    let body = format!(
+        r#"{{"keys":[{{"sha256":"{}","name":"imported","tier":"pro"}}]}}"#,
+        Digest::of(&key)
+    );
     let headers = [("Authorization", &*format!("Bearer {token}"))];
-    assert_eq!(world.side("POST", "/v1/applications/import", &body, &headers).await.json()["imported"], 1);
-    assert_eq!(traced(world.get(MODELS).key(&key), 7).send().await.status, 200);
+    assert_eq!(
+        world
+            .side("POST", "/v1/applications/import", &body, &headers)
+            .await
+            .json()["imported"],
+        1
+    );
+    assert_eq!(
+        traced(world.get(MODELS).key(&key), 7).send().await.status,
+        200
+    );
     assert!(!format!("{:?}", world.backend.received()).contains(&key));
-    assert_eq!(traced(world.get("/api/v1/index").key(&key), 8).send().await.status, 200);
+    assert_eq!(
+        traced(world.get("/api/v1/index").key(&key), 8)
+            .send()
+            .await
+            .status,
+        200
+    );
     is_of(&world.backend.received()[1], 8);
 }
 
@@ -125,9 +170,17 @@ async fn ten_requests_that_share_a_fetch_cause_one_upstream_request_in_the_trace
             world.backend.open();
         }
     );
-    assert!(others.iter().chain([&first]).all(|response| response.status == 200));
+    assert!(
+        others
+            .iter()
+            .chain([&first])
+            .all(|response| response.status == 200)
+    );
     let received = world.backend.received();
-    assert_eq!((received.len(), world.backend.count("/api/v1/models")), (2, 1));
+    assert_eq!(
+        (received.len(), world.backend.count("/api/v1/models")),
+        (2, 1)
+    );
     assert_eq!(trace_parts(&received[0]), None);
     is_of(&received[1], 1);
 }
@@ -139,10 +192,20 @@ async fn a_refresh_is_part_of_the_trace_of_the_request_that_got_the_stale_docume
     traced(world.get(MODELS).key(&customer.key), 1).send().await;
     world.pass(Duration::from_hours(2));
     let stale = traced(world.get(MODELS).key(&customer.key), 2).send().await;
-    assert!(stale.header("cache-status").ends_with("detail=stale"), "{}", stale.header("cache-status"));
+    assert!(
+        stale.header("cache-status").ends_with("detail=stale"),
+        "{}",
+        stale.header("cache-status")
+    );
     world.fetched(2).await;
     let received = world.backend.received();
-    assert!(received[1].headers.iter().any(|(name, _)| name == "if-none-match"), "{received:?}");
+    assert!(
+        received[1]
+            .headers
+            .iter()
+            .any(|(name, _)| name == "if-none-match"),
+        "{received:?}"
+    );
     is_of(&received[1], 2);
     // Once more without a trace: nothing is left of the previous one.
     world.pass(Duration::from_hours(2));
@@ -156,11 +219,15 @@ async fn a_list_that_is_fetched_for_a_model_is_part_of_the_same_trace() {
     let world = World::new().await;
     let customer = world.paid().await;
     for number in [1, 2] {
-        let request = world.get(&format!("/api/v1/models/m{number}")).key(&customer.key);
+        let request = world
+            .get(&format!("/api/v1/models/m{number}"))
+            .key(&customer.key);
         assert_eq!(traced(request, number).send().await.status, 200);
     }
     let received = world.backend.received();
-    let [first, list, second] = received.as_slice() else { panic!("{received:?}") };
+    let [first, list, second] = received.as_slice() else {
+        panic!("{received:?}")
+    };
     assert!(list.target().starts_with("/api/v1/models?"), "{list:?}");
     is_of(first, 1);
     assert_ne!(is_of(list, 2), is_of(second, 2));
@@ -176,5 +243,8 @@ async fn fetches_without_a_request_are_part_of_no_trace() {
     world.settled().await;
     let received = world.backend.received();
     is_of(&received[0], 1);
-    assert!(received[1..].iter().all(|one| trace_parts(one).is_none()), "{received:?}");
+    assert!(
+        received[1..].iter().all(|one| trace_parts(one).is_none()),
+        "{received:?}"
+    );
 }

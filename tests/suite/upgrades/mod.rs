@@ -29,7 +29,10 @@ const RENAMED_FIELDS: [(&str, &str); 2] = [("who", "actor"), ("what", "action")]
 fn contains(new: &Value, old: &Value) -> bool {
     match (new, old) {
         (Value::Object(new), Value::Object(old)) => old.iter().all(|(name, value)| {
-            let renamed = RENAMED_FIELDS.iter().find(|(old, _)| old == name).map(|(_, new)| *new);
+            let renamed = RENAMED_FIELDS
+                .iter()
+                .find(|(old, _)| old == name)
+                .map(|(_, new)| *new);
             let found = new.get(name).or_else(|| new.get(renamed?));
             found.map_or(value.is_null(), |found| contains(found, value))
         }),
@@ -42,7 +45,12 @@ fn contains(new: &Value, old: &Value) -> bool {
 
 fn json(address: SocketAddr, target: &str, fields: &str) -> Value {
     let reply = Wire::open(address).unwrap().send(target, fields);
-    let Reply::Response { status: 200, body, .. } = reply else { panic!("{target}: {reply:?}") };
+    let Reply::Response {
+        status: 200, body, ..
+    } = reply
+    else {
+        panic!("{target}: {reply:?}")
+    };
     serde_json::from_str(&body).unwrap()
 }
 
@@ -67,7 +75,14 @@ impl<'r> Upgraded<'r> {
         let (settings, clock) = (release.settings(&["scoregate.toml"]), release.clock());
         let program = settings.serve(directory.path(), &clock);
         let address = program.public();
-        Self { release, state, directory, program, address, _clock: clock }
+        Self {
+            release,
+            state,
+            directory,
+            program,
+            address,
+            _clock: clock,
+        }
     }
 
     fn file(&self) -> PathBuf {
@@ -81,8 +96,12 @@ impl<'r> Upgraded<'r> {
     /// The remaining units of the day, and the daily quota, by `/me`.
     fn day(&self, key: &str) -> [u64; 2] {
         let me = json(self.address, "/api/v1/me", &format!("X-API-Key: {key}\r\n"));
-        let day =
-            me["data"][0]["limits"].as_array().unwrap().iter().find(|one| one["name"] == "day").unwrap();
+        let day = me["data"][0]["limits"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|one| one["name"] == "day")
+            .unwrap();
         ["remaining", "limit"].map(|field| day[field].as_u64().unwrap())
     }
 
@@ -110,7 +129,12 @@ impl<'r> Upgraded<'r> {
             "owned_applications",
             "owner_sessions",
         ];
-        assert_eq!(lost_rows(&self.statements(), &self.file(), &kept), "", "{}", self.state);
+        assert_eq!(
+            lost_rows(&self.statements(), &self.file(), &kept),
+            "",
+            "{}",
+            self.state
+        );
     }
 
     fn the_units_of_the_day_remain(&self) {
@@ -122,7 +146,12 @@ impl<'r> Upgraded<'r> {
         }
         for old in self.release.expected[self.state].as_array().unwrap() {
             let id = text(&old["id"]);
-            let Some(key) = spent.keys().find(|key| !is_expired(key) && self.id(key) == id) else { continue };
+            let Some(key) = spent
+                .keys()
+                .find(|key| !is_expired(key) && self.id(key) == id)
+            else {
+                continue;
+            };
             let granted = old["granted_today"].as_u64().unwrap();
             let [remaining, quota] = self.day(key);
             assert_eq!(remaining, quota - granted, "{old:#}");
@@ -137,12 +166,21 @@ impl<'r> Upgraded<'r> {
 
     fn keys_answer_as_before(&self) {
         let expected = &self.release.expected;
-        let answer = |key: &str| Wire::open(self.address).unwrap().get(TARGET, key).status_and_code();
+        let answer = |key: &str| {
+            Wire::open(self.address)
+                .unwrap()
+                .get(TARGET, key)
+                .status_and_code()
+        };
         for (key, code) in expected["refused"].as_object().unwrap() {
             assert_eq!(answer(key), (401, text(code).to_owned()));
         }
         // The backend is gone: this is a stored document, and each response costs a unit.
-        let (status, cost) = if self.release.has_other_mappings() { (503, 0) } else { (200, 1) };
+        let (status, cost) = if self.release.has_other_mappings() {
+            (503, 0)
+        } else {
+            (200, 1)
+        };
         for key in expected["spent"].as_object().unwrap().keys() {
             if expected["refused"].get(key).is_some() {
                 continue;
@@ -164,12 +202,22 @@ impl<'r> Upgraded<'r> {
     fn sessions_remain(&self) {
         let account = &self.release.expected["account"];
         if let Some(cookies) = account["cookies"].as_object() {
-            let pairs: Vec<String> =
-                cookies.iter().map(|(name, value)| format!("{name}={}", text(value))).collect();
+            let pairs: Vec<String> = cookies
+                .iter()
+                .map(|(name, value)| format!("{name}={}", text(value)))
+                .collect();
             let cookies = format!("Cookie: {}\r\n", pairs.join("; "));
             let page = Wire::open(self.address).unwrap().send("/account", &cookies);
-            let Reply::Response { status: 200, body, .. } = page else { panic!("{page:?}") };
-            assert!(body.contains(text(&account["email"])) && body.contains("Dashboard"), "{body}");
+            let Reply::Response {
+                status: 200, body, ..
+            } = page
+            else {
+                panic!("{page:?}")
+            };
+            assert!(
+                body.contains(text(&account["email"])) && body.contains("Dashboard"),
+                "{body}"
+            );
         }
     }
 
@@ -181,11 +229,17 @@ impl<'r> Upgraded<'r> {
             let (_, rest) = statements.split_once("PRAGMA user_version = ").unwrap();
             rest.split(';').next().unwrap().to_owned()
         };
-        let (old, new) = (format(&statements), sql_on(&self.file(), "PRAGMA user_version").unwrap());
+        let (old, new) = (
+            format(&statements),
+            sql_on(&self.file(), "PRAGMA user_version").unwrap(),
+        );
         if old == new.trim() {
             return;
         }
-        let copy = self.directory.path().join(format!("scoregate.db.v{old}.bak"));
+        let copy = self
+            .directory
+            .path()
+            .join(format!("scoregate.db.v{old}.bak"));
         assert!(old.parse::<u32>().unwrap() < new.trim().parse().unwrap());
         assert_eq!(sql_on(&copy, "PRAGMA user_version").unwrap().trim(), old);
         assert_eq!(lost_rows(&statements, &copy, &[]), "", "{}", self.state);
@@ -193,11 +247,23 @@ impl<'r> Upgraded<'r> {
 
     fn the_archive_remains(&self) {
         let archive = self.directory.path().join("runs.db");
-        let exported = run(&["scoring", "export", "--archive", archive.to_str().unwrap()]).with(0).out;
-        let mut lines = exported.lines().map(|line| serde_json::from_str(line).unwrap());
-        assert!(lines.next().is_some_and(|table: Value| table["suites"].is_array()), "{exported}");
+        let exported = run(&["scoring", "export", "--archive", archive.to_str().unwrap()])
+            .with(0)
+            .out;
+        let mut lines = exported
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap());
+        assert!(
+            lines
+                .next()
+                .is_some_and(|table: Value| table["suites"].is_array()),
+            "{exported}"
+        );
         let runs: Vec<Value> = lines.collect();
-        assert!(contains(&runs.into(), &self.release.expected["runs"]), "{exported}");
+        assert!(
+            contains(&runs.into(), &self.release.expected["runs"]),
+            "{exported}"
+        );
     }
 
     fn the_store_has_no_errors(self) {
@@ -230,20 +296,30 @@ fn an_upgrade_keeps_keys_units_usage_accounts_documents_runs_and_a_copy_for_a_ro
 fn old_settings_are_refused_with_all_new_names_and_are_the_same_after_the_advice() {
     needs!("libfaketime");
     for release in Release::all() {
-        let (directory, settings) =
-            (release.data("clean"), release.settings(&["scoregate.toml", "mapping.toml"]));
+        let (directory, settings) = (
+            release.data("clean"),
+            release.settings(&["scoregate.toml", "mapping.toml"]),
+        );
         let clock = release.clock();
         let program = settings.serve(directory.path(), &clock);
         let bearer = "Authorization: Bearer a token of a fixture\r\n";
         let shown = &json(program.ports().1, "/v1/settings", bearer)["settings"];
-        let renamed = |old: &str| settings.renamed.get(old).cloned().unwrap_or_else(|| old.to_owned());
+        let renamed = |old: &str| {
+            settings
+                .renamed
+                .get(old)
+                .cloned()
+                .unwrap_or_else(|| old.to_owned())
+        };
         for old in release.expected["settings"].as_array().unwrap() {
             let (path, from) = (renamed(text(&old["path"])), text(&old["from"]));
             let variable = from.strip_prefix("environment ").map(renamed);
-            let from = variable.map_or_else(|| from.to_owned(), |name| format!("environment {name}"));
+            let from =
+                variable.map_or_else(|| from.to_owned(), |name| format!("environment {name}"));
             // A variable has a path whose new name is not in the advice.
             let is_variable = from.starts_with("environment ");
-            let is_it = |one: &&Value| one["from"] == *from && (is_variable || one["path"] == *path);
+            let is_it =
+                |one: &&Value| one["from"] == *from && (is_variable || one["path"] == *path);
             let found = shown.as_array().unwrap().iter().find(is_it);
             let found = found.unwrap_or_else(|| panic!("{old}: no {path} in {shown:#}"));
             assert_eq!(found["value"], old["value"], "{path}");

@@ -33,10 +33,15 @@ impl Release {
     /// Every folder of `releases/` is one.
     pub(super) fn all() -> Vec<Self> {
         let releases = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/upgrades/releases");
-        let paths = fs::read_dir(releases).unwrap().map(|entry| entry.unwrap().path());
+        let paths = fs::read_dir(releases)
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
         let releases = paths.filter(|path| path.is_dir()).map(|path| {
             let expected = fs::read_to_string(path.join("expected.json")).unwrap();
-            Self { path, expected: serde_json::from_str(&expected).unwrap() }
+            Self {
+                path,
+                expected: serde_json::from_str(&expected).unwrap(),
+            }
         });
         releases.collect()
     }
@@ -54,23 +59,33 @@ impl Release {
     pub(super) fn data(&self, state: &str) -> TempDir {
         let directory = TempDir::new().unwrap();
         let path = directory.path();
-        restore(&self.text(&format!("{state}.sql")), &path.join(Embedded::FILE_NAME));
+        restore(
+            &self.text(&format!("{state}.sql")),
+            &path.join(Embedded::FILE_NAME),
+        );
         restore(&self.text("runs.sql"), &path.join("runs.db"));
         if state == "killed" {
             drop(std::os::unix::net::UnixListener::bind(path.join("scoregate.sock")).unwrap());
         }
         fs::write(path.join("scoregate.lock"), "").unwrap();
-        let documents: BTreeMap<String, String> = serde_json::from_str(&self.text("documents.json")).unwrap();
+        let documents: BTreeMap<String, String> =
+            serde_json::from_str(&self.text("documents.json")).unwrap();
         fs::create_dir(path.join("documents")).unwrap();
         for (name, content) in documents {
-            fs::write(path.join("documents").join(name), BASE64.decode(content.as_bytes()).unwrap()).unwrap();
+            fs::write(
+                path.join("documents").join(name),
+                BASE64.decode(content.as_bytes()).unwrap(),
+            )
+            .unwrap();
         }
         directory
     }
 
     /// A clock that shows a later time of its last day.
     pub(super) fn clock(&self) -> FakeClock {
-        let at = Wall::parse_rfc3339(self.expected["at"].as_str().unwrap()).unwrap().millis();
+        let at = Wall::parse_rfc3339(self.expected["at"].as_str().unwrap())
+            .unwrap()
+            .millis();
         let seconds = |millis: u64| i64::try_from(millis / 1_000).unwrap();
         FakeClock::new(seconds(at) - seconds(Clock::system().now().wall.millis()))
     }
@@ -82,8 +97,14 @@ impl Release {
         fs::write(directory.path().join("scoregate.toml"), parts.join("\n")).unwrap();
         let lines = self.text("environment");
         let variables = lines.lines().map(|line| line.split_once('=').unwrap());
-        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        let mut settings = Settings { directory, variables, renamed: BTreeMap::new() };
+        let variables = variables
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        let mut settings = Settings {
+            directory,
+            variables,
+            renamed: BTreeMap::new(),
+        };
         let refused = settings.check();
         if refused.code != Some(0) {
             settings.rename(&refused.err);
@@ -95,7 +116,11 @@ impl Release {
 
 impl Settings {
     fn file(&self) -> String {
-        self.directory.path().join("scoregate.toml").display().to_string()
+        self.directory
+            .path()
+            .join("scoregate.toml")
+            .display()
+            .to_string()
     }
 
     fn check(&self) -> CommandOutput {
@@ -103,9 +128,19 @@ impl Settings {
         let checked = run_with(&["check", "--config", &self.file()], &variables);
         if checked.code != Some(0) {
             let data_dir = TempDir::new().unwrap();
-            let place = ["--config", &self.file(), "--data-dir", data_dir.path().to_str().unwrap()];
+            let place = [
+                "--config",
+                &self.file(),
+                "--data-dir",
+                data_dir.path().to_str().unwrap(),
+            ];
             let served = run_with(&[&["serve"], &place[..]].concat(), &variables).with(1);
-            assert_eq!(renames(&served.err), renames(&checked.err), "{}", served.err);
+            assert_eq!(
+                renames(&served.err),
+                renames(&checked.err),
+                "{}",
+                served.err
+            );
         }
         checked
     }
@@ -124,17 +159,29 @@ impl Settings {
 
     /// A server with these settings on a data directory.
     pub(super) fn serve(&self, data_dir: &Path, clock: &FakeClock) -> Program {
-        let free = ["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir"];
+        let free = [
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--admin-listen",
+            "127.0.0.1:0",
+            "--data-dir",
+        ];
         let place = [data_dir.to_str().unwrap(), "--config", &self.file()];
         let clock = clock.environment();
-        let clock = clock.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let clock = clock
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()));
         let environment: Vec<_> = pairs(&self.variables).into_iter().chain(clock).collect();
         Program::start(&[&free[..], &place].concat(), &environment)
     }
 }
 
 fn pairs(variables: &BTreeMap<String, String>) -> Vec<(&str, &str)> {
-    variables.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
+    variables
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect()
 }
 
 /// Old and new names in an error.
@@ -142,8 +189,9 @@ fn renames(advice: &str) -> BTreeMap<String, String> {
     let rename = |line: &str| {
         let line = line.strip_prefix("error: ").unwrap_or(line);
         let (old, rest) = line.split_once(": ")?;
-        let new =
-            rest.split_once("this setting was renamed: write `").map(|(_, new)| new.trim_end_matches('`'));
+        let new = rest
+            .split_once("this setting was renamed: write `")
+            .map(|(_, new)| new.trim_end_matches('`'));
         let new = new.or_else(|| rest.strip_prefix("this variable was renamed: set "))?;
         Some((old.to_owned(), new.to_owned()))
     };
@@ -152,14 +200,17 @@ fn renames(advice: &str) -> BTreeMap<String, String> {
 
 /// A configuration file with another name for one setting.
 fn renamed_in(text: &str, old: &str, new: &str) -> String {
-    let ((table, old), (same_table, new)) = (old.rsplit_once('.').unwrap(), new.rsplit_once('.').unwrap());
+    let ((table, old), (same_table, new)) =
+        (old.rsplit_once('.').unwrap(), new.rsplit_once('.').unwrap());
     assert_eq!(table, same_table);
     let (mut here, mut is_found, mut renamed) = (String::new(), false, String::new());
     for line in text.lines() {
         if line.starts_with('[') {
             line.clone_into(&mut here);
         }
-        let value = line.strip_prefix(&format!("{old} = ")).filter(|_| here == format!("[{table}]"));
+        let value = line
+            .strip_prefix(&format!("{old} = "))
+            .filter(|_| here == format!("[{table}]"));
         is_found |= value.is_some();
         renamed += &value.map_or_else(|| line.to_owned(), |value| format!("{new} = {value}"));
         renamed.push('\n');
@@ -174,7 +225,9 @@ pub(super) fn restore(statements: &str, file: &Path) {
     let from = scratch.path().join("db");
     let connection = Connection::open(&from).unwrap();
     let settings = "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0;";
-    connection.execute_batch(&format!("{settings}{statements}")).unwrap();
+    connection
+        .execute_batch(&format!("{settings}{statements}"))
+        .unwrap();
     for suffix in ["", "-wal"] {
         let with_suffix = |path: &Path| format!("{}{suffix}", path.display());
         fs::copy(with_suffix(&from), with_suffix(file)).unwrap();
@@ -189,7 +242,10 @@ pub(super) fn lost_rows(statements: &str, file: &Path, tables: &[&str]) -> Strin
     let names = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'";
     let names = sql_on(&original, names).unwrap();
     let mut lost = String::new();
-    for table in names.lines().filter(|name| tables.is_empty() || tables.contains(name)) {
+    for table in names
+        .lines()
+        .filter(|name| tables.is_empty() || tables.contains(name))
+    {
         let columns = format!("SELECT group_concat(name) FROM pragma_table_info('{table}')");
         let columns = sql_on(&original, &columns).unwrap();
         let rows = format!(

@@ -12,7 +12,8 @@ use crate::backend::{Act, json, respond};
 use crate::world::{World, good};
 
 const MODELS: &str = "/api/v1/models?period=24h";
-const DATA: &str = r#"{"generated_at":"2026-11-21T12:00:00Z","data":[{"id":"atlas","currentScore":1}]}"#;
+const DATA: &str =
+    r#"{"generated_at":"2026-11-21T12:00:00Z","data":[{"id":"atlas","currentScore":1}]}"#;
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A response whose bytes are sent one by one.
@@ -42,7 +43,10 @@ async fn black_hole() -> (String, Vec<TcpStream>, tokio::net::TcpListener) {
     let listener = socket.listen(1).unwrap();
     let address = listener.local_addr().unwrap();
     // The kernel accepts one more than configured.
-    let filling = [TcpStream::connect(address).await.unwrap(), TcpStream::connect(address).await.unwrap()];
+    let filling = [
+        TcpStream::connect(address).await.unwrap(),
+        TcpStream::connect(address).await.unwrap(),
+    ];
     (format!("http://{address}"), filling.into(), listener)
 }
 
@@ -54,7 +58,12 @@ async fn a_backend_that_accepts_no_connection_is_a_504_after_the_connect_timeout
     let customer = world.paid().await;
     let late = world.get_as(&customer, MODELS).await;
     assert_eq!((late.status, late.code()), (504, "upstream_timeout".into()));
-    assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"timeout\"}").await, 1);
+    assert_eq!(
+        world
+            .counted("scoregate_upstream_requests_total{result=\"timeout\"}")
+            .await,
+        1
+    );
     assert_eq!(world.running.gateway().engine.documents.count(), 0);
 }
 
@@ -76,12 +85,15 @@ async fn a_backend_that_accepts_no_connection_is_a_504_after_the_total_timeout_a
 async fn a_response_of_one_byte_a_second_is_a_504_at_the_body_deadline() {
     let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n", DATA.len());
     // A head that is incomplete after 15 s, and a body that is incomplete after 20 s.
-    for (name, at_once, dripped, seconds) in
-        [("head", "", head.as_str(), 15), ("body", &format!("{head}\r\n"), DATA, 20)]
-    {
+    for (name, at_once, dripped, seconds) in [
+        ("head", "", head.as_str(), 15),
+        ("body", &format!("{head}\r\n"), DATA, 20),
+    ] {
         let world = World::with("freshness.max_wait = \"1m\"", good).await;
         let customer = world.paid().await;
-        let Act::Parts(mut parts) = byte_by_byte(dripped) else { unreachable!() };
+        let Act::Parts(mut parts) = byte_by_byte(dripped) else {
+            unreachable!()
+        };
         parts.insert(0, at_once.as_bytes().to_vec());
         world.backend.next(Act::Parts(parts));
         world.backend.hold();
@@ -93,11 +105,19 @@ async fn a_response_of_one_byte_a_second_is_a_504_at_the_body_deadline() {
                 world.backend.release(1);
                 world.backend.has_sent(second + 1).await;
                 world.pass(SECOND);
-                assert_eq!(world.counted("scoregate_requests_in_progress").await, 1, "{name} {second}");
+                assert_eq!(
+                    world.counted("scoregate_requests_in_progress").await,
+                    1,
+                    "{name} {second}"
+                );
             }
             world.pass(SECOND);
         });
-        assert_eq!((late.status, late.code()), (504, "upstream_timeout".into()), "{name}");
+        assert_eq!(
+            (late.status, late.code()),
+            (504, "upstream_timeout".into()),
+            "{name}"
+        );
         world.backend.open();
         assert_recovers(&world, name).await;
     }
@@ -106,34 +126,92 @@ async fn a_response_of_one_byte_a_second_is_a_504_at_the_body_deadline() {
 /// Invalid response heads, each followed by good data.
 fn contradictory() -> Vec<(String, Act)> {
     let length = DATA.len();
-    let raw = |head: &str, body: &str| Act::Raw(format!("HTTP/1.1 {head}\r\n\r\n{body}").into_bytes());
+    let raw =
+        |head: &str, body: &str| Act::Raw(format!("HTTP/1.1 {head}\r\n\r\n{body}").into_bytes());
     let chunked = format!("{length:x}\r\n{DATA}\r\n0\r\n\r\n");
-    let many = (0..1_000).map(|number| format!("\r\nx-{number}: 1")).collect::<Vec<_>>().concat();
+    let many = (0..1_000)
+        .map(|number| format!("\r\nx-{number}: 1"))
+        .collect::<Vec<_>>()
+        .concat();
     let long = format!("\r\nx-long: {}", "x".repeat(1 << 20));
     [
-        ("two lengths", raw(&format!("200 OK\r\ncontent-length: {length}\r\ncontent-length: 7"), DATA)),
-        ("a list of two lengths", raw(&format!("200 OK\r\ncontent-length: {length}, 7"), DATA)),
-        ("a length that is not a number", raw("200 OK\r\ncontent-length: 0x10", DATA)),
-        ("a negative length", raw("200 OK\r\ncontent-length: -1", DATA)),
-        ("a length, then chunks", raw("200 OK\r\ncontent-length: 7\r\ntransfer-encoding: chunked", &chunked)),
+        (
+            "two lengths",
+            raw(
+                &format!("200 OK\r\ncontent-length: {length}\r\ncontent-length: 7"),
+                DATA,
+            ),
+        ),
+        (
+            "a list of two lengths",
+            raw(&format!("200 OK\r\ncontent-length: {length}, 7"), DATA),
+        ),
+        (
+            "a length that is not a number",
+            raw("200 OK\r\ncontent-length: 0x10", DATA),
+        ),
+        (
+            "a negative length",
+            raw("200 OK\r\ncontent-length: -1", DATA),
+        ),
+        (
+            "a length, then chunks",
+            raw(
+                "200 OK\r\ncontent-length: 7\r\ntransfer-encoding: chunked",
+                &chunked,
+            ),
+        ),
         (
             "chunks, then a length",
-            raw(&format!("200 OK\r\ntransfer-encoding: chunked\r\ncontent-length: {length}"), &chunked),
+            raw(
+                &format!("200 OK\r\ntransfer-encoding: chunked\r\ncontent-length: {length}"),
+                &chunked,
+            ),
         ),
-        ("an unsupported coding", raw("200 OK\r\ntransfer-encoding: gzip, chunked", &chunked)),
+        (
+            "an unsupported coding",
+            raw("200 OK\r\ntransfer-encoding: gzip, chunked", &chunked),
+        ),
         (
             "a chunk without a size",
-            raw("200 OK\r\ntransfer-encoding: chunked", &format!("zz\r\n{DATA}\r\n0\r\n\r\n")),
+            raw(
+                "200 OK\r\ntransfer-encoding: chunked",
+                &format!("zz\r\n{DATA}\r\n0\r\n\r\n"),
+            ),
         ),
-        ("a thousand headers", raw(&format!("200 OK\r\ncontent-length: {length}{many}"), DATA)),
-        ("a header of a megabyte", raw(&format!("200 OK\r\ncontent-length: {length}{long}"), DATA)),
-        ("a header without a name", raw(&format!("200 OK\r\n: x\r\ncontent-length: {length}"), DATA)),
-        ("no HTTP", Act::Raw(format!("SSH-2.0-OpenSSH\r\n\r\n{DATA}").into_bytes())),
-        ("an unsupported version", Act::Raw(format!("HTTP/3.0 200 OK\r\n\r\n{DATA}").into_bytes())),
-        ("another protocol", raw("101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade", DATA)),
+        (
+            "a thousand headers",
+            raw(&format!("200 OK\r\ncontent-length: {length}{many}"), DATA),
+        ),
+        (
+            "a header of a megabyte",
+            raw(&format!("200 OK\r\ncontent-length: {length}{long}"), DATA),
+        ),
+        (
+            "a header without a name",
+            raw(&format!("200 OK\r\n: x\r\ncontent-length: {length}"), DATA),
+        ),
+        (
+            "no HTTP",
+            Act::Raw(format!("SSH-2.0-OpenSSH\r\n\r\n{DATA}").into_bytes()),
+        ),
+        (
+            "an unsupported version",
+            Act::Raw(format!("HTTP/3.0 200 OK\r\n\r\n{DATA}").into_bytes()),
+        ),
+        (
+            "another protocol",
+            raw(
+                "101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade",
+                DATA,
+            ),
+        ),
         (
             "elsewhere",
-            raw(&format!("301 Moved Permanently\r\nlocation: /\r\ncontent-length: {length}"), DATA),
+            raw(
+                &format!("301 Moved Permanently\r\nlocation: /\r\ncontent-length: {length}"),
+                DATA,
+            ),
         ),
         ("no content", raw("204 No Content", "")),
     ]
@@ -151,7 +229,10 @@ async fn a_response_with_an_invalid_head_is_a_502_and_its_connection_is_not_reus
         let response = world.get_as(&customer, MODELS).await;
         let documents = world.running.gateway().engine.documents.count();
         if (response.status, documents) != (502, 0) {
-            wrong.push(format!("{name}: {} with {documents} stored", response.status));
+            wrong.push(format!(
+                "{name}: {} with {documents} stored",
+                response.status
+            ));
             continue;
         }
         assert_eq!(
@@ -160,9 +241,17 @@ async fn a_response_with_an_invalid_head_is_a_502_and_its_connection_is_not_reus
             "{name}"
         );
         assert_recovers(&world, &name).await;
-        let connections: Vec<usize> = world.backend.received().iter().map(|one| one.connection).collect();
+        let connections: Vec<usize> = world
+            .backend
+            .received()
+            .iter()
+            .map(|one| one.connection)
+            .collect();
         let may_be_kept = ["elsewhere", "no content"].contains(&&*name);
-        assert!(may_be_kept || connections == [0, 1], "{name}: {connections:?}");
+        assert!(
+            may_be_kept || connections == [0, 1],
+            "{name}: {connections:?}"
+        );
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
@@ -172,8 +261,12 @@ async fn a_flood_of_early_hints_ends_with_its_response_or_at_the_deadline() {
     let hint = b"HTTP/1.1 103 Early Hints\r\nlink: </x>; rel=preload\r\n\r\n".to_vec();
     let world = World::with("", |_| json(DATA)).await;
     let customer = world.paid().await;
-    let Act::Raw(end) = json(DATA) else { unreachable!() };
-    world.backend.next(Act::Raw([hint.repeat(1_000), end].concat()));
+    let Act::Raw(end) = json(DATA) else {
+        unreachable!()
+    };
+    world
+        .backend
+        .next(Act::Raw([hint.repeat(1_000), end].concat()));
     let response = world.get_as(&customer, MODELS).await;
     assert_eq!(
         (response.status, response.header("cache-status")),
@@ -192,9 +285,13 @@ async fn a_flood_of_early_hints_ends_with_its_response_or_at_the_deadline() {
 
 #[tokio::test]
 async fn the_response_body_decides_and_its_content_type_is_ignored() {
-    for media_type in
-        ["text/plain", "text/html; charset=utf-8", "application/octet-stream", "", "application/xml"]
-    {
+    for media_type in [
+        "text/plain",
+        "text/html; charset=utf-8",
+        "application/octet-stream",
+        "",
+        "application/xml",
+    ] {
         let of_type = [("content-type", media_type)];
         let (data, page) = (respond("200 OK", &of_type, DATA), "<html>it works</html>");
         let world = World::with("", move |_| data.clone()).await;
@@ -205,8 +302,16 @@ async fn the_response_body_decides_and_its_content_type_is_ignored() {
             (200, "application/json"),
             "{media_type}"
         );
-        world.backend.next(respond("200 OK", &[("content-type", "application/json")], page));
+        world.backend.next(respond(
+            "200 OK",
+            &[("content-type", "application/json")],
+            page,
+        ));
         let response = world.get_as(&customer, "/api/v1/index").await;
-        assert_eq!((response.status, response.code()), (502, "upstream_invalid".into()), "{media_type}");
+        assert_eq!(
+            (response.status, response.code()),
+            (502, "upstream_invalid".into()),
+            "{media_type}"
+        );
     }
 }

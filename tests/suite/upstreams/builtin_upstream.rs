@@ -11,15 +11,28 @@ use crate::world::World;
 
 /// Required and permitted fields of an item of an endpoint, for a caller with or without full access.
 fn documented(endpoint: &Endpoint, sees_everything: bool) -> [BTreeSet<String>; 2] {
-    let seen = || endpoint.item.iter().filter(|field| sees_everything || !field.paid_only);
-    let names =
-        |fields: &mut dyn Iterator<Item = &ItemField>| fields.map(|field| field.name.to_owned()).collect();
-    [names(&mut seen().filter(|field| !field.presence.may_be_absent())), names(&mut seen())]
+    let seen = || {
+        endpoint
+            .item
+            .iter()
+            .filter(|field| sees_everything || !field.paid_only)
+    };
+    let names = |fields: &mut dyn Iterator<Item = &ItemField>| {
+        fields.map(|field| field.name.to_owned()).collect()
+    };
+    [
+        names(&mut seen().filter(|field| !field.presence.may_be_absent())),
+        names(&mut seen()),
+    ]
 }
 
 fn fields_of_the_items(response: &Response) -> BTreeSet<BTreeSet<String>> {
     let data = response.json()["data"].clone();
-    data.as_array().unwrap().iter().map(|item| item.as_object().unwrap().keys().cloned().collect()).collect()
+    data.as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item.as_object().unwrap().keys().cloned().collect())
+        .collect()
 }
 
 #[tokio::test]
@@ -32,10 +45,17 @@ async fn builtin_every_endpoint_returns_the_documented_fields_for_every_tier() {
             let path = endpoint.documented_path().replace("{id}", "atlas-4-large");
             let response = world.get(&path).key(&customer.key).send().await;
             assert_eq!(response.status, 200, "{tier} {path}");
-            assert_eq!(response.json()["count"], response.json()["data"].as_array().unwrap().len(), "{path}");
+            assert_eq!(
+                response.json()["count"],
+                response.json()["data"].as_array().unwrap().len(),
+                "{path}"
+            );
             let [needed, allowed] = documented(endpoint, tier == "pro");
             for fields in fields_of_the_items(&response) {
-                assert!(needed.is_subset(&fields) && fields.is_subset(&allowed), "{tier} {path}: {fields:?}");
+                assert!(
+                    needed.is_subset(&fields) && fields.is_subset(&allowed),
+                    "{tier} {path}: {fields:?}"
+                );
             }
         }
     }
@@ -45,9 +65,13 @@ async fn builtin_every_endpoint_returns_the_documented_fields_for_every_tier() {
 fn nulls(value: &Value, at: &str, found: &mut Vec<String>) {
     match value {
         Value::Null => found.push(at.to_owned()),
-        Value::Array(items) => items.iter().for_each(|item| nulls(item, &format!("{at}[]"), found)),
+        Value::Array(items) => items
+            .iter()
+            .for_each(|item| nulls(item, &format!("{at}[]"), found)),
         Value::Object(fields) => {
-            fields.iter().for_each(|(name, value)| nulls(value, &format!("{at}.{name}"), found));
+            fields
+                .iter()
+                .for_each(|(name, value)| nulls(value, &format!("{at}.{name}"), found));
         }
         Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
@@ -58,30 +82,62 @@ async fn builtin_a_field_without_a_value_is_absent_and_never_null() {
     let world = World::built_in().await;
     let customer = world.paid().await;
     let (mut found, mut without_a_score) = (Vec::new(), 0);
-    let listed = world.get_as(&customer, "/api/v1/models?period=24h").await.json();
+    let listed = world
+        .get_as(&customer, "/api/v1/models?period=24h")
+        .await
+        .json();
     let has_no_score = |item: &&Value| item["status"] == "unavailable";
-    let away = listed["data"].as_array().unwrap().iter().find(has_no_score).unwrap()["id"].as_str().unwrap();
+    let away = listed["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(has_no_score)
+        .unwrap()["id"]
+        .as_str()
+        .unwrap();
     for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.stored) {
         let mut targets = vec![endpoint.documented_path()];
-        for period in Period::ALL.iter().filter(|_| endpoint.takes.contains(&Param::Period)) {
-            targets.push(format!("{}?period={}", endpoint.documented_path(), period.word()));
+        for period in Period::ALL
+            .iter()
+            .filter(|_| endpoint.takes.contains(&Param::Period))
+        {
+            targets.push(format!(
+                "{}?period={}",
+                endpoint.documented_path(),
+                period.word()
+            ));
         }
         for target in targets {
-            for id in ["atlas-4-large", away].into_iter().take(if target.contains("{id}") { 2 } else { 1 }) {
+            for id in ["atlas-4-large", away]
+                .into_iter()
+                .take(if target.contains("{id}") { 2 } else { 1 })
+            {
                 let target = target.replace("{id}", id);
                 let response = world.get_as(&customer, &target).await;
                 assert_eq!(response.status, 200, "{target}");
                 let data = &response.json()["data"];
                 nulls(data, &target, &mut found);
-                for item in data.as_array().unwrap().iter().filter(|_| !target.contains("analytics")) {
-                    if item.get("status").is_some_and(|status| status == "unavailable") {
+                for item in data
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .filter(|_| !target.contains("analytics"))
+                {
+                    if item
+                        .get("status")
+                        .is_some_and(|status| status == "unavailable")
+                    {
                         without_a_score += 1;
                         for name in ["currentScore", "confidenceLower", "confidenceUpper"] {
                             assert!(item.get(name).is_none(), "{target}: {name} of {item}");
                         }
                     }
-                    let is_a_model = item.get("currentScore").is_some() || item.get("trend").is_some();
-                    if is_a_model && item.get("bestModel").is_none() && item.get("modelId").is_none() {
+                    let is_a_model =
+                        item.get("currentScore").is_some() || item.get("trend").is_some();
+                    if is_a_model
+                        && item.get("bestModel").is_none()
+                        && item.get("modelId").is_none()
+                    {
                         assert!(item["lastUpdated"].is_string(), "{target}: {item}");
                     }
                 }
@@ -99,28 +155,58 @@ async fn builtin_sort_by_sets_current_score_and_speed_and_price_include_their_so
     let mut numbers: BTreeMap<&str, BTreeMap<String, Value>> = BTreeMap::new();
     for sort_by in SortBy::ALL {
         let order = sort_by.word();
-        let list = world.get_as(&customer, &format!("/api/v1/models?period=24h&sortBy={order}")).await.json();
+        let list = world
+            .get_as(
+                &customer,
+                &format!("/api/v1/models?period=24h&sortBy={order}"),
+            )
+            .await
+            .json();
         assert_eq!(list["sort_by"], order);
         let items = list["data"].as_array().unwrap().clone();
         // Models without a score come last, by identifier.
-        let (scored, rest): (Vec<_>, Vec<_>) =
-            items.iter().partition(|item| item.get("currentScore").is_some());
-        assert_eq!(items.iter().take(scored.len()).collect::<Vec<_>>(), scored, "{order}");
-        assert!(!rest.is_empty() && rest.iter().map(|item| item["id"].as_str()).is_sorted(), "{order}");
-        let by = |name: &str| scored.iter().map(|item| item[name].as_f64().unwrap()).collect::<Vec<_>>();
+        let (scored, rest): (Vec<_>, Vec<_>) = items
+            .iter()
+            .partition(|item| item.get("currentScore").is_some());
+        assert_eq!(
+            items.iter().take(scored.len()).collect::<Vec<_>>(),
+            scored,
+            "{order}"
+        );
+        assert!(
+            !rest.is_empty() && rest.iter().map(|item| item["id"].as_str()).is_sorted(),
+            "{order}"
+        );
+        let by = |name: &str| {
+            scored
+                .iter()
+                .map(|item| item[name].as_f64().unwrap())
+                .collect::<Vec<_>>()
+        };
         let (latency, cost) = (sort_by == SortBy::Speed, sort_by == SortBy::Price);
         for item in &items {
             assert_eq!(
                 item.get("latencyMs").is_some_and(Value::is_number),
                 latency && scored.contains(&item)
             );
-            assert_eq!(item.get("costUsd").is_some_and(Value::is_number), cost && scored.contains(&item));
+            assert_eq!(
+                item.get("costUsd").is_some_and(Value::is_number),
+                cost && scored.contains(&item)
+            );
         }
         match sort_by {
             SortBy::Speed => assert!(by("latencyMs").is_sorted(), "{order}"),
             SortBy::Price => assert!(by("costUsd").is_sorted(), "{order}"),
-            SortBy::Combined | SortBy::Reasoning | SortBy::Coding | SortBy::SevenAxis | SortBy::Tooling => {
-                assert!(by("currentScore").is_sorted_by(|a, b| a >= b), "{order}: {:?}", by("currentScore"));
+            SortBy::Combined
+            | SortBy::Reasoning
+            | SortBy::Coding
+            | SortBy::SevenAxis
+            | SortBy::Tooling => {
+                assert!(
+                    by("currentScore").is_sorted_by(|a, b| a >= b),
+                    "{order}: {:?}",
+                    by("currentScore")
+                );
             }
         }
         for item in &scored {
@@ -129,7 +215,13 @@ async fn builtin_sort_by_sets_current_score_and_speed_and_price_include_their_so
             let suite = |index: usize| detail["suites"][index]["score"].clone();
             match sort_by {
                 SortBy::Combined | SortBy::Speed | SortBy::Price => {
-                    for name in ["currentScore", "confidenceLower", "confidenceUpper", "status", "trend"] {
+                    for name in [
+                        "currentScore",
+                        "confidenceLower",
+                        "confidenceUpper",
+                        "status",
+                        "trend",
+                    ] {
                         assert_eq!(item.get(name), detail.get(name), "{order}: {name}");
                     }
                 }
@@ -138,8 +230,15 @@ async fn builtin_sort_by_sets_current_score_and_speed_and_price_include_their_so
                 SortBy::Tooling => assert_eq!(item["currentScore"], suite(2)),
                 SortBy::SevenAxis => {
                     let axes = detail["axes"].as_array().unwrap();
-                    let mean = axes.iter().map(|axis| axis["score"].as_f64().unwrap()).sum::<f64>() / 7.0;
-                    assert!((item["currentScore"].as_f64().unwrap() - mean).abs() < 0.02, "{item} {mean}");
+                    let mean = axes
+                        .iter()
+                        .map(|axis| axis["score"].as_f64().unwrap())
+                        .sum::<f64>()
+                        / 7.0;
+                    assert!(
+                        (item["currentScore"].as_f64().unwrap() - mean).abs() < 0.02,
+                        "{item} {mean}"
+                    );
                 }
             }
             let [lower, score, upper] = ["confidenceLower", "currentScore", "confidenceUpper"]
@@ -150,7 +249,10 @@ async fn builtin_sort_by_sets_current_score_and_speed_and_price_include_their_so
         }
     }
     assert!(numbers["coding"] != numbers["combined"] && numbers["7axis"] != numbers["combined"]);
-    assert_eq!((&numbers["speed"], &numbers["price"]), (&numbers["combined"], &numbers["combined"]));
+    assert_eq!(
+        (&numbers["speed"], &numbers["price"]),
+        (&numbers["combined"], &numbers["combined"])
+    );
 }
 
 #[tokio::test]
@@ -159,8 +261,15 @@ async fn builtin_the_hourly_refresh_is_detected_and_an_unknown_model_is_not_foun
     let pro = world.customer("pro").await;
     let before = world.get("/api/v1/models").key(&pro.key).send().await;
     assert_eq!(before.json()["generated_at"], "2026-11-21T12:00:00Z");
-    let missing = world.get("/api/v1/models/nobody").key(&pro.key).send().await;
-    assert_eq!((missing.status, missing.code().as_str()), (404, "model_not_found"));
+    let missing = world
+        .get("/api/v1/models/nobody")
+        .key(&pro.key)
+        .send()
+        .await;
+    assert_eq!(
+        (missing.status, missing.code().as_str()),
+        (404, "model_not_found")
+    );
 
     world.pass(std::time::Duration::from_secs(3_601));
     let stale = world.get("/api/v1/models").key(&pro.key).send().await;

@@ -63,7 +63,11 @@ fn backend(received: &Received) -> Act {
     if received.target().contains("/reference/regions?limit=") {
         return answer(r#"{"data":[{"region":"eu"}]}"#);
     }
-    respond("404 Not Found", &[("content-type", "application/json")], r#"{"error":"no such model"}"#)
+    respond(
+        "404 Not Found",
+        &[("content-type", "application/json")],
+        r#"{"error":"no such model"}"#,
+    )
 }
 
 async fn world() -> World {
@@ -71,7 +75,11 @@ async fn world() -> World {
 }
 
 async fn world_with_a_token() -> World {
-    World::with(&format!("admin.token = \"a-token-of-the-side-port\"\n{SETTINGS}"), backend).await
+    World::with(
+        &format!("admin.token = \"a-token-of-the-side-port\"\n{SETTINGS}"),
+        backend,
+    )
+    .await
 }
 
 #[tokio::test]
@@ -79,28 +87,62 @@ async fn a_configured_endpoint_is_mapped_cached_and_priced_like_a_compiled_one()
     let world = world().await;
     let customer = world.paid().await;
     let before = world.left(&customer);
-    let first = world.get_as(&customer, "/api/v1/prices/m-1?period=7d").await;
+    let first = world
+        .get_as(&customer, "/api/v1/prices/m-1?period=7d")
+        .await;
     let body = String::from_utf8(first.body.clone()).unwrap();
-    assert!(first.status == 200 && body.ends_with(&format!(r#","data":[{PRICE}]}}"#)), "{body}");
-    assert_eq!((first.json()["period"].as_str(), &first.json()["sort_by"]), (Some("7d"), &json!(null)));
-    assert!(world.backend.received()[0].target().ends_with("/v2/price?model=m-1&range=7d"));
+    assert!(
+        first.status == 200 && body.ends_with(&format!(r#","data":[{PRICE}]}}"#)),
+        "{body}"
+    );
+    assert_eq!(
+        (first.json()["period"].as_str(), &first.json()["sort_by"]),
+        (Some("7d"), &json!(null))
+    );
+    assert!(
+        world.backend.received()[0]
+            .target()
+            .ends_with("/v2/price?model=m-1&range=7d")
+    );
 
-    let again = world.get_as(&customer, "/api/v1/prices/m-1?period=7d&limit=x").await;
-    assert!(again.header("cache-status").contains("; hit"), "an unknown parameter is in no key");
+    let again = world
+        .get_as(&customer, "/api/v1/prices/m-1?period=7d&limit=x")
+        .await;
+    assert!(
+        again.header("cache-status").contains("; hit"),
+        "an unknown parameter is in no key"
+    );
     assert_eq!(again.body, first.body);
     let known = world.get("/api/v1/prices/m-1?period=7d").key(&customer.key);
-    let known = known.header("If-None-Match", first.header("etag")).send().await;
+    let known = known
+        .header("If-None-Match", first.header("etag"))
+        .send()
+        .await;
     assert_eq!(known.status, 304);
     assert_eq!(world.backend.received().len(), 1);
-    assert_eq!(before.spent(world.left(&customer)), (3, 2, 0), "two responses with data and a 304");
+    assert_eq!(
+        before.spent(world.left(&customer)),
+        (3, 2, 0),
+        "two responses with data and a 304"
+    );
 
     // Models in no list are asked about once a second.
     world.pass(Duration::from_secs(1));
     let default = world.get_as(&customer, "/api/v1/prices/m-1").await;
-    assert_eq!((default.status, default.json()["period"].as_str()), (200, Some("latest")));
+    assert_eq!(
+        (default.status, default.json()["period"].as_str()),
+        (200, Some("latest"))
+    );
     let regions = world.get_as(&customer, "/api/v1/reference/regions").await;
-    assert_eq!((&regions.json()["count"], &regions.json()["period"]), (&json!(1), &json!(null)));
-    assert!(world.backend.received()[2].target().ends_with("/reference/regions?limit=50&unit=token"));
+    assert_eq!(
+        (&regions.json()["count"], &regions.json()["period"]),
+        (&json!(1), &json!(null))
+    );
+    assert!(
+        world.backend.received()[2]
+            .target()
+            .ends_with("/reference/regions?limit=50&unit=token")
+    );
     let series = "scoregate_requests_total{endpoint=\"prices\",class=\"2xx\"}";
     assert_eq!(world.counted(series).await, 3);
 }
@@ -111,73 +153,141 @@ async fn a_configured_endpoint_refuses_what_a_compiled_one_refuses() {
     let (free, paid) = (world.free().await, world.paid().await);
     for (customer, target, status, code) in [
         (&paid, "/prices/m-1?period=7D", 400, "invalid_period"),
-        (&paid, "/prices/m-1?period=7d&period=7d", 400, "invalid_period"),
+        (
+            &paid,
+            "/prices/m-1?period=7d&period=7d",
+            400,
+            "invalid_period",
+        ),
         (&paid, "/prices/m%00?period=7d", 400, "invalid_model_id"),
         (&paid, "/reference/regions?limit=0", 400, "invalid_limit"),
-        (&paid, "/reference/regions?unit=Token", 400, "invalid_parameter"),
-        (&paid, "/reference/regions?unit=token&unit=token", 400, "invalid_parameter"),
-        (&paid, "/reference/regions?unit=&limit=0", 400, "invalid_limit"),
+        (
+            &paid,
+            "/reference/regions?unit=Token",
+            400,
+            "invalid_parameter",
+        ),
+        (
+            &paid,
+            "/reference/regions?unit=token&unit=token",
+            400,
+            "invalid_parameter",
+        ),
+        (
+            &paid,
+            "/reference/regions?unit=&limit=0",
+            400,
+            "invalid_limit",
+        ),
         (&free, "/prices/m-1?period=latest", 403, "plan_required"),
         (&paid, "/prices/m-1/", 404, "not_found"),
         (&paid, "/reference", 404, "not_found"),
         (&paid, "/prices/m-2", 404, "model_not_found"),
     ] {
         let got = world.get_as(customer, &format!("/api/v1{target}")).await;
-        assert_eq!((got.status, got.code().as_str()), (status, code), "{target}");
+        assert_eq!(
+            (got.status, got.code().as_str()),
+            (status, code),
+            "{target}"
+        );
     }
-    assert_eq!(world.get("/api/v1/prices/m-1").send().await.code(), "api_key_required");
-    assert_eq!(world.backend.received().len(), 1, "only an unknown model is asked about");
+    assert_eq!(
+        world.get("/api/v1/prices/m-1").send().await.code(),
+        "api_key_required"
+    );
+    assert_eq!(
+        world.backend.received().len(),
+        1,
+        "only an unknown model is asked about"
+    );
 }
 
 #[tokio::test]
 async fn values_of_an_own_parameter_are_different_documents_and_its_default_is_that_of_a_request_without_it()
-{
+ {
     let world = world_with_a_token().await;
     let customer = world.paid().await;
-    let get = async |query: &str| world.get_as(&customer, &format!("/api/v1/reference/regions{query}")).await;
+    let get = async |query: &str| {
+        world
+            .get_as(&customer, &format!("/api/v1/reference/regions{query}"))
+            .await
+    };
     for (query, sent) in [
         ("", "limit=50&unit=token"),
         ("?unit=second", "limit=50&unit=second"),
         ("?unit=second&limit=7", "limit=7&unit=second"),
     ] {
-        assert!(get(query).await.header("cache-status").contains("fwd=miss"), "{query}");
+        assert!(
+            get(query).await.header("cache-status").contains("fwd=miss"),
+            "{query}"
+        );
         let received = world.backend.received();
         assert!(received.last().unwrap().target().ends_with(sent), "{query}");
     }
-    for query in
-        ["?unit=token", "?unit=%74oken", "?limit=50&unit=token&x=y", "?unit=second", "?unit=second&limit=7"]
-    {
-        assert!(get(query).await.header("cache-status").contains("; hit"), "{query}");
+    for query in [
+        "?unit=token",
+        "?unit=%74oken",
+        "?limit=50&unit=token&x=y",
+        "?unit=second",
+        "?unit=second&limit=7",
+    ] {
+        assert!(
+            get(query).await.header("cache-status").contains("; hit"),
+            "{query}"
+        );
     }
     let refused = get("?unit=hour").await;
     let body = refused.json();
-    assert_eq!((body["param"].as_str(), &body["allowed"]), (Some("unit"), &json!(["second", "token"])));
+    assert_eq!(
+        (body["param"].as_str(), &body["allowed"]),
+        (Some("unit"), &json!(["second", "token"]))
+    );
 
     let purge = r#"{"documents":"/api/v1/reference/regions?unit=second","hard":true}"#;
     let purged = world.side("POST", "/v1/cache/purge", purge, &[TOKEN]).await;
-    assert_eq!((purged.status, &purged.json()["purged"]), (200, &json!(2)), "{purged:?}");
+    assert_eq!(
+        (purged.status, &purged.json()["purged"]),
+        (200, &json!(2)),
+        "{purged:?}"
+    );
     assert!(get("").await.header("cache-status").contains("; hit"));
 
     let world = world.restarted().await;
     let before = world.backend.received().len();
-    assert_eq!(world.get_as(&customer, "/api/v1/reference/regions").await.status, 200);
-    assert_eq!(world.backend.received().len(), before, "the document is found by its name on disk");
+    assert_eq!(
+        world
+            .get_as(&customer, "/api/v1/reference/regions")
+            .await
+            .status,
+        200
+    );
+    assert_eq!(
+        world.backend.received().len(),
+        before,
+        "the document is found by its name on disk"
+    );
 }
 
 #[tokio::test]
 async fn documents_of_configured_endpoints_survive_a_restart_and_can_be_purged() {
     let world = world_with_a_token().await;
     let customer = world.paid().await;
-    let before = world.get_as(&customer, "/api/v1/prices/m-1?period=1m").await;
+    let before = world
+        .get_as(&customer, "/api/v1/prices/m-1?period=1m")
+        .await;
     let world = world.restarted().await;
-    let after = world.get_as(&customer, "/api/v1/prices/m-1?period=1m").await;
+    let after = world
+        .get_as(&customer, "/api/v1/prices/m-1?period=1m")
+        .await;
     assert_eq!((after.status, after.body), (200, before.body));
     assert_eq!(world.backend.received().len(), 1);
 
     let body = r#"{"documents":"/api/v1/prices/:id","hard":true}"#;
     let purged = world.side("POST", "/v1/cache/purge", body, &[TOKEN]).await;
     assert_eq!((purged.status, &purged.json()["purged"]), (200, &json!(1)));
-    world.get_as(&customer, "/api/v1/prices/m-1?period=1m").await;
+    world
+        .get_as(&customer, "/api/v1/prices/m-1?period=1m")
+        .await;
     assert_eq!(world.backend.received().len(), 2);
 }
 
@@ -185,19 +295,30 @@ async fn documents_of_configured_endpoints_survive_a_restart_and_can_be_purged()
 async fn documents_of_other_definitions_are_not_served_after_a_restart() {
     let world = world().await;
     let customer = world.paid().await;
-    world.get_as(&customer, "/api/v1/prices/m-1?period=1m").await;
+    world
+        .get_as(&customer, "/api/v1/prices/m-1?period=1m")
+        .await;
     let more = "admin.token = \"a-token-of-the-side-port\"\n[endpoints.other]\npath = \"/other\"\nsummary = \"Another one.\"\n\
                 fields = [{ name = \"a\", type = \"string\", meaning = \"A.\" }]";
     let world = world.restarted_with(more).await;
-    let after = world.get_as(&customer, "/api/v1/prices/m-1?period=1m").await;
+    let after = world
+        .get_as(&customer, "/api/v1/prices/m-1?period=1m")
+        .await;
     assert_eq!((after.status, world.backend.received().len()), (200, 2));
 
     let identity = |settings: &str| {
         let settings = settings.replace("{backend}", "http://127.0.0.1:4000");
-        resolve(&read_text(&settings).unwrap()).unwrap().upstream.identity()
+        resolve(&read_text(&settings).unwrap())
+            .unwrap()
+            .upstream
+            .identity()
     };
     assert_eq!(identity(SETTINGS), identity(SETTINGS));
-    assert_ne!(identity(SETTINGS), identity(&with_paid_fields()), "a field that became one for paid callers");
+    assert_ne!(
+        identity(SETTINGS),
+        identity(&with_paid_fields()),
+        "a field that became one for paid callers"
+    );
 }
 
 #[tokio::test]
@@ -206,8 +327,18 @@ async fn a_configured_endpoint_has_a_freshness_of_its_own() {
     let customer = world.paid().await;
     for (minutes, fetches) in [(0, 1), (4, 1), (2, 2)] {
         world.pass(Duration::from_mins(minutes));
-        assert_eq!(world.get_as(&customer, "/api/v1/reference/regions").await.status, 200);
-        assert_eq!(world.backend.received().len(), fetches, "after {minutes} more minutes");
+        assert_eq!(
+            world
+                .get_as(&customer, "/api/v1/reference/regions")
+                .await
+                .status,
+            200
+        );
+        assert_eq!(
+            world.backend.received().len(),
+            fetches,
+            "after {minutes} more minutes"
+        );
     }
 }
 
@@ -223,12 +354,23 @@ async fn configured_endpoints_are_described_like_compiled_ones() {
         item["properties"]["input"]["description"],
         "Price of input tokens. Unit: US dollars per million tokens."
     );
-    assert_eq!(item["properties"]["discounts"]["items"]["properties"]["from"]["type"], "integer");
+    assert_eq!(
+        item["properties"]["discounts"]["items"]["properties"]["from"]["type"],
+        "integer"
+    );
     let regions = &description["components"]["schemas"]["RegionsItem"]["properties"]["region"];
     assert_eq!(regions["enum"], json!(["eu", "us"]));
     let parameters = &description["paths"]["/reference/regions"]["get"]["parameters"];
-    let unit = parameters.as_array().unwrap().iter().find(|one| one["name"] == "unit").unwrap();
-    assert_eq!(unit["schema"], json!({ "type": "string", "enum": ["second", "token"], "default": "token" }));
+    let unit = parameters
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["name"] == "unit")
+        .unwrap();
+    assert_eq!(
+        unit["schema"],
+        json!({ "type": "string", "enum": ["second", "token"], "default": "token" })
+    );
     assert_eq!(unit["description"], "Unit of the prices. Default: `token`.");
     let params = &description["components"]["schemas"]["Error"]["properties"]["param"]["enum"];
     assert_eq!(*params, json!(["id", "limit", "period", "sortBy", "unit"]));
@@ -261,7 +403,10 @@ fn with_paid_fields() -> String {
         "meaning = \"Number of tokens.\" }]",
         &format!("meaning = \"Number of tokens.\" }}{rebate}"),
     );
-    settings.replace("[endpoints.regions]", &format!("{margin}[endpoints.regions]"))
+    settings.replace(
+        "[endpoints.regions]",
+        &format!("{margin}[endpoints.regions]"),
+    )
 }
 
 #[tokio::test]
@@ -271,12 +416,20 @@ async fn no_byte_of_a_free_form_depends_on_fields_for_paid_callers_or_on_undecla
         let world = World::with(&with_paid_fields(), secretive(secret)).await;
         let paid = world.paid().await;
         let full = world.get_as(&paid, "/api/v1/prices/m-1?period=7d").await;
-        assert_eq!(String::from_utf8(full.body).unwrap().matches(secret).count(), 3);
+        assert_eq!(
+            String::from_utf8(full.body)
+                .unwrap()
+                .matches(secret)
+                .count(),
+            3
+        );
         let free = world.customer_with("free", crate::balances::wide()).await;
         let mut responses = Vec::new();
         for coding in ["identity", "gzip", "br", "zstd"] {
             for method in ["GET", "HEAD"] {
-                let request = world.request(method, "/api/v1/prices/m-1?period=7d").key(&free.key);
+                let request = world
+                    .request(method, "/api/v1/prices/m-1?period=7d")
+                    .key(&free.key);
                 let got = request.header("Accept-Encoding", coding).send().await;
                 assert_eq!(got.status, 200, "{coding}");
                 if method == "GET" {
@@ -287,33 +440,64 @@ async fn no_byte_of_a_free_form_depends_on_fields_for_paid_callers_or_on_undecla
                     );
                 }
                 let again = world.get("/api/v1/prices/m-1?period=7d").key(&free.key);
-                let again =
-                    again.header("Accept-Encoding", coding).header("If-None-Match", got.header("etag"));
+                let again = again
+                    .header("Accept-Encoding", coding)
+                    .header("If-None-Match", got.header("etag"));
                 assert_eq!(again.send().await.status, 304);
-                responses.push((got.header("etag").to_owned(), got.number("content-length"), got.body));
+                responses.push((
+                    got.header("etag").to_owned(),
+                    got.number("content-length"),
+                    got.body,
+                ));
             }
         }
         seen.push(responses);
     }
-    assert_eq!(seen[0], seen[1], "the secrets differ in length, and nothing else");
+    assert_eq!(
+        seen[0], seen[1],
+        "the secrets differ in length, and nothing else"
+    );
 }
 
 #[test]
 fn a_mapping_that_would_reveal_a_field_for_paid_callers_is_rejected() {
     for (mapping, path) in [
-        ("fields = { input = \"margin\" }", "mapping.prices.fields.input"),
-        ("fields = { margin = \"secret\", input = \"secret\" }", "mapping.prices.fields.input"),
+        (
+            "fields = { input = \"margin\" }",
+            "mapping.prices.fields.input",
+        ),
+        (
+            "fields = { margin = \"secret\", input = \"secret\" }",
+            "mapping.prices.fields.input",
+        ),
         ("timestamp = \"/margin/at\"", "mapping.prices.timestamp"),
-        ("fields = { margin = \"secret\" }\ntimestamp = \"/secret/at\"", "mapping.prices.timestamp"),
-        ("fields = { input = \"discounts\" }", "mapping.prices.fields.input"),
-        ("fields = { margin = { constant = 1 }, input = \"margin\" }", "mapping.prices.fields.input"),
-        ("timestamp = \"/row/discounts/0/rebate\"", "mapping.prices.timestamp"),
+        (
+            "fields = { margin = \"secret\" }\ntimestamp = \"/secret/at\"",
+            "mapping.prices.timestamp",
+        ),
+        (
+            "fields = { input = \"discounts\" }",
+            "mapping.prices.fields.input",
+        ),
+        (
+            "fields = { margin = { constant = 1 }, input = \"margin\" }",
+            "mapping.prices.fields.input",
+        ),
+        (
+            "timestamp = \"/row/discounts/0/rebate\"",
+            "mapping.prices.timestamp",
+        ),
     ] {
         let settings =
             with_paid_fields().replace("[mapping.prices]", &format!("[mapping.prices]\n{mapping}"));
         let settings = settings.replace("{backend}", "http://127.0.0.1:4000");
-        let refused = resolve(&read_text(&settings).unwrap()).unwrap_err().to_string();
-        assert!(refused.contains(path) && refused.contains("only paid callers"), "{mapping}: {refused}");
+        let refused = resolve(&read_text(&settings).unwrap())
+            .unwrap_err()
+            .to_string();
+        assert!(
+            refused.contains(path) && refused.contains("only paid callers"),
+            "{mapping}: {refused}"
+        );
     }
 }
 
@@ -322,20 +506,29 @@ async fn a_time_for_paid_callers_is_not_the_time_of_the_free_form() {
     let settings = with_paid_fields().replace("margin", "lastUpdated");
     let row = r#"{"row":{"modelId":"m-1","discounts":[],"lastUpdated":"2026-11-21T11:37:00Z"}}"#;
     let world = World::with(
-        &settings.replace("type = \"number\"\nmeaning = \"Margin", "type = \"time\"\nmeaning = \"Margin"),
+        &settings.replace(
+            "type = \"number\"\nmeaning = \"Margin",
+            "type = \"time\"\nmeaning = \"Margin",
+        ),
         move |_| answer(row),
     )
     .await;
     let customer = world.free().await;
-    let got = world.get_as(&customer, "/api/v1/prices/m-1?period=7d").await;
-    assert_eq!((got.status, got.json()["generated_at"].as_str()), (200, Some("2026-11-21T12:00:00Z")));
+    let got = world
+        .get_as(&customer, "/api/v1/prices/m-1?period=7d")
+        .await;
+    assert_eq!(
+        (got.status, got.json()["generated_at"].as_str()),
+        (200, Some("2026-11-21T12:00:00Z"))
+    );
     assert!(!got.header("last-modified").contains("11:37"));
 }
 
 #[test]
 fn the_order_of_items_with_fields_for_paid_callers_cannot_be_requested() {
     let settings = with_paid_fields().replace("[\"period\"]", "[\"period\", \"sortBy\"]");
-    let refused = resolve(&read_text(&settings.replace("{backend}", "http://127.0.0.1:4000")).unwrap());
+    let refused =
+        resolve(&read_text(&settings.replace("{backend}", "http://127.0.0.1:4000")).unwrap());
     let refused = refused.unwrap_err().to_string();
     assert!(
         refused.contains("endpoints.prices.parameters") && refused.contains("order of the items"),

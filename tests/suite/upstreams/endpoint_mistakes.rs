@@ -50,7 +50,9 @@ const MISTAKES: &str = r#"
 
 #[test]
 fn every_mistake_in_a_definition_is_reported_in_one_run() {
-    let problems = resolve(&read_text(MISTAKES).unwrap()).unwrap_err().to_string();
+    let problems = resolve(&read_text(MISTAKES).unwrap())
+        .unwrap_err()
+        .to_string();
     for (path, words) in [
         ("endpoints.models", "taken"),
         ("endpoints.models.summary", "sentence"),
@@ -64,10 +66,22 @@ fn every_mistake_in_a_definition_is_reported_in_one_run() {
         ("endpoints.cheapest.parameters", "\"limit\", or a table"),
         ("endpoints.cheapest.parameters", "\"period\" once"),
         ("endpoints.cheapest.parameters", "missing field `values`"),
-        ("endpoints.cheapest.parameters", "`limit`: choose another name"),
-        ("endpoints.cheapest.parameters", "`limit`: write 1 to 64 different values"),
-        ("endpoints.cheapest.parameters", "`limit`: the default is one of the values"),
-        ("endpoints.cheapest.parameters", "`limit`: write the meaning"),
+        (
+            "endpoints.cheapest.parameters",
+            "`limit`: choose another name",
+        ),
+        (
+            "endpoints.cheapest.parameters",
+            "`limit`: write 1 to 64 different values",
+        ),
+        (
+            "endpoints.cheapest.parameters",
+            "`limit`: the default is one of the values",
+        ),
+        (
+            "endpoints.cheapest.parameters",
+            "`limit`: write the meaning",
+        ),
         ("endpoints.cheapest.parameters", "`n` is described twice"),
         ("endpoints.cheapest.one", "true or false"),
         ("endpoints.cheapest.colour", "no such setting"),
@@ -81,15 +95,25 @@ fn every_mistake_in_a_definition_is_reported_in_one_run() {
         ("endpoints.cheapest.fields[4]", "as a table"),
         ("endpoints.cheapest.fields[5].words", "twice"),
         ("endpoints.cheapest.fields[6].words", "empty"),
-        ("endpoints.cheapest.fields[7].example", "of the field's type"),
-        ("endpoints.cheapest.fields[8].example", "of the field's type"),
+        (
+            "endpoints.cheapest.fields[7].example",
+            "of the field's type",
+        ),
+        (
+            "endpoints.cheapest.fields[8].example",
+            "of the field's type",
+        ),
         ("endpoints.clash.path", "/api/v1/models/{id}/history"),
         ("endpoints.clash.summary", "sentence"),
     ] {
-        let found = problems.lines().any(|line| line.contains(&format!("{path}:")) && line.contains(words));
+        let found = problems
+            .lines()
+            .any(|line| line.contains(&format!("{path}:")) && line.contains(words));
         assert!(found, "{path}: {words}\n{problems}");
     }
     let built_in = "upstream = \"built-in\"\n[endpoints.x]\npath = \"/x\"";
-    let refused = resolve(&read_text(built_in).unwrap()).unwrap_err().to_string();
+    let refused = resolve(&read_text(built_in).unwrap())
+        .unwrap_err()
+        .to_string();
     assert!(refused.contains("built-in backend has only"), "{refused}");
 }

@@ -13,7 +13,8 @@ const CAPPED: &str = "[upstream]\nurl = \"{backend}\"\nmax_body = \"1KiB\"";
 /// Longer than any Retry-After of these responses.
 const REST: Duration = Duration::from_secs(70);
 
-const GOOD: &str = r#"{"generated_at":"2026-11-21T12:00:00Z","data":[{"id":"atlas","currentScore":1}]}"#;
+const GOOD: &str =
+    r#"{"generated_at":"2026-11-21T12:00:00Z","data":[{"id":"atlas","currentScore":1}]}"#;
 
 fn closed(head: &str, body: &str) -> Act {
     Act::RawThenClose(format!("HTTP/1.1 200 OK\r\n{head}\r\n\r\n{body}").into_bytes())
@@ -28,15 +29,28 @@ fn truncated() -> Vec<(String, Act)> {
     let mut acts = Vec::new();
     for cut in [0, 1, GOOD.len() / 2, GOOD.len() * 99 / 100, GOOD.len() - 1] {
         let length = format!("content-length: {}", GOOD.len());
-        acts.push((format!("cut at {cut} by length"), closed(&length, &GOOD[..cut])));
-        let chunks = if cut == 0 { String::new() } else { chunk(&GOOD[..cut]) };
-        acts.push((format!("cut at {cut} in chunks"), closed("transfer-encoding: chunked", &chunks)));
+        acts.push((
+            format!("cut at {cut} by length"),
+            closed(&length, &GOOD[..cut]),
+        ));
+        let chunks = if cut == 0 {
+            String::new()
+        } else {
+            chunk(&GOOD[..cut])
+        };
+        acts.push((
+            format!("cut at {cut} in chunks"),
+            closed("transfer-encoding: chunked", &chunks),
+        ));
         let to_the_end = closed("content-type: application/json", &GOOD[..cut]);
         acts.push((format!("cut at {cut} by the connection's end"), to_the_end));
     }
     let all_but_the_end = closed("transfer-encoding: chunked", &chunk(GOOD));
     acts.push(("all chunks but the last, empty one".into(), all_but_the_end));
-    acts.push(("half a chunk".into(), closed("transfer-encoding: chunked", &chunk(GOOD)[..30])));
+    acts.push((
+        "half a chunk".into(),
+        closed("transfer-encoding: chunked", &chunk(GOOD)[..30]),
+    ));
     acts
 }
 
@@ -48,22 +62,56 @@ fn unusable() -> Vec<(String, Act)> {
     let mut gzipped = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
     std::io::Write::write_all(&mut gzipped, GOOD.as_bytes()).unwrap();
     let gzipped = gzipped.finish().unwrap();
-    let mut encoded =
-        format!("HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n", gzipped.len())
-            .into_bytes();
+    let mut encoded = format!(
+        "HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n",
+        gzipped.len()
+    )
+    .into_bytes();
     encoded.extend(gzipped);
     vec![
-        with("it ends with the connection", closed("content-type: application/json", GOOD)),
+        with(
+            "it ends with the connection",
+            closed("content-type: application/json", GOOD),
+        ),
         with("it is encoded", Act::Raw(encoded)),
-        with("it claims to be encoded", respond("200 OK", &[("content-encoding", "br")], GOOD)),
+        with(
+            "it claims to be encoded",
+            respond("200 OK", &[("content-encoding", "br")], GOOD),
+        ),
         with("its length is too large", json(&large)),
-        with("its body is too large", closed("transfer-encoding: chunked", &(chunk(&large) + "0\r\n\r\n"))),
-        with("it is a page", respond("200 OK", &[("content-type", "text/html")], "<html>it works</html>")),
-        with("it is partial", respond("206 Partial Content", &[("content-range", "bytes 0-9/99")], GOOD)),
-        with("it is a redirect", respond("301 Moved Permanently", &[("location", "/api/v1/else")], "")),
+        with(
+            "its body is too large",
+            closed("transfer-encoding: chunked", &(chunk(&large) + "0\r\n\r\n")),
+        ),
+        with(
+            "it is a page",
+            respond(
+                "200 OK",
+                &[("content-type", "text/html")],
+                "<html>it works</html>",
+            ),
+        ),
+        with(
+            "it is partial",
+            respond(
+                "206 Partial Content",
+                &[("content-range", "bytes 0-9/99")],
+                GOOD,
+            ),
+        ),
+        with(
+            "it is a redirect",
+            respond("301 Moved Permanently", &[("location", "/api/v1/else")], ""),
+        ),
         with("it is refused", respond("403 Forbidden", &[], GOOD)),
-        with("it is unchanged without a known tag", Act::Raw(b"HTTP/1.1 304 Not Modified\r\n\r\n".into())),
-        with("it is not UTF-8", Act::Raw(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n[\"\xff]".into())),
+        with(
+            "it is unchanged without a known tag",
+            Act::Raw(b"HTTP/1.1 304 Not Modified\r\n\r\n".into()),
+        ),
+        with(
+            "it is not UTF-8",
+            Act::Raw(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n[\"\xff]".into()),
+        ),
         body(r#"{"success":false,"data":[{"id":"atlas"}]}"#),
         body(""),
         body("null"),
@@ -89,10 +137,22 @@ fn unavailable() -> Vec<(String, Act)> {
     let with = |name: &str, act: Act| (name.to_owned(), act);
     vec![
         with("500", respond("500 Internal Server Error", &[], GOOD)),
-        with("503", respond("503 Service Unavailable", &[("retry-after", "70")], "")),
-        with("429", respond("429 Too Many Requests", &[("retry-after", "70")], GOOD)),
-        with("it closes without a response", Act::RawThenClose(Vec::new())),
-        with("it closes within the head", Act::RawThenClose(b"HTTP/1.1 200 OK\r\ncontent-".into())),
+        with(
+            "503",
+            respond("503 Service Unavailable", &[("retry-after", "70")], ""),
+        ),
+        with(
+            "429",
+            respond("429 Too Many Requests", &[("retry-after", "70")], GOOD),
+        ),
+        with(
+            "it closes without a response",
+            Act::RawThenClose(Vec::new()),
+        ),
+        with(
+            "it closes within the head",
+            Act::RawThenClose(b"HTTP/1.1 200 OK\r\ncontent-".into()),
+        ),
     ]
 }
 
@@ -103,14 +163,22 @@ fn is_retried(name: &str) -> bool {
 
 fn all() -> Vec<(String, Act, u16)> {
     let with_status = |status: u16| move |(name, act)| (name, act, status);
-    let invalid = truncated().into_iter().chain(unusable()).map(with_status(502));
-    invalid.chain(unavailable().into_iter().map(with_status(503))).collect()
+    let invalid = truncated()
+        .into_iter()
+        .chain(unusable())
+        .map(with_status(502));
+    invalid
+        .chain(unavailable().into_iter().map(with_status(503)))
+        .collect()
 }
 
 #[tokio::test]
 async fn a_bad_response_has_its_code_and_the_next_good_one_is_used_at_once() {
     let about = |id: &str| json(&GOOD.replace("atlas", id));
-    let world = World::with(CAPPED, move |got| about(got.target().rsplit('/').next().unwrap())).await;
+    let world = World::with(CAPPED, move |got| {
+        about(got.target().rsplit('/').next().unwrap())
+    })
+    .await;
     let customer = world.free().await;
     let (mut invalid, mut away) = (0, 0);
     for (number, (name, act, status)) in all().into_iter().enumerate() {
@@ -128,19 +196,32 @@ async fn a_bad_response_has_its_code_and_the_next_good_one_is_used_at_once() {
         } else {
             away += 1;
             assert_eq!(refused.code(), "upstream_unavailable", "{name}");
-            let wait = if name == "503" || name == "429" { "70" } else { "5" };
+            let wait = if name == "503" || name == "429" {
+                "70"
+            } else {
+                "5"
+            };
             assert_eq!(refused.header("retry-after"), wait, "{name}");
         }
         assert_eq!(refused.header("cache-control"), "no-store");
         let text = String::from_utf8(refused.body).unwrap();
-        assert!(!text.contains("atlas") && !text.contains("127.0.0.1"), "{name}: {text}");
+        assert!(
+            !text.contains("atlas") && !text.contains("127.0.0.1"),
+            "{name}: {text}"
+        );
         world.pass(REST);
         let good = world.get_as(&customer, &unseen).await;
-        assert_eq!(good.header("cache-status"), "scoregate; fwd=miss; stored; detail=miss", "{name}");
+        assert_eq!(
+            good.header("cache-status"),
+            "scoregate; fwd=miss; stored; detail=miss",
+            "{name}"
+        );
     }
     assert_eq!(world.refused("upstream_invalid").await, invalid);
     assert_eq!(world.refused("upstream_unavailable").await, away);
-    let calls = world.counted("scoregate_upstream_requests_total{result=\"invalid\"}").await;
+    let calls = world
+        .counted("scoregate_upstream_requests_total{result=\"invalid\"}")
+        .await;
     assert_eq!(calls, invalid);
 }
 
@@ -150,7 +231,10 @@ async fn a_bad_response_never_replaces_good_data() {
     let customer = world.free().await;
     let good = world.get_as(&customer, ATLAS).await;
     let (mut calls, mut twice) = (1, 0);
-    for (name, act, _) in all().into_iter().filter(|(name, ..)| !name.starts_with("it is unchanged")) {
+    for (name, act, _) in all()
+        .into_iter()
+        .filter(|(name, ..)| !name.starts_with("it is unchanged"))
+    {
         world.pass(Duration::from_hours(2));
         for (hours, outcome) in [(0, "stale"), (25, "stale_on_error")] {
             world.pass(Duration::from_hours(hours));
@@ -163,7 +247,10 @@ async fn a_bad_response_never_replaces_good_data() {
             let served = world.served(outcome).await;
             let stale = world.get_as(&customer, ATLAS).await;
             assert_eq!((stale.status, &stale.body), (200, &good.body), "{name}");
-            assert!(stale.header("cache-status").ends_with("detail=stale"), "{name}");
+            assert!(
+                stale.header("cache-status").ends_with("detail=stale"),
+                "{name}"
+            );
             assert_eq!(stale.header("etag"), good.header("etag"));
             assert_eq!(world.served(outcome).await, served + 1, "{name} {outcome}");
             calls += 1;
@@ -172,9 +259,18 @@ async fn a_bad_response_never_replaces_good_data() {
         // Each begins with a document that was just revalidated.
         world.pass(REST);
         let confirmed = world.get_as(&customer, ATLAS).await;
-        assert!(confirmed.header("cache-status").ends_with("detail=refreshed"), "{name}");
+        assert!(
+            confirmed
+                .header("cache-status")
+                .ends_with("detail=refreshed"),
+            "{name}"
+        );
         calls += 1;
-        assert_eq!(world.backend.received().len(), calls as usize + twice, "{name}");
+        assert_eq!(
+            world.backend.received().len(),
+            calls as usize + twice,
+            "{name}"
+        );
     }
 }
 
@@ -187,9 +283,18 @@ async fn after_a_bad_response_the_next_good_one_is_used_within_a_second() {
     bad.extend([
         with("400", respond("400 Bad Request", &[], GOOD)),
         with("404", respond("404 Not Found", &[], GOOD)),
-        with("404 of a page", respond("404 Not Found", &[("content-type", "text/html")], "<html>")),
-        with("429 without Retry-After", respond("429 Too Many Requests", &[], "")),
-        with("503 without Retry-After", respond("503 Service Unavailable", &[], "")),
+        with(
+            "404 of a page",
+            respond("404 Not Found", &[("content-type", "text/html")], "<html>"),
+        ),
+        with(
+            "429 without Retry-After",
+            respond("429 Too Many Requests", &[], ""),
+        ),
+        with(
+            "503 without Retry-After",
+            respond("503 Service Unavailable", &[], ""),
+        ),
     ]);
     for (name, act, _) in bad {
         let world = World::with(CAPPED, |_| json(GOOD)).await;
@@ -200,7 +305,9 @@ async fn after_a_bad_response_the_next_good_one_is_used_within_a_second() {
             let response = world.get_as(&customer, MODELS).await;
             world.settled().await;
             assert_eq!(response.status == 200, score > 7, "{name} {score}");
-            world.backend.set_script(move |_| json(&GOOD.replace(":1}", &format!(":{score}}}"))));
+            world
+                .backend
+                .set_script(move |_| json(&GOOD.replace(":1}", &format!(":{score}}}"))));
             world.pass(Duration::from_secs(1));
             world.get_as(&customer, MODELS).await;
             world.settled().await;
@@ -217,40 +324,69 @@ async fn an_empty_list_replaces_a_full_one_only_when_it_is_received_twice() {
     let world = World::with("", |_| json(GOOD)).await;
     let customer = world.paid().await;
     let full = world.get_as(&customer, MODELS).await;
-    world.backend.set_script(|_| json(r#"{"success":true,"data":[]}"#));
+    world
+        .backend
+        .set_script(|_| json(r#"{"success":true,"data":[]}"#));
     let mut seen = Vec::new();
     for calls in 2..=4 {
         world.pass(Duration::from_hours(2));
         seen.push(world.get_as(&customer, MODELS).await.body == full.body);
         world.fetched(calls).await;
     }
-    assert_eq!(seen, [true, true, false], "the first empty list was rejected, the second was stored");
-    assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"invalid\"}").await, 1);
+    assert_eq!(
+        seen,
+        [true, true, false],
+        "the first empty list was rejected, the second was stored"
+    );
+    assert_eq!(
+        world
+            .counted("scoregate_upstream_requests_total{result=\"invalid\"}")
+            .await,
+        1
+    );
 
     // After a full list, the next empty one is rejected again.
     world.backend.set_script(|_| json(GOOD));
     world.pass(Duration::from_hours(2));
     world.get_as(&customer, MODELS).await;
     world.fetched(5).await;
-    world.backend.set_script(|_| json(r#"{"success":true,"data":[]}"#));
+    world
+        .backend
+        .set_script(|_| json(r#"{"success":true,"data":[]}"#));
     world.pass(Duration::from_hours(2));
     world.get_as(&customer, MODELS).await;
     world.fetched(6).await;
     assert_eq!(world.get_as(&customer, MODELS).await.json()["count"], 1);
     // Without previous data, an empty list is accepted.
-    assert_eq!(world.get_as(&customer, "/api/v1/alerts").await.json()["count"], 0);
+    assert_eq!(
+        world.get_as(&customer, "/api/v1/alerts").await.json()["count"],
+        0
+    );
 }
 
 #[tokio::test]
 async fn no_list_is_missing() {
     let world = World::with("", |_| respond("404 Not Found", &[], "")).await;
     let customer = world.free().await;
-    for target in [MODELS, "/api/v1/index", "/api/v1/analytics/transparency", "/api/v1/incidents"] {
-        assert_eq!(world.get_as(&customer, target).await.code(), "upstream_invalid", "{target}");
+    for target in [
+        MODELS,
+        "/api/v1/index",
+        "/api/v1/analytics/transparency",
+        "/api/v1/incidents",
+    ] {
+        assert_eq!(
+            world.get_as(&customer, target).await.code(),
+            "upstream_invalid",
+            "{target}"
+        );
     }
     for target in [ATLAS, "/api/v1/models/atlas/history", "/api/v1/drift/atlas"] {
         world.pass(BETWEEN_PROBES);
-        assert_eq!(world.get_as(&customer, target).await.code(), "model_not_found", "{target}");
+        assert_eq!(
+            world.get_as(&customer, target).await.code(),
+            "model_not_found",
+            "{target}"
+        );
     }
     assert_eq!(world.refused("upstream_invalid").await, 4);
 }
@@ -259,12 +395,19 @@ async fn no_list_is_missing() {
 async fn bytes_after_a_response_are_never_served() {
     let world = World::with("", |_| json(GOOD)).await;
     let customer = world.free().await;
-    let mut extra = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{GOOD}", GOOD.len());
+    let mut extra = format!(
+        "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{GOOD}",
+        GOOD.len()
+    );
     extra.push_str("HTTP/1.1 200 OK\r\ncontent-length: 18\r\n\r\n[{\"id\":\"smuggled\"}]");
     world.backend.next(Act::Raw(extra.into_bytes()));
     for target in [ATLAS, MODELS, "/api/v1/index", "/api/v1/alerts"] {
         let response = world.get_as(&customer, target).await;
-        assert_eq!((response.status, &response.json()["data"][0]["id"]), (200, &"atlas".into()), "{target}");
+        assert_eq!(
+            (response.status, &response.json()["data"][0]["id"]),
+            (200, &"atlas".into()),
+            "{target}"
+        );
     }
     assert_eq!(world.served("miss").await, 4);
 }

@@ -12,7 +12,10 @@ use crate::world::World;
 
 /// The shipped configuration.
 const SHIPPED: &str = include_str!("../../../deploy/backends/dashboard.toml");
-const SHIPPED_AT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/backends/dashboard.toml");
+const SHIPPED_AT: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/deploy/backends/dashboard.toml"
+);
 
 /// An endpoint: our target, the backend's target, its response, and the resulting items.
 struct Row {
@@ -22,8 +25,18 @@ struct Row {
     items: &'static str,
 }
 
-const fn row(ours: &'static str, theirs: &'static str, sends: &'static str, items: &'static str) -> Row {
-    Row { ours, theirs, sends, items }
+const fn row(
+    ours: &'static str,
+    theirs: &'static str,
+    sends: &'static str,
+    items: &'static str,
+) -> Row {
+    Row {
+        ours,
+        theirs,
+        sends,
+        items,
+    }
 }
 
 #[rustfmt::skip]
@@ -58,7 +71,10 @@ const ROWS: [Row; 12] = [
 
 const BUSY: &str = r#"{"success":false,"error":"SQLITE_BUSY: database is locked"}"#;
 /// The fake backend's response to an unknown route, which shows a wrong upstream request.
-const NO_ROUTE: (&str, &str) = ("500 Internal Server Error", r#"{"message":"there is no such route"}"#);
+const NO_ROUTE: (&str, &str) = (
+    "500 Internal Server Error",
+    r#"{"message":"there is no such route"}"#,
+);
 
 fn path(target: &str) -> &str {
     target.split('?').next().unwrap()
@@ -66,8 +82,13 @@ fn path(target: &str) -> &str {
 
 /// That backend with all of its data.
 fn dashboard(received: &Received) -> Act {
-    let known = ROWS.iter().find(|row| path(row.theirs) == path(received.target()));
-    known.map_or_else(|| respond(NO_ROUTE.0, &[], NO_ROUTE.1), |row| json(row.sends))
+    let known = ROWS
+        .iter()
+        .find(|row| path(row.theirs) == path(received.target()));
+    known.map_or_else(
+        || respond(NO_ROUTE.0, &[], NO_ROUTE.1),
+        |row| json(row.sends),
+    )
 }
 
 async fn world() -> World {
@@ -80,11 +101,17 @@ fn all(template: &str) -> Vec<String> {
     let orders = SortBy::ALL.map(|order| order.word().to_owned());
     let limits: Vec<String> = (1..=100).map(|limit| limit.to_string()).collect();
     let mut targets = vec![template.to_owned()];
-    for (placeholder, values) in
-        [("{period}", &periods[..]), ("{sortBy}", &orders[..]), ("{limit}", &limits[..])]
-    {
+    for (placeholder, values) in [
+        ("{period}", &periods[..]),
+        ("{sortBy}", &orders[..]),
+        ("{limit}", &limits[..]),
+    ] {
         if template.contains(placeholder) {
-            let fill = |target: String| values.iter().map(move |value| target.replace(placeholder, value));
+            let fill = |target: String| {
+                values
+                    .iter()
+                    .map(move |value| target.replace(placeholder, value))
+            };
             targets = targets.into_iter().flat_map(fill).collect();
         }
     }
@@ -94,9 +121,16 @@ fn all(template: &str) -> Vec<String> {
 #[test]
 fn the_shipped_configuration_maps_every_endpoint_and_is_valid() {
     let checked = run(&["check", "--config", SHIPPED_AT]).with(0);
-    assert_eq!((checked.out, checked.err), (String::new(), format!("{SHIPPED_AT}: ok\n")));
+    assert_eq!(
+        (checked.out, checked.err),
+        (String::new(), format!("{SHIPPED_AT}: ok\n"))
+    );
     for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.stored) {
-        assert!(SHIPPED.contains(&format!("[mapping.{}]\npath = ", endpoint.name)), "{}", endpoint.name);
+        assert!(
+            SHIPPED.contains(&format!("[mapping.{}]\npath = ", endpoint.name)),
+            "{}",
+            endpoint.name
+        );
     }
     let UpstreamConfig::Http(http) = resolve(&read_text(SHIPPED).unwrap()).unwrap().upstream else {
         panic!("it names a backend")
@@ -114,7 +148,10 @@ async fn mapping_every_endpoint_requests_the_mapped_target_and_returns_the_backe
             let got = world.get_as(&customer, &format!("/api/v1{ours}")).await;
             let text = String::from_utf8(got.body.clone()).unwrap();
             assert_eq!(got.status, 200, "{ours}: {text}");
-            assert!(text.ends_with(&format!(r#","data":{}}}"#, row.items)), "{ours}: {text}");
+            assert!(
+                text.ends_with(&format!(r#","data":{}}}"#, row.items)),
+                "{ours}: {text}"
+            );
             let count = got.json()["data"].as_array().unwrap().len();
             assert_eq!(got.json()["count"], count, "{ours}");
             let received = world.backend.received();
@@ -124,7 +161,9 @@ async fn mapping_every_endpoint_requests_the_mapped_target_and_returns_the_backe
     }
     let calls = world.backend.received().len();
     assert_eq!(calls, 4 * 7 + 1 + 4 + 1 + 1 + 4 * 100 + 1 + 4 * 4 + 1);
-    let good = world.counted("scoregate_upstream_requests_total{result=\"success\"}").await;
+    let good = world
+        .counted("scoregate_upstream_requests_total{result=\"success\"}")
+        .await;
     assert_eq!(u32::try_from(calls), Ok(good));
 }
 
@@ -142,7 +181,10 @@ async fn mapping_every_way_of_reporting_an_unknown_model_is_a_404() {
         ("/models/{id}", respond("404 Not Found", &typed, words)),
         ("/models/{id}/history", by_status()),
         ("/models/{id}/history", json(words)),
-        ("/models/{id}/history", json(r#"{"success":true,"data":[],"period":"24h"}"#)),
+        (
+            "/models/{id}/history",
+            json(r#"{"success":true,"data":[],"period":"24h"}"#),
+        ),
         ("/drift/{id}", by_status()),
         ("/drift/{id}", json(words)),
     ];
@@ -153,7 +195,11 @@ async fn mapping_every_way_of_reporting_an_unknown_model_is_a_404() {
         world.pass(Duration::from_secs(1));
         world.backend.next(act.clone());
         let got = world.get_as(&customer, &ours).await;
-        assert_eq!((got.status, got.code().as_str()), (404, "model_not_found"), "{ours} {act:?}");
+        assert_eq!(
+            (got.status, got.code().as_str()),
+            (404, "model_not_found"),
+            "{ours} {act:?}"
+        );
     }
     let series = "scoregate_upstream_requests_total{result=\"not_found\"}";
     assert_eq!(world.counted(series).await, count);
@@ -163,24 +209,43 @@ async fn mapping_every_way_of_reporting_an_unknown_model_is_a_404() {
 async fn mapping_a_response_that_resembles_an_unknown_model_is_a_failure() {
     let world = world().await;
     let customer = world.paid().await;
-    let page = respond("404 Not Found", &[("content-type", "text/html")], "<h1>Not found</h1>");
+    let page = respond(
+        "404 Not Found",
+        &[("content-type", "text/html")],
+        "<h1>Not found</h1>",
+    );
     for (ours, act) in [
         ("/models/90", page),
         ("/models/91", json(BUSY)),
         ("/models/92/history", json(BUSY)),
-        ("/models/93/history", json(r#"{"success":true,"period":"24h"}"#)),
+        (
+            "/models/93/history",
+            json(r#"{"success":true,"period":"24h"}"#),
+        ),
         ("/drift/94", json(r#"{"success":true,"data":[]}"#)),
         ("/models/95", json(r#"{"error":"out of memory"}"#)),
         // An endpoint without a model cannot report a missing one.
-        ("/index", json(r#"{"success":false,"error":"index not found"}"#)),
+        (
+            "/index",
+            json(r#"{"success":false,"error":"index not found"}"#),
+        ),
         ("/alerts", respond("404 Not Found", &[], "")),
     ] {
         world.pass(Duration::from_secs(1));
         world.backend.next(act);
         let got = world.get_as(&customer, &format!("/api/v1{ours}")).await;
-        assert_eq!((got.status, got.code().as_str()), (502, "upstream_invalid"), "{ours}");
+        assert_eq!(
+            (got.status, got.code().as_str()),
+            (502, "upstream_invalid"),
+            "{ours}"
+        );
     }
-    assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"invalid\"}").await, 8);
+    assert_eq!(
+        world
+            .counted("scoregate_upstream_requests_total{result=\"invalid\"}")
+            .await,
+        8
+    );
 }
 
 #[tokio::test]
@@ -191,7 +256,11 @@ async fn mapping_an_error_in_the_body_is_a_502_and_never_replaces_a_stored_docum
         let ours = format!("/api/v1{}", all(row.ours).remove(0));
         world.backend.set_script(|_| json(BUSY));
         let cold = world.get_as(&customer, &ours).await;
-        assert_eq!((cold.status, cold.code().as_str()), (502, "upstream_invalid"), "{ours}");
+        assert_eq!(
+            (cold.status, cold.code().as_str()),
+            (502, "upstream_invalid"),
+            "{ours}"
+        );
         world.backend.set_script(dashboard);
         world.pass(Duration::from_secs(1));
         let good = world.get_as(&customer, &ours).await;
@@ -201,11 +270,19 @@ async fn mapping_an_error_in_the_body_is_a_502_and_never_replaces_a_stored_docum
         // Past `stale_while_revalidate`, so the request waits for its fetch.
         world.pass(Duration::from_hours(30));
         let stale = world.get_as(&customer, &ours).await;
-        assert!(stale.header("cache-status").ends_with("detail=stale"), "{ours}");
+        assert!(
+            stale.header("cache-status").ends_with("detail=stale"),
+            "{ours}"
+        );
         assert_eq!((stale.status, stale.body), (200, good.body), "{ours}");
     }
     assert_eq!(world.served("stale_on_error").await, 12);
-    assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"invalid\"}").await, 24);
+    assert_eq!(
+        world
+            .counted("scoregate_upstream_requests_total{result=\"invalid\"}")
+            .await,
+        24
+    );
 }
 
 #[tokio::test]
@@ -217,16 +294,29 @@ async fn mapping_a_404_needs_the_configured_message_and_unsupported_parameters_a
     let words = r#"{"success":false,"error":"Model not found"}"#;
     for (ours, body, status) in [
         ("/drift/1", words, 404),
-        ("/drift/2", r#"{"success":false,"error":"no such route"}"#, 502),
+        (
+            "/drift/2",
+            r#"{"success":false,"error":"no such route"}"#,
+            502,
+        ),
         ("/drift/3", r#"{"statusCode":404,"error":"Not Found"}"#, 502),
         ("/drift/4", "", 502),
         ("/models/1/history", words, 502),
     ] {
         world.pass(Duration::from_secs(1));
         world.backend.next(respond("404 Not Found", &[], body));
-        assert_eq!(world.get_as(&customer, &format!("/api/v1{ours}")).await.status, status, "{ours}");
+        assert_eq!(
+            world
+                .get_as(&customer, &format!("/api/v1{ours}"))
+                .await
+                .status,
+            status,
+            "{ours}"
+        );
     }
-    world.get_as(&customer, "/api/v1/incidents?period=7d&limit=3").await;
+    world
+        .get_as(&customer, "/api/v1/incidents?period=7d&limit=3")
+        .await;
     let received = world.backend.received();
     assert_eq!(
         (received[0].target(), received[5].target()),
@@ -240,10 +330,14 @@ async fn mapping_an_empty_history_is_data_for_a_known_model_and_a_404_for_others
     let customer = world.paid().await;
     assert_eq!(world.get_as(&customer, "/api/v1/models").await.status, 200);
     world.backend.next(json(r#"{"success":true,"data":[]}"#));
-    let listed = world.get_as(&customer, "/api/v1/models/18/history?period=7d").await;
+    let listed = world
+        .get_as(&customer, "/api/v1/models/18/history?period=7d")
+        .await;
     assert_eq!((listed.status, &listed.json()["count"]), (200, &0.into()));
     world.backend.next(json(r#"{"success":true,"data":[]}"#));
-    let unlisted = world.get_as(&customer, "/api/v1/models/19/history?period=7d").await;
+    let unlisted = world
+        .get_as(&customer, "/api/v1/models/19/history?period=7d")
+        .await;
     assert_eq!(unlisted.code(), "model_not_found");
     assert_eq!(world.running.gateway().engine.documents.count(), 2);
 }

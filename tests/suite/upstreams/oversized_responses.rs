@@ -35,17 +35,35 @@ fn bombs() -> Vec<(&'static str, Act)> {
     let blanks = " ".repeat(MEGABYTE);
     let chunk = format!("{MEGABYTE:x}\r\n{blanks}\r\n");
     let with = |head: &str, body: &[u8]| {
-        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n{head}\r\n", body.len());
+        let head = format!(
+            "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n{head}\r\n",
+            body.len()
+        );
         Act::Raw([head.as_bytes(), body].concat())
     };
     vec![
-        ("gzip with Content-Encoding", with("content-encoding: gzip\r\n", &gzipped())),
+        (
+            "gzip with Content-Encoding",
+            with("content-encoding: gzip\r\n", &gzipped()),
+        ),
         ("gzip without Content-Encoding", with("", &gzipped())),
-        ("a length of 200 MB", endless(&format!("content-length: {}\r\n\r\n", 200 * MEGABYTE), &blanks)),
-        ("200 MB in chunks", endless("transfer-encoding: chunked\r\n\r\n", &chunk)),
+        (
+            "a length of 200 MB",
+            endless(
+                &format!("content-length: {}\r\n\r\n", 200 * MEGABYTE),
+                &blanks,
+            ),
+        ),
+        (
+            "200 MB in chunks",
+            endless("transfer-encoding: chunked\r\n\r\n", &chunk),
+        ),
         (
             "200 MB in one chunk",
-            endless(&format!("transfer-encoding: chunked\r\n\r\n{:x}\r\n", 200 * MEGABYTE), &blanks),
+            endless(
+                &format!("transfer-encoding: chunked\r\n\r\n{:x}\r\n", 200 * MEGABYTE),
+                &blanks,
+            ),
         ),
         ("200 MB to the connection's end", endless("\r\n", &blanks)),
         ("a header of 200 MB", endless("x: ", &"x".repeat(MEGABYTE))),
@@ -56,7 +74,10 @@ fn bombs() -> Vec<(&'static str, Act)> {
 fn page() -> String {
     let item = |number: u64| {
         let noise = number.wrapping_mul(6_364_136_223_846_793_005) >> 20;
-        format!(r#"{{"id":"model-{number}","name":"Model {noise:x}","currentScore":{}.5}}"#, noise % 100)
+        format!(
+            r#"{{"id":"model-{number}","name":"Model {noise:x}","currentScore":{}.5}}"#,
+            noise % 100
+        )
     };
     format!("[{}]", (1..=100).map(item).collect::<Vec<_>>().join(","))
 }
@@ -70,15 +91,20 @@ fn number_in(target: &str) -> usize {
 async fn an_oversized_response_is_rejected_early_and_uses_no_memory_beyond_the_cap() {
     let bombs = bombs();
     let (names, acts): (Vec<_>, Vec<_>) = bombs.into_iter().unzip();
-    let backend = Backend::start(move |received: &Received| match number_in(received.target()) {
-        100 => json(r#"[{"id":"atlas"}]"#),
-        number => acts[number % acts.len()].clone(),
-    });
+    let backend = Backend::start(
+        move |received: &Received| match number_in(received.target()) {
+            100 => json(r#"[{"id":"atlas"}]"#),
+            number => acts[number % acts.len()].clone(),
+        },
+    );
     let backend = backend.await;
     let directory = TempDir::new().unwrap();
     let (_, key) = Keys(directory.path()).create("enterprise");
     let url = backend.url();
-    let settings = [("SCOREGATE_UPSTREAM_URL", url.as_str()), ("SCOREGATE_FRESHNESS_PROBE", "false")];
+    let settings = [
+        ("SCOREGATE_UPSTREAM_URL", url.as_str()),
+        ("SCOREGATE_FRESHNESS_PROBE", "false"),
+    ];
     let program = Program::serve(directory.path(), &settings);
     let client = ProgramClient::to(program.public()).await;
     let target = |number: usize| format!("/api/v1/incidents?limit={number}");
@@ -89,14 +115,24 @@ async fn an_oversized_response_is_rejected_early_and_uses_no_memory_beyond_the_c
         // A busy machine can be slow once.
         for again in 1..=3 {
             let sent_at = clock.now().mono;
-            let response = client.get(&target(names.len() * again + bomb), &key).send().await;
-            assert_eq!((response.status, response.code()), (502, "upstream_invalid".into()), "{name}");
+            let response = client
+                .get(&target(names.len() * again + bomb), &key)
+                .send()
+                .await;
+            assert_eq!(
+                (response.status, response.code()),
+                (502, "upstream_invalid".into()),
+                "{name}"
+            );
             fastest = fastest.min(clock.now().mono.since(sent_at));
         }
         assert!(fastest < SOON, "{name}: {fastest:?}");
     }
     let peak = program.most_resident();
-    assert!(peak <= before + AT_MOST, "{before} bytes before, peak {peak}");
+    assert!(
+        peak <= before + AT_MOST,
+        "{before} bytes before, peak {peak}"
+    );
     let good = client.get(&target(100), &key).send().await;
     assert!(good.header("cache-status").starts_with("scoregate; hit"));
     let ended = program.stop().with(0);
@@ -120,14 +156,24 @@ async fn a_hundred_simultaneous_documents_are_built_a_few_at_a_time() {
     let before = program.resident();
     backend.hold();
     let target = |number: usize| format!("/api/v1/incidents?limit={number}");
-    let requests: Vec<_> =
-        (1..=100).map(|number| tokio::spawn(client.get(&target(number), &key).send())).collect();
+    let requests: Vec<_> = (1..=100)
+        .map(|number| tokio::spawn(client.get(&target(number), &key).send()))
+        .collect();
     backend.has_received(100).await;
     backend.open();
     for response in requests {
         assert_eq!(response.await.unwrap().status, 200);
     }
-    let builders = std::thread::available_parallelism().unwrap().get().div_ceil(2) as u64;
-    let (peak, at_most) = (program.most_resident() - before, OTHER_MEMORY + builders * PER_BUILD);
-    assert!(peak <= at_most, "{peak} bytes for {builders} concurrent builds, limit {at_most}");
+    let builders = std::thread::available_parallelism()
+        .unwrap()
+        .get()
+        .div_ceil(2) as u64;
+    let (peak, at_most) = (
+        program.most_resident() - before,
+        OTHER_MEMORY + builders * PER_BUILD,
+    );
+    assert!(
+        peak <= at_most,
+        "{peak} bytes for {builders} concurrent builds, limit {at_most}"
+    );
 }

@@ -21,11 +21,16 @@ fn bytes(act: Act) -> Vec<u8> {
 /// The connection of each upstream request.
 fn upstream_requests(world: &World) -> Vec<(String, usize)> {
     let received = world.backend.received().into_iter();
-    received.map(|one| (one.target().to_owned(), one.connection)).collect()
+    received
+        .map(|one| (one.target().to_owned(), one.connection))
+        .collect()
 }
 
 fn each(expected: &[(&str, usize)]) -> Vec<(String, usize)> {
-    expected.iter().map(|(target, connection)| ((*target).to_owned(), *connection)).collect()
+    expected
+        .iter()
+        .map(|(target, connection)| ((*target).to_owned(), *connection))
+        .collect()
 }
 
 #[tokio::test]
@@ -33,7 +38,9 @@ async fn an_idle_connection_that_the_backend_closes_is_not_reused() {
     let world = World::new().await;
     let customer = world.paid().await;
     assert_eq!(world.get_as(&customer, INDEX).await.status, 200);
-    world.backend.next(Act::RawThenCloseLater(bytes(json(r#"[{"id":"atlas"}]"#))));
+    world
+        .backend
+        .next(Act::RawThenCloseLater(bytes(json(r#"[{"id":"atlas"}]"#))));
     world.backend.hold();
     world.backend.release(1);
     assert_eq!(world.get_as(&customer, ALERTS).await.status, 200);
@@ -42,19 +49,34 @@ async fn an_idle_connection_that_the_backend_closes_is_not_reused() {
     world.backend.has_sent(3).await;
     world.backend.open();
     assert_eq!(world.get_as(&customer, PROVIDERS).await.status, 200);
-    assert_eq!(upstream_requests(&world), each(&[(INDEX, 0), (ALERTS, 0), (PROVIDERS, 1)]));
-    assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"success\"}").await, 3);
+    assert_eq!(
+        upstream_requests(&world),
+        each(&[(INDEX, 0), (ALERTS, 0), (PROVIDERS, 1)])
+    );
+    assert_eq!(
+        world
+            .counted("scoregate_upstream_requests_total{result=\"success\"}")
+            .await,
+        3
+    );
 }
 
 #[tokio::test]
 async fn a_request_unread_on_a_closed_connection_is_retried_once_on_a_new_connection() {
     let world = World::new().await;
     let customer = world.paid().await;
-    world.backend.next(Act::RawThenHangUp(bytes(json(r#"[{"id":"atlas"}]"#))));
+    world
+        .backend
+        .next(Act::RawThenHangUp(bytes(json(r#"[{"id":"atlas"}]"#))));
     assert_eq!(world.get_as(&customer, INDEX).await.status, 200);
     assert_eq!(world.get_as(&customer, ALERTS).await.status, 200);
     assert_eq!(upstream_requests(&world), each(&[(INDEX, 0), (ALERTS, 1)]));
-    assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"success\"}").await, 2);
+    assert_eq!(
+        world
+            .counted("scoregate_upstream_requests_total{result=\"success\"}")
+            .await,
+        2
+    );
 }
 
 #[tokio::test]
@@ -62,13 +84,28 @@ async fn a_request_is_retried_once_at_most_and_never_if_its_connection_was_new()
     let world = World::new().await;
     let customer = world.paid().await;
     world.backend.next(Act::RawThenClose(Vec::new()));
-    assert_eq!(world.get_as(&customer, ALERTS).await.code(), "upstream_unavailable");
-    assert_eq!(upstream_requests(&world), each(&[(ALERTS, 0)]), "no retry on a new connection");
-    world.backend.next(Act::RawThenHangUp(bytes(json(r#"[{"id":"atlas"}]"#))));
+    assert_eq!(
+        world.get_as(&customer, ALERTS).await.code(),
+        "upstream_unavailable"
+    );
+    assert_eq!(
+        upstream_requests(&world),
+        each(&[(ALERTS, 0)]),
+        "no retry on a new connection"
+    );
+    world
+        .backend
+        .next(Act::RawThenHangUp(bytes(json(r#"[{"id":"atlas"}]"#))));
     assert_eq!(world.get_as(&customer, INDEX).await.status, 200);
     world.backend.next(Act::RawThenClose(Vec::new()));
-    assert_eq!(world.get_as(&customer, PROVIDERS).await.code(), "upstream_unavailable");
-    assert_eq!(upstream_requests(&world), each(&[(ALERTS, 0), (INDEX, 1), (PROVIDERS, 2)]));
+    assert_eq!(
+        world.get_as(&customer, PROVIDERS).await.code(),
+        "upstream_unavailable"
+    );
+    assert_eq!(
+        upstream_requests(&world),
+        each(&[(ALERTS, 0), (INDEX, 1), (PROVIDERS, 2)])
+    );
     world.running.gateway().sweep();
     assert_eq!(world.counted("scoregate_upstream_retries_total").await, 1);
 }
@@ -78,8 +115,16 @@ async fn two_thousand_requests_to_a_backend_that_closes_after_every_second_respo
     let settings = "[upstream]\nurl = \"{backend}\"\nmax_concurrent_requests = 16";
     let world = World::with(settings, |received: &Received| {
         let act = json(r#"{"generated_at":"2026-11-21T12:00:00Z","data":[{"id":"atlas"}]}"#);
-        let limit = received.target().split("limit=").nth(1).map_or(0, |limit| limit.parse().unwrap());
-        if limit % 2 == 0 { act } else { Act::RawThenClose(bytes(act)) }
+        let limit = received
+            .target()
+            .split("limit=")
+            .nth(1)
+            .map_or(0, |limit| limit.parse().unwrap());
+        if limit % 2 == 0 {
+            act
+        } else {
+            Act::RawThenClose(bytes(act))
+        }
     });
     let world = world.await;
     let customer = world.paid().await;
@@ -100,11 +145,29 @@ async fn two_thousand_requests_to_a_backend_that_closes_after_every_second_respo
             }
         });
         join_all(loops).await;
-        assert_eq!(world.running.gateway().engine.purge(&Selection::All, true).await, 401);
+        assert_eq!(
+            world
+                .running
+                .gateway()
+                .engine
+                .purge(&Selection::All, true)
+                .await,
+            401
+        );
         assert_eq!(world.get_as(&customer, INDEX).await.status, 200);
     }
-    assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"success\"}").await, 2_006);
-    assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"unreachable\"}").await, 0);
+    assert_eq!(
+        world
+            .counted("scoregate_upstream_requests_total{result=\"success\"}")
+            .await,
+        2_006
+    );
+    assert_eq!(
+        world
+            .counted("scoregate_upstream_requests_total{result=\"unreachable\"}")
+            .await,
+        0
+    );
     assert!(world.backend.max_concurrent() <= 16);
 }
 
@@ -118,9 +181,19 @@ async fn the_backend_gets_one_credential_and_never_the_caller_s_key() {
         vec![("Authorization", format!("Bearer {key}"))],
         vec![("authorization", format!("bEARER {key}"))],
         vec![("X-API-Key", key.clone())],
-        vec![("x-api-key", key.clone()), ("Authorization", format!("Bearer {key}"))],
-        vec![("Authorization", format!("Bearer {key}")), ("Proxy-Authorization", "Basic eDp5".into())],
-        vec![("X-API-Key", key.clone()), ("Cookie", format!("key={key}")), ("Referer", format!("/?k={key}"))],
+        vec![
+            ("x-api-key", key.clone()),
+            ("Authorization", format!("Bearer {key}")),
+        ],
+        vec![
+            ("Authorization", format!("Bearer {key}")),
+            ("Proxy-Authorization", "Basic eDp5".into()),
+        ],
+        vec![
+            ("X-API-Key", key.clone()),
+            ("Cookie", format!("key={key}")),
+            ("Referer", format!("/?k={key}")),
+        ],
     ];
     for (limit, way) in ways.iter().enumerate() {
         let mut request = world.get(&format!("/api/v1/incidents?limit={}&key={key}", limit + 1));
@@ -132,9 +205,18 @@ async fn the_backend_gets_one_credential_and_never_the_caller_s_key() {
     let received = world.backend.received();
     assert_eq!(received.len(), ways.len());
     for one in received {
-        let credentials = one.headers.iter().filter(|(name, _)| name == "authorization");
-        assert_eq!(credentials.map(|(_, value)| &**value).collect::<Vec<_>>(), ["Bearer service-secret"]);
+        let credentials = one
+            .headers
+            .iter()
+            .filter(|(name, _)| name == "authorization");
+        assert_eq!(
+            credentials.map(|(_, value)| &**value).collect::<Vec<_>>(),
+            ["Bearer service-secret"]
+        );
         let all = format!("{one:?}");
-        assert!(!all.contains(key.as_str()) && !all.contains("eDp5") && !all.contains("cookie"), "{all}");
+        assert!(
+            !all.contains(key.as_str()) && !all.contains("eDp5") && !all.contains("cookie"),
+            "{all}"
+        );
     }
 }

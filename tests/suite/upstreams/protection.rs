@@ -61,7 +61,11 @@ async fn two_fetches_run_at_once_and_paid_requests_are_next() {
     };
     let responses = async {
         for served in 3..=5 {
-            assert_eq!(world.backend.received().len(), before + served - 1, "at most two at a time");
+            assert_eq!(
+                world.backend.received().len(),
+                before + served - 1,
+                "at most two at a time"
+            );
             world.backend.release(1);
             world.backend.has_received(before + served).await;
         }
@@ -82,9 +86,14 @@ async fn two_fetches_run_at_once_and_paid_requests_are_next() {
         world.backend.has_received(before + 2).await;
         tokio::join!(request(&free, 2), request(&free, 3), paid_ones)
     });
-    let order: Vec<String> =
-        world.backend.received()[before + 2..].iter().map(|received| received.target().to_owned()).collect();
-    assert!(order[2].ends_with("/m2"), "the free request is last: {order:?}");
+    let order: Vec<String> = world.backend.received()[before + 2..]
+        .iter()
+        .map(|received| received.target().to_owned())
+        .collect();
+    assert!(
+        order[2].ends_with("/m2"),
+        "the free request is last: {order:?}"
+    );
 }
 
 #[tokio::test]
@@ -101,22 +110,36 @@ async fn a_fetch_that_is_queued_past_its_deadline_is_not_sent() {
         world.pass(Duration::from_secs(5));
     });
     assert!(responses.iter().all(|response| response.status >= 503));
-    world.reaches("scoregate_upstream_requests_total{result=\"queue_full\"}", 1).await;
+    world
+        .reaches(
+            "scoregate_upstream_requests_total{result=\"queue_full\"}",
+            1,
+        )
+        .await;
     world.backend.open();
     world.settled().await;
-    assert_eq!(world.backend.received().len(), 3, "two requests were sent, and the third was not");
+    assert_eq!(
+        world.backend.received().len(),
+        3,
+        "two requests were sent, and the third was not"
+    );
 }
 
 #[tokio::test]
-async fn when_everything_is_overdue_at_once_stale_documents_are_served_and_two_fetches_run_at_a_time() {
+async fn when_everything_is_overdue_at_once_stale_documents_are_served_and_two_fetches_run_at_a_time()
+ {
     const DOCUMENTS: u32 = LISTED;
     let world = World::new().await;
     let customer = world.paid().await;
     let targets: Vec<String> = (0..DOCUMENTS).map(model).collect();
     let round = async || {
-        let responses = join_all(targets.iter().map(|target| world.get_as(&customer, target))).await;
+        let responses =
+            join_all(targets.iter().map(|target| world.get_as(&customer, target))).await;
         assert!(responses.iter().all(|response| response.status == 200));
-        responses.iter().filter(|response| response.header("cache-status").ends_with("detail=stale")).count()
+        responses
+            .iter()
+            .filter(|response| response.header("cache-status").ends_with("detail=stale"))
+            .count()
     };
     assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
     assert_eq!(round().await, 0);
@@ -135,18 +158,31 @@ async fn when_everything_is_overdue_at_once_stale_documents_are_served_and_two_f
     }
     wait_for_queue_length(&world, DOCUMENTS - 2).await;
     for answered in 1..=DOCUMENTS as usize {
-        assert_eq!(world.backend.received().len() - before, (answered + 1).min(DOCUMENTS as usize));
+        assert_eq!(
+            world.backend.received().len() - before,
+            (answered + 1).min(DOCUMENTS as usize)
+        );
         world.backend.release(1);
-        world.backend.has_received(before + (answered + 2).min(DOCUMENTS as usize)).await;
+        world
+            .backend
+            .has_received(before + (answered + 2).min(DOCUMENTS as usize))
+            .await;
     }
     world.settled().await;
     assert_eq!(round().await, 0);
-    assert_eq!(world.backend.received().len() - before, DOCUMENTS as usize, "each once");
+    assert_eq!(
+        world.backend.received().len() - before,
+        DOCUMENTS as usize,
+        "each once"
+    );
 }
 
 #[tokio::test]
 async fn a_document_whose_fetch_just_failed_is_not_fetched_again_immediately() {
-    for (bad, status) in [(broken("500 Internal Server Error"), 503), (json("nonsense"), 502)] {
+    for (bad, status) in [
+        (broken("500 Internal Server Error"), 503),
+        (json("nonsense"), 502),
+    ] {
         let world = World::new().await;
         let customer = world.paid().await;
         world.backend.next(bad);
@@ -164,15 +200,34 @@ async fn an_unknown_model_is_not_fetched_again_for_a_minute() {
     let world = World::new().await;
     let customer = world.paid().await;
     for _ in 0..3 {
-        assert_eq!(world.get_as(&customer, "/api/v1/models/nobody").await.code(), "model_not_found");
+        assert_eq!(
+            world
+                .get_as(&customer, "/api/v1/models/nobody")
+                .await
+                .code(),
+            "model_not_found"
+        );
     }
     assert_eq!(world.backend.count("/api/v1/models/nobody"), 1);
     world.pass(Duration::from_secs(59));
-    assert_eq!(world.get_as(&customer, "/api/v1/models/nobody").await.code(), "model_not_found");
+    assert_eq!(
+        world
+            .get_as(&customer, "/api/v1/models/nobody")
+            .await
+            .code(),
+        "model_not_found"
+    );
     assert_eq!(world.backend.count("/api/v1/models/nobody"), 1);
     world.pass(Duration::from_secs(1));
     world.backend.set_script(|_| json(r#"[{"id":"nobody"}]"#));
-    assert_eq!(world.get_as(&customer, "/api/v1/models/nobody").await.status, 200, "it exists by now");
+    assert_eq!(
+        world
+            .get_as(&customer, "/api/v1/models/nobody")
+            .await
+            .status,
+        200,
+        "it exists by now"
+    );
 }
 
 #[tokio::test]
@@ -181,9 +236,21 @@ async fn five_failures_open_the_circuit_breaker_and_one_half_open_request_closes
     let customer = world.paid().await;
     open_breaker(&world, &customer).await;
     let refused = world.get_as(&customer, &model(5)).await;
-    assert_eq!((refused.status, refused.code(), wait_of(&refused)), (503, "upstream_unavailable".into(), 1));
-    assert_eq!(world.backend.received().len(), 5, "no upstream request was sent");
-    assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"circuit_open\"}").await, 1);
+    assert_eq!(
+        (refused.status, refused.code(), wait_of(&refused)),
+        (503, "upstream_unavailable".into(), 1)
+    );
+    assert_eq!(
+        world.backend.received().len(),
+        5,
+        "no upstream request was sent"
+    );
+    assert_eq!(
+        world
+            .counted("scoregate_upstream_requests_total{result=\"circuit_open\"}")
+            .await,
+        1
+    );
     world.running.gateway().sweep();
     assert_eq!(world.counted("scoregate_upstream_breaker_state").await, 2);
 
@@ -192,7 +259,11 @@ async fn five_failures_open_the_circuit_breaker_and_one_half_open_request_closes
     let probed = model(6);
     let (half_open, ()) = tokio::join!(world.get_as(&customer, &probed), async {
         world.backend.has_received(6).await;
-        assert_eq!(world.get_as(&customer, &model(7)).await.status, 503, "only one upstream request");
+        assert_eq!(
+            world.get_as(&customer, &model(7)).await.status,
+            503,
+            "only one upstream request"
+        );
         world.backend.open();
     });
     assert_eq!(half_open.status, 200);
@@ -212,10 +283,16 @@ async fn stored_documents_are_served_without_fetches_while_the_circuit_breaker_i
     for age in [1, 25] {
         world.pass(Duration::from_hours(age));
         // The breaker is half-open by then: another test request fails.
-        world.backend.set_script(|_| broken("503 Service Unavailable"));
+        world
+            .backend
+            .set_script(|_| broken("503 Service Unavailable"));
         let stale = world.get_as(&customer, MODELS).await;
         assert_eq!(stale.status, 200);
-        assert!(stale.header("cache-status").ends_with("detail=stale"), "{}", stale.header("cache-status"));
+        assert!(
+            stale.header("cache-status").ends_with("detail=stale"),
+            "{}",
+            stale.header("cache-status")
+        );
         world.settled().await;
         let served = world.backend.received().len();
         for _ in 0..20 {
@@ -228,11 +305,17 @@ async fn stored_documents_are_served_without_fetches_while_the_circuit_breaker_i
 
 #[tokio::test]
 async fn retry_after_of_the_backend_is_honoured_to_the_second() {
-    for status in ["429 Too Many Requests", "503 Service Unavailable", "500 Internal Server Error"] {
+    for status in [
+        "429 Too Many Requests",
+        "503 Service Unavailable",
+        "500 Internal Server Error",
+    ] {
         let world = World::new().await;
         let customer = world.paid().await;
         assert_eq!(world.get_as(&customer, "/api/v1/index").await.status, 200);
-        world.backend.next(respond(status, &[("retry-after", "70")], ""));
+        world
+            .backend
+            .next(respond(status, &[("retry-after", "70")], ""));
         let refused = world.get_as(&customer, MODELS).await;
         assert_eq!((refused.status, wait_of(&refused)), (503, 70), "{status}");
         world.pass(Duration::from_millis(69_500));

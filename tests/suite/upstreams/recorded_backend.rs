@@ -72,24 +72,28 @@ fn recorded(received: &Received) -> Act {
                 r#"{{"id":{id},"name":"atlas-4","vendor":"meridian","version":null,"displayName":null,"usesReasoningEffort":0,"latestScore":{latest}}}"#
             ))
         }
-        ("/api/models", Some(_)) => respond("404 Not Found", &TYPED, r#"{"error":"Model not found"}"#),
+        ("/api/models", Some(_)) => {
+            respond("404 Not Found", &TYPED, r#"{"error":"Model not found"}"#)
+        }
         ("/dashboard/history", Some(17)) => json(
             r#"{"success":true,"period":"24h","data":[{"timestamp":"2026-11-21T11:40:02.120Z","score":71,"stupidScore":71.25,"suite":"hourly",
                 "axes":{"correctness":0.91},"confidence_lower":68.50,"confidence_upper":null},{"timestamp":"2026-11-21T10:40:02.120Z","score":"70.10"}]}"#,
         ),
         ("/dashboard/history", _) => json(r#"{"success":true,"data":[],"period":"24h"}"#),
-        ("/api/drift/signature", None) => invalid(r#"{"success":false,"error":"Invalid model ID"}"#),
+        ("/api/drift/signature", None) => {
+            invalid(r#"{"success":false,"error":"Invalid model ID"}"#)
+        }
         ("/api/drift/signature", Some(id @ 17)) => json(&format!(
             r#"{{"success":true,"data":{{"modelId":{id},"modelName":"atlas-4","timestamp":"2026-11-21T11:41:00.000Z","baselineScore":69,"currentScore":71,
                 "confidenceInterval":[68,74],"regime":"VOLATILE","variance24h":2.5,"driftStatus":"WARNING","pageHinkleyCUSUM":0.0,
                 "axes":{{"correctness":{{"value":0.91,"trend":"up","changeMagnitude":6,"status":"STABLE"}}}}}},"cached":false}}"#
         )),
-        ("/api/drift/signature", Some(id @ 18..=19)) => {
-            json(&format!(r#"{{"success":false,"error":"No scores found for model {id}"}}"#))
-        }
-        ("/api/drift/signature", Some(id)) => {
-            json(&format!(r#"{{"success":false,"error":"Model {id} not found"}}"#))
-        }
+        ("/api/drift/signature", Some(id @ 18..=19)) => json(&format!(
+            r#"{{"success":false,"error":"No scores found for model {id}"}}"#
+        )),
+        ("/api/drift/signature", Some(id)) => json(&format!(
+            r#"{{"success":false,"error":"Model {id} not found"}}"#
+        )),
         _ => respond("500 Internal Server Error", &[], "there is no such route"),
     }
 }
@@ -111,7 +115,11 @@ fn targets(is_paid: bool) -> Vec<String> {
             .map(|period| period.word())
             .collect();
         if row.takes.contains(&Param::Period) {
-            targets.extend(periods.iter().map(|period| format!("{path}?period={period}")));
+            targets.extend(
+                periods
+                    .iter()
+                    .map(|period| format!("{path}?period={period}")),
+            );
         }
         targets.push(path);
     }
@@ -120,7 +128,12 @@ fn targets(is_paid: bool) -> Vec<String> {
 
 async fn item(world: &World, customer: &Customer, path: &str) -> Value {
     let got: Response = world.get_as(customer, path).await;
-    assert_eq!(got.status, 200, "{path}: {}", String::from_utf8_lossy(&got.body));
+    assert_eq!(
+        got.status,
+        200,
+        "{path}: {}",
+        String::from_utf8_lossy(&got.body)
+    );
     got.json()["data"][0].clone()
 }
 
@@ -132,12 +145,26 @@ async fn every_answer_of_a_mapped_backend_is_valid_by_the_gateway_s_own_descript
         for target in targets(is_paid) {
             for method in ["GET", "HEAD"] {
                 // The client of the tests validates status, headers and body.
-                let got = world.request(method, &target).key(&customer.key).send().await;
-                assert_eq!(got.status, 200, "{method} {target}: {}", String::from_utf8_lossy(&got.body));
+                let got = world
+                    .request(method, &target)
+                    .key(&customer.key)
+                    .send()
+                    .await;
+                assert_eq!(
+                    got.status,
+                    200,
+                    "{method} {target}: {}",
+                    String::from_utf8_lossy(&got.body)
+                );
             }
         }
     }
-    assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"invalid\"}").await, 0);
+    assert_eq!(
+        world
+            .counted("scoregate_upstream_requests_total{result=\"invalid\"}")
+            .await,
+        0
+    );
 }
 
 #[tokio::test]
@@ -150,12 +177,20 @@ async fn ids_words_and_numbers_of_the_backend_become_those_of_the_api() {
         text.contains(r#""confidenceLower":68.50"#) && text.contains(r#""currentScore":64.5}"#),
         "{text}"
     );
-    let ids: Vec<Value> =
-        models.json()["data"].as_array().unwrap().iter().map(|item| item["id"].clone()).collect();
+    let ids: Vec<Value> = models.json()["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item["id"].clone())
+        .collect();
     assert_eq!(ids, ["17", "18", "19"]);
     // Neither word exists in this API, nor is this a time.
     let odd = &models.json()["data"][2];
-    assert_eq!((odd.get("trend"), odd.get("status"), odd.get("lastUpdated")), (None, None, None), "{odd}");
+    assert_eq!(
+        (odd.get("trend"), odd.get("status"), odd.get("lastUpdated")),
+        (None, None, None),
+        "{odd}"
+    );
 
     let detail = item(&world, &paid, "/api/v1/models/17").await;
     assert_eq!(
@@ -163,62 +198,120 @@ async fn ids_words_and_numbers_of_the_backend_become_those_of_the_api() {
         (&"17".into(), &"meridian".into(), None)
     );
     let point = item(&world, &paid, "/api/v1/models/17/history?period=7d").await;
-    assert_eq!((&point["score"], point["confidenceLower"].to_string()), (&71.into(), "68.5".into()));
+    assert_eq!(
+        (&point["score"], point["confidenceLower"].to_string()),
+        (&71.into(), "68.5".into())
+    );
     let drift = item(&world, &paid, "/api/v1/drift/17").await;
-    assert_eq!((&drift["regime"], &drift["modelId"]), (&"drifting".into(), &"17".into()));
+    assert_eq!(
+        (&drift["regime"], &drift["modelId"]),
+        (&"drifting".into(), &"17".into())
+    );
     let incident = item(&world, &paid, "/api/v1/incidents?period=7d").await;
-    let expected =
-        object!({"id": "5", "modelId": "17", "kind": "outage", "severity": "warning", "resolvedAt": null});
+    let expected = object!({"id": "5", "modelId": "17", "kind": "outage", "severity": "warning", "resolvedAt": null});
     for (name, value) in expected.as_object().unwrap() {
         assert_eq!(&incident[name], value, "{incident}");
     }
-    let provider = item(&world, &paid, "/api/v1/analytics/provider-reliability?period=7d").await;
-    assert_eq!((&provider["reliability"], &provider["avgRecoveryHours"]), (&91.into(), &2.5.into()));
+    let provider = item(
+        &world,
+        &paid,
+        "/api/v1/analytics/provider-reliability?period=7d",
+    )
+    .await;
+    assert_eq!(
+        (&provider["reliability"], &provider["avgRecoveryHours"]),
+        (&91.into(), &2.5.into())
+    );
     let degradation = item(&world, &paid, "/api/v1/analytics/degradations?period=7d").await;
-    assert_eq!((&degradation["modelId"], &degradation["zScore"]), (&"17".into(), &object!(-0.5)));
+    assert_eq!(
+        (&degradation["modelId"], &degradation["zScore"]),
+        (&"17".into(), &object!(-0.5))
+    );
 }
 
 #[tokio::test]
 async fn aliases_unscored_and_unknown_ids_of_a_mapped_backend_are_404_without_documents() {
     let world = world().await;
     let paid = world.paid().await;
-    assert_eq!(world.get_as(&paid, "/api/v1/models?period=24h").await.status, 200);
-    let paths = ["/api/v1/models/{id}", "/api/v1/models/{id}/history?period=24h", "/api/v1/drift/{id}"];
+    assert_eq!(
+        world
+            .get_as(&paid, "/api/v1/models?period=24h")
+            .await
+            .status,
+        200
+    );
+    let paths = [
+        "/api/v1/models/{id}",
+        "/api/v1/models/{id}/history?period=24h",
+        "/api/v1/drift/{id}",
+    ];
     let asked = world.backend.received().len();
     for path in paths {
         for alias in ["17abc", "017", "17.0", "0", "atlas-4"] {
             let got = world.get_as(&paid, &path.replace("{id}", alias)).await;
-            assert_eq!((got.status, got.code().as_str()), (404, "model_not_found"), "{path} {alias}");
+            assert_eq!(
+                (got.status, got.code().as_str()),
+                (404, "model_not_found"),
+                "{path} {alias}"
+            );
         }
     }
-    assert_eq!(world.backend.received().len(), asked, "no alias is requested");
+    assert_eq!(
+        world.backend.received().len(),
+        asked,
+        "no alias is requested"
+    );
     for path in paths {
         world.pass(SECOND);
         let got = world.get_as(&paid, &path.replace("{id}", "99")).await;
-        assert_eq!((got.status, got.code().as_str()), (404, "model_not_found"), "{path}");
+        assert_eq!(
+            (got.status, got.code().as_str()),
+            (404, "model_not_found"),
+            "{path}"
+        );
     }
     // Without a score a model has a detail and an empty history, and no drift signature.
-    assert_eq!(item(&world, &paid, "/api/v1/models/18").await["latestScore"], Value::Null);
-    let history = world.get_as(&paid, "/api/v1/models/18/history?period=24h").await;
+    assert_eq!(
+        item(&world, &paid, "/api/v1/models/18").await["latestScore"],
+        Value::Null
+    );
+    let history = world
+        .get_as(&paid, "/api/v1/models/18/history?period=24h")
+        .await;
     assert_eq!((history.status, &history.json()["count"]), (200, &0.into()));
-    assert_eq!(world.get_as(&paid, "/api/v1/drift/18").await.code(), "model_not_found");
+    assert_eq!(
+        world.get_as(&paid, "/api/v1/drift/18").await.code(),
+        "model_not_found"
+    );
     assert_eq!(world.running.gateway().engine.documents.count(), 3);
-    assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"invalid\"}").await, 0);
+    assert_eq!(
+        world
+            .counted("scoregate_upstream_requests_total{result=\"invalid\"}")
+            .await,
+        0
+    );
 }
 
 #[tokio::test]
 async fn a_field_that_is_mapped_to_the_paid_one_is_in_no_free_form() {
-    let settings =
-        "[upstream]\nurl = \"{backend}\"\n[mapping.model.fields]\nlatestScore = \"newest\"\nid = \"id\"";
-    let script = |_: &Received| json(r#"{"data":{"id":17,"newest":81.50,"more":{"newest":81.50,"runs":3}}}"#);
+    let settings = "[upstream]\nurl = \"{backend}\"\n[mapping.model.fields]\nlatestScore = \"newest\"\nid = \"id\"";
+    let script = |_: &Received| {
+        json(r#"{"data":{"id":17,"newest":81.50,"more":{"newest":81.50,"runs":3}}}"#)
+    };
     let world = World::with(settings, script).await;
     let (free, paid) = (world.free().await, world.paid().await);
     let path = "/api/v1/models/17";
     let text = |got: Response| String::from_utf8(got.body).unwrap();
     let seen = text(world.get_as(&free, path).await);
-    assert!(seen.ends_with(r#""data":[{"id":"17","more":{"runs":3}}]}"#), "{seen}");
+    assert!(
+        seen.ends_with(r#""data":[{"id":"17","more":{"runs":3}}]}"#),
+        "{seen}"
+    );
     let seen = text(world.get_as(&paid, path).await);
-    assert!(seen.ends_with(r#""data":[{"id":"17","latestScore":81.50,"more":{"runs":3}}]}"#), "{seen}");
+    assert!(
+        seen.ends_with(r#""data":[{"id":"17","latestScore":81.50,"more":{"runs":3}}]}"#),
+        "{seen}"
+    );
 }
 
 #[tokio::test]
@@ -243,16 +336,28 @@ async fn the_description_depends_on_the_mapping_only() {
 
     let described: Value = serde_json::from_slice(&before[0]).unwrap();
     let fields = |item: &str| {
-        let properties = described["components"]["schemas"][item]["properties"].as_object().unwrap();
+        let properties = described["components"]["schemas"][item]["properties"]
+            .as_object()
+            .unwrap();
         properties.keys().cloned().collect::<Vec<_>>()
     };
     assert_eq!(fields("RecommendationsItem"), Vec::<String>::new());
-    assert_eq!(fields("HistoryItem"), ["confidenceLower", "confidenceUpper", "score", "timestamp"]);
+    assert_eq!(
+        fields("HistoryItem"),
+        ["confidenceLower", "confidenceUpper", "score", "timestamp"]
+    );
     assert!(
         fields("DriftItem").contains(&"regime".to_owned())
             && !fields("DriftItem").contains(&"axes".to_owned())
     );
-    assert!(fields("MeItem").contains(&"limits".to_owned()), "the gateway's own");
+    assert!(
+        fields("MeItem").contains(&"limits".to_owned()),
+        "the gateway's own"
+    );
     let docs = String::from_utf8(before[1].clone()).unwrap();
-    assert_eq!(docs.matches("Items have the fields of the data source").count(), 12);
+    assert_eq!(
+        docs.matches("Items have the fields of the data source")
+            .count(),
+        12
+    );
 }

@@ -73,12 +73,20 @@ struct Expected {
 const ALL: &[Period] = &[Period::Latest, Period::Day, Period::Week, Period::Month];
 const NOT_LATEST: &[Period] = &[Period::Day, Period::Week, Period::Month];
 /// The fields that only some callers see: their names, their values in the data, and the endpoint that has them.
-const RESERVED: [(&str, &str, &str); 3] =
-    [("latestScore", "7.5", "model"), ("margin", "7.125", "prices"), ("rebate", "7.25", "prices")];
+const RESERVED: [(&str, &str, &str); 3] = [
+    ("latestScore", "7.5", "model"),
+    ("margin", "7.125", "prices"),
+    ("rebate", "7.25", "prices"),
+];
 /// The tier that sees most is the first, so that the others are asked with its tags.
 const TIERS: [Expected; 5] = [
     PRO,
-    Expected { tier: "free", periods: NOT_LATEST, ..PRO }.with(&[]),
+    Expected {
+        tier: "free",
+        periods: NOT_LATEST,
+        ..PRO
+    }
+    .with(&[]),
     Expected {
         tier: "narrow",
         periods: &[Period::Day, Period::Week],
@@ -87,8 +95,18 @@ const TIERS: [Expected; 5] = [
         ..PRO
     }
     .with(&[]),
-    Expected { tier: "seller", incidents: Period::Week, ..PRO }.with(&["latestScore", "rebate"]),
-    Expected { tier: "trial", periods: NOT_LATEST, ..PRO }.with(&["margin", "rebate"]),
+    Expected {
+        tier: "seller",
+        incidents: Period::Week,
+        ..PRO
+    }
+    .with(&["latestScore", "rebate"]),
+    Expected {
+        tier: "trial",
+        periods: NOT_LATEST,
+        ..PRO
+    }
+    .with(&["margin", "rebate"]),
 ];
 const PRO: Expected = Expected {
     tier: "pro",
@@ -107,11 +125,15 @@ impl Expected {
     /// The reserved fields of an endpoint that it sees.
     fn fields_of(&self, endpoint: &str) -> Vec<&'static str> {
         let of_endpoint = RESERVED.iter().filter(|(.., of)| *of == endpoint);
-        of_endpoint.map(|(name, ..)| *name).filter(|name| self.fields.contains(name)).collect()
+        of_endpoint
+            .map(|(name, ..)| *name)
+            .filter(|name| self.fields.contains(name))
+            .collect()
     }
 
     fn may(&self, endpoint: &str) -> bool {
-        self.endpoints.is_none_or(|endpoints| endpoints.contains(&endpoint))
+        self.endpoints
+            .is_none_or(|endpoints| endpoints.contains(&endpoint))
     }
 
     /// The periods that it may request of an endpoint.
@@ -121,7 +143,11 @@ impl Expected {
             "incidents" => self.incidents,
             _ => Period::Month,
         };
-        self.periods.iter().copied().filter(|period| *period <= longest).collect()
+        self.periods
+            .iter()
+            .copied()
+            .filter(|period| *period <= longest)
+            .collect()
     }
 }
 
@@ -140,11 +166,19 @@ pub(super) fn backend(received: &Received) -> Act {
     } else {
         r#"[{"id":"atlas","currentScore":80.25}]"#
     };
-    answer(&format!(r#"{{"generated_at":"2026-11-21T12:00:00Z","data":{data}}}"#))
+    answer(&format!(
+        r#"{{"generated_at":"2026-11-21T12:00:00Z","data":{data}}}"#
+    ))
 }
 
 fn settings(text: &str) -> Config {
-    resolve(&read_text(&format!("{text}\n[upstream]\nurl = \"http://127.0.0.1:4000\"")).unwrap()).unwrap()
+    resolve(
+        &read_text(&format!(
+            "{text}\n[upstream]\nurl = \"http://127.0.0.1:4000\""
+        ))
+        .unwrap(),
+    )
+    .unwrap()
 }
 
 /// A request of the table: what a tier asks for, and what it may have.
@@ -170,12 +204,15 @@ impl Asked<'_> {
     }
 
     fn may(&self) -> bool {
-        self.expected.may(self.endpoint.name) && self.period.is_none_or(|one| self.allowed().contains(&one))
+        self.expected.may(self.endpoint.name)
+            && self.period.is_none_or(|one| self.allowed().contains(&one))
     }
 
     fn target(&self) -> String {
         let path = self.endpoint.documented_path().replace("{id}", "atlas");
-        self.period.map_or(path.clone(), |period| format!("{path}?period={}", period.word()))
+        self.period.map_or(path.clone(), |period| {
+            format!("{path}?period={}", period.word())
+        })
     }
 
     /// Only the tier that sees all reserved fields gets undeclared ones.
@@ -185,10 +222,22 @@ impl Asked<'_> {
 
     /// Sends it, and checks status and price: units of minute and day, tokens of the guard.
     async fn sent(&self, method: &str, tag: &str, status: u16) -> Response {
-        let about = format!("{} {method} {} {} {tag}", self.expected.tier, self.target(), self.coding);
-        let request = self.world.request(method, &self.target()).key(&self.customer.key);
+        let about = format!(
+            "{} {method} {} {} {tag}",
+            self.expected.tier,
+            self.target(),
+            self.coding
+        );
+        let request = self
+            .world
+            .request(method, &self.target())
+            .key(&self.customer.key);
         let request = request.header("Accept-Encoding", self.coding);
-        let request = if tag.is_empty() { request } else { request.header("If-None-Match", tag) };
+        let request = if tag.is_empty() {
+            request
+        } else {
+            request.header("If-None-Match", tag)
+        };
         let before = self.world.left(self.customer);
         let response = request.send().await;
         let spent = before.spent(self.world.left(self.customer));
@@ -214,14 +263,23 @@ impl Asked<'_> {
         }
         let got = self.sent("GET", "", 200).await;
         self.check_body(&got);
-        let (tag, mut fields) = (got.header("etag").to_owned(), self.expected.fields_of(self.endpoint.name));
+        let (tag, mut fields) = (
+            got.header("etag").to_owned(),
+            self.expected.fields_of(self.endpoint.name),
+        );
         fields.extend(self.sees_undeclared().then_some("undeclared"));
         let applied = got_period(&got).unwrap_or_default();
         let path = self.endpoint.documented_path();
-        let forms = tags.entry((format!("{path} {applied}"), self.coding.to_owned())).or_default();
+        let forms = tags
+            .entry((format!("{path} {applied}"), self.coding.to_owned()))
+            .or_default();
         // Equal fields have equal tags, other fields have others, which do not match.
         assert_eq!(forms.entry(fields).or_insert_with(|| tag.clone()), &tag);
-        let others: Vec<&str> = forms.values().map(String::as_str).filter(|other| *other != tag).collect();
+        let others: Vec<&str> = forms
+            .values()
+            .map(String::as_str)
+            .filter(|other| *other != tag)
+            .collect();
         assert_eq!(others.len() + 1, forms.len(), "{forms:?}");
         for tag in others {
             assert_eq!(self.sent("GET", tag, 200).await.body, got.body);
@@ -231,23 +289,47 @@ impl Asked<'_> {
             assert!(unchanged.body.is_empty() && unchanged.header("etag") == got.header("etag"));
         }
         let head = self.sent("HEAD", "", 200).await;
-        let same = ["etag", "content-length", "content-encoding", "last-modified"];
-        assert!(same.iter().all(|name| head.header(name) == got.header(name)) && head.body.is_empty());
+        let same = [
+            "etag",
+            "content-length",
+            "content-encoding",
+            "last-modified",
+        ];
+        assert!(
+            same.iter()
+                .all(|name| head.header(name) == got.header(name))
+                && head.body.is_empty()
+        );
     }
 
     /// A body has the reserved fields that the tier sees, and no byte of the others.
     fn check_body(&self, got: &Response) {
-        let (text, tier) = (String::from_utf8(got.decoded()).unwrap(), self.expected.tier);
+        let (text, tier) = (
+            String::from_utf8(got.decoded()).unwrap(),
+            self.expected.tier,
+        );
         let about = format!("{tier} {} {} {text}", self.target(), self.coding);
         let seen = self.expected.fields_of(self.endpoint.name);
         for (name, value, _) in RESERVED {
             let occurs = [text.contains(name), text.contains(value)];
             assert_eq!(occurs, [seen.contains(&name); 2], "{name}: {about}");
         }
-        assert_eq!(text.contains("undeclared"), self.sees_undeclared(), "{about}");
+        assert_eq!(
+            text.contains("undeclared"),
+            self.sees_undeclared(),
+            "{about}"
+        );
         let first = self.allowed().first().copied();
-        let applied = if self.takes_a_period() { self.period.or(first) } else { None };
-        assert_eq!(got_period(got), applied.map(|period| period.word().to_owned()), "{about}");
+        let applied = if self.takes_a_period() {
+            self.period.or(first)
+        } else {
+            None
+        };
+        assert_eq!(
+            got_period(got),
+            applied.map(|period| period.word().to_owned()),
+            "{about}"
+        );
     }
 
     /// A refusal names the missing right and a tier that has it.
@@ -257,16 +339,39 @@ impl Asked<'_> {
         let of_the_specification = !self.endpoint.route.is_configured();
         let is_latest =
             self.period == Some(Period::Latest) && self.expected.may(name) && of_the_specification;
-        assert_eq!(got.code(), if is_latest { "latest_requires_plan" } else { "plan_required" }, "{about}");
+        assert_eq!(
+            got.code(),
+            if is_latest {
+                "latest_requires_plan"
+            } else {
+                "plan_required"
+            },
+            "{about}"
+        );
         let words: Vec<&str> = self.allowed().iter().map(|period| period.word()).collect();
-        let words = if self.expected.may(name) { json!(words) } else { Value::Null };
+        let words = if self.expected.may(name) {
+            json!(words)
+        } else {
+            Value::Null
+        };
         assert_eq!(body["allowed"], words, "{about}");
-        let other =
-            TIERS.iter().find(|tier| body["message"].as_str().unwrap().contains(&format!("`{}`", tier.tier)));
+        let other = TIERS.iter().find(|tier| {
+            body["message"]
+                .as_str()
+                .unwrap()
+                .contains(&format!("`{}`", tier.tier))
+        });
         let other = other.expect(&about);
         let others = other.periods_of(name);
-        assert!(other.may(name) && self.period.is_none_or(|one| others.contains(&one)), "{about}");
-        let tier = if is_latest { Value::Null } else { json!(other.tier) };
+        assert!(
+            other.may(name) && self.period.is_none_or(|one| others.contains(&one)),
+            "{about}"
+        );
+        let tier = if is_latest {
+            Value::Null
+        } else {
+            json!(other.tier)
+        };
         assert_eq!(body["tier"], tier, "{about}");
     }
 }
@@ -286,7 +391,14 @@ async fn every_tier_gets_its_rights_in_every_period_encoding_method_and_conditio
             for period in std::iter::once(None).chain(ALL.iter().map(|one| Some(*one))) {
                 for coding in ["identity", "gzip", "br"] {
                     let (world, customer) = (&world, &customer);
-                    let asked = Asked { world, customer, expected, endpoint, period, coding };
+                    let asked = Asked {
+                        world,
+                        customer,
+                        expected,
+                        endpoint,
+                        period,
+                        coding,
+                    };
                     if period.is_none() || asked.takes_a_period() {
                         asked.check(&mut tags).await;
                         cases += 1;
@@ -301,22 +413,41 @@ async fn every_tier_gets_its_rights_in_every_period_encoding_method_and_conditio
 #[tokio::test]
 async fn forms_of_all_sets_of_fields_survive_a_restart_and_are_gone_if_a_set_changes() {
     let world = World::with(SETTINGS, backend).await;
-    let [seller, trial] =
-        [world.customer_with("seller", wide()).await, world.customer_with("trial", wide()).await];
+    let [seller, trial] = [
+        world.customer_with("seller", wide()).await,
+        world.customer_with("trial", wide()).await,
+    ];
     let mut before = Vec::new();
     for customer in [&seller, &trial] {
-        before.push(world.get_as(customer, "/api/v1/prices?period=7d").await.body);
+        before.push(
+            world
+                .get_as(customer, "/api/v1/prices?period=7d")
+                .await
+                .body,
+        );
     }
     assert_ne!(before[0], before[1]);
     let world = world.restarted().await;
     for (customer, before) in [&seller, &trial].into_iter().zip(before) {
-        assert_eq!(world.get_as(customer, "/api/v1/prices?period=7d").await.body, before);
+        assert_eq!(
+            world
+                .get_as(customer, "/api/v1/prices?period=7d")
+                .await
+                .body,
+            before
+        );
     }
     assert_eq!(world.backend.received().len(), 1);
 
     let identity = |text: &str| settings(text).backend_identity();
-    assert_eq!(identity(SETTINGS), identity(&SETTINGS.replace("day = 10\n", "day = 11\n")));
-    assert_ne!(identity(SETTINGS), identity(&SETTINGS.replace("[\"prices.margin\", ", "[")));
+    assert_eq!(
+        identity(SETTINGS),
+        identity(&SETTINGS.replace("day = 10\n", "day = 11\n"))
+    );
+    assert_ne!(
+        identity(SETTINGS),
+        identity(&SETTINGS.replace("[\"prices.margin\", ", "["))
+    );
 }
 
 #[tokio::test]
@@ -336,7 +467,12 @@ async fn data_that_only_some_tiers_see_changes_no_byte_of_the_other_forms() {
         let after = world.get_as(customer, "/api/v1/prices?period=7d").await;
         let is_same = !expected.fields.contains(&"margin");
         assert_eq!(after.body == before.body, is_same, "{}", expected.tier);
-        assert_eq!(after.header("etag") == before.header("etag"), is_same, "{}", expected.tier);
+        assert_eq!(
+            after.header("etag") == before.header("etag"),
+            is_same,
+            "{}",
+            expected.tier
+        );
     }
 }
 
@@ -379,7 +515,9 @@ fn settings_that_widen_rights_or_name_nothing_are_rejected_in_one_run() {
         fields = ["latestScore"]
         colour = "red"
     "#;
-    let problems = resolve(&read_text(settings).unwrap()).unwrap_err().to_string();
+    let problems = resolve(&read_text(settings).unwrap())
+        .unwrap_err()
+        .to_string();
     for (path, words) in [
         ("tiers.a.periods", "narrow"),
         ("tiers.a.fields", "narrow"),
@@ -390,7 +528,9 @@ fn settings_that_widen_rights_or_name_nothing_are_rejected_in_one_run() {
         ("tiers.b.fields", "\"model.latestScore\""),
         ("tiers.b.colour", "no such setting"),
     ] {
-        let found = problems.lines().any(|line| line.contains(&format!("{path}:")) && line.contains(words));
+        let found = problems
+            .lines()
+            .any(|line| line.contains(&format!("{path}:")) && line.contains(words));
         assert!(found, "{path}: {words}\n{problems}");
     }
 }

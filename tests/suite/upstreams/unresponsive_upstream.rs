@@ -54,8 +54,7 @@ impl UnresponsiveUpstream {
         let now = Wall::parse_rfc3339(NOON).unwrap();
         let backend = SnapshotUpstream::new(now);
         let script = backend.clone();
-        let settings =
-            "freshness.probe = true\nserver.idle_timeout = \"30d\"\nserver.max_connection_age = \"30d\"\n";
+        let settings = "freshness.probe = true\nserver.idle_timeout = \"30d\"\nserver.max_connection_age = \"30d\"\n";
         let world = World::with(settings, move |received| script.respond(received)).await;
         let mut load_clients = Vec::new();
         for (tier, documents, every) in plans() {
@@ -67,8 +66,18 @@ impl UnresponsiveUpstream {
                 every,
             });
         }
-        let mut outage = Self { world, backend, load_clients, now };
-        assert_eq!(outage.minute(0, |status| status.contains("detail=stale")).await, 0);
+        let mut outage = Self {
+            world,
+            backend,
+            load_clients,
+            now,
+        };
+        assert_eq!(
+            outage
+                .minute(0, |status| status.contains("detail=stale"))
+                .await,
+            0
+        );
         outage.world.backend.set_script(|_| Act::Hang);
         outage.advance(HOUR).await;
         outage
@@ -76,19 +85,39 @@ impl UnresponsiveUpstream {
 
     /// Restarts the program and reconnects its callers.
     async fn restart(self) -> Self {
-        let Self { world, backend, load_clients, now } = self;
+        let Self {
+            world,
+            backend,
+            load_clients,
+            now,
+        } = self;
         // Connections are closed first: a shutdown waits a second for each, and nothing advances the clock meanwhile.
-        let known = load_clients
-            .into_iter()
-            .map(|LoadClient { customer, documents, every, .. }| (customer, documents, every));
+        let known = load_clients.into_iter().map(
+            |LoadClient {
+                 customer,
+                 documents,
+                 every,
+                 ..
+             }| (customer, documents, every),
+        );
         let known: Vec<_> = known.collect();
         let world = world.restarted_with_losses().await;
         let mut load_clients = Vec::new();
         for (customer, documents, every) in known {
             let connection = Connection::open(world.address()).await;
-            load_clients.push(LoadClient { customer, connection, documents, every });
+            load_clients.push(LoadClient {
+                customer,
+                connection,
+                documents,
+                every,
+            });
         }
-        Self { world, backend, load_clients, now }
+        Self {
+            world,
+            backend,
+            load_clients,
+            now,
+        }
     }
 
     async fn advance(&mut self, time: Duration) {
@@ -105,8 +134,10 @@ impl UnresponsiveUpstream {
     /// responses.
     async fn minute(&mut self, minute: u32, matches: impl Fn(&str) -> bool) -> u32 {
         let mut so = 0;
-        for load_client in
-            self.load_clients.iter_mut().filter(|load_client| minute.is_multiple_of(load_client.every))
+        for load_client in self
+            .load_clients
+            .iter_mut()
+            .filter(|load_client| minute.is_multiple_of(load_client.every))
         {
             for document in load_client.documents {
                 let request = self.world.get(document).key(&load_client.customer.key);
@@ -122,7 +153,11 @@ impl UnresponsiveUpstream {
 /// Callers per minute.
 fn callers_in(minute: u32) -> u32 {
     let of_one = |(_, documents, every): (&str, &[&str], u32)| {
-        if minute.is_multiple_of(every) { u32::try_from(documents.len()).unwrap() } else { 0 }
+        if minute.is_multiple_of(every) {
+            u32::try_from(documents.len()).unwrap()
+        } else {
+            0
+        }
     };
     plans().map(of_one).iter().sum()
 }
@@ -139,7 +174,11 @@ async fn stale_documents_are_served_for_a_day_without_upstream_responses_and_acr
         if minute == 12 * 60 {
             outage = outage.restart().await;
         }
-        assert_eq!(outage.minute(minute, is_stale).await, callers_in(minute), "in minute {minute}");
+        assert_eq!(
+            outage.minute(minute, is_stale).await,
+            callers_in(minute),
+            "in minute {minute}"
+        );
         if minute.is_multiple_of(60) {
             outage.backend.refresh();
         }
@@ -154,8 +193,16 @@ async fn stale_documents_are_served_for_a_day_without_upstream_responses_and_acr
     // Its data after the recovery is current.
     outage.backend.refresh();
     let script = outage.backend.clone();
-    outage.world.backend.set_script(move |received| script.respond(received));
-    let counts: usize = outage.backend.counts().iter().map(|counts| counts.bodies as usize).sum();
+    outage
+        .world
+        .backend
+        .set_script(move |received| script.respond(received));
+    let counts: usize = outage
+        .backend
+        .counts()
+        .iter()
+        .map(|counts| counts.bodies as usize)
+        .sum();
     // A request that waits for the unresponsive backend ends at its timeout only.
     outage.advance(FETCH_TIMEOUT).await;
     for _ in 0..(MINUTE + FETCH_TIMEOUT).as_secs() / 5 {
@@ -163,15 +210,30 @@ async fn stale_documents_are_served_for_a_day_without_upstream_responses_and_acr
         outage.world.settled().await;
     }
     for document in DOCUMENTS {
-        let response = outage.world.get_as(&outage.load_clients[3].customer, document).await;
+        let response = outage
+            .world
+            .get_as(&outage.load_clients[3].customer, document)
+            .await;
         let status = response.header("cache-status");
         assert!(
             status.starts_with("scoregate; hit; ttl=") && !status.ends_with("stale"),
             "{document}: {status}"
         );
-        let generated_at = response.json()["generated_at"].as_str().and_then(Wall::parse_rfc3339).unwrap();
+        let generated_at = response.json()["generated_at"]
+            .as_str()
+            .and_then(Wall::parse_rfc3339)
+            .unwrap();
         assert_eq!(outage.backend.lateness_of(generated_at), None, "{document}");
     }
-    let bodies: usize = outage.backend.counts().iter().map(|counts| counts.bodies as usize).sum();
-    assert_eq!(bodies - counts, DOCUMENTS.len(), "each body was fetched once");
+    let bodies: usize = outage
+        .backend
+        .counts()
+        .iter()
+        .map(|counts| counts.bodies as usize)
+        .sum();
+    assert_eq!(
+        bodies - counts,
+        DOCUMENTS.len(),
+        "each body was fetched once"
+    );
 }

@@ -14,50 +14,107 @@ const MODELS: &str = "/api/v1/models?period=24h";
 
 fn names(received: &crate::backend::Received) -> BTreeSet<&str> {
     assert!(received.headers.len() <= 7, "{received:?}");
-    received.headers.iter().map(|(name, _)| name.as_str()).collect()
+    received
+        .headers
+        .iter()
+        .map(|(name, _)| name.as_str())
+        .collect()
 }
 
 #[tokio::test]
 async fn the_backend_gets_the_listed_headers_and_nothing_of_the_client_s() {
     let world = World::new().await;
     let customer = world.paid().await;
-    let request = world.get("/api/v1/models?unknown=x&sortBy=price&period=%37d").key(&customer.key);
-    let request =
-        request.header("X-API-Key", &customer.key).header("Cookie", "a=b").header("Accept", "text/html");
+    let request = world
+        .get("/api/v1/models?unknown=x&sortBy=price&period=%37d")
+        .key(&customer.key);
+    let request = request
+        .header("X-API-Key", &customer.key)
+        .header("Cookie", "a=b")
+        .header("Accept", "text/html");
     let request = request
         .header("Accept-Encoding", "br")
         .header("User-Agent", "canary")
         .header("X-Forwarded-For", "1.2.3.4");
-    let request = request.header("X-Request-Id", "canary-12345").header("If-None-Match", "\"canary\"");
-    assert_eq!(request.header("Traceparent", "canary").send().await.status, 200);
+    let request = request
+        .header("X-Request-Id", "canary-12345")
+        .header("If-None-Match", "\"canary\"");
+    assert_eq!(
+        request.header("Traceparent", "canary").send().await.status,
+        200
+    );
     let received = &world.backend.received()[0];
-    assert_eq!(received.line, "GET /api/v1/models?period=7d&sortBy=price HTTP/1.1");
-    assert_eq!(names(received), ["accept", "accept-encoding", "host", "user-agent"].into());
-    let value = |name: &str| received.headers.iter().find(|(known, _)| known == name).unwrap().1.clone();
-    assert_eq!((value("accept"), value("accept-encoding")), ("application/json".into(), "identity".into()));
+    assert_eq!(
+        received.line,
+        "GET /api/v1/models?period=7d&sortBy=price HTTP/1.1"
+    );
+    assert_eq!(
+        names(received),
+        ["accept", "accept-encoding", "host", "user-agent"].into()
+    );
+    let value = |name: &str| {
+        received
+            .headers
+            .iter()
+            .find(|(known, _)| known == name)
+            .unwrap()
+            .1
+            .clone()
+    };
+    assert_eq!(
+        (value("accept"), value("accept-encoding")),
+        ("application/json".into(), "identity".into())
+    );
     assert_eq!(value("host"), world.backend.address.to_string());
     let all = format!("{received:?}");
     assert!(!all.contains(&customer.key) && !all.contains("canary") && !all.contains("1.2.3.4"));
-    assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"success\"}").await, 1);
+    assert_eq!(
+        world
+            .counted("scoregate_upstream_requests_total{result=\"success\"}")
+            .await,
+        1
+    );
 }
 
 #[tokio::test]
 async fn the_service_credential_is_sent_once_and_a_refresh_sends_the_backend_s_etag() {
     let settings = "[upstream]\nurl = \"{backend}\"\ncredential = \"service-secret\"";
-    let tags = [("etag", "W/\"v1\""), ("last-modified", "Sat, 21 Nov 2026 11:00:00 GMT")];
+    let tags = [
+        ("etag", "W/\"v1\""),
+        ("last-modified", "Sat, 21 Nov 2026 11:00:00 GMT"),
+    ];
     let world = World::with(settings, move |_| respond("200 OK", &tags, "[]")).await;
     let customer = world.free().await;
     world.get_as(&customer, MODELS).await;
     world.pass(Duration::from_hours(25 + 1));
     world.get_as(&customer, MODELS).await;
     let received = world.backend.received();
-    let listed = ["accept", "accept-encoding", "authorization", "host", "user-agent"];
+    let listed = [
+        "accept",
+        "accept-encoding",
+        "authorization",
+        "host",
+        "user-agent",
+    ];
     assert_eq!(names(&received[0]), listed.into());
-    assert_eq!(names(&received[1]), listed.into_iter().chain(["if-none-match"]).collect());
-    assert!(received[1].headers.contains(&("if-none-match".into(), "W/\"v1\"".into())));
+    assert_eq!(
+        names(&received[1]),
+        listed.into_iter().chain(["if-none-match"]).collect()
+    );
+    assert!(
+        received[1]
+            .headers
+            .contains(&("if-none-match".into(), "W/\"v1\"".into()))
+    );
     for one in &received {
-        let credentials = one.headers.iter().filter(|(name, _)| name == "authorization");
-        assert_eq!(credentials.map(|(_, value)| &**value).collect::<Vec<_>>(), ["Bearer service-secret"]);
+        let credentials = one
+            .headers
+            .iter()
+            .filter(|(name, _)| name == "authorization");
+        assert_eq!(
+            credentials.map(|(_, value)| &**value).collect::<Vec<_>>(),
+            ["Bearer service-secret"]
+        );
         assert!(!format!("{one:?}").contains(&customer.key));
     }
 }
@@ -73,12 +130,20 @@ async fn the_credential_is_sent_alone_in_another_header_beside_fixed_headers_and
     );
     let world = World::with(&settings, |_| respond("200 OK", &[], "[]")).await;
     let customer = world.free().await;
-    let request = world.get(MODELS).key(&customer.key).header("X-Source", "mine").header("X-Other", "mine");
+    let request = world
+        .get(MODELS)
+        .key(&customer.key)
+        .header("X-Source", "mine")
+        .header("X-Other", "mine");
     assert_eq!(request.send().await.status, 200);
     let received = &world.backend.received()[0];
     let value = |name: &str| {
-        let values: Vec<&str> =
-            received.headers.iter().filter(|(known, _)| known == name).map(|(_, value)| &**value).collect();
+        let values: Vec<&str> = received
+            .headers
+            .iter()
+            .filter(|(known, _)| known == name)
+            .map(|(_, value)| &**value)
+            .collect();
         values.join(" and ")
     };
     assert_eq!(value("x-internal-key"), "canary");
@@ -86,11 +151,23 @@ async fn the_credential_is_sent_alone_in_another_header_beside_fixed_headers_and
         (value("x-source"), value("x-site")),
         ("canary-of-the-settings".into(), "canary-of-a-file".into())
     );
-    assert_eq!((value("authorization"), value("x-other")), (String::new(), String::new()));
-    let shown =
-        world.side("GET", "/v1/settings", "", &[("Authorization", "Bearer a-token-of-the-side-port")]).await;
+    assert_eq!(
+        (value("authorization"), value("x-other")),
+        (String::new(), String::new())
+    );
+    let shown = world
+        .side(
+            "GET",
+            "/v1/settings",
+            "",
+            &[("Authorization", "Bearer a-token-of-the-side-port")],
+        )
+        .await;
     let shown = String::from_utf8(shown.body).unwrap();
-    assert!(shown.contains("X-Source") && !shown.contains("canary"), "{shown}");
+    assert!(
+        shown.contains("X-Source") && !shown.contains("canary"),
+        "{shown}"
+    );
 }
 
 #[test]
@@ -99,7 +176,10 @@ fn files_of_headers_are_not_read_again_for_settings_that_a_reload_keeps() {
     crate::program::write_secret(file.path(), "canary-of-a-file\n");
     let text = |headers: &str| format!("[upstream]\nurl = \"http://127.0.0.1:1\"\n{headers}");
     let path = file.path().display().to_string();
-    let mut values = read_text(&text(&format!("headers = {{ X-Site = {{ file = \"{path}\" }} }}"))).unwrap();
+    let mut values = read_text(&text(&format!(
+        "headers = {{ X-Site = {{ file = \"{path}\" }} }}"
+    )))
+    .unwrap();
     read_secrets(&mut values);
     let before = resolve(&values).unwrap();
     drop(file);
@@ -107,30 +187,57 @@ fn files_of_headers_are_not_read_again_for_settings_that_a_reload_keeps() {
     let (_, changed) = wanted.in_place_of(&before).unwrap();
     assert_eq!(changed.at_next_start, ["upstream.headers"]);
 
-    let mut values = read_text(&text(&format!("headers = {{ X-Site = {{ file = \"{path}\" }} }}"))).unwrap();
+    let mut values = read_text(&text(&format!(
+        "headers = {{ X-Site = {{ file = \"{path}\" }} }}"
+    )))
+    .unwrap();
     read_secrets(&mut values);
     let refused = resolve(&values).unwrap_err().to_string();
-    assert!(refused.contains("upstream.headers.X-Site:") && refused.contains("cannot be read"), "{refused}");
+    assert!(
+        refused.contains("upstream.headers.X-Site:") && refused.contains("cannot be read"),
+        "{refused}"
+    );
 }
 
 #[test]
 fn headers_that_the_gateway_or_the_protocol_sets_are_rejected() {
     for (line, path) in [
         ("credential_header = \"Host\"", "upstream.credential_header"),
-        ("credential_header = \"X Key\"", "upstream.credential_header"),
-        ("headers = { Transfer-Encoding = \"chunked\" }", "upstream.headers.Transfer-Encoding"),
-        ("headers = { If-None-Match = \"x\" }", "upstream.headers.If-None-Match"),
-        ("headers = { X-A = \"1\", x-a = \"2\" }", "upstream.headers.x-a"),
+        (
+            "credential_header = \"X Key\"",
+            "upstream.credential_header",
+        ),
+        (
+            "headers = { Transfer-Encoding = \"chunked\" }",
+            "upstream.headers.Transfer-Encoding",
+        ),
+        (
+            "headers = { If-None-Match = \"x\" }",
+            "upstream.headers.If-None-Match",
+        ),
+        (
+            "headers = { X-A = \"1\", x-a = \"2\" }",
+            "upstream.headers.x-a",
+        ),
         ("headers = { X-A = 1 }", "upstream.headers.X-A"),
         ("headers = { X-A = \"canary\\n\" }", "upstream.headers.X-A"),
-        ("credential = \"c\"\nheaders = { Authorization = \"canary\" }", "upstream.headers.Authorization"),
+        (
+            "credential = \"c\"\nheaders = { Authorization = \"canary\" }",
+            "upstream.headers.Authorization",
+        ),
         ("headers = [\"X-A: canary\"]", "upstream.headers"),
-        ("credential_header = \"X-Key\"", "upstream.credential_header"),
+        (
+            "credential_header = \"X-Key\"",
+            "upstream.credential_header",
+        ),
     ] {
         let text = format!("[upstream]\nurl = \"http://127.0.0.1:1\"\n{line}");
         let refused = resolve(&read_text(&text).unwrap());
         let refused = refused.unwrap_err().to_string();
-        assert!(refused.contains(&format!("{path}:")) && !refused.contains("canary"), "{line}: {refused}");
+        assert!(
+            refused.contains(&format!("{path}:")) && !refused.contains("canary"),
+            "{line}: {refused}"
+        );
     }
 }
 
@@ -143,8 +250,22 @@ async fn a_backend_with_dates_only_is_revalidated_by_date() {
     world.pass(Duration::from_hours(26));
     world.get_as(&customer, MODELS).await;
     let again = &world.backend.received()[1];
-    assert_eq!(names(again), ["accept", "accept-encoding", "host", "if-modified-since", "user-agent"].into());
-    assert!(again.headers.contains(&("if-modified-since".into(), dated.1.into())));
+    assert_eq!(
+        names(again),
+        [
+            "accept",
+            "accept-encoding",
+            "host",
+            "if-modified-since",
+            "user-agent"
+        ]
+        .into()
+    );
+    assert!(
+        again
+            .headers
+            .contains(&("if-modified-since".into(), dated.1.into()))
+    );
 }
 
 #[tokio::test]
@@ -168,9 +289,20 @@ async fn an_array_an_object_with_data_an_envelope_and_a_single_object_are_parsed
         let customer = world.free().await;
         world.backend.next(json(&body));
         let response = world.get_as(&customer, MODELS).await.json();
-        assert_eq!((&response["count"], &response["version"]), (&count.into(), &"1.0.0".into()), "{body}");
-        assert_eq!(response["data"], object!(vec![object!({"id": "a"}); count]), "{body}");
-        assert_eq!((&response["success"], &response["period"]), (&true.into(), &"24h".into()));
+        assert_eq!(
+            (&response["count"], &response["version"]),
+            (&count.into(), &"1.0.0".into()),
+            "{body}"
+        );
+        assert_eq!(
+            response["data"],
+            object!(vec![object!({"id": "a"}); count]),
+            "{body}"
+        );
+        assert_eq!(
+            (&response["success"], &response["period"]),
+            (&true.into(), &"24h".into())
+        );
     }
 }
 
@@ -178,13 +310,19 @@ async fn an_array_an_object_with_data_an_envelope_and_a_single_object_are_parsed
 async fn items_pass_through_byte_for_byte() {
     let items = r#"[ {"z":1.10,"a":1E+2, "unknown":{"deep":[null,true]},"currentScore":"unavailable",
         "big":12345678901234567890123,"é":"\u00e9\/","n":-0.0},{"currentScore":null},{}]"#;
-    for body in [items.to_owned(), format!(r#"{{"success":true,"data":{items},"later":1}}"#)] {
+    for body in [
+        items.to_owned(),
+        format!(r#"{{"success":true,"data":{items},"later":1}}"#),
+    ] {
         let world = World::new().await;
         let customer = world.free().await;
         world.backend.next(json(&body));
         let response = world.get_as(&customer, MODELS).await;
         let text = String::from_utf8(response.body).unwrap();
-        assert!(text.ends_with(&format!(r#","count":3,"data":{items}}}"#)), "{text}");
+        assert!(
+            text.ends_with(&format!(r#","count":3,"data":{items}}}"#)),
+            "{text}"
+        );
     }
 }
 
@@ -195,9 +333,17 @@ async fn a_backend_that_refuses_connections_is_a_503() {
     let world = World::with(&settings, good).await;
     let customer = world.free().await;
     let refused = world.get_as(&customer, MODELS).await;
-    assert_eq!((refused.status, refused.code()), (503, "upstream_unavailable".into()));
+    assert_eq!(
+        (refused.status, refused.code()),
+        (503, "upstream_unavailable".into())
+    );
     assert_eq!(refused.header("retry-after"), "5");
-    assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"unreachable\"}").await, 1);
+    assert_eq!(
+        world
+            .counted("scoregate_upstream_requests_total{result=\"unreachable\"}")
+            .await,
+        1
+    );
 }
 
 #[tokio::test]
@@ -213,17 +359,27 @@ async fn a_backend_that_sends_no_response_head_is_a_504_at_the_first_deadline() 
     });
     assert_eq!((late.status, late.code()), (504, "upstream_timeout".into()));
     world.pass(Duration::from_millis(500));
-    assert_eq!(world.get_as(&customer, MODELS).await.status, 200, "nothing was stored");
-    assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"timeout\"}").await, 1);
+    assert_eq!(
+        world.get_as(&customer, MODELS).await.status,
+        200,
+        "nothing was stored"
+    );
+    assert_eq!(
+        world
+            .counted("scoregate_upstream_requests_total{result=\"timeout\"}")
+            .await,
+        1
+    );
 }
 
 #[tokio::test]
 async fn a_backend_that_does_not_finish_its_response_is_a_504_at_the_second_deadline() {
-    let settings =
-        "freshness.max_wait = \"60s\"\n[upstream]\nurl = \"{backend}\"\nfirst_byte_timeout = \"60s\"";
+    let settings = "freshness.max_wait = \"60s\"\n[upstream]\nurl = \"{backend}\"\nfirst_byte_timeout = \"60s\"";
     let world = World::with(settings, good).await;
     let customer = world.free().await;
-    world.backend.next(Act::Raw(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n[{\"id\":".into()));
+    world.backend.next(Act::Raw(
+        b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n[{\"id\":".into(),
+    ));
     let (late, ()) = tokio::join!(world.get_as(&customer, MODELS), async {
         world.backend.has_received(1).await;
         world.pass(Duration::from_millis(19_999));
@@ -232,8 +388,17 @@ async fn a_backend_that_does_not_finish_its_response_is_a_504_at_the_second_dead
     });
     assert_eq!((late.status, late.code()), (504, "upstream_timeout".into()));
     world.pass(Duration::from_millis(500));
-    assert_eq!(world.get_as(&customer, MODELS).await.status, 200, "nothing was stored");
-    assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"timeout\"}").await, 1);
+    assert_eq!(
+        world.get_as(&customer, MODELS).await.status,
+        200,
+        "nothing was stored"
+    );
+    assert_eq!(
+        world
+            .counted("scoregate_upstream_requests_total{result=\"timeout\"}")
+            .await,
+        1
+    );
 }
 
 #[tokio::test]
@@ -248,21 +413,40 @@ async fn a_request_past_its_maximum_wait_is_a_504_and_the_fetch_continues() {
     assert_eq!((late.status, late.code()), (504, "upstream_timeout".into()));
     world.backend.open();
     world.fetched(1).await;
-    assert!(world.get_as(&customer, MODELS).await.header("cache-status").starts_with("scoregate; hit"));
+    assert!(
+        world
+            .get_as(&customer, MODELS)
+            .await
+            .header("cache-status")
+            .starts_with("scoregate; hit")
+    );
     assert_eq!(world.backend.received().len(), 1);
 }
 
 #[tokio::test]
 async fn upstream_a_304_to_an_unconditional_request_is_a_failure() {
-    let world =
-        World::with("freshness.stale_while_revalidate = \"1s\"", |_| json(r#"[{"id":"atlas"}]"#)).await;
+    let world = World::with("freshness.stale_while_revalidate = \"1s\"", |_| {
+        json(r#"[{"id":"atlas"}]"#)
+    })
+    .await;
     let pro = world.customer("pro").await;
-    assert_eq!(world.get("/api/v1/index").key(&pro.key).send().await.status, 200);
+    assert_eq!(
+        world.get("/api/v1/index").key(&pro.key).send().await.status,
+        200
+    );
     // The document has no validators, so it was not revalidated.
-    world.backend.set_script(|_| respond("304 Not Modified", &[], ""));
+    world
+        .backend
+        .set_script(|_| respond("304 Not Modified", &[], ""));
     world.pass(Duration::from_hours(2));
     let stale = world.get("/api/v1/index").key(&pro.key).send().await;
     assert_eq!(stale.status, 200);
-    assert_eq!(world.metric("scoregate_upstream_requests_total{result=\"invalid\"}").await.to_string(), "1");
+    assert_eq!(
+        world
+            .metric("scoregate_upstream_requests_total{result=\"invalid\"}")
+            .await
+            .to_string(),
+        "1"
+    );
     assert!(stale.header("cache-status").ends_with("detail=stale"));
 }

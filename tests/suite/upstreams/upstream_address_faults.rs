@@ -32,10 +32,16 @@ const OLD: Duration = Duration::from_hours(1);
 
 /// A good response with data of this age.
 fn aged(received: &Received, age: Duration) -> Vec<u8> {
-    let Act::Raw(bytes) = good(received) else { panic!("{received:?}") };
+    let Act::Raw(bytes) = good(received) else {
+        panic!("{received:?}")
+    };
     let at = Wall::from_seconds(Clock::system().now().wall.minus(age).seconds()).rfc3339();
     // With other data at each time: equal data keeps its time.
-    String::from_utf8(bytes).unwrap().replace(NOON, &at).replace(LAST_UPDATED, &at).into_bytes()
+    String::from_utf8(bytes)
+        .unwrap()
+        .replace(NOON, &at)
+        .replace(LAST_UPDATED, &at)
+        .into_bytes()
 }
 
 /// A good response with the current time.
@@ -63,7 +69,12 @@ struct Answers {
 }
 
 /// Requests documents until the end: the same one again and again, or others from this number on.
-async fn call(client: &ProgramClient, key: &str, first: Option<usize>, end: &AtomicBool) -> Answers {
+async fn call(
+    client: &ProgramClient,
+    key: &str,
+    first: Option<usize>,
+    end: &AtomicBool,
+) -> Answers {
     let (clock, mut answers) = (Clock::system(), Answers::default());
     while !end.load(Ordering::Relaxed) {
         let number = answers.statuses.len();
@@ -89,11 +100,18 @@ async fn call(client: &ProgramClient, key: &str, first: Option<usize>, end: &Ato
 /// Number of fetches that were sent to the backend and have ended.
 async fn sent(side: SocketAddr) -> f64 {
     let mut connection = Connection::open(side).await;
-    connection.write(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    connection
+        .write(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .await;
     let text = String::from_utf8(connection.read(false).await.unwrap().body).unwrap();
-    let series = text.lines().filter(|line| line.starts_with("scoregate_upstream_requests_total{"));
-    let wanted = series.filter(|line| !line.contains("circuit_open") && !line.contains("queue_full"));
-    wanted.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum()
+    let series = text
+        .lines()
+        .filter(|line| line.starts_with("scoregate_upstream_requests_total{"));
+    let wanted =
+        series.filter(|line| !line.contains("circuit_open") && !line.contains("queue_full"));
+    wanted
+        .map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap())
+        .sum()
 }
 
 /// The program with these addresses, short timeouts and frequent health checks.
@@ -107,10 +125,16 @@ fn serve(data: &Path, backends: &[Backend]) -> Program {
         ("SCOREGATE_UPSTREAM_FIRST_BYTE_TIMEOUT", "700ms".into()),
         ("SCOREGATE_UPSTREAM_SLOW_START", "500ms".into()),
         ("SCOREGATE_UPSTREAM_MAX_CONCURRENT_REQUESTS", "8".into()),
-        ("SCOREGATE_FRESHNESS_MAX_WAIT", format!("{}s", MAX_WAIT.as_secs())),
+        (
+            "SCOREGATE_FRESHNESS_MAX_WAIT",
+            format!("{}s", MAX_WAIT.as_secs()),
+        ),
         ("SCOREGATE_FRESHNESS_PROBE", "false".into()),
     ];
-    let environment: Vec<(&str, &str)> = environment.iter().map(|(name, value)| (*name, &**value)).collect();
+    let environment: Vec<(&str, &str)> = environment
+        .iter()
+        .map(|(name, value)| (*name, &**value))
+        .collect();
     Program::serve(data, &environment)
 }
 
@@ -121,7 +145,8 @@ fn note(text: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn stored_documents_are_served_through_flapping_faults_and_failovers_stay_within_their_budget() {
+async fn stored_documents_are_served_through_flapping_faults_and_failovers_stay_within_their_budget()
+ {
     let mut backends = Vec::new();
     for _ in 0..ADDRESSES {
         backends.push(Backend::start(|received| Act::Raw(current(received))).await);
@@ -151,21 +176,41 @@ async fn stored_documents_are_served_through_flapping_faults_and_failovers_stay_
     };
     let ((stored, one, other), ()) = tokio::join!(callers, faults);
     assert!(stored.statuses.len() > 50 && stored.statuses.iter().all(|status| *status == 200));
-    assert!(stored.longest < Duration::from_secs(1), "{:?}", stored.longest);
+    assert!(
+        stored.longest < Duration::from_secs(1),
+        "{:?}",
+        stored.longest
+    );
     let waited: Vec<u16> = [one.statuses, other.statuses].concat();
     let delivered = waited.iter().filter(|status| **status == 200).count();
     let longest = one.longest.max(other.longest);
-    note(&format!("{} served from a stored document", stored.statuses.len()));
-    note(&format!("{delivered} of {} served without one, the longest after {longest:?}", waited.len()));
+    note(&format!(
+        "{} served from a stored document",
+        stored.statuses.len()
+    ));
+    note(&format!(
+        "{delivered} of {} served without one, the longest after {longest:?}",
+        waited.len()
+    ));
     assert!(delivered > 0);
-    assert!(waited.iter().all(|status| [200, 502, 503, 504].contains(status)), "{waited:?}");
+    assert!(
+        waited
+            .iter()
+            .all(|status| [200, 502, 503, 504].contains(status)),
+        "{waited:?}"
+    );
     assert!(longest < MAX_WAIT + SLACK);
 
     // With good addresses again, each fetch that has begun ends soon.
     for backend in &backends {
         backend.set_script(|received| Act::Raw(current(received)));
     }
-    let received = || backends.iter().map(|backend| backend.count("/api/v1/")).sum::<usize>();
+    let received = || {
+        backends
+            .iter()
+            .map(|backend| backend.count("/api/v1/"))
+            .sum::<usize>()
+    };
     let (mut before, mut fetches) = ((0, 0.0), sent(side).await);
     while before != (received(), fetches) {
         before = (received(), fetches);
@@ -175,6 +220,11 @@ async fn stored_documents_are_served_through_flapping_faults_and_failovers_stay_
     let elapsed = clock.mono().since(started).as_secs_f64();
     let allowed = fetches / 10.0 + 3.0 * (1.0 + elapsed / 10.0);
     let extra = f64::from(u32::try_from(received()).unwrap()) - fetches;
-    assert!(extra >= 3.0 && extra <= allowed, "{extra} of at most {allowed} for {fetches} fetches");
-    tokio::task::spawn_blocking(move || program.stop().with(0)).await.unwrap();
+    assert!(
+        extra >= 3.0 && extra <= allowed,
+        "{extra} of at most {allowed} for {fetches} fetches"
+    );
+    tokio::task::spawn_blocking(move || program.stop().with(0))
+        .await
+        .unwrap();
 }

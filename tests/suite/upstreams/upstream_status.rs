@@ -16,8 +16,14 @@ const WITH_TOKEN: &str = "admin.token = \"a-token-of-the-side-port\"\n";
 const MOMENT: Duration = Duration::from_millis(500);
 
 async fn upstream_status_json(world: &World) -> Value {
-    let response =
-        world.side("GET", "/v1/upstream", "", &[("Authorization", &format!("Bearer {TOKEN}"))]).await;
+    let response = world
+        .side(
+            "GET",
+            "/v1/upstream",
+            "",
+            &[("Authorization", &format!("Bearer {TOKEN}"))],
+        )
+        .await;
     assert_eq!(response.status, 200, "{}", response.fingerprint);
     response.json()
 }
@@ -31,7 +37,8 @@ fn assert_status(response: &Value, members: &Value) {
 
 #[tokio::test]
 async fn upstream_status_has_the_address_the_last_success_and_the_due_refresh() {
-    let settings = format!("{WITH_TOKEN}[upstream]\nurl = \"{{backend}}\"\ncredential = \"service-secret\"");
+    let settings =
+        format!("{WITH_TOKEN}[upstream]\nurl = \"{{backend}}\"\ncredential = \"service-secret\"");
     let world = World::with(&settings, good).await;
     let customer = world.paid().await;
     let start = upstream_status_json(&world).await;
@@ -49,9 +56,18 @@ async fn upstream_status_has_the_address_the_last_success_and_the_due_refresh() 
     assert_status(&upstream_status_json(&world).await, &next);
     world.pass(Duration::from_mins(90));
     assert_status(&upstream_status_json(&world).await, &next);
-    assert_status(&upstream_status_json(&world).await, &json!({"refresh_overdue_seconds": 1_800}));
+    assert_status(
+        &upstream_status_json(&world).await,
+        &json!({"refresh_overdue_seconds": 1_800}),
+    );
     // A 404 for an unknown model is a good response.
-    assert_eq!(world.get_as(&customer, "/api/v1/models/nobody").await.code(), "model_not_found");
+    assert_eq!(
+        world
+            .get_as(&customer, "/api/v1/models/nobody")
+            .await
+            .code(),
+        "model_not_found"
+    );
     assert_status(
         &upstream_status_json(&world).await,
         &json!({"last_success_at": "2026-11-21T13:30:00Z", "last_failure": null}),
@@ -60,11 +76,23 @@ async fn upstream_status_has_the_address_the_last_success_and_the_due_refresh() 
 
 #[tokio::test]
 async fn upstream_status_has_the_open_breaker_its_retry_time_and_the_last_failure() {
-    let world = World::with(WITH_TOKEN, |_| respond("503 Service Unavailable", &[], "canary")).await;
+    let world = World::with(WITH_TOKEN, |_| {
+        respond("503 Service Unavailable", &[], "canary")
+    })
+    .await;
     let customer = world.paid().await;
     for failed in 1..=5 {
-        assert_eq!(world.get_as(&customer, "/api/v1/models?period=7d&sortBy=price").await.status, 503);
-        assert_status(&upstream_status_json(&world).await, &json!({"consecutive_failures": failed}));
+        assert_eq!(
+            world
+                .get_as(&customer, "/api/v1/models?period=7d&sortBy=price")
+                .await
+                .status,
+            503
+        );
+        assert_status(
+            &upstream_status_json(&world).await,
+            &json!({"consecutive_failures": failed}),
+        );
         if failed < 5 {
             world.pass(MOMENT);
         }
@@ -106,18 +134,26 @@ async fn upstream_status_has_the_fetches_in_flight_and_queued() {
     world.backend.hold();
     let targets = (1..=5).map(|limit| format!("/api/v1/incidents?limit={limit}"));
     let targets: Vec<String> = targets.collect();
-    let (responses, ()) =
-        tokio::join!(join_all(targets.iter().map(|target| world.get_as(&customer, target))), async {
+    let (responses, ()) = tokio::join!(
+        join_all(targets.iter().map(|target| world.get_as(&customer, target))),
+        async {
             world.backend.has_received(2).await;
             while upstream_status_json(&world).await["queued"] != 3 {
                 tokio::task::yield_now().await;
             }
-            assert_status(&upstream_status_json(&world).await, &json!({"in_flight": 2, "queued": 3}));
+            assert_status(
+                &upstream_status_json(&world).await,
+                &json!({"in_flight": 2, "queued": 3}),
+            );
             world.backend.open();
-        });
+        }
+    );
     assert!(responses.iter().all(|response| response.status == 200));
     world.settled().await;
-    assert_status(&upstream_status_json(&world).await, &json!({"in_flight": 0, "queued": 0}));
+    assert_status(
+        &upstream_status_json(&world).await,
+        &json!({"in_flight": 0, "queued": 0}),
+    );
 }
 
 #[tokio::test]

@@ -26,14 +26,31 @@ async fn failure(world: &World) -> Option<String> {
     let customer = world.paid().await;
     let received = world.backend.received().len();
     // Another document for each fetch.
-    let target = format!("/api/v1/incidents?limit={}", NEXT.fetch_add(1, Ordering::Relaxed) % 100 + 1);
+    let target = format!(
+        "/api/v1/incidents?limit={}",
+        NEXT.fetch_add(1, Ordering::Relaxed) % 100 + 1
+    );
     let status = world.get_as(&customer, &target).await.status;
     if status == 200 {
         assert_eq!(world.backend.received().len(), received + 1);
         return None;
     }
-    assert_eq!((status, world.backend.received().len()), (503, received), "nothing was sent");
-    Some(world.running.gateway().engine.fetcher.status().last_failure.unwrap().reason)
+    assert_eq!(
+        (status, world.backend.received().len()),
+        (503, received),
+        "nothing was sent"
+    );
+    Some(
+        world
+            .running
+            .gateway()
+            .engine
+            .fetcher
+            .status()
+            .last_failure
+            .unwrap()
+            .reason,
+    )
 }
 
 async fn tls_backend(authority: &BackendAuthority, handshake: Handshake) -> (Backend, TlsBackend) {
@@ -50,13 +67,26 @@ async fn a_backend_with_a_private_authority_needs_ca_file() {
     let url = tls.url("localhost");
     let trusting = world(&url, backend.clone(), &authority.ca_setting()).await;
     assert_eq!(failure(&trusting).await, None);
-    assert_eq!(tls.handshakes()[0].server_name.as_deref(), Some("localhost"));
+    assert_eq!(
+        tls.handshakes()[0].server_name.as_deref(),
+        Some("localhost")
+    );
 
-    let reason = failure(&world(&url, backend.clone(), "").await).await.unwrap();
-    assert!(reason.contains("no public authority") && reason.contains("set upstream.ca_file"), "{reason}");
+    let reason = failure(&world(&url, backend.clone(), "").await)
+        .await
+        .unwrap();
+    assert!(
+        reason.contains("no public authority") && reason.contains("set upstream.ca_file"),
+        "{reason}"
+    );
     for other in [BackendAuthority::named("another"), BackendAuthority::new()] {
-        let reason = failure(&world(&url, backend.clone(), &other.ca_setting()).await).await.unwrap();
-        assert!(reason.contains("no authority in upstream.ca_file issued"), "{reason}");
+        let reason = failure(&world(&url, backend.clone(), &other.ca_setting()).await)
+            .await
+            .unwrap();
+        assert!(
+            reason.contains("no authority in upstream.ca_file issued"),
+            "{reason}"
+        );
     }
 }
 
@@ -71,14 +101,27 @@ async fn a_required_client_certificate_is_sent_and_its_absence_is_reported() {
         let (backend, tls) = tls_backend(&authority, handshake).await;
         let (url, ca) = (tls.url("localhost"), authority.ca_setting());
         let settings = format!("{ca}{}", authority.client_settings("gateway"));
-        assert_eq!(failure(&world(&url, backend.clone(), &settings).await).await, None);
+        assert_eq!(
+            failure(&world(&url, backend.clone(), &settings).await).await,
+            None
+        );
         assert!(tls.handshakes()[0].client_certificate.is_some());
 
-        let reason = failure(&world(&url, backend.clone(), &ca).await).await.unwrap();
-        assert!(reason.contains("set upstream.client_certificate"), "{reason}");
+        let reason = failure(&world(&url, backend.clone(), &ca).await)
+            .await
+            .unwrap();
+        assert!(
+            reason.contains("set upstream.client_certificate"),
+            "{reason}"
+        );
         let settings = format!("{ca}{}", stranger.client_settings("stranger"));
-        let reason = failure(&world(&url, backend, &settings).await).await.unwrap();
-        assert!(reason.contains("rejects the certificate in upstream.client_certificate"), "{reason}");
+        let reason = failure(&world(&url, backend, &settings).await)
+            .await
+            .unwrap();
+        assert!(
+            reason.contains("rejects the certificate in upstream.client_certificate"),
+            "{reason}"
+        );
         assert_eq!(tls.handshakes().len(), 1);
     }
 }
@@ -90,13 +133,22 @@ async fn a_certificate_for_another_name_is_refused_unless_server_name_names_it()
     let backend = Backend::start(good).await;
     let tls = TlsBackend::start(&backend, &authority, "internal", Handshake::usual()).await;
     let (url, ca) = (tls.url("localhost"), authority.ca_setting());
-    let reason = failure(&world(&url, backend.clone(), &ca).await).await.unwrap();
-    for words in ["not for localhost", "scores.internal, backend.internal", "set upstream.server_name"] {
+    let reason = failure(&world(&url, backend.clone(), &ca).await)
+        .await
+        .unwrap();
+    for words in [
+        "not for localhost",
+        "scores.internal, backend.internal",
+        "set upstream.server_name",
+    ] {
         assert!(reason.contains(words), "{words}: {reason}");
     }
     let settings = format!("{ca}server_name = \"scores.internal\"");
     assert_eq!(failure(&world(&url, backend, &settings).await).await, None);
-    assert_eq!(tls.handshakes().last().unwrap().server_name.as_deref(), Some("scores.internal"));
+    assert_eq!(
+        tls.handshakes().last().unwrap().server_name.as_deref(),
+        Some("scores.internal")
+    );
 }
 
 #[tokio::test]
@@ -107,7 +159,10 @@ async fn an_expired_certificate_is_refused_by_the_gateway_s_clock() {
     let tls = TlsBackend::start(&backend, &authority, "old", Handshake::usual()).await;
     let world = world(&tls.url("localhost"), backend, &authority.ca_setting()).await;
     let reason = failure(&world).await.unwrap();
-    assert!(reason.contains("expired at 2026-01-01T00:00:00Z"), "{reason}");
+    assert!(
+        reason.contains("expired at 2026-01-01T00:00:00Z"),
+        "{reason}"
+    );
     authority.certify("new", &["localhost"], 2027);
     tls.present(&authority, "new");
     assert_eq!(failure(&world).await, None);
@@ -118,10 +173,18 @@ async fn a_backend_below_the_minimum_version_is_refused() {
     let authority = BackendAuthority::new();
     let (backend, tls) = tls_backend(&authority, Handshake::of_version_1_2()).await;
     let (url, ca) = (tls.url("localhost"), authority.ca_setting());
-    assert_eq!(failure(&world(&url, backend.clone(), &ca).await).await, None);
+    assert_eq!(
+        failure(&world(&url, backend.clone(), &ca).await).await,
+        None
+    );
     let settings = format!("{ca}min_tls_version = \"1.3\"");
-    let reason = failure(&world(&url, backend, &settings).await).await.unwrap();
-    assert!(reason.contains("set upstream.min_tls_version = \"1.2\""), "{reason}");
+    let reason = failure(&world(&url, backend, &settings).await)
+        .await
+        .unwrap();
+    assert!(
+        reason.contains("set upstream.min_tls_version = \"1.2\""),
+        "{reason}"
+    );
 }
 
 #[tokio::test]
@@ -137,7 +200,9 @@ async fn a_backend_without_tls_is_reported() {
             drop(tokio::io::AsyncReadExt::read(&mut stream, &mut [0; 4096]).await);
         }
     });
-    let reason = failure(&world(&url, backend, &authority.ca_setting()).await).await.unwrap();
+    let reason = failure(&world(&url, backend, &authority.ca_setting()).await)
+        .await
+        .unwrap();
     assert!(reason.contains("write http:// in upstream.url"), "{reason}");
 }
 
@@ -149,7 +214,11 @@ async fn a_reload_reads_the_authorities_again_and_closes_connections_of_the_old_
     let mut world = world(&tls.url("localhost"), backend, &authority.ca_setting()).await;
     assert_eq!(failure(&world).await, None);
     tls.present(&next, "backend");
-    assert_eq!(failure(&world).await, None, "the pooled connection is still trusted");
+    assert_eq!(
+        failure(&world).await,
+        None,
+        "the pooled connection is still trusted"
+    );
     assert_eq!(tls.handshakes().len(), 1);
 
     std::fs::write(authority.ca_file(), "nothing").unwrap();
@@ -167,11 +236,21 @@ async fn changed_files_are_used_within_ten_seconds_and_unusable_ones_are_reporte
     authority.certify("gateway", &["gateway.example"], 2030);
     next.certify("backend", &["localhost"], 2040);
     let (backend, tls) = tls_backend(&authority, Handshake::usual()).await;
-    let settings = format!("{}{}", authority.ca_setting(), authority.client_settings("gateway"));
+    let settings = format!(
+        "{}{}",
+        authority.ca_setting(),
+        authority.client_settings("gateway")
+    );
     let world = world(&tls.url("localhost"), backend, &settings).await;
     let expiry = scoregate_base::clock::Wall::parse_rfc3339("2030-01-01T00:00:00Z").unwrap();
-    let shown = world.counted("scoregate_certificate_expiry_timestamp_seconds").await;
-    assert_eq!(u64::from(shown), expiry.seconds(), "that of the client certificate");
+    let shown = world
+        .counted("scoregate_certificate_expiry_timestamp_seconds")
+        .await;
+    assert_eq!(
+        u64::from(shown),
+        expiry.seconds(),
+        "that of the client certificate"
+    );
     let valid = std::fs::read(authority.path("gateway.key")).unwrap();
     std::fs::copy(next.path("backend.key"), authority.path("gateway.key")).unwrap();
     while world.counted("scoregate_certificates_rejected").await == 0 {
@@ -204,7 +283,9 @@ async fn the_log_states_what_to_set_when_the_circuit_breaker_opens() {
         let target = format!("/api/v1/incidents?limit={limit}");
         assert_eq!(client.get(&target, &key).send().await.status, 503);
     }
-    let line = tokio::task::spawn_blocking(move || (program.logs("circuit breaker opened"), program.stop()));
+    let line = tokio::task::spawn_blocking(move || {
+        (program.logs("circuit breaker opened"), program.stop())
+    });
     let (line, stopped) = line.await.unwrap();
     assert!(line.contains("set upstream.ca_file"), "{line}");
     assert!(stopped.with(0).err.contains("a fetch failed"));
@@ -219,14 +300,29 @@ fn check_and_serve_report_unusable_files_of_the_backend() {
     let file = authority.path("scoregate.toml");
     let client = authority.client_settings("gateway");
     for (settings, setting, problem) in [
-        ("ca_file = \"/nowhere/ca.pem\"\n", "upstream.ca_file: found /nowhere/ca.pem", "it cannot be read"),
-        (client.as_str(), "upstream.client_key: found", "it does not match"),
+        (
+            "ca_file = \"/nowhere/ca.pem\"\n",
+            "upstream.ca_file: found /nowhere/ca.pem",
+            "it cannot be read",
+        ),
+        (
+            client.as_str(),
+            "upstream.client_key: found",
+            "it does not match",
+        ),
     ] {
         let text = format!("[upstream]\nurl = \"https://localhost:1\"\n{settings}");
         std::fs::write(&file, text).unwrap();
         let data = TempDir::new().unwrap();
         let data = data.path().to_str().unwrap();
-        let ports = ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir", data];
+        let ports = [
+            "--listen",
+            "127.0.0.1:0",
+            "--admin-listen",
+            "127.0.0.1:0",
+            "--data-dir",
+            data,
+        ];
         let config = ["--config", file.to_str().unwrap()];
         let checked = run(&[&["check"][..], &config].concat()).with(1).err;
         let served = run(&[&["serve"][..], &config, &ports].concat()).err;

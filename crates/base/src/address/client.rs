@@ -61,7 +61,9 @@ impl ClientHeader {
     /// The address that each hop states for the hop before it, nearest first; `None` if it cannot be parsed.
     fn hops(self, headers: &HeaderMap) -> impl Iterator<Item = Option<IpAddr>> {
         let name = self.name();
-        let lines = name.into_iter().flat_map(|name| headers.get_all(name).iter().rev());
+        let lines = name
+            .into_iter()
+            .flat_map(|name| headers.get_all(name).iter().rev());
         lines.flat_map(move |line| {
             let mut left = Some(line.as_bytes());
             std::iter::from_fn(move || {
@@ -95,8 +97,12 @@ mod tests {
     use super::*;
 
     fn proxies(header: ClientHeader) -> Proxies {
-        let listed = ["10.0.0.0/8", "2001:db8:aaaa::/48"].map(|text| text.parse::<Network>().unwrap());
-        Proxies { trusted: listed.into_iter().collect(), header }
+        let listed =
+            ["10.0.0.0/8", "2001:db8:aaaa::/48"].map(|text| text.parse::<Network>().unwrap());
+        Proxies {
+            trusted: listed.into_iter().collect(),
+            header,
+        }
     }
 
     /// The client of a request from this peer with these header lines.
@@ -105,7 +111,9 @@ mod tests {
         for (name, line) in lines {
             headers.append(*name, line.parse().unwrap());
         }
-        proxies(header).client(peer.parse().unwrap(), &headers).to_string()
+        proxies(header)
+            .client(peer.parse().unwrap(), &headers)
+            .to_string()
     }
 
     const XFF: &str = "x-forwarded-for";
@@ -113,13 +121,23 @@ mod tests {
     #[test]
     fn an_untrusted_peer_is_the_client_whatever_its_headers() {
         let lines = [(XFF, "192.0.2.1"), ("forwarded", "for=192.0.2.2")];
-        for header in [ClientHeader::XForwardedFor, ClientHeader::Forwarded, ClientHeader::Nothing] {
+        for header in [
+            ClientHeader::XForwardedFor,
+            ClientHeader::Forwarded,
+            ClientHeader::Nothing,
+        ] {
             assert_eq!(client(header, "203.0.113.9", &lines), "203.0.113.9");
             assert_eq!(client(header, "::ffff:203.0.113.9", &lines), "203.0.113.9");
         }
         let nobody = Proxies::default();
-        let headers = HeaderMap::from_iter([(HeaderName::from_static(XFF), "192.0.2.1".parse().unwrap())]);
-        assert_eq!(nobody.client("10.0.0.1".parse().unwrap(), &headers).to_string(), "10.0.0.1");
+        let headers =
+            HeaderMap::from_iter([(HeaderName::from_static(XFF), "192.0.2.1".parse().unwrap())]);
+        assert_eq!(
+            nobody
+                .client("10.0.0.1".parse().unwrap(), &headers)
+                .to_string(),
+            "10.0.0.1"
+        );
     }
 
     #[test]
@@ -129,14 +147,24 @@ mod tests {
             (&["192.0.2.1"], "192.0.2.1"),
             (&["198.51.100.7, 192.0.2.1"], "192.0.2.1"),
             (&["198.51.100.7, 192.0.2.1, 10.0.0.2"], "192.0.2.1"),
-            (&["198.51.100.7, 192.0.2.1", "10.0.0.3, 10.0.0.2"], "192.0.2.1"),
-            (&["192.0.2.1", "2001:db8:aaaa::1", "::ffff:10.0.0.2"], "192.0.2.1"),
+            (
+                &["198.51.100.7, 192.0.2.1", "10.0.0.3, 10.0.0.2"],
+                "192.0.2.1",
+            ),
+            (
+                &["192.0.2.1", "2001:db8:aaaa::1", "::ffff:10.0.0.2"],
+                "192.0.2.1",
+            ),
             (&["10.0.0.4, 10.0.0.3", "10.0.0.2"], "10.0.0.4"),
             (&["2001:db8::1"], "2001:db8::1"),
         ] {
             let lines: Vec<_> = lines.iter().map(|line| (XFF, *line)).collect();
             for peer in ["10.0.0.1", "::ffff:10.0.0.1"] {
-                assert_eq!(client(ClientHeader::XForwardedFor, peer, &lines), expected, "{lines:?}");
+                assert_eq!(
+                    client(ClientHeader::XForwardedFor, peer, &lines),
+                    expected,
+                    "{lines:?}"
+                );
             }
         }
     }
@@ -152,14 +180,21 @@ mod tests {
             (&["nonsense, 192.0.2.1"], "192.0.2.1"),
         ] {
             let lines: Vec<_> = lines.iter().map(|line| (XFF, *line)).collect();
-            assert_eq!(client(ClientHeader::XForwardedFor, "10.0.0.1", &lines), expected, "{lines:?}");
+            assert_eq!(
+                client(ClientHeader::XForwardedFor, "10.0.0.1", &lines),
+                expected,
+                "{lines:?}"
+            );
         }
     }
 
     #[test]
     fn at_most_32_entries_are_read() {
         let through = |hops: usize| {
-            let proxies: Vec<_> = (1..=hops).rev().map(|hop| format!("10.0.1.{hop}")).collect();
+            let proxies: Vec<_> = (1..=hops)
+                .rev()
+                .map(|hop| format!("10.0.1.{hop}"))
+                .collect();
             let line = format!("192.0.2.1, {}", proxies.join(", "));
             client(ClientHeader::XForwardedFor, "10.0.0.1", &[(XFF, &line)])
         };
@@ -171,18 +206,42 @@ mod tests {
 
     #[test]
     fn only_the_configured_header_is_read() {
-        let lines =
-            [(XFF, "192.0.2.1"), ("forwarded", "for=192.0.2.2, for=10.0.0.2"), ("x-real-ip", "192.0.2.3")];
-        assert_eq!(client(ClientHeader::XForwardedFor, "10.0.0.1", &lines), "192.0.2.1");
-        assert_eq!(client(ClientHeader::Forwarded, "10.0.0.1", &lines), "192.0.2.2");
-        assert_eq!(client(ClientHeader::Nothing, "10.0.0.1", &lines), "10.0.0.1");
-        assert_eq!(client(ClientHeader::Forwarded, "10.0.0.1", &lines[..1]), "10.0.0.1");
-        assert_eq!(client(ClientHeader::XForwardedFor, "10.0.0.1", &lines[1..]), "10.0.0.1");
+        let lines = [
+            (XFF, "192.0.2.1"),
+            ("forwarded", "for=192.0.2.2, for=10.0.0.2"),
+            ("x-real-ip", "192.0.2.3"),
+        ];
+        assert_eq!(
+            client(ClientHeader::XForwardedFor, "10.0.0.1", &lines),
+            "192.0.2.1"
+        );
+        assert_eq!(
+            client(ClientHeader::Forwarded, "10.0.0.1", &lines),
+            "192.0.2.2"
+        );
+        assert_eq!(
+            client(ClientHeader::Nothing, "10.0.0.1", &lines),
+            "10.0.0.1"
+        );
+        assert_eq!(
+            client(ClientHeader::Forwarded, "10.0.0.1", &lines[..1]),
+            "10.0.0.1"
+        );
+        assert_eq!(
+            client(ClientHeader::XForwardedFor, "10.0.0.1", &lines[1..]),
+            "10.0.0.1"
+        );
     }
 
     #[test]
     fn unclosed_quote_of_a_client_does_not_hide_later_entries() {
-        for spoofed in ["for=\"", "for=6.6.6.6;x=\"", "for=6.6.6.6;x=\"\\", "\"\\\"", ","] {
+        for spoofed in [
+            "for=\"",
+            "for=6.6.6.6;x=\"",
+            "for=6.6.6.6;x=\"\\",
+            "\"\\\"",
+            ",",
+        ] {
             let line = format!("{spoofed}, for=\"192.0.2.1:80\";host=\"a,b\", for=10.0.0.2");
             assert_eq!(
                 client(ClientHeader::Forwarded, "10.0.0.1", &[("forwarded", &line)]),

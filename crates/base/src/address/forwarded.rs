@@ -24,14 +24,22 @@ pub(super) fn split_last(text: &[u8], separator: u8, may_quote: bool) -> (Option
 
 /// Whether a character is escaped: the text before it ends in an odd number of backslashes.
 fn is_escaped(before: &[u8]) -> bool {
-    before.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
+    before
+        .iter()
+        .rev()
+        .take_while(|byte| **byte == b'\\')
+        .count()
+        % 2
+        == 1
 }
 
 /// Parses an address, with or without a port: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]:80`.
 pub(super) fn in_x_forwarded_for(entry: &[u8]) -> Option<IpAddr> {
     let text = str::from_utf8(entry.trim_ascii()).ok()?;
     let bare = || text.parse::<Ipv6Addr>().ok().map(IpAddr::V6);
-    with_port(text, is_port).or_else(bare).map(|address| address.to_canonical())
+    with_port(text, is_port)
+        .or_else(bare)
+        .map(|address| address.to_canonical())
 }
 
 /// Parses the address of the only `for` parameter: `for=192.0.2.60;proto=http`.
@@ -55,8 +63,10 @@ pub(super) fn in_forwarded(entry: &[u8]) -> Option<IpAddr> {
         }
     }
     let node = found?;
-    with_port(str::from_utf8(&node).ok()?, |port| is_port(port) || is_hidden(port))
-        .map(|address| address.to_canonical())
+    with_port(str::from_utf8(&node).ok()?, |port| {
+        is_port(port) || is_hidden(port)
+    })
+    .map(|address| address.to_canonical())
 }
 
 /// A token as it is; a quoted string without quotes and escapes.
@@ -81,7 +91,9 @@ fn value_of(text: &[u8]) -> Option<Cow<'_, [u8]>> {
 
 fn is_token(text: &[u8]) -> bool {
     !text.is_empty()
-        && text.iter().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte))
+        && text
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte))
 }
 
 /// Parses an address with an optional port; IPv6 in brackets. Names such as `unknown` are not addresses.
@@ -104,9 +116,12 @@ fn is_port(text: &str) -> bool {
 
 /// An obfuscated port.
 fn is_hidden(text: &str) -> bool {
-    let is_name =
-        |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
-    text.strip_prefix('_').is_some_and(|name| !name.is_empty() && is_name(name))
+    let is_name = |name: &str| {
+        name.bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+    };
+    text.strip_prefix('_')
+        .is_some_and(|name| !name.is_empty() && is_name(name))
 }
 
 #[cfg(test)]
@@ -129,9 +144,16 @@ mod tests {
         assert_eq!(entries("a, b,c", false), ["c", " b", "a"]);
         assert_eq!(entries("", true), [""]);
         assert_eq!(entries(",", true), ["", ""]);
-        assert_eq!(entries(r#"x="a,b",y="\",",z"#, true), ["z", r#"y="\",""#, r#"x="a,b""#]);
+        assert_eq!(
+            entries(r#"x="a,b",y="\",",z"#, true),
+            ["z", r#"y="\",""#, r#"x="a,b""#]
+        );
         assert_eq!(entries(r#"x="\\",y="#, true), ["y=", r#"x="\\""#]);
-        assert_eq!(entries(r#"for=",for=b"#, true), ["for=b", r#"for=""#], "what never closes harms itself");
+        assert_eq!(
+            entries(r#"for=",for=b"#, true),
+            ["for=b", r#"for=""#],
+            "what never closes harms itself"
+        );
         assert_eq!(entries(r#"x="a,b""#, false), [r#"b""#, r#"x="a"#]);
     }
 
@@ -147,7 +169,11 @@ mod tests {
             ("::ffff:192.0.2.1", "192.0.2.1"),
             ("[::ffff:192.0.2.1]:1", "192.0.2.1"),
         ] {
-            assert_eq!(in_x_forwarded_for(entry.as_bytes()), Some(address.parse().unwrap()), "{entry}");
+            assert_eq!(
+                in_x_forwarded_for(entry.as_bytes()),
+                Some(address.parse().unwrap()),
+                "{entry}"
+            );
         }
         for entry in [
             "",
@@ -193,7 +219,11 @@ mod tests {
             (r#"host="a;b,\"for=6.6.6.6\"";for=192.0.2.60"#, "192.0.2.60"),
             (";;for=192.0.2.60;;", "192.0.2.60"),
         ] {
-            assert_eq!(in_forwarded(entry.as_bytes()), Some(address.parse().unwrap()), "{entry}");
+            assert_eq!(
+                in_forwarded(entry.as_bytes()),
+                Some(address.parse().unwrap()),
+                "{entry}"
+            );
         }
         for entry in [
             "",

@@ -23,7 +23,9 @@ pub enum BadNetwork {
     )]
     Spelling,
     /// The address has bits set beyond the prefix, so it is ambiguous.
-    #[error("the address is inside a network; write \"{network}\" for the network, or the address alone")]
+    #[error(
+        "the address is inside a network; write \"{network}\" for the network, or the address alone"
+    )]
     Inside {
         /// The network of that prefix.
         network: IpNet,
@@ -38,15 +40,24 @@ impl FromStr for Network {
     type Err = BadNetwork;
 
     fn from_str(text: &str) -> Result<Self, BadNetwork> {
-        let (address, bits) =
-            text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
+        let (address, bits) = text
+            .split_once('/')
+            .map_or((text, None), |(address, bits)| (address, Some(bits)));
         let address: IpAddr = address.parse().map_err(|_| BadNetwork::Spelling)?;
-        let Some(bits) = bits else { return Ok(Self(address.to_canonical().into())) };
+        let Some(bits) = bits else {
+            return Ok(Self(address.to_canonical().into()));
+        };
         let is_plain = bits == "0" || !bits.starts_with(['0', '+']);
-        let bits: u8 = bits.parse().ok().filter(|_| is_plain).ok_or(BadNetwork::Spelling)?;
+        let bits: u8 = bits
+            .parse()
+            .ok()
+            .filter(|_| is_plain)
+            .ok_or(BadNetwork::Spelling)?;
         let network = IpNet::new(address, bits).map_err(|_| BadNetwork::Spelling)?;
         if network.trunc() != network {
-            return Err(BadNetwork::Inside { network: network.trunc() });
+            return Err(BadNetwork::Inside {
+                network: network.trunc(),
+            });
         }
         Ok(Self(unmapped(network)))
     }
@@ -54,14 +65,25 @@ impl FromStr for Network {
 
 /// The canonical form, in which networks are compared.
 fn unmapped(network: IpNet) -> IpNet {
-    let IpNet::V6(six) = network else { return network };
-    let four = six.addr().to_ipv4_mapped().zip(six.prefix_len().checked_sub(MAPPED_BITS));
-    four.and_then(|(address, bits)| Ipv4Net::new(address, bits).ok()).map_or(network, IpNet::V4)
+    let IpNet::V6(six) = network else {
+        return network;
+    };
+    let four = six
+        .addr()
+        .to_ipv4_mapped()
+        .zip(six.prefix_len().checked_sub(MAPPED_BITS));
+    four.and_then(|(address, bits)| Ipv4Net::new(address, bits).ok())
+        .map_or(network, IpNet::V4)
 }
 
 impl FromIterator<Network> for Networks {
     fn from_iter<I: IntoIterator<Item = Network>>(networks: I) -> Self {
-        Self(networks.into_iter().map(|Network(network)| network).collect())
+        Self(
+            networks
+                .into_iter()
+                .map(|Network(network)| network)
+                .collect(),
+        )
     }
 }
 
@@ -79,7 +101,9 @@ impl Networks {
 
     /// Whether they cover all IPv4 or all IPv6 addresses, even in several parts.
     pub fn hold_everybody(&self) -> bool {
-        IpNet::aggregate(&self.0).iter().any(|network| network.prefix_len() == 0)
+        IpNet::aggregate(&self.0)
+            .iter()
+            .any(|network| network.prefix_len() == 0)
     }
 }
 
@@ -88,13 +112,21 @@ mod tests {
     use super::*;
 
     fn networks(texts: &[&str]) -> Networks {
-        texts.iter().map(|text| text.parse::<Network>().unwrap()).collect()
+        texts
+            .iter()
+            .map(|text| text.parse::<Network>().unwrap())
+            .collect()
     }
 
     #[test]
     fn ipv4_mapped_addresses_match_ipv4_networks() {
-        let listed =
-            networks(&["10.0.0.0/8", "192.0.2.1", "2001:db8::/32", "2001:db9::1", "::ffff:198.51.100.0/120"]);
+        let listed = networks(&[
+            "10.0.0.0/8",
+            "192.0.2.1",
+            "2001:db8::/32",
+            "2001:db9::1",
+            "::ffff:198.51.100.0/120",
+        ]);
         for inside in [
             "10.0.0.0",
             "10.255.255.255",
@@ -145,18 +177,32 @@ mod tests {
             assert_eq!(bad.parse::<Network>(), Err(BadNetwork::Spelling), "{bad}");
         }
         let inside = "10.1.2.3/8".parse::<Network>().unwrap_err();
-        assert!(inside.to_string().contains("write \"10.0.0.0/8\""), "{inside}");
-        assert!(matches!("::1/64".parse::<Network>(), Err(BadNetwork::Inside { .. })));
+        assert!(
+            inside.to_string().contains("write \"10.0.0.0/8\""),
+            "{inside}"
+        );
+        assert!(matches!(
+            "::1/64".parse::<Network>(),
+            Err(BadNetwork::Inside { .. })
+        ));
     }
 
     #[test]
     fn coverage_of_all_addresses_is_detected_even_in_parts() {
-        for everybody in
-            [&["0.0.0.0/0"][..], &["::/0"], &["0.0.0.0/1", "128.0.0.0/1"], &["::ffff:0:0/96", "10.0.0.1"]]
-        {
+        for everybody in [
+            &["0.0.0.0/0"][..],
+            &["::/0"],
+            &["0.0.0.0/1", "128.0.0.0/1"],
+            &["::ffff:0:0/96", "10.0.0.1"],
+        ] {
             assert!(networks(everybody).hold_everybody(), "{everybody:?}");
         }
-        for some in [&[][..], &["0.0.0.0/1"], &["10.0.0.0/8", "2000::/3"], &["0.0.0.0", "::"]] {
+        for some in [
+            &[][..],
+            &["0.0.0.0/1"],
+            &["10.0.0.0/8", "2000::/3"],
+            &["0.0.0.0", "::"],
+        ] {
             assert!(!networks(some).hold_everybody(), "{some:?}");
         }
     }

@@ -18,7 +18,9 @@ pub fn is_public(address: IpAddr) -> bool {
         IpAddr::V6(address) => address.to_bits() >> 125 == 0b001,
     };
     // A network that cannot be parsed would contain every address.
-    let mut others = NOT_PUBLIC.split(' ').map(|network| network.parse::<IpNet>().ok());
+    let mut others = NOT_PUBLIC
+        .split(' ')
+        .map(|network| network.parse::<IpNet>().ok());
     is_global && !others.any(|network| network.is_none_or(|network| network.contains(&address)))
 }
 

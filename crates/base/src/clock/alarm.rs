@@ -22,7 +22,11 @@ enum AlarmState {
 impl Clock {
     /// Creates a timer without a deadline.
     pub fn alarm(&self) -> Alarm {
-        Alarm { clock: self.clone(), end: None, timer: None }
+        Alarm {
+            clock: self.clone(),
+            end: None,
+            timer: None,
+        }
     }
 }
 
@@ -41,13 +45,18 @@ impl Alarm {
             }
             (_, ClockSource::System { .. }) => {
                 let left = end.since(self.clock.mono());
-                #[expect(clippy::disallowed_methods, reason = "this is the one place that waits")]
+                #[expect(
+                    clippy::disallowed_methods,
+                    reason = "this is the one place that waits"
+                )]
                 let sleep = tokio::time::sleep(left);
                 self.timer = Some(AlarmState::System(Box::pin(sleep)));
             }
             (_, ClockSource::Manual(_)) => {
                 let clock = self.clock.clone();
-                self.timer = Some(AlarmState::Manual(Box::pin(async move { clock.sleep_until(end).await })));
+                self.timer = Some(AlarmState::Manual(Box::pin(async move {
+                    clock.sleep_until(end).await
+                })));
             }
         }
     }
@@ -80,14 +89,21 @@ mod tests {
         let begun = clock.mono();
         let at = |seconds| begun.plus(Duration::from_secs(seconds));
         let mut alarm = clock.alarm();
-        let mut fires = async || std::future::poll_fn(|cx| Poll::Ready(alarm.poll(cx).is_ready())).await;
+        let mut fires =
+            async || std::future::poll_fn(|cx| Poll::Ready(alarm.poll(cx).is_ready())).await;
         assert!(!fires().await);
         for (first, second, fired) in [(10, 20, 10), (40, 30, 30)] {
             let mut alarm = clock.alarm();
             alarm.set_by(at(first));
             alarm.set_by(at(second));
-            let mut fires = async || std::future::poll_fn(|cx| Poll::Ready(alarm.poll(cx).is_ready())).await;
-            sender.advance(at(fired).since(clock.mono()).checked_sub(Duration::from_nanos(1)).unwrap());
+            let mut fires =
+                async || std::future::poll_fn(|cx| Poll::Ready(alarm.poll(cx).is_ready())).await;
+            sender.advance(
+                at(fired)
+                    .since(clock.mono())
+                    .checked_sub(Duration::from_nanos(1))
+                    .unwrap(),
+            );
             assert!(!fires().await);
             sender.advance(Duration::from_nanos(1));
             assert!(fires().await);

@@ -102,12 +102,19 @@ impl Wall {
 
     /// `2026-11-22T00:00:00Z`, with milliseconds only if they are not zero.
     pub fn rfc3339(self) -> String {
-        let Ok(at) = jiff::Timestamp::from_millisecond(i64::try_from(self.millis()).unwrap_or(i64::MAX))
+        let Ok(at) =
+            jiff::Timestamp::from_millisecond(i64::try_from(self.millis()).unwrap_or(i64::MAX))
         else {
             return String::from("9999-12-31T23:59:59Z");
         };
-        let digits = if self.millis().is_multiple_of(1_000) { 0 } else { 3 };
-        DateTimePrinter::new().precision(Some(digits)).timestamp_to_string(&at)
+        let digits = if self.millis().is_multiple_of(1_000) {
+            0
+        } else {
+            3
+        };
+        DateTimePrinter::new()
+            .precision(Some(digits))
+            .timestamp_to_string(&at)
     }
 
     /// `Sun, 22 Nov 2026 00:00:00 GMT`, the format of HTTP headers.
@@ -128,7 +135,9 @@ impl Wall {
         let rest = text.trim().strip_suffix(" GMT")?;
         let civil = jiff::civil::DateTime::strptime("%a, %d %b %Y %H:%M:%S", rest).ok()?;
         let zoned = civil.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
-        u64::try_from(zoned.timestamp().as_second()).ok().map(Self::from_seconds)
+        u64::try_from(zoned.timestamp().as_second())
+            .ok()
+            .map(Self::from_seconds)
     }
 }
 
@@ -163,12 +172,19 @@ impl Boot {
 
 impl ClockReading {
     pub(super) const fn now(self) -> Now {
-        Now { wall: self.wall, mono: self.mono }
+        Now {
+            wall: self.wall,
+            mono: self.mono,
+        }
     }
 
     pub(super) fn later(self, by: Duration) -> Self {
         let boot = Boot(self.boot.0.saturating_add(nanos(by)));
-        Self { wall: self.wall.plus(by), mono: self.mono.plus(by), boot }
+        Self {
+            wall: self.wall.plus(by),
+            mono: self.mono.plus(by),
+            boot,
+        }
     }
 }
 
@@ -176,12 +192,19 @@ impl Now {
     /// The monotonic time of a wall time, before or after now.
     pub fn mono_at(self, wall: Wall) -> Mono {
         let before = nanos(self.wall.since(wall));
-        Mono(self.mono.plus(wall.since(self.wall)).0.saturating_sub(before))
+        Mono(
+            self.mono
+                .plus(wall.since(self.wall))
+                .0
+                .saturating_sub(before),
+        )
     }
 
     /// The wall time of a monotonic time, before or after now.
     pub fn wall_at(self, mono: Mono) -> Wall {
-        self.wall.plus(mono.since(self.mono)).minus(self.mono.since(mono))
+        self.wall
+            .plus(mono.since(self.mono))
+            .minus(self.mono.since(mono))
     }
 }
 
@@ -258,9 +281,20 @@ mod tests {
     #[test]
     fn a_day_has_one_spelling_within_the_calendar() {
         for text in ["1970-01-01", "2024-02-29", "2026-11-22", "9999-12-31"] {
-            assert_eq!(Day::parse(text).map(|day| day.to_string()).as_deref(), Some(text));
+            assert_eq!(
+                Day::parse(text).map(|day| day.to_string()).as_deref(),
+                Some(text)
+            );
         }
-        for text in ["1969-12-31", "2026-02-29", "20261122", "2026-11-22T00:00:00", "2026-1-2", "a day", ""] {
+        for text in [
+            "1969-12-31",
+            "2026-02-29",
+            "20261122",
+            "2026-11-22T00:00:00",
+            "2026-1-2",
+            "a day",
+            "",
+        ] {
             assert_eq!(Day::parse(text), None, "{text}");
         }
         assert_eq!(Day::from_number(u32::MAX).to_string(), "9999-12-31");

@@ -77,22 +77,48 @@ struct PendingStep {
 impl Timeline {
     /// A timeline that begins with these times.
     pub(super) fn new(wall: Wall, boot: Boot) -> Self {
-        Self { offset: offset(wall, boot), ahead: None }
+        Self {
+            offset: offset(wall, boot),
+            ahead: None,
+        }
     }
 
     /// The wall time that applies, and the event since the last reading.
     pub(super) fn read(self, wall: Wall, boot: Boot) -> (Self, Wall, Option<ClockEvent>) {
         let (shown, noticed) = (offset(wall, boot), i128::from(NOTICED));
         let (difference, extrapolated) = (shown - self.offset, at(self.offset, boot));
-        let follow = Self { offset: shown, ahead: None };
-        let hold = |since| Self { ahead: Some(PendingStep { offset: shown, since }), ..self };
-        let stepped =
-            |direction, from, applies| Some(ClockEvent::Stepped { direction, from, to: wall, applies });
+        let follow = Self {
+            offset: shown,
+            ahead: None,
+        };
+        let hold = |since| Self {
+            ahead: Some(PendingStep {
+                offset: shown,
+                since,
+            }),
+            ..self
+        };
+        let stepped = |direction, from, applies| {
+            Some(ClockEvent::Stepped {
+                direction,
+                from,
+                to: wall,
+                applies,
+            })
+        };
         let Some(ahead) = self.ahead else {
             return if difference > noticed {
-                (hold(boot), extrapolated, stepped(StepDirection::Forward, extrapolated, extrapolated))
+                (
+                    hold(boot),
+                    extrapolated,
+                    stepped(StepDirection::Forward, extrapolated, extrapolated),
+                )
             } else if difference < -noticed {
-                (follow, wall, stepped(StepDirection::Backward, extrapolated, wall))
+                (
+                    follow,
+                    wall,
+                    stepped(StepDirection::Backward, extrapolated, wall),
+                )
             } else {
                 (follow, wall, None)
             };
@@ -101,11 +127,26 @@ impl Timeline {
         if difference <= noticed {
             (follow, wall, stepped(StepDirection::Backward, from, wall))
         } else if further > noticed {
-            (hold(boot), extrapolated, stepped(StepDirection::Forward, from, extrapolated))
+            (
+                hold(boot),
+                extrapolated,
+                stepped(StepDirection::Forward, from, extrapolated),
+            )
         } else if further < -noticed {
-            (hold(boot), extrapolated, stepped(StepDirection::Backward, from, extrapolated))
+            (
+                hold(boot),
+                extrapolated,
+                stepped(StepDirection::Backward, from, extrapolated),
+            )
         } else if boot.since(ahead.since) >= HELD {
-            (follow, wall, Some(ClockEvent::Followed { from: extrapolated, to: wall }))
+            (
+                follow,
+                wall,
+                Some(ClockEvent::Followed {
+                    from: extrapolated,
+                    to: wall,
+                }),
+            )
         } else {
             (hold(ahead.since), extrapolated, None)
         }
@@ -145,7 +186,10 @@ impl SharedTimeline {
 
     /// The wall time of the reference clock when the machine's clock shows `wall`.
     pub(super) fn corrected(&self, wall: Wall) -> Wall {
-        Wall(wall.0.saturating_add_signed(self.correction.load(Ordering::Relaxed)))
+        Wall(
+            wall.0
+                .saturating_add_signed(self.correction.load(Ordering::Relaxed)),
+        )
     }
 
     /// Follows a reference clock that is off by `difference` nanoseconds, unless it is the same within `uncertainty`.
@@ -168,8 +212,15 @@ impl SharedTimeline {
         let shown = read();
         let (next, wall, event) = timeline.read(self.corrected(shown.wall), shown.boot);
         *timeline = next;
-        let now = Now { wall, mono: shown.mono };
-        let agreed = if next.ahead.is_some() { UNDECIDED } else { apart(now) };
+        let now = Now {
+            wall,
+            mono: shown.mono,
+        };
+        let agreed = if next.ahead.is_some() {
+            UNDECIDED
+        } else {
+            apart(now)
+        };
         self.agreed.store(agreed, Ordering::Relaxed);
         drop(timeline);
         if let Some(event) = event {
@@ -188,7 +239,9 @@ impl SharedTimeline {
 
 impl fmt::Debug for SharedTimeline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Steps").field("timeline", &self.timeline).finish_non_exhaustive()
+        f.debug_struct("Steps")
+            .field("timeline", &self.timeline)
+            .finish_non_exhaustive()
     }
 }
 
@@ -225,7 +278,11 @@ mod tests {
     impl Machine {
         fn new() -> Self {
             let boot = Boot(1_000_000_000);
-            Self { timeline: Timeline::new(noon(), boot), boot, off: 0 }
+            Self {
+                timeline: Timeline::new(noon(), boot),
+                boot,
+                off: 0,
+            }
         }
 
         /// The wall clock without steps.
@@ -235,7 +292,11 @@ mod tests {
 
         fn shown(&self) -> Wall {
             let by = Duration::from_secs(self.off.unsigned_abs());
-            if self.off < 0 { self.unset().minus(by) } else { self.unset().plus(by) }
+            if self.off < 0 {
+                self.unset().minus(by)
+            } else {
+                self.unset().plus(by)
+            }
         }
 
         fn read(&mut self) -> (Wall, Option<ClockEvent>) {
@@ -267,12 +328,20 @@ mod tests {
         let mut machine = Machine::new();
         let (applies, event) = machine.set(DAY);
         let (from, to) = (noon(), machine.shown());
-        let stepped = ClockEvent::Stepped { direction: StepDirection::Forward, from, to, applies: from };
+        let stepped = ClockEvent::Stepped {
+            direction: StepDirection::Forward,
+            from,
+            to,
+            applies: from,
+        };
         assert_eq!((applies, event), (noon(), Some(stepped)));
         assert_eq!(machine.after(30), (machine.unset(), None));
         assert_eq!(machine.after(29), (machine.unset(), None));
         let (applies, event) = machine.after(1);
-        let followed = ClockEvent::Followed { from: machine.unset(), to: machine.shown() };
+        let followed = ClockEvent::Followed {
+            from: machine.unset(),
+            to: machine.shown(),
+        };
         assert_eq!((applies, event), (machine.shown(), Some(followed)));
         assert_eq!(machine.after(1), (machine.shown(), None));
     }
@@ -283,7 +352,10 @@ mod tests {
         machine.set(DAY);
         machine.after(59);
         let (applies, event) = machine.set(0);
-        assert_eq!((applies, direction(event)), (machine.unset(), Some(StepDirection::Backward)));
+        assert_eq!(
+            (applies, direction(event)),
+            (machine.unset(), Some(StepDirection::Backward))
+        );
         // The minute starts again with the next step.
         machine.set(DAY);
         assert_eq!(machine.after(59), (machine.unset(), None));
@@ -301,10 +373,17 @@ mod tests {
         ] {
             let mut machine = Machine::new();
             let (applies, event) = machine.set(off);
-            assert_eq!((applies, direction(event)), (machine.shown(), noticed), "{off}");
+            assert_eq!(
+                (applies, direction(event)),
+                (machine.shown(), noticed),
+                "{off}"
+            );
         }
         let (applies, event) = Machine::new().set(61);
-        assert_eq!((applies, direction(event)), (noon(), Some(StepDirection::Forward)));
+        assert_eq!(
+            (applies, direction(event)),
+            (noon(), Some(StepDirection::Forward))
+        );
     }
 
     #[test]
@@ -319,7 +398,10 @@ mod tests {
             assert_eq!(machine.after(stay), (machine.unset(), None), "{off}");
         }
         assert_eq!(machine.after(20).0, machine.shown());
-        assert_eq!(direction(machine.set(-HOUR).1), Some(StepDirection::Backward));
+        assert_eq!(
+            direction(machine.set(-HOUR).1),
+            Some(StepDirection::Backward)
+        );
         assert_eq!(machine.after(1), (machine.shown(), None));
     }
 

@@ -14,10 +14,15 @@ use super::steps::ClockEvent;
 use super::steps::SharedTimeline;
 
 /// Nanoseconds of one of the machine's clocks; a plain number, because each request reads some of them.
-#[expect(clippy::disallowed_methods, reason = "this is the one place where time enters")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the one place where time enters"
+)]
 fn shown_by(clock: ClockId) -> u64 {
     let shown = clock_gettime(clock);
-    let of_seconds = u64::try_from(shown.tv_sec).unwrap_or(0).saturating_mul(NANOS);
+    let of_seconds = u64::try_from(shown.tv_sec)
+        .unwrap_or(0)
+        .saturating_mul(NANOS);
     of_seconds.saturating_add(u64::try_from(shown.tv_nsec).unwrap_or(0))
 }
 
@@ -63,7 +68,10 @@ impl ClockSource {
     /// Wall time and monotonic time: all that a request needs.
     fn now(&self) -> Now {
         match self {
-            Self::System { started } => Now { wall: Wall(shown_by(ClockId::Realtime)), mono: mono(*started) },
+            Self::System { started } => Now {
+                wall: Wall(shown_by(ClockId::Realtime)),
+                mono: mono(*started),
+            },
             Self::Manual(sender) => sender.borrow().now(),
         }
     }
@@ -103,14 +111,23 @@ fn mono_of(clock: ClockId, started: u64) -> Mono {
 impl Clock {
     /// The machine's clocks.
     pub fn system() -> Self {
-        Self::new(ClockSource::System { started: shown_by(ClockId::Monotonic) })
+        Self::new(ClockSource::System {
+            started: shown_by(ClockId::Monotonic),
+        })
     }
 
     /// A manual clock that shows `start` until it is moved.
     pub fn manual(start: Wall) -> (Self, ManualClock) {
-        let shown = ClockReading { wall: start, mono: START, boot: Boot(START.0) };
+        let shown = ClockReading {
+            wall: start,
+            mono: START,
+            boot: Boot(START.0),
+        };
         let sender = Arc::new(watch::Sender::new(shown));
-        (Self::new(ClockSource::Manual(Arc::clone(&sender))), ManualClock(sender))
+        (
+            Self::new(ClockSource::Manual(Arc::clone(&sender))),
+            ManualClock(sender),
+        )
     }
 
     fn new(source: ClockSource) -> Self {
@@ -121,8 +138,15 @@ impl Clock {
     /// The current time.
     pub fn now(&self) -> Now {
         let now = self.source.now();
-        let now = Now { wall: self.steps.corrected(now.wall), ..now };
-        if self.steps.agree(now) { now } else { self.check() }
+        let now = Now {
+            wall: self.steps.corrected(now.wall),
+            ..now
+        };
+        if self.steps.agree(now) {
+            now
+        } else {
+            self.check()
+        }
     }
 
     /// The current time, compared with the boot-time clock. Called about every second, so that steps are detected
@@ -142,7 +166,10 @@ impl Clock {
             return None;
         }
         let local = now.wall.minus(took / 2);
-        let difference = reference.0.cast_signed().saturating_sub(local.0.cast_signed());
+        let difference = reference
+            .0
+            .cast_signed()
+            .saturating_sub(local.0.cast_signed());
         self.steps.correct(difference, took / 2 + REFERENCE_JITTER);
         let size = Duration::from_nanos(difference.unsigned_abs()).as_secs_f64();
         Some(if difference < 0 { -size } else { size })
@@ -159,7 +186,14 @@ impl Clock {
     pub fn later_than(&self, earlier: Now) -> Now {
         let mono = self.mono();
         let since = mono.since(earlier.mono);
-        if since < MOMENT { Now { wall: earlier.wall.plus(since), mono } } else { self.now() }
+        if since < MOMENT {
+            Now {
+                wall: earlier.wall.plus(since),
+                mono,
+            }
+        } else {
+            self.now()
+        }
     }
 
     /// Monotonic time alone, at half the cost of both.
@@ -184,7 +218,10 @@ impl Clock {
         match &self.source {
             ClockSource::System { .. } => {
                 let left = deadline.since(self.mono());
-                #[expect(clippy::disallowed_methods, reason = "this is the one place that waits")]
+                #[expect(
+                    clippy::disallowed_methods,
+                    reason = "this is the one place that waits"
+                )]
                 tokio::time::sleep(left).await;
             }
             ClockSource::Manual(sender) => {
@@ -206,7 +243,11 @@ impl Clock {
     }
 
     /// Runs `work` until `deadline` at the latest. Work that is already done is never late.
-    pub async fn until<F: Future>(&self, deadline: Mono, work: F) -> Result<F::Output, DeadlineExceeded> {
+    pub async fn until<F: Future>(
+        &self,
+        deadline: Mono,
+        work: F,
+    ) -> Result<F::Output, DeadlineExceeded> {
         let mut work = pin!(work);
         tokio::select! {
             biased;
@@ -216,7 +257,11 @@ impl Clock {
     }
 
     /// Runs `work` for at most `time`.
-    pub async fn within<F: Future>(&self, time: Duration, work: F) -> Result<F::Output, DeadlineExceeded> {
+    pub async fn within<F: Future>(
+        &self,
+        time: Duration,
+        work: F,
+    ) -> Result<F::Output, DeadlineExceeded> {
         self.until(self.mono().plus(time), work).await
     }
 }
@@ -229,7 +274,12 @@ impl ManualClock {
 
     /// Simulates suspend: the wall clock and the boot-time clock advance, monotonic time does not.
     pub fn suspend(&self, by: Duration) {
-        self.0.send_modify(|shown| *shown = ClockReading { mono: shown.mono, ..shown.later(by) });
+        self.0.send_modify(|shown| {
+            *shown = ClockReading {
+                mono: shown.mono,
+                ..shown.later(by)
+            }
+        });
     }
 
     /// Sets the wall clock, as an operator or a time server does. Monotonic time does not change.
@@ -276,14 +326,24 @@ mod tests {
     fn wall_time_follows_a_reference_clock_and_not_the_machine_s() {
         let (clock, sender) = Clock::manual(Wall::from_seconds(1_000_000));
         let sent = clock.mono();
-        assert_eq!(clock.follow(Wall::from_seconds(1_000_030), sent), Some(30.0));
+        assert_eq!(
+            clock.follow(Wall::from_seconds(1_000_030), sent),
+            Some(30.0)
+        );
         assert_eq!(clock.now().wall.seconds(), 1_000_030);
         sender.advance(Duration::from_secs(10));
         assert_eq!(clock.now().wall.seconds(), 1_000_040);
         sender.step_to(Wall::from_seconds(1_000_000));
-        assert_eq!(clock.follow(Wall::from_seconds(1_000_040), clock.mono()), Some(40.0));
+        assert_eq!(
+            clock.follow(Wall::from_seconds(1_000_040), clock.mono()),
+            Some(40.0)
+        );
         assert_eq!(clock.now().wall.seconds(), 1_000_040);
-        assert_eq!(clock.follow(Wall::from_seconds(0), sent), None, "the reading took ten seconds");
+        assert_eq!(
+            clock.follow(Wall::from_seconds(0), sent),
+            None,
+            "the reading took ten seconds"
+        );
         assert_eq!(clock.now().wall.seconds(), 1_000_040);
     }
 

@@ -39,7 +39,10 @@ impl<const WORDS: usize> BitSet<WORDS> {
         reason = "at most 2^16 bits, and values below 2^20"
     )]
     pub fn distinct(&self) -> Option<u32> {
-        let (bits, free) = (Self::BITS as f64, (Self::BITS - usize::from(self.count())) as f64);
+        let (bits, free) = (
+            Self::BITS as f64,
+            (Self::BITS - usize::from(self.count())) as f64,
+        );
         (free > 0.0).then(|| (-bits * (free / bits).ln()).round() as u32)
     }
 
@@ -82,11 +85,16 @@ mod tests {
         for values in [1, 5, 40, 200, 800] {
             let mut set = BitSet::<8>::EMPTY;
             for _ in 0..values {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
                 set.insert(u16::try_from(state >> 48).unwrap());
             }
             let distinct = set.distinct().unwrap();
-            assert!(distinct.abs_diff(values) <= values / 10 + 1, "{values}: {distinct}");
+            assert!(
+                distinct.abs_diff(values) <= values / 10 + 1,
+                "{values}: {distinct}"
+            );
         }
         assert_eq!(BitSet::of_words([u64::MAX; 8]).distinct(), None);
     }

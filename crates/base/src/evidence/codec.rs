@@ -49,7 +49,11 @@ impl<'b> Reader<'b> {
     pub(super) fn of(bytes: &'b [u8], version: u8) -> Result<Self, BadEvidence> {
         let mut reader = Self(bytes);
         let [found] = reader.bytes()?;
-        if found == version { Ok(reader) } else { Err(BadEvidence) }
+        if found == version {
+            Ok(reader)
+        } else {
+            Err(BadEvidence)
+        }
     }
 
     pub(super) fn bytes<const N: usize>(&mut self) -> Result<[u8; N], BadEvidence> {
@@ -85,6 +89,10 @@ impl<'b> Reader<'b> {
 
     /// The value, if nothing follows.
     pub(super) fn finish<T>(self, read: T) -> Result<T, BadEvidence> {
-        if self.has_more() { Err(BadEvidence) } else { Ok(read) }
+        if self.has_more() {
+            Err(BadEvidence)
+        } else {
+            Ok(read)
+        }
     }
 }

@@ -51,12 +51,26 @@ pub struct DayEvidence {
 }
 
 impl HourSummary {
-    const NONE: Self = Self { requests: 0, models: 0, networks: 0, agents: 0, first_minute: NEVER };
+    const NONE: Self = Self {
+        requests: 0,
+        models: 0,
+        networks: 0,
+        agents: 0,
+        first_minute: NEVER,
+    };
 
     /// Requests for documents, within 5 %.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 2^32")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "at most 2^32"
+    )]
     pub fn requests(&self) -> u32 {
-        if self.requests == 0 { 0 } else { ((f64::from(self.requests) - 1.0) / 8.0).exp2().round() as u32 }
+        if self.requests == 0 {
+            0
+        } else {
+            ((f64::from(self.requests) - 1.0) / 8.0).exp2().round() as u32
+        }
     }
 
     /// The minute in which the first model was requested.
@@ -142,13 +156,23 @@ impl DayEvidence {
     /// Its bytes in the store: at most 200 once it is compacted.
     pub fn encode(&self) -> Vec<u8> {
         let mut to = Writer::of(VERSION);
-        let HourCounts { delivered, unchanged, changed, limited, bytes } = self.counts;
+        let HourCounts {
+            delivered,
+            unchanged,
+            changed,
+            limited,
+            bytes,
+        } = self.counts;
         for count in [delivered, unchanged, changed, limited, self.repeated] {
             to.number(count);
         }
         to.long(bytes);
         for hour in &self.hours {
-            to.bytes(&[hour.requests, level(hour.networks) << 4 | level(hour.agents), hour.first_minute]);
+            to.bytes(&[
+                hour.requests,
+                level(hour.networks) << 4 | level(hour.agents),
+                hour.first_minute,
+            ]);
             to.short(hour.models);
         }
         to.short(self.catalogue);
@@ -165,19 +189,40 @@ impl DayEvidence {
     /// Reads it.
     pub fn decode(bytes: &[u8]) -> Result<Self, BadEvidence> {
         let mut from = Reader::of(bytes, VERSION)?;
-        let [delivered, unchanged, changed, limited, repeated] =
-            [from.number()?, from.number()?, from.number()?, from.number()?, from.number()?];
-        let counts = HourCounts { delivered, unchanged, changed, limited, bytes: from.long()? };
+        let [delivered, unchanged, changed, limited, repeated] = [
+            from.number()?,
+            from.number()?,
+            from.number()?,
+            from.number()?,
+            from.number()?,
+        ];
+        let counts = HourCounts {
+            delivered,
+            unchanged,
+            changed,
+            limited,
+            bytes: from.long()?,
+        };
         let mut hours = [HourSummary::NONE; HOURS];
         for hour in &mut hours {
             let [requests, origins, first_minute] = from.bytes()?;
             let (networks, agents) = (number_of(origins >> 4), number_of(origins & 15));
-            *hour = HourSummary { requests, models: from.short()?, networks, agents, first_minute };
+            *hour = HourSummary {
+                requests,
+                models: from.short()?,
+                networks,
+                agents,
+                first_minute,
+            };
         }
         let (catalogue, models) = (from.short()?, from.short()?);
         let (networks, agents) = (from.set()?, from.set()?);
         let [concurrent] = from.bytes()?;
-        let requested = if from.has_more() { Some(Box::new(from.set()?)) } else { None };
+        let requested = if from.has_more() {
+            Some(Box::new(from.set()?))
+        } else {
+            None
+        };
         from.finish(Self {
             counts,
             repeated,
@@ -196,17 +241,32 @@ impl DayEvidence {
 fn share(models: u16, catalogue: u16) -> f64 {
     const POSITIONS: f64 = 2_048.0;
     let number = |set: u16| -(1.0 - f64::from(set).min(POSITIONS - 1.0) / POSITIONS).ln();
-    if catalogue == 0 { 0.0 } else { (number(models) / number(catalogue)).min(1.0) }
+    if catalogue == 0 {
+        0.0
+    } else {
+        (number(models) / number(catalogue)).min(1.0)
+    }
 }
 
 /// Eight steps for each doubling.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 1 and 255")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "between 1 and 255"
+)]
 fn log_scale(requests: u32) -> u8 {
-    if requests == 0 { 0 } else { (f64::from(requests).log2() * 8.0).round().min(254.0) as u8 + 1 }
+    if requests == 0 {
+        0
+    } else {
+        (f64::from(requests).log2() * 8.0).round().min(254.0) as u8 + 1
+    }
 }
 
 fn level(number: u8) -> u8 {
-    let above = LEVELS.iter().position(|level| *level > number).unwrap_or(LEVELS.len());
+    let above = LEVELS
+        .iter()
+        .position(|level| *level > number)
+        .unwrap_or(LEVELS.len());
     u8::try_from(above.saturating_sub(1)).unwrap_or_default()
 }
 
@@ -216,7 +276,9 @@ fn number_of(level: u8) -> u8 {
 
 /// The number of values that a set shows; a full one shows the most.
 fn rounded_down(distinct: Option<u32>) -> u8 {
-    let number = distinct.and_then(|number| u8::try_from(number).ok()).unwrap_or(u8::MAX);
+    let number = distinct
+        .and_then(|number| u8::try_from(number).ok())
+        .unwrap_or(u8::MAX);
     number_of(level(number))
 }
 
@@ -239,11 +301,20 @@ mod tests {
         for model in models {
             let scattered = u32::from(model).wrapping_mul(2_654_435_761) ^ u32::from(model) << 11;
             let document = u16::try_from(crc32fast::hash(&scattered.to_le_bytes()) >> 16).unwrap();
-            let mark = DocumentMark { model: Some(model), document };
+            let mark = DocumentMark {
+                model: Some(model),
+                document,
+            };
             evidence.delivered(mark, 3_000, false, at(hour, 7));
             evidence.unchanged(mark, at(hour, 8));
         }
-        evidence.came_from(Origin { network, agent: network }, at(hour, 7));
+        evidence.came_from(
+            Origin {
+                network,
+                agent: network,
+            },
+            at(hour, 7),
+        );
         evidence
     }
 
@@ -254,34 +325,74 @@ mod tests {
         let mut day = DayEvidence::default();
         day.add(&merged, 200);
         day.add(&hour(5, 90..120, 1), 200);
-        assert!(day.models == 120 && (day.share() - 0.587).abs() < 0.001, "{day:?}");
+        assert!(
+            day.models == 120 && (day.share() - 0.587).abs() < 0.001,
+            "{day:?}"
+        );
         assert_eq!(day.hours.map(|hour| hour.models)[2..6], [0, 100, 0, 30]);
         assert!((day.share_of_hour(&day.hours[3]) - 0.487).abs() < 0.001);
-        assert_eq!((day.hours[3].networks, day.hours[3].agents, day.networks.count()), (2, 2, 2));
         assert_eq!(
-            (day.concurrent, day.hours[3].first_minute(), day.hours[4].first_minute()),
+            (
+                day.hours[3].networks,
+                day.hours[3].agents,
+                day.networks.count()
+            ),
+            (2, 2, 2)
+        );
+        assert_eq!(
+            (
+                day.concurrent,
+                day.hours[3].first_minute(),
+                day.hours[4].first_minute()
+            ),
             (2, Some(7), None)
         );
-        assert!(day.hours[3].requests().abs_diff(240) < 12, "{:?}", day.hours[3]);
-        assert_eq!((day.counts.delivered, day.counts.unchanged, day.counts.bytes), (150, 150, 450_000));
-        assert!(day.repeated.abs_diff(20) < 10, "both gateways delivered 20 models: {}", day.repeated);
+        assert!(
+            day.hours[3].requests().abs_diff(240) < 12,
+            "{:?}",
+            day.hours[3]
+        );
+        assert_eq!(
+            (day.counts.delivered, day.counts.unchanged, day.counts.bytes),
+            (150, 150, 450_000)
+        );
+        assert!(
+            day.repeated.abs_diff(20) < 10,
+            "both gateways delivered 20 models: {}",
+            day.repeated
+        );
     }
 
     #[test]
     fn three_tenths_of_a_large_catalogue_are_not_taken_for_more() {
         for (catalogue, models) in [(145, 44), (791, 279), (1_277, 520), (2_048, 1)] {
-            let day = DayEvidence { catalogue, models, ..DayEvidence::default() };
+            let day = DayEvidence {
+                catalogue,
+                models,
+                ..DayEvidence::default()
+            };
             assert!(day.share() < 0.31, "{}", day.share());
         }
         assert!(
-            (DayEvidence { catalogue: 90, models: 95, ..DayEvidence::default() }.share() - 1.0).abs() < 1e-9
+            (DayEvidence {
+                catalogue: 90,
+                models: 95,
+                ..DayEvidence::default()
+            }
+            .share()
+                - 1.0)
+                .abs()
+                < 1e-9
         );
     }
 
     #[test]
     fn records_are_read_as_they_were_written_and_a_compact_day_is_small() {
         let seen = hour(3, 0..60, 1);
-        assert_eq!(HourEvidence::decode(seen.hour(), &seen.encode()), Ok(seen.clone()));
+        assert_eq!(
+            HourEvidence::decode(seen.hour(), &seen.encode()),
+            Ok(seen.clone())
+        );
         let mut day = DayEvidence::default();
         day.add(&seen, 200);
         assert_eq!(DayEvidence::decode(&day.encode()), Ok(day.clone()));
@@ -290,7 +401,11 @@ mod tests {
         assert!(bytes.len() <= 200, "{}", bytes.len());
         assert_eq!(DayEvidence::decode(&bytes), Ok(day.clone()));
         day.add(&hour(9, 0..90, 1), 200);
-        assert_eq!((day.models, day.is_compact()), (90, true), "a late hour may be a part only");
+        assert_eq!(
+            (day.models, day.is_compact()),
+            (90, true),
+            "a late hour may be a part only"
+        );
         for cut in 0..bytes.len() {
             assert_eq!(DayEvidence::decode(&bytes[..cut]), Err(BadEvidence));
         }
@@ -299,7 +414,11 @@ mod tests {
     #[test]
     fn an_application_in_use_takes_at_most_a_kilobyte() {
         // Since the last recording in its account, and before in the process, each with a header of the allocator.
-        assert!(2 * (size_of::<HourEvidence>() + 32) <= 1_024, "{}", size_of::<HourEvidence>());
+        assert!(
+            2 * (size_of::<HourEvidence>() + 32) <= 1_024,
+            "{}",
+            size_of::<HourEvidence>()
+        );
     }
 
     #[test]
@@ -308,7 +427,10 @@ mod tests {
             assert_eq!(number_of(level(number)), stored);
         }
         for requests in [1, 2, 10, 1_000, 5_000_000, 2_000_000_000] {
-            let summary = HourSummary { requests: log_scale(requests), ..HourSummary::NONE };
+            let summary = HourSummary {
+                requests: log_scale(requests),
+                ..HourSummary::NONE
+            };
             assert!(
                 f64::from(summary.requests().abs_diff(requests)) <= f64::from(requests) * 0.05,
                 "{requests}"

@@ -68,7 +68,13 @@ impl HourEvidence {
     pub const fn of(hour: u32) -> Self {
         Self {
             hour,
-            counts: HourCounts { delivered: 0, unchanged: 0, changed: 0, limited: 0, bytes: 0 },
+            counts: HourCounts {
+                delivered: 0,
+                unchanged: 0,
+                changed: 0,
+                limited: 0,
+                bytes: 0,
+            },
             documents: BitSet::EMPTY,
             models: BitSet::EMPTY,
             networks: BitSet::EMPTY,
@@ -94,7 +100,10 @@ impl HourEvidence {
     #[inline]
     pub fn delivered(&mut self, mark: DocumentMark, bytes: u32, is_conditional: bool, at: Wall) {
         self.counts.delivered = self.counts.delivered.saturating_add(1);
-        self.counts.changed = self.counts.changed.saturating_add(u32::from(is_conditional));
+        self.counts.changed = self
+            .counts
+            .changed
+            .saturating_add(u32::from(is_conditional));
         self.counts.bytes = self.counts.bytes.saturating_add(u64::from(bytes));
         self.documents.insert(mark.document);
         self.asked_for(mark, at);
@@ -137,7 +146,9 @@ impl HourEvidence {
         }
         self.window_networks.insert(origin.network);
         let networks = self.window_networks.distinct().unwrap_or(u32::MAX);
-        self.concurrent = self.concurrent.max(u8::try_from(networks).unwrap_or(u8::MAX));
+        self.concurrent = self
+            .concurrent
+            .max(u8::try_from(networks).unwrap_or(u8::MAX));
     }
 
     /// Adds what was seen by another gateway, or later, in the same hour.
@@ -169,7 +180,9 @@ impl HourEvidence {
     /// them.
     pub fn repeated(&self) -> u32 {
         let all = self.counts.delivered.saturating_sub(self.counts.changed);
-        self.documents.distinct().map_or(0, |distinct| all.saturating_sub(distinct))
+        self.documents
+            .distinct()
+            .map_or(0, |distinct| all.saturating_sub(distinct))
     }
 
     /// The models that were requested.
@@ -200,7 +213,13 @@ impl HourEvidence {
     /// Its bytes in the store, where the hour is a column.
     pub fn encode(&self) -> Vec<u8> {
         let mut to = Writer::of(VERSION);
-        let HourCounts { delivered, unchanged, changed, limited, bytes } = self.counts;
+        let HourCounts {
+            delivered,
+            unchanged,
+            changed,
+            limited,
+            bytes,
+        } = self.counts;
         for count in [delivered, unchanged, changed, limited] {
             to.number(count);
         }

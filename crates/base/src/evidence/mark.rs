@@ -20,7 +20,10 @@ impl DocumentMark {
     /// The positions of this document.
     pub fn of(key: &DocumentKey) -> Self {
         let document = top_bits(FixedState::default().hash_one(key));
-        Self { model: key.id.as_ref().map(|id| model_position(id.as_str())), document }
+        Self {
+            model: key.id.as_ref().map(|id| model_position(id.as_str())),
+            document,
+        }
     }
 }
 
@@ -33,7 +36,9 @@ pub fn model_position(id: &str) -> u16 {
 /// The number of different positions of models.
 pub fn catalogue_size<'i>(models: impl IntoIterator<Item = &'i str>) -> u16 {
     let mut set = BitSet::<32>::EMPTY;
-    models.into_iter().for_each(|id| set.insert(model_position(id)));
+    models
+        .into_iter()
+        .for_each(|id| set.insert(model_position(id)));
     set.count()
 }
 
@@ -54,7 +59,12 @@ mod tests {
 
     #[test]
     fn documents_of_one_model_share_its_position_and_lists_have_none() {
-        let mark = |route| DocumentMark::of(&DocumentKey::of_model(route, ModelId::new("gpt-5").unwrap()));
+        let mark = |route| {
+            DocumentMark::of(&DocumentKey::of_model(
+                route,
+                ModelId::new("gpt-5").unwrap(),
+            ))
+        };
         let (model, drift) = (mark(Route::Model), mark(Route::Drift));
         assert_eq!(model.model, drift.model);
         assert_ne!(model.document, drift.document);

@@ -30,12 +30,19 @@ impl Digest {
 
     /// Parses 64 hexadecimal digits.
     pub fn from_hex(text: &str) -> Option<Self> {
-        HEXLOWER_PERMISSIVE.decode(text.as_bytes()).ok()?.try_into().ok().map(Self)
+        HEXLOWER_PERMISSIVE
+            .decode(text.as_bytes())
+            .ok()?
+            .try_into()
+            .ok()
+            .map(Self)
     }
 
     /// Its first eight bytes as a number: uniform, so usable as a hash and to spread clients over time.
     pub fn spread(&self) -> u64 {
-        self.0.first_chunk().map_or(0, |first| u64::from_le_bytes(*first))
+        self.0
+            .first_chunk()
+            .map_or(0, |first| u64::from_le_bytes(*first))
     }
 }
 

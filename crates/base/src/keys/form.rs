@@ -3,12 +3,16 @@
 //! With the checksum, typing errors and random guesses are refused before any lookup. 30 characters of base62 are 178
 //! bits. Whether a key is known is not decided here.
 
-#![expect(clippy::indexing_slicing, reason = "both indices are taken modulo the length of the alphabet")]
+#![expect(
+    clippy::indexing_slicing,
+    reason = "both indices are taken modulo the length of the alphabet"
+)]
 
 use crate::secret::Secret;
 
 /// The digits of keys and ids.
-pub(super) const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+pub(super) const BASE62: &[u8; 62] =
+    b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 const RANDOM: usize = 30;
 const CHECK: usize = 6;
@@ -26,7 +30,10 @@ impl KeyForm {
     /// Keys that begin with `prefix_`. With `accept_imported`, 16 to 256 visible ASCII characters of any form are
     /// looked up too.
     pub fn new(prefix: &str, accept_imported: bool) -> Self {
-        Self { lead: format!("{prefix}_"), accept_imported }
+        Self {
+            lead: format!("{prefix}_"),
+            accept_imported,
+        }
     }
 
     /// Whether keys of other forms are looked up.
@@ -42,7 +49,11 @@ impl KeyForm {
             let mut noise = [0u8; 64];
             getrandom::fill(&mut noise)?;
             // Bytes from 248 on are dropped: 248 = 4 × 62, so the rest is uniform.
-            for byte in noise.into_iter().filter(|byte| *byte < 248).take(end - text.len()) {
+            for byte in noise
+                .into_iter()
+                .filter(|byte| *byte < 248)
+                .take(end - text.len())
+            {
                 text.push(char::from(BASE62[usize::from(byte % 62)]));
             }
         }
@@ -58,9 +69,14 @@ impl KeyForm {
 
     /// Whether a text has the form of keys created here.
     pub fn is_ours(&self, text: &str) -> bool {
-        let Some(rest) = text.strip_prefix(&self.lead) else { return false };
+        let Some(rest) = text.strip_prefix(&self.lead) else {
+            return false;
+        };
         // Without a branch per byte, so that the compiler vectorizes it.
-        let is_base62 = |text: &str| text.bytes().fold(true, |all, byte| all & byte.is_ascii_alphanumeric());
+        let is_base62 = |text: &str| {
+            text.bytes()
+                .fold(true, |all, byte| all & byte.is_ascii_alphanumeric())
+        };
         if rest.len() != RANDOM + CHECK || !is_base62(rest) {
             return false;
         }
@@ -76,10 +92,12 @@ impl KeyForm {
     /// The keys of that form in a text of any encoding, each with its position.
     pub fn find_in<'t>(&self, text: &'t [u8]) -> impl Iterator<Item = (usize, &'t str)> {
         let parts = text.windows(self.length()).enumerate();
-        parts.filter(move |(_, part)| part.starts_with(self.lead.as_bytes())).filter_map(move |(at, part)| {
-            let key = str::from_utf8(part).ok()?;
-            self.is_ours(key).then_some((at, key))
-        })
+        parts
+            .filter(move |(_, part)| part.starts_with(self.lead.as_bytes()))
+            .filter_map(move |(at, part)| {
+                let key = str::from_utf8(part).ok()?;
+                self.is_ours(key).then_some((at, key))
+            })
     }
 
     /// The length of keys of that form in bytes.
@@ -123,13 +141,19 @@ mod tests {
         for at in 0..text.len() {
             let mut typo = text.as_bytes().to_vec();
             typo[at] = if typo[at] == b'x' { b'y' } else { b'x' };
-            assert!(!form.fits(std::str::from_utf8(&typo).unwrap()), "position {at}");
+            assert!(
+                !form.fits(std::str::from_utf8(&typo).unwrap()),
+                "position {at}"
+            );
         }
     }
 
     #[test]
     fn other_forms_are_looked_up_only_where_imported_keys_are_accepted() {
-        let (own, open) = (KeyForm::new("sg_live", false), KeyForm::new("sg_live", true));
+        let (own, open) = (
+            KeyForm::new("sg_live", false),
+            KeyForm::new("sg_live", true),
+        );
         let foreign = "tp_1234567890abcdef";
         assert!(!own.fits(foreign));
         assert!(open.fits(foreign));
@@ -150,9 +174,13 @@ mod tests {
             let form = KeyForm::new(prefix, false);
             let key = form.mint().unwrap();
             let key = key.expose();
-            for text in
-                [key.to_owned(), format!("x-{key}"), format!("a_{key}"), format!("ü{key}ü"), key.repeat(2)]
-            {
+            for text in [
+                key.to_owned(),
+                format!("x-{key}"),
+                format!("a_{key}"),
+                format!("ü{key}ü"),
+                key.repeat(2),
+            ] {
                 assert!(form.is_within(&text), "{text}");
             }
             for text in [
@@ -170,7 +198,10 @@ mod tests {
 
     #[test]
     fn at_most_half_of_a_key_is_shown() {
-        assert_eq!(shown_prefix("sg_live_abcdefghijklmnopqrstuvwxyz0123456789"), "sg_live_abcd");
+        assert_eq!(
+            shown_prefix("sg_live_abcdefghijklmnopqrstuvwxyz0123456789"),
+            "sg_live_abcd"
+        );
         assert_eq!(shown_prefix("0123456789abcdef"), "01234567");
     }
 }

@@ -15,7 +15,9 @@ pub struct ApplicationId(u64);
 
 /// The text is not the id of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("an application's id is `app_` and eleven letters or digits, as `scoregate keys list` shows it")]
+#[error(
+    "an application's id is `app_` and eleven letters or digits, as `scoregate keys list` shows it"
+)]
 pub struct BadId;
 
 /// The id of a person or organisation that owns applications: `own_` and the digits.
@@ -24,7 +26,9 @@ pub struct OwnerId(u64);
 
 /// The text is not the id of an owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("an account's id is `own_` and eleven letters or digits, as `scoregate accounts list` shows it")]
+#[error(
+    "an account's id is `own_` and eleven letters or digits, as `scoregate accounts list` shows it"
+)]
 pub struct BadOwnerId;
 
 impl ApplicationId {
@@ -95,12 +99,18 @@ fn write_id(f: &mut fmt::Formatter<'_>, prefix: &str, number: u64) -> fmt::Resul
         left /= 62;
     }
     f.write_str(prefix)?;
-    digits.into_iter().try_for_each(|digit| fmt::Write::write_char(f, char::from(digit)))
+    digits
+        .into_iter()
+        .try_for_each(|digit| fmt::Write::write_char(f, char::from(digit)))
 }
 
 fn read_id(prefix: &str, text: &str) -> Option<u64> {
-    let digits = text.strip_prefix(prefix).filter(|rest| rest.len() == DIGITS)?;
-    digits.bytes().try_fold(0u64, |sum, digit| sum.checked_mul(62)?.checked_add(u64::from(value(digit)?)))
+    let digits = text
+        .strip_prefix(prefix)
+        .filter(|rest| rest.len() == DIGITS)?;
+    digits.bytes().try_fold(0u64, |sum, digit| {
+        sum.checked_mul(62)?.checked_add(u64::from(value(digit)?))
+    })
 }
 
 /// The value of a digit of [`BASE62`]. Computed instead of searched: a start reads a million ids.

@@ -60,16 +60,23 @@ pub fn check_text(what: &'static str, text: Option<&str>) -> Result<(), BadText>
         let character = misplaced_character(text).map(TextFlaw::Character);
         character.or_else(|| (!is_fit).then_some(TextFlaw::Length))
     };
-    text.and_then(flaw).map_or(Ok(()), |flaw| Err(BadText::Line(what, flaw)))
+    text.and_then(flaw)
+        .map_or(Ok(()), |flaw| Err(BadText::Line(what, flaw)))
 }
 
 /// A message as it is stored, which may have several lines.
 pub fn checked_message(message: &str) -> Result<String, BadText> {
     let message = message.replace("\r\n", "\n").trim().to_owned();
     let is_short = message.chars().take(MAX_MESSAGE + 1).count() <= MAX_MESSAGE;
-    let is_printable = !message.split('\n').any(|line| line.chars().any(is_misleading));
+    let is_printable = !message
+        .split('\n')
+        .any(|line| line.chars().any(is_misleading));
     let is_fit = is_short && is_printable && !message.is_empty();
-    if is_fit { Ok(message) } else { Err(BadText::Message) }
+    if is_fit {
+        Ok(message)
+    } else {
+        Err(BadText::Message)
+    }
 }
 
 /// Whether a character can make a text look like another one: control characters, invisible ones and those that
@@ -98,7 +105,9 @@ const fn is_variation_selector(character: char) -> bool {
 fn misplaced_character(text: &str) -> Option<char> {
     let is_joiner = |character| matches!(character, '\u{200C}' | '\u{200D}');
     let is_letter = |beside: Option<char>| {
-        beside.is_some_and(|beside| !beside.is_ascii() && !is_joiner(beside) && !beside.is_whitespace())
+        beside.is_some_and(|beside| {
+            !beside.is_ascii() && !is_joiner(beside) && !beside.is_whitespace()
+        })
     };
     let mut before = None;
     let mut characters = text.chars().peekable();
@@ -161,13 +170,21 @@ mod tests {
             '\u{e0041}',
             '\u{e0100}',
         ] {
-            for text in [format!("Weather{unseen} site"), unseen.to_string(), format!("{unseen}{unseen}")] {
+            for text in [
+                format!("Weather{unseen} site"),
+                unseen.to_string(),
+                format!("{unseen}{unseen}"),
+            ] {
                 let error = check_text("name", Some(&text)).unwrap_err().to_string();
                 let named = format!("; remove U+{:04X}", u32::from(unseen));
                 assert!(error.ends_with(&named), "{text:?}: {error}");
             }
         }
-        for doubled in ["\u{2600}\u{fe0f}\u{fe0f}", "\u{2600}\u{fe0e}", "\u{2764}\u{200d}\u{fe0f}"] {
+        for doubled in [
+            "\u{2600}\u{fe0f}\u{fe0f}",
+            "\u{2600}\u{fe0e}",
+            "\u{2764}\u{200d}\u{fe0f}",
+        ] {
             assert!(!check(doubled), "{doubled:?}");
         }
         let empty = check_text("name", Some("")).unwrap_err().to_string();
@@ -181,9 +198,17 @@ mod tests {
             assert_eq!(checked_message(fit).as_deref(), Ok(fit), "{fit:?}");
         }
         let too_long = format!("{longest}a");
-        for unfit in
-            ["", " \n ", &too_long, "a\tb", "a\rb", "a\u{0}", "a\u{202E}b", "a\u{2066}b", "a\u{200B}b"]
-        {
+        for unfit in [
+            "",
+            " \n ",
+            &too_long,
+            "a\tb",
+            "a\rb",
+            "a\u{0}",
+            "a\u{202E}b",
+            "a\u{2066}b",
+            "a\u{200B}b",
+        ] {
             assert_eq!(checked_message(unfit), Err(BadText::Message), "{unfit:?}");
         }
     }

@@ -30,7 +30,11 @@ pub enum BadWebsite {
 
 /// Checks that a text is an absolute address of a website that is short enough to be stored.
 pub fn check_website(text: &str) -> Result<(), BadWebsite> {
-    if text.len() > MAX_LENGTH { Err(BadWebsite::TooLong) } else { check_web_address(text) }
+    if text.len() > MAX_LENGTH {
+        Err(BadWebsite::TooLong)
+    } else {
+        check_web_address(text)
+    }
 }
 
 /// Checks that a text is an absolute address, of any length.
@@ -39,8 +43,14 @@ pub fn check_web_address(text: &str) -> Result<(), BadWebsite> {
     if text.bytes().any(is_odd) {
         return Err(BadWebsite::Characters);
     }
-    let after_scheme = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
-    let authority = after_scheme.ok_or(BadWebsite::Scheme)?.split(['/', '?', '#']).next().unwrap_or_default();
+    let after_scheme = text
+        .strip_prefix("https://")
+        .or_else(|| text.strip_prefix("http://"));
+    let authority = after_scheme
+        .ok_or(BadWebsite::Scheme)?
+        .split(['/', '?', '#'])
+        .next()
+        .unwrap_or_default();
     if authority.contains('@') {
         return Err(BadWebsite::UserName);
     }
@@ -51,18 +61,28 @@ pub fn check_web_address(text: &str) -> Result<(), BadWebsite> {
     if !is_host(host) {
         return Err(BadWebsite::Host);
     }
-    let is_port =
-        |port: &str| port.parse::<u16>().is_ok_and(|number| number > 0 && number.to_string() == port);
-    if port.is_none_or(is_port) { Ok(()) } else { Err(BadWebsite::Port) }
+    let is_port = |port: &str| {
+        port.parse::<u16>()
+            .is_ok_and(|number| number > 0 && number.to_string() == port)
+    };
+    if port.is_none_or(is_port) {
+        Ok(())
+    } else {
+        Err(BadWebsite::Port)
+    }
 }
 
 /// Whether a text is a name or an address; an IPv6 address is in brackets.
 fn is_host(host: &str) -> bool {
-    if let Some(inside) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+    if let Some(inside) = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'))
+    {
         return inside.parse::<std::net::Ipv6Addr>().is_ok();
     }
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
-    host.split('.').all(|label| !label.is_empty() && label.bytes().all(is_plain))
+    host.split('.')
+        .all(|label| !label.is_empty() && label.bytes().all(is_plain))
 }
 
 #[cfg(test)]

@@ -36,7 +36,9 @@ fn interval(capacity: u32) -> u64 {
 impl TokenBucket {
     /// Restores a bucket from [`TokenBucket::to_nanos`].
     pub const fn from_nanos(nanos: u64) -> Self {
-        Self { full_at: Mono::from_nanos(nanos) }
+        Self {
+            full_at: Mono::from_nanos(nanos),
+        }
     }
 
     /// Its state as a number, for an atomic.
@@ -48,8 +50,9 @@ impl TokenBucket {
     pub fn take(self, capacity: u32, now: Mono) -> Option<Self> {
         let step = interval(capacity);
         let missing = self.missing(now) + step;
-        (missing <= step * u64::from(capacity))
-            .then(|| Self { full_at: Mono::from_nanos(now.nanos() + missing) })
+        (missing <= step * u64::from(capacity)).then(|| Self {
+            full_at: Mono::from_nanos(now.nanos() + missing),
+        })
     }
 
     /// Takes several tokens, or none. The error is the time until there are as many.
@@ -57,7 +60,9 @@ impl TokenBucket {
         let step = interval(capacity);
         let missing = self.missing(now) + step * u64::from(tokens);
         match missing.checked_sub(step * u64::from(capacity)) {
-            None | Some(0) => Ok(Self { full_at: Mono::from_nanos(now.nanos() + missing) }),
+            None | Some(0) => Ok(Self {
+                full_at: Mono::from_nanos(now.nanos() + missing),
+            }),
             Some(early) => Err(Duration::from_nanos(early)),
         }
     }
@@ -70,7 +75,9 @@ impl TokenBucket {
     /// Returns several unused tokens.
     pub fn give_back_several(self, tokens: u32, capacity: u32) -> Self {
         let returned = interval(capacity).saturating_mul(u64::from(tokens));
-        Self { full_at: Mono::from_nanos(self.full_at.nanos().saturating_sub(returned)) }
+        Self {
+            full_at: Mono::from_nanos(self.full_at.nanos().saturating_sub(returned)),
+        }
     }
 
     /// The content at `now`.
@@ -98,8 +105,12 @@ impl TokenBucket {
             return self;
         }
         let (old, new) = (u128::from(interval(from)), u128::from(interval(to)));
-        let missing = (u128::from(self.missing(now)) * new).div_ceil(old).min(new * u128::from(to));
-        Self { full_at: Mono::from_nanos(now.nanos() + u64::try_from(missing).unwrap_or(MINUTE)) }
+        let missing = (u128::from(self.missing(now)) * new)
+            .div_ceil(old)
+            .min(new * u128::from(to));
+        Self {
+            full_at: Mono::from_nanos(now.nanos() + u64::try_from(missing).unwrap_or(MINUTE)),
+        }
     }
 
     /// A bucket that holds this many millionths of a token.
@@ -107,14 +118,18 @@ impl TokenBucket {
         let missing = (i64::from(capacity) * TOKEN).saturating_sub(micro_tokens);
         // Rounded up, so that rounding never grants more.
         let missing = u128::try_from(missing).unwrap_or(0) * u128::from(interval(capacity));
-        let nanos = u64::try_from(missing.div_ceil(TOKEN.unsigned_abs().into())).unwrap_or(u64::MAX);
-        Self { full_at: Mono::from_nanos(now.nanos().saturating_add(nanos)) }
+        let nanos =
+            u64::try_from(missing.div_ceil(TOKEN.unsigned_abs().into())).unwrap_or(u64::MAX);
+        Self {
+            full_at: Mono::from_nanos(now.nanos().saturating_add(nanos)),
+        }
     }
 
     /// The content in millionths of a token, fractions of tokens included.
     pub(super) fn micro_tokens(self, capacity: u32, now: Mono) -> i64 {
         let step = u128::from(interval(capacity));
-        let missing = (u128::from(self.missing(now)) * u128::from(TOKEN.unsigned_abs())).div_ceil(step);
+        let missing =
+            (u128::from(self.missing(now)) * u128::from(TOKEN.unsigned_abs())).div_ceil(step);
         i64::from(capacity) * TOKEN - i64::try_from(missing).unwrap_or(i64::MAX)
     }
 
@@ -144,7 +159,10 @@ mod tests {
             bucket = bucket.take(60, at(5_000)).unwrap();
         }
         assert_eq!(bucket.take(60, at(5_999)), None);
-        assert_eq!(bucket.level(60, at(5_400)).token_in, Duration::from_millis(600));
+        assert_eq!(
+            bucket.level(60, at(5_400)).token_in,
+            Duration::from_millis(600)
+        );
         bucket = bucket.take(60, at(6_000)).unwrap();
         assert_eq!(bucket.take(60, at(6_001)), None);
         assert_eq!(bucket.level(60, at(66_000)).tokens, 60);
@@ -153,19 +171,41 @@ mod tests {
 
     #[test]
     fn several_tokens_are_taken_together_or_not_at_all() {
-        let bucket = TokenBucket::default().take_several(50, 60, at(5_000)).unwrap();
-        assert_eq!(bucket.take_several(11, 60, at(5_000)), Err(Duration::from_secs(1)));
-        assert_eq!(bucket.take_several(11, 60, at(5_999)), Err(Duration::from_millis(1)));
-        assert_eq!(bucket.take_several(11, 60, at(6_000)).unwrap().level(60, at(6_000)).tokens, 0);
+        let bucket = TokenBucket::default()
+            .take_several(50, 60, at(5_000))
+            .unwrap();
+        assert_eq!(
+            bucket.take_several(11, 60, at(5_000)),
+            Err(Duration::from_secs(1))
+        );
+        assert_eq!(
+            bucket.take_several(11, 60, at(5_999)),
+            Err(Duration::from_millis(1))
+        );
+        assert_eq!(
+            bucket
+                .take_several(11, 60, at(6_000))
+                .unwrap()
+                .level(60, at(6_000))
+                .tokens,
+            0
+        );
     }
 
     #[test]
     fn with_three_quarters_taken_a_bucket_of_any_capacity_is_not_below_a_quarter() {
         for capacity in [4u32, 60, 400] {
-            let taken = (0..capacity / 4 * 3)
-                .fold(TokenBucket::default(), |bucket, _| bucket.take(capacity, at(0)).unwrap());
+            let taken = (0..capacity / 4 * 3).fold(TokenBucket::default(), |bucket, _| {
+                bucket.take(capacity, at(0)).unwrap()
+            });
             assert!(!taken.is_below_a_quarter(at(0)), "{capacity}");
-            assert!(taken.take(capacity, at(0)).unwrap().is_below_a_quarter(at(0)), "{capacity}");
+            assert!(
+                taken
+                    .take(capacity, at(0))
+                    .unwrap()
+                    .is_below_a_quarter(at(0)),
+                "{capacity}"
+            );
         }
     }
 

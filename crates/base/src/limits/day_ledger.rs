@@ -46,7 +46,10 @@ impl NodeTotals {
     /// The larger of both, number by number.
     #[must_use]
     pub fn merged(self, other: Self) -> Self {
-        Self { granted: self.granted.max(other.granted), returned: self.returned.max(other.returned) }
+        Self {
+            granted: self.granted.max(other.granted),
+            returned: self.returned.max(other.returned),
+        }
     }
 
     /// Units granted and not returned.
@@ -62,14 +65,19 @@ impl DayTotals {
         let known = node.merged(report.known);
         let total = self.replace(node, known);
         let unleased = u64::from(report.quota).saturating_sub(total.granted);
-        let granted = NodeTotals { granted: raised(known.granted, report.granted, unleased), ..known };
+        let granted = NodeTotals {
+            granted: raised(known.granted, report.granted, unleased),
+            ..known
+        };
         (total.replace(known, granted), granted)
     }
 
     /// The totals with one node's `before` replaced by `after`.
     fn replace(self, before: NodeTotals, after: NodeTotals) -> Self {
         let others = self.granted.saturating_sub(before.held().into());
-        Self { granted: others.saturating_add(after.held().into()) }
+        Self {
+            granted: others.saturating_add(after.held().into()),
+        }
     }
 }
 
@@ -84,7 +92,11 @@ mod tests {
     use super::*;
 
     fn asks(known: NodeTotals, granted: u32) -> NodeReport {
-        NodeReport { known, granted, quota: 10 }
+        NodeReport {
+            known,
+            granted,
+            quota: 10,
+        }
     }
 
     #[test]
@@ -93,11 +105,22 @@ mod tests {
         let first = asks(nothing, 4);
         let (total, node) = empty.apply(nothing, &first);
         assert_eq!((total.granted, node.granted), (4, 4));
-        assert_eq!(total.apply(node, &first), (total, node), "the reply was lost and the report is repeated");
-        let returned = NodeTotals { returned: 3, ..node };
+        assert_eq!(
+            total.apply(node, &first),
+            (total, node),
+            "the reply was lost and the report is repeated"
+        );
+        let returned = NodeTotals {
+            returned: 3,
+            ..node
+        };
         let (total, node) = total.apply(node, &asks(returned, 4));
         assert_eq!((total.granted, node.held()), (1, 1));
-        assert_eq!(total.apply(node, &first), (total, node), "a report from before the return");
+        assert_eq!(
+            total.apply(node, &first),
+            (total, node),
+            "a report from before the return"
+        );
     }
 
     #[test]
@@ -106,16 +129,34 @@ mod tests {
         let (total, first) = DayTotals::default().apply(none, &asks(none, 8));
         let (total, second) = total.apply(none, &asks(none, 8));
         assert_eq!((total.granted, first.granted, second.granted), (10, 8, 2));
-        let lower = NodeReport { quota: 5, ..asks(first, 9) };
+        let lower = NodeReport {
+            quota: 5,
+            ..asks(first, 9)
+        };
         assert_eq!(total.apply(first, &lower), (total, first));
     }
 
     #[test]
     fn a_ledger_that_lost_commits_learns_the_totals_from_reports() {
-        let known = NodeTotals { granted: 7, returned: 1 };
-        let forgotten = NodeTotals { granted: 2, ..NodeTotals::default() };
+        let known = NodeTotals {
+            granted: 7,
+            returned: 1,
+        };
+        let forgotten = NodeTotals {
+            granted: 2,
+            ..NodeTotals::default()
+        };
         let total = DayTotals { granted: 5 };
         let (total, node) = total.apply(forgotten, &asks(known, 9));
-        assert_eq!((total.granted, node), (10, NodeTotals { granted: 8, ..known }));
+        assert_eq!(
+            (total.granted, node),
+            (
+                10,
+                NodeTotals {
+                    granted: 8,
+                    ..known
+                }
+            )
+        );
     }
 }

@@ -82,7 +82,9 @@ impl AccountBalance {
     /// The balance at `now` under `limits`: with the current day and the minute re-based.
     fn current(self, limits: &Limits, now: Now) -> Self {
         Self {
-            minute: self.minute.rebase(self.minute_capacity, limits.minute, now.mono),
+            minute: self
+                .minute
+                .rebase(self.minute_capacity, limits.minute, now.mono),
             minute_capacity: limits.minute,
             guard: self.guard,
             day: self.day.on(now.wall.day()),
@@ -102,9 +104,16 @@ impl AccountBalance {
         let day_is_spent = before.day.remaining(limits.day) == 0;
         // If nothing is taken, only the day changes: re-basing an unused minute to a smaller tier would lose what was
         // used under a larger one.
-        let untouched = Self { day: before.day, ..self };
+        let untouched = Self {
+            day: before.day,
+            ..self
+        };
         let Some(minute) = before.minute.take(limits.minute, now.mono) else {
-            let rule = if day_is_spent { LimitRule::Day } else { LimitRule::Minute };
+            let rule = if day_is_spent {
+                LimitRule::Day
+            } else {
+                LimitRule::Minute
+            };
             return (untouched, AdmissionVerdict::Refused(rule));
         };
         if day_is_spent {
@@ -116,45 +125,82 @@ impl AccountBalance {
         }
         if let Some(day) = before.day.hold(limits.day) {
             let runs_low = day.runs_low(limits.day);
-            return (Self { minute, day, ..before }, AdmissionVerdict::Admitted { day: day.day(), runs_low });
+            return (
+                Self {
+                    minute,
+                    day,
+                    ..before
+                },
+                AdmissionVerdict::Admitted {
+                    day: day.day(),
+                    runs_low,
+                },
+            );
         }
         match ledger {
             LeaseAvailability::Reachable => (untouched, AdmissionVerdict::LeaseFirst),
-            LeaseAvailability::Unreachable { grace, .. } => match before.day.hold_on_grace(limits.day, grace)
-            {
-                Some(day) => (Self { minute, day, ..before }, AdmissionVerdict::OnGrace { day: day.day() }),
-                None if before.day.may_owe(limits.day, grace) => (untouched, AdmissionVerdict::ReserveFirst),
-                None if conditional => (Self { minute, ..before }, AdmissionVerdict::RevalidateWithoutUnits),
-                None => (untouched, AdmissionVerdict::NoUnits),
-            },
+            LeaseAvailability::Unreachable { grace, .. } => {
+                match before.day.hold_on_grace(limits.day, grace) {
+                    Some(day) => (
+                        Self {
+                            minute,
+                            day,
+                            ..before
+                        },
+                        AdmissionVerdict::OnGrace { day: day.day() },
+                    ),
+                    None if before.day.may_owe(limits.day, grace) => {
+                        (untouched, AdmissionVerdict::ReserveFirst)
+                    }
+                    None if conditional => (
+                        Self { minute, ..before },
+                        AdmissionVerdict::RevalidateWithoutUnits,
+                    ),
+                    None => (untouched, AdmissionVerdict::NoUnits),
+                }
+            }
         }
     }
 
     /// The minute's tokens, where gateways share the limit.
     pub fn share_tokens(self) -> ShareTokens {
-        ShareTokens { bucket: self.minute, capacity: self.minute_capacity }
+        ShareTokens {
+            bucket: self.minute,
+            capacity: self.minute_capacity,
+        }
     }
 
     /// This balance with other tokens of the minute.
     pub fn with_share_tokens(self, tokens: ShareTokens) -> Self {
-        Self { minute: tokens.bucket, minute_capacity: tokens.capacity, ..self }
+        Self {
+            minute: tokens.bucket,
+            minute_capacity: tokens.capacity,
+            ..self
+        }
     }
 
     /// Returns the minute token of a request that was admitted and cost nothing.
     pub fn give_back_token(self) -> Self {
-        Self { minute: self.minute.give_back(self.minute_capacity), ..self }
+        Self {
+            minute: self.minute.give_back(self.minute_capacity),
+            ..self
+        }
     }
 
     /// Takes a token of the guard. `None` if there is none.
     pub fn take_guard(self, limits: &Limits, now: Now) -> Option<Self> {
-        self.guard.take(limits.guard, now.mono).map(|guard| Self { guard, ..self })
+        self.guard
+            .take(limits.guard, now.mono)
+            .map(|guard| Self { guard, ..self })
     }
 
     /// Status of one rule.
     pub fn limit_status(self, rule: LimitRule, limits: &Limits, now: Now) -> LimitStatus {
         match rule {
             LimitRule::Minute => {
-                let minute = self.minute.rebase(self.minute_capacity, limits.minute, now.mono);
+                let minute = self
+                    .minute
+                    .rebase(self.minute_capacity, limits.minute, now.mono);
                 bucket_status(rule, minute, limits.minute, now)
             }
             LimitRule::Guard => bucket_status(rule, self.guard, limits.guard, now),
@@ -162,7 +208,11 @@ impl AccountBalance {
                 let day = self.day.on(now.wall.day());
                 let remaining = day.remaining(limits.day);
                 let reset = day.day().end();
-                let wait = if remaining == 0 { reset.since(now.wall) } else { Duration::ZERO };
+                let wait = if remaining == 0 {
+                    reset.since(now.wall)
+                } else {
+                    Duration::ZERO
+                };
                 LimitStatus {
                     rule,
                     limit: limits.day,
@@ -184,11 +234,23 @@ impl AccountBalance {
 }
 
 /// Status of a bucket at `now`.
-pub(super) fn bucket_status(rule: LimitRule, bucket: TokenBucket, limit: u32, now: Now) -> LimitStatus {
+pub(super) fn bucket_status(
+    rule: LimitRule,
+    bucket: TokenBucket,
+    limit: u32,
+    now: Now,
+) -> LimitStatus {
     let level = bucket.level(limit, now.mono);
     // Reported in whole seconds, so rounded up: never too early.
     let reset = now.wall.plus(level.full_in).rounded_up();
-    LimitStatus { rule, limit, remaining: level.tokens, reset, full_in: level.full_in, wait: level.token_in }
+    LimitStatus {
+        rule,
+        limit,
+        remaining: level.tokens,
+        reset,
+        full_in: level.full_in,
+        wait: level.token_in,
+    }
 }
 
 impl LimitStatus {
@@ -203,8 +265,18 @@ mod tests {
     use super::*;
     use crate::clock::Wall;
 
-    const FREE: Limits = Limits { minute: 1, day: 10, guard: 60, grace: 0 };
-    const PRO: Limits = Limits { minute: 60, day: 10_000, guard: 60, grace: 100 };
+    const FREE: Limits = Limits {
+        minute: 1,
+        day: 10,
+        guard: 60,
+        grace: 0,
+    };
+    const PRO: Limits = Limits {
+        minute: 60,
+        day: 10_000,
+        guard: 60,
+        grace: 100,
+    };
 
     fn noon() -> Now {
         Now {
@@ -215,7 +287,10 @@ mod tests {
 
     fn after(now: Now, seconds: u64) -> Now {
         let by = Duration::from_secs(seconds);
-        Now { wall: now.wall.plus(by), mono: now.mono.plus(by) }
+        Now {
+            wall: now.wall.plus(by),
+            mono: now.mono.plus(by),
+        }
     }
 
     fn opened(limits: &Limits, granted: u64) -> AccountBalance {
@@ -225,14 +300,28 @@ mod tests {
     #[test]
     fn without_units_and_ledger_a_conditional_request_may_revalidate_and_costs_no_unit() {
         let empty = opened(&PRO, 0);
-        let unreachable = LeaseAvailability::Unreachable { grace: 0, since: Mono::default() };
-        assert_eq!(empty.admit(&PRO, noon(), false, unreachable), (empty, AdmissionVerdict::NoUnits));
+        let unreachable = LeaseAvailability::Unreachable {
+            grace: 0,
+            since: Mono::default(),
+        };
+        assert_eq!(
+            empty.admit(&PRO, noon(), false, unreachable),
+            (empty, AdmissionVerdict::NoUnits)
+        );
         let (revalidating, verdict) = empty.admit(&PRO, noon(), true, unreachable);
         assert_eq!(verdict, AdmissionVerdict::RevalidateWithoutUnits);
-        assert_eq!(revalidating.limit_status(LimitRule::Minute, &PRO, noon()).remaining, 59);
+        assert_eq!(
+            revalidating
+                .limit_status(LimitRule::Minute, &PRO, noon())
+                .remaining,
+            59
+        );
         assert_eq!(revalidating.day, empty.day);
         let spent = opened(&PRO, 10_000);
-        assert_eq!(spent.admit(&PRO, noon(), true, unreachable).1, AdmissionVerdict::RevalidateOnly);
+        assert_eq!(
+            spent.admit(&PRO, noon(), true, unreachable).1,
+            AdmissionVerdict::RevalidateOnly
+        );
     }
 
     #[test]
@@ -241,13 +330,30 @@ mod tests {
         let (same, verdict) = empty.admit(&FREE, noon(), false, LeaseAvailability::Reachable);
         assert_eq!((same, verdict), (empty, AdmissionVerdict::LeaseFirst));
 
-        let leased = AccountBalance { day: empty.day.grant(noon().wall.day(), 1, 0, 1), ..empty };
+        let leased = AccountBalance {
+            day: empty.day.grant(noon().wall.day(), 1, 0, 1),
+            ..empty
+        };
         let (held, verdict) = leased.admit(&FREE, noon(), false, LeaseAvailability::Reachable);
-        assert_eq!(verdict, AdmissionVerdict::Admitted { day: noon().wall.day(), runs_low: false });
-        assert_eq!(held.limit_status(LimitRule::Minute, &FREE, noon()).remaining, 0);
-        assert_eq!(held.limit_status(LimitRule::Day, &FREE, noon()).remaining, 9);
         assert_eq!(
-            held.admit(&FREE, noon(), false, LeaseAvailability::Reachable).1,
+            verdict,
+            AdmissionVerdict::Admitted {
+                day: noon().wall.day(),
+                runs_low: false
+            }
+        );
+        assert_eq!(
+            held.limit_status(LimitRule::Minute, &FREE, noon())
+                .remaining,
+            0
+        );
+        assert_eq!(
+            held.limit_status(LimitRule::Day, &FREE, noon()).remaining,
+            9
+        );
+        assert_eq!(
+            held.admit(&FREE, noon(), false, LeaseAvailability::Reachable)
+                .1,
             AdmissionVerdict::Refused(LimitRule::Minute)
         );
     }
@@ -256,17 +362,24 @@ mod tests {
     fn if_both_rules_are_exhausted_the_day_is_reported() {
         let spent = opened(&FREE, 10);
         assert_eq!(
-            spent.admit(&FREE, noon(), false, LeaseAvailability::Reachable).1,
+            spent
+                .admit(&FREE, noon(), false, LeaseAvailability::Reachable)
+                .1,
             AdmissionVerdict::Refused(LimitRule::Day)
         );
         let (looking, verdict) = spent.admit(&FREE, noon(), true, LeaseAvailability::Reachable);
         assert_eq!(verdict, AdmissionVerdict::RevalidateOnly);
         assert_eq!(
-            looking.admit(&FREE, noon(), true, LeaseAvailability::Reachable).1,
+            looking
+                .admit(&FREE, noon(), true, LeaseAvailability::Reachable)
+                .1,
             AdmissionVerdict::Refused(LimitRule::Day)
         );
         assert_eq!(
-            looking.give_back_token().admit(&FREE, noon(), true, LeaseAvailability::Reachable).1,
+            looking
+                .give_back_token()
+                .admit(&FREE, noon(), true, LeaseAvailability::Reachable)
+                .1,
             AdmissionVerdict::RevalidateOnly
         );
     }
@@ -275,13 +388,29 @@ mod tests {
     fn a_new_day_opens_with_the_whole_quota_and_resets_once() {
         let spent = opened(&FREE, 10);
         let tomorrow = after(noon(), 12 * 3600);
-        assert_eq!(spent.limit_status(LimitRule::Day, &FREE, tomorrow).remaining, 10);
         assert_eq!(
-            spent.admit(&FREE, tomorrow, false, LeaseAvailability::Reachable).1,
+            spent
+                .limit_status(LimitRule::Day, &FREE, tomorrow)
+                .remaining,
+            10
+        );
+        assert_eq!(
+            spent
+                .admit(&FREE, tomorrow, false, LeaseAvailability::Reachable)
+                .1,
             AdmissionVerdict::LeaseFirst
         );
-        assert_eq!(spent.limit_status(LimitRule::Day, &FREE, noon()).reset.rfc3339(), "2026-11-22T00:00:00Z");
-        assert_eq!(spent.limit_status(LimitRule::Day, &FREE, noon()).wait, Duration::from_hours(12));
+        assert_eq!(
+            spent
+                .limit_status(LimitRule::Day, &FREE, noon())
+                .reset
+                .rfc3339(),
+            "2026-11-22T00:00:00Z"
+        );
+        assert_eq!(
+            spent.limit_status(LimitRule::Day, &FREE, noon()).wait,
+            Duration::from_hours(12)
+        );
     }
 
     #[test]
@@ -291,8 +420,14 @@ mod tests {
             ..opened(&FREE, 0)
         };
         let (used, _) = used.admit(&FREE, noon(), false, LeaseAvailability::Reachable);
-        assert_eq!(used.limit_status(LimitRule::Minute, &PRO, noon()).remaining, 59);
-        assert_eq!(used.limit_status(LimitRule::Day, &PRO, noon()).remaining, 9_999);
+        assert_eq!(
+            used.limit_status(LimitRule::Minute, &PRO, noon()).remaining,
+            59
+        );
+        assert_eq!(
+            used.limit_status(LimitRule::Day, &PRO, noon()).remaining,
+            9_999
+        );
     }
 
     #[test]
@@ -300,29 +435,54 @@ mod tests {
         let mut balance = opened(&PRO, 0);
         balance.day = balance.day.grant(noon().wall.day(), 100, 0, 100);
         for _ in 0..41 {
-            balance = balance.admit(&PRO, noon(), false, LeaseAvailability::Reachable).0;
+            balance = balance
+                .admit(&PRO, noon(), false, LeaseAvailability::Reachable)
+                .0;
         }
         let (detour, verdict) = balance.admit(&FREE, noon(), false, LeaseAvailability::Reachable);
         assert_eq!(verdict, AdmissionVerdict::Refused(LimitRule::Day));
-        assert_eq!(detour.limit_status(LimitRule::Minute, &PRO, noon()).remaining, 19);
+        assert_eq!(
+            detour
+                .limit_status(LimitRule::Minute, &PRO, noon())
+                .remaining,
+            19
+        );
     }
 
     #[test]
     fn refused_request_reports_zero_remaining_after_later_returns() {
         let nearly_spent = opened(&FREE, 9);
-        let status = nearly_spent.limit_status(LimitRule::Day, &FREE, noon()).as_hit(noon(), noon());
-        assert_eq!((status.remaining, status.wait), (0, Duration::from_hours(12)));
-        let full = opened(&PRO, 0).limit_status(LimitRule::Minute, &PRO, noon()).as_hit(noon(), noon());
+        let status = nearly_spent
+            .limit_status(LimitRule::Day, &FREE, noon())
+            .as_hit(noon(), noon());
+        assert_eq!(
+            (status.remaining, status.wait),
+            (0, Duration::from_hours(12))
+        );
+        let full = opened(&PRO, 0)
+            .limit_status(LimitRule::Minute, &PRO, noon())
+            .as_hit(noon(), noon());
         let midnight = after(noon(), 12 * 3600);
-        let status = opened(&FREE, 10).limit_status(LimitRule::Day, &FREE, midnight).as_hit(noon(), midnight);
-        assert_eq!((status.remaining, status.reset, status.wait), (0, midnight.wall, Duration::ZERO));
+        let status = opened(&FREE, 10)
+            .limit_status(LimitRule::Day, &FREE, midnight)
+            .as_hit(noon(), midnight);
+        assert_eq!(
+            (status.remaining, status.reset, status.wait),
+            (0, midnight.wall, Duration::ZERO)
+        );
         assert!(full.remaining == 0 && full.reset > noon().wall);
         let by = Duration::from_millis(11 * 3_600_000 + 3_599_600);
-        let last_second = Now { wall: noon().wall.plus(by), mono: noon().mono.plus(by) };
+        let last_second = Now {
+            wall: noon().wall.plus(by),
+            mono: noon().mono.plus(by),
+        };
         let status = opened(&FREE, 10)
             .limit_status(LimitRule::Day, &FREE, last_second)
             .as_hit(last_second, last_second);
-        assert_eq!((status.reset, status.wait), (midnight.wall, Duration::from_millis(400)));
+        assert_eq!(
+            (status.reset, status.wait),
+            (midnight.wall, Duration::from_millis(400))
+        );
     }
 
     #[test]
@@ -335,7 +495,10 @@ mod tests {
                 &PRO,
                 noon(),
                 false,
-                LeaseAvailability::Unreachable { grace: 2, since: Mono::default() },
+                LeaseAvailability::Unreachable {
+                    grace: 2,
+                    since: Mono::default(),
+                },
             );
             balance = next;
             if verdict == AdmissionVerdict::ReserveFirst {
@@ -344,16 +507,26 @@ mod tests {
             verdict
         });
         let expected = [
-            AdmissionVerdict::Admitted { day: today, runs_low: true },
+            AdmissionVerdict::Admitted {
+                day: today,
+                runs_low: true,
+            },
             AdmissionVerdict::OnGrace { day: today },
             AdmissionVerdict::ReserveFirst,
             AdmissionVerdict::OnGrace { day: today },
             AdmissionVerdict::NoUnits,
         ];
         assert_eq!(status, expected);
-        assert_eq!(balance.limit_status(LimitRule::Minute, &PRO, noon()).remaining, 57);
         assert_eq!(
-            balance.admit(&PRO, noon(), false, LeaseAvailability::Reachable).1,
+            balance
+                .limit_status(LimitRule::Minute, &PRO, noon())
+                .remaining,
+            57
+        );
+        assert_eq!(
+            balance
+                .admit(&PRO, noon(), false, LeaseAvailability::Reachable)
+                .1,
             AdmissionVerdict::LeaseFirst
         );
         assert_eq!(
@@ -362,7 +535,10 @@ mod tests {
                     &FREE,
                     noon(),
                     false,
-                    LeaseAvailability::Unreachable { grace: 0, since: Mono::default() }
+                    LeaseAvailability::Unreachable {
+                        grace: 0,
+                        since: Mono::default()
+                    }
                 )
                 .1,
             AdmissionVerdict::NoUnits
@@ -373,7 +549,10 @@ mod tests {
                     &FREE,
                     noon(),
                     false,
-                    LeaseAvailability::Unreachable { grace: 0, since: Mono::default() }
+                    LeaseAvailability::Unreachable {
+                        grace: 0,
+                        since: Mono::default()
+                    }
                 )
                 .1,
             AdmissionVerdict::Refused(LimitRule::Day)
@@ -388,7 +567,10 @@ mod tests {
         }
         assert_eq!(balance.take_guard(&PRO, noon()), None);
         let limit_status = balance.limit_status(LimitRule::Guard, &PRO, noon());
-        assert_eq!((limit_status.remaining, limit_status.wait), (0, Duration::from_secs(1)));
+        assert_eq!(
+            (limit_status.remaining, limit_status.wait),
+            (0, Duration::from_secs(1))
+        );
         assert!(limit_status.reset > noon().wall);
         assert!(!balance.can_be_dropped(noon()) && balance.can_be_dropped(after(noon(), 60)));
     }

@@ -153,7 +153,9 @@ impl GraceFleet {
                 // Once one is refused, the others are too.
                 for _ in 0..requests {
                     self.with(at, Self::request);
-                    let now = self.processes[at].as_ref().map(|process| process.balance.spent());
+                    let now = self.processes[at]
+                        .as_ref()
+                        .map(|process| process.balance.spent());
                     if std::mem::replace(&mut spent, now) == now {
                         break;
                     }
@@ -168,7 +170,9 @@ impl GraceFleet {
             }),
             GraceStep::Stop(at) => self.with_last(at),
             GraceStep::Kill(at) => {
-                if let Some(ModelProcess { share: Some(share), .. }) = self.processes[at].take()
+                if let Some(ModelProcess {
+                    share: Some(share), ..
+                }) = self.processes[at].take()
                     && self.rules == GraceRules::Reclaim
                 {
                     self.holders.retain(|holder| holder.token != share.token);
@@ -197,7 +201,10 @@ impl GraceFleet {
     }
 
     fn copy_of(&self, file: &ModelFile) -> ModelFile {
-        ModelFile { is_copy: self.rules != GraceRules::CopiesContinue, ..file.clone() }
+        ModelFile {
+            is_copy: self.rules != GraceRules::CopiesContinue,
+            ..file.clone()
+        }
     }
 
     fn with(&mut self, at: usize, work: impl Fn(&mut Self, usize, &mut ModelProcess)) {
@@ -210,14 +217,23 @@ impl GraceFleet {
 
     fn start(&mut self, at: usize) {
         let file = &mut self.files[at];
-        let next = |share: ModelShare| ModelShare { life: share.life + 1, ..share };
+        let next = |share: ModelShare| ModelShare {
+            life: share.life + 1,
+            ..share
+        };
         file.share = file.share.filter(|_| !file.is_copy).map(next);
         file.is_copy = false;
         let carried = file.owed.values().map(|(_, owed, _)| owed).sum();
         let granted = if self.is_away { 0 } else { self.total.granted };
         let balance = DayBalance::opened(TODAY, granted);
         let (id, share, has_charged) = (self.next_id, file.share, false);
-        self.processes[at] = Some(ModelProcess { id, balance, share, carried, has_charged });
+        self.processes[at] = Some(ModelProcess {
+            id,
+            balance,
+            share,
+            carried,
+            has_charged,
+        });
         self.next_id += 1;
     }
 
@@ -239,18 +255,27 @@ impl GraceFleet {
             self.lease(at, process);
         }
         let grace = process.share.map_or(0, |held| held.share.part(quota / 100));
-        let part = if self.is_away { grace.saturating_sub(process.carried) } else { 0 };
+        let part = if self.is_away {
+            grace.saturating_sub(process.carried)
+        } else {
+            0
+        };
         let balance = process.balance;
-        let held = balance.hold(quota).or_else(|| balance.hold_on_grace(quota, part)).or_else(|| {
-            let (granted, owed) = balance.to_reserve(part);
-            if !balance.may_owe(quota, part) {
-                return None;
-            }
-            if self.rules != GraceRules::SpendsFirst {
-                self.files[at].owed.insert(process.id, (granted, owed, quota));
-            }
-            balance.reserve(TODAY, granted).hold_on_grace(quota, part)
-        });
+        let held = balance
+            .hold(quota)
+            .or_else(|| balance.hold_on_grace(quota, part))
+            .or_else(|| {
+                let (granted, owed) = balance.to_reserve(part);
+                if !balance.may_owe(quota, part) {
+                    return None;
+                }
+                if self.rules != GraceRules::SpendsFirst {
+                    self.files[at]
+                        .owed
+                        .insert(process.id, (granted, owed, quota));
+                }
+                balance.reserve(TODAY, granted).hold_on_grace(quota, part)
+            });
         process.balance = held.map_or(balance, |held| held.settle(TODAY, true));
     }
 
@@ -259,9 +284,19 @@ impl GraceFleet {
             return;
         }
         let earlier = self.files[at].owed.clone();
-        for (id, (granted, owed, quota)) in earlier.into_iter().filter(|(id, _)| *id != process.id) {
-            let known = NodeTotals { granted, returned: 0 };
-            self.report(id, &NodeReport { known, ..NodeReport::default() });
+        for (id, (granted, owed, quota)) in earlier.into_iter().filter(|(id, _)| *id != process.id)
+        {
+            let known = NodeTotals {
+                granted,
+                returned: 0,
+            };
+            self.report(
+                id,
+                &NodeReport {
+                    known,
+                    ..NodeReport::default()
+                },
+            );
             if self.total.granted <= quota.into() || self.rules == GraceRules::ForgetsCharged {
                 self.files[at].owed.remove(&id);
                 process.carried -= owed;
@@ -283,21 +318,43 @@ impl GraceFleet {
             None => (None, process.id, 0),
         };
         let (gateways, node) = (self.gateways, process.id);
-        let claim = GraceClaim { day: TODAY, gateways, held, token, life, node };
+        let claim = GraceClaim {
+            day: TODAY,
+            gateways,
+            held,
+            token,
+            life,
+            node,
+        };
         let applied = claim.applied_to(&self.holders);
         if let Some(holder) = applied {
-            self.holders.retain(|other| other.share.number != holder.share.number);
+            self.holders
+                .retain(|other| other.share.number != holder.share.number);
             self.holders.push(holder);
         }
-        process.share = applied.map(|GraceHolder { share, token, life, .. }| {
-            let shares = if self.rules == GraceRules::OwnNumber { gateways } else { share.shares };
-            ModelShare { share: GraceShare { shares, ..share }, token, life }
-        });
+        process.share = applied.map(
+            |GraceHolder {
+                 share, token, life, ..
+             }| {
+                let shares = if self.rules == GraceRules::OwnNumber {
+                    gateways
+                } else {
+                    share.shares
+                };
+                ModelShare {
+                    share: GraceShare { shares, ..share },
+                    token,
+                    life,
+                }
+            },
+        );
         self.files[at].share = process.share;
     }
 
     fn with_last(&mut self, at: usize) {
-        let Some(mut process) = self.processes[at].take() else { return };
+        let Some(mut process) = self.processes[at].take() else {
+            return;
+        };
         let forgets = self.rules == GraceRules::ReturnsOwing;
         if !self.is_away && !forgets {
             self.contact(at, &mut process);
@@ -306,13 +363,17 @@ impl GraceFleet {
         let (total, owed) = (balance.charge().known.granted, balance.owed());
         self.files[at].owed.remove(&process.id);
         if owed > 0 {
-            self.files[at].owed.insert(process.id, (total, owed, self.quota));
+            self.files[at]
+                .owed
+                .insert(process.id, (total, owed, self.quota));
         }
         let is_owing = !self.files[at].owed.is_empty();
         if !self.is_away && (!is_owing || forgets) {
             self.files[at].share = None;
             let is_own = |holder: &GraceHolder| {
-                process.share.is_some_and(|own| (own.token, own.life) == (holder.token, holder.life))
+                process
+                    .share
+                    .is_some_and(|own| (own.token, own.life) == (holder.token, holder.life))
             };
             self.holders.retain(|holder| !is_own(holder));
         }
@@ -328,8 +389,15 @@ impl GraceFleet {
         if owed > most {
             return Err(format!("{owed} units are owed of {most}"));
         }
-        let (spent, most) = (self.spent.values().sum::<u32>(), self.largest_quota + self.largest_quota / 100);
-        if spent > most { Err(format!("{spent} units are delivered of {most}")) } else { Ok(()) }
+        let (spent, most) = (
+            self.spent.values().sum::<u32>(),
+            self.largest_quota + self.largest_quota / 100,
+        );
+        if spent > most {
+            Err(format!("{spent} units are delivered of {most}"))
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -337,7 +405,9 @@ fn run(rules: GraceRules, steps: &[GraceStep]) -> Result<GraceFleet, String> {
     let mut fleet = GraceFleet::new(rules);
     for step in steps {
         fleet.take(*step);
-        fleet.check().map_err(|broken| format!("{step:?}: {broken}"))?;
+        fleet
+            .check()
+            .map_err(|broken| format!("{step:?}: {broken}"))?;
     }
     Ok(fleet)
 }

@@ -73,14 +73,21 @@ impl GraceClaim {
     /// The row to store among `holders`, the rows of the day. `None` if no share is free, or if another process holds the
     /// share of this one: then it must not be used any more.
     pub fn applied_to(&self, holders: &[GraceHolder]) -> Option<GraceHolder> {
-        let own = |share| GraceHolder { share, token: self.token, life: self.life, node: self.node };
+        let own = |share| GraceHolder {
+            share,
+            token: self.token,
+            life: self.life,
+            node: self.node,
+        };
         if let Some(found) = holders.iter().find(|holder| holder.token == self.token) {
             // A copy of the data directory continues an earlier process than the last one.
             let is_next = found.life < self.life || found.node == self.node;
             let is_same = self.held.is_none_or(|held| held == found.share);
             return (is_next && is_same).then(|| own(found.share));
         }
-        let shares = holders.first().map_or(self.gateways.max(1), |holder| holder.share.shares);
+        let shares = holders
+            .first()
+            .map_or(self.gateways.max(1), |holder| holder.share.shares);
         let is_free = |number: u32| holders.iter().all(|holder| holder.share.number != number);
         match self.held {
             // The ledger lost the row in a failover.
@@ -88,9 +95,9 @@ impl GraceClaim {
                 let fits = holders.is_empty() || held.shares == shares;
                 (fits && is_free(held.number)).then(|| own(held))
             }
-            None => {
-                (0..shares).find(|number| is_free(*number)).map(|number| own(GraceShare { number, shares }))
-            }
+            None => (0..shares)
+                .find(|number| is_free(*number))
+                .map(|number| own(GraceShare { number, shares })),
         }
     }
 }
@@ -111,34 +118,94 @@ mod tests {
     }
 
     fn claim(node: u64, token: u64) -> GraceClaim {
-        GraceClaim { day: Day::from_number(20_000), gateways: 2, held: None, token, life: 0, node }
+        GraceClaim {
+            day: Day::from_number(20_000),
+            gateways: 2,
+            held: None,
+            token,
+            life: 0,
+            node,
+        }
     }
 
     #[test]
     fn the_first_holder_fixes_the_number_of_shares_and_each_share_has_one_holder() {
         let first = claim(1, 11).applied_to(&[]).unwrap();
-        assert_eq!(first.share, GraceShare { number: 0, shares: 2 });
-        let second = GraceClaim { gateways: 5, ..claim(2, 12) }.applied_to(&[first]).unwrap();
-        assert_eq!(second.share, GraceShare { number: 1, shares: 2 });
+        assert_eq!(
+            first.share,
+            GraceShare {
+                number: 0,
+                shares: 2
+            }
+        );
+        let second = GraceClaim {
+            gateways: 5,
+            ..claim(2, 12)
+        }
+        .applied_to(&[first])
+        .unwrap();
+        assert_eq!(
+            second.share,
+            GraceShare {
+                number: 1,
+                shares: 2
+            }
+        );
         assert_eq!(claim(3, 13).applied_to(&[first, second]), None);
-        assert_eq!(claim(1, 11).applied_to(&[first, second]), Some(first), "a repeated claim");
-        assert_eq!(claim(3, 13).applied_to(&[second]).unwrap().share.number, 0, "the lowest free one");
+        assert_eq!(
+            claim(1, 11).applied_to(&[first, second]),
+            Some(first),
+            "a repeated claim"
+        );
+        assert_eq!(
+            claim(3, 13).applied_to(&[second]).unwrap().share.number,
+            0,
+            "the lowest free one"
+        );
     }
 
     #[test]
     fn a_share_is_continued_by_the_next_process_and_not_by_one_before_it() {
         let first = claim(1, 11).applied_to(&[]).unwrap();
-        let next = GraceClaim { held: Some(first.share), life: 1, ..claim(2, 11) };
+        let next = GraceClaim {
+            held: Some(first.share),
+            life: 1,
+            ..claim(2, 11)
+        };
         let continued = next.applied_to(&[first]).unwrap();
         assert_eq!((continued.share, continued.node), (first.share, 2));
-        let copy = GraceClaim { held: Some(first.share), life: 1, ..claim(3, 11) };
+        let copy = GraceClaim {
+            held: Some(first.share),
+            life: 1,
+            ..claim(3, 11)
+        };
         assert_eq!(copy.applied_to(&[continued]), None);
-        let other = GraceClaim { held: Some(first.share), ..claim(3, 13) };
-        assert_eq!(other.applied_to(&[continued]), None, "the share has another token");
-        assert_eq!(next.applied_to(&[]), Some(continued), "a failover lost the row");
-        let of_three = GraceHolder { share: GraceShare { number: 1, shares: 3 }, ..first };
+        let other = GraceClaim {
+            held: Some(first.share),
+            ..claim(3, 13)
+        };
         assert_eq!(
-            next.applied_to(&[GraceHolder { token: 14, ..of_three }]),
+            other.applied_to(&[continued]),
+            None,
+            "the share has another token"
+        );
+        assert_eq!(
+            next.applied_to(&[]),
+            Some(continued),
+            "a failover lost the row"
+        );
+        let of_three = GraceHolder {
+            share: GraceShare {
+                number: 1,
+                shares: 3,
+            },
+            ..first
+        };
+        assert_eq!(
+            next.applied_to(&[GraceHolder {
+                token: 14,
+                ..of_three
+            }]),
             None,
             "the day has other shares now"
         );

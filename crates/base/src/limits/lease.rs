@@ -42,7 +42,11 @@ pub struct DayBalance {
 impl DayBalance {
     /// The balance at start: nothing leased, `granted` units given to earlier processes or other nodes.
     pub fn opened(day: Day, granted: u64) -> Self {
-        Self { day, elsewhere: u32::try_from(granted).unwrap_or(u32::MAX), ..Self::default() }
+        Self {
+            day,
+            elsewhere: u32::try_from(granted).unwrap_or(u32::MAX),
+            ..Self::default()
+        }
     }
 
     /// Its day.
@@ -52,7 +56,11 @@ impl DayBalance {
 
     /// The balance of `today`: this one, or a new one if the day changed.
     pub fn on(self, today: Day) -> Self {
-        if today > self.day { Self::opened(today, 0) } else { self }
+        if today > self.day {
+            Self::opened(today, 0)
+        } else {
+            self
+        }
     }
 
     /// Units that can be held now.
@@ -83,21 +91,34 @@ impl DayBalance {
 
     /// The totals of this process.
     pub const fn totals(self) -> NodeTotals {
-        NodeTotals { granted: self.granted, returned: self.returned }
+        NodeTotals {
+            granted: self.granted,
+            returned: self.returned,
+        }
     }
 
     /// The report that leases what is needed next.
     pub fn report(self, quota: u32) -> NodeReport {
         // One unit, even if none is left as far as known: others may have returned some.
         let least = u32::from(self.idle() == 0 && self.may_gain(quota));
-        let granted = self.granted.saturating_add(self.units_to_lease(quota).max(least));
-        NodeReport { known: self.totals(), granted, quota }
+        let granted = self
+            .granted
+            .saturating_add(self.units_to_lease(quota).max(least));
+        NodeReport {
+            known: self.totals(),
+            granted,
+            quota,
+        }
     }
 
     /// The report that leases the first units of a day before it begins.
     pub fn report_ahead(self, quota: u32) -> NodeReport {
         let granted = largest_lease(quota).min(FIRST_LEASE);
-        NodeReport { known: self.totals(), granted, quota }
+        NodeReport {
+            known: self.totals(),
+            granted,
+            quota,
+        }
     }
 
     /// Whether the ledger has totals of this process.
@@ -126,7 +147,10 @@ impl DayBalance {
         let grown = self.in_use().saturating_add(self.one_lease(quota));
         let filled = grown.min(self.spent.saturating_add(self.full_lease(quota)));
         let enough_for_one_more = self.in_use().saturating_add(u32::from(self.idle() == 0));
-        filled.max(enough_for_one_more).saturating_sub(self.leased()).min(self.unleased(quota))
+        filled
+            .max(enough_for_one_more)
+            .saturating_sub(self.leased())
+            .min(self.unleased(quota))
     }
 
     /// Whether to lease ahead: at half a lease, so that requests need not wait. Small quotas, whose lease is a single
@@ -138,7 +162,10 @@ impl DayBalance {
 
     /// Holds a unit. `None` if none is available.
     pub fn hold(self, quota: u32) -> Option<Self> {
-        (self.available(quota) > 0).then(|| Self { held: self.held + 1, ..self })
+        (self.available(quota) > 0).then(|| Self {
+            held: self.held + 1,
+            ..self
+        })
     }
 
     /// Whether one more unit may be owed, of `grace` that the application may owe here.
@@ -149,7 +176,10 @@ impl DayBalance {
     /// Holds an unleased unit because the ledger is unreachable. `None` if it may not be owed, or is not reserved.
     pub fn hold_on_grace(self, quota: u32, grace: u32) -> Option<Self> {
         let may = self.may_owe(quota, grace) && self.has_reserved();
-        may.then(|| Self { held: self.held + 1, ..self })
+        may.then(|| Self {
+            held: self.held + 1,
+            ..self
+        })
     }
 
     /// Whether one more unit is reserved than are owed.
@@ -170,12 +200,22 @@ impl DayBalance {
 
     /// Units are reserved: this total of `day` is recorded as granted.
     pub fn reserve(self, day: Day, total: u32) -> Self {
-        if day == self.day { Self { reserved: self.reserved.max(total), ..self } } else { self }
+        if day == self.day {
+            Self {
+                reserved: self.reserved.max(total),
+                ..self
+            }
+        } else {
+            self
+        }
     }
 
     /// Nothing is reserved any more.
     pub fn without_reserve(self) -> Self {
-        Self { reserved: 0, ..self }
+        Self {
+            reserved: 0,
+            ..self
+        }
     }
 
     /// Settles a unit held on `day`: spent if `kept`, else available again. Units of an earlier day are ignored.
@@ -183,7 +223,11 @@ impl DayBalance {
         if day != self.day {
             return self;
         }
-        Self { held: self.held.saturating_sub(1), spent: self.spent + u32::from(kept), ..self }
+        Self {
+            held: self.held.saturating_sub(1),
+            spent: self.spent + u32::from(kept),
+            ..self
+        }
     }
 
     /// Applies the ledger's reply for `day`: the totals of this process, and the units granted to all.
@@ -192,17 +236,28 @@ impl DayBalance {
         if day != current.day {
             return current; // leased for a day that has ended: worthless
         }
-        let NodeTotals { granted, returned, .. } = current.totals().merged(node);
-        let leased = Self { granted, returned, ..current };
+        let NodeTotals {
+            granted, returned, ..
+        } = current.totals().merged(node);
+        let leased = Self {
+            granted,
+            returned,
+            ..current
+        };
         // The reply may be older than a return of this process, which `total` then still contains.
         let elsewhere = total.saturating_sub(u64::from(node.held()));
-        Self { elsewhere: u32::try_from(elsewhere).unwrap_or(u32::MAX), ..leased }
+        Self {
+            elsewhere: u32::try_from(elsewhere).unwrap_or(u32::MAX),
+            ..leased
+        }
     }
 
     /// The balance after a ledger call, if the ledger has the totals that are known here and grants what is requested.
     pub fn leased_in_full(self, quota: u32) -> Self {
         let before = self.without_excess(quota);
-        let known = DayTotals { granted: u64::from(self.elsewhere) + u64::from(self.leased()) };
+        let known = DayTotals {
+            granted: u64::from(self.elsewhere) + u64::from(self.leased()),
+        };
         let (total, node) = known.apply(self.totals(), &before.report(quota));
         before.apply(self.day, node, total.granted)
     }
@@ -210,25 +265,40 @@ impl DayBalance {
     /// Takes out leased units neither spent nor held, and reports them. `None` if there are none.
     pub fn release(self) -> (Self, Option<NodeReport>) {
         let left = self.without_idle();
-        let report = NodeReport { known: left.totals(), ..NodeReport::default() };
+        let report = NodeReport {
+            known: left.totals(),
+            ..NodeReport::default()
+        };
         (left, (self.idle() > 0).then_some(report))
     }
 
     /// Without units neither spent nor held: its next report returns them.
     pub fn without_idle(self) -> Self {
-        Self { returned: self.returned.saturating_add(self.idle()), ..self }
+        Self {
+            returned: self.returned.saturating_add(self.idle()),
+            ..self
+        }
     }
 
     /// Without idle units beyond the quota: its next report returns them. They were leased under a larger quota.
     pub fn without_excess(self, quota: u32) -> Self {
         let excess = self.idle().saturating_sub(self.remaining(quota));
-        Self { returned: self.returned.saturating_add(excess), ..self }
+        Self {
+            returned: self.returned.saturating_add(excess),
+            ..self
+        }
     }
 
     /// Charges units without a lease to the ledger: all units in use count as granted.
     pub fn charge(self) -> NodeReport {
-        let known = NodeTotals { granted: self.granted.saturating_add(self.owed()), ..self.totals() };
-        NodeReport { known, ..NodeReport::default() }
+        let known = NodeTotals {
+            granted: self.granted.saturating_add(self.owed()),
+            ..self.totals()
+        };
+        NodeReport {
+            known,
+            ..NodeReport::default()
+        }
     }
 
     /// Units used as far as known: spent here, and granted to other nodes or earlier processes.
@@ -272,7 +342,8 @@ impl DayBalance {
     pub fn grant(self, day: Day, units: u32, grace: u32, total: u64) -> Self {
         let before = self.on(day).totals();
         let granted = before.granted + units;
-        self.apply(day, NodeTotals { granted, ..before }, total).reserve(day, granted + grace)
+        self.apply(day, NodeTotals { granted, ..before }, total)
+            .reserve(day, granted + grace)
     }
 }
 

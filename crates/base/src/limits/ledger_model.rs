@@ -30,7 +30,8 @@ impl LedgerRows {
     }
 
     pub(super) fn set(&mut self, id: usize, totals: NodeTotals) {
-        self.nodes.resize(self.nodes.len().max(id + 1), NodeTotals::default());
+        self.nodes
+            .resize(self.nodes.len().max(id + 1), NodeTotals::default());
         self.nodes[id] = totals;
     }
 }

@@ -157,7 +157,10 @@ impl Fleet {
             today: 0,
             ledger: LedgerDays::default(),
             commits: Vec::new(),
-            nodes: std::array::from_fn(|id| FleetNode { id, ..FleetNode::default() }),
+            nodes: std::array::from_fn(|id| FleetNode {
+                id,
+                ..FleetNode::default()
+            }),
             next_id: NODES,
             reports: Vec::new(),
             replies: Vec::new(),
@@ -180,7 +183,10 @@ impl Fleet {
                 }
             }
             FleetStep::Lose { which, reply: true } => drop(pick(&mut self.replies, which, false)),
-            FleetStep::Lose { which, reply: false } => drop(pick(&mut self.reports, which, false)),
+            FleetStep::Lose {
+                which,
+                reply: false,
+            } => drop(pick(&mut self.reports, which, false)),
             FleetStep::Spend { node } => {
                 let node = &mut self.nodes[node];
                 if node.spent < node.known.held() {
@@ -193,15 +199,25 @@ impl Fleet {
                 node.known.returned += units.min(node.known.held().saturating_sub(node.spent));
             }
             FleetStep::Crash { node } => {
-                self.nodes[node] = FleetNode { id: self.next_id, day: self.today, ..FleetNode::default() };
+                self.nodes[node] = FleetNode {
+                    id: self.next_id,
+                    day: self.today,
+                    ..FleetNode::default()
+                };
                 self.next_id += 1;
             }
             FleetStep::Midnight => self.today += 1,
             FleetStep::NextDay { node } => {
                 let (today, rules, node) = (self.today, self.rules, &mut self.nodes[node]);
                 let is_kept = rules == LedgerRules::KeepsUnits || node.day == today;
-                let empty = FleetNode { id: node.id, ..FleetNode::default() };
-                *node = FleetNode { day: today, ..if is_kept { *node } else { empty } };
+                let empty = FleetNode {
+                    id: node.id,
+                    ..FleetNode::default()
+                };
+                *node = FleetNode {
+                    day: today,
+                    ..if is_kept { *node } else { empty }
+                };
             }
             FleetStep::Silence { node } => self.silence(node),
             FleetStep::Quota(quota) => {
@@ -214,31 +230,58 @@ impl Fleet {
 
     fn report(&mut self, node: usize, units: u32) {
         let FleetNode { id, day, known, .. } = self.nodes[node];
-        let report = NodeReport { known, granted: known.granted + units, quota: self.quota };
-        self.reports.push(SentReport { id, day, report, snapshot: self.ledger.rows(day) });
+        let report = NodeReport {
+            known,
+            granted: known.granted + units,
+            quota: self.quota,
+        };
+        self.reports.push(SentReport {
+            id,
+            day,
+            report,
+            snapshot: self.ledger.rows(day),
+        });
     }
 
     fn deliver(&mut self, sent: &SentReport) {
         self.commits.push(self.ledger.clone());
         self.ledger.today = self.ledger.today.max(sent.day);
-        let day = if self.rules == LedgerRules::AnyDay { self.ledger.today } else { sent.day };
+        let day = if self.rules == LedgerRules::AnyDay {
+            self.ledger.today
+        } else {
+            sent.day
+        };
         if day < self.ledger.today {
             return;
         }
         let mut rows = self.ledger.rows(day);
         let before = rows.node(sent.id);
         let (total, after) = match self.rules {
-            LedgerRules::Totals | LedgerRules::Reclaim | LedgerRules::AnyDay | LedgerRules::KeepsUnits => {
-                rows.total.apply(before, &sent.report)
-            }
+            LedgerRules::Totals
+            | LedgerRules::Reclaim
+            | LedgerRules::AnyDay
+            | LedgerRules::KeepsUnits => rows.total.apply(before, &sent.report),
             LedgerRules::NoReassertion => {
-                let known = NodeTotals { granted: before.granted, ..sent.report.known };
-                rows.total.apply(before, &NodeReport { known, ..sent.report })
+                let known = NodeTotals {
+                    granted: before.granted,
+                    ..sent.report.known
+                };
+                rows.total.apply(
+                    before,
+                    &NodeReport {
+                        known,
+                        ..sent.report
+                    },
+                )
             }
             LedgerRules::Increments => {
                 let units = sent.report.granted - sent.report.known.granted;
                 let known = before.merged(sent.report.known);
-                let report = NodeReport { known, granted: before.granted + units, ..sent.report };
+                let report = NodeReport {
+                    known,
+                    granted: before.granted + units,
+                    ..sent.report
+                };
                 rows.total.apply(before, &report)
             }
             LedgerRules::OldSnapshot => {
@@ -246,7 +289,10 @@ impl Fleet {
                 let (total, node) = sent.snapshot.total.apply(old, &sent.report);
                 let units = node.granted - old.granted;
                 let granted = rows.total.granted + total.granted - sent.snapshot.total.granted;
-                let after = NodeTotals { granted: before.granted + units, ..node };
+                let after = NodeTotals {
+                    granted: before.granted + units,
+                    ..node
+                };
                 (DayTotals { granted }, after)
             }
         };
@@ -262,7 +308,10 @@ impl Fleet {
     }
 
     fn receive(&mut self, reply: SentReply) {
-        let Some(node) = self.nodes.iter_mut().find(|node| (node.id, node.day) == (reply.id, reply.day))
+        let Some(node) = self
+            .nodes
+            .iter_mut()
+            .find(|node| (node.id, node.day) == (reply.id, reply.day))
         else {
             return;
         };
@@ -279,18 +328,29 @@ impl Fleet {
             let mut rows = self.ledger.rows(day);
             let row = rows.node(id);
             rows.total.granted -= u64::from(row.held());
-            rows.set(id, NodeTotals { returned: row.granted, ..row });
+            rows.set(
+                id,
+                NodeTotals {
+                    returned: row.granted,
+                    ..row
+                },
+            );
             self.ledger.days.insert(day, rows);
         }
     }
 
     fn fail_over(&mut self, lost: usize) {
         let kept = self.commits.len().saturating_sub(lost);
-        let Some(older) = self.commits.get(kept).cloned() else { return };
+        let Some(older) = self.commits.get(kept).cloned() else {
+            return;
+        };
         self.commits.truncate(kept);
         for (day, rows) in &self.ledger.days {
             for (id, node) in rows.nodes.iter().enumerate() {
-                self.forgotten += u64::from(node.granted.saturating_sub(older.rows(*day).node(id).granted));
+                self.forgotten += u64::from(
+                    node.granted
+                        .saturating_sub(older.rows(*day).node(id).granted),
+                );
             }
         }
         self.ledger = older;
@@ -310,7 +370,11 @@ impl Fleet {
 
     /// Units granted in the current day, and units that nodes hold.
     fn granted_and_known(&self) -> (u64, u64) {
-        let known = self.nodes.iter().map(|node| u64::from(node.known.held())).sum();
+        let known = self
+            .nodes
+            .iter()
+            .map(|node| u64::from(node.known.held()))
+            .sum();
         (self.ledger.rows(self.today).total.granted, known)
     }
 
@@ -322,7 +386,10 @@ impl Fleet {
         for (day, rows) in &self.ledger.days {
             let held: u64 = rows.nodes.iter().map(|node| u64::from(node.held())).sum();
             if rows.total.granted != held {
-                return Err(format!("the total of day {day} is {}, nodes hold {held}", rows.total.granted));
+                return Err(format!(
+                    "the total of day {day} is {}, nodes hold {held}",
+                    rows.total.granted
+                ));
             }
         }
         Ok(())
@@ -331,14 +398,20 @@ impl Fleet {
 
 fn pick<T: Clone>(from: &mut Vec<T>, which: usize, again: bool) -> Option<T> {
     let index = which.checked_rem(from.len())?;
-    Some(if again { from[index].clone() } else { from.swap_remove(index) })
+    Some(if again {
+        from[index].clone()
+    } else {
+        from.swap_remove(index)
+    })
 }
 
 fn run(rules: LedgerRules, steps: &[FleetStep]) -> Result<Fleet, String> {
     let mut fleet = Fleet::new(rules);
     for step in steps {
         fleet.take(*step);
-        fleet.check().map_err(|broken| format!("{step:?}: {broken}"))?;
+        fleet
+            .check()
+            .map_err(|broken| format!("{step:?}: {broken}"))?;
     }
     Ok(fleet)
 }
@@ -374,7 +447,9 @@ fn is_found(rules: LedgerRules, failovers: u32, schedules: u32) -> bool {
     let steps = prop::collection::vec(step(failovers), 1..150);
     (0..schedules).any(|_| {
         let steps = steps.new_tree(&mut runner).unwrap().current();
-        let Ok(mut fleet) = run(rules, &steps) else { return true };
+        let Ok(mut fleet) = run(rules, &steps) else {
+            return true;
+        };
         fleet.reassert();
         let (granted, known) = fleet.granted_and_known();
         granted < known
@@ -383,7 +458,11 @@ fn is_found(rules: LedgerRules, failovers: u32, schedules: u32) -> bool {
 
 #[test]
 fn the_schedules_find_every_known_bug() {
-    for rules in [LedgerRules::Increments, LedgerRules::OldSnapshot, LedgerRules::Reclaim] {
+    for rules in [
+        LedgerRules::Increments,
+        LedgerRules::OldSnapshot,
+        LedgerRules::Reclaim,
+    ] {
         assert!(is_found(rules, 0, 1_000), "{rules:?}");
     }
     for rules in [LedgerRules::AnyDay, LedgerRules::KeepsUnits] {

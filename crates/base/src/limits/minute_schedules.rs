@@ -64,9 +64,16 @@ fn step(repeats: bool) -> impl Strategy<Value = MinuteStep> {
     let which = || 0usize..4;
     let deliver = if repeats {
         let again = prop::bool::weighted(0.1);
-        (which(), again).prop_map(|(which, again)| MinuteStep::Deliver { which, again }).boxed()
+        (which(), again)
+            .prop_map(|(which, again)| MinuteStep::Deliver { which, again })
+            .boxed()
     } else {
-        which().prop_map(|which| MinuteStep::Deliver { which, again: false }).boxed()
+        which()
+            .prop_map(|which| MinuteStep::Deliver {
+                which,
+                again: false,
+            })
+            .boxed()
     };
     prop_oneof![
         5 => (0u32..1_000).prop_map(|millis| MinuteStep::Pass { millis }),
@@ -128,7 +135,12 @@ impl SharedMinute {
     fn new(rules: MinuteRules, minute: u32) -> Self {
         let now = Mono::from_nanos(1_000_000_000);
         // With a day of one unit per minute, shares are single tokens.
-        let limits = Limits { minute, day: if minute < 5 { 10 } else { 10_000 }, guard: 60, grace: 0 };
+        let limits = Limits {
+            minute,
+            day: if minute < 5 { 10 } else { 10_000 },
+            guard: 60,
+            grace: 0,
+        };
         let mut built = Self {
             rules,
             limits,
@@ -148,7 +160,12 @@ impl SharedMinute {
     fn started(&mut self) -> SharingGateway {
         self.next_id += 1;
         let (share, tokens) = (MinuteShare::default(), ShareTokens::default());
-        SharingGateway { id: self.next_id, share, tokens, is_waiting: false }
+        SharingGateway {
+            id: self.next_id,
+            share,
+            tokens,
+            is_waiting: false,
+        }
     }
 
     fn take(&mut self, step: MinuteStep) -> Result<(), String> {
@@ -164,7 +181,9 @@ impl SharedMinute {
             MinuteStep::Renew { gateway } => self.report(gateway),
             MinuteStep::Release { gateway, in_use } => {
                 let (now, limit) = (self.now, self.limits.minute);
-                self.send(gateway, |share, tokens| share.release(tokens, limit, in_use, now));
+                self.send(gateway, |share, tokens| {
+                    share.release(tokens, limit, in_use, now)
+                });
             }
             MinuteStep::Deliver { which, again } => self.deliver(which, again),
             MinuteStep::Reply { which } => self.receive(which),
@@ -178,7 +197,10 @@ impl SharedMinute {
         let (now, limit) = (self.now, self.limits.minute);
         let asking = &mut self.gateways[gateway];
         let capacity = asking.share.capacity(limit, now, false);
-        let bucket = asking.tokens.bucket.rebase(asking.tokens.capacity, capacity, now);
+        let bucket = asking
+            .tokens
+            .bucket
+            .rebase(asking.tokens.capacity, capacity, now);
         let Some(bucket) = bucket.take(capacity, now) else {
             if asking.share.may_grow(now) {
                 self.report(gateway);
@@ -197,12 +219,18 @@ impl SharedMinute {
         let filled = full.min(tokens + i64::from(self.limits.minute) * micros / 60);
         self.whole = (filled - TOKEN, self.now);
         // Each conversion rounds down, by less than one millionth.
-        if filled < TOKEN - 10 { Err(format!("{filled} millionths of a token were left")) } else { Ok(()) }
+        if filled < TOKEN - 10 {
+            Err(format!("{filled} millionths of a token were left"))
+        } else {
+            Ok(())
+        }
     }
 
     fn report(&mut self, gateway: usize) {
         let (now, limits) = (self.now, self.limits);
-        self.send(gateway, |share, tokens| share.report(tokens, &limits, 3, now));
+        self.send(gateway, |share, tokens| {
+            share.report(tokens, &limits, 3, now)
+        });
     }
 
     fn send(
@@ -221,12 +249,22 @@ impl SharedMinute {
         } else {
             sender.tokens = tokens;
         }
-        self.reports.push(SentMinuteReport { id: sender.id, report, asked: self.now });
+        self.reports.push(SentMinuteReport {
+            id: sender.id,
+            report,
+            asked: self.now,
+        });
     }
 
     fn deliver(&mut self, which: usize, again: bool) {
-        let Some(index) = which.checked_rem(self.reports.len()) else { return };
-        let sent = if again { self.reports[index] } else { self.reports.swap_remove(index) };
+        let Some(index) = which.checked_rem(self.reports.len()) else {
+            return;
+        };
+        let sent = if again {
+            self.reports[index]
+        } else {
+            self.reports.swap_remove(index)
+        };
         let mut report = sent.report;
         if self.rules == MinuteRules::AppliesLateReports {
             self.rounds += 1;
@@ -240,15 +278,29 @@ impl SharedMinute {
     }
 
     fn receive(&mut self, which: usize) {
-        let Some(index) = which.checked_rem(self.replies.len()) else { return };
+        let Some(index) = which.checked_rem(self.replies.len()) else {
+            return;
+        };
         let (sent, mut grant) = self.replies.swap_remove(index);
-        let Some(gateway) = self.gateways.iter_mut().find(|gateway| gateway.id == sent.id) else { return };
-        let asked = if self.rules == MinuteRules::CountsFromReply { self.now } else { sent.asked };
+        let Some(gateway) = self
+            .gateways
+            .iter_mut()
+            .find(|gateway| gateway.id == sent.id)
+        else {
+            return;
+        };
+        let asked = if self.rules == MinuteRules::CountsFromReply {
+            self.now
+        } else {
+            sent.asked
+        };
         if self.rules == MinuteRules::KeepsEndedTokens {
             grant.is_kept = true;
             grant.capacity = grant.capacity.max(sent.report.kept);
         }
-        gateway.tokens = gateway.share.apply(gateway.tokens, &sent.report, &grant, asked, self.now);
+        gateway.tokens = gateway
+            .share
+            .apply(gateway.tokens, &sent.report, &grant, asked, self.now);
         gateway.is_waiting = false;
     }
 }
@@ -259,7 +311,11 @@ fn micros(now: Mono) -> i64 {
 
 fn run(rules: MinuteRules, minute: u32, steps: &[MinuteStep]) -> Result<(), String> {
     let mut shared = SharedMinute::new(rules, minute);
-    steps.iter().try_for_each(|step| shared.take(*step).map_err(|broken| format!("{step:?}: {broken}")))
+    steps.iter().try_for_each(|step| {
+        shared
+            .take(*step)
+            .map_err(|broken| format!("{step:?}: {broken}"))
+    })
 }
 
 fn limit() -> impl Strategy<Value = u32> {

@@ -72,11 +72,17 @@ impl ShareTokens {
         if capacity == 0 || self.capacity == 0 {
             return 0;
         }
-        self.bucket.rebase(self.capacity, capacity, now).micro_tokens(capacity, now).max(0)
+        self.bucket
+            .rebase(self.capacity, capacity, now)
+            .micro_tokens(capacity, now)
+            .max(0)
     }
 
     fn holding(micro_tokens: i64, capacity: u32, now: Mono) -> Self {
-        Self { bucket: TokenBucket::holding(micro_tokens, capacity, now), capacity }
+        Self {
+            bucket: TokenBucket::holding(micro_tokens, capacity, now),
+            capacity,
+        }
     }
 }
 
@@ -84,7 +90,11 @@ impl MinuteShare {
     /// The capacity that can be used now. The fallback counts only while the ledger `is_unreachable`.
     pub fn capacity(&self, limit: u32, now: Mono, is_unreachable: bool) -> u32 {
         let is_usable = now < self.ends && (!self.is_fallback || is_unreachable);
-        if is_usable { self.capacity.min(limit) } else { 0 }
+        if is_usable {
+            self.capacity.min(limit)
+        } else {
+            0
+        }
     }
 
     /// Whether it is the part that is used because the ledger is unreachable.
@@ -99,15 +109,25 @@ impl MinuteShare {
 
     /// Time until a report may bring tokens; without a limit if the ledger is unreachable.
     pub fn until_growth(&self, now: Mono) -> Duration {
-        if self.is_fallback { Duration::MAX } else { self.ask_at.since(now) }
+        if self.is_fallback {
+            Duration::MAX
+        } else {
+            self.ask_at.since(now)
+        }
     }
 
     /// Records a request that was admitted.
     pub fn used(&mut self, limit: u32, now: Mono) {
         self.last_used = now;
-        let bucket = self.admitted.bucket.rebase(self.admitted.capacity, limit, now);
+        let bucket = self
+            .admitted
+            .bucket
+            .rebase(self.admitted.capacity, limit, now);
         let bucket = bucket.take(limit, now).unwrap_or(bucket);
-        self.admitted = ShareTokens { bucket, capacity: limit };
+        self.admitted = ShareTokens {
+            bucket,
+            capacity: limit,
+        };
     }
 
     /// Records that an admitted request cost nothing.
@@ -118,7 +138,10 @@ impl MinuteShare {
     /// Whether the requests admitted here use up the whole limit.
     pub fn admitted_all(&self, limit: u32, now: Mono) -> bool {
         let ShareTokens { bucket, capacity } = self.admitted;
-        bucket.rebase(capacity, limit, now).take(limit, now).is_none()
+        bucket
+            .rebase(capacity, limit, now)
+            .take(limit, now)
+            .is_none()
     }
 
     /// Whether a report may bring tokens to a share without any.
@@ -173,7 +196,10 @@ impl MinuteShare {
         if self.is_fallback {
             // Its tokens may be spent until the reply arrives, so all of them count as spent.
             let spent = i64::from(self.capacity) * TOKEN;
-            return (tokens, self.numbered(0, -spent, first, recalls, limits.minute));
+            return (
+                tokens,
+                self.numbered(0, -spent, first, recalls, limits.minute),
+            );
         }
         if is_used_up && first == 1 {
             return self.keeping(0, left, 1, recalls, limits.minute, now);
@@ -200,7 +226,13 @@ impl MinuteShare {
         }
         let (tokens, report) = self.keeping(held / 2, left / 2, held / 2, false, limit, now);
         let kept = tokens.micro_tokens(held / 2, now);
-        (tokens, MinuteReport { returned: left - kept, ..report })
+        (
+            tokens,
+            MinuteReport {
+                returned: left - kept,
+                ..report
+            },
+        )
     }
 
     /// Keeps this capacity and as many tokens as fit, and reports the remainder of `left` as returned.
@@ -219,10 +251,25 @@ impl MinuteShare {
         (ShareTokens::holding(own, kept, now), report)
     }
 
-    fn numbered(&mut self, kept: u32, returned: i64, wanted: u32, recalls: bool, limit: u32) -> MinuteReport {
+    fn numbered(
+        &mut self,
+        kept: u32,
+        returned: i64,
+        wanted: u32,
+        recalls: bool,
+        limit: u32,
+    ) -> MinuteReport {
         self.round = self.round.saturating_add(1);
         let lifetime = u32::try_from(lifetime(wanted).as_micros()).unwrap_or(u32::MAX);
-        MinuteReport { round: self.round, kept, returned, wanted, limit, lifetime, recalls }
+        MinuteReport {
+            round: self.round,
+            kept,
+            returned,
+            wanted,
+            limit,
+            lifetime,
+            recalls,
+        }
     }
 
     /// Whether it was used within the last second.
@@ -242,13 +289,21 @@ impl MinuteShare {
         if grant.round != self.round {
             return tokens; // the reply to an earlier report
         }
-        let kept = if grant.is_kept { self.capacity(report.limit, now, false) } else { 0 };
+        let kept = if grant.is_kept {
+            self.capacity(report.limit, now, false)
+        } else {
+            0
+        };
         let own = tokens.micro_tokens(kept, now).saturating_add(grant.tokens);
         let own = own.min(i64::from(grant.capacity) * TOKEN);
         let elsewhere = report.limit.saturating_sub(grant.capacity);
         let shares = elsewhere.saturating_sub(grant.pool_capacity);
         self.elsewhere = ElsewhereTokens {
-            bucket: TokenBucket::holding(grant.pool_tokens + i64::from(shares) * TOKEN, elsewhere, now),
+            bucket: TokenBucket::holding(
+                grant.pool_tokens + i64::from(shares) * TOKEN,
+                elsewhere,
+                now,
+            ),
             pool_capacity: grant.pool_capacity,
             share_capacity: shares,
         };
@@ -272,7 +327,13 @@ impl MinuteShare {
 
     /// Begins to use a fixed part of the limit because the ledger is unreachable and the share has ended. It was empty
     /// at the later of both times, since when it is refilled. `None` if there is a share or this part already.
-    pub fn fall_back(&mut self, limit: u32, gateways: u32, since: Mono, now: Mono) -> Option<ShareTokens> {
+    pub fn fall_back(
+        &mut self,
+        limit: u32,
+        gateways: u32,
+        since: Mono,
+        now: Mono,
+    ) -> Option<ShareTokens> {
         if self.capacity > 0 && now < self.ends {
             return None;
         }
@@ -285,7 +346,10 @@ impl MinuteShare {
     /// Tokens in the pool and in other shares, as far as known, and the time until all of them are refilled.
     pub fn elsewhere(&self, limit: u32, now: Mono) -> (u32, Duration) {
         let capacity = limit.saturating_sub(self.capacity);
-        let known = self.elsewhere.pool_capacity.saturating_add(self.elsewhere.share_capacity);
+        let known = self
+            .elsewhere
+            .pool_capacity
+            .saturating_add(self.elsewhere.share_capacity);
         if known == 0 || capacity == 0 {
             return (if known == 0 { capacity } else { 0 }, Duration::ZERO);
         }
@@ -304,7 +368,12 @@ impl MinuteShare {
 
 /// The capacity of a first share: an equal part of the limit. Where units are leased one by one, a single token.
 fn first_capacity(limits: &Limits, gateways: u32) -> u32 {
-    limits.minute.div_ceil(gateways.max(1)).min(largest_lease(limits.day)).min(limits.minute).max(1)
+    limits
+        .minute
+        .div_ceil(gateways.max(1))
+        .min(largest_lease(limits.day))
+        .min(limits.minute)
+        .max(1)
 }
 
 /// Whether so few tokens are left that the share should grow.
@@ -323,6 +392,10 @@ fn until_a_token(own: i64, grant: &MinuteGrant, shares: u32) -> Duration {
     let missing = u64::try_from((TOKEN - own).saturating_sub(grant.pool_tokens)).unwrap_or(0);
     let rate = u64::from(grant.capacity) + u64::from(grant.pool_capacity);
     let micros = missing.saturating_mul(60).div_ceil(rate.max(1));
-    let longest = if shares > 0 { ASK_EVERY } else { Duration::from_mins(1) };
+    let longest = if shares > 0 {
+        ASK_EVERY
+    } else {
+        Duration::from_mins(1)
+    };
     Duration::from_micros(micros).min(longest)
 }

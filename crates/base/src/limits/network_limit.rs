@@ -26,9 +26,15 @@ pub struct NetworkBlocks {
 
 impl NetworkBlocks {
     /// The block that one customer of a provider gets, and no larger one.
-    pub const OWN: Self = Self { ipv4: &[(32, 1)], ipv6: &[(64, 1)] };
+    pub const OWN: Self = Self {
+        ipv4: &[(32, 1)],
+        ipv6: &[(64, 1)],
+    };
     /// That block and the larger ones around it.
-    pub const NESTED: Self = Self { ipv4: &[(24, 4), (32, 1)], ipv6: &[(48, 4), (56, 2), (64, 1)] };
+    pub const NESTED: Self = Self {
+        ipv4: &[(24, 4), (32, 1)],
+        ipv6: &[(48, 4), (56, 2), (64, 1)],
+    };
 }
 
 /// A limit of all networks.
@@ -54,7 +60,9 @@ impl NetworkLimit {
             buckets: (0..BUCKETS).map(|_| AtomicU64::new(0)).collect(),
             hash_builder: foldhash::quality::RandomState::default(),
             limit: AtomicU32::new(limit),
-            minutes: u32::try_from(period.as_secs() / MINUTE.as_secs()).unwrap_or(u32::MAX).max(1),
+            minutes: u32::try_from(period.as_secs() / MINUTE.as_secs())
+                .unwrap_or(u32::MAX)
+                .max(1),
             blocks,
         }
     }
@@ -76,14 +84,26 @@ impl NetworkLimit {
     }
 
     /// Takes several tokens. More than the limit need all of a block of one customer.
-    pub fn take_several(&self, scope: &str, client: IpAddr, tokens: u32, now: Now) -> Result<(), Duration> {
+    pub fn take_several(
+        &self,
+        scope: &str,
+        client: IpAddr,
+        tokens: u32,
+        now: Now,
+    ) -> Result<(), Duration> {
         let (tokens, now) = (tokens.min(self.limit().max(1)), self.slowed(now));
-        let refused = self.blocks(scope, client).position(|block| !block.take(tokens, now));
-        let Some(refused) = refused else { return Ok(()) };
+        let refused = self
+            .blocks(scope, client)
+            .position(|block| !block.take(tokens, now));
+        let Some(refused) = refused else {
+            return Ok(());
+        };
         for block in self.blocks(scope, client).take(refused) {
             block.give_back(tokens);
         }
-        let waits = self.blocks(scope, client).map(|block| block.wait(tokens, now));
+        let waits = self
+            .blocks(scope, client)
+            .map(|block| block.wait(tokens, now));
         Err(waits.max().unwrap_or_default() * self.minutes)
     }
 
@@ -105,7 +125,11 @@ impl NetworkLimit {
 
     /// The status of the limit for an address, by its smallest block. For limits of a minute.
     pub fn status(&self, rule: LimitRule, client: IpAddr, now: Now) -> LimitStatus {
-        let bucket = self.blocks("", client).last().map(|block| block.bucket()).unwrap_or_default();
+        let bucket = self
+            .blocks("", client)
+            .last()
+            .map(|block| block.bucket())
+            .unwrap_or_default();
         LimitStatus::of_bucket(rule, bucket, self.limit(), now)
     }
 
@@ -117,11 +141,22 @@ impl NetworkLimit {
     fn blocks(&self, scope: &str, client: IpAddr) -> impl Iterator<Item = BlockBucket<'_>> {
         let limit = self.limit();
         let client = client.to_canonical();
-        let blocks = if client.is_ipv4() { self.blocks.ipv4 } else { self.blocks.ipv6 };
+        let blocks = if client.is_ipv4() {
+            self.blocks.ipv4
+        } else {
+            self.blocks.ipv6
+        };
         blocks.iter().filter_map(move |&(length, times)| {
-            let hash = self.hash_builder.hash_one((scope, length, block(client, length)));
-            let state = self.buckets.get(usize::try_from(hash % BUCKETS as u64).ok()?)?;
-            Some(BlockBucket { state, capacity: limit.saturating_mul(times) })
+            let hash = self
+                .hash_builder
+                .hash_one((scope, length, block(client, length)));
+            let state = self
+                .buckets
+                .get(usize::try_from(hash % BUCKETS as u64).ok()?)?;
+            Some(BlockBucket {
+                state,
+                capacity: limit.saturating_mul(times),
+            })
         })
     }
 }
@@ -146,7 +181,9 @@ impl BlockBucket<'_> {
 
     fn update(&self, change: impl Fn(TokenBucket) -> Option<TokenBucket>) -> bool {
         let changed = |nanos| change(TokenBucket::from_nanos(nanos)).map(TokenBucket::to_nanos);
-        self.state.fetch_update(Ordering::Relaxed, Ordering::Relaxed, changed).is_ok()
+        self.state
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, changed)
+            .is_ok()
     }
 
     fn take(&self, tokens: u32, now: Mono) -> bool {
@@ -159,7 +196,10 @@ impl BlockBucket<'_> {
 
     /// Time until it has as many tokens.
     fn wait(&self, tokens: u32, now: Mono) -> Duration {
-        self.bucket().take_several(tokens, self.capacity, now).err().unwrap_or_default()
+        self.bucket()
+            .take_several(tokens, self.capacity, now)
+            .err()
+            .unwrap_or_default()
     }
 }
 
@@ -189,7 +229,10 @@ mod tests {
     use crate::clock::Wall;
 
     fn now(seconds: u64) -> Now {
-        Now { wall: Wall::from_seconds(seconds), mono: Mono::from_nanos(seconds * 1_000_000_000) }
+        Now {
+            wall: Wall::from_seconds(seconds),
+            mono: Mono::from_nanos(seconds * 1_000_000_000),
+        }
     }
 
     fn address(text: &str) -> IpAddr {
@@ -198,7 +241,9 @@ mod tests {
 
     /// How many of the requests that a block sends, each from another address, are allowed.
     fn allowed(limit: &NetworkLimit, addresses: impl Iterator<Item = IpAddr>) -> usize {
-        addresses.filter(|client| limit.take("", *client, now(100_000)).is_ok()).count()
+        addresses
+            .filter(|client| limit.take("", *client, now(100_000)).is_ok())
+            .count()
     }
 
     #[test]
@@ -206,14 +251,38 @@ mod tests {
         let limit = NetworkLimit::new(10, MINUTE, NetworkBlocks::NESTED);
         let ipv6 = |bits: u128| IpAddr::V6(Ipv6Addr::from_bits(0x2001_0db8 << 96 | bits));
         assert_eq!(allowed(&limit, (0..100).map(ipv6)), 10, "a /64");
-        assert_eq!(allowed(&limit, (0..100).map(|number| ipv6((number % 256) << 64 | 7))), 10, "its /56");
-        assert_eq!(allowed(&limit, (0..100).map(|number| ipv6(number << 72))), 20, "its /48");
-        assert_eq!(allowed(&limit, (0..100).map(|number| ipv6(1 << 80 | number << 72))), 40, "another /48");
+        assert_eq!(
+            allowed(
+                &limit,
+                (0..100).map(|number| ipv6((number % 256) << 64 | 7))
+            ),
+            10,
+            "its /56"
+        );
+        assert_eq!(
+            allowed(&limit, (0..100).map(|number| ipv6(number << 72))),
+            20,
+            "its /48"
+        );
+        assert_eq!(
+            allowed(&limit, (0..100).map(|number| ipv6(1 << 80 | number << 72))),
+            40,
+            "another /48"
+        );
         let ipv4 = |bits: u32| IpAddr::V4(Ipv4Addr::from_bits(0xc000_0200 + bits));
         assert_eq!(allowed(&limit, (0..100).map(|_| ipv4(1))), 10, "an address");
         assert_eq!(allowed(&limit, (0..256).map(ipv4)), 30, "its /24");
-        assert_eq!(allowed(&limit, std::iter::repeat_n(address("::ffff:192.0.3.1"), 100)), 10);
-        assert_eq!(allowed(&limit, std::iter::repeat_n(address("192.0.3.1"), 100)), 0);
+        assert_eq!(
+            allowed(
+                &limit,
+                std::iter::repeat_n(address("::ffff:192.0.3.1"), 100)
+            ),
+            10
+        );
+        assert_eq!(
+            allowed(&limit, std::iter::repeat_n(address("192.0.3.1"), 100)),
+            0
+        );
     }
 
     #[test]
@@ -221,10 +290,18 @@ mod tests {
         let limit = NetworkLimit::new(10, MINUTE, NetworkBlocks::NESTED);
         let (loud, quiet) = (address("2001:db8::1"), address("2001:db8:0:1::1"));
         assert_eq!(allowed(&limit, std::iter::repeat_n(loud, 1_000)), 10);
-        assert_eq!(allowed(&limit, std::iter::repeat_n(quiet, 1_000)), 10, "the /56 had ten left");
+        assert_eq!(
+            allowed(&limit, std::iter::repeat_n(quiet, 1_000)),
+            10,
+            "the /56 had ten left"
+        );
         limit.give_back("", quiet);
         assert_eq!(allowed(&limit, std::iter::repeat_n(quiet, 1_000)), 1);
-        assert_eq!(limit.take("example.org", loud, now(100_000)), Ok(()), "another scope");
+        assert_eq!(
+            limit.take("example.org", loud, now(100_000)),
+            Ok(()),
+            "another scope"
+        );
     }
 
     #[test]
@@ -238,14 +315,25 @@ mod tests {
         }
         assert_eq!((modest(one), modest(beside)), (false, true));
         assert_eq!(allowed(&limit, std::iter::repeat_n(beside, 2)), 2);
-        assert_eq!((modest(beside), modest(apart)), (false, true), "the /56 has used more than 4 of 32");
+        assert_eq!(
+            (modest(beside), modest(apart)),
+            (false, true),
+            "the /56 has used more than 4 of 32"
+        );
     }
 
     #[test]
     fn a_limit_applies_to_its_period() {
         let limit = NetworkLimit::new(6, Duration::from_hours(1), NetworkBlocks::NESTED);
         let client = address("192.0.2.1");
-        let sent = |at: u64| (0..100).filter(|_| limit.take("", client, now(at)).is_ok()).count();
-        assert_eq!((sent(100_000), sent(100_599), sent(100_601), sent(104_300)), (6, 0, 1, 6));
+        let sent = |at: u64| {
+            (0..100)
+                .filter(|_| limit.take("", client, now(at)).is_ok())
+                .count()
+        };
+        assert_eq!(
+            (sent(100_000), sent(100_599), sent(100_601), sent(104_300)),
+            (6, 0, 1, 6)
+        );
     }
 }

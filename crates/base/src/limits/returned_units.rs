@@ -28,7 +28,11 @@ impl ReturnedUnits {
         let [shortest, longest] = WAIT;
         // After a long time without attempts, those of the past do not matter.
         let is_recent = now.since(self.next) < longest;
-        self.wait = if is_recent { (self.wait * 2).clamp(shortest, longest) } else { shortest };
+        self.wait = if is_recent {
+            (self.wait * 2).clamp(shortest, longest)
+        } else {
+            shortest
+        };
         self.next = now.plus(self.wait);
         true
     }
@@ -42,9 +46,13 @@ mod tests {
     fn attempts_become_rarer_and_after_a_pause_frequent_again() {
         let mut units = ReturnedUnits::default();
         let at = |seconds: u64| Mono::from_nanos(1).plus(Duration::from_secs(seconds));
-        let asked: Vec<u64> = (100..130).filter(|second| units.may_ask(at(*second))).collect();
+        let asked: Vec<u64> = (100..130)
+            .filter(|second| units.may_ask(at(*second)))
+            .collect();
         assert_eq!(asked, [100, 101, 103, 107, 115, 123]);
-        let asked: Vec<u64> = (200..204).filter(|second| units.may_ask(at(*second))).collect();
+        let asked: Vec<u64> = (200..204)
+            .filter(|second| units.may_ask(at(*second)))
+            .collect();
         assert_eq!(asked, [200, 201, 203]);
     }
 }

@@ -57,13 +57,27 @@ impl LimitStatus {
         let reset = match self.rule {
             LimitRule::Day => {
                 let decided_end = decided.wall.day().end();
-                if now.wall >= decided_end { decided_end } else { self.reset }
+                if now.wall >= decided_end {
+                    decided_end
+                } else {
+                    self.reset
+                }
             }
             LimitRule::Minute => now.wall.plus(self.wait).rounded_up().max(soon()),
             LimitRule::Guard => self.reset.max(soon()),
         };
-        let wait = if self.rule == LimitRule::Day { reset.since(now.wall) } else { self.wait };
-        Self { remaining: 0, reset, full_in: reset.since(now.wall), wait, ..self }
+        let wait = if self.rule == LimitRule::Day {
+            reset.since(now.wall)
+        } else {
+            self.wait
+        };
+        Self {
+            remaining: 0,
+            reset,
+            full_in: reset.since(now.wall),
+            wait,
+            ..self
+        }
     }
 }
 

@@ -51,7 +51,13 @@ enum ScheduleStep {
 
 fn step() -> impl Strategy<Value = ScheduleStep> {
     let quota = prop_oneof![Just(0u32), 1u32..12, 90u32..320, Just(10_000u32)];
-    let clock = prop_oneof![Just(-3_600), Just(-10), Just(86_400), Just(-86_400), -5i32..20];
+    let clock = prop_oneof![
+        Just(-3_600),
+        Just(-10),
+        Just(86_400),
+        Just(-86_400),
+        -5i32..20
+    ];
     prop_oneof![
         20 => Just(ScheduleStep::Ask),
         14 => (0usize..8, prop::bool::weighted(0.8)).prop_map(|(which, kept)| ScheduleStep::Settle { which, kept }),
@@ -92,7 +98,10 @@ impl ModelLedger {
         let totals = self.days.entry(day).or_default();
         let node = self.processes.entry((day, process)).or_default();
         (*totals, *node) = totals.apply(*node, report);
-        ModelLease::Applied { node: *node, total: totals.granted }
+        ModelLease::Applied {
+            node: *node,
+            total: totals.granted,
+        }
     }
 }
 
@@ -131,8 +140,16 @@ struct ScheduleWorld {
 
 impl ScheduleWorld {
     fn new() -> Self {
-        let now = Now { wall: START, mono: Mono::from_nanos(1_000_000_000) };
-        let limits = Limits { minute: MINUTE, day: 300, guard: 60, grace: 3 };
+        let now = Now {
+            wall: START,
+            mono: Mono::from_nanos(1_000_000_000),
+        };
+        let limits = Limits {
+            minute: MINUTE,
+            day: 300,
+            guard: 60,
+            grace: 3,
+        };
         let balance = AccountBalance::opened(&limits, now.wall.day(), 0);
         Self {
             now,
@@ -173,7 +190,11 @@ impl ScheduleWorld {
 
     /// Units that may be owed.
     fn grace(&self) -> u32 {
-        if self.lost_shares.contains(&self.balance.day.day()) { 0 } else { self.limits.grace }
+        if self.lost_shares.contains(&self.balance.day.day()) {
+            0
+        } else {
+            self.limits.grace
+        }
     }
 
     fn outcome(&mut self, day: Day) -> &mut DayOutcome {
@@ -214,14 +235,20 @@ impl ScheduleWorld {
                     return;
                 }
                 // A call in flight is shared, so its reply comes first.
-                AdmissionVerdict::LeaseFirst => match self.pending.take().or_else(|| self.begin_lease()) {
-                    Some(answer) => self.end_lease(answer),
-                    None => {
-                        state = LeaseAvailability::Unreachable { grace: self.grace(), since: self.now.mono }
+                AdmissionVerdict::LeaseFirst => {
+                    match self.pending.take().or_else(|| self.begin_lease()) {
+                        Some(answer) => self.end_lease(answer),
+                        None => {
+                            state = LeaseAvailability::Unreachable {
+                                grace: self.grace(),
+                                since: self.now.mono,
+                            }
+                        }
                     }
-                },
+                }
                 AdmissionVerdict::ReserveFirst => {
-                    let (day, (total, _)) = (self.balance.day, self.balance.day.to_reserve(self.grace()));
+                    let (day, (total, _)) =
+                        (self.balance.day, self.balance.day.to_reserve(self.grace()));
                     self.balance.day = day.reserve(day.day(), total);
                 }
                 AdmissionVerdict::RevalidateOnly
@@ -272,12 +299,18 @@ impl ScheduleWorld {
         let gone = granted.saturating_sub(delivered);
         outcome.lost += gone;
         let one_lease = u64::from(largest_lease(outcome.largest_quota)).max(most_running + 1);
-        assert!(gone <= one_lease, "a crash lost {gone} units, more than a lease of {one_lease}");
+        assert!(
+            gone <= one_lease,
+            "a crash lost {gone} units, more than a lease of {one_lease}"
+        );
         self.start();
     }
 
     fn granted(&self, day: Day) -> u64 {
-        self.ledger.days.get(&day).map_or(0, |totals| totals.granted)
+        self.ledger
+            .days
+            .get(&day)
+            .map_or(0, |totals| totals.granted)
     }
 
     fn restart(&mut self) {
@@ -296,7 +329,11 @@ impl ScheduleWorld {
             self.end_lease(answer);
         }
         self.drain();
-        assert!(self.balance.day.unspent() == 0, "a hold was lost: {:?}", self.balance);
+        assert!(
+            self.balance.day.unspent() == 0,
+            "a hold was lost: {:?}",
+            self.balance
+        );
         let (is_returned, before) = (self.balance.day.owed() == 0, self.lost_shares.clone());
         self.crash();
         if is_returned {
@@ -306,7 +343,10 @@ impl ScheduleWorld {
 
     fn start(&mut self) {
         let today = self.now.wall.day();
-        let day = self.ledger.newest().map_or(today, |newest| newest.max(today));
+        let day = self
+            .ledger
+            .newest()
+            .map_or(today, |newest| newest.max(today));
         self.process += 1;
         self.granted_before = self.granted(day);
         self.delivered_before = self.outcome(day).delivered;
@@ -318,7 +358,9 @@ impl ScheduleWorld {
         match step {
             ScheduleStep::Ask => self.ask(),
             ScheduleStep::Settle { which, kept } => self.settle(which, kept),
-            ScheduleStep::LeaseBegins if self.pending.is_none() => self.pending = self.begin_lease(),
+            ScheduleStep::LeaseBegins if self.pending.is_none() => {
+                self.pending = self.begin_lease()
+            }
             ScheduleStep::LeaseEnds => {
                 if let Some(answer) = self.pending.take() {
                     self.end_lease(answer);
@@ -330,15 +372,26 @@ impl ScheduleWorld {
             ScheduleStep::Restart => self.restart(),
             ScheduleStep::Pass { seconds } => {
                 let by = Duration::from_secs(seconds.into());
-                self.now = Now { wall: self.now.wall.plus(by), mono: self.now.mono.plus(by) };
+                self.now = Now {
+                    wall: self.now.wall.plus(by),
+                    mono: self.now.mono.plus(by),
+                };
             }
             ScheduleStep::SetClock { seconds } => {
                 let by = Duration::from_secs(seconds.unsigned_abs().into());
                 let wall = self.now.wall;
-                self.now.wall = if seconds < 0 { wall.minus(by) } else { wall.plus(by) };
+                self.now.wall = if seconds < 0 {
+                    wall.minus(by)
+                } else {
+                    wall.plus(by)
+                };
             }
             ScheduleStep::SetTier { day, paid } => {
-                self.limits = Limits { day, grace: if paid { day / 100 } else { 0 }, ..self.limits };
+                self.limits = Limits {
+                    day,
+                    grace: if paid { day / 100 } else { 0 },
+                    ..self.limits
+                };
             }
             ScheduleStep::LedgerGoesAway(away) => self.is_away = away,
         }
@@ -348,11 +401,23 @@ impl ScheduleWorld {
 
     fn check(&self, step: ScheduleStep) {
         for (day, outcome) in &self.days {
-            let (quota, grace) = (u64::from(outcome.largest_quota), u64::from(outcome.largest_quota / 100));
-            assert!(outcome.forgotten <= grace, "{step:?}: {day}: {outcome:?}: more grace than a hundredth");
+            let (quota, grace) = (
+                u64::from(outcome.largest_quota),
+                u64::from(outcome.largest_quota / 100),
+            );
+            assert!(
+                outcome.forgotten <= grace,
+                "{step:?}: {day}: {outcome:?}: more grace than a hundredth"
+            );
             let (most, charged) = (quota + outcome.forgotten, self.granted(*day));
-            assert!(outcome.delivered <= most, "{step:?}: {day}: {outcome:?}: over-granted");
-            assert!(charged <= quota, "{step:?}: {day}: {outcome:?}: the ledger granted {charged}");
+            assert!(
+                outcome.delivered <= most,
+                "{step:?}: {day}: {outcome:?}: over-granted"
+            );
+            assert!(
+                charged <= quota,
+                "{step:?}: {day}: {outcome:?}: the ledger granted {charged}"
+            );
         }
     }
 }

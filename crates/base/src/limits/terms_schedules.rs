@@ -109,7 +109,10 @@ struct TermsFleet {
 
 impl TermsFleet {
     fn new(rules: TermsRules) -> Self {
-        let current = NumberedQuota { change: 0, quota: 1_000 };
+        let current = NumberedQuota {
+            change: 0,
+            quota: 1_000,
+        };
         let mut fleet = Self {
             rules,
             current,
@@ -128,18 +131,28 @@ impl TermsFleet {
         self.rows.push(NodeTotals::default());
         let balance = DayBalance::opened(TODAY, self.total.granted);
         let (known, returned_after) = (self.current, self.current.change);
-        TermsNode { id: self.rows.len() - 1, balance, known, returned_after, must_return: false, call: None }
+        TermsNode {
+            id: self.rows.len() - 1,
+            balance,
+            known,
+            returned_after,
+            must_return: false,
+            call: None,
+        }
     }
 
     fn take(&mut self, step: TermsStep) -> Result<(), String> {
         match step {
-            TermsStep::Requests { node, count } => return (0..count).try_for_each(|_| self.request(node)),
+            TermsStep::Requests { node, count } => {
+                return (0..count).try_for_each(|_| self.request(node));
+            }
             TermsStep::Exchange(node) => self.exchange(node),
             TermsStep::Decide(node) => self.decide_next(node),
             TermsStep::Answer(node) => self.answer(node),
             TermsStep::Abandon(node) => {
                 let call = self.nodes[node].call.take();
-                self.abandoned.extend(call.filter(|call| call.reply.is_none()));
+                self.abandoned
+                    .extend(call.filter(|call| call.reply.is_none()));
             }
             TermsStep::DecideLate(which) => {
                 if let Some(which) = which.checked_rem(self.abandoned.len()) {
@@ -148,7 +161,10 @@ impl TermsFleet {
                 }
             }
             TermsStep::Change(quota) => {
-                self.current = NumberedQuota { change: self.current.change + 1, quota };
+                self.current = NumberedQuota {
+                    change: self.current.change + 1,
+                    quota,
+                };
             }
             TermsStep::Learn(node) => {
                 let (current, node) = (self.current, &mut self.nodes[node]);
@@ -158,7 +174,8 @@ impl TermsFleet {
             TermsStep::Return(node) => self.give_back(node),
             TermsStep::Crash(node) => {
                 let call = self.nodes[node].call.take();
-                self.abandoned.extend(call.filter(|call| call.reply.is_none()));
+                self.abandoned
+                    .extend(call.filter(|call| call.reply.is_none()));
                 self.nodes[node] = self.started();
             }
         }
@@ -167,9 +184,16 @@ impl TermsFleet {
 
     fn request(&mut self, node: usize) -> Result<(), String> {
         let (rules, current) = (self.rules, self.current);
-        let is_settled = self.nodes.iter().all(|node| node.returned_after == current.change);
+        let is_settled = self
+            .nodes
+            .iter()
+            .all(|node| node.returned_after == current.change);
         let node = &mut self.nodes[node];
-        let quota = if rules == TermsRules::SpendAll { u32::MAX } else { node.known.quota };
+        let quota = if rules == TermsRules::SpendAll {
+            u32::MAX
+        } else {
+            node.known.quota
+        };
         if let Some(held) = node.balance.hold(quota) {
             node.balance = held.settle(TODAY, true);
             self.spent += 1;
@@ -182,7 +206,13 @@ impl TermsFleet {
             node.balance = node.balance.without_excess(node.known.quota);
             let report = node.balance.report(node.known.quota);
             let (id, assumed) = (node.id, node.known);
-            node.call = Some(TermsCall { id, report, assumed, is_return: false, reply: None });
+            node.call = Some(TermsCall {
+                id,
+                report,
+                assumed,
+                is_return: false,
+                reply: None,
+            });
         }
         Ok(())
     }
@@ -199,15 +229,34 @@ impl TermsFleet {
         }
         let (left, report) = node.balance.release();
         node.balance = left;
-        let report = report.unwrap_or(NodeReport { known: left.totals(), ..NodeReport::default() });
+        let report = report.unwrap_or(NodeReport {
+            known: left.totals(),
+            ..NodeReport::default()
+        });
         let (id, assumed) = (node.id, node.known);
-        node.call = Some(TermsCall { id, report, assumed, is_return: true, reply: None });
+        node.call = Some(TermsCall {
+            id,
+            report,
+            assumed,
+            is_return: true,
+            reply: None,
+        });
     }
 
     /// The ledger grants nothing to outdated terms.
     fn decide(&mut self, mut call: TermsCall) -> TermsCall {
-        let quota = if call.assumed == self.current { call.report.quota } else { 0 };
-        let (total, row) = self.total.apply(self.rows[call.id], &NodeReport { quota, ..call.report });
+        let quota = if call.assumed == self.current {
+            call.report.quota
+        } else {
+            0
+        };
+        let (total, row) = self.total.apply(
+            self.rows[call.id],
+            &NodeReport {
+                quota,
+                ..call.report
+            },
+        );
         (self.total, self.rows[call.id]) = (total, row);
         call.reply = Some((row, total.granted, self.current.change));
         call
@@ -244,9 +293,16 @@ impl TermsFleet {
             }
         }
         if self.total.granted < u64::from(self.current.quota) {
-            return Err(format!("{} units can be leased, and nobody gets them", self.current.quota));
+            return Err(format!(
+                "{} units can be leased, and nobody gets them",
+                self.current.quota
+            ));
         }
-        let idle: u64 = self.nodes.iter().map(|node| u64::from(node.balance.unspent())).sum();
+        let idle: u64 = self
+            .nodes
+            .iter()
+            .map(|node| u64::from(node.balance.unspent()))
+            .sum();
         if idle > 0 {
             return Err(format!("{idle} units are leased, and nobody spends them"));
         }
@@ -255,8 +311,12 @@ impl TermsFleet {
 
     fn answer(&mut self, node: usize) {
         let node = &mut self.nodes[node];
-        let Some(call) = node.call.filter(|call| call.reply.is_some()) else { return };
-        let Some((totals, total, change)) = call.reply else { return };
+        let Some(call) = node.call.filter(|call| call.reply.is_some()) else {
+            return;
+        };
+        let Some((totals, total, change)) = call.reply else {
+            return;
+        };
         node.call = None;
         node.balance = node.balance.apply(TODAY, totals, total);
         if call.is_return && call.assumed.change == change {

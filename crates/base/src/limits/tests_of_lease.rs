@@ -11,7 +11,9 @@ fn leased(quota: u32, units: u32) -> DayBalance {
 }
 
 fn spent(balance: DayBalance, quota: u32, units: u32) -> DayBalance {
-    (0..units).fold(balance, |balance, _| balance.hold(quota).unwrap().settle(TODAY, true))
+    (0..units).fold(balance, |balance, _| {
+        balance.hold(quota).unwrap().settle(TODAY, true)
+    })
 }
 
 #[test]
@@ -25,7 +27,10 @@ fn free_tier_leases_single_units_and_larger_tiers_double() {
     let doubled = [0, 1, 2, 4, 8, 16, 32, 64, 100, 5_000].map(|used| wish(10_000, 0, used));
     assert_eq!(doubled, [1, 1, 2, 4, 8, 16, 32, 64, 100, 100]);
     assert_eq!(wish(10_000, 9_800, 100), 25, "a quarter of what is left");
-    assert_eq!([9_999, 10_000].map(|elsewhere| wish(10_000, elsewhere, 0)), [1, 0]);
+    assert_eq!(
+        [9_999, 10_000].map(|elsewhere| wish(10_000, elsewhere, 0)),
+        [1, 0]
+    );
 }
 
 #[test]
@@ -44,10 +49,17 @@ fn after_a_hundred_crashes_with_one_request_each_at_most_200_unspent_units_are_l
                 balance = lease(balance);
             }
             balance = balance.settle(TODAY, true);
-            assert!(!balance.runs_low(quota), "nothing more is leased until the next request");
+            assert!(
+                !balance.runs_low(quota),
+                "nothing more is leased until the next request"
+            );
             delivered += 1;
         }
-        assert!(granted - delivered <= 200, "{} of {quota} were lost", granted - delivered);
+        assert!(
+            granted - delivered <= 200,
+            "{} of {quota} were lost",
+            granted - delivered
+        );
     }
 }
 
@@ -63,7 +75,10 @@ fn a_burst_on_a_new_process_needs_few_leases() {
             }
             balance = balance.hold(10_000).unwrap();
         }
-        assert!(calls <= most, "{calls} leases for {at_once} concurrent requests");
+        assert!(
+            calls <= most,
+            "{calls} leases for {at_once} concurrent requests"
+        );
     }
 }
 
@@ -81,11 +96,20 @@ fn a_balance_is_filled_up_at_half_of_a_lease_and_never_above_one() {
 #[test]
 fn a_small_quota_is_never_leased_ahead_and_a_large_one_to_its_end() {
     assert!(!spent(leased(10, 1), 10, 1).runs_low(10));
-    let nearly_over = DayBalance::opened(TODAY, 9_997).grant(TODAY, 1, 0, 9_998).hold(10_000).unwrap();
+    let nearly_over = DayBalance::opened(TODAY, 9_997)
+        .grant(TODAY, 1, 0, 9_998)
+        .hold(10_000)
+        .unwrap();
     assert!(nearly_over.runs_low(10_000));
     assert_eq!(nearly_over.units_to_lease(10_000), 1);
     assert!(
-        !nearly_over.grant(TODAY, 2, 0, 10_000).hold(10_000).unwrap().hold(10_000).unwrap().runs_low(10_000)
+        !nearly_over
+            .grant(TODAY, 2, 0, 10_000)
+            .hold(10_000)
+            .unwrap()
+            .hold(10_000)
+            .unwrap()
+            .runs_low(10_000)
     );
 }
 
@@ -111,7 +135,10 @@ fn whole_paid_day_needs_at_most_three_ledger_calls_per_hundred_requests() {
             balance = balance.settle(TODAY, true);
         }
         assert_eq!((balance.remaining(quota), waits), (0, 1));
-        assert!(calls <= quota / 100 * 3, "{calls} ledger calls for {quota} requests");
+        assert!(
+            calls <= quota / 100 * 3,
+            "{calls} ledger calls for {quota} requests"
+        );
     }
 }
 
@@ -119,7 +146,10 @@ fn whole_paid_day_needs_at_most_three_ledger_calls_per_hundred_requests() {
 fn a_lease_of_yesterday_is_worthless() {
     let yesterday = leased(10_000, 100).hold(10_000).unwrap();
     let today = yesterday.on(TOMORROW);
-    assert_eq!((today.available(10_000), today.remaining(10_000)), (0, 10_000));
+    assert_eq!(
+        (today.available(10_000), today.remaining(10_000)),
+        (0, 10_000)
+    );
     assert_eq!(today.settle(TODAY, false), today);
     assert_eq!(today.grant(TODAY, 50, 0, 150), today);
     assert_eq!(today.on(TODAY).day(), TOMORROW);
@@ -135,9 +165,17 @@ fn a_lower_quota_limits_units_leased_before() {
 #[test]
 fn a_drain_returns_what_is_neither_spent_nor_held() {
     let balance = DayBalance::opened(TODAY, 7).grant(TODAY, 10, 3, 17);
-    let busy = balance.hold(100).unwrap().hold(100).unwrap().settle(TODAY, true);
+    let busy = balance
+        .hold(100)
+        .unwrap()
+        .hold(100)
+        .unwrap()
+        .settle(TODAY, true);
     let (rest, returned) = busy.release();
-    let known = NodeTotals { granted: 10, returned: 8 };
+    let known = NodeTotals {
+        granted: 10,
+        returned: 8,
+    };
     assert_eq!(returned.map(|report| report.known), Some(known));
     assert!(!rest.settle(TODAY, true).can_be_dropped() && rest.on(TOMORROW).can_be_dropped());
     assert_eq!(rest.remaining(100), 100 - 7 - 2);
@@ -145,7 +183,11 @@ fn a_drain_returns_what_is_neither_spent_nor_held() {
 
 #[test]
 fn a_reply_older_than_a_return_does_not_count_the_returned_units_as_used() {
-    let leased = DayBalance::opened(TODAY, 0).grant(TODAY, 4, 0, 4).hold(300).unwrap().settle(TODAY, true);
+    let leased = DayBalance::opened(TODAY, 0)
+        .grant(TODAY, 4, 0, 4)
+        .hold(300)
+        .unwrap()
+        .settle(TODAY, true);
     let before_the_return = leased.totals();
     let returned = leased.without_idle();
     assert_eq!((returned.leased(), returned.remaining(100)), (1, 99));
@@ -159,21 +201,47 @@ fn a_reply_older_than_a_return_does_not_count_the_returned_units_as_used() {
 fn grace_is_reserved_owed_until_leased_and_within_the_quota() {
     let empty = DayBalance::opened(TODAY, 0);
     assert!(empty.may_owe(200, 2) && !empty.may_owe(200, 0) && !empty.may_owe(0, 2));
-    assert_eq!((empty.hold_on_grace(200, 2), empty.to_reserve(2)), (None, (1, 1)));
+    assert_eq!(
+        (empty.hold_on_grace(200, 2), empty.to_reserve(2)),
+        (None, (1, 1))
+    );
     assert_eq!(empty.to_reserve(80), (10, 10), "an eighth");
     let reserved = empty.reserve(TODAY, 2);
     assert_eq!(reserved.reserve(TOMORROW, 9).reserve(TODAY, 1), reserved);
     let one = reserved.hold_on_grace(200, 2).unwrap().settle(TODAY, true);
-    assert_eq!(one.hold_on_grace(200, 1), None, "the share of this gateway became smaller");
+    assert_eq!(
+        one.hold_on_grace(200, 1),
+        None,
+        "the share of this gateway became smaller"
+    );
     let two = one.hold_on_grace(200, 2).unwrap().settle(TODAY, true);
-    assert_eq!((two.hold_on_grace(200, 9), two.to_reserve(9)), (None, (3, 3)));
-    assert_eq!((two.owed(), two.remaining(200), two.available(200)), (2, 198, 0));
+    assert_eq!(
+        (two.hold_on_grace(200, 9), two.to_reserve(9)),
+        (None, (3, 3))
+    );
+    assert_eq!(
+        (two.owed(), two.remaining(200), two.available(200)),
+        (2, 198, 0)
+    );
     assert_eq!(two.units_to_lease(200), 2 + 2);
     assert_eq!(two.release().1, None);
-    assert_eq!(two.charge().known, NodeTotals { granted: 2, ..NodeTotals::default() });
+    assert_eq!(
+        two.charge().known,
+        NodeTotals {
+            granted: 2,
+            ..NodeTotals::default()
+        }
+    );
     let back = two.grant(TODAY, 4, 0, 4);
-    assert_eq!((back.owed(), back.remaining(200), back.available(200)), (0, 198, 2));
-    assert_eq!(back.hold_on_grace(200, 2), None, "what was leased since is not part of the reserve");
+    assert_eq!(
+        (back.owed(), back.remaining(200), back.available(200)),
+        (0, 198, 2)
+    );
+    assert_eq!(
+        back.hold_on_grace(200, 2),
+        None,
+        "what was leased since is not part of the reserve"
+    );
     assert_eq!(back.to_reserve(2), (5, 1));
 }
 
@@ -188,7 +256,10 @@ fn units_beyond_a_lowered_quota_are_returned() {
 #[test]
 fn a_report_requests_a_unit_even_if_others_hold_all() {
     let balance = DayBalance::opened(TODAY, 10).grant(TODAY, 0, 0, 10);
-    assert_eq!((balance.report(10).granted, balance.may_gain(10)), (1, true));
+    assert_eq!(
+        (balance.report(10).granted, balance.may_gain(10)),
+        (1, true)
+    );
     let all = spent(leased(10, 10), 10, 10);
     assert_eq!((all.report(10).granted, all.may_gain(10)), (10, false));
 }

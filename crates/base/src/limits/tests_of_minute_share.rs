@@ -3,9 +3,24 @@
 use super::super::minute_pool::MinutePool;
 use super::*;
 
-const FREE: Limits = Limits { minute: 1, day: 10, guard: 60, grace: 0 };
-const PRO: Limits = Limits { minute: 60, day: 10_000, guard: 60, grace: 100 };
-const ENTERPRISE: Limits = Limits { minute: 1_200, day: 250_000, guard: 60, grace: 2_500 };
+const FREE: Limits = Limits {
+    minute: 1,
+    day: 10,
+    guard: 60,
+    grace: 0,
+};
+const PRO: Limits = Limits {
+    minute: 60,
+    day: 10_000,
+    guard: 60,
+    grace: 100,
+};
+const ENTERPRISE: Limits = Limits {
+    minute: 1_200,
+    day: 250_000,
+    guard: 60,
+    grace: 2_500,
+};
 
 /// A gateway, and its exchanges with a pool.
 struct TestGateway {
@@ -25,7 +40,12 @@ fn micros(now: Mono) -> i64 {
 
 impl TestGateway {
     fn new(id: u64) -> Self {
-        Self { id, share: MinuteShare::default(), tokens: ShareTokens::default(), exchanges: 0 }
+        Self {
+            id,
+            share: MinuteShare::default(),
+            tokens: ShareTokens::default(),
+            exchanges: 0,
+        }
     }
 
     fn exchange(&mut self, pool: &mut MinutePool, limits: &Limits, now: Mono) {
@@ -39,7 +59,13 @@ impl TestGateway {
         self.send(pool, tokens, &report, now);
     }
 
-    fn send(&mut self, pool: &mut MinutePool, tokens: ShareTokens, report: &MinuteReport, now: Mono) {
+    fn send(
+        &mut self,
+        pool: &mut MinutePool,
+        tokens: ShareTokens,
+        report: &MinuteReport,
+        now: Mono,
+    ) {
         let grant = pool.apply(self.id, report, micros(now));
         self.tokens = self.share.apply(tokens, report, &grant, now, now);
         self.exchanges += 1;
@@ -47,7 +73,9 @@ impl TestGateway {
 
     fn take(&mut self, limits: &Limits, now: Mono, is_unreachable: bool) -> bool {
         let capacity = self.share.capacity(limits.minute, now, is_unreachable);
-        let Some(bucket) = self.tokens.bucket.take(capacity, now) else { return false };
+        let Some(bucket) = self.tokens.bucket.take(capacity, now) else {
+            return false;
+        };
         self.tokens = ShareTokens { bucket, capacity };
         self.share.used(limits.minute, now);
         true
@@ -88,7 +116,10 @@ fn at_half_the_limit_over_three_gateways_exchanges_are_few() {
         let requests = u64::from(limits.minute) / 2 * 60;
         for number in 0..requests {
             let gateway = &mut gateways[usize::try_from(number % 3).unwrap()];
-            assert!(gateway.request(&mut pool, &limits, at(number * interval)), "request {number}");
+            assert!(
+                gateway.request(&mut pool, &limits, at(number * interval)),
+                "request {number}"
+            );
         }
         let exchanges: u32 = gateways.iter().map(|gateway| gateway.exchanges).sum();
         let share = f64::from(exchanges) / f64::from(u32::try_from(requests).unwrap());
@@ -100,7 +131,9 @@ fn at_half_the_limit_over_three_gateways_exchanges_are_few() {
 fn one_gateway_serves_the_whole_limit_at_once() {
     for limits in [FREE, PRO, ENTERPRISE] {
         let (mut pool, mut gateway) = (pool(&limits), TestGateway::new(1));
-        let served = (0..2 * limits.minute).filter(|_| gateway.request(&mut pool, &limits, at(0))).count();
+        let served = (0..2 * limits.minute)
+            .filter(|_| gateway.request(&mut pool, &limits, at(0)))
+            .count();
         assert_eq!(served, usize::try_from(limits.minute).unwrap());
     }
 }
@@ -129,14 +162,21 @@ fn a_gateway_without_tokens_recalls_those_of_others() {
     assert!(!starved.share.may_grow(at(20_900)) && starved.share.may_grow(at(21_000)));
     assert!(pool.is_recalled(1, micros(at(20_400))));
     idle.release(&mut pool, &PRO, at(20_400));
-    let served = (0..60).filter(|_| starved.request(&mut pool, &PRO, at(21_000))).count();
+    let served = (0..60)
+        .filter(|_| starved.request(&mut pool, &PRO, at(21_000)))
+        .count();
     assert_eq!(served, 40, "19 were left, and 21 were refilled");
 }
 
 #[test]
 fn a_share_of_the_whole_limit_without_tokens_waits_for_its_refill() {
     let (mut pool, mut gateway) = (pool(&PRO), TestGateway::new(1));
-    assert_eq!((0..60).filter(|_| gateway.request(&mut pool, &PRO, at(0))).count(), 60);
+    assert_eq!(
+        (0..60)
+            .filter(|_| gateway.request(&mut pool, &PRO, at(0)))
+            .count(),
+        60
+    );
     assert!(!gateway.request(&mut pool, &PRO, at(0)) && !gateway.share.may_grow(at(990)));
     assert_eq!(gateway.share.until_growth(at(0)), Duration::from_secs(1));
 }
@@ -149,26 +189,50 @@ fn a_recalled_share_in_use_is_halved() {
     }
     gateway.release(&mut pool, &PRO, at(500));
     assert_eq!(gateway.share.capacity(60, at(500), false), 10);
-    assert_eq!((0..20).filter(|_| gateway.take(&PRO, at(500), false)).count(), 7, "half of 15 were returned");
+    assert_eq!(
+        (0..20)
+            .filter(|_| gateway.take(&PRO, at(500), false))
+            .count(),
+        7,
+        "half of 15 were returned"
+    );
 }
 
 #[test]
 fn without_the_ledger_a_share_is_used_to_its_end_and_then_a_part_that_starts_empty() {
     let (mut pool, mut gateway) = (pool(&PRO), TestGateway::new(1));
     assert!(gateway.request(&mut pool, &PRO, at(0)));
-    assert_eq!(gateway.share.fall_back(60, 3, at(239_000), at(239_000)), None);
+    assert_eq!(
+        gateway.share.fall_back(60, 3, at(239_000), at(239_000)),
+        None
+    );
     let end = at(240_000);
     assert!(!gateway.take(&PRO, end, true), "the share has ended");
     gateway.tokens = gateway.share.fall_back(60, 3, end, end).unwrap();
     assert!(!gateway.take(&PRO, end, true));
-    let served = (0..180).filter(|second| gateway.take(&PRO, at(240_000 + second * 1_000), true)).count();
+    let served = (0..180)
+        .filter(|second| gateway.take(&PRO, at(240_000 + second * 1_000), true))
+        .count();
     assert_eq!(served, 59, "20 a minute");
-    assert!(!gateway.take(&PRO, at(430_000), false), "reachable: a share is needed");
+    assert!(
+        !gateway.take(&PRO, at(430_000), false),
+        "reachable: a share is needed"
+    );
     gateway.exchange(&mut pool, &PRO, at(430_000));
-    assert_eq!((0..60).filter(|_| gateway.take(&PRO, at(430_000), false)).count(), 20);
+    assert_eq!(
+        (0..60)
+            .filter(|_| gateway.take(&PRO, at(430_000), false))
+            .count(),
+        20
+    );
     let mut other = TestGateway::new(2);
-    let served = (0..60).filter(|_| other.request(&mut pool, &PRO, at(430_000))).count();
-    assert_eq!(served, 20, "of 60 tokens, 20 counted as spent without a share");
+    let served = (0..60)
+        .filter(|_| other.request(&mut pool, &PRO, at(430_000)))
+        .count();
+    assert_eq!(
+        served, 20,
+        "of 60 tokens, 20 counted as spent without a share"
+    );
 }
 
 #[test]
@@ -176,8 +240,15 @@ fn without_the_ledger_a_returned_share_is_replaced_at_once() {
     let (mut pool, mut gateway) = (pool(&PRO), TestGateway::new(1));
     assert!(gateway.request(&mut pool, &PRO, at(0)));
     gateway.release(&mut pool, &PRO, at(31_000));
-    gateway.tokens = gateway.share.fall_back(60, 3, at(32_000), at(32_000)).unwrap();
-    assert_eq!(gateway.share.fall_back(60, 3, at(33_000), at(33_000)), None, "it does not start again");
+    gateway.tokens = gateway
+        .share
+        .fall_back(60, 3, at(32_000), at(32_000))
+        .unwrap();
+    assert_eq!(
+        gateway.share.fall_back(60, 3, at(33_000), at(33_000)),
+        None,
+        "it does not start again"
+    );
     assert!(!gateway.take(&PRO, at(34_000), true) && gateway.take(&PRO, at(35_001), true));
 }
 

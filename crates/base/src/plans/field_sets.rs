@@ -47,7 +47,9 @@ impl FieldSets {
             self.0.push(seen.clone());
         }
         let mut places = (1..).zip(self.0.iter().take(MOST_FIELD_SETS - 1));
-        places.find(|(_, set)| *set == seen).map(|(place, _)| FieldSetIndex(place))
+        places
+            .find(|(_, set)| *set == seen)
+            .map(|(place, _)| FieldSetIndex(place))
     }
 
     /// The sets from which a field may be missing: the empty one first.
@@ -63,7 +65,9 @@ impl FieldSets {
 
     /// The place of the largest set all of whose fields are in a set of `others`.
     pub fn largest_within(&self, others: &Self, place: FieldSetIndex) -> FieldSetIndex {
-        let Some(seen) = others.seen(place) else { return place };
+        let Some(seen) = others.seen(place) else {
+            return place;
+        };
         let within = (1..).zip(&self.0).filter(|(_, set)| set.is_subset(seen));
         let largest = within.max_by_key(|(_, set)| set.len());
         largest.map_or(FieldSetIndex::NONE, |(place, _)| FieldSetIndex(place))
@@ -72,7 +76,11 @@ impl FieldSets {
     /// Text that differs from that of other sets; empty for the sets of the specification.
     pub fn fingerprint(&self) -> String {
         let digest = || format!(" {:016x}", Digest::of(&format!("{:?}", self.0)).spread());
-        if self.0.len() > 1 { digest() } else { String::new() }
+        if self.0.len() > 1 {
+            digest()
+        } else {
+            String::new()
+        }
     }
 }
 
@@ -103,7 +111,8 @@ mod tests {
         let all: FieldPaths = ["a", "b", "c"].map(String::from).into();
         let mut sets = FieldSets::default();
         assert_eq!(sets.fingerprint(), "");
-        let mut place = |seen: &[&str]| sets.place(&seen.iter().map(|path| (*path).into()).collect(), &all);
+        let mut place =
+            |seen: &[&str]| sets.place(&seen.iter().map(|path| (*path).into()).collect(), &all);
         let places = [&["a", "b", "c"][..], &[], &["a"], &["b"], &["a"], &["c"]].map(&mut place);
         let expected = [Some(0), Some(1), Some(2), Some(3), Some(2), None];
         assert_eq!(places, expected.map(|place| place.map(FieldSetIndex)));
@@ -127,12 +136,18 @@ mod tests {
             let place = others.place(&paths(seen), &all).unwrap();
             assert_eq!(known.largest_within(&others, place), expected, "{seen:?}");
         }
-        assert_eq!(known.largest_within(&FieldSets::default(), FieldSetIndex(3)), FieldSetIndex::NONE);
+        assert_eq!(
+            known.largest_within(&FieldSets::default(), FieldSetIndex(3)),
+            FieldSetIndex::NONE
+        );
     }
 
     #[test]
     fn the_specification_reserves_one_field() {
         let reserved = Route::Model.endpoint().reserved_fields();
-        assert_eq!(reserved.into_iter().collect::<Vec<_>>(), ["model.latestScore"]);
+        assert_eq!(
+            reserved.into_iter().collect::<Vec<_>>(),
+            ["model.latestScore"]
+        );
     }
 }

@@ -31,13 +31,19 @@ impl PeriodSet {
 
     /// The periods, in the order of the specification.
     pub fn iter(self) -> impl Iterator<Item = Period> {
-        Period::ALL.into_iter().filter(move |period| self.has(*period))
+        Period::ALL
+            .into_iter()
+            .filter(move |period| self.has(*period))
     }
 }
 
 impl FromIterator<Period> for PeriodSet {
     fn from_iter<I: IntoIterator<Item = Period>>(periods: I) -> Self {
-        Self(periods.into_iter().fold(0, |bits, period| bits | 1 << period as u8))
+        Self(
+            periods
+                .into_iter()
+                .fold(0, |bits, period| bits | 1 << period as u8),
+        )
     }
 }
 
@@ -100,7 +106,9 @@ impl Rights {
 
     fn of(row: RightsRow) -> Self {
         let mut narrowed = NARROWED.lock();
-        let mut known = [&FREE_ROW, &PAID_ROW].into_iter().chain(narrowed.iter().copied());
+        let mut known = [&FREE_ROW, &PAID_ROW]
+            .into_iter()
+            .chain(narrowed.iter().copied());
         if let Some(known) = known.find(|known| **known == row) {
             return Self(known);
         }
@@ -118,7 +126,11 @@ impl Rights {
     /// These rights, with this longest period of a [`DEEP`] endpoint. `None` if no period is left, and for other endpoints.
     pub fn with_depth(self, route: Route, longest: Period) -> Option<Self> {
         let mut row = *self.0;
-        *DEEP.iter().zip(&mut row.depths).find(|(deep, _)| **deep == route)?.1 = PeriodSet::up_to(longest);
+        *DEEP
+            .iter()
+            .zip(&mut row.depths)
+            .find(|(deep, _)| **deep == route)?
+            .1 = PeriodSet::up_to(longest);
         let rights = Self::of(row);
         (rights.periods_of(route) != PeriodSet(0)).then_some(rights)
     }
@@ -126,8 +138,13 @@ impl Rights {
     /// These rights, for these endpoints only.
     #[must_use]
     pub fn with_endpoints<'e>(self, endpoints: impl IntoIterator<Item = &'e Endpoint>) -> Self {
-        let bits = endpoints.into_iter().fold(0, |bits, endpoint| bits | 1 << endpoint.route.index());
-        Self::of(RightsRow { endpoints: self.0.endpoints & bits, ..*self.0 })
+        let bits = endpoints
+            .into_iter()
+            .fold(0, |bits, endpoint| bits | 1 << endpoint.route.index());
+        Self::of(RightsRow {
+            endpoints: self.0.endpoints & bits,
+            ..*self.0
+        })
     }
 
     /// These rights, with this set of fields.
@@ -158,8 +175,13 @@ impl Rights {
 
     /// The periods that the tier may request of an endpoint.
     pub fn periods_of(self, route: Route) -> PeriodSet {
-        let depths = DEEP.iter().zip(self.0.depths).filter(|(deep, _)| **deep == route);
-        depths.fold(self.0.periods, |periods, (_, depth)| PeriodSet(periods.0 & depth.0))
+        let depths = DEEP
+            .iter()
+            .zip(self.0.depths)
+            .filter(|(deep, _)| **deep == route);
+        depths.fold(self.0.periods, |periods, (_, depth)| {
+            PeriodSet(periods.0 & depth.0)
+        })
     }
 
     /// The period of a request that names none: the first that the tier may request.
@@ -172,7 +194,9 @@ impl Rights {
         if !self.has_endpoint(key.route) {
             return Some(MissingRight::Endpoint);
         }
-        let period = key.period.filter(|period| !self.periods_of(key.route).has(*period));
+        let period = key
+            .period
+            .filter(|period| !self.periods_of(key.route).has(*period));
         period.map(MissingRight::Period)
     }
 }
@@ -188,10 +212,16 @@ mod tests {
             for (rights, default) in [(Rights::FREE, Period::Day), (Rights::PAID, Period::Latest)] {
                 assert_eq!(rights.default_period(row.route), default);
                 for period in Period::ALL {
-                    let query = Query { period: Some(period), ..Query::default() };
+                    let query = Query {
+                        period: Some(period),
+                        ..Query::default()
+                    };
                     let key = DocumentKey::new(row.route, ModelId::new("a"), query, default);
                     let is_refused = !rights.is_paid() && key.period == Some(Period::Latest);
-                    assert_eq!(rights.missing(&key), is_refused.then_some(MissingRight::Period(period)));
+                    assert_eq!(
+                        rights.missing(&key),
+                        is_refused.then_some(MissingRight::Period(period))
+                    );
                 }
             }
         }
@@ -200,18 +230,33 @@ mod tests {
     #[test]
     fn a_row_is_narrowed_and_never_widened() {
         let [latest, week] = [Period::Latest, Period::Week];
-        assert_eq!(Rights::FREE.with_periods(PeriodSet::from_iter([latest])), None);
+        assert_eq!(
+            Rights::FREE.with_periods(PeriodSet::from_iter([latest])),
+            None
+        );
         assert_eq!(Rights::PAID.with_periods(PeriodSet::from_iter([])), None);
         assert_eq!(Rights::FREE.with_depth(Route::History, latest), None);
         let rights = Rights::PAID
             .with_depth(Route::History, week)
             .unwrap()
             .with_periods(PeriodSet::from_iter([Period::Month]));
-        assert_eq!(rights.unwrap().default_period(Route::Incidents), Period::Month);
-        let rights = Rights::PAID.with_depth(Route::Incidents, week).unwrap().with_endpoints(&ENDPOINTS[..6]);
+        assert_eq!(
+            rights.unwrap().default_period(Route::Incidents),
+            Period::Month
+        );
+        let rights = Rights::PAID
+            .with_depth(Route::Incidents, week)
+            .unwrap()
+            .with_endpoints(&ENDPOINTS[..6]);
         let missing = |route| rights.missing(&DocumentKey::over(route, Period::Month));
-        assert_eq!(missing(Route::Incidents), Some(MissingRight::Period(Period::Month)));
-        assert_eq!((missing(Route::History), missing(Route::Models)), (None, None));
+        assert_eq!(
+            missing(Route::Incidents),
+            Some(MissingRight::Period(Period::Month))
+        );
+        assert_eq!(
+            (missing(Route::History), missing(Route::Models)),
+            (None, None)
+        );
         assert_eq!(missing(Route::Providers), Some(MissingRight::Endpoint));
     }
 }

@@ -33,7 +33,9 @@ impl AllowedValues {
     pub fn members(&self) -> Vec<(&'static str, Value)> {
         match self {
             Self::Words(words) => vec![(ALLOWED, json!(words))],
-            Self::Range { minimum, maximum } => vec![(MINIMUM, json!(minimum)), (MAXIMUM, json!(maximum))],
+            Self::Range { minimum, maximum } => {
+                vec![(MINIMUM, json!(minimum)), (MAXIMUM, json!(maximum))]
+            }
             Self::Pattern { expression, .. } => vec![(PATTERN, format!("^{expression}$").into())],
         }
     }
@@ -58,9 +60,18 @@ mod tests {
         let words = AllowedValues::Words(vec!["latest", "24h"]);
         assert_eq!(words.to_string(), "latest, 24h");
         assert_eq!(words.members(), [("allowed", json!(["latest", "24h"]))]);
-        let range = AllowedValues::Range { minimum: 1, maximum: 9 };
-        assert_eq!(range.members(), [("minimum", json!(1)), ("maximum", json!(9))]);
-        let pattern = AllowedValues::Pattern { expression: "[a-z]\"", words: "a letter" };
+        let range = AllowedValues::Range {
+            minimum: 1,
+            maximum: 9,
+        };
+        assert_eq!(
+            range.members(),
+            [("minimum", json!(1)), ("maximum", json!(9))]
+        );
+        let pattern = AllowedValues::Pattern {
+            expression: "[a-z]\"",
+            words: "a letter",
+        };
         assert_eq!(pattern.members(), [("pattern", json!("^[a-z]\"$"))]);
     }
 }

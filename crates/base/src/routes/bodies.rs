@@ -9,42 +9,102 @@ use super::field::{field, nullable};
 /// The fields of every successful response, in order. All are always present.
 pub const ENVELOPE: &[ItemField] = &[
     field("success", Flag, "`true`."),
-    field("version", Text, "Version of the data API: three numbers with dots."),
+    field(
+        "version",
+        Text,
+        "Version of the data API: three numbers with dots.",
+    ),
     field(
         "generated_at",
         Instant,
         "When the data was generated, as its source states it. It changes only when the data does.",
     ),
-    field("license", Text, "Attribution notice: citing the service as the source is required."),
-    nullable("period", Text, "The period applied; `null` if the endpoint has none."),
-    nullable("sort_by", Text, "The sort key applied; `null` if the endpoint has none."),
+    field(
+        "license",
+        Text,
+        "Attribution notice: citing the service as the source is required.",
+    ),
+    nullable(
+        "period",
+        Text,
+        "The period applied; `null` if the endpoint has none.",
+    ),
+    nullable(
+        "sort_by",
+        Text,
+        "The sort key applied; `null` if the endpoint has none.",
+    ),
     field("count", Integer, "Number of items in `data`."),
-    field("data", Objects(&[]), "The items. Always an array, even for a single item."),
+    field(
+        "data",
+        Objects(&[]),
+        "The items. Always an array, even for a single item.",
+    ),
 ];
 
 /// The fields of every error, in order.
 pub const ERROR: &[ItemField] = &[
     field("success", Flag, "`false`."),
-    field("version", Text, "Version of the data API: three numbers with dots."),
+    field(
+        "version",
+        Text,
+        "Version of the data API: three numbers with dots.",
+    ),
     field("status", Integer, "The HTTP status, again."),
-    field("code", Text, "The code for programs. Its meaning never changes."),
+    field(
+        "code",
+        Text,
+        "The code for programs. Its meaning never changes.",
+    ),
     field(
         "message",
         Text,
         "A few sentences for people, which begin with what to do. Not for programs: the wording may change.",
     ),
-    field("request_id", Text, "Id of the request, for bug reports. Also in `X-Request-Id`."),
-    field("docs", Text, "Link to the description of the code on the docs page."),
+    field(
+        "request_id",
+        Text,
+        "Id of the request, for bug reports. Also in `X-Request-Id`.",
+    ),
+    field(
+        "docs",
+        Text,
+        "Link to the description of the code on the docs page.",
+    ),
 ];
 
 /// Additional fields of some errors.
 pub const ERROR_SOMETIMES: &[ItemField] = &[
-    field("limit", Object(LIMIT), "On 429: the exhausted limit, and when to try again."),
-    field(PARAM, Text, "On 400 and 403 because of a parameter: its name."),
-    field(ALLOWED, Texts, "With `param`, if its values are words: those that this key may use."),
-    field(MINIMUM, Integer, "With `param`, if it is a number: the smallest allowed value."),
-    field(MAXIMUM, Integer, "With `param`, if it is a number: the largest allowed value."),
-    field(PATTERN, Text, "With `param`, if it is an id: the regular expression of an allowed value."),
+    field(
+        "limit",
+        Object(LIMIT),
+        "On 429: the exhausted limit, and when to try again.",
+    ),
+    field(
+        PARAM,
+        Text,
+        "On 400 and 403 because of a parameter: its name.",
+    ),
+    field(
+        ALLOWED,
+        Texts,
+        "With `param`, if its values are words: those that this key may use.",
+    ),
+    field(
+        MINIMUM,
+        Integer,
+        "With `param`, if it is a number: the smallest allowed value.",
+    ),
+    field(
+        MAXIMUM,
+        Integer,
+        "With `param`, if it is a number: the largest allowed value.",
+    ),
+    field(
+        PATTERN,
+        Text,
+        "With `param`, if it is an id: the regular expression of an allowed value.",
+    ),
     field(
         SIGN_UP,
         Text,
@@ -55,7 +115,11 @@ pub const ERROR_SOMETIMES: &[ItemField] = &[
         Text,
         "On 403 and 429 because of a plan, if it is configured: an address where larger plans are available.",
     ),
-    field(TIER, Text, "On 403 `plan_required`: a tier with the missing right, if there is one."),
+    field(
+        TIER,
+        Text,
+        "On 403 `plan_required`: a tier with the missing right, if there is one.",
+    ),
 ];
 
 /// Name of the field with the address for signing up.
@@ -74,7 +138,11 @@ pub const TIER: &str = "tier";
 
 /// The fields of `limit`.
 pub const LIMIT: &[ItemField] = &[
-    field("name", Words(&["day", "minute", "guard"]), "Name of the limit."),
+    field(
+        "name",
+        Words(&["day", "minute", "guard"]),
+        "Name of the limit.",
+    ),
     field("quota", Integer, "Allowed requests."),
     field("remaining", Integer, "Remaining requests."),
     field("window_seconds", Integer, "Window in seconds."),
@@ -83,13 +151,25 @@ pub const LIMIT: &[ItemField] = &[
         Instant,
         "Time when the next request can be granted: of the day midnight UTC, of the others the next token.",
     ),
-    field("retry_after", Integer, "Seconds until the next request can be granted, as in `Retry-After`."),
+    field(
+        "retry_after",
+        Integer,
+        "Seconds until the next request can be granted, as in `Retry-After`.",
+    ),
 ];
 
 /// Additional fields of `application/problem+json` (RFC 9457).
 pub const PROBLEM: &[ItemField] = &[
-    field("type", Text, "URI of the kind of problem, with a description."),
-    field("title", Text, "The kind of problem in a few words, always the same."),
+    field(
+        "type",
+        Text,
+        "URI of the kind of problem, with a description.",
+    ),
+    field(
+        "title",
+        Text,
+        "The kind of problem in a few words, always the same.",
+    ),
     field("detail", Text, "Same as `message`."),
     field("instance", Text, "URI of this occurrence."),
 ];

@@ -135,7 +135,9 @@ impl CodeRow {
 impl ErrorCode {
     /// Its row.
     pub fn row(self) -> &'static CodeRow {
-        CODES.get(self as usize).expect("every code has a row, in their order: a test walks them")
+        CODES
+            .get(self as usize)
+            .expect("every code has a row, in their order: a test walks them")
     }
 }
 

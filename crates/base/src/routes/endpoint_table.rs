@@ -71,14 +71,21 @@ impl Endpoint {
                 return None;
             }
         }
-        parts.next().is_none().then_some(RouteMatch { endpoint: self, raw_id })
+        parts.next().is_none().then_some(RouteMatch {
+            endpoint: self,
+            raw_id,
+        })
     }
 
     /// Whether one path can be that of both endpoints.
     pub fn overlaps(&self, segments: &[&str]) -> bool {
         let is_open = |segment: &str| segment == ":id";
         self.segments.len() == segments.len()
-            && self.segments.iter().zip(segments).all(|(a, b)| a == b || is_open(a) || is_open(b))
+            && self
+                .segments
+                .iter()
+                .zip(segments)
+                .all(|(a, b)| a == b || is_open(a) || is_open(b))
     }
 }
 

@@ -17,14 +17,30 @@ pub struct ErrorBody<'a> {
 
 impl<'a> ErrorBody<'a> {
     /// An error with this code, the parameter concerned and the values this caller may use.
-    pub fn new(row: &'static CodeRow, message: &'a str, param: Option<(Param, AllowedValues)>) -> Self {
-        Self { row, message, param }
+    pub fn new(
+        row: &'static CodeRow,
+        message: &'a str,
+        param: Option<(Param, AllowedValues)>,
+    ) -> Self {
+        Self {
+            row,
+            message,
+            param,
+        }
     }
 
     /// Writes its members, without braces.
     pub fn write(&self, body: &mut Vec<u8>) {
         let CodeRow { status, word, .. } = self.row;
-        append(body, &["\"success\":false,\"version\":\"", API_VERSION, "\",\"status\":", status.as_str()]);
+        append(
+            body,
+            &[
+                "\"success\":false,\"version\":\"",
+                API_VERSION,
+                "\",\"status\":",
+                status.as_str(),
+            ],
+        );
         append(body, &[",\"code\":\"", word, "\",\"message\":"]);
         append_string(body, self.message);
         if let Some((param, allowed)) = &self.param {
@@ -48,7 +64,8 @@ pub fn append_string(body: &mut Vec<u8>, text: &str) {
     // Without an early exit, so that several characters are checked in one instruction.
     let is_escaped = |byte: u8| matches!(byte, 0..b' ' | b'"' | b'\\');
     if text.bytes().fold(false, |any, byte| any | is_escaped(byte)) {
-        serde_json::to_writer(body, text).expect("a string is valid JSON, and a list of bytes has room");
+        serde_json::to_writer(body, text)
+            .expect("a string is valid JSON, and a list of bytes has room");
     } else {
         append(body, &["\"", text, "\""]);
     }

@@ -56,24 +56,79 @@ pub enum FieldShape {
     Texts,
 }
 
-pub(super) const fn field(name: &'static str, shape: FieldShape, meaning: &'static str) -> ItemField {
-    ItemField { name, shape, presence: Presence::Always, paid_only: false, meaning, example: None }
+pub(super) const fn field(
+    name: &'static str,
+    shape: FieldShape,
+    meaning: &'static str,
+) -> ItemField {
+    ItemField {
+        name,
+        shape,
+        presence: Presence::Always,
+        paid_only: false,
+        meaning,
+        example: None,
+    }
 }
 
-pub(super) const fn nullable(name: &'static str, shape: FieldShape, meaning: &'static str) -> ItemField {
-    ItemField { name, shape, presence: Presence::Nullable, paid_only: false, meaning, example: None }
+pub(super) const fn nullable(
+    name: &'static str,
+    shape: FieldShape,
+    meaning: &'static str,
+) -> ItemField {
+    ItemField {
+        name,
+        shape,
+        presence: Presence::Nullable,
+        paid_only: false,
+        meaning,
+        example: None,
+    }
 }
 
-pub(super) const fn maybe(name: &'static str, shape: FieldShape, meaning: &'static str) -> ItemField {
-    ItemField { name, shape, presence: Presence::IfKnown, paid_only: false, meaning, example: None }
+pub(super) const fn maybe(
+    name: &'static str,
+    shape: FieldShape,
+    meaning: &'static str,
+) -> ItemField {
+    ItemField {
+        name,
+        shape,
+        presence: Presence::IfKnown,
+        paid_only: false,
+        meaning,
+        example: None,
+    }
 }
 
-pub(super) const fn requested(name: &'static str, shape: FieldShape, meaning: &'static str) -> ItemField {
-    ItemField { name, shape, presence: Presence::IfRequested, paid_only: false, meaning, example: None }
+pub(super) const fn requested(
+    name: &'static str,
+    shape: FieldShape,
+    meaning: &'static str,
+) -> ItemField {
+    ItemField {
+        name,
+        shape,
+        presence: Presence::IfRequested,
+        paid_only: false,
+        meaning,
+        example: None,
+    }
 }
 
-pub(super) const fn paid(name: &'static str, shape: FieldShape, meaning: &'static str) -> ItemField {
-    ItemField { name, shape, presence: Presence::IfKnown, paid_only: true, meaning, example: None }
+pub(super) const fn paid(
+    name: &'static str,
+    shape: FieldShape,
+    meaning: &'static str,
+) -> ItemField {
+    ItemField {
+        name,
+        shape,
+        presence: Presence::IfKnown,
+        paid_only: true,
+        meaning,
+        example: None,
+    }
 }
 
 impl ItemField {

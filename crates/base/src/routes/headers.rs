@@ -46,7 +46,8 @@ pub enum HeaderValueKind {
 
 use HeaderValueKind::{Integer, Pattern, Words};
 
-const HTTP_DATE: &str = "^[A-Z][a-z]{2}, [0-9]{2} [A-Z][a-z]{2} [0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2} GMT$";
+const HTTP_DATE: &str =
+    "^[A-Z][a-z]{2}, [0-9]{2} [A-Z][a-z]{2} [0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2} GMT$";
 
 /// All headers.
 #[rustfmt::skip]
@@ -121,7 +122,10 @@ const NOT_FOR_SCRIPTS: [&str; 8] = [
 
 /// All other names, for `Access-Control-Expose-Headers`.
 pub fn for_scripts() -> String {
-    let names = HEADERS.iter().map(|header| header.name).filter(|name| !NOT_FOR_SCRIPTS.contains(name));
+    let names = HEADERS
+        .iter()
+        .map(|header| header.name)
+        .filter(|name| !NOT_FOR_SCRIPTS.contains(name));
     names.collect::<Vec<_>>().join(", ")
 }
 
@@ -142,7 +146,11 @@ impl HeaderScope {
             Self::Every => "every response".into(),
             Self::Body => "responses with a body".into(),
             Self::Document => "200 and 304, except `/me`".into(),
-            Self::Status(statuses) => statuses.iter().map(u16::to_string).collect::<Vec<_>>().join(" and "),
+            Self::Status(statuses) => statuses
+                .iter()
+                .map(u16::to_string)
+                .collect::<Vec<_>>()
+                .join(" and "),
         }
     }
 }
@@ -168,9 +176,14 @@ mod tests {
     #[test]
     fn exposed_headers_are_all_that_are_not_safelisted() {
         let names = for_scripts();
-        for name in
-            ["RateLimit", "RateLimit-Policy", "X-RateLimit-Remaining", "Retry-After", "ETag", "X-Request-Id"]
-        {
+        for name in [
+            "RateLimit",
+            "RateLimit-Policy",
+            "X-RateLimit-Remaining",
+            "Retry-After",
+            "ETag",
+            "X-Request-Id",
+        ] {
             assert!(names.split(", ").any(|known| known == name), "{name}");
         }
         for name in NOT_FOR_SCRIPTS {

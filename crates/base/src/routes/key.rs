@@ -40,14 +40,21 @@ impl ModelId {
         let bytes = text.as_bytes();
         let well_formed = bytes.len() <= 128
             && bytes.first().is_some_and(u8::is_ascii_alphanumeric)
-            && bytes.iter().all(|b| b.is_ascii_alphanumeric() || b"._:-".contains(b));
+            && bytes
+                .iter()
+                .all(|b| b.is_ascii_alphanumeric() || b"._:-".contains(b));
         well_formed.then(|| Self(SmallVec::from_slice(bytes)))
     }
 
     /// Decodes and validates an id in a path.
     pub fn from_path(raw: &str) -> Result<Self, BadParam> {
-        let bad = BadParam { param: Param::Id, problem: "is malformed" };
-        decode_segment(raw).and_then(|text| Self::new(&text)).ok_or(bad)
+        let bad = BadParam {
+            param: Param::Id,
+            problem: "is malformed",
+        };
+        decode_segment(raw)
+            .and_then(|text| Self::new(&text))
+            .ok_or(bad)
     }
 
     /// Its text.
@@ -75,10 +82,19 @@ impl DocumentKey {
         Self {
             route,
             id: if route.names_a_model() { id } else { None },
-            period: takes.contains(&Param::Period).then(|| query.period.unwrap_or(default_period)),
-            sort_by: takes.contains(&Param::SortBy).then(|| query.sort_by.unwrap_or(SortBy::Combined)),
-            limit: takes.contains(&Param::Limit).then(|| query.limit.unwrap_or(Limit::DEFAULT)),
-            own: takes.iter().filter_map(|param| param.own()).fold(query.own, OwnWords::or_default),
+            period: takes
+                .contains(&Param::Period)
+                .then(|| query.period.unwrap_or(default_period)),
+            sort_by: takes
+                .contains(&Param::SortBy)
+                .then(|| query.sort_by.unwrap_or(SortBy::Combined)),
+            limit: takes
+                .contains(&Param::Limit)
+                .then(|| query.limit.unwrap_or(Limit::DEFAULT)),
+            own: takes
+                .iter()
+                .filter_map(|param| param.own())
+                .fold(query.own, OwnWords::or_default),
         }
     }
 }
@@ -86,17 +102,30 @@ impl DocumentKey {
 impl DocumentKey {
     /// The key of an endpoint without parameters.
     pub fn plain(route: Route) -> Self {
-        Self { route, id: None, period: None, sort_by: None, limit: None, own: OwnWords::default() }
+        Self {
+            route,
+            id: None,
+            period: None,
+            sort_by: None,
+            limit: None,
+            own: OwnWords::default(),
+        }
     }
 
     /// The key of an endpoint whose only parameter is the model.
     pub fn of_model(route: Route, id: ModelId) -> Self {
-        Self { id: Some(id), ..Self::plain(route) }
+        Self {
+            id: Some(id),
+            ..Self::plain(route)
+        }
     }
 
     /// The key of an endpoint whose only parameter is the period.
     pub fn over(route: Route, period: Period) -> Self {
-        Self { period: Some(period), ..Self::plain(route) }
+        Self {
+            period: Some(period),
+            ..Self::plain(route)
+        }
     }
 
     /// The list of models for a request without parameters.
@@ -135,8 +164,9 @@ impl DocumentKey {
 
     /// The key of a path and query of this table.
     pub fn at(address: &str, endpoints: &EndpointTable) -> Option<Self> {
-        let (path, query) =
-            address.split_once('?').map_or((address, None), |(path, query)| (path, Some(query)));
+        let (path, query) = address
+            .split_once('?')
+            .map_or((address, None), |(path, query)| (path, Some(query)));
         let found = endpoints.find(path)?;
         let id = found.raw_id.map(ModelId::from_path).transpose().ok()?;
         let query = decode_query(query, found.endpoint.takes).ok()?;
@@ -147,12 +177,18 @@ impl DocumentKey {
     /// The keys of all lists of models.
     pub fn lists_of_models() -> impl Iterator<Item = Self> {
         let of = |period, sort_by| {
-            let query = Query { period: Some(period), sort_by: Some(sort_by), ..Query::default() };
+            let query = Query {
+                period: Some(period),
+                sort_by: Some(sort_by),
+                ..Query::default()
+            };
             Self::new(Route::Models, None, query, Period::Day)
         };
-        Period::ALL
-            .into_iter()
-            .flat_map(move |period| SortBy::ALL.into_iter().map(move |sort_by| of(period, sort_by)))
+        Period::ALL.into_iter().flat_map(move |period| {
+            SortBy::ALL
+                .into_iter()
+                .map(move |sort_by| of(period, sort_by))
+        })
     }
 }
 
@@ -163,7 +199,8 @@ impl fmt::Display for DocumentKey {
         if let Some(id) = &self.id {
             write!(f, " {id}")?;
         }
-        self.values().try_for_each(|(param, value)| write!(f, " {}={value}", param.name()))
+        self.values()
+            .try_for_each(|(param, value)| write!(f, " {}={value}", param.name()))
     }
 }
 
@@ -176,7 +213,14 @@ mod tests {
 
     #[test]
     fn model_ids_follow_the_rule_exactly() {
-        for good in ["a", "7", "gpt-5", "claude-opus-4.1:thinking", "A_b", &"x".repeat(128)] {
+        for good in [
+            "a",
+            "7",
+            "gpt-5",
+            "claude-opus-4.1:thinking",
+            "A_b",
+            &"x".repeat(128),
+        ] {
             assert_eq!(ModelId::from_path(good).unwrap().as_str(), good);
         }
         for bad in [
@@ -261,7 +305,11 @@ mod tests {
             "/api/v1/index?period=7d",
             "/api/v1/drift/%41",
         ] {
-            assert_eq!(DocumentKey::at(address, &EndpointTable::default()), None, "{address}");
+            assert_eq!(
+                DocumentKey::at(address, &EndpointTable::default()),
+                None,
+                "{address}"
+            );
         }
     }
 
@@ -272,8 +320,11 @@ mod tests {
             for period in Period::ALL {
                 for sort_by in SortBy::ALL {
                     for id in ["a", "b"] {
-                        let query =
-                            Query { period: Some(period), sort_by: Some(sort_by), ..Query::default() };
+                        let query = Query {
+                            period: Some(period),
+                            sort_by: Some(sort_by),
+                            ..Query::default()
+                        };
                         let key = DocumentKey::new(row.route, ModelId::new(id), query, Period::Day);
                         let named = resolved(row.route, Some(id), query, Period::Day);
                         assert_eq!(seen.entry(key).or_insert_with(|| named.clone()), &named);

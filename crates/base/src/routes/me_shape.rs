@@ -3,8 +3,10 @@
 use super::field::FieldShape::{Instant, Integer, Object, Objects, Text, Texts, Words};
 use super::field::{ItemField, field, maybe, nullable};
 
-const APPLICATION: &[ItemField] =
-    &[field("id", Text, "Identifier of the application."), field("name", Text, "Display name.")];
+const APPLICATION: &[ItemField] = &[
+    field("id", Text, "Identifier of the application."),
+    field("name", Text, "Display name."),
+];
 
 const ALLOWANCE: &[ItemField] = &[
     field("name", Words(&["minute", "day"]), "Name of the limit."),
@@ -12,21 +14,41 @@ const ALLOWANCE: &[ItemField] = &[
     field("window_seconds", Integer, "Window in seconds."),
     field("used", Integer, "Requests used in the current window."),
     field("remaining", Integer, "Remaining requests."),
-    field("reset_at", Instant, "Time when the full limit is available again."),
+    field(
+        "reset_at",
+        Instant,
+        "Time when the full limit is available again.",
+    ),
 ];
 
 /// The item of `/me`.
 pub const ME: &[ItemField] = &[
-    field("application", Object(APPLICATION), "The application that the key belongs to."),
+    field(
+        "application",
+        Object(APPLICATION),
+        "The application that the key belongs to.",
+    ),
     field(
         "key_prefix",
         Text,
         "First characters of the key, to tell keys apart. The key itself is never returned.",
     ),
     field("tier", Text, "Tier of the application."),
-    field("limits", Objects(ALLOWANCE), "The limits and the remaining requests."),
-    nullable("key_expires_at", Instant, "Expiry of the key; null if it does not expire."),
-    nullable("next_refresh_at", Instant, "Time of the next expected change of the data."),
+    field(
+        "limits",
+        Objects(ALLOWANCE),
+        "The limits and the remaining requests.",
+    ),
+    nullable(
+        "key_expires_at",
+        Instant,
+        "Expiry of the key; null if it does not expire.",
+    ),
+    nullable(
+        "next_refresh_at",
+        Instant,
+        "Time of the next expected change of the data.",
+    ),
     field(
         "suggested_poll_seconds",
         Integer,

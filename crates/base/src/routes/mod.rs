@@ -26,7 +26,9 @@ pub use endpoint_table::{EndpointTable, RouteMatch};
 pub use error_body::{ErrorBody, append, append_string};
 pub use key::{DocumentKey, ModelId};
 pub use own_param::{MOST_OWN_PARAMS, OwnParam, OwnWords};
-pub use params::{BadParam, Limit, Param, Period, Query, SortBy, decode_query, decode_segment, query_names};
+pub use params::{
+    BadParam, Limit, Param, Period, Query, SortBy, decode_query, decode_segment, query_names,
+};
 pub use published::{PublishedField, PublishedKind, SourceDescription};
 pub use selection::{BadSelection, Selection};
 pub use table::{API_BASE, API_VERSION, ConfiguredRoute, ENDPOINTS, Endpoint, Route, root_of};

@@ -36,7 +36,11 @@ impl OwnWords {
     /// With the default of a parameter that has no word.
     #[must_use]
     pub fn or_default(self, param: &OwnParam) -> Self {
-        if self.word(param).is_some() { self } else { self.with(param, param.default).unwrap_or(self) }
+        if self.word(param).is_some() {
+            self
+        } else {
+            self.with(param, param.default).unwrap_or(self)
+        }
     }
 
     /// The word of a parameter.
@@ -47,7 +51,10 @@ impl OwnWords {
 
     /// Whether all words given here are the same there.
     pub fn fits(self, other: Self) -> bool {
-        self.0.iter().zip(other.0).all(|(given, there)| *given == 0 || *given == there)
+        self.0
+            .iter()
+            .zip(other.0)
+            .all(|(given, there)| *given == 0 || *given == there)
     }
 }
 
@@ -75,7 +82,10 @@ mod tests {
     #[test]
     fn a_parameter_has_the_given_word_or_its_default() {
         let none = OwnWords::default();
-        assert_eq!((none.word(&CURRENCY), none.with(&CURRENCY, "gbp")), (None, None));
+        assert_eq!(
+            (none.word(&CURRENCY), none.with(&CURRENCY, "gbp")),
+            (None, None)
+        );
         assert_eq!(none.or_default(&CURRENCY).word(&CURRENCY), Some("usd"));
         let euros = none.with(&CURRENCY, "eur").unwrap();
         assert_eq!(euros.or_default(&CURRENCY).word(&CURRENCY), Some("eur"));

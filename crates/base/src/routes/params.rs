@@ -69,7 +69,11 @@ pub struct BadParam {
 impl BadParam {
     /// The message for a caller who may use these values. Repeats nothing that the caller sent.
     pub fn message(&self, allowed: &AllowedValues) -> String {
-        format!("`{}` {}. Allowed: {allowed}.", self.param.name(), self.problem)
+        format!(
+            "`{}` {}. Allowed: {allowed}.",
+            self.param.name(),
+            self.problem
+        )
     }
 }
 
@@ -120,7 +124,11 @@ impl Param {
 
     /// Its definition, if settings define it.
     pub const fn own(self) -> Option<&'static OwnParam> {
-        if let Self::Own(own) = self { Some(own) } else { None }
+        if let Self::Own(own) = self {
+            Some(own)
+        } else {
+            None
+        }
     }
 
     /// The value if it is left out, unless that depends on the caller.
@@ -166,7 +174,10 @@ impl Param {
             },
             Self::Period => AllowedValues::Words(Period::ALL.map(Period::word).to_vec()),
             Self::SortBy => AllowedValues::Words(SortBy::ALL.map(SortBy::word).to_vec()),
-            Self::Limit => AllowedValues::Range { minimum: 1, maximum: Limit::MAX },
+            Self::Limit => AllowedValues::Range {
+                minimum: 1,
+                maximum: Limit::MAX,
+            },
             Self::Own(own) => AllowedValues::Words(own.words.to_vec()),
         }
     }
@@ -179,7 +190,10 @@ pub fn decode_segment(raw: &str) -> Option<Cow<'_, str>> {
 }
 
 fn decode(raw: &str, plus_is_space: bool) -> Option<Cow<'_, str>> {
-    if !raw.bytes().any(|b| b == b'%' || (plus_is_space && b == b'+')) {
+    if !raw
+        .bytes()
+        .any(|b| b == b'%' || (plus_is_space && b == b'+'))
+    {
         return Some(Cow::Borrowed(raw));
     }
     let mut decoded = Vec::with_capacity(raw.len());
@@ -195,7 +209,9 @@ fn decode(raw: &str, plus_is_space: bool) -> Option<Cow<'_, str>> {
 }
 
 fn hex(digit: u8) -> Option<u8> {
-    (digit as char).to_digit(16).and_then(|value| u8::try_from(value).ok())
+    (digit as char)
+        .to_digit(16)
+        .and_then(|value| u8::try_from(value).ok())
 }
 
 /// Parses the query of an endpoint with these parameters. Unknown parameters are ignored with any value; a
@@ -214,7 +230,8 @@ pub fn decode_query(raw: Option<&str>, takes: &[Param]) -> Result<Query, BadPara
 
 /// The names of a query's parameters, decoded once. Names that cannot be decoded are left out.
 pub fn query_names(raw: &str) -> impl Iterator<Item = Cow<'_, str>> {
-    raw.split('&').filter_map(|pair| decode(pair.split_once('=').map_or(pair, |(name, _)| name), true))
+    raw.split('&')
+        .filter_map(|pair| decode(pair.split_once('=').map_or(pair, |(name, _)| name), true))
 }
 
 fn sole_value(raw: &str, param: Param) -> Result<Option<Cow<'_, str>>, BadParam> {
@@ -225,10 +242,16 @@ fn sole_value(raw: &str, param: Param) -> Result<Option<Cow<'_, str>>, BadParam>
             continue;
         }
         let Some(value) = decode(value, true) else {
-            return Err(BadParam { param, problem: "contains a malformed percent escape" });
+            return Err(BadParam {
+                param,
+                problem: "contains a malformed percent escape",
+            });
         };
         if found.replace(value).is_some() {
-            return Err(BadParam { param, problem: "is given more than once" });
+            return Err(BadParam {
+                param,
+                problem: "is given more than once",
+            });
         }
     }
     Ok(found)
@@ -241,7 +264,10 @@ fn is_spelled(raw: &str, name: &str) -> bool {
 
 impl Query {
     fn set(&mut self, param: Param, value: &str) -> Result<(), BadParam> {
-        let bad = BadParam { param, problem: "has a value that is not allowed" };
+        let bad = BadParam {
+            param,
+            problem: "has a value that is not allowed",
+        };
         match param {
             Param::Period => {
                 self.period = Some(Period::parse(value).ok_or(bad)?);
@@ -296,7 +322,17 @@ mod tests {
 
     #[test]
     fn unknown_names_are_ignored() {
-        for raw in ["PERIOD=7d", "period[]=7d", "%ZZ=1", "x=%zz", "", "&&&", "=", "period;=1", "limit=0"] {
+        for raw in [
+            "PERIOD=7d",
+            "period[]=7d",
+            "%ZZ=1",
+            "x=%zz",
+            "",
+            "&&&",
+            "=",
+            "period;=1",
+            "limit=0",
+        ] {
             assert_eq!(period(raw), Ok(None), "{raw}");
         }
     }
@@ -305,7 +341,9 @@ mod tests {
     fn a_limit_is_a_canonical_decimal_from_1_to_100() {
         assert_eq!(Limit::parse("1").map(Limit::get), Some(1));
         assert_eq!(Limit::parse("100").map(Limit::get), Some(100));
-        for bad in ["", "0", "-1", "05", "+5", "5.0", "101", "256", "1e1", " 1", "١"] {
+        for bad in [
+            "", "0", "-1", "05", "+5", "5.0", "101", "256", "1e1", " 1", "١",
+        ] {
             assert_eq!(Limit::parse(bad), None, "{bad}");
         }
     }

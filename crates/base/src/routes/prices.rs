@@ -86,14 +86,26 @@ mod tests {
             PricedEnding::Unlisted,
         ];
         for ending in codes.chain(others) {
-            assert_eq!(PRICES.iter().filter(|row| row.endings.contains(&ending)).count(), 1, "{ending:?}");
+            assert_eq!(
+                PRICES
+                    .iter()
+                    .filter(|row| row.endings.contains(&ending))
+                    .count(),
+                1,
+                "{ending:?}"
+            );
         }
     }
 
     #[test]
     fn only_delivered_data_costs_a_unit_of_the_day() {
         for row in &PRICES {
-            assert_eq!(row.day == 1, row.endings == [PricedEnding::Data], "{}", row.outcome);
+            assert_eq!(
+                row.day == 1,
+                row.endings == [PricedEnding::Data],
+                "{}",
+                row.outcome
+            );
         }
         assert_eq!(PricedEnding::NotModified.price().minute, 1);
     }

@@ -35,27 +35,42 @@ impl Selection {
         if text == "all" {
             return Ok(Self::All);
         }
-        let (path, query) = text.split_once('?').map_or((text, None), |(path, query)| (path, Some(query)));
-        let would_do =
-            || BadSelection("write `all`, or a path such as /api/v1/models or /api/v1/models/:id".into());
+        let (path, query) = text
+            .split_once('?')
+            .map_or((text, None), |(path, query)| (path, Some(query)));
+        let would_do = || {
+            BadSelection(
+                "write `all`, or a path such as /api/v1/models or /api/v1/models/:id".into(),
+            )
+        };
         let bad = |bad: BadParam| BadSelection(format!("{} {}", bad.param.name(), bad.problem));
         let found = endpoints.find(path).ok_or_else(would_do)?;
         let one = found.raw_id.filter(|raw| *raw != ":id");
         let id = one.map(ModelId::from_path).transpose().map_err(bad)?;
         let takes = found.endpoint.takes;
-        for pair in query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
+        for pair in query
+            .unwrap_or_default()
+            .split('&')
+            .filter(|pair| !pair.is_empty())
+        {
             let name = pair.split('=').next().unwrap_or_default();
             if !takes.iter().any(|param| param.name() == name) {
                 return Err(BadSelection(format!("{path} takes no parameter `{name}`")));
             }
         }
         let query = decode_query(query, takes).map_err(bad)?;
-        Ok(Self::Of { route: found.endpoint.route, id, query })
+        Ok(Self::Of {
+            route: found.endpoint.route,
+            id,
+            query,
+        })
     }
 
     /// Whether a document is selected.
     pub fn fits(&self, key: &DocumentKey) -> bool {
-        let Self::Of { route, id, query } = self else { return true };
+        let Self::Of { route, id, query } = self else {
+            return true;
+        };
         key.route == *route
             && (id.is_none() || key.id == *id)
             && (query.period.is_none() || key.period == query.period)
@@ -71,7 +86,10 @@ mod tests {
     use crate::routes::Period;
 
     fn key(route: Route, id: &str, period: Period) -> DocumentKey {
-        let query = Query { period: Some(period), ..Query::default() };
+        let query = Query {
+            period: Some(period),
+            ..Query::default()
+        };
         DocumentKey::new(route, ModelId::new(id), query, Period::Day)
     }
 
@@ -90,7 +108,9 @@ mod tests {
             ("/api/v1/models", false),
         ] {
             assert_eq!(
-                Selection::parse(text, &EndpointTable::default()).unwrap().fits(&week),
+                Selection::parse(text, &EndpointTable::default())
+                    .unwrap()
+                    .fits(&week),
                 fits,
                 "{text}"
             );
@@ -108,7 +128,9 @@ mod tests {
             ("/api/v1/models?sortby=speed", "no parameter `sortby`"),
             ("/api/v1/index?period=7d", "no parameter `period`"),
         ] {
-            let refused = Selection::parse(text, &EndpointTable::default()).unwrap_err().to_string();
+            let refused = Selection::parse(text, &EndpointTable::default())
+                .unwrap_err()
+                .to_string();
             assert!(refused.contains(words), "{text}: {refused}");
         }
     }

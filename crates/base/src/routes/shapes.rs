@@ -3,7 +3,9 @@
 //!
 //! A foreign backend may omit fields or send more: items are passed through unchanged and not validated at run time.
 
-use super::field::FieldShape::{Flag, Instant, Integer, Number, Object, Objects, Score, Text, Texts, Words};
+use super::field::FieldShape::{
+    Flag, Instant, Integer, Number, Object, Objects, Score, Text, Texts, Words,
+};
 use super::field::{field, maybe, paid, requested};
 
 pub use super::field::{FieldShape, ItemField, Presence};
@@ -14,13 +16,19 @@ pub const TREND: &[&str] = &["up", "down", "stable", "unavailable"];
 /// Values of `status`.
 pub const STATUS: &[&str] = &["excellent", "good", "warning", "critical", "unavailable"];
 /// The axes of a trial.
-pub const AXES: &[&str] =
-    &["correctness", "spec", "codeQuality", "efficiency", "stability", "refusal", "recovery"];
+pub const AXES: &[&str] = &[
+    "correctness",
+    "spec",
+    "codeQuality",
+    "efficiency",
+    "stability",
+    "refusal",
+    "recovery",
+];
 /// Values of `severity`.
 pub const SEVERITY: &[&str] = &["warning", "critical"];
 
-const LAST_UPDATED: &str =
-    "Time of the newest run with a score, in any suite; without one, the time the model was first seen.";
+const LAST_UPDATED: &str = "Time of the newest run with a score, in any suite; without one, the time the model was first seen.";
 
 /// An item of `/models`: the fields of the specification, and those that `speed` and `price` sort by.
 pub const RANKING: &[ItemField] = &[
@@ -32,10 +40,22 @@ pub const RANKING: &[ItemField] = &[
         Score,
         "Score in the period by the sort key, from 0 to 100. For `speed` and `price`: the combined score.",
     ),
-    field("trend", Words(TREND), "Direction of this score compared with the previous period."),
+    field(
+        "trend",
+        Words(TREND),
+        "Direction of this score compared with the previous period.",
+    ),
     field("status", Words(STATUS), "Health label of this score."),
-    maybe("confidenceLower", Number, "Lower bound of its 95 % confidence interval."),
-    maybe("confidenceUpper", Number, "Upper bound of its 95 % confidence interval."),
+    maybe(
+        "confidenceLower",
+        Number,
+        "Lower bound of its 95 % confidence interval.",
+    ),
+    maybe(
+        "confidenceUpper",
+        Number,
+        "Upper bound of its 95 % confidence interval.",
+    ),
     field("lastUpdated", Instant, LAST_UPDATED),
     requested(
         "latencyMs",
@@ -47,8 +67,16 @@ pub const RANKING: &[ItemField] = &[
         Number,
         "With `sortBy=price`: mean cost of a trial in the period, in US dollars. The list is sorted by it.",
     ),
-    maybe("rankLower", Integer, "Best rank by this score that the data allows, with 95 % confidence."),
-    maybe("rankUpper", Integer, "Worst rank by this score that the data allows, with 95 % confidence."),
+    maybe(
+        "rankLower",
+        Integer,
+        "Best rank by this score that the data allows, with 95 % confidence.",
+    ),
+    maybe(
+        "rankUpper",
+        Integer,
+        "Worst rank by this score that the data allows, with 95 % confidence.",
+    ),
     maybe(
         "tiedWithNext",
         Flag,
@@ -59,13 +87,25 @@ pub const RANKING: &[ItemField] = &[
 const AXIS: &[ItemField] = &[
     field("axis", Words(AXES), "Name of the axis."),
     maybe("score", Score, "Mean score on this axis, from 0 to 100."),
-    maybe("confidenceLower", Number, "Lower bound of its 95 % confidence interval."),
-    maybe("confidenceUpper", Number, "Upper bound of its 95 % confidence interval."),
+    maybe(
+        "confidenceLower",
+        Number,
+        "Lower bound of its 95 % confidence interval.",
+    ),
+    maybe(
+        "confidenceUpper",
+        Number,
+        "Upper bound of its 95 % confidence interval.",
+    ),
     field("samples", Integer, "Number of trials."),
 ];
 
 const SUITE: &[ItemField] = &[
-    field("suite", Text, "Name of the suite: coding, reasoning and tooling, if no others are configured."),
+    field(
+        "suite",
+        Text,
+        "Name of the suite: coding, reasoning and tooling, if no others are configured.",
+    ),
     maybe("score", Score, "Mean score in this suite, from 0 to 100."),
     field("runs", Integer, "Number of runs."),
     maybe("lastRun", Instant, "Time of the newest run."),
@@ -73,10 +113,26 @@ const SUITE: &[ItemField] = &[
 
 const COMPARISON: &[ItemField] = &[
     field("modelId", Text, "Identifier of the other model."),
-    field("difference", Number, "Score of this model minus that of the other."),
-    maybe("differenceLower", Number, "Lower bound of its 95 % confidence interval."),
-    maybe("differenceUpper", Number, "Upper bound of its 95 % confidence interval."),
-    maybe("probabilityBetter", Number, "Probability that this model is better, from 0 to 1."),
+    field(
+        "difference",
+        Number,
+        "Score of this model minus that of the other.",
+    ),
+    maybe(
+        "differenceLower",
+        Number,
+        "Lower bound of its 95 % confidence interval.",
+    ),
+    maybe(
+        "differenceUpper",
+        Number,
+        "Upper bound of its 95 % confidence interval.",
+    ),
+    maybe(
+        "probabilityBetter",
+        Number,
+        "Probability that this model is better, from 0 to 1.",
+    ),
 ];
 
 /// The item of `/models/:id`.
@@ -84,16 +140,32 @@ pub const MODEL: &[ItemField] = &[
     field("id", Text, "Model identifier."),
     field("name", Text, "Display name."),
     field("provider", Text, "Provider identifier."),
-    maybe("currentScore", Score, "Score over the last 24 hours, from 0 to 100."),
+    maybe(
+        "currentScore",
+        Score,
+        "Score over the last 24 hours, from 0 to 100.",
+    ),
     paid(
         "latestScore",
         Score,
         "Score of the newest complete round of runs. Paid plans only: absent for a Free key.",
     ),
-    field("trend", Words(TREND), "Direction of the score compared with the previous period."),
+    field(
+        "trend",
+        Words(TREND),
+        "Direction of the score compared with the previous period.",
+    ),
     field("status", Words(STATUS), "Health label of the score."),
-    maybe("confidenceLower", Number, "Lower bound of the 95 % confidence interval."),
-    maybe("confidenceUpper", Number, "Upper bound of the 95 % confidence interval."),
+    maybe(
+        "confidenceLower",
+        Number,
+        "Lower bound of the 95 % confidence interval.",
+    ),
+    maybe(
+        "confidenceUpper",
+        Number,
+        "Upper bound of the 95 % confidence interval.",
+    ),
     maybe(
         "comparisons",
         Objects(COMPARISON),
@@ -102,19 +174,43 @@ pub const MODEL: &[ItemField] = &[
     field("axes", Objects(AXIS), "Breakdown by axis."),
     field("suites", Objects(SUITE), "Breakdown by suite."),
     maybe("priceInput", Number, "US dollars per million input tokens."),
-    maybe("priceOutput", Number, "US dollars per million output tokens."),
-    maybe("latencyMs", Number, "Median latency of a trial over the last 24 hours, in milliseconds."),
+    maybe(
+        "priceOutput",
+        Number,
+        "US dollars per million output tokens.",
+    ),
+    maybe(
+        "latencyMs",
+        Number,
+        "Median latency of a trial over the last 24 hours, in milliseconds.",
+    ),
     field("runs", Integer, "Runs over the last 24 hours."),
-    field("failedRuns", Integer, "Runs over the last 24 hours in which every trial failed."),
+    field(
+        "failedRuns",
+        Integer,
+        "Runs over the last 24 hours in which every trial failed.",
+    ),
     field("lastUpdated", Instant, LAST_UPDATED),
 ];
 
 /// An item of `/models/:id/history`, oldest first.
 pub const HISTORY: &[ItemField] = &[
-    field("timestamp", Instant, "Start of the time range of this point."),
+    field(
+        "timestamp",
+        Instant,
+        "Start of the time range of this point.",
+    ),
     maybe("score", Score, "Mean score of the range, from 0 to 100."),
-    maybe("confidenceLower", Number, "Lower bound of its 95 % confidence interval."),
-    maybe("confidenceUpper", Number, "Upper bound of its 95 % confidence interval."),
+    maybe(
+        "confidenceLower",
+        Number,
+        "Lower bound of its 95 % confidence interval.",
+    ),
+    maybe(
+        "confidenceUpper",
+        Number,
+        "Upper bound of its 95 % confidence interval.",
+    ),
     field("runs", Integer, "Number of runs."),
 ];
 
@@ -126,15 +222,47 @@ const INDEX_POINT: &[ItemField] = &[
 
 /// The item of `/index`.
 pub const INDEX: &[ItemField] = &[
-    maybe("value", Score, "Mean score of all models with a score, from 0 to 100."),
-    maybe("confidenceLower", Number, "Lower bound of its 95 % confidence interval."),
-    maybe("confidenceUpper", Number, "Upper bound of its 95 % confidence interval."),
-    field("trend", Words(TREND), "Direction of the index compared with the previous day."),
+    maybe(
+        "value",
+        Score,
+        "Mean score of all models with a score, from 0 to 100.",
+    ),
+    maybe(
+        "confidenceLower",
+        Number,
+        "Lower bound of its 95 % confidence interval.",
+    ),
+    maybe(
+        "confidenceUpper",
+        Number,
+        "Upper bound of its 95 % confidence interval.",
+    ),
+    field(
+        "trend",
+        Words(TREND),
+        "Direction of the index compared with the previous day.",
+    ),
     field("models", Integer, "Number of models with a score."),
-    field("unavailable", Integer, "Number of models without a score. They do not affect the index."),
-    maybe("bestModel", Text, "Identifier of the model with the highest score."),
-    field("history", Objects(INDEX_POINT), "The last 24 hours, oldest first."),
-    maybe("lastUpdated", Instant, "Time of the newest run in the index."),
+    field(
+        "unavailable",
+        Integer,
+        "Number of models without a score. They do not affect the index.",
+    ),
+    maybe(
+        "bestModel",
+        Text,
+        "Identifier of the model with the highest score.",
+    ),
+    field(
+        "history",
+        Objects(INDEX_POINT),
+        "The last 24 hours, oldest first.",
+    ),
+    maybe(
+        "lastUpdated",
+        Instant,
+        "Time of the newest run in the index.",
+    ),
 ];
 
 /// An item of `/alerts`.
@@ -143,9 +271,17 @@ pub const ALERT: &[ItemField] = &[
     field("modelId", Text, "Identifier of the model."),
     field("modelName", Text, "Display name."),
     field("provider", Text, "Provider identifier."),
-    field("severity", Words(SEVERITY), "Severity, by the size of the drop."),
+    field(
+        "severity",
+        Words(SEVERITY),
+        "Severity, by the size of the drop.",
+    ),
     field("currentScore", Number, "Score since the fall."),
-    field("baselineScore", Number, "Score of the model itself before the fall."),
+    field(
+        "baselineScore",
+        Number,
+        "Score of the model itself before the fall.",
+    ),
     field("drop", Number, "`baselineScore` minus `currentScore`."),
     field(
         "pValue",
@@ -154,7 +290,11 @@ pub const ALERT: &[ItemField] = &[
     ),
     field("samples", Integer, "Runs since the fall."),
     field("baselineSamples", Integer, "Runs of the baseline."),
-    field("since", Instant, "Beginning of the first round at the current level."),
+    field(
+        "since",
+        Instant,
+        "Beginning of the first round at the current level.",
+    ),
     maybe(
         "sharedBy",
         Integer,
@@ -169,12 +309,28 @@ pub const INCIDENT: &[ItemField] = &[
     field("modelId", Text, "Identifier of the model."),
     field("modelName", Text, "Display name."),
     field("provider", Text, "Provider identifier."),
-    field("kind", Words(&["degradation", "outage"]), "Kind of incident."),
+    field(
+        "kind",
+        Words(&["degradation", "outage"]),
+        "Kind of incident.",
+    ),
     field("severity", Words(SEVERITY), "Severity of the incident."),
     field("openedAt", Instant, "Start of the incident."),
-    maybe("resolvedAt", Instant, "End of the incident; absent while it is ongoing."),
-    maybe("lowestScore", Number, "Lowest score during the incident; absent for an outage."),
-    maybe("baselineScore", Number, "Score of the model before the incident."),
+    maybe(
+        "resolvedAt",
+        Instant,
+        "End of the incident; absent while it is ongoing.",
+    ),
+    maybe(
+        "lowestScore",
+        Number,
+        "Lowest score during the incident; absent for an outage.",
+    ),
+    maybe(
+        "baselineScore",
+        Number,
+        "Score of the model before the incident.",
+    ),
     maybe(
         "methodVersion",
         Text,
@@ -191,13 +347,21 @@ pub const PROVIDER: &[ItemField] = &[
         Words(&["operational", "degraded", "outage", "unavailable"]),
         "Status, from the runs of the last 24 hours.",
     ),
-    maybe("availability", Number, "Share of trials that did not fail over the last 24 hours, from 0 to 1."),
+    maybe(
+        "availability",
+        Number,
+        "Share of trials that did not fail over the last 24 hours, from 0 to 1.",
+    ),
     field("models", Integer, "Number of tracked models."),
     field("modelsAvailable", Integer, "Number of models with a score."),
     field("runs", Integer, "Runs over the last 24 hours."),
     field("failedRuns", Integer, "Runs in which every trial failed."),
     maybe("averageScore", Number, "Mean score of the models."),
-    maybe("latencyMs", Number, "Median latency of a trial, in milliseconds."),
+    maybe(
+        "latencyMs",
+        Number,
+        "Median latency of a trial, in milliseconds.",
+    ),
     field(
         "lastUpdated",
         Instant,
@@ -230,13 +394,21 @@ pub const DEGRADATION: &[ItemField] = &[
 
 /// An item of `/analytics/recommendations`.
 pub const RECOMMENDATION: &[ItemField] = &[
-    field("task", Words(&["coding", "reasoning", "tooling", "budget", "fast"]), "Type of task."),
+    field(
+        "task",
+        Words(&["coding", "reasoning", "tooling", "budget", "fast"]),
+        "Type of task.",
+    ),
     field("modelId", Text, "Identifier of the recommended model."),
     field("modelName", Text, "Display name."),
     field("provider", Text, "Provider identifier."),
     field("score", Number, "Score of the model for this task."),
     field("reason", Text, "Reason for this model."),
-    field("alternatives", Texts, "Identifiers of the next best models, best first."),
+    field(
+        "alternatives",
+        Texts,
+        "Identifiers of the next best models, best first.",
+    ),
     maybe(
         "tied",
         Texts,
@@ -254,8 +426,16 @@ pub const RELIABILITY: &[ItemField] = &[
          and absence of incidents 0.2 (1 / (1 + incidents per model)). If a part is unknown, its weight is distributed \
          over the others.",
     ),
-    maybe("availability", Number, "Share of trials that did not fail, from 0 to 1."),
-    maybe("scoreDeviation", Number, "Mean standard deviation of the scores of its models."),
+    maybe(
+        "availability",
+        Number,
+        "Share of trials that did not fail, from 0 to 1.",
+    ),
+    maybe(
+        "scoreDeviation",
+        Number,
+        "Mean standard deviation of the scores of its models.",
+    ),
     field("incidents", Integer, "Incidents opened in the period."),
     field("runs", Integer, "Runs in the period."),
     field("failedRuns", Integer, "Runs in which every trial failed."),
@@ -263,13 +443,25 @@ pub const RELIABILITY: &[ItemField] = &[
 
 const WEIGHT: &[ItemField] = &[
     field("name", Text, "Name of the part."),
-    field("weight", Number, "Weight of the part. The weights of a score add up to 1."),
+    field(
+        "weight",
+        Number,
+        "Weight of the part. The weights of a score add up to 1.",
+    ),
 ];
 
 const SUITE_WEIGHTS: &[ItemField] = &[
     field("name", Text, "Name of the suite."),
-    field("weight", Number, "Weight of the suite. The weights of all suites add up to 1."),
-    field("axes", Objects(WEIGHT), "Weights of the axes in a trial of this suite."),
+    field(
+        "weight",
+        Number,
+        "Weight of the suite. The weights of all suites add up to 1.",
+    ),
+    field(
+        "axes",
+        Objects(WEIGHT),
+        "Weights of the axes in a trial of this suite.",
+    ),
     field(
         "feeds",
         Texts,
@@ -278,7 +470,11 @@ const SUITE_WEIGHTS: &[ItemField] = &[
 ];
 
 const SAMPLES: &[ItemField] = &[
-    field("suite", Text, "Name of the suite: coding, reasoning and tooling, if no others are configured."),
+    field(
+        "suite",
+        Text,
+        "Name of the suite: coding, reasoning and tooling, if no others are configured.",
+    ),
     field("runs", Integer, "Runs in the period."),
     field("failedRuns", Integer, "Runs in which every trial failed."),
     field(
@@ -287,7 +483,11 @@ const SAMPLES: &[ItemField] = &[
         "Trials in the score. A failed trial counts as zero if the model did not respond in time or its response was \
          unusable; otherwise it has no score.",
     ),
-    field("failedTrials", Integer, "Failed trials. A run that failed as a whole lists none."),
+    field(
+        "failedTrials",
+        Integer,
+        "Failed trials. A run that failed as a whole lists none.",
+    ),
     maybe("lastRun", Instant, "Time of the newest run."),
 ];
 
@@ -297,17 +497,41 @@ pub const TRANSPARENCY: &[ItemField] = &[
     field("modelName", Text, "Display name."),
     field("provider", Text, "Provider identifier."),
     maybe("currentScore", Number, "The score that this item explains."),
-    maybe("standardError", Number, "Standard error of the score, as used for its confidence interval."),
+    maybe(
+        "standardError",
+        Number,
+        "Standard error of the score, as used for its confidence interval.",
+    ),
     maybe(
         "minimumDetectableEffect",
         Number,
         "Change since the previous period, in points, that its trend shows in four of five cases.",
     ),
-    field("suiteWeights", Objects(WEIGHT), "Weights of the suites in the score."),
-    field("axisWeights", Objects(WEIGHT), "Weights of the axes in a trial that has a score on every axis."),
-    field("suites", Objects(SUITE_WEIGHTS), "The suites, their axes, and what they are part of."),
-    field("samples", Objects(SAMPLES), "Number of runs and trials behind the score, per suite."),
-    maybe("freshnessSeconds", Integer, "Age of the newest run when the response was computed."),
+    field(
+        "suiteWeights",
+        Objects(WEIGHT),
+        "Weights of the suites in the score.",
+    ),
+    field(
+        "axisWeights",
+        Objects(WEIGHT),
+        "Weights of the axes in a trial that has a score on every axis.",
+    ),
+    field(
+        "suites",
+        Objects(SUITE_WEIGHTS),
+        "The suites, their axes, and what they are part of.",
+    ),
+    field(
+        "samples",
+        Objects(SAMPLES),
+        "Number of runs and trials behind the score, per suite.",
+    ),
+    maybe(
+        "freshnessSeconds",
+        Integer,
+        "Age of the newest run when the response was computed.",
+    ),
     field(
         "methodVersion",
         Text,
@@ -323,14 +547,26 @@ const PAGE_HINKLEY: &[ItemField] = &[
         Number,
         "The Page-Hinkley statistic: the larger of both directions, in units of noise.",
     ),
-    field("threshold", Number, "Threshold (lambda) above which the statistic restarts, in units of noise."),
-    field("delta", Number, "Smaller deviations are ignored (delta), in units of noise."),
+    field(
+        "threshold",
+        Number,
+        "Threshold (lambda) above which the statistic restarts, in units of noise.",
+    ),
+    field(
+        "delta",
+        Number,
+        "Smaller deviations are ignored (delta), in units of noise.",
+    ),
     field(
         "minimumSamples",
         Integer,
         "Rounds required before the statistic restarts, and before a model can be `stable`.",
     ),
-    field("samples", Integer, "Rounds since the statistic was last restarted."),
+    field(
+        "samples",
+        Integer,
+        "Rounds since the statistic was last restarted.",
+    ),
     field(
         "signalled",
         Flag,
@@ -341,9 +577,21 @@ const PAGE_HINKLEY: &[ItemField] = &[
         Words(&["warming", "quiet", "signalled"]),
         "`warming`: too few rounds; `quiet`: no change of level; `signalled`: a change is active.",
     ),
-    maybe("direction", Words(&["up", "down"]), "Direction of the active change."),
-    maybe("signalledAt", Instant, "Hour of the round with which the active change was found."),
-    maybe("signalledStatistic", Number, "Value of the statistic at that round."),
+    maybe(
+        "direction",
+        Words(&["up", "down"]),
+        "Direction of the active change.",
+    ),
+    maybe(
+        "signalledAt",
+        Instant,
+        "Hour of the round with which the active change was found.",
+    ),
+    maybe(
+        "signalledStatistic",
+        Number,
+        "Value of the statistic at that round.",
+    ),
     maybe(
         "pValue",
         Number,
@@ -364,7 +612,11 @@ const AXIS_TREND: &[ItemField] = &[
         Words(TREND),
         "Direction of the axis, tested with a correction for all axes of all models.",
     ),
-    maybe("slopePerDay", Number, "Change in points per day: least squares over the last 7 days."),
+    maybe(
+        "slopePerDay",
+        Number,
+        "Change in points per day: least squares over the last 7 days.",
+    ),
 ];
 
 /// The item of `/drift/:id`.
@@ -374,10 +626,20 @@ pub const DRIFT: &[ItemField] = &[
     field("provider", Text, "Provider identifier."),
     field(
         "regime",
-        Words(&["stable", "drifting", "degraded", "recovering", "unavailable"]),
+        Words(&[
+            "stable",
+            "drifting",
+            "degraded",
+            "recovering",
+            "unavailable",
+        ]),
         "State of the series.",
     ),
-    field("pageHinkley", Object(PAGE_HINKLEY), "Drift test and its state."),
+    field(
+        "pageHinkley",
+        Object(PAGE_HINKLEY),
+        "Drift test and its state.",
+    ),
     field("axes", Objects(AXIS_TREND), "Trend of each axis."),
     maybe(
         "baselineScore",

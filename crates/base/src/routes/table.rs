@@ -25,7 +25,10 @@ pub const API_VERSION: &str = "1.0.0";
 
 /// An endpoint; also a metric label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[expect(missing_docs, reason = "each is a row of the table below, which says it")]
+#[expect(
+    missing_docs,
+    reason = "each is a row of the table below, which says it"
+)]
 pub enum Route {
     Models,
     Model,
@@ -117,7 +120,9 @@ impl Route {
         if let Self::Configured(configured) = self {
             return configured.endpoint();
         }
-        ENDPOINTS.get(self.index()).expect("every route has a row: a test walks them")
+        ENDPOINTS
+            .get(self.index())
+            .expect("every route has a row: a test walks them")
     }
 
     /// Its position in an `EndpointTable` and in the metrics.
@@ -193,21 +198,39 @@ impl ConfiguredRoute {
     /// The row with this position and definition, if there is one.
     pub fn known(index: u8, text: &str) -> Option<&'static Endpoint> {
         let known = DEFINITIONS.lock().unwrap_or_else(PoisonError::into_inner);
-        known.iter().find(|one| one.index == index && one.text == text).map(|one| Self(one).endpoint())
+        known
+            .iter()
+            .find(|one| one.index == index && one.text == text)
+            .map(|one| Self(one).endpoint())
     }
 
     /// A row for this position of a table. `text` is the complete definition.
-    pub fn define(index: u8, text: String, row: impl FnOnce(Route) -> Endpoint) -> &'static Endpoint {
-        let definition: &'static Definition =
-            Box::leak(Box::new(Definition { index, text, row: OnceLock::new() }));
-        let row = definition.row.get_or_init(|| row(Route::Configured(Self(definition))));
-        DEFINITIONS.lock().unwrap_or_else(PoisonError::into_inner).push(definition);
+    pub fn define(
+        index: u8,
+        text: String,
+        row: impl FnOnce(Route) -> Endpoint,
+    ) -> &'static Endpoint {
+        let definition: &'static Definition = Box::leak(Box::new(Definition {
+            index,
+            text,
+            row: OnceLock::new(),
+        }));
+        let row = definition
+            .row
+            .get_or_init(|| row(Route::Configured(Self(definition))));
+        DEFINITIONS
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(definition);
         row
     }
 
     /// Its row.
     pub fn endpoint(self) -> &'static Endpoint {
-        self.0.row.get().expect("a route exists only beside its row")
+        self.0
+            .row
+            .get()
+            .expect("a route exists only beside its row")
     }
 
     /// Its position in the table.
@@ -256,7 +279,13 @@ mod tests {
     #[test]
     fn every_route_has_exactly_one_row_at_its_index() {
         for row in &ENDPOINTS {
-            assert_eq!(ENDPOINTS.iter().filter(|other| other.route == row.route).count(), 1);
+            assert_eq!(
+                ENDPOINTS
+                    .iter()
+                    .filter(|other| other.route == row.route)
+                    .count(),
+                1
+            );
             assert_eq!(ENDPOINTS[row.route.index()].route, row.route);
         }
     }
@@ -264,8 +293,16 @@ mod tests {
     #[test]
     fn a_short_text_has_fields_of_the_item() {
         for row in &ENDPOINTS {
-            let is_field = |name: &&str| row.item.iter().any(|field| field.name == *name && !field.paid_only);
-            assert!(!row.brief.is_empty() && row.brief.iter().all(is_field), "{}", row.name);
+            let is_field = |name: &&str| {
+                row.item
+                    .iter()
+                    .any(|field| field.name == *name && !field.paid_only)
+            };
+            assert!(
+                !row.brief.is_empty() && row.brief.iter().all(is_field),
+                "{}",
+                row.name
+            );
         }
     }
 

@@ -31,7 +31,9 @@ pub enum BadSecretFile {
     #[error("it must be a regular file")]
     NotAFile,
     /// Its mode lets others use the secret or replace it.
-    #[error("others can access the file (its mode is {0:04o}): remove their rights, with chmod 600")]
+    #[error(
+        "others can access the file (its mode is {0:04o}): remove their rights, with chmod 600"
+    )]
     TooOpen(u32),
     /// Others can write to a directory on its path.
     #[error("others can replace the file: remove their right to write to {}, with chmod go-w", .0.display())]
@@ -56,7 +58,10 @@ pub fn read_secret_file(path: &Path) -> Result<Secret, BadSecretFile> {
     }
     let location = fs::canonicalize(path)?;
     // Links too: somebody who can replace one can have any file read.
-    for entry in std::path::absolute(path)?.ancestors().chain(location.ancestors()) {
+    for entry in std::path::absolute(path)?
+        .ancestors()
+        .chain(location.ancestors())
+    {
         check_directory_of(entry)?;
     }
     if is_too_open(&location, &found)? {
@@ -81,7 +86,9 @@ pub fn open_without_waiting(path: &Path) -> io::Result<File> {
 /// Fails if others can write to the directory of this entry of a path, and so put another entry in its place. In a directory
 /// with the sticky bit, such as `/tmp`, only the owner of an entry can.
 fn check_directory_of(entry: &Path) -> Result<(), BadSecretFile> {
-    let Some(directory) = entry.parent() else { return Ok(()) };
+    let Some(directory) = entry.parent() else {
+        return Ok(());
+    };
     let mode = fs::metadata(directory)?.mode();
     if mode & WRITE & (GROUP | OTHERS) == 0 {
         return Ok(());
@@ -91,15 +98,29 @@ fn check_directory_of(entry: &Path) -> Result<(), BadSecretFile> {
     }
     let owner = fs::symlink_metadata(entry)?.uid();
     let is_trusted = owner == 0 || owner == rustix::process::geteuid().as_raw();
-    if is_trusted { Ok(()) } else { Err(BadSecretFile::OfAnotherUser(entry.to_owned())) }
+    if is_trusted {
+        Ok(())
+    } else {
+        Err(BadSecretFile::OfAnotherUser(entry.to_owned()))
+    }
 }
 
 /// Whether somebody else can use a file of the user that runs this program, or can write any file: those who have a right
 /// to the file and can enter its directory.
 fn is_too_open(location: &Path, found: &Metadata) -> io::Result<bool> {
     let is_own = found.uid() == rustix::process::geteuid().as_raw();
-    let rights = found.mode() & if is_own { GROUP | OTHERS } else { WRITABLE_BY_OTHERS };
-    let entered =
-        location.parent().map(fs::metadata).transpose()?.map_or(ENTER, |directory| directory.mode() & ENTER);
-    Ok([GROUP, OTHERS].iter().any(|class| rights & class != 0 && entered & class != 0))
+    let rights = found.mode()
+        & if is_own {
+            GROUP | OTHERS
+        } else {
+            WRITABLE_BY_OTHERS
+        };
+    let entered = location
+        .parent()
+        .map(fs::metadata)
+        .transpose()?
+        .map_or(ENTER, |directory| directory.mode() & ENTER);
+    Ok([GROUP, OTHERS]
+        .iter()
+        .any(|class| rights & class != 0 && entered & class != 0))
 }

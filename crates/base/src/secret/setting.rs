@@ -35,14 +35,28 @@ struct SecretSource {
 impl SecretSetting {
     /// A secret that does not change.
     pub fn fixed(secret: Secret) -> Self {
-        Self { held: Arc::new(Mutex::new(HeldSecret { secret, rejected: None })), source: None }
+        Self {
+            held: Arc::new(Mutex::new(HeldSecret {
+                secret,
+                rejected: None,
+            })),
+            source: None,
+        }
     }
 
     /// A secret that was read from this file. A later one must have this many characters.
     pub fn in_file(setting: &str, file: &Path, min_length: usize, secret: Secret) -> Self {
         let (setting, file, reading) = (setting.to_owned(), file.to_owned(), Mutex::default());
-        let source = Some(Arc::new(SecretSource { setting, file, min_length, reading }));
-        Self { source, ..Self::fixed(secret) }
+        let source = Some(Arc::new(SecretSource {
+            setting,
+            file,
+            min_length,
+            reading,
+        }));
+        Self {
+            source,
+            ..Self::fixed(secret)
+        }
     }
 
     /// The secret in use.
@@ -54,7 +68,10 @@ impl SecretSetting {
     pub async fn latest(&self) -> Secret {
         if self.source.is_some() {
             let setting = self.clone();
-            if tokio::task::spawn_blocking(move || setting.refresh()).await.is_err() {
+            if tokio::task::spawn_blocking(move || setting.refresh())
+                .await
+                .is_err()
+            {
                 tracing::error!("reading a secret panicked");
             }
         }
@@ -98,7 +115,11 @@ impl SecretSource {
     fn read(&self) -> Result<Secret, BadSecretFile> {
         let secret = read_secret_file(&self.file)?;
         let is_long_enough = secret.expose().len() >= self.min_length;
-        if is_long_enough { Ok(secret) } else { Err(BadSecretFile::TooShort(self.min_length)) }
+        if is_long_enough {
+            Ok(secret)
+        } else {
+            Err(BadSecretFile::TooShort(self.min_length))
+        }
     }
 }
 
@@ -115,7 +136,8 @@ mod tests {
     #[test]
     fn a_rejected_file_keeps_the_secret_and_a_good_one_replaces_it() {
         let directory = tempfile::tempdir().unwrap();
-        let open = |mode| fs::set_permissions(directory.path(), Permissions::from_mode(mode)).unwrap();
+        let open =
+            |mode| fs::set_permissions(directory.path(), Permissions::from_mode(mode)).unwrap();
         open(0o755);
         let file = directory.path().join("secret");
         let write = |text: &str, mode: u32| {
@@ -144,10 +166,18 @@ mod tests {
         }
         write(&format!("{SECOND}\n"), 0o600);
         assert_eq!(state(&setting.clone()), (SECOND.into(), false));
-        assert_eq!(setting.current().expose(), SECOND, "all clones share the value");
+        assert_eq!(
+            setting.current().expose(),
+            SECOND,
+            "all clones share the value"
+        );
         open(0o700);
         write(FIRST, 0o644);
-        assert_eq!(state(&setting), (FIRST.into(), false), "nobody else can enter the directory");
+        assert_eq!(
+            state(&setting),
+            (FIRST.into(), false),
+            "nobody else can enter the directory"
+        );
         write(SECOND, 0o600);
         assert_eq!(state(&setting), (SECOND.into(), false));
         fs::remove_file(&file).unwrap();
@@ -170,7 +200,9 @@ mod tests {
             for (directory, mode) in [directory.path(), &outer, &inner].into_iter().zip(modes) {
                 fs::set_permissions(directory, Permissions::from_mode(mode)).unwrap();
             }
-            read_secret_file(path).map(|secret| secret.expose().to_owned()).map_err(|error| error.to_string())
+            read_secret_file(path)
+                .map(|secret| secret.expose().to_owned())
+                .map_err(|error| error.to_string())
         };
         for (path, modes, writable) in [
             (&file, [0o755, 0o755, 0o755], None),
@@ -190,15 +222,25 @@ mod tests {
                 Some(directory_name) => {
                     let error = found.expect_err(&format!("{} {modes:?}", path.display()));
                     let shown = directory.path().join(directory_name);
-                    assert!(error.contains(shown.to_str().unwrap().trim_end_matches('/')), "{error}");
+                    assert!(
+                        error.contains(shown.to_str().unwrap().trim_end_matches('/')),
+                        "{error}"
+                    );
                 }
             }
         }
         // Only root can give a file away.
         if std::os::unix::fs::chown(&file, Some(65_534), None).is_ok() {
             fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
-            assert_eq!(read(&file, [0o755; 3]).as_deref(), Ok(FIRST), "as in a container");
-            assert!(read(&file, [0o755, 0o755, 0o1777]).is_err(), "anyone could have created the file");
+            assert_eq!(
+                read(&file, [0o755; 3]).as_deref(),
+                Ok(FIRST),
+                "as in a container"
+            );
+            assert!(
+                read(&file, [0o755, 0o755, 0o1777]).is_err(),
+                "anyone could have created the file"
+            );
             assert!(read(&file, [0o1777, 0o755, 0o755]).is_ok());
         }
     }
@@ -209,32 +251,56 @@ mod tests {
         let version = volume.path().join("..2026_11_26");
         fs::create_dir(&version).unwrap();
         fs::write(version.join("token"), FIRST).unwrap();
-        for (path, mode) in
-            [(version.join("token"), 0o600), (version.clone(), 0o755), (volume.path().into(), 0o1777)]
-        {
+        for (path, mode) in [
+            (version.join("token"), 0o600),
+            (version.clone(), 0o755),
+            (volume.path().into(), 0o1777),
+        ] {
             fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
         }
         std::os::unix::fs::symlink("..2026_11_26", volume.path().join("..data")).unwrap();
         std::os::unix::fs::symlink("..data/token", volume.path().join("token")).unwrap();
-        assert_eq!(read_secret_file(&volume.path().join("token")).unwrap().expose(), FIRST);
+        assert_eq!(
+            read_secret_file(&volume.path().join("token"))
+                .unwrap()
+                .expose(),
+            FIRST
+        );
     }
 
     #[test]
     fn a_pipe_is_rejected_without_waiting_for_its_writer() {
         let directory = tempfile::tempdir().unwrap();
         let pipe = directory.path().join("pipe");
-        let made = std::process::Command::new("mkfifo").args(["-m", "600"]).arg(&pipe).status().unwrap();
+        let made = std::process::Command::new("mkfifo")
+            .args(["-m", "600"])
+            .arg(&pipe)
+            .status()
+            .unwrap();
         assert!(made.success());
-        assert!(matches!(read_secret_file(&pipe), Err(BadSecretFile::NotAFile)));
+        assert!(matches!(
+            read_secret_file(&pipe),
+            Err(BadSecretFile::NotAFile)
+        ));
     }
 
     #[tokio::test]
     async fn a_fixed_secret_stays_and_one_in_a_file_is_read_for_each_connection() {
-        assert_eq!(SecretSetting::fixed(Secret::new(FIRST.into())).latest().await.expose(), FIRST);
+        assert_eq!(
+            SecretSetting::fixed(Secret::new(FIRST.into()))
+                .latest()
+                .await
+                .expose(),
+            FIRST
+        );
         let file = tempfile::NamedTempFile::new().unwrap();
-        let setting = SecretSetting::in_file("store.password", file.path(), 1, Secret::new(FIRST.into()));
+        let setting =
+            SecretSetting::in_file("store.password", file.path(), 1, Secret::new(FIRST.into()));
         assert_eq!(setting.latest().await.expose(), FIRST);
         fs::write(file.path(), SECOND).unwrap();
-        assert_eq!((setting.current().expose(), setting.latest().await.expose()), (FIRST, SECOND));
+        assert_eq!(
+            (setting.current().expose(), setting.latest().await.expose()),
+            (FIRST, SECOND)
+        );
     }
 }

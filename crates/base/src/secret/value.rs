@@ -32,6 +32,9 @@ mod tests {
 
     #[test]
     fn a_secret_does_not_print_itself() {
-        assert_eq!(format!("{:?}", Some(Secret::new("sg_live_x".into()))), "Some([secret])");
+        assert_eq!(
+            format!("{:?}", Some(Secret::new("sg_live_x".into()))),
+            "Some([secret])"
+        );
     }
 }

@@ -39,7 +39,11 @@ pub struct AccessLogWriter {
 
 impl AccessLogWriter {
     /// Starts the thread that writes lines to `out`, as JSON or as text. `lost` counts lines that were not written.
-    pub fn start(json: bool, lost: Counter, out: impl Write + Send + 'static) -> std::io::Result<Self> {
+    pub fn start(
+        json: bool,
+        lost: Counter,
+        out: impl Write + Send + 'static,
+    ) -> std::io::Result<Self> {
         let writer = LineWriter::start("access-log", QUEUE, out)?;
         writer.lost().count_in(lost);
         Ok(Self { writer, json })
@@ -48,7 +52,8 @@ impl AccessLogWriter {
     /// Queues a line if there is room. `fields` runs on the writer's thread.
     pub fn write(&self, fields: impl FnOnce() -> LineFields + Send + 'static) {
         let json = self.json;
-        self.writer.send(Box::new(move |text| put(&fields(), json, text)));
+        self.writer
+            .send(Box::new(move |text| put(&fields(), json, text)));
     }
 
     /// Waits until all queued lines are written, for at most `timeout`. Blocks.
@@ -60,13 +65,21 @@ impl AccessLogWriter {
 }
 
 fn put(fields: &LineFields, json: bool, text: &mut Vec<u8>) {
-    let (start, separator, end) = if json { ("{", ",", "}\n") } else { ("", " ", "\n") };
+    let (start, separator, end) = if json {
+        ("{", ",", "}\n")
+    } else {
+        ("", " ", "\n")
+    };
     text.extend_from_slice(start.as_bytes());
     let mut before = "";
     for (name, value) in fields.iter().filter(|(_, value)| json || !value.is_null()) {
         text.extend_from_slice(before.as_bytes());
         before = separator;
-        let parts = if json { ["\"", name, "\":"] } else { ["", name, "="] };
+        let parts = if json {
+            ["\"", name, "\":"]
+        } else {
+            ["", name, "="]
+        };
         for part in parts {
             text.extend_from_slice(part.as_bytes());
         }
@@ -80,7 +93,10 @@ fn put(fields: &LineFields, json: bool, text: &mut Vec<u8>) {
 
 /// Whether a text needs no quotes in a text line.
 fn is_plain(word: &str) -> bool {
-    !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"._:/?&=-".contains(&b))
+    !word.is_empty()
+        && word
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"._:/?&=-".contains(&b))
 }
 
 #[cfg(test)]
@@ -89,7 +105,11 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     fn fields(word: &'static str) -> LineFields {
-        vec![("word", word.into()), ("number", 7.into()), ("nothing", Value::Null)]
+        vec![
+            ("word", word.into()),
+            ("number", 7.into()),
+            ("nothing", Value::Null),
+        ]
     }
 
     #[derive(Clone, Default)]
@@ -123,6 +143,9 @@ mod tests {
         let json = written(true);
         assert_eq!(json.lines().count(), 3);
         let first: Value = serde_json::from_str(json.lines().next().unwrap()).unwrap();
-        assert_eq!(first, serde_json::json!({"word": "plain", "number": 7, "nothing": null}));
+        assert_eq!(
+            first,
+            serde_json::json!({"word": "plain", "number": 7, "nothing": null})
+        );
     }
 }

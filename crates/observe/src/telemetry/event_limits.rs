@@ -76,7 +76,13 @@ struct EventWindows(HashMap<EventKind, EventWindow>);
 
 impl EventWindow {
     fn at(now: Duration) -> Self {
-        Self { began: now, logged: 0, dropped: 0, level: Level::INFO, message: "events".into() }
+        Self {
+            began: now,
+            logged: 0,
+            dropped: 0,
+            level: Level::INFO,
+            message: "events".into(),
+        }
     }
 
     fn is_over(&self, now: Duration) -> bool {
@@ -97,7 +103,11 @@ impl EventWindows {
             return EventDecision::Log;
         }
         window.dropped += 1;
-        if window.dropped == 1 { EventDecision::DropFirst } else { EventDecision::Drop }
+        if window.dropped == 1 {
+            EventDecision::DropFirst
+        } else {
+            EventDecision::Drop
+        }
     }
 
     /// Sets the text of the report about a kind.
@@ -111,17 +121,28 @@ impl EventWindows {
     /// The kind, or the general one of its place in the code if there is no room for another.
     fn bounded(&mut self, kind: &EventKind, now: Duration) -> EventKind {
         if self.0.len() >= MAX_KINDS && !self.0.contains_key(kind) {
-            self.0.retain(|_, window| window.dropped > 0 || !window.is_over(now));
+            self.0
+                .retain(|_, window| window.dropped > 0 || !window.is_over(now));
             if self.0.len() >= MAX_KINDS {
-                return EventKind { callsite: kind.callsite.clone(), value: None };
+                return EventKind {
+                    callsite: kind.callsite.clone(),
+                    value: None,
+                };
             }
         }
         kind.clone()
     }
 
     /// Ends the windows selected by `is_over`, and returns what was dropped in them.
-    fn reports(&mut self, now: Duration, is_over: impl Fn(&EventWindow) -> bool) -> Vec<DroppedEvents> {
-        let ended = self.0.extract_if(|_, window| is_over(window)).map(|(_, window)| window);
+    fn reports(
+        &mut self,
+        now: Duration,
+        is_over: impl Fn(&EventWindow) -> bool,
+    ) -> Vec<DroppedEvents> {
+        let ended = self
+            .0
+            .extract_if(|_, window| is_over(window))
+            .map(|(_, window)| window);
         let dropped = ended.filter(|window| window.dropped > 0);
         let report = |window: EventWindow| DroppedEvents {
             level: window.level,
@@ -153,7 +174,14 @@ impl EventLimits {
     /// Creates limits, and the receiver for the reporting thread.
     pub(super) fn new(now: RunningTime) -> (Self, Receiver<()>) {
         let (dropped, has_dropped) = sync_channel(1);
-        (Self(Arc::new(SharedWindows { windows: Mutex::default(), now, dropped })), has_dropped)
+        (
+            Self(Arc::new(SharedWindows {
+                windows: Mutex::default(),
+                now,
+                dropped,
+            })),
+            has_dropped,
+        )
     }
 
     /// Starts the thread that reports what was dropped, at the end of each window.
@@ -167,14 +195,21 @@ impl EventLimits {
                 }
             }
         };
-        std::thread::Builder::new().name("event-limits".into()).spawn(report).map(drop)
+        std::thread::Builder::new()
+            .name("event-limits".into())
+            .spawn(report)
+            .map(drop)
     }
 
     /// Reports what was dropped in windows that are over.
     fn report(&self) {
         let now = (self.0.now)();
         // The lock is released before events are made of it.
-        let reports = self.0.windows.lock().reports(now, |window| window.is_over(now));
+        let reports = self
+            .0
+            .windows
+            .lock()
+            .reports(now, |window| window.is_over(now));
         reports.iter().for_each(log_dropped);
     }
 
@@ -193,7 +228,13 @@ impl<S: Subscriber> Layer<S> for EventLimits {
         }
         let mut value = KindVisitor(None);
         event.record(&mut value);
-        let (kind, now) = (EventKind { callsite: metadata.callsite(), value: value.0 }, (self.0.now)());
+        let (kind, now) = (
+            EventKind {
+                callsite: metadata.callsite(),
+                value: value.0,
+            },
+            (self.0.now)(),
+        );
         let verdict = self.0.windows.lock().admit(&kind, now);
         if verdict == EventDecision::DropFirst {
             // Without the lock: formatting runs code of the event's fields, which may panic, and a panic is an event
@@ -205,7 +246,10 @@ impl<S: Subscriber> Layer<S> for EventLimits {
                 Some(value) => format!("{message} ({value})"),
                 None => message,
             };
-            self.0.windows.lock().describe(&kind, now, *metadata.level(), message);
+            self.0
+                .windows
+                .lock()
+                .describe(&kind, now, *metadata.level(), message);
             match self.0.dropped.try_send(()) {
                 // If the channel is full, its receiver is about to check anyway.
                 Ok(()) | Err(TrySendError::Full(()) | TrySendError::Disconnected(())) => {}
@@ -216,7 +260,12 @@ impl<S: Subscriber> Layer<S> for EventLimits {
 }
 
 fn log_dropped(report: &DroppedEvents) {
-    let DroppedEvents { level, message, dropped, within } = report;
+    let DroppedEvents {
+        level,
+        message,
+        dropped,
+        within,
+    } = report;
     let seconds = within.as_secs().max(1);
     match *level {
         Level::ERROR => {
@@ -247,7 +296,13 @@ impl Visit for MessageVisitor {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         if field.name() == "message" {
             let whole = format!("{value:?}");
-            self.0 = whole.lines().next().unwrap_or_default().chars().take(MAX_MESSAGE).collect();
+            self.0 = whole
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .chars()
+                .take(MAX_MESSAGE)
+                .collect();
         }
     }
 }
@@ -276,7 +331,11 @@ mod tests {
         /// The lines since the last call.
         fn lines(&self) -> Vec<String> {
             let text = std::mem::take(&mut *self.0.lock());
-            String::from_utf8(text).unwrap().lines().map(|line| line.trim().to_owned()).collect()
+            String::from_utf8(text)
+                .unwrap()
+                .lines()
+                .map(|line| line.trim().to_owned())
+                .collect()
         }
     }
 
@@ -287,10 +346,17 @@ mod tests {
         let now = move || Duration::from_secs(clock.load(Ordering::SeqCst));
         let (limits, has_dropped) = EventLimits::new(Box::new(now));
         let to = written.clone();
-        let lines =
-            fmt::layer().with_writer(move || to.clone()).without_time().with_target(false).with_ansi(false);
-        let events = tracing_subscriber::registry().with(limits.clone()).with(lines);
-        tracing::subscriber::with_default(events, || scene(&limits, &seconds, &written, &has_dropped));
+        let lines = fmt::layer()
+            .with_writer(move || to.clone())
+            .without_time()
+            .with_target(false)
+            .with_ansi(false);
+        let events = tracing_subscriber::registry()
+            .with(limits.clone())
+            .with(lines);
+        tracing::subscriber::with_default(events, || {
+            scene(&limits, &seconds, &written, &has_dropped)
+        });
     }
 
     fn fetch_fails(endpoint: &str) {
@@ -335,7 +401,15 @@ mod tests {
             tracing::error!("the ledger is unreachable");
             let lines = written.lines();
             let count = |words: &str| lines.iter().filter(|line| line.contains(words)).count();
-            assert_eq!((count("index"), count("seen"), count("models"), count("ledger")), (10, 100, 1, 1));
+            assert_eq!(
+                (
+                    count("index"),
+                    count("seen"),
+                    count("models"),
+                    count("ledger")
+                ),
+                (10, 100, 1, 1)
+            );
         });
     }
 
@@ -348,7 +422,10 @@ mod tests {
             seconds.fetch_add(3, Ordering::SeqCst);
             written.lines();
             limits.finish();
-            assert_eq!(written.lines(), ["ERROR it failed (2 more in 3 s) dropped=2"]);
+            assert_eq!(
+                written.lines(),
+                ["ERROR it failed (2 more in 3 s) dropped=2"]
+            );
         });
     }
 
@@ -379,7 +456,11 @@ mod tests {
             for number in 0..10 * MAX_KINDS {
                 fetch_fails(&number.to_string());
             }
-            assert_eq!(limits.0.windows.lock().0.len(), MAX_KINDS + 1, "those, and the place in the code");
+            assert_eq!(
+                limits.0.windows.lock().0.len(),
+                MAX_KINDS + 1,
+                "those, and the place in the code"
+            );
             assert_eq!(written.lines().len(), MAX_KINDS + 10);
             // Windows that are over make room.
             seconds.fetch_add(10, Ordering::SeqCst);

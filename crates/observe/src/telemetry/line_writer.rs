@@ -64,11 +64,17 @@ impl LostLines {
 impl LineWriter {
     /// Starts the thread that writes lines to `out`, with a queue of `most` lines. The process does not wait for it
     /// at exit.
-    pub(super) fn start(name: &str, most: usize, out: impl Write + Send + 'static) -> std::io::Result<Self> {
+    pub(super) fn start(
+        name: &str,
+        most: usize,
+        out: impl Write + Send + 'static,
+    ) -> std::io::Result<Self> {
         let (queue, items) = sync_channel(most);
         let lost = Arc::new(LostLines::default());
         let counted = Arc::clone(&lost);
-        std::thread::Builder::new().name(name.into()).spawn(move || write_all(&items, &counted, out))?;
+        std::thread::Builder::new()
+            .name(name.into())
+            .spawn(move || write_all(&items, &counted, out))?;
         Ok(Self { queue, lost })
     }
 
@@ -161,7 +167,10 @@ mod tests {
 
     fn lost_lines(registry: &MetricsRegistry) -> String {
         let text = registry.scrape().render();
-        text.lines().find_map(|line| line.strip_prefix("scoregate_panics_total ")).unwrap().to_owned()
+        text.lines()
+            .find_map(|line| line.strip_prefix("scoregate_panics_total "))
+            .unwrap()
+            .to_owned()
     }
 
     #[test]
@@ -174,10 +183,15 @@ mod tests {
         for _ in 0..QUEUE + 1_000 {
             writer.send(line("x\n"));
         }
-        assert!(!writer.finish(Duration::from_mins(1)), "a full queue is not waited for");
+        assert!(
+            !writer.finish(Duration::from_mins(1)),
+            "a full queue is not waited for"
+        );
         let registry = MetricsRegistry::default();
         // Any counter will do. Losses before and after attaching it are counted.
-        writer.lost().count_in(registry.counter("scoregate_panics_total"));
+        writer
+            .lost()
+            .count_in(registry.counter("scoregate_panics_total"));
         assert_eq!(lost_lines(&registry), "1000");
         writer.send(line("x\n"));
         assert_eq!(lost_lines(&registry), "1001");
@@ -198,9 +212,13 @@ mod tests {
 
     #[test]
     fn full_disk_blocks_nothing_and_lost_lines_are_counted() {
-        let (writer, registry) =
-            (LineWriter::start("test", QUEUE, Full).unwrap(), MetricsRegistry::default());
-        writer.lost().count_in(registry.counter("scoregate_panics_total"));
+        let (writer, registry) = (
+            LineWriter::start("test", QUEUE, Full).unwrap(),
+            MetricsRegistry::default(),
+        );
+        writer
+            .lost()
+            .count_in(registry.counter("scoregate_panics_total"));
         for _ in 0..10 {
             writer.send(line("x\n"));
             assert!(writer.finish(Duration::from_mins(1)));

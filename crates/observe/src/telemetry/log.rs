@@ -68,10 +68,14 @@ pub fn start(config: &LogConfig, now: RunningTime) -> std::io::Result<()> {
     limits.report_from_a_thread(has_dropped)?;
     let (filter, handle) = reload::Layer::new(filter(&config.level));
     let to = writer.clone();
-    let lines =
-        fmt::layer().with_writer(move || EventLines(to.clone())).with_ansi(false).log_internal_errors(false);
-    let events =
-        tracing_subscriber::registry().with(filter).with(filter_fn(may_be_logged)).with(limits.clone());
+    let lines = fmt::layer()
+        .with_writer(move || EventLines(to.clone()))
+        .with_ansi(false)
+        .log_internal_errors(false);
+    let events = tracing_subscriber::registry()
+        .with(filter)
+        .with(filter_fn(may_be_logged))
+        .with(limits.clone());
     let started = if config.json {
         events.with(lines.json()).try_init()
     } else {
@@ -79,7 +83,15 @@ pub fn start(config: &LogConfig, now: RunningTime) -> std::io::Result<()> {
     };
     config.level.clone_into(&mut LEVEL.lock());
     // An existing subscriber is no reason not to serve.
-    if started.is_err() || STARTED.set(StartedLog { filter: handle, writer, limits }).is_err() {
+    if started.is_err()
+        || STARTED
+            .set(StartedLog {
+                filter: handle,
+                writer,
+                limits,
+            })
+            .is_err()
+    {
         tracing::debug!("event log already started");
         return Ok(());
     }
@@ -90,12 +102,15 @@ pub fn start(config: &LogConfig, now: RunningTime) -> std::io::Result<()> {
 /// Replaces the standard hook, which writes to standard error on the panicking thread.
 fn log_panic(panic: &PanicHookInfo<'_>) {
     let thread = std::thread::current();
-    let (thread, location) = (thread.name().unwrap_or("unnamed"), panic.location().map(ToString::to_string));
+    let (thread, location) = (
+        thread.name().unwrap_or("unnamed"),
+        panic.location().map(ToString::to_string),
+    );
     let message = panic.payload_as_str().unwrap_or("no message");
     // Empty unless RUST_BACKTRACE is set.
     let backtrace = std::backtrace::Backtrace::capture();
-    let backtrace =
-        (backtrace.status() == std::backtrace::BacktraceStatus::Captured).then(|| backtrace.to_string());
+    let backtrace = (backtrace.status() == std::backtrace::BacktraceStatus::Captured)
+        .then(|| backtrace.to_string());
     tracing::error!(thread, location, panic = ?message, backtrace, "thread panicked");
 }
 
@@ -105,7 +120,8 @@ struct EventLines(LineWriter);
 impl Write for EventLines {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let line = bytes.to_vec();
-        self.0.send(Box::new(move |text| text.extend_from_slice(&line)));
+        self.0
+            .send(Box::new(move |text| text.extend_from_slice(&line)));
         Ok(bytes.len())
     }
 
@@ -116,9 +132,13 @@ impl Write for EventLines {
 
 /// Writes a line to standard error as it is, in order with the events. Returns false if the log was not started.
 pub fn write_line(line: &str) -> bool {
-    let Some(StartedLog { writer, .. }) = STARTED.get() else { return false };
+    let Some(StartedLog { writer, .. }) = STARTED.get() else {
+        return false;
+    };
     let line = format!("{line}\n");
-    writer.send(Box::new(move |text| text.extend_from_slice(line.as_bytes())));
+    writer.send(Box::new(move |text| {
+        text.extend_from_slice(line.as_bytes())
+    }));
     true
 }
 
@@ -133,7 +153,9 @@ pub fn finish(timeout: Duration) {
 /// Registers the counters of lost lines; those of the event log include losses since its start.
 pub fn count_lost_lines(registry: &metrics::MetricsRegistry) -> MetricFamily<Counter, LogStream> {
     let lost = registry.counters("scoregate_log_lines_lost_total");
-    if let (Some(StartedLog { writer, .. }), Some(counter)) = (STARTED.get(), lost.of(LogStream::Events)) {
+    if let (Some(StartedLog { writer, .. }), Some(counter)) =
+        (STARTED.get(), lost.of(LogStream::Events))
+    {
         writer.lost().count_in(counter.clone());
     }
     lost

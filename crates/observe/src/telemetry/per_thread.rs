@@ -34,7 +34,9 @@ impl<T> PerThread<T> {
 
 impl<T: Default> Default for PerThread<T> {
     fn default() -> Self {
-        Self { parts: std::array::from_fn(|_| CachePadded::default()) }
+        Self {
+            parts: std::array::from_fn(|_| CachePadded::default()),
+        }
     }
 }
 
@@ -67,7 +69,10 @@ mod tests {
                 });
             }
         });
-        let all: Vec<u64> = counts.all().map(|count| count.load(Ordering::Relaxed)).collect();
+        let all: Vec<u64> = counts
+            .all()
+            .map(|count| count.load(Ordering::Relaxed))
+            .collect();
         assert_eq!(all.iter().sum::<u64>(), 2 * PARTS as u64 * 1_000);
         assert!(all.iter().filter(|count| **count > 0).count() > 1);
     }

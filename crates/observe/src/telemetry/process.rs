@@ -26,7 +26,10 @@ pub(super) struct ProcessMetrics {
 
 impl ProcessMetrics {
     /// Updates them.
-    #[expect(clippy::cast_precision_loss, reason = "a gauge is a float; sizes of memory are far below 2^53")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a gauge is a float; sizes of memory are far below 2^53"
+    )]
     pub(super) fn update(&self) {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let field = |name: &str| -> Option<u32> {
@@ -51,13 +54,19 @@ impl ProcessMetrics {
         }
         // `None` means unlimited.
         let most = getrlimit(Resource::Nofile).current;
-        self.max_fds.set(most.and_then(|most| u32::try_from(most).ok()).map_or(f64::INFINITY, f64::from));
+        self.max_fds.set(
+            most.and_then(|most| u32::try_from(most).ok())
+                .map_or(f64::INFINITY, f64::from),
+        );
     }
 }
 
 /// CPU seconds of the process, as a line of the scrape with its heading.
 pub(super) fn cpu(meaning: &str) -> String {
-    #[expect(clippy::disallowed_methods, reason = "work that was done, and no time of day")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "work that was done, and no time of day"
+    )]
     let spent = clock_gettime(ClockId::ProcessCPUTime);
     let (seconds, millis) = (spent.tv_sec, spent.tv_nsec / 1_000_000);
     format!("# HELP {CPU} {meaning}\n# TYPE {CPU} counter\n{CPU} {seconds}.{millis:03}\n\n")

@@ -51,9 +51,17 @@ impl<K: Copy + Eq + Hash, T> SpaceSaving<K, T> {
     pub fn new() -> Self {
         let shard = |_| {
             let (key, counts, values) = Default::default();
-            Shard(Mutex::new(ShardEntries { era: 0, key, counts, values }))
+            Shard(Mutex::new(ShardEntries {
+                era: 0,
+                key,
+                counts,
+                values,
+            }))
         };
-        Self { shards: std::array::from_fn(shard), hash_builder: RandomState::default() }
+        Self {
+            shards: std::array::from_fn(shard),
+            hash_builder: RandomState::default(),
+        }
     }
 
     /// Counts events and updates the tally; `new` creates a tally, given the inherited count. A later era starts empty, and
@@ -66,7 +74,9 @@ impl<K: Copy + Eq + Hash, T> SpaceSaving<K, T> {
         new: impl FnOnce(u64) -> T,
         step: impl FnOnce(&mut T),
     ) {
-        let Some(mut entries) = self.shard(key) else { return };
+        let Some(mut entries) = self.shard(key) else {
+            return;
+        };
         if entries.era < era {
             entries.clear(era);
         }
@@ -119,12 +129,20 @@ impl<K: Copy + Eq, T> ShardEntries<K, T> {
         self.values.clear();
     }
 
-    fn count(&mut self, key: K, events: u64, new: impl FnOnce(u64) -> T, step: impl FnOnce(&mut T)) {
+    fn count(
+        &mut self,
+        key: K,
+        events: u64,
+        new: impl FnOnce(u64) -> T,
+        step: impl FnOnce(&mut T),
+    ) {
         let index = match self.key.iter().position(|existing| *existing == key) {
             Some(index) => index,
             None => self.free_entry(key, new),
         };
-        if let (Some(count), Some((_, value))) = (self.counts.get_mut(index), self.values.get_mut(index)) {
+        if let (Some(count), Some((_, value))) =
+            (self.counts.get_mut(index), self.values.get_mut(index))
+        {
             *count += events;
             step(value);
         }
@@ -138,9 +156,15 @@ impl<K: Copy + Eq, T> ShardEntries<K, T> {
             self.values.push((0, new(0)));
             return self.key.len() - 1;
         }
-        let least = self.counts.iter().enumerate().min_by_key(|(_, count)| **count);
+        let least = self
+            .counts
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, count)| **count);
         let (index, inherited) = least.map_or((0, 0), |(index, count)| (index, *count));
-        if let (Some(existing), Some(values)) = (self.key.get_mut(index), self.values.get_mut(index)) {
+        if let (Some(existing), Some(values)) =
+            (self.key.get_mut(index), self.values.get_mut(index))
+        {
             *existing = key;
             *values = (inherited, new(inherited));
         }
@@ -153,7 +177,12 @@ impl<K: Copy + Eq, T> ShardEntries<K, T> {
     {
         let (overestimate, value) = self.values.get(index)?;
         let (key, count) = (*self.key.get(index)?, *self.counts.get(index)?);
-        Some(SketchEntry { key, count, overestimate: *overestimate, value: value.clone() })
+        Some(SketchEntry {
+            key,
+            count,
+            overestimate: *overestimate,
+            value: value.clone(),
+        })
     }
 }
 
@@ -165,7 +194,8 @@ mod tests {
 
     fn counted(all: impl IntoIterator<Item = u64>) -> SpaceSaving<u64, u64> {
         let sketch = SpaceSaving::new();
-        all.into_iter().for_each(|key| sketch.count(1, key, 1, |_| 0, |value| *value += 1));
+        all.into_iter()
+            .for_each(|key| sketch.count(1, key, 1, |_| 0, |value| *value += 1));
         sketch
     }
 
@@ -203,7 +233,13 @@ mod tests {
     fn a_key_that_becomes_frequent_late_gets_an_entry_at_once() {
         let before = (0..200_000).map(|number| number % 50_000);
         // One event in a hundred from then on, among new keys only.
-        let late = (0..20_000).map(|number| if number % 100 == 0 { u64::MAX } else { 100_000 + number });
+        let late = (0..20_000).map(|number| {
+            if number % 100 == 0 {
+                u64::MAX
+            } else {
+                100_000 + number
+            }
+        });
         let sketch = counted(before.chain(late));
         let found = sketch.find(1, u64::MAX).unwrap();
         assert_eq!(found.value, 200, "it never lost its place");
@@ -212,7 +248,14 @@ mod tests {
     #[test]
     fn a_later_era_starts_empty_and_an_earlier_one_counts_as_the_current() {
         let sketch = counted([7, 7, 8]);
-        assert_eq!(sketch.list(1).iter().map(|index| index.count).collect::<Vec<_>>(), [2, 1]);
+        assert_eq!(
+            sketch
+                .list(1)
+                .iter()
+                .map(|index| index.count)
+                .collect::<Vec<_>>(),
+            [2, 1]
+        );
         assert!(sketch.list(2).is_empty() && sketch.find(2, 7).is_none());
         sketch.count(2, 7, 1, |_| 0, |value| *value += 1);
         // After the clock was set back, counting continues.

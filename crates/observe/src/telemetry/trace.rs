@@ -55,29 +55,47 @@ impl TraceContext {
     /// The trace of a request, if it has exactly one valid header.
     pub fn of(headers: &HeaderMap) -> Option<Self> {
         let mut given = headers.get_all(TRACEPARENT).iter();
-        let (Some(one), None) = (given.next(), given.next()) else { return None };
+        let (Some(one), None) = (given.next(), given.next()) else {
+            return None;
+        };
         let mut parts = one.to_str().ok()?.split('-');
-        let (version, trace, parent, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+        let (version, trace, parent, flags) =
+            (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
         let digits = |part: &str, count: usize| {
-            part.len() == count && part.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+            part.len() == count
+                && part
+                    .bytes()
+                    .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
         };
         let is_some = |part: &str| part.bytes().any(|b| b != b'0');
         // Later versions may have more fields; version 0 has exactly four.
-        let is_known = digits(version, 2) && version != "ff" && (version != "00" || parts.next().is_none());
+        let is_known =
+            digits(version, 2) && version != "ff" && (version != "00" || parts.next().is_none());
         let is_good = digits(trace, 32) && is_some(trace) && digits(parent, 16) && is_some(parent);
         if !(is_known && is_good && digits(flags, 2)) {
             return None;
         }
         let flags = u8::from_str_radix(flags, 16).ok()? & KNOWN_FLAGS;
-        Some(Self { id: trace.as_bytes().try_into().ok()?, flags, span: None })
+        Some(Self {
+            id: trace.as_bytes().try_into().ok()?,
+            flags,
+            span: None,
+        })
     }
 
     /// A new sampled trace with this random id.
     pub fn started(id: u128) -> Self {
         // An id of zeros is invalid.
         let digits = format!("{:032x}", id.max(1));
-        let id = digits.as_bytes().try_into().expect("a u128 has at most 32 digits");
-        Self { id, flags: SAMPLED | RANDOM, span: None }
+        let id = digits
+            .as_bytes()
+            .try_into()
+            .expect("a u128 has at most 32 digits");
+        Self {
+            id,
+            flags: SAMPLED | RANDOM,
+            span: None,
+        }
     }
 
     /// Its id.
@@ -97,12 +115,18 @@ impl TraceContext {
 
     /// The same trace, whose spans are not recorded from here on.
     pub fn unsampled(self) -> Self {
-        Self { flags: self.flags & !SAMPLED, ..self }
+        Self {
+            flags: self.flags & !SAMPLED,
+            ..self
+        }
     }
 
     /// The same trace within this recorded span.
     pub fn within(self, span: SpanId) -> Self {
-        Self { span: Some(span), ..self }
+        Self {
+            span: Some(span),
+            ..self
+        }
     }
 
     /// The header for an upstream request. Its parent id is that of the recorded span, or a new one without a recorded
@@ -131,7 +155,12 @@ mod tests {
     fn only_well_formed_trace_headers_are_accepted() {
         let good = format!("00-{ID}-b7ad6b7169203331-01");
         assert_eq!(of(&good).unwrap().id(), ID);
-        assert_eq!(of(&format!("cc-{ID}-b7ad6b7169203331-01-later")).unwrap().id(), ID);
+        assert_eq!(
+            of(&format!("cc-{ID}-b7ad6b7169203331-01-later"))
+                .unwrap()
+                .id(),
+            ID
+        );
         for bad in [
             String::new(),
             good.to_uppercase(),
@@ -163,7 +192,10 @@ mod tests {
             let headers: HeaderMap = [(TRACEPARENT, one.clone())].into_iter().collect();
             assert_eq!(TraceContext::of(&headers).unwrap().id(), ID);
             let one = one.to_str().unwrap();
-            assert!(one.starts_with(&format!("00-{ID}-")) && one.ends_with(&format!("-{sent}")), "{one}");
+            assert!(
+                one.starts_with(&format!("00-{ID}-")) && one.ends_with(&format!("-{sent}")),
+                "{one}"
+            );
             assert!(!one.contains("b7ad6b7169203331"));
         }
     }
@@ -175,7 +207,9 @@ mod tests {
         assert_eq!(trace.child().unwrap(), header.as_str());
         assert_eq!(of(&header).unwrap().id(), trace.id());
         assert!(trace.is_sampled() && !trace.unsampled().is_sampled());
-        let headers: HeaderMap = [(TRACEPARENT, header.parse().unwrap())].into_iter().collect();
+        let headers: HeaderMap = [(TRACEPARENT, header.parse().unwrap())]
+            .into_iter()
+            .collect();
         assert_eq!(SpanId::of_caller(&headers), Some(SpanId::new(0x1f)));
         assert_eq!(SpanId::of_caller(&HeaderMap::new()), None);
     }

@@ -55,7 +55,10 @@ pub(super) struct Collector {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ExportFailure {
     /// The same request may succeed later.
-    Temporary { reason: String, retry_after: Option<Duration> },
+    Temporary {
+        reason: String,
+        retry_after: Option<Duration>,
+    },
     /// The same request would fail again.
     Permanent(String),
 }
@@ -82,8 +85,14 @@ impl Collector {
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
         let mut builder = Client::builder(TokioExecutor::new());
-        builder.pool_timer(TokioTimer::new()).pool_idle_timeout(IDLE_TIMEOUT).pool_max_idle_per_host(1);
-        Self { endpoint, client: builder.build(tcp) }
+        builder
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE_TIMEOUT)
+            .pool_max_idle_per_host(1);
+        Self {
+            endpoint,
+            client: builder.build(tcp),
+        }
     }
 
     /// Its URL.
@@ -98,9 +107,14 @@ impl Collector {
             .map_err(|error| ExportFailure::Permanent(error.to_string()))?;
         let headers = request.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers
-            .insert(USER_AGENT, HeaderValue::from_static(concat!("scoregate/", env!("CARGO_PKG_VERSION"))));
-        let temporary = |reason: String| ExportFailure::Temporary { reason, retry_after: None };
+        headers.insert(
+            USER_AGENT,
+            HeaderValue::from_static(concat!("scoregate/", env!("CARGO_PKG_VERSION"))),
+        );
+        let temporary = |reason: String| ExportFailure::Temporary {
+            reason,
+            retry_after: None,
+        };
         let response = self.client.request(request).await.map_err(|error| {
             let cause = std::error::Error::source(&error).map(ToString::to_string);
             temporary(cause.unwrap_or_else(|| error.to_string()))
@@ -108,17 +122,24 @@ impl Collector {
         let status = response.status();
         let retry_after = retry_after(response.headers());
         // Read to its end, so that the connection can be used again.
-        let body = Limited::new(response.into_body(), MAX_REPLY).collect().await;
+        let body = Limited::new(response.into_body(), MAX_REPLY)
+            .collect()
+            .await;
         let reason = format!("status {}", status.as_u16());
         match status {
             // Accepted spans must not be sent twice, whatever the body is.
-            status if status.is_success() => {
-                Ok(export_reply(&body.map(http_body_util::Collected::to_bytes).unwrap_or_default()))
-            }
+            status if status.is_success() => Ok(export_reply(
+                &body
+                    .map(http_body_util::Collected::to_bytes)
+                    .unwrap_or_default(),
+            )),
             StatusCode::TOO_MANY_REQUESTS
             | StatusCode::BAD_GATEWAY
             | StatusCode::SERVICE_UNAVAILABLE
-            | StatusCode::GATEWAY_TIMEOUT => Err(ExportFailure::Temporary { reason, retry_after }),
+            | StatusCode::GATEWAY_TIMEOUT => Err(ExportFailure::Temporary {
+                reason,
+                retry_after,
+            }),
             _ => Err(ExportFailure::Permanent(reason)),
         }
     }
@@ -126,7 +147,13 @@ impl Collector {
 
 /// The time of `Retry-After` in seconds. A date is ignored: clocks differ.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    let seconds = headers
+        .get(RETRY_AFTER)?
+        .to_str()
+        .ok()?
+        .trim()
+        .parse()
+        .ok()?;
     Some(Duration::from_secs(seconds).min(MAX_RETRY_AFTER))
 }
 
@@ -136,7 +163,11 @@ mod tests {
 
     #[test]
     fn only_http_urls_without_credentials_are_endpoints() {
-        for good in ["http://127.0.0.1:4318/v1/traces", "http://collector/", "http://[::1]:4318/custom"] {
+        for good in [
+            "http://127.0.0.1:4318/v1/traces",
+            "http://collector/",
+            "http://[::1]:4318/custom",
+        ] {
             assert!(CollectorEndpoint::parse(good).is_ok(), "{good}");
         }
         for (bad, why) in [

@@ -53,7 +53,17 @@ impl SpanExporter {
         let (tracer, spans) = Tracer::new(config.one_in, Arc::clone(&counts), clock.clone(), seed);
         let collector = Collector::new(config.endpoint.clone());
         let resource = TraceResource { instance };
-        (tracer, Self { spans, collector, resource, counts, clock: clock.clone(), is_failing: false })
+        (
+            tracer,
+            Self {
+                spans,
+                collector,
+                resource,
+                counts,
+                clock: clock.clone(),
+                is_failing: false,
+            },
+        )
     }
 
     /// Exports spans until `stop`, and then those in the queue, each batch once.
@@ -71,7 +81,9 @@ impl SpanExporter {
             let end = self.clock.mono().plus(BATCH_TIME);
             while batch.len() < BATCH {
                 let next = self.clock.until(end, self.spans.recv());
-                let Some(Ok(Some(span))) = stop.run_until_cancelled(next).await else { break };
+                let Some(Ok(Some(span))) = stop.run_until_cancelled(next).await else {
+                    break;
+                };
                 batch.push(span);
             }
         }
@@ -86,26 +98,37 @@ impl SpanExporter {
 
     /// Sends a batch, repeatedly if necessary, and counts its spans.
     async fn export(&mut self, batch: &[FinishedSpan], stop: &CancellationToken) {
-        let (body, spans) = (Bytes::from(export_request(batch, &self.resource)), batch.len() as u64);
+        let (body, spans) = (
+            Bytes::from(export_request(batch, &self.resource)),
+            batch.len() as u64,
+        );
         let mut delay = RETRY_DELAY;
         for attempt in 1..=ATTEMPTS {
-            let sent = self.clock.within(TIMEOUT, self.collector.export(body.clone())).await;
+            let sent = self
+                .clock
+                .within(TIMEOUT, self.collector.export(body.clone()))
+                .await;
             let failure = match sent {
                 Ok(Ok(reply)) => return self.accepted(spans, &reply),
                 Ok(Err(failure)) => failure,
-                Err(_) => {
-                    ExportFailure::Temporary { reason: "it did not answer in time".into(), retry_after: None }
-                }
+                Err(_) => ExportFailure::Temporary {
+                    reason: "it did not answer in time".into(),
+                    retry_after: None,
+                },
             };
             let (reason, retry_after) = match failure {
-                ExportFailure::Temporary { reason, retry_after } => (reason, retry_after),
+                ExportFailure::Temporary {
+                    reason,
+                    retry_after,
+                } => (reason, retry_after),
                 ExportFailure::Permanent(reason) => return self.lost(spans, &reason),
             };
             if attempt == ATTEMPTS || stop.is_cancelled() {
                 return self.lost(spans, &reason);
             }
             // At a shutdown the batch is sent once more immediately.
-            stop.run_until_cancelled(self.clock.sleep(retry_after.unwrap_or(delay))).await;
+            stop.run_until_cancelled(self.clock.sleep(retry_after.unwrap_or(delay)))
+                .await;
             delay *= 2;
         }
     }

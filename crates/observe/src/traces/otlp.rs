@@ -99,7 +99,11 @@ fn span(span: &FinishedSpan) -> OtlpSpan<'_> {
         },
         start_time_unix_nano: nanos(span.started),
         end_time_unix_nano: nanos(span.started.plus(span.took)),
-        attributes: span.attributes.iter().map(|(name, value)| attribute(name, value)).collect(),
+        attributes: span
+            .attributes
+            .iter()
+            .map(|(name, value)| attribute(name, value))
+            .collect(),
         status: span.has_failed.then_some(OtlpStatus { code: STATUS_ERROR }),
     }
 }
@@ -119,11 +123,20 @@ fn attribute(name: &str, value: &SpanAttribute) -> Value {
 /// Reads the response to an accepted request. A response that is not understood reports no rejected spans.
 pub(super) fn export_reply(body: &[u8]) -> ExportReply {
     let reply: OtlpReply = serde_json::from_slice(body).unwrap_or_default();
-    let Some(OtlpPartialSuccess { rejected_spans, error_message }) = reply.partial_success else {
+    let Some(OtlpPartialSuccess {
+        rejected_spans,
+        error_message,
+    }) = reply.partial_success
+    else {
         return ExportReply::default();
     };
-    let rejected = rejected_spans.as_u64().or_else(|| rejected_spans.as_str()?.parse().ok());
-    ExportReply { rejected: rejected.unwrap_or(0), message: error_message }
+    let rejected = rejected_spans
+        .as_u64()
+        .or_else(|| rejected_spans.as_str()?.parse().ok());
+    ExportReply {
+        rejected: rejected.unwrap_or(0),
+        message: error_message,
+    }
 }
 
 #[cfg(test)]
@@ -132,15 +145,27 @@ mod tests {
 
     #[test]
     fn rejected_spans_are_read_from_a_number_or_a_string() {
-        let reply = |rejected, message: &str| ExportReply { rejected, message: message.into() };
+        let reply = |rejected, message: &str| ExportReply {
+            rejected,
+            message: message.into(),
+        };
         for (body, expected) in [
             ("", reply(0, "")),
             ("{}", reply(0, "")),
             ("<html>", reply(0, "")),
             (r#"{"partialSuccess":null}"#, reply(0, "")),
-            (r#"{"partialSuccess":{"rejectedSpans":"3","errorMessage":"too old"}}"#, reply(3, "too old")),
-            (r#"{"partialSuccess":{"rejectedSpans":4,"unknown":[]}}"#, reply(4, "")),
-            (r#"{"partialSuccess":{"errorMessage":"a warning"}}"#, reply(0, "a warning")),
+            (
+                r#"{"partialSuccess":{"rejectedSpans":"3","errorMessage":"too old"}}"#,
+                reply(3, "too old"),
+            ),
+            (
+                r#"{"partialSuccess":{"rejectedSpans":4,"unknown":[]}}"#,
+                reply(4, ""),
+            ),
+            (
+                r#"{"partialSuccess":{"errorMessage":"a warning"}}"#,
+                reply(0, "a warning"),
+            ),
         ] {
             assert_eq!(export_reply(body.as_bytes()), expected, "{body}");
         }

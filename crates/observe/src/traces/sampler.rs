@@ -32,13 +32,23 @@ impl TraceSampler {
     pub(super) fn new(one_in: u64, mut seed: impl FnMut() -> u64) -> Self {
         let bound = (1_u64 << 63).checked_div(one_in).unwrap_or(0);
         let states = PerThread::default();
-        states.all().for_each(|state: &AtomicU64| state.store(seed(), Ordering::Relaxed));
-        Self { bound, states, given: AtomicU64::new(0) }
+        states
+            .all()
+            .for_each(|state: &AtomicU64| state.store(seed(), Ordering::Relaxed));
+        Self {
+            bound,
+            states,
+            given: AtomicU64::new(0),
+        }
     }
 
     /// A random number, for ids.
     pub(super) fn random(&self) -> u64 {
-        let mixed = self.states.local().fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
+        let mixed = self
+            .states
+            .local()
+            .fetch_add(STEP, Ordering::Relaxed)
+            .wrapping_add(STEP);
         let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ (mixed >> 31)
@@ -47,7 +57,8 @@ impl TraceSampler {
     /// The id of a new trace, if it is sampled.
     pub(super) fn new_trace(&self) -> Option<u128> {
         let low = self.random();
-        self.is_sampled(low).then(|| (u128::from(self.random()) << 64) | u128::from(low))
+        self.is_sampled(low)
+            .then(|| (u128::from(self.random()) << 64) | u128::from(low))
     }
 
     fn is_sampled(&self, low: u64) -> bool {
@@ -57,13 +68,15 @@ impl TraceSampler {
     /// Whether one more trace of a caller is recorded in this second.
     pub(super) fn take_callers_trace(&self, now: Mono) -> bool {
         let second = (now.nanos() / NANOS_A_SECOND) & u64::from(u32::MAX);
-        let taken = self.given.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |given| {
-            let (current, count) = (given >> 32, given & u64::from(u32::MAX));
-            if second > current {
-                return Some((second << 32) | 1);
-            }
-            (count < CALLERS_TRACES_PER_SECOND).then_some(given + 1)
-        });
+        let taken = self
+            .given
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |given| {
+                let (current, count) = (given >> 32, given & u64::from(u32::MAX));
+                if second > current {
+                    return Some((second << 32) | 1);
+                }
+                (count < CALLERS_TRACES_PER_SECOND).then_some(given + 1)
+            });
         taken.is_ok()
     }
 }
@@ -84,10 +97,16 @@ mod tests {
 
     #[test]
     fn one_in_n_new_traces_is_sampled() {
-        for (one_in, range) in [(0, 0..=0), (1, 100_000..=100_000), (2, 49_000..=51_000), (100, 900..=1_100)]
-        {
+        for (one_in, range) in [
+            (0, 0..=0),
+            (1, 100_000..=100_000),
+            (2, 49_000..=51_000),
+            (100, 900..=1_100),
+        ] {
             let sampler = sampler(one_in);
-            let count = (0..100_000).filter(|_| sampler.new_trace().is_some()).count();
+            let count = (0..100_000)
+                .filter(|_| sampler.new_trace().is_some())
+                .count();
             assert!(range.contains(&count), "one in {one_in}: {count}");
         }
     }
@@ -95,9 +114,12 @@ mod tests {
     #[test]
     fn the_decision_depends_on_the_last_eight_bytes_of_the_id() {
         let quarter = sampler(4);
-        for (low, is_sampled) in
-            [(0, true), (u64::MAX / 4, true), (u64::MAX / 4 + 1, false), (u64::MAX, false)]
-        {
+        for (low, is_sampled) in [
+            (0, true),
+            (u64::MAX / 4, true),
+            (u64::MAX / 4 + 1, false),
+            (u64::MAX, false),
+        ] {
             assert_eq!(quarter.is_sampled(low), is_sampled, "{low:x}");
         }
         let all = sampler(1);
@@ -109,9 +131,14 @@ mod tests {
     fn traces_of_callers_are_limited_per_second() {
         let (sampler, second) = (sampler(0), |at: u64| Mono::from_nanos(at * NANOS_A_SECOND));
         for at in [5, 6, 9] {
-            let taken = (0..1_000).filter(|_| sampler.take_callers_trace(second(at))).count();
+            let taken = (0..1_000)
+                .filter(|_| sampler.take_callers_trace(second(at)))
+                .count();
             assert_eq!(taken as u64, CALLERS_TRACES_PER_SECOND);
         }
-        assert!(!sampler.take_callers_trace(second(8)), "an earlier second opens no new window");
+        assert!(
+            !sampler.take_callers_trace(second(8)),
+            "an earlier second opens no new window"
+        );
     }
 }

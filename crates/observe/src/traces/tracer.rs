@@ -66,7 +66,9 @@ pub fn span_counts(registry: &MetricsRegistry) -> MetricFamily<Counter, SpanOutc
 
 impl fmt::Debug for Tracer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tracer").field("sampler", &self.sampler).finish_non_exhaustive()
+        f.debug_struct("Tracer")
+            .field("sampler", &self.sampler)
+            .finish_non_exhaustive()
     }
 }
 
@@ -79,7 +81,15 @@ impl Tracer {
         seed: impl FnMut() -> u64,
     ) -> (Arc<Self>, mpsc::Receiver<FinishedSpan>) {
         let (queue, spans) = mpsc::channel(QUEUE);
-        (Arc::new(Self { sampler: TraceSampler::new(one_in, seed), queue, counts, clock }), spans)
+        (
+            Arc::new(Self {
+                sampler: TraceSampler::new(one_in, seed),
+                queue,
+                counts,
+                clock,
+            }),
+            spans,
+        )
     }
 
     /// The trace of a request that has none, if it is sampled.
@@ -101,7 +111,14 @@ impl Tracer {
         started: Now,
     ) -> Arc<RequestSpan> {
         let id = SpanId::new(self.sampler.random());
-        Arc::new(RequestSpan { tracer: Arc::clone(self), trace, id, parent, method, started })
+        Arc::new(RequestSpan {
+            tracer: Arc::clone(self),
+            trace,
+            id,
+            parent,
+            method,
+            started,
+        })
     }
 
     /// Never waits.
@@ -127,7 +144,12 @@ impl RequestSpan {
             attributes: Vec::new(),
             has_failed: false,
         };
-        OpenSpan { tracer: Arc::clone(&self.tracer), began: started.mono, ended: None, span: Some(span) }
+        OpenSpan {
+            tracer: Arc::clone(&self.tracer),
+            began: started.mono,
+            ended: None,
+            span: Some(span),
+        }
     }
 
     /// Records the end of the request.

@@ -34,7 +34,11 @@ impl fmt::Display for ArchiveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path.display();
         match &self.trouble {
-            Trouble::File(error) => write!(f, "the archive {path} cannot be used: {error}{}", remedy(error)),
+            Trouble::File(error) => write!(
+                f,
+                "the archive {path} cannot be used: {error}{}",
+                remedy(error)
+            ),
             Trouble::Foreign => write!(f, "{path} is not an archive of runs; use another file"),
             Trouble::Newer { found, known } => write!(
                 f,
@@ -57,7 +61,10 @@ impl fmt::Display for ArchiveError {
                 )
             }
             Trouble::OtherMethod => {
-                write!(f, "the archive {path} was aggregated by another version; restart this program")
+                write!(
+                    f,
+                    "the archive {path} was aggregated by another version; restart this program"
+                )
             }
         }
     }
@@ -77,10 +84,16 @@ impl From<rusqlite::Error> for Trouble {
 
 fn remedy(error: &rusqlite::Error) -> &'static str {
     match error.sqlite_error_code() {
-        Some(rusqlite::ErrorCode::DiskFull) => "; free some disk space and import the same file again",
+        Some(rusqlite::ErrorCode::DiskFull) => {
+            "; free some disk space and import the same file again"
+        }
         Some(rusqlite::ErrorCode::DatabaseBusy) => "; another import is writing to it: try again",
-        Some(rusqlite::ErrorCode::CannotOpen) => "; check that its directory exists and is writable",
-        Some(rusqlite::ErrorCode::ReadOnly) => "; check that the file and its directory are writable",
+        Some(rusqlite::ErrorCode::CannotOpen) => {
+            "; check that its directory exists and is writable"
+        }
+        Some(rusqlite::ErrorCode::ReadOnly) => {
+            "; check that the file and its directory are writable"
+        }
         Some(_) | None => "",
     }
 }

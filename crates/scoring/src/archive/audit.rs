@@ -47,7 +47,9 @@ impl Archive {
         before: Option<u64>,
         limit: usize,
     ) -> Result<Vec<RunChange>, ArchiveError> {
-        let before = before.and_then(|number| i64::try_from(number).ok()).unwrap_or(i64::MAX);
+        let before = before
+            .and_then(|number| i64::try_from(number).ok())
+            .unwrap_or(i64::MAX);
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let of = params![before, run.map(RunId::as_str), limit];
         let sql = "SELECT number, at_ms, actor, action, run, reason, before FROM audit
@@ -69,14 +71,23 @@ pub(super) fn record(
         "INSERT INTO audit (at_ms, actor, action, run, reason, before) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     )?;
     let (at, before) = (rows::milliseconds(at), before.map(IdentifiedRun::write));
-    insert.execute(params![at, author.actor, kind.word(), run.as_str(), author.reason.as_str(), before])?;
+    insert.execute(params![
+        at,
+        author.actor,
+        kind.word(),
+        run.as_str(),
+        author.reason.as_str(),
+        before
+    ])?;
     Ok(())
 }
 
 fn change(row: &Row<'_>) -> Result<RunChange, Trouble> {
     let (action, run): (String, String) = (row.get(3)?, row.get(4)?);
     let (Some(kind), Some(run)) = (RunChangeKind::parse(&action), RunId::new(&run)) else {
-        return Err(Trouble::Damage("a record of the audit trail cannot be decoded".into()));
+        return Err(Trouble::Damage(
+            "a record of the audit trail cannot be decoded".into(),
+        ));
     };
     let (number, at): (i64, i64) = (row.get(0)?, row.get(1)?);
     Ok(RunChange {

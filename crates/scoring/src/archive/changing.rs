@@ -62,13 +62,33 @@ struct FoundRun {
 
 impl Archive {
     /// Withdraws runs: all, or none. They count until the days are aggregated, as after an import.
-    pub fn withdraw(&self, ids: &[RunId], author: &ChangeAuthor, now: Wall) -> Result<(), RunChangeError> {
+    pub fn withdraw(
+        &self,
+        ids: &[RunId],
+        author: &ChangeAuthor,
+        now: Wall,
+    ) -> Result<(), RunChangeError> {
         let at = Wall::from_millis(now.millis());
         let withdrawn = self.change(ids.iter().map(|id| (id, id)), |file, _, _, found, id| {
             let (actor, reason) = (author.actor.clone(), author.reason.clone());
             remove(file, id, &found)?;
-            keep(file, &Withdrawal { id: id.clone(), at, actor, reason })?;
-            audit::record(file, now, author, RunChangeKind::Withdrawal, id, Some(&found.record))?;
+            keep(
+                file,
+                &Withdrawal {
+                    id: id.clone(),
+                    at,
+                    actor,
+                    reason,
+                },
+            )?;
+            audit::record(
+                file,
+                now,
+                author,
+                RunChangeKind::Withdrawal,
+                id,
+                Some(&found.record),
+            )?;
             Ok(())
         });
         withdrawn.map(|_| ())
@@ -92,11 +112,20 @@ impl Archive {
             remove(file, id, &found)?;
             match take_one(file, described, suites, record)? {
                 RunInsertion::New => {}
-                RunInsertion::AlreadyThere | RunInsertion::OtherContent | RunInsertion::Withdrawn => {
+                RunInsertion::AlreadyThere
+                | RunInsertion::OtherContent
+                | RunInsertion::Withdrawn => {
                     return Err(Trouble::Damage(format!("the run {id} cannot be replaced")));
                 }
             }
-            audit::record(file, now, author, RunChangeKind::Correction, id, Some(&found.record))?;
+            audit::record(
+                file,
+                now,
+                author,
+                RunChangeKind::Correction,
+                id,
+                Some(&found.record),
+            )?;
             Ok(true)
         })
     }
@@ -110,20 +139,35 @@ impl Archive {
     ) -> Result<Vec<RunInsertion>, ArchiveError> {
         self.transact(|file, _| {
             let suites = StoredSuites::load(file)?;
-            withdrawals.iter().map(|one| take_withdrawal(file, &suites, one, actor, now)).collect()
+            withdrawals
+                .iter()
+                .map(|one| take_withdrawal(file, &suites, one, actor, now))
+                .collect()
         })
     }
 
     /// Passes every withdrawal, by id, until the callback returns false.
-    pub fn each_withdrawal(&self, each: &mut dyn FnMut(Withdrawal) -> bool) -> Result<(), ArchiveError> {
+    pub fn each_withdrawal(
+        &self,
+        each: &mut dyn FnMut(Withdrawal) -> bool,
+    ) -> Result<(), ArchiveError> {
         let sql = "SELECT id, at_ms, actor, reason FROM withdrawn ORDER BY id";
         let withdrawal = |row: &Row<'_>| {
             let (id, at, reason): (String, i64, String) = (row.get(0)?, row.get(1)?, row.get(3)?);
-            let parts = (RunId::new(&id), rows::instant(at), ChangeReason::new(&reason));
+            let parts = (
+                RunId::new(&id),
+                rows::instant(at),
+                ChangeReason::new(&reason),
+            );
             let (Some(id), Some(at), Ok(reason)) = parts else {
                 return Err(Trouble::Damage("a withdrawal cannot be decoded".into()));
             };
-            Ok(each(Withdrawal { id, at, actor: row.get(2)?, reason }))
+            Ok(each(Withdrawal {
+                id,
+                at,
+                actor: row.get(2)?,
+                reason,
+            }))
         };
         self.with(|inside| query::each(&inside.connection, sql, [], withdrawal))
     }
@@ -153,13 +197,21 @@ impl Archive {
                         continue;
                     }
                 };
-                refused.push(RefusedRunChange { index, id: id.clone(), why });
+                refused.push(RefusedRunChange {
+                    index,
+                    id: id.clone(),
+                    why,
+                });
             }
             if !refused.is_empty() {
                 return Ok(Err(RunChangeError::Refused(refused)));
             }
             let mut change_one = |(found, item)| change(file, described, &mut suites, found, item);
-            known.into_iter().map(&mut change_one).collect::<Result<_, _>>().map(Ok)
+            known
+                .into_iter()
+                .map(&mut change_one)
+                .collect::<Result<_, _>>()
+                .map(Ok)
         })?
     }
 }
@@ -169,25 +221,42 @@ fn find(file: &Connection, suites: &StoredSuites, id: &RunId) -> Result<Option<F
     let found = query::all(file, &sql, [id.as_str()], |row| {
         let (model, stored) = (rows::model(row, 2)?, StoredRun::read(row, 7)?);
         let record = stored.record(id.as_str(), &model, suites)?;
-        Ok(FoundRun { model: row.get(1)?, stored, record })
+        Ok(FoundRun {
+            model: row.get(1)?,
+            stored,
+            record,
+        })
     })?;
     Ok(found.into_iter().next())
 }
 
 fn is_withdrawn(file: &Connection, id: &RunId) -> rusqlite::Result<bool> {
-    file.prepare_cached("SELECT 1 FROM withdrawn WHERE id = ?1")?.exists([id.as_str()])
+    file.prepare_cached("SELECT 1 FROM withdrawn WHERE id = ?1")?
+        .exists([id.as_str()])
 }
 
 fn remove(file: &Connection, id: &RunId, found: &FoundRun) -> rusqlite::Result<()> {
-    file.prepare_cached("DELETE FROM run WHERE id = ?1")?.execute([id.as_str()])?;
+    file.prepare_cached("DELETE FROM run WHERE id = ?1")?
+        .execute([id.as_str()])?;
     mark(file, found.model, Hour::of(found.record.run.at()))
 }
 
 fn keep(file: &Connection, withdrawal: &Withdrawal) -> rusqlite::Result<()> {
-    let Withdrawal { id, at, actor, reason } = withdrawal;
-    let mut insert =
-        file.prepare_cached("INSERT INTO withdrawn (id, at_ms, actor, reason) VALUES (?1, ?2, ?3, ?4)")?;
-    insert.execute(params![id.as_str(), rows::milliseconds(*at), actor, reason.as_str()])?;
+    let Withdrawal {
+        id,
+        at,
+        actor,
+        reason,
+    } = withdrawal;
+    let mut insert = file.prepare_cached(
+        "INSERT INTO withdrawn (id, at_ms, actor, reason) VALUES (?1, ?2, ?3, ?4)",
+    )?;
+    insert.execute(params![
+        id.as_str(),
+        rows::milliseconds(*at),
+        actor,
+        reason.as_str()
+    ])?;
     Ok(())
 }
 
@@ -207,8 +276,18 @@ fn take_withdrawal(
         remove(file, id, found)?;
     }
     keep(file, withdrawal)?;
-    let author = ChangeAuthor { actor: actor.to_owned(), reason: withdrawal.reason.clone() };
+    let author = ChangeAuthor {
+        actor: actor.to_owned(),
+        reason: withdrawal.reason.clone(),
+    };
     let before = found.as_ref().map(|found| &found.record);
-    audit::record(file, now, &author, RunChangeKind::ImportedWithdrawal, id, before)?;
+    audit::record(
+        file,
+        now,
+        &author,
+        RunChangeKind::ImportedWithdrawal,
+        id,
+        before,
+    )?;
     Ok(RunInsertion::New)
 }

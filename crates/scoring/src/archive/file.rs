@@ -113,8 +113,9 @@ const ADDED: &str = "
 
 /// Opens the file; creates it if it is missing. A foreign or newer file is left as it was.
 pub(super) fn open(path: &Path, summed_by: &str) -> Result<Connection, Trouble> {
-    let flags =
-        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(PATIENCE)?;
     connection.set_prepared_statement_cache_capacity(32);
@@ -127,9 +128,13 @@ pub(super) fn open(path: &Path, summed_by: &str) -> Result<Connection, Trouble> 
         return Err(Trouble::Foreign);
     }
     if format > FORMAT {
-        return Err(Trouble::Newer { found: format, known: FORMAT });
+        return Err(Trouble::Newer {
+            found: format,
+            known: FORMAT,
+        });
     }
-    let mode: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+    let mode: String =
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     if mode != "wal" {
         return Err(Trouble::Place);
     }
@@ -149,7 +154,9 @@ pub(super) fn make_room(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
-    connection.query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |row| row.get(0))
+    connection.query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |row| {
+        row.get(0)
+    })
 }
 
 /// Several processes may find the same file missing: one of them creates it.
@@ -178,6 +185,7 @@ fn upgrade(transaction: Transaction<'_>) -> rusqlite::Result<()> {
 
 /// Whether records of incidents have the version of the method. Programs without it use the file as before.
 fn has_method(connection: &Connection) -> rusqlite::Result<bool> {
-    let sql = "SELECT EXISTS (SELECT 1 FROM pragma_table_info('incident_record') WHERE name = 'method')";
+    let sql =
+        "SELECT EXISTS (SELECT 1 FROM pragma_table_info('incident_record') WHERE name = 'method')";
     connection.query_row(sql, [], |row| row.get(0))
 }

@@ -52,7 +52,9 @@ impl Archive {
             drop(import);
             self.exclusive()?
         };
-        let Some(_lock) = lock else { return Ok(ImportEnd::AnotherIsRunning) };
+        let Some(_lock) = lock else {
+            return Ok(ImportEnd::AnotherIsRunning);
+        };
         self.sum_up(now)?;
         Ok(ImportEnd::Counted)
     }
@@ -70,9 +72,13 @@ impl Archive {
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => Ok(None),
             Err(error) => Err(self.to_error(error)),
         };
-        connection.busy_timeout(Duration::ZERO).map_err(|error| self.to_error(error))?;
+        connection
+            .busy_timeout(Duration::ZERO)
+            .map_err(|error| self.to_error(error))?;
         let lock = is_free(connection);
-        connection.busy_timeout(PATIENCE).map_err(|error| self.to_error(error))?;
+        connection
+            .busy_timeout(PATIENCE)
+            .map_err(|error| self.to_error(error))?;
         let Some(_lock) = lock? else { return Ok(0) };
         writing::sum_window(connection, now).map_err(|trouble| self.to_error(trouble))
     }
@@ -89,7 +95,12 @@ impl Archive {
         let mut path = self.path.clone().into_os_string();
         path.push(SUFFIX);
         let path = PathBuf::from(path);
-        lock_file(&path).and_then(lock).map_err(|error| ArchiveError { path, trouble: Trouble::Lock(error) })
+        lock_file(&path)
+            .and_then(lock)
+            .map_err(|error| ArchiveError {
+                path,
+                trouble: Trouble::Lock(error),
+            })
     }
 }
 
@@ -103,13 +114,20 @@ fn lock_file(path: &Path) -> io::Result<File> {
 }
 
 fn new_lock_file(path: &Path) -> io::Result<File> {
-    let file = match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+    let file = match OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+    {
         // Another import has created it.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return File::open(path),
         created => created?,
     };
     // Root may run the import, and the server locks the file as the owner of the directory. Others cannot give files away.
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let directory = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
     let owner = std::fs::metadata(directory.unwrap_or(Path::new(".")))?;
     drop(fchown(&file, Some(owner.uid()), Some(owner.gid())));
     Ok(file)

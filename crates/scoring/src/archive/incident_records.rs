@@ -9,7 +9,8 @@ use scoregate_base::routes::ModelId;
 use super::super::figures::Severity;
 use super::super::hour::Hour;
 use super::super::incident_scan::incident::{
-    Incident, IncidentHistory, IncidentKind, IncidentRecord, KnownIncident, RevisedIncident, ScanPosition,
+    Incident, IncidentHistory, IncidentKind, IncidentRecord, KnownIncident, RevisedIncident,
+    ScanPosition,
 };
 use super::super::run::{ChangeAuthor, ChangeReason, RunId};
 use super::writing::record_import;
@@ -54,12 +55,17 @@ impl Archive {
         scans: &[IncidentScanRecord],
         at: Wall,
     ) -> Result<(), ArchiveError> {
-        let is_new = |scan: &&IncidentScanRecord| scan.before != scan.after || !scan.revised.is_empty();
+        let is_new =
+            |scan: &&IncidentScanRecord| scan.before != scan.after || !scan.revised.is_empty();
         let scans: Vec<_> = scans.iter().filter(is_new).collect();
         if scans.is_empty() {
             return Ok(());
         }
-        self.transact(|file, _| scans.into_iter().try_for_each(|scan| record_scan(file, scan, at)))
+        self.transact(|file, _| {
+            scans
+                .into_iter()
+                .try_for_each(|scan| record_scan(file, scan, at))
+        })
     }
 
     /// Retracts an incident, which is then not published.
@@ -97,7 +103,10 @@ impl Archive {
         now: Wall,
     ) -> Result<Vec<RunInsertion>, ArchiveError> {
         self.transact(|file, _| {
-            let taken: Result<Vec<_>, _> = records.iter().map(|record| take_record(file, record)).collect();
+            let taken: Result<Vec<_>, _> = records
+                .iter()
+                .map(|record| take_record(file, record))
+                .collect();
             let taken = taken?;
             if taken.contains(&RunInsertion::New) {
                 record_import(file, now)?;
@@ -112,7 +121,10 @@ impl Archive {
         positions: &[(ModelId, ScanPosition)],
     ) -> Result<Vec<RunInsertion>, ArchiveError> {
         self.transact(|file, _| {
-            positions.iter().map(|(model, position)| advance(file, model, *position)).collect()
+            positions
+                .iter()
+                .map(|(model, position)| advance(file, model, *position))
+                .collect()
         })
     }
 
@@ -121,7 +133,8 @@ impl Archive {
         &self,
         each: &mut dyn FnMut(IncidentRecord) -> bool,
     ) -> Result<(), ArchiveError> {
-        let sql = format!("SELECT {COLUMNS} FROM incident_record ORDER BY opened_ms, incident, revision");
+        let sql =
+            format!("SELECT {COLUMNS} FROM incident_record ORDER BY opened_ms, incident, revision");
         self.with(|inside| query::each(&inside.connection, &sql, [], |row| Ok(each(record(row)?))))
     }
 
@@ -133,7 +146,8 @@ impl Archive {
         let sql = "SELECT model, round_ms, hour_ms FROM incident_scan ORDER BY model";
         let position = |row: &Row<'_>| {
             let model: String = row.get(0)?;
-            let damage = || Trouble::Damage(format!("the scan position of {model:?} cannot be decoded"));
+            let damage =
+                || Trouble::Damage(format!("the scan position of {model:?} cannot be decoded"));
             let position = stored_position(row.get(1)?, row.get(2)?)?;
             Ok(each(&ModelId::new(&model).ok_or_else(damage)?, position))
         };
@@ -144,8 +158,18 @@ impl Archive {
 /// The records and the position of a model.
 pub(super) fn history(file: &Connection, model: &str) -> Result<IncidentHistory, Trouble> {
     let mut incidents: Vec<KnownIncident> = Vec::new();
-    for record in records(file, "WHERE model = ?1 ORDER BY opened_ms, kind, revision", [model])? {
-        let IncidentRecord { revision, incident, recorded, retraction, .. } = record;
+    for record in records(
+        file,
+        "WHERE model = ?1 ORDER BY opened_ms, kind, revision",
+        [model],
+    )? {
+        let IncidentRecord {
+            revision,
+            incident,
+            recorded,
+            retraction,
+            ..
+        } = record;
         let is_same = |known: &&mut KnownIncident| {
             (known.incident.kind, known.incident.opened) == (incident.kind, incident.opened)
         };
@@ -156,23 +180,42 @@ pub(super) fn history(file: &Connection, model: &str) -> Result<IncidentHistory,
                 // An earlier program states no method in a later revision.
                 let method = incident.method.or(known.incident.method.take());
                 let incident = Incident { method, ..incident };
-                *known = KnownIncident { incident, revision, retracted: known.retracted.or(retracted) };
+                *known = KnownIncident {
+                    incident,
+                    revision,
+                    retracted: known.retracted.or(retracted),
+                };
             }
-            None => incidents.push(KnownIncident { incident, revision, retracted }),
+            None => incidents.push(KnownIncident {
+                incident,
+                revision,
+                retracted,
+            }),
         }
     }
-    Ok(IncidentHistory { incidents, position: position(file, model)?.unwrap_or_default() })
+    Ok(IncidentHistory {
+        incidents,
+        position: position(file, model)?.unwrap_or_default(),
+    })
 }
 
 fn position(file: &Connection, model: &str) -> Result<Option<ScanPosition>, Trouble> {
-    let mut known = file.prepare_cached("SELECT round_ms, hour_ms FROM incident_scan WHERE model = ?1")?;
-    let known = known.query_row([model], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-    known.map(|(round, hour)| stored_position(round, hour)).transpose()
+    let mut known =
+        file.prepare_cached("SELECT round_ms, hour_ms FROM incident_scan WHERE model = ?1")?;
+    let known = known
+        .query_row([model], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    known
+        .map(|(round, hour)| stored_position(round, hour))
+        .transpose()
 }
 
 fn stored_position(round: Option<i64>, hour: i64) -> Result<ScanPosition, Trouble> {
     let hour_of = |at: i64| Ok::<Hour, Trouble>(Hour::of(instant(at)?));
-    Ok(ScanPosition { round: round.map(hour_of).transpose()?, hour: Some(hour_of(hour)?) })
+    Ok(ScanPosition {
+        round: round.map(hour_of).transpose()?,
+        hour: Some(hour_of(hour)?),
+    })
 }
 
 fn record_scan(file: &Connection, scan: &IncidentScanRecord, at: Wall) -> Result<(), Trouble> {
@@ -196,9 +239,24 @@ fn record_scan(file: &Connection, scan: &IncidentScanRecord, at: Wall) -> Result
 
 /// Inserts a record; returns false if the revision exists.
 fn insert(file: &Connection, record: &IncidentRecord) -> rusqlite::Result<bool> {
-    let IncidentRecord { model, revision, incident, recorded, last_run: (last_run, last_run_at), retraction } =
-        record;
-    let Incident { kind, severity, opened, resolved, lowest, mean, baseline, method } = incident;
+    let IncidentRecord {
+        model,
+        revision,
+        incident,
+        recorded,
+        last_run: (last_run, last_run_at),
+        retraction,
+    } = record;
+    let Incident {
+        kind,
+        severity,
+        opened,
+        resolved,
+        lowest,
+        mean,
+        baseline,
+        method,
+    } = incident;
     let mut insert = file.prepare_cached(&format!(
         "INSERT OR IGNORE INTO incident_record (incident, {COLUMNS})
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)"
@@ -217,8 +275,12 @@ fn insert(file: &Connection, record: &IncidentRecord) -> rusqlite::Result<bool> 
         rows::milliseconds(*recorded),
         last_run.as_str(),
         rows::milliseconds(*last_run_at),
-        retraction.as_ref().map(|retraction| retraction.actor.as_str()),
-        retraction.as_ref().map(|retraction| retraction.reason.as_str()),
+        retraction
+            .as_ref()
+            .map(|retraction| retraction.actor.as_str()),
+        retraction
+            .as_ref()
+            .map(|retraction| retraction.reason.as_str()),
         method,
     ])?;
     Ok(inserted == 1)
@@ -228,8 +290,16 @@ fn take_record(file: &Connection, new: &IncidentRecord) -> Result<RunInsertion, 
     if insert(file, new)? {
         return Ok(RunInsertion::New);
     }
-    let known = records(file, "WHERE incident = ?1 AND revision = ?2", params![new.id(), new.revision])?;
-    Ok(if known.contains(new) { RunInsertion::AlreadyThere } else { RunInsertion::OtherContent })
+    let known = records(
+        file,
+        "WHERE incident = ?1 AND revision = ?2",
+        params![new.id(), new.revision],
+    )?;
+    Ok(if known.contains(new) {
+        RunInsertion::AlreadyThere
+    } else {
+        RunInsertion::OtherContent
+    })
 }
 
 /// Moves the position of a model forwards.
@@ -252,8 +322,17 @@ fn instant(at: i64) -> Result<Wall, Trouble> {
 }
 
 /// The records that a clause selects.
-fn records(file: &Connection, clause: &str, of: impl Params) -> Result<Vec<IncidentRecord>, Trouble> {
-    query::all(file, &format!("SELECT {COLUMNS} FROM incident_record {clause}"), of, record)
+fn records(
+    file: &Connection,
+    clause: &str,
+    of: impl Params,
+) -> Result<Vec<IncidentRecord>, Trouble> {
+    query::all(
+        file,
+        &format!("SELECT {COLUMNS} FROM incident_record {clause}"),
+        of,
+        record,
+    )
 }
 
 /// Decodes the columns.
@@ -285,7 +364,10 @@ fn record(row: &Row<'_>) -> Result<IncidentRecord, Trouble> {
             method: row.get(14)?,
         },
         recorded: instant(row.get(9)?)?,
-        last_run: (RunId::new(&last_run).ok_or_else(damage)?, instant(last_run_at)?),
+        last_run: (
+            RunId::new(&last_run).ok_or_else(damage)?,
+            instant(last_run_at)?,
+        ),
         retraction,
     })
 }

@@ -32,10 +32,21 @@ impl Archive {
     /// If another version has aggregated it, the days needed for `now` are aggregated again: that takes seconds for a
     /// large one.
     pub fn open(path: &Path, now: Wall) -> Result<Self, ArchiveError> {
-        let connection = file::open(path, &summed_by(&SuiteTable::default()))
-            .map_err(|trouble| ArchiveError { path: path.to_owned(), trouble })?;
-        let inside = Mutex::new(Inside { connection, described: DescriptionIds::default() });
-        let archive = Self { path: path.to_owned(), inside };
+        let connection =
+            file::open(path, &summed_by(&SuiteTable::default())).map_err(|trouble| {
+                ArchiveError {
+                    path: path.to_owned(),
+                    trouble,
+                }
+            })?;
+        let inside = Mutex::new(Inside {
+            connection,
+            described: DescriptionIds::default(),
+        });
+        let archive = Self {
+            path: path.to_owned(),
+            inside,
+        };
         archive.adopt(now)?;
         Ok(archive)
     }
@@ -65,6 +76,9 @@ impl Archive {
     }
 
     pub(super) fn to_error(&self, trouble: impl Into<Trouble>) -> ArchiveError {
-        ArchiveError { path: self.path.clone(), trouble: trouble.into() }
+        ArchiveError {
+            path: self.path.clone(),
+            trouble: trouble.into(),
+        }
     }
 }

@@ -50,9 +50,13 @@ impl Archive {
         self.with(|inside| {
             // A consistent view: an import that ends meanwhile is seen by the next refresh.
             let view = inside.connection.transaction()?;
-            let newest = NewestRuns { import: last_import(&view)?, run: newest_run(&view)? };
+            let newest = NewestRuns {
+                import: last_import(&view)?,
+                run: newest_run(&view)?,
+            };
             let window = window(newest);
-            let by: String = view.query_row("SELECT method FROM summed_by", [], |row| row.get(0))?;
+            let by: String =
+                view.query_row("SELECT method FROM summed_by", [], |row| row.get(0))?;
             let suites = StoredSuites::load(&view)?;
             if by != summed_by(&suites.table) {
                 return Err(Trouble::OtherMethod);
@@ -61,7 +65,8 @@ impl Archive {
             let models: Vec<(i64, String)> =
                 query::all(&view, sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
             let sql = "SELECT sum FROM day WHERE number >= ?1 AND number <= ?2 ORDER BY number";
-            let mut first_run = view.prepare_cached("SELECT min(at_ms) FROM run WHERE model = ?1")?;
+            let mut first_run =
+                view.prepare_cached("SELECT min(at_ms) FROM run WHERE model = ?1")?;
             let mut series = ScoreSeries::new(Arc::clone(&suites.table), window);
             for (number, id) in models {
                 let days = [window.from, window.to].map(|hour| day_number(number, hour));
@@ -81,12 +86,22 @@ impl Archive {
                     Ok(true)
                 })?;
                 if let Some(description) = described {
-                    let model = rows::described_model(&view, "description.number = ?1", description)?;
+                    let model =
+                        rows::described_model(&view, "description.number = ?1", description)?;
                     let first: Option<i64> = first_run.query_row([number], |row| row.get(0))?;
-                    first.and_then(rows::instant).iter().for_each(|at| series.record_time(*at));
+                    first
+                        .and_then(rows::instant)
+                        .iter()
+                        .for_each(|at| series.record_time(*at));
                     let incidents = incident_records::history(&view, &id)?;
                     let last_run = last_run(&view, number, window)?;
-                    each(ArchivedModel { model, series: &series, window, incidents, last_run });
+                    each(ArchivedModel {
+                        model,
+                        series: &series,
+                        window,
+                        incidents,
+                        last_run,
+                    });
                     series.clear();
                 }
             }
@@ -100,7 +115,10 @@ impl Archive {
     }
 
     /// Passes every run, by model and time, until the callback returns false.
-    pub fn each_run(&self, each: &mut dyn FnMut(IdentifiedRun) -> bool) -> Result<(), ArchiveError> {
+    pub fn each_run(
+        &self,
+        each: &mut dyn FnMut(IdentifiedRun) -> bool,
+    ) -> Result<(), ArchiveError> {
         let sql = StoredRun::with_model() + " ORDER BY run.model, at_ms, run.id";
         self.with(|inside| {
             let suites = StoredSuites::load(&inside.connection)?;
@@ -113,7 +131,8 @@ impl Archive {
 }
 
 fn last_import(file: &Connection) -> rusqlite::Result<Option<Wall>> {
-    let at: Option<i64> = file.query_row("SELECT max(at_ms) FROM last_import", [], |row| row.get(0))?;
+    let at: Option<i64> =
+        file.query_row("SELECT max(at_ms) FROM last_import", [], |row| row.get(0))?;
     Ok(at.and_then(rows::instant))
 }
 
@@ -124,12 +143,17 @@ fn newest_run(file: &Connection) -> rusqlite::Result<Option<Wall>> {
     Ok(at.and_then(rows::instant))
 }
 
-fn last_run(file: &Connection, model: i64, window: HourRange) -> rusqlite::Result<Option<(RunId, Wall)>> {
+fn last_run(
+    file: &Connection,
+    model: i64,
+    window: HourRange,
+) -> rusqlite::Result<Option<(RunId, Wall)>> {
     let mut newest = file.prepare_cached(
         "SELECT id, at_ms FROM run WHERE model = ?1 AND at_ms < ?2 ORDER BY at_ms DESC, id DESC LIMIT 1",
     )?;
     let end = rows::milliseconds(window.to.start());
-    let run: Option<(String, i64)> =
-        newest.query_row(params![model, end], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    let run: Option<(String, i64)> = newest
+        .query_row(params![model, end], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
     Ok(run.and_then(|(id, at)| RunId::new(&id).zip(rows::instant(at))))
 }

@@ -81,25 +81,44 @@ impl StoredRun {
         others(self) == others(other)
             && (&self.failed_trials, &self.detail) == (&other.failed_trials, &other.detail)
             && self.trials.is_some() == other.trials.is_some()
-            && are_same_trials(self.trials.as_deref().unwrap_or(&[]), other.trials.as_deref().unwrap_or(&[]))
+            && are_same_trials(
+                self.trials.as_deref().unwrap_or(&[]),
+                other.trials.as_deref().unwrap_or(&[]),
+            )
     }
 
     /// Decodes the run.
-    pub(super) fn run(&self, model: &Arc<TestedModel>, suites: &StoredSuites) -> Result<Run, Trouble> {
+    pub(super) fn run(
+        &self,
+        model: &Arc<TestedModel>,
+        suites: &StoredSuites,
+    ) -> Result<Run, Trouble> {
         let damage = || Trouble::Damage("a stored run cannot be decoded".into());
-        let failure = |number: u8| RunFailure::ALL.get(usize::from(number)).copied().ok_or_else(damage);
+        let failure = |number: u8| {
+            RunFailure::ALL
+                .get(usize::from(number))
+                .copied()
+                .ok_or_else(damage)
+        };
         let at = instant(self.at_ms).ok_or_else(damage)?;
         let outcome = match (&self.trials, self.failure) {
             (Some(bytes), None) => RunOutcome::Scored(trials(bytes).ok_or_else(damage)?),
-            (None, Some(number)) => {
-                RunOutcome::Failed(u8::try_from(number).map_err(|_| damage()).and_then(failure)?)
-            }
+            (None, Some(number)) => RunOutcome::Failed(
+                u8::try_from(number)
+                    .map_err(|_| damage())
+                    .and_then(failure)?,
+            ),
             (Some(_), Some(_)) | (None, None) => return Err(damage()),
         };
-        let failed: Result<Vec<RunFailure>, Trouble> =
-            self.failed_trials.iter().flatten().map(|number| failure(*number)).collect();
+        let failed: Result<Vec<RunFailure>, Trouble> = self
+            .failed_trials
+            .iter()
+            .flatten()
+            .map(|number| failure(*number))
+            .collect();
         let suite = suites.suite(self.suite)?;
-        Run::with_failed_trials(Arc::clone(model), suite, at, outcome, failed?).map_err(|_| damage())
+        Run::with_failed_trials(Arc::clone(model), suite, at, outcome, failed?)
+            .map_err(|_| damage())
     }
 
     /// Decodes the run with its id.
@@ -109,18 +128,26 @@ impl StoredRun {
         model: &Arc<TestedModel>,
         suites: &StoredSuites,
     ) -> Result<IdentifiedRun, Trouble> {
-        let id = RunId::new(id).ok_or_else(|| Trouble::Damage("a run has an invalid identifier".into()))?;
-        Ok(IdentifiedRun { id, run: self.run(model, suites)?, detail: self.detail.clone() })
+        let id = RunId::new(id)
+            .ok_or_else(|| Trouble::Damage("a run has an invalid identifier".into()))?;
+        Ok(IdentifiedRun {
+            id,
+            run: self.run(model, suites)?,
+            detail: self.detail.clone(),
+        })
     }
 }
 
 /// Reads a model from the columns `model.id, name, provider, price_input, price_output`.
 pub(super) fn model(row: &Row<'_>, first: usize) -> Result<Arc<TestedModel>, Trouble> {
-    let [id, name, provider]: [String; 3] = [row.get(first)?, row.get(first + 1)?, row.get(first + 2)?];
+    let [id, name, provider]: [String; 3] =
+        [row.get(first)?, row.get(first + 1)?, row.get(first + 2)?];
     let (input, output) = (row.get(first + 3)?, row.get(first + 4)?);
-    let model =
-        ModelId::new(&id).and_then(|id| TestedModel::from_archive(id, &name, &provider, input, output).ok());
-    model.map(Arc::new).ok_or_else(|| Trouble::Damage(format!("the stored model {id:?} cannot be decoded")))
+    let model = ModelId::new(&id)
+        .and_then(|id| TestedModel::from_archive(id, &name, &provider, input, output).ok());
+    model
+        .map(Arc::new)
+        .ok_or_else(|| Trouble::Damage(format!("the stored model {id:?} cannot be decoded")))
 }
 
 /// The model of the description, or of one of the descriptions, that a condition on one number selects.
@@ -147,20 +174,32 @@ pub(super) fn instant(at: i64) -> Option<Wall> {
 }
 
 fn number(failure: RunFailure) -> u8 {
-    RunFailure::ALL.iter().zip(0..).find(|(one, _)| **one == failure).map_or(0, |(_, number)| number)
+    RunFailure::ALL
+        .iter()
+        .zip(0..)
+        .find(|(one, _)| **one == failure)
+        .map_or(0, |(_, number)| number)
 }
 
 fn bytes(trial: &Trial) -> impl Iterator<Item = u8> {
-    let numbers = trial.scores().iter().copied().chain([trial.latency_ms(), trial.cost()]);
+    let numbers = trial
+        .scores()
+        .iter()
+        .copied()
+        .chain([trial.latency_ms(), trial.cost()]);
     let numbers = numbers.map(|number| number.unwrap_or(f64::NAN));
-    numbers.flat_map(f64::to_le_bytes).collect::<Vec<u8>>().into_iter()
+    numbers
+        .flat_map(f64::to_le_bytes)
+        .collect::<Vec<u8>>()
+        .into_iter()
 }
 
 /// Missing numbers are NaN with the same bits; no number is negative, so the order of bits is that of numbers.
 fn are_same_trials(ours: &[u8], theirs: &[u8]) -> bool {
     let (ours, theirs) = (ours.as_chunks::<8>(), theirs.as_chunks::<8>());
-    let is_near =
-        |(a, b): (&[u8; 8], &[u8; 8])| u64::from_le_bytes(*a).abs_diff(u64::from_le_bytes(*b)) <= LAST_PLACES;
+    let is_near = |(a, b): (&[u8; 8], &[u8; 8])| {
+        u64::from_le_bytes(*a).abs_diff(u64::from_le_bytes(*b)) <= LAST_PLACES
+    };
     (ours.0.len(), ours.1) == (theirs.0.len(), theirs.1) && ours.0.iter().zip(theirs.0).all(is_near)
 }
 
@@ -170,7 +209,8 @@ fn trials(bytes: &[u8]) -> Option<Vec<Trial>> {
         return None;
     }
     let (trials, _) = numbers.as_chunks::<NUMBERS_OF_A_TRIAL>();
-    let number = |bytes: &[u8; 8]| Some(f64::from_le_bytes(*bytes)).filter(|number| !number.is_nan());
+    let number =
+        |bytes: &[u8; 8]| Some(f64::from_le_bytes(*bytes)).filter(|number| !number.is_nan());
     let trial = |numbers: &[[u8; 8]; NUMBERS_OF_A_TRIAL]| {
         let (scores, rest) = numbers.split_first_chunk::<7>()?;
         let [latency, cost] = rest.as_array()?;

@@ -33,7 +33,8 @@ pub(super) struct StoredSuites {
 impl StoredSuites {
     pub(super) fn load(file: &Connection) -> Result<Self, Trouble> {
         let (mut names, mut entries) = (Vec::new(), Vec::new());
-        let sql = "SELECT number, name, weight, axes, feeds, place FROM suite ORDER BY place, number";
+        let sql =
+            "SELECT number, name, weight, axes, feeds, place FROM suite ORDER BY place, number";
         query::each(file, sql, [], |row| {
             let name: String = row.get(1)?;
             let name = Suite::new(&name).ok_or_else(|| damage("a suite has an invalid name"))?;
@@ -41,12 +42,21 @@ impl StoredSuites {
             if row.get::<_, Option<i64>>(5)?.is_some() {
                 let (axes, feeds): (String, String) = (row.get(3)?, row.get(4)?);
                 let axes = words(&axes, Axis::parse)?.into_iter().collect::<AxisSet>();
-                entries.push(SuiteEntry::new(name, row.get(2)?, axes, &words(&feeds, SortBy::parse)?));
+                entries.push(SuiteEntry::new(
+                    name,
+                    row.get(2)?,
+                    axes,
+                    &words(&feeds, SortBy::parse)?,
+                ));
             }
             Ok(true)
         })?;
-        let table = SuiteTable::new(entries).map_err(|_| damage("the suite table cannot be decoded"))?;
-        Ok(Self { table: Arc::new(table), names })
+        let table =
+            SuiteTable::new(entries).map_err(|_| damage("the suite table cannot be decoded"))?;
+        Ok(Self {
+            table: Arc::new(table),
+            names,
+        })
     }
 
     /// The permanent number of a suite. A new name gets one, outside the table.
@@ -66,7 +76,9 @@ impl StoredSuites {
     /// The suite with a number.
     pub(super) fn suite(&self, number: i64) -> Result<Suite, Trouble> {
         let known = self.names.iter().find(|(known, _)| *known == number);
-        known.map(|(_, name)| *name).ok_or_else(|| damage(&format!("the suite {number} has no name")))
+        known
+            .map(|(_, name)| *name)
+            .ok_or_else(|| damage(&format!("the suite {number} has no name")))
     }
 
     /// The position in the table of the suite with a number; `None` if it is not in the table.
@@ -75,15 +87,28 @@ impl StoredSuites {
     }
 
     /// Stores another table. Names that are not in it keep their numbers.
-    pub(super) fn replace(&mut self, file: &Connection, table: &SuiteTable) -> rusqlite::Result<()> {
-        file.execute("UPDATE suite SET place = NULL, weight = NULL, axes = NULL, feeds = NULL", [])?;
+    pub(super) fn replace(
+        &mut self,
+        file: &Connection,
+        table: &SuiteTable,
+    ) -> rusqlite::Result<()> {
+        file.execute(
+            "UPDATE suite SET place = NULL, weight = NULL, axes = NULL, feeds = NULL",
+            [],
+        )?;
         for (place, entry) in (0_i64..).zip(table.suites()) {
             let number = self.number(file, entry.name())?;
             let axes: Vec<&str> = entry.axes().iter().map(Axis::word).collect();
             let feeds: Vec<&str> = entry.feeds().iter().map(|value| value.word()).collect();
             file.execute(
                 "UPDATE suite SET place = ?2, weight = ?3, axes = ?4, feeds = ?5 WHERE number = ?1",
-                params![number, place, entry.weight(), axes.join(" "), feeds.join(" ")],
+                params![
+                    number,
+                    place,
+                    entry.weight(),
+                    axes.join(" "),
+                    feeds.join(" ")
+                ],
             )?;
         }
         self.table = Arc::new(table.clone());
@@ -98,10 +123,17 @@ pub(super) fn add(file: &Connection) -> rusqlite::Result<()> {
         return Ok(());
     }
     for (number, name) in (0_i64..).zip(Suite::DEFAULT) {
-        file.execute("INSERT INTO suite (number, name) VALUES (?1, ?2)", params![number, name.name()])?;
+        file.execute(
+            "INSERT INTO suite (number, name) VALUES (?1, ?2)",
+            params![number, name.name()],
+        )?;
     }
     let names = (0..).zip(Suite::DEFAULT).collect();
-    StoredSuites { table: Arc::default(), names }.replace(file, &SuiteTable::default())
+    StoredSuites {
+        table: Arc::default(),
+        names,
+    }
+    .replace(file, &SuiteTable::default())
 }
 
 fn words<T>(text: &str, parse: fn(&str) -> Option<T>) -> Result<Vec<T>, Trouble> {

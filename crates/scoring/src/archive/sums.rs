@@ -33,10 +33,20 @@ pub(super) struct DaySummation(Vec<HourSums>);
 
 impl DaySummation {
     /// A run of a suite without an `entry` in the table is not counted, but describes its model.
-    pub(super) fn add(&mut self, run: &Run, (suite, entry): (i64, Option<&SuiteEntry>), description: i64) {
+    pub(super) fn add(
+        &mut self,
+        run: &Run,
+        (suite, entry): (i64, Option<&SuiteEntry>),
+        description: i64,
+    ) {
         let hour = Hour::of(run.at());
         let same = |summed: &&mut HourSums| summed.hour == hour && summed.suite == suite;
-        let existing = self.0.iter_mut().rev().take_while(|summed| summed.hour == hour).find(same);
+        let existing = self
+            .0
+            .iter_mut()
+            .rev()
+            .take_while(|summed| summed.hour == hour)
+            .find(same);
         let summed = match existing {
             Some(summed) => summed,
             None => self.0.push_mut(HourSums {
@@ -52,11 +62,18 @@ impl DaySummation {
             summed.count.add(run, entry);
         }
         if summed.count.runs > before {
-            summed.latencies.extend(run.trials().iter().filter_map(Trial::latency_ms));
+            summed
+                .latencies
+                .extend(run.trials().iter().filter_map(Trial::latency_ms));
         }
         // A window may end with any hour. Every suite of the hour gets the newest description, so that a reader needs
         // neither instants nor ids.
-        for summed in self.0.iter_mut().rev().take_while(|summed| summed.hour == hour) {
+        for summed in self
+            .0
+            .iter_mut()
+            .rev()
+            .take_while(|summed| summed.hour == hour)
+        {
             summed.description = description;
         }
     }
@@ -73,11 +90,17 @@ impl DaySummation {
 
 fn write(summed: &HourSums, to: &mut Vec<u8>) {
     let count = &summed.count;
-    let latencies = u32::try_from(summed.latencies.len()).expect("an hour has fewer trials than 2^32");
+    let latencies =
+        u32::try_from(summed.latencies.len()).expect("an hour has fewer trials than 2^32");
     to.extend(summed.hour.number().to_le_bytes());
     to.extend(summed.suite.to_le_bytes());
     to.extend(summed.description.to_le_bytes());
-    for number in { *count }.numbers_mut().into_iter().map(|number| *number).chain([latencies]) {
+    for number in { *count }
+        .numbers_mut()
+        .into_iter()
+        .map(|number| *number)
+        .chain([latencies])
+    {
         to.extend(number.to_le_bytes());
     }
     // Zero stands for none: no run dates from the beginning of 1970.
@@ -86,7 +109,12 @@ fn write(summed: &HourSums, to: &mut Vec<u8>) {
     for sum in &count.marks {
         to.extend(sum.to_le_bytes());
     }
-    to.extend(summed.latencies.iter().flat_map(|latency| latency.to_le_bytes()));
+    to.extend(
+        summed
+            .latencies
+            .iter()
+            .flat_map(|latency| latency.to_le_bytes()),
+    );
 }
 
 /// Decodes an aggregate.
@@ -113,7 +141,9 @@ fn next(bytes: &mut &[u8], summed: &mut HourSums) -> Option<()> {
     let head: &[u8; HEAD] = bytes.split_off(..HEAD)?.as_array()?;
     let (wholes, rest) = head.split_first_chunk::<24>()?;
     let (smalls, rest) = rest.split_first_chunk::<44>()?;
-    let [hour, suite, description] = wholes.as_chunks().0 else { return None };
+    let [hour, suite, description] = wholes.as_chunks().0 else {
+        return None;
+    };
     summed.hour = Hour::numbered(u64::from_le_bytes(*hour));
     summed.suite = i64::from_le_bytes(*suite);
     summed.description = i64::from_le_bytes(*description);
@@ -122,7 +152,9 @@ fn next(bytes: &mut &[u8], summed: &mut HourSums) -> Option<()> {
     for (number, bytes) in count.numbers_mut().into_iter().zip(numbers) {
         *number = u32::from_le_bytes(*bytes);
     }
-    let [last_scored, cost, marks @ ..] = rest.as_chunks().0 else { return None };
+    let [last_scored, cost, marks @ ..] = rest.as_chunks().0 else {
+        return None;
+    };
     let last_scored = Some(u64::from_le_bytes(*last_scored)).filter(|at| *at > 0);
     count.last_scored = last_scored.map(Wall::from_millis);
     count.cost = f64::from_le_bytes(*cost);
@@ -132,6 +164,12 @@ fn next(bytes: &mut &[u8], summed: &mut HourSums) -> Option<()> {
     let latencies = usize::try_from(u32::from_le_bytes(*latencies)).ok()?;
     let latencies = bytes.split_off(..latencies.checked_mul(8)?)?;
     summed.latencies.clear();
-    summed.latencies.extend(latencies.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)));
+    summed.latencies.extend(
+        latencies
+            .as_chunks()
+            .0
+            .iter()
+            .map(|bytes| f64::from_le_bytes(*bytes)),
+    );
     Some(())
 }

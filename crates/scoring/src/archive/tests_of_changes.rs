@@ -6,13 +6,18 @@ use tempfile::TempDir;
 
 use scoregate_base::routes::{DocumentKey, ModelId, Period, Route};
 
-use super::super::run::{ChangeAuthor, ChangeReason, IdentifiedRun, Run, RunId, TestedModel, Withdrawal};
+use super::super::run::{
+    ChangeAuthor, ChangeReason, IdentifiedRun, Run, RunId, TestedModel, Withdrawal,
+};
 use super::super::{RunSource, Scoring};
 use super::tests::{in_, models, now, record, records};
 use super::*;
 
 fn author() -> ChangeAuthor {
-    ChangeAuthor { actor: "cli:anna".into(), reason: ChangeReason::new("wrong key").unwrap() }
+    ChangeAuthor {
+        actor: "cli:anna".into(),
+        reason: ChangeReason::new("wrong key").unwrap(),
+    }
 }
 
 fn imported(place: &TempDir, records: &[IdentifiedRun]) -> Archive {
@@ -26,8 +31,10 @@ fn imported(place: &TempDir, records: &[IdentifiedRun]) -> Archive {
 fn published(archive: Archive) -> Vec<String> {
     let scoring = Scoring::open(RunSource::Archive(archive), now()).unwrap();
     let documents = scoring.model_ids().into_iter().flat_map(|id| {
-        let history =
-            DocumentKey { id: Some(id.clone()), ..DocumentKey::over(Route::History, Period::Month) };
+        let history = DocumentKey {
+            id: Some(id.clone()),
+            ..DocumentKey::over(Route::History, Period::Month)
+        };
         [DocumentKey::of_model(Route::Model, id), history]
     });
     let text = |key| String::from_utf8(scoring.answer(&key).unwrap().data.to_vec()).unwrap();
@@ -76,10 +83,24 @@ fn a_withdrawn_run_counts_nowhere_and_stays_withdrawn_when_it_is_imported_again(
     archive.withdraw(&ids(gone), &author(), now()).unwrap();
     archive.sum_up(now()).unwrap();
     let again = archive.take(&records).unwrap();
-    assert!(again.iter().take(40).all(|taken| *taken == RunInsertion::Withdrawn));
-    assert!(again.iter().skip(40).all(|taken| *taken == RunInsertion::AlreadyThere));
+    assert!(
+        again
+            .iter()
+            .take(40)
+            .all(|taken| *taken == RunInsertion::Withdrawn)
+    );
+    assert!(
+        again
+            .iter()
+            .skip(40)
+            .all(|taken| *taken == RunInsertion::AlreadyThere)
+    );
     let other = record("run-0", rest.first().unwrap().run.clone());
-    assert_eq!(archive.take(&[other]).unwrap(), [RunInsertion::Withdrawn], "its id is not used again");
+    assert_eq!(
+        archive.take(&[other]).unwrap(),
+        [RunInsertion::Withdrawn],
+        "its id is not used again"
+    );
     archive.sum_up(now()).unwrap();
     assert_eq!(published(archive), undisturbed(rest));
 }
@@ -101,7 +122,11 @@ fn runs_are_withdrawn_all_or_none_and_every_obstacle_is_reported() {
     let id = |text: &str| RunId::new(text).unwrap();
     archive.withdraw(&[id("run-7")], &author(), now()).unwrap();
     let before = exported(&archive);
-    let error = archive.withdraw(&[id("run-1"), id("run-7"), id("none"), id("run-1")], &author(), now());
+    let error = archive.withdraw(
+        &[id("run-1"), id("run-7"), id("none"), id("run-1")],
+        &author(),
+        now(),
+    );
     assert_eq!(
         refused(error.unwrap_err()),
         [
@@ -118,24 +143,48 @@ fn runs_are_withdrawn_all_or_none_and_every_obstacle_is_reported() {
 fn a_corrected_run_counts_with_its_new_content_also_on_another_day_and_for_another_model() {
     let (place, mut records) = (TempDir::new().unwrap(), records(72));
     let archive = imported(&place, &records);
-    let (first, last) = (records.first().unwrap().run.clone(), records.last().unwrap().run.clone());
+    let (first, last) = (
+        records.first().unwrap().run.clone(),
+        records.last().unwrap().run.clone(),
+    );
     // The first run moves to the newest day and another model, the last one to the oldest day and a new model.
     let moved = |run: &Run, at: &Run, model: &Arc<TestedModel>| {
-        Run::new(Arc::clone(model), run.suite(), at.at(), run.outcome().clone()).unwrap()
+        Run::new(
+            Arc::clone(model),
+            run.suite(),
+            at.at(),
+            run.outcome().clone(),
+        )
+        .unwrap()
     };
-    let new = Arc::new(TestedModel::new(ModelId::new("new").unwrap(), "New", "p", Some(1.0), None).unwrap());
+    let new = Arc::new(
+        TestedModel::new(ModelId::new("new").unwrap(), "New", "p", Some(1.0), None).unwrap(),
+    );
     let last_id = records.last().unwrap().id.clone();
     let corrected = [
         record("run-0", moved(&first, &last, last.model())),
-        IdentifiedRun { id: last_id, run: moved(&last, &first, &new), detail: None },
+        IdentifiedRun {
+            id: last_id,
+            run: moved(&last, &first, &new),
+            detail: None,
+        },
         records.get(5).unwrap().clone(),
     ];
-    assert_eq!(archive.correct(&corrected, &author(), now()).unwrap(), [true, true, false]);
+    assert_eq!(
+        archive.correct(&corrected, &author(), now()).unwrap(),
+        [true, true, false]
+    );
     archive.sum_up(now()).unwrap();
     for one in &corrected {
-        *records.iter_mut().find(|record| record.id == one.id).unwrap() = one.clone();
+        *records
+            .iter_mut()
+            .find(|record| record.id == one.id)
+            .unwrap() = one.clone();
     }
-    let (mut found, expected) = (exported(&archive), imported(&TempDir::new().unwrap(), &records));
+    let (mut found, expected) = (
+        exported(&archive),
+        imported(&TempDir::new().unwrap(), &records),
+    );
     let mut expected_lines = exported(&expected);
     found.sort_unstable();
     expected_lines.sort_unstable();
@@ -147,13 +196,23 @@ fn a_corrected_run_counts_with_its_new_content_also_on_another_day_and_for_anoth
 fn an_unknown_withdrawn_or_repeated_run_is_not_corrected_and_nothing_changes() {
     let (place, records) = (TempDir::new().unwrap(), records(24));
     let archive = imported(&place, &records);
-    archive.withdraw(&ids(&records[..1]), &author(), now()).unwrap();
+    archive
+        .withdraw(&ids(&records[..1]), &author(), now())
+        .unwrap();
     let before = exported(&archive);
     let other = |index: usize| record(&format!("run-{index}"), records[9].run.clone());
-    let request = [other(1), other(0), record("none", records[9].run.clone()), other(2), other(2)];
+    let request = [
+        other(1),
+        other(0),
+        record("none", records[9].run.clone()),
+        other(2),
+        other(2),
+    ];
     let problems = refused(archive.correct(&request, &author(), now()).unwrap_err());
     assert_eq!(problems.len(), 3, "{problems:?}");
-    assert!(problems[0].contains("run-0 is withdrawn") && problems[1].contains("none does not exist"));
+    assert!(
+        problems[0].contains("run-0 is withdrawn") && problems[1].contains("none does not exist")
+    );
     assert!(problems[2].contains("run-2 is given twice"));
     assert_eq!(exported(&archive), before);
 }
@@ -163,11 +222,17 @@ fn the_audit_trail_has_the_previous_content_and_cannot_be_changed() {
     let (place, records) = (TempDir::new().unwrap(), records(24));
     let archive = imported(&place, &records);
     let corrected = record("run-1", records[9].run.clone());
-    archive.correct(std::slice::from_ref(&corrected), &author(), now()).unwrap();
-    archive.withdraw(&ids(&records[1..2]), &author(), now()).unwrap();
+    archive
+        .correct(std::slice::from_ref(&corrected), &author(), now())
+        .unwrap();
+    archive
+        .withdraw(&ids(&records[1..2]), &author(), now())
+        .unwrap();
     let changes = archive.changes(None, None, 10).unwrap();
-    let shown: Vec<_> =
-        changes.iter().map(|change| (change.number, change.kind, change.before.clone())).collect();
+    let shown: Vec<_> = changes
+        .iter()
+        .map(|change| (change.number, change.kind, change.before.clone()))
+        .collect();
     assert_eq!(
         shown,
         [
@@ -176,11 +241,24 @@ fn the_audit_trail_has_the_previous_content_and_cannot_be_changed() {
         ]
     );
     let first = changes.first().unwrap();
-    assert_eq!((first.actor.as_str(), first.reason.as_str(), first.at), ("cli:anna", "wrong key", now()));
+    assert_eq!(
+        (first.actor.as_str(), first.reason.as_str(), first.at),
+        ("cli:anna", "wrong key", now())
+    );
     assert_eq!(archive.changes(None, Some(2), 10).unwrap().len(), 1);
-    assert_eq!(archive.changes(Some(&RunId::new("run-2").unwrap()), None, 10).unwrap(), []);
+    assert_eq!(
+        archive
+            .changes(Some(&RunId::new("run-2").unwrap()), None, 10)
+            .unwrap(),
+        []
+    );
     for statement in ["DELETE FROM audit", "UPDATE audit SET reason = ''"] {
-        let error = archive.inside().connection.execute_batch(statement).unwrap_err().to_string();
+        let error = archive
+            .inside()
+            .connection
+            .execute_batch(statement)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("append-only"), "{error}");
     }
 }
@@ -189,8 +267,16 @@ fn the_audit_trail_has_the_previous_content_and_cannot_be_changed() {
 fn an_export_with_withdrawals_reproduces_the_archive() {
     let (place, records) = (TempDir::new().unwrap(), records(48));
     let archive = imported(&place, &records);
-    archive.withdraw(&ids(&records[..30]), &author(), now()).unwrap();
-    archive.correct(&[record("run-40", records[50].run.clone())], &author(), now()).unwrap();
+    archive
+        .withdraw(&ids(&records[..30]), &author(), now())
+        .unwrap();
+    archive
+        .correct(
+            &[record("run-40", records[50].run.clone())],
+            &author(),
+            now(),
+        )
+        .unwrap();
     archive.sum_up(now()).unwrap();
     let (mut runs, mut withdrawals) = (Vec::new(), Vec::<Withdrawal>::new());
     archive
@@ -212,15 +298,33 @@ fn an_export_with_withdrawals_reproduces_the_archive() {
         let copy = imported(&elsewhere, known);
         copy.take(&runs).unwrap();
         let later = now().plus(std::time::Duration::from_mins(1));
-        let taken = copy.take_withdrawals(&withdrawals, "cli:bert", later).unwrap();
+        let taken = copy
+            .take_withdrawals(&withdrawals, "cli:bert", later)
+            .unwrap();
         assert!(taken.iter().all(|taken| *taken == RunInsertion::New));
         copy.sum_up(now()).unwrap();
         assert_eq!(exported(&copy), exported(&archive));
         let changes = copy.changes(None, None, 100).unwrap();
-        assert!(changes.iter().all(|change| change.kind == RunChangeKind::ImportedWithdrawal));
-        assert_eq!(changes.iter().filter(|change| change.before.is_some()).count(), known.len());
-        let again = copy.take_withdrawals(&withdrawals, "cli:bert", later).unwrap();
-        assert!(again.iter().all(|taken| *taken == RunInsertion::AlreadyThere));
+        assert!(
+            changes
+                .iter()
+                .all(|change| change.kind == RunChangeKind::ImportedWithdrawal)
+        );
+        assert_eq!(
+            changes
+                .iter()
+                .filter(|change| change.before.is_some())
+                .count(),
+            known.len()
+        );
+        let again = copy
+            .take_withdrawals(&withdrawals, "cli:bert", later)
+            .unwrap();
+        assert!(
+            again
+                .iter()
+                .all(|taken| *taken == RunInsertion::AlreadyThere)
+        );
         assert_eq!(copy.changes(None, None, 100).unwrap().len(), 30);
         assert_eq!(published(copy), published(in_(&place)));
     }
@@ -240,7 +344,9 @@ fn an_archive_of_the_previous_layout_gets_the_new_tables() {
         .unwrap();
     drop(archive);
     assert_eq!(models(in_(&place), now()), expected);
-    in_(&place).withdraw(&ids(&records[..1]), &author(), now()).unwrap();
+    in_(&place)
+        .withdraw(&ids(&records[..1]), &author(), now())
+        .unwrap();
     // A program of format 1 that opened the file before inserts without knowing about withdrawals.
     let archive = in_(&place);
     let insert =

@@ -57,11 +57,25 @@ fn format_1(place: &TempDir, records: &[IdentifiedRun]) -> PathBuf {
     for record in records {
         let (run, model) = (&record.run, record.run.model());
         let id = model.id().as_str();
-        file.execute("INSERT OR IGNORE INTO model (id) VALUES (?1)", [id]).unwrap();
-        let number: i64 =
-            file.query_row("SELECT number FROM model WHERE id = ?1", [id], |row| row.get(0)).unwrap();
-        let described = (number, model.name(), model.provider(), model.price_input(), model.price_output());
-        file.execute("INSERT OR IGNORE INTO description VALUES (?1, ?1, ?2, ?3, ?4, ?5)", described).unwrap();
+        file.execute("INSERT OR IGNORE INTO model (id) VALUES (?1)", [id])
+            .unwrap();
+        let number: i64 = file
+            .query_row("SELECT number FROM model WHERE id = ?1", [id], |row| {
+                row.get(0)
+            })
+            .unwrap();
+        let described = (
+            number,
+            model.name(),
+            model.provider(),
+            model.price_input(),
+            model.price_output(),
+        );
+        file.execute(
+            "INSERT OR IGNORE INTO description VALUES (?1, ?1, ?2, ?3, ?4, ?5)",
+            described,
+        )
+        .unwrap();
         let at = i64::try_from(run.at().millis()).unwrap();
         let suite = ["coding", "reasoning", "tooling"]
             .iter()
@@ -71,21 +85,46 @@ fn format_1(place: &TempDir, records: &[IdentifiedRun]) -> PathBuf {
         let (trials, failure) = match run.outcome() {
             RunOutcome::Scored(trials) => {
                 let numbers = trials.iter().flat_map(|trial| {
-                    trial.scores().iter().copied().chain([trial.latency_ms(), trial.cost()])
+                    trial
+                        .scores()
+                        .iter()
+                        .copied()
+                        .chain([trial.latency_ms(), trial.cost()])
                 });
-                (Some(numbers.flat_map(|number| number.unwrap().to_le_bytes()).collect::<Vec<u8>>()), None)
+                (
+                    Some(
+                        numbers
+                            .flat_map(|number| number.unwrap().to_le_bytes())
+                            .collect::<Vec<u8>>(),
+                    ),
+                    None,
+                )
             }
             RunOutcome::Failed(failure) => (None, Some(code(*failure))),
         };
-        let failed: Vec<u8> = run.failed_trials().iter().map(|failure| code(*failure)).collect();
+        let failed: Vec<u8> = run
+            .failed_trials()
+            .iter()
+            .map(|failure| code(*failure))
+            .collect();
         let failed = Some(failed).filter(|failed| !failed.is_empty());
         file.execute(
             "INSERT INTO run VALUES (?1, ?2, ?3, ?4, ?1, ?5, ?6, ?7, ?8)",
-            (number, at, record.id.as_str(), suite, trials, failed, failure, &record.detail),
+            (
+                number,
+                at,
+                record.id.as_str(),
+                suite,
+                trials,
+                failed,
+                failure,
+                &record.detail,
+            ),
         )
         .unwrap();
         let day = number * 1_000_000 + at / 86_400_000;
-        file.execute("INSERT OR IGNORE INTO day VALUES (?1, x'00')", [day]).unwrap();
+        file.execute("INSERT OR IGNORE INTO day VALUES (?1, x'00')", [day])
+            .unwrap();
     }
     file.commit().unwrap();
     path
@@ -103,14 +142,26 @@ fn code(failure: RunFailure) -> u8 {
 }
 
 fn version(path: &Path) -> i32 {
-    Connection::open(path).unwrap().pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
+    Connection::open(path)
+        .unwrap()
+        .pragma_query_value(None, "user_version", |row| row.get(0))
+        .unwrap()
 }
 
 /// Runs with failures of every kind that format 1 has.
 fn older_records() -> Vec<IdentifiedRun> {
     let mut records = records(72);
-    let kinds = [RunFailure::Timeout, RunFailure::Throttled, RunFailure::Unreachable, RunFailure::Unusable];
-    for (record, failure) in records.iter_mut().step_by(31).zip(kinds.into_iter().cycle()) {
+    let kinds = [
+        RunFailure::Timeout,
+        RunFailure::Throttled,
+        RunFailure::Unreachable,
+        RunFailure::Unusable,
+    ];
+    for (record, failure) in records
+        .iter_mut()
+        .step_by(31)
+        .zip(kinds.into_iter().cycle())
+    {
         let run = &record.run;
         let (model, suite) = (Arc::clone(run.model()), run.suite());
         let outcome = run.outcome().clone();
@@ -119,7 +170,8 @@ fn older_records() -> Vec<IdentifiedRun> {
             RunOutcome::Failed(_) => Vec::new(),
         };
         record.run = Run::with_failed_trials(model, suite, run.at(), outcome, failed).unwrap();
-        record.detail = matches!(record.run.outcome(), RunOutcome::Failed(_)).then(|| format!("{failure:?}"));
+        record.detail =
+            matches!(record.run.outcome(), RunOutcome::Failed(_)).then(|| format!("{failure:?}"));
     }
     records
 }
@@ -149,7 +201,13 @@ fn an_archive_of_format_1_is_upgraded_and_its_runs_are_read_unchanged() {
     // Opened once more: an upgraded archive.
     drop(archive);
     assert_eq!(models(in_(&place), now()), models(new, now()));
-    assert!(in_(&place).take(&expected).unwrap().iter().all(|taken| *taken == RunInsertion::AlreadyThere));
+    assert!(
+        in_(&place)
+            .take(&expected)
+            .unwrap()
+            .iter()
+            .all(|taken| *taken == RunInsertion::AlreadyThere)
+    );
 }
 
 #[test]
@@ -157,13 +215,20 @@ fn an_upgrade_that_fails_leaves_the_archive_in_format_1() {
     let place = TempDir::new().unwrap();
     let path = format_1(&place, &older_records());
     // The triggers of the table cannot be added to a view.
-    Connection::open(&path).unwrap().execute_batch("CREATE VIEW audit AS SELECT 1 AS number").unwrap();
+    Connection::open(&path)
+        .unwrap()
+        .execute_batch("CREATE VIEW audit AS SELECT 1 AS number")
+        .unwrap();
     let error = Archive::open(&path, now()).unwrap_err().to_string();
     assert!(error.contains("cannot be used"), "{error}");
     assert_eq!(version(&path), 1);
     let file = Connection::open(&path).unwrap();
     let tables = "SELECT count(*) FROM sqlite_schema WHERE name IN ('withdrawn', 'suite')";
-    assert_eq!(file.query_row(tables, [], |row| row.get::<_, i64>(0)).unwrap(), 0);
+    assert_eq!(
+        file.query_row(tables, [], |row| row.get::<_, i64>(0))
+            .unwrap(),
+        0
+    );
     file.execute_batch("DROP VIEW audit").unwrap();
     drop(file);
     assert!(!in_(&place).is_empty().unwrap());
@@ -201,5 +266,12 @@ fn runs_whose_numbers_an_older_version_read_without_all_digits_are_known() {
     };
     assert_eq!(archive.take(&[one(0)]).unwrap(), [RunInsertion::New]);
     let again = archive.take(&[one(1), one(2), one(3)]).unwrap();
-    assert_eq!(again, [RunInsertion::AlreadyThere, RunInsertion::AlreadyThere, RunInsertion::OtherContent]);
+    assert_eq!(
+        again,
+        [
+            RunInsertion::AlreadyThere,
+            RunInsertion::AlreadyThere,
+            RunInsertion::OtherContent
+        ]
+    );
 }

@@ -24,7 +24,11 @@ fn a_killed_import_counts_at_the_next_start() {
     archive.take(stored).unwrap();
     drop((import, archive));
     assert_eq!(models(in_(&place), now()), undisturbed(stored));
-    assert_eq!(in_(&place).complete_imports(now()).unwrap(), 0, "it is completed once");
+    assert_eq!(
+        in_(&place).complete_imports(now()).unwrap(),
+        0,
+        "it is completed once"
+    );
 }
 
 #[test]
@@ -33,11 +37,18 @@ fn a_killed_import_counts_after_a_check_of_a_running_server_and_only_once_no_imp
     let scoring = Scoring::open(RunSource::Archive(in_(&place)), now()).unwrap();
     let (killed, running) = (in_(&place), in_(&place));
     let (first, second) = records.split_at(records.len() / 2);
-    let (import, other) = (killed.begin_import().unwrap(), running.begin_import().unwrap());
+    let (import, other) = (
+        killed.begin_import().unwrap(),
+        running.begin_import().unwrap(),
+    );
     killed.take(first).unwrap();
     running.take(second).unwrap();
     drop((import, killed));
-    assert_eq!(scoring.check(now()).unwrap(), Change::Nothing, "the other import is running");
+    assert_eq!(
+        scoring.check(now()).unwrap(),
+        Change::Nothing,
+        "the other import is running"
+    );
     assert_eq!(models(in_(&place), now()), "[]");
     drop((other, running));
     assert_eq!(scoring.check(now()).unwrap(), Change::ByAnImport);
@@ -53,7 +64,10 @@ fn of_imports_at_the_same_time_the_last_to_end_updates_the_scores() {
     let (import, other) = (one.begin_import().unwrap(), two.begin_import().unwrap());
     one.take(first).unwrap();
     two.take(second).unwrap();
-    assert_eq!(one.end_import(import, now()).unwrap(), ImportEnd::AnotherIsRunning);
+    assert_eq!(
+        one.end_import(import, now()).unwrap(),
+        ImportEnd::AnotherIsRunning
+    );
     assert!(one.is_empty().unwrap());
     assert_eq!(two.end_import(other, now()).unwrap(), ImportEnd::Counted);
     assert_eq!(models(in_(&place), now()), undisturbed(&records));
@@ -73,13 +87,22 @@ fn imports_that_end_together_leave_no_day_without_its_aggregate() {
         archive.end_import(import, now()).unwrap()
     };
     let ends: Vec<ImportEnd> = std::thread::scope(|scope| {
-        let threads: Vec<_> = parts.iter().map(|part| scope.spawn(|| import(part))).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        let threads: Vec<_> = parts
+            .iter()
+            .map(|part| scope.spawn(|| import(part)))
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
     });
     assert!(ends.contains(&ImportEnd::Counted), "{ends:?}");
     let archive = in_(&place);
-    let left: i64 =
-        archive.inside().connection.query_row("SELECT count(*) FROM unsummed", [], |row| row.get(0)).unwrap();
+    let left: i64 = archive
+        .inside()
+        .connection
+        .query_row("SELECT count(*) FROM unsummed", [], |row| row.get(0))
+        .unwrap();
     assert_eq!(left, 0);
     assert_eq!(models(archive, now()), undisturbed(&records));
 }
@@ -103,7 +126,10 @@ fn a_lock_that_cannot_be_opened_is_reported_and_the_previous_scores_are_served()
     archive.take(&records).unwrap();
     std::os::unix::fs::symlink("no/such/place", place.path().join("runs.db-import")).unwrap();
     let error = archive.begin_import().unwrap_err().to_string();
-    assert!(error.contains("runs.db-import cannot be used") && error.contains("check that"), "{error}");
+    assert!(
+        error.contains("runs.db-import cannot be used") && error.contains("check that"),
+        "{error}"
+    );
     assert_eq!(models(in_(&place), now()), "[]");
 }
 
@@ -114,6 +140,15 @@ fn an_import_creates_no_file_through_a_planted_link() {
     let target = elsewhere.path().join("target");
     std::os::unix::fs::symlink(&target, place.path().join("runs.db-import")).unwrap();
     let refused = archive.begin_import().unwrap_err();
-    assert!(matches!(refused, ArchiveError { trouble: Trouble::Lock(_), .. }), "{refused}");
+    assert!(
+        matches!(
+            refused,
+            ArchiveError {
+                trouble: Trouble::Lock(_),
+                ..
+            }
+        ),
+        "{refused}"
+    );
     assert!(!target.exists());
 }

@@ -12,7 +12,8 @@ use scoregate_base::routes::{DocumentKey, Limit, ModelId, Period, Route};
 
 use super::super::incident_scan::incident::{IncidentRecord, ScanPosition};
 use super::super::run::{
-    ChangeAuthor, ChangeReason, IdentifiedRun, Run, RunFailure, RunOutcome, Suite, TestedModel, Trial,
+    ChangeAuthor, ChangeReason, IdentifiedRun, Run, RunFailure, RunOutcome, Suite, TestedModel,
+    Trial,
 };
 use super::super::{ExportLine, RunSource, Scoring};
 use super::tests::{in_, now, record};
@@ -21,23 +22,32 @@ use super::*;
 const HOUR: Duration = Duration::from_hours(1);
 
 fn author() -> ChangeAuthor {
-    ChangeAuthor { actor: "cli:anna".into(), reason: ChangeReason::new("wrong key").unwrap() }
+    ChangeAuthor {
+        actor: "cli:anna".into(),
+        reason: ChangeReason::new("wrong key").unwrap(),
+    }
 }
 
 /// Hourly runs of one model that end this many hours ago; `None` is an hour in which every run failed.
 fn runs(end: u32, parts: &[(u32, Option<f64>)]) -> Vec<IdentifiedRun> {
-    let model = Arc::new(TestedModel::new(ModelId::new("m").unwrap(), "M", "p", None, None).unwrap());
-    let scores: Vec<Option<f64>> =
-        parts.iter().flat_map(|(hours, score)| (0..*hours).map(move |_| *score)).collect();
+    let model =
+        Arc::new(TestedModel::new(ModelId::new("m").unwrap(), "M", "p", None, None).unwrap());
+    let scores: Vec<Option<f64>> = parts
+        .iter()
+        .flat_map(|(hours, score)| (0..*hours).map(move |_| *score))
+        .collect();
     let ages = (end + 1..=end + u32::try_from(scores.len()).unwrap()).rev();
     let mut records = Vec::new();
     for (ago, score) in ages.zip(scores) {
         for suite in Suite::DEFAULT {
             let outcome = match score {
-                Some(score) => RunOutcome::Scored(vec![Trial::new([score / 100.0; 7], 9.0, 0.1).unwrap()]),
+                Some(score) => {
+                    RunOutcome::Scored(vec![Trial::new([score / 100.0; 7], 9.0, 0.1).unwrap()])
+                }
                 None => RunOutcome::Failed(RunFailure::Unreachable),
             };
-            let run = Run::new(Arc::clone(&model), suite, now().minus(HOUR * ago), outcome).unwrap();
+            let run =
+                Run::new(Arc::clone(&model), suite, now().minus(HOUR * ago), outcome).unwrap();
             records.push(record(&format!("{}-{ago}", suite.name()), run));
         }
     }
@@ -46,7 +56,15 @@ fn runs(end: u32, parts: &[(u32, Option<f64>)]) -> Vec<IdentifiedRun> {
 
 /// A fall for 20 hours that ended 40 hours ago, and an outage that lasts.
 fn eventful() -> Vec<IdentifiedRun> {
-    runs(0, &[(300, Some(70.0)), (20, Some(58.0)), (36, Some(70.0)), (4, None)])
+    runs(
+        0,
+        &[
+            (300, Some(70.0)),
+            (20, Some(58.0)),
+            (36, Some(70.0)),
+            (4, None),
+        ],
+    )
 }
 
 fn import(place: &TempDir, records: &[IdentifiedRun], at: Wall) {
@@ -62,8 +80,10 @@ fn published(place: &TempDir, at: Wall) -> String {
 }
 
 fn incidents(scoring: &Scoring) -> String {
-    let key =
-        DocumentKey { limit: Limit::parse("100"), ..DocumentKey::over(Route::Incidents, Period::Month) };
+    let key = DocumentKey {
+        limit: Limit::parse("100"),
+        ..DocumentKey::over(Route::Incidents, Period::Month)
+    };
     String::from_utf8(scoring.answer(&key).unwrap().data.to_vec()).unwrap()
 }
 
@@ -96,11 +116,23 @@ fn a_snapshot_records_incidents_with_its_date_and_the_newest_run() {
     let published = published(&place, now());
     let records = records(&place);
     let ids: Vec<String> = records.iter().map(IncidentRecord::id).collect();
-    let [fall, outage] = ids.as_slice() else { panic!("{records:?}") };
-    assert!(fall.starts_with("degradation-m-") && outage.starts_with("outage-m-"), "{ids:?}");
+    let [fall, outage] = ids.as_slice() else {
+        panic!("{records:?}")
+    };
+    assert!(
+        fall.starts_with("degradation-m-") && outage.starts_with("outage-m-"),
+        "{ids:?}"
+    );
     for record in &records {
-        assert!(published.contains(&record.id()) && record.revision() == 1, "{published}");
-        assert_eq!((record.recorded, record.last_run.0.as_str()), (now(), "tooling-1"), "{record:?}");
+        assert!(
+            published.contains(&record.id()) && record.revision() == 1,
+            "{published}"
+        );
+        assert_eq!(
+            (record.recorded, record.last_run.0.as_str()),
+            (now(), "tooling-1"),
+            "{record:?}"
+        );
     }
     let [(_, position)] = positions(&place).try_into().unwrap();
     assert!(position.round < position.hour, "{position:?}");
@@ -115,9 +147,14 @@ fn an_incident_of_an_earlier_method_stays_and_says_so() {
     assert_eq!(found.matches(&method).count(), 2, "{found}");
     // As an archive was before the records had a method.
     let file = Connection::open(place.path().join("runs.db")).unwrap();
-    file.execute_batch("ALTER TABLE incident_record DROP COLUMN method").unwrap();
+    file.execute_batch("ALTER TABLE incident_record DROP COLUMN method")
+        .unwrap();
     assert_eq!(published(&place, now()), found.replace(&method, ""));
-    assert!(records(&place).iter().all(|record| !record.write().contains("method")));
+    assert!(
+        records(&place)
+            .iter()
+            .all(|record| !record.write().contains("method"))
+    );
 }
 
 #[test]
@@ -139,7 +176,13 @@ fn older_runs_corrections_and_withdrawals_do_not_change_recorded_incidents() {
         .iter()
         .map(|one| {
             let outcome = RunOutcome::Scored(vec![Trial::new([0.7; 7], 9.0, 0.1).unwrap()]);
-            let run = Run::new(Arc::clone(one.run.model()), one.run.suite(), one.run.at(), outcome).unwrap();
+            let run = Run::new(
+                Arc::clone(one.run.model()),
+                one.run.suite(),
+                one.run.at(),
+                outcome,
+            )
+            .unwrap();
             IdentifiedRun { run, ..one.clone() }
         })
         .collect();
@@ -162,7 +205,13 @@ fn records_outlive_the_window() {
     let later = now().plus(HOUR * 24 * 40);
     let new = eventful().into_iter().take(3).map(|one| {
         let outcome = one.run.outcome().clone();
-        let run = Run::new(Arc::clone(one.run.model()), one.run.suite(), later.minus(HOUR), outcome).unwrap();
+        let run = Run::new(
+            Arc::clone(one.run.model()),
+            one.run.suite(),
+            later.minus(HOUR),
+            outcome,
+        )
+        .unwrap();
         record(&format!("later-{}", one.id), run)
     });
     import(&place, &new.collect::<Vec<_>>(), later);
@@ -171,7 +220,10 @@ fn records_outlive_the_window() {
     assert_eq!([&fall, &outage], [&recorded[0], &recorded[1]]);
     assert_eq!((resolved.id(), resolved.revision()), (outage.id(), 2));
     // Of the month, only the outage is left, which has just ended.
-    assert!(!published.contains(&fall.id()) && published.contains(&outage.id()), "{published}");
+    assert!(
+        !published.contains(&fall.id()) && published.contains(&outage.id()),
+        "{published}"
+    );
 }
 
 #[test]
@@ -206,26 +258,48 @@ fn an_exported_archive_has_the_same_incidents_and_the_same_next_scan() {
     archive.take(&exported).unwrap();
     let lines = records(&place).into_iter().map(ExportLine::Incident);
     for line in lines.map(|line| line.write()).collect::<Vec<_>>() {
-        let ExportLine::Incident(record) = ExportLine::read(&line, now(), &SuiteTable::default()).unwrap()
+        let ExportLine::Incident(record) =
+            ExportLine::read(&line, now(), &SuiteTable::default()).unwrap()
         else {
             panic!("{line}")
         };
         for expected in [RunInsertion::New, RunInsertion::AlreadyThere] {
-            assert_eq!(archive.take_incidents(std::slice::from_ref(&record), now()).unwrap(), [expected]);
+            assert_eq!(
+                archive
+                    .take_incidents(std::slice::from_ref(&record), now())
+                    .unwrap(),
+                [expected]
+            );
         }
-        let other = IncidentRecord { recorded: now().minus(HOUR), ..record };
-        assert_eq!(archive.take_incidents(&[other], now()).unwrap(), [RunInsertion::OtherContent]);
+        let other = IncidentRecord {
+            recorded: now().minus(HOUR),
+            ..record
+        };
+        assert_eq!(
+            archive.take_incidents(&[other], now()).unwrap(),
+            [RunInsertion::OtherContent]
+        );
     }
-    assert_eq!(archive.take_scan_positions(&positions(&place)).unwrap(), [RunInsertion::New]);
-    assert_eq!(archive.take_scan_positions(&positions(&place)).unwrap(), [RunInsertion::AlreadyThere]);
+    assert_eq!(
+        archive.take_scan_positions(&positions(&place)).unwrap(),
+        [RunInsertion::New]
+    );
+    assert_eq!(
+        archive.take_scan_positions(&positions(&place)).unwrap(),
+        [RunInsertion::AlreadyThere]
+    );
     archive.sum_up(now()).unwrap();
     assert_eq!(published(&copy, now()), published(&place, now()));
     let later = now().plus(HOUR);
     let recovered: Vec<_> = runs(0, &[(1, Some(70.0))])
         .into_iter()
         .map(|one| {
-            let run =
-                Run::new(Arc::clone(one.run.model()), one.run.suite(), now(), one.run.outcome().clone());
+            let run = Run::new(
+                Arc::clone(one.run.model()),
+                one.run.suite(),
+                now(),
+                one.run.outcome().clone(),
+            );
             record(&format!("new-{}", one.id), run.unwrap())
         })
         .collect();
@@ -233,7 +307,10 @@ fn an_exported_archive_has_the_same_incidents_and_the_same_next_scan() {
         import(place, &recovered, later);
     }
     assert_eq!(published(&copy, later), published(&place, later));
-    assert_eq!((records(&copy), positions(&copy)), (records(&place), positions(&place)));
+    assert_eq!(
+        (records(&copy), positions(&copy)),
+        (records(&place), positions(&place))
+    );
     assert_eq!(records(&copy).len(), 3);
 }
 
@@ -245,9 +322,15 @@ fn the_newer_of_two_scan_positions_counts() {
     let archive = in_(&copy);
     let newest = positions(&place);
     let (model, position) = newest[0].clone();
-    let older = ScanPosition { hour: position.round, ..position };
+    let older = ScanPosition {
+        hour: position.round,
+        ..position
+    };
     archive.take_scan_positions(&newest).unwrap();
-    assert_eq!(archive.take_scan_positions(&[(model, older)]).unwrap(), [RunInsertion::AlreadyThere]);
+    assert_eq!(
+        archive.take_scan_positions(&[(model, older)]).unwrap(),
+        [RunInsertion::AlreadyThere]
+    );
     assert_eq!(positions(&copy), newest);
 }
 
@@ -261,16 +344,31 @@ fn a_retracted_incident_is_not_published_again() {
     for id in &ids {
         archive.retract_incident(id, &author(), now()).unwrap();
         let again = archive.retract_incident(id, &author(), now()).unwrap_err();
-        assert!(matches!(again, IncidentRetractionError::Retracted(_)), "{again}");
+        assert!(
+            matches!(again, IncidentRetractionError::Retracted(_)),
+            "{again}"
+        );
     }
-    let unknown = archive.retract_incident("outage-m-1", &author(), now()).unwrap_err();
-    assert!(matches!(unknown, IncidentRetractionError::Unknown(_)), "{unknown}");
-    assert_eq!(scoring.check(now().plus(Duration::from_secs(2))).unwrap(), super::super::Change::ByAnImport);
+    let unknown = archive
+        .retract_incident("outage-m-1", &author(), now())
+        .unwrap_err();
+    assert!(
+        matches!(unknown, IncidentRetractionError::Unknown(_)),
+        "{unknown}"
+    );
+    assert_eq!(
+        scoring.check(now().plus(Duration::from_secs(2))).unwrap(),
+        super::super::Change::ByAnImport
+    );
     assert_eq!(incidents(&scoring), "[]");
     assert_eq!(published(&place, now().plus(HOUR)), "[]");
-    let retractions = records(&place).into_iter().filter(|record| record.retraction().is_some());
+    let retractions = records(&place)
+        .into_iter()
+        .filter(|record| record.retraction().is_some());
     assert_eq!(
-        retractions.map(|record| (record.id(), record.revision())).collect::<Vec<_>>(),
+        retractions
+            .map(|record| (record.id(), record.revision()))
+            .collect::<Vec<_>>(),
         [(ids[0].clone(), 2), (ids[1].clone(), 2)]
     );
 }
@@ -298,7 +396,10 @@ fn records_of_incidents_cannot_be_changed_or_deleted() {
     import(&place, &eventful(), now());
     published(&place, now());
     let file = Connection::open(place.path().join("runs.db")).unwrap();
-    for sql in ["UPDATE incident_record SET severity = 'warning'", "DELETE FROM incident_record"] {
+    for sql in [
+        "UPDATE incident_record SET severity = 'warning'",
+        "DELETE FROM incident_record",
+    ] {
         let error = file.execute(sql, []).unwrap_err();
         assert!(error.to_string().contains("append-only"), "{error}");
     }

@@ -11,7 +11,9 @@ use super::description_ids::DescriptionIds;
 use super::rows::{self, StoredRun};
 use super::suites::StoredSuites;
 use super::sums::DaySummation;
-use super::{Archive, ArchiveError, DAYS, HOURS_OF_A_DAY, Trouble, day_number, file, query, summed_by};
+use super::{
+    Archive, ArchiveError, DAYS, HOURS_OF_A_DAY, Trouble, day_number, file, query, summed_by,
+};
 
 /// Days aggregated per transaction, outside the window.
 const DAYS_AT_ONCE: usize = 2_000;
@@ -40,7 +42,10 @@ impl Archive {
     pub fn take(&self, records: &[IdentifiedRun]) -> Result<Vec<RunInsertion>, ArchiveError> {
         self.transact(|file, described| {
             let mut suites = StoredSuites::load(file)?;
-            records.iter().map(|record| take_one(file, described, &mut suites, record)).collect()
+            records
+                .iter()
+                .map(|record| take_one(file, described, &mut suites, record))
+                .collect()
         })
     }
 
@@ -77,10 +82,16 @@ impl Archive {
     pub(super) fn adopt(&self, now: Wall) -> Result<(), ArchiveError> {
         let is_adopted = self.with(|inside| {
             let by: String =
-                inside.connection.query_row("SELECT method FROM summed_by", [], |row| row.get(0))?;
+                inside
+                    .connection
+                    .query_row("SELECT method FROM summed_by", [], |row| row.get(0))?;
             Ok(by == summed_by(&StoredSuites::load(&inside.connection)?.table))
         })?;
-        if is_adopted { Ok(()) } else { self.transact(|file, _| sum_again(file, window_of(now))) }
+        if is_adopted {
+            Ok(())
+        } else {
+            self.transact(|file, _| sum_again(file, window_of(now)))
+        }
     }
 
     /// Runs `work` in a transaction, which is committed if there is no error.
@@ -121,18 +132,39 @@ pub(super) fn take_one(
             (model, at_ms, id, suite, description, trials, failed_trials, failure, detail)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
     )?;
-    let StoredRun { at_ms, suite, trials, failed_trials, failure, detail } = &stored;
+    let StoredRun {
+        at_ms,
+        suite,
+        trials,
+        failed_trials,
+        failure,
+        detail,
+    } = &stored;
     let id = record.id.as_str();
-    let row = params![model, at_ms, id, suite, description, trials, failed_trials, failure, detail];
+    let row = params![
+        model,
+        at_ms,
+        id,
+        suite,
+        description,
+        trials,
+        failed_trials,
+        failure,
+        detail
+    ];
     if insert.execute(row)? == 1 {
         mark(file, model, Hour::of(run.at()))?;
         return Ok(RunInsertion::New);
     }
     let columns = StoredRun::COLUMNS;
-    let mut known =
-        file.prepare_cached(&format!("SELECT model, description, {columns} FROM run WHERE id = ?1"))?;
-    let known =
-        known.query_row([id], |row| Ok(((row.get(0)?, row.get(1)?), StoredRun::read(row, 2)?))).optional()?;
+    let mut known = file.prepare_cached(&format!(
+        "SELECT model, description, {columns} FROM run WHERE id = ?1"
+    ))?;
+    let known = known
+        .query_row([id], |row| {
+            Ok(((row.get(0)?, row.get(1)?), StoredRun::read(row, 2)?))
+        })
+        .optional()?;
     Ok(match known {
         Some((numbers, known)) if numbers == (model, description) && known.is_same(&stored) => {
             RunInsertion::AlreadyThere
@@ -163,7 +195,8 @@ pub(super) fn sum_window(connection: &mut Connection, now: Wall) -> Result<usize
 
 /// Whether days of the window wait for their aggregate.
 pub(super) fn has_unsummed(file: &Connection, now: Wall) -> rusqlite::Result<bool> {
-    file.prepare_cached("SELECT 1 FROM unsummed WHERE number % ?1 >= ?2")?.exists([DAYS, window_of(now)])
+    file.prepare_cached("SELECT 1 FROM unsummed WHERE number % ?1 >= ?2")?
+        .exists([DAYS, window_of(now)])
 }
 
 /// Imports are dated in whole seconds, as responses are, and each is later than the one before.
@@ -193,7 +226,10 @@ fn replace_suites(file: &Connection, table: &SuiteTable, now: Wall) -> Result<bo
 /// Aggregates every day of the window again.
 fn sum_again(transaction: &Connection, window: i64) -> Result<(), Trouble> {
     // Old days wait for the next import; until then their outdated aggregates are not read.
-    transaction.execute("INSERT OR IGNORE INTO unsummed (number) SELECT number FROM day", [])?;
+    transaction.execute(
+        "INSERT OR IGNORE INTO unsummed (number) SELECT number FROM day",
+        [],
+    )?;
     sum_days(transaction, &unsummed(transaction, |day| day >= window)?)?;
     let by = summed_by(&StoredSuites::load(transaction)?.table);
     transaction.execute("UPDATE summed_by SET method = ?1", [by])?;
@@ -213,7 +249,8 @@ fn sum_days(file: &Connection, days: &[i64]) -> Result<(), Trouble> {
     let sql = format!(
         "SELECT description, {columns} FROM run WHERE model = ?1 AND at_ms >= ?2 AND at_ms < ?3 ORDER BY at_ms, id"
     );
-    let mut put = file.prepare_cached("INSERT OR REPLACE INTO day (number, sum) VALUES (?1, ?2)")?;
+    let mut put =
+        file.prepare_cached("INSERT OR REPLACE INTO day (number, sum) VALUES (?1, ?2)")?;
     let mut delete = file.prepare_cached("DELETE FROM day WHERE number = ?1")?;
     let mut unmark = file.prepare_cached("DELETE FROM unsummed WHERE number = ?1")?;
     for number in days {
@@ -221,12 +258,17 @@ fn sum_days(file: &Connection, days: &[i64]) -> Result<(), Trouble> {
         // Aggregates contain ids of descriptions, so any description of the model can be used to read its runs.
         let model = rows::described_model(file, "model.number = ?1", model_number)?;
         let from = Hour::numbered(u64::try_from(day).unwrap_or_default() * HOURS_OF_A_DAY);
-        let [from, to] = [from, from.plus(HOURS_OF_A_DAY)].map(|hour| rows::milliseconds(hour.start()));
+        let [from, to] =
+            [from, from.plus(HOURS_OF_A_DAY)].map(|hour| rows::milliseconds(hour.start()));
         let mut summing = DaySummation::default();
         query::each(file, &sql, [model_number, from, to], |row| {
             let stored = StoredRun::read(row, 1)?;
             let run = stored.run(&model, &suites)?;
-            summing.add(&run, (stored.suite, suites.table.entry(run.suite())), row.get(0)?);
+            summing.add(
+                &run,
+                (stored.suite, suites.table.entry(run.suite())),
+                row.get(0)?,
+            );
             Ok(true)
         })?;
         let sum = summing.stored();

@@ -10,7 +10,12 @@ use super::Item;
 
 /// The losses that justify an alert, largest first.
 pub(super) fn find(snapshot: &Snapshot) -> Vec<SureLoss<'_>> {
-    losses::find(&snapshot.model_states, |state| state.lately, method::ALERT_ALPHA, method::ALERT_MINIMUM)
+    losses::find(
+        &snapshot.model_states,
+        |state| state.lately,
+        method::ALERT_ALPHA,
+        method::ALERT_MINIMUM,
+    )
 }
 
 /// The alerts.
@@ -22,16 +27,27 @@ pub(super) fn items(alerts: &[SureLoss<'_>]) -> Vec<Item> {
 fn shared_by(loss: &SureLoss<'_>, alerts: &[SureLoss<'_>]) -> usize {
     let fell_together = |other: &&SureLoss<'_>| {
         let lengths = [loss, *other].map(|loss| loss.model_state.round_length.hours());
-        let hours = lengths.into_iter().fold(method::ALERT_TOGETHER_HOURS, u64::max);
-        loss.levels.since.number().abs_diff(other.levels.since.number()) <= hours
+        let hours = lengths
+            .into_iter()
+            .fold(method::ALERT_TOGETHER_HOURS, u64::max);
+        loss.levels
+            .since
+            .number()
+            .abs_diff(other.levels.since.number())
+            <= hours
     };
-    let others = alerts.iter().filter(|other| other.model_state.id() != loss.model_state.id());
+    let others = alerts
+        .iter()
+        .filter(|other| other.model_state.id() != loss.model_state.id());
     others.filter(fell_together).count()
 }
 
 fn item(loss: &SureLoss<'_>, alerts: &[SureLoss<'_>]) -> Item {
     let model_state = loss.model_state;
-    let (current, baseline) = (points(loss.levels.now.mean), points(loss.levels.before.mean));
+    let (current, baseline) = (
+        points(loss.levels.now.mean),
+        points(loss.levels.before.mean),
+    );
     let since = loss.levels.since.start().rfc3339();
     let (samples, baseline_samples) = model_state.level_runs;
     let message = format!(
@@ -43,7 +59,10 @@ fn item(loss: &SureLoss<'_>, alerts: &[SureLoss<'_>]) -> Item {
     Item::default()
         .with("id", format!("alert-{}", model_state.id()))
         .model(model_state)
-        .with("severity", Severity::from(loss.points, method::ALERT_CRITICAL))
+        .with(
+            "severity",
+            Severity::from(loss.points, method::ALERT_CRITICAL),
+        )
         .with("currentScore", current)
         .with("baselineScore", baseline)
         .with("drop", loss.points)

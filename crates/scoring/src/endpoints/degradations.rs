@@ -37,7 +37,10 @@ fn item(loss: &SureLoss<'_>, period: Period) -> Item {
 
 /// That of the newest change of level, while it is in force.
 fn direction(model_state: &ModelState) -> Trend {
-    let signal = model_state.drift.signal.filter(|_| model_state.change.has_drifted());
+    let signal = model_state
+        .drift
+        .signal
+        .filter(|_| model_state.change.has_drifted());
     match signal.map(|signal| signal.direction) {
         None => Trend::Stable,
         Some(ShiftDirection::Up) => Trend::Up,

@@ -27,7 +27,10 @@ enum Regime {
 /// The signature of a model, given the alerts of all.
 pub(super) fn item(model_state: &ModelState, alerts: &[SureLoss<'_>], hour: Hour) -> Item {
     let baseline = model_state.lately.map(|levels| levels.before.mean);
-    let trends = Axis::ALL.into_iter().zip(model_state.change.axes).zip(model_state.slopes);
+    let trends = Axis::ALL
+        .into_iter()
+        .zip(model_state.change.axes)
+        .zip(model_state.slopes);
     let axes = trends.map(|((axis, trend), line)| {
         Item::default()
             .with("axis", axis.word())
@@ -40,8 +43,17 @@ pub(super) fn item(model_state: &ModelState, alerts: &[SureLoss<'_>], hour: Hour
         .object("pageHinkley", &test(model_state))
         .objects("axes", axes)
         .maybe("baselineScore", baseline.or(model_state.usual).map(points))
-        .maybe("currentScore", model_state.over(Period::Day).score().map(|score| score.score))
-        .with("lastUpdated", model_state.last_updated(Period::Day).rfc3339())
+        .maybe(
+            "currentScore",
+            model_state
+                .over(Period::Day)
+                .score()
+                .map(|score| score.score),
+        )
+        .with(
+            "lastUpdated",
+            model_state.last_updated(Period::Day).rfc3339(),
+        )
 }
 
 fn test(model_state: &ModelState) -> Item {
@@ -55,15 +67,28 @@ fn test(model_state: &ModelState) -> Item {
         .with("signalled", drift.signal.is_some())
         .with("state", drift.state)
         .maybe("direction", drift.signal.map(|signal| signal.direction))
-        .maybe("signalledAt", drift.signal.map(|signal| signal.hour.start().rfc3339()))
-        .maybe("signalledStatistic", drift.signal.map(|signal| points(signal.statistic)))
+        .maybe(
+            "signalledAt",
+            drift.signal.map(|signal| signal.hour.start().rfc3339()),
+        )
+        .maybe(
+            "signalledStatistic",
+            drift.signal.map(|signal| points(signal.statistic)),
+        )
         .maybe("pValue", model_state.change.drift)
         .maybe("noise", drift.noise.map(points))
 }
 
 fn regime(model_state: &ModelState, alerts: &[SureLoss<'_>], hour: Hour) -> Regime {
-    let alerted = alerts.iter().any(|alert| alert.model_state.id() == model_state.id());
-    let falls = || model_state.incidents.iter().filter(|incident| incident.kind == IncidentKind::Degradation);
+    let alerted = alerts
+        .iter()
+        .any(|alert| alert.model_state.id() == model_state.id());
+    let falls = || {
+        model_state
+            .incidents
+            .iter()
+            .filter(|incident| incident.kind == IncidentKind::Degradation)
+    };
     let lately = hour.last(method::RECOVERY_HOURS);
     if model_state.over(Period::Day).score().is_none() {
         Regime::Unavailable

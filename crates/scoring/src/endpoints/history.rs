@@ -17,5 +17,8 @@ pub(super) fn items(model_state: &ModelState, period: Period) -> Vec<Item> {
             .bounds("confidence", score.and_then(|score| score.bounds))
             .with("runs", point.runs)
     };
-    of_period(period, &model_state.history).iter().map(item).collect()
+    of_period(period, &model_state.history)
+        .iter()
+        .map(item)
+        .collect()
 }

@@ -23,11 +23,22 @@ pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Item> {
     let of_model = |model_state| {
         let model_state: &ModelState = model_state;
         let counted = model_state.incidents.iter().filter(counts);
-        counted.map(move |found| (Reverse(found.opened), found.id(model_state.id()), model_state, found))
+        counted.map(move |found| {
+            (
+                Reverse(found.opened),
+                found.id(model_state.id()),
+                model_state,
+                found,
+            )
+        })
     };
     let mut all: Vec<_> = snapshot.model_states.iter().flat_map(of_model).collect();
-    all.sort_by(|(opened, id, ..), (other_opened, other_id, ..)| (opened, id).cmp(&(other_opened, other_id)));
-    all.into_iter().map(|(_, id, model_state, found)| item(id, model_state, found)).collect()
+    all.sort_by(|(opened, id, ..), (other_opened, other_id, ..)| {
+        (opened, id).cmp(&(other_opened, other_id))
+    });
+    all.into_iter()
+        .map(|(_, id, model_state, found)| item(id, model_state, found))
+        .collect()
 }
 
 fn item(id: String, model_state: &ModelState, found: &Found) -> Item {
@@ -45,7 +56,11 @@ fn item(id: String, model_state: &ModelState, found: &Found) -> Item {
 }
 
 fn message(name: &str, found: &Found) -> String {
-    let end = if found.resolved.is_some() { "Resolved." } else { "Ongoing." };
+    let end = if found.resolved.is_some() {
+        "Resolved."
+    } else {
+        "Ongoing."
+    };
     match (found.kind, found.lowest, found.baseline) {
         (IncidentKind::Degradation, Some(lowest), Some(baseline)) => {
             format!("{name} fell from {baseline:.1} to a low of {lowest:.1}. {end}")

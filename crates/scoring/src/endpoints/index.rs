@@ -19,17 +19,30 @@ use super::Item;
 
 /// The index, with the best model.
 pub(super) fn item(snapshot: &Snapshot, best_model: Option<&str>) -> Item {
-    let days = || snapshot.model_states.iter().map(|model_state| model_state.over(Period::Day));
+    let days = || {
+        snapshot
+            .model_states
+            .iter()
+            .map(|model_state| model_state.over(Period::Day))
+    };
     let scores: SampleSums = days().filter_map(|day| Some(day.score()?.score)).collect();
     let index = scores.mean();
     let hours = snapshot.hour.last(method::CURRENT_HOURS).hours();
-    let last_updated = days().filter_map(|day| day.score().and(day.reading.last_scored())).max();
+    let last_updated = days()
+        .filter_map(|day| day.score().and(day.reading.last_scored()))
+        .max();
     Item::default()
         .maybe("value", index.map(points))
-        .bounds("confidence", index.and_then(|index| bounds(snapshot, index)))
+        .bounds(
+            "confidence",
+            index.and_then(|index| bounds(snapshot, index)),
+        )
         .with("trend", trend(snapshot))
         .with("models", scores.count)
-        .with("unavailable", days().filter(|day| day.score().is_none()).count())
+        .with(
+            "unavailable",
+            days().filter(|day| day.score().is_none()).count(),
+        )
         .maybe("bestModel", best_model)
         .objects("history", hours.map(|hour| point(snapshot, hour)))
         .maybe("lastUpdated", last_updated.map(Wall::rfc3339))
@@ -37,15 +50,39 @@ pub(super) fn item(snapshot: &Snapshot, best_model: Option<&str>) -> Item {
 
 /// The bounds of this index, if the uncertainty of every score is known.
 fn bounds(snapshot: &Snapshot, index: f64) -> Option<(f64, f64)> {
-    let days = snapshot.model_states.iter().map(|model_state| (model_state, model_state.over(Period::Day)));
+    let days = snapshot
+        .model_states
+        .iter()
+        .map(|model_state| (model_state, model_state.over(Period::Day)));
     let scored = days.filter(|(_, day)| day.score().is_some());
-    let uncertain = scored.map(|(model_state, day)| Some((model_state, day.uncertain(Measure::Combined)?)));
+    let uncertain =
+        scored.map(|(model_state, day)| Some((model_state, day.uncertain(Measure::Combined)?)));
     let uncertain: Vec<(&ModelState, &UncertainScore)> = uncertain.collect::<Option<_>>()?;
-    let tested: Vec<_> = uncertain.iter().map(|(model_state, score)| (*model_state, score.tested)).collect();
-    let cycle = uncertain.iter().map(|(_, score)| score.basis.cycle).collect::<SampleSums>().mean()?;
-    let Estimate { spread: Some(spread), .. } = mean(&tested)? else { return None };
-    let spread = Some(Spread { variance: spread.variance + cycle * cycle, ..spread });
-    let reach = Estimate { mean: index, spread }.reach(&snapshot.quantiles);
+    let tested: Vec<_> = uncertain
+        .iter()
+        .map(|(model_state, score)| (*model_state, score.tested))
+        .collect();
+    let cycle = uncertain
+        .iter()
+        .map(|(_, score)| score.basis.cycle)
+        .collect::<SampleSums>()
+        .mean()?;
+    let Estimate {
+        spread: Some(spread),
+        ..
+    } = mean(&tested)?
+    else {
+        return None;
+    };
+    let spread = Some(Spread {
+        variance: spread.variance + cycle * cycle,
+        ..spread
+    });
+    let reach = Estimate {
+        mean: index,
+        spread,
+    }
+    .reach(&snapshot.quantiles);
     Score::with(index, reach, EdgeReach::default()).bounds
 }
 
@@ -54,7 +91,10 @@ fn trend(snapshot: &Snapshot) -> Trend {
     let both = snapshot.model_states.iter().filter_map(|model_state| {
         let (now, before) = model_state.over(Period::Day).estimates(Measure::Combined);
         let known = |estimate: &Estimate| estimate.spread.is_some();
-        Some(((model_state, before.filter(known)?), (model_state, now.filter(known)?)))
+        Some((
+            (model_state, before.filter(known)?),
+            (model_state, now.filter(known)?),
+        ))
     });
     let (before, now): (Vec<_>, Vec<_>) = both.unzip();
     match mean(&now).zip(mean(&before)) {
@@ -66,11 +106,21 @@ fn trend(snapshot: &Snapshot) -> Trend {
 
 /// The mean of the scores of models. Noise that models with rounds of the same length share does not cancel in it.
 fn mean(scores: &[(&ModelState, Estimate)]) -> Option<Estimate> {
-    let share = 1.0 / f64::from(u32::try_from(scores.len()).ok().filter(|count| *count > 0)?);
+    let share = 1.0
+        / f64::from(
+            u32::try_from(scores.len())
+                .ok()
+                .filter(|count| *count > 0)?,
+        );
     let mut parts: Vec<(f64, Estimate)> = Vec::new();
     for length in method::ROUND_HOURS.map(RoundLength::of) {
-        let of_length = || scores.iter().filter(move |(model_state, _)| model_state.round_length == length);
-        let residuals = of_length().map(|(model_state, _)| model_state.residuals(Measure::Combined));
+        let of_length = || {
+            scores
+                .iter()
+                .filter(move |(model_state, _)| model_state.round_length == length)
+        };
+        let residuals =
+            of_length().map(|(model_state, _)| model_state.residuals(Measure::Combined));
         let shared = ScoreResiduals::shared(&residuals.collect::<Vec<_>>());
         parts.extend(of_length().map(|(_, estimate)| {
             // Shared noise adds no degrees of freedom.
@@ -78,7 +128,13 @@ fn mean(scores: &[(&ModelState, Estimate)]) -> Option<Estimate> {
                 variance: shared * spread.variance,
                 df: (spread.df / shared).max(method::NOISE_FREEDOM_LEAST),
             });
-            (share, Estimate { spread, ..*estimate })
+            (
+                share,
+                Estimate {
+                    spread,
+                    ..*estimate
+                },
+            )
         }));
     }
     Some(Estimate::weighted(&parts))
@@ -87,7 +143,12 @@ fn mean(scores: &[(&ModelState, Estimate)]) -> Option<Estimate> {
 fn point(snapshot: &Snapshot, hour: Hour) -> Item {
     let round = |model_state: &ModelState| {
         let begins = model_state.round_length.round_of(hour).from;
-        model_state.rounds.iter().rev().find(|round| round.hour == begins).map(|round| round.score)
+        model_state
+            .rounds
+            .iter()
+            .rev()
+            .find(|round| round.hour == begins)
+            .map(|round| round.score)
     };
     let scores: SampleSums = snapshot.model_states.iter().filter_map(round).collect();
     Item::default()

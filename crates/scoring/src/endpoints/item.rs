@@ -14,7 +14,8 @@ impl Item {
     /// Adds a field.
     pub(super) fn with(mut self, name: &str, value: impl Serialize) -> Self {
         self.begin(name);
-        serde_json::to_writer(&mut self.0, &value).expect("a field is a word, a number or a list of words");
+        serde_json::to_writer(&mut self.0, &value)
+            .expect("a field is a word, a number or a list of words");
         self
     }
 
@@ -29,13 +30,16 @@ impl Item {
     /// Adds the bounds of a number if they are known.
     pub(super) fn bounds(self, name: &str, bounds: Option<(f64, f64)>) -> Self {
         let (lower, upper) = bounds.unzip();
-        self.maybe(&format!("{name}Lower"), lower).maybe(&format!("{name}Upper"), upper)
+        self.maybe(&format!("{name}Lower"), lower)
+            .maybe(&format!("{name}Upper"), upper)
     }
 
     /// Adds the id, the name and the provider of a model.
     pub(super) fn model(self, model_state: &ModelState) -> Self {
         let (name, provider) = (model_state.model.name(), model_state.model.provider());
-        self.with("modelId", model_state.id()).with("modelName", name).with("provider", provider)
+        self.with("modelId", model_state.id())
+            .with("modelName", name)
+            .with("provider", provider)
     }
 
     /// Adds an object.
@@ -48,13 +52,15 @@ impl Item {
     /// Adds a list of objects.
     pub(super) fn objects(mut self, name: &str, objects: impl IntoIterator<Item = Self>) -> Self {
         self.begin(name);
-        self.0.extend(Self::list(&objects.into_iter().collect::<Vec<_>>()));
+        self.0
+            .extend(Self::list(&objects.into_iter().collect::<Vec<_>>()));
         self
     }
 
     /// The text of a list.
     pub(super) fn list(items: &[Self]) -> Vec<u8> {
-        let mut text = Vec::with_capacity(items.iter().map(|item| item.0.len() + 2).sum::<usize>() + 2);
+        let mut text =
+            Vec::with_capacity(items.iter().map(|item| item.0.len() + 2).sum::<usize>() + 2);
         text.push(b'[');
         for (index, item) in items.iter().enumerate() {
             text.extend((index > 0).then_some(b','));

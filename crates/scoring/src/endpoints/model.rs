@@ -15,7 +15,11 @@ use super::super::student::TailQuantiles;
 use super::Item;
 
 /// The detail, with the models of the ranking over 24 hours.
-pub(super) fn item(model_state: &ModelState, ranked: &[&ModelState], quantiles: &TailQuantiles) -> Item {
+pub(super) fn item(
+    model_state: &ModelState,
+    ranked: &[&ModelState],
+    quantiles: &TailQuantiles,
+) -> Item {
     let day = model_state.over(Period::Day);
     let (runs, failed_runs) = day.runs;
     let latest = model_state.over(Period::Latest).score();
@@ -25,35 +29,63 @@ pub(super) fn item(model_state: &ModelState, ranked: &[&ModelState], quantiles: 
         .with("provider", model_state.model.provider())
         .maybe("currentScore", day.score().map(|score| score.score))
         .maybe("latestScore", latest.map(|score| score.score))
-        .with("trend", model_state.change.trend(Period::Day, Measure::Combined))
+        .with(
+            "trend",
+            model_state.change.trend(Period::Day, Measure::Combined),
+        )
         .with("status", Status::of(day.score()))
         .bounds("confidence", day.score().and_then(|score| score.bounds))
         .objects("comparisons", comparisons(model_state, ranked, quantiles))
         .objects("axes", axes(day))
-        .objects("suites", day.reading.suites().map(|(suite, count)| suite_score(suite, count)))
+        .objects(
+            "suites",
+            day.reading
+                .suites()
+                .map(|(suite, count)| suite_score(suite, count)),
+        )
         .maybe("priceInput", model_state.model.price_input())
         .maybe("priceOutput", model_state.model.price_output())
         .maybe("latencyMs", day.latency_ms())
         .with("runs", runs)
         .with("failedRuns", failed_runs)
-        .with("lastUpdated", model_state.last_updated(Period::Day).rfc3339())
+        .with(
+            "lastUpdated",
+            model_state.last_updated(Period::Day).rfc3339(),
+        )
 }
 
 /// The differences from the next better model and the next worse one.
-fn comparisons(model_state: &ModelState, ranked: &[&ModelState], quantiles: &TailQuantiles) -> Vec<Item> {
-    let Some(place) = ranked.iter().position(|ranked| ranked.id() == model_state.id()) else {
+fn comparisons(
+    model_state: &ModelState,
+    ranked: &[&ModelState],
+    quantiles: &TailQuantiles,
+) -> Vec<Item> {
+    let Some(place) = ranked
+        .iter()
+        .position(|ranked| ranked.id() == model_state.id())
+    else {
         return Vec::new();
     };
-    let neighbours = [place.checked_sub(1), Some(place + 1)].into_iter().flatten();
+    let neighbours = [place.checked_sub(1), Some(place + 1)]
+        .into_iter()
+        .flatten();
     let neighbours = neighbours.filter_map(|place| ranked.get(place).copied());
-    neighbours.filter_map(|neighbour| comparison(model_state, neighbour, quantiles)).collect()
+    neighbours
+        .filter_map(|neighbour| comparison(model_state, neighbour, quantiles))
+        .collect()
 }
 
-fn comparison(model_state: &ModelState, neighbour: &ModelState, quantiles: &TailQuantiles) -> Option<Item> {
+fn comparison(
+    model_state: &ModelState,
+    neighbour: &ModelState,
+    quantiles: &TailQuantiles,
+) -> Option<Item> {
     let [score, other] = [model_state, neighbour].map(|model| model.over(Period::Day).score());
-    let [compared, with] =
-        [model_state, neighbour].map(|model| ComparedScore::of(model, Period::Day, Measure::Combined));
-    let difference = compared.zip(with).map(|(compared, with)| compared.less(&with));
+    let [compared, with] = [model_state, neighbour]
+        .map(|model| ComparedScore::of(model, Period::Day, Measure::Combined));
+    let difference = compared
+        .zip(with)
+        .map(|(compared, with)| compared.less(&with));
     let bounds = difference.and_then(|difference| difference.bounds(quantiles));
     let probability = difference.and_then(|difference| difference.probability());
     Some(
@@ -66,7 +98,10 @@ fn comparison(model_state: &ModelState, neighbour: &ModelState, quantiles: &Tail
 }
 
 fn axes(day: &PeriodSummary) -> impl Iterator<Item = Item> {
-    let axes = Axis::ALL.into_iter().zip(&day.axes).zip(day.reading.trials_of_axes());
+    let axes = Axis::ALL
+        .into_iter()
+        .zip(&day.axes)
+        .zip(day.reading.trials_of_axes());
     axes.map(|((axis, score), trials)| {
         let score = score.as_ref().map(Score::of);
         Item::default()

@@ -17,7 +17,9 @@ pub(super) fn items(snapshot: &Snapshot, period: Period, sort_by: SortBy) -> Vec
     let ranked = ranked(snapshot, period, |summary| rank(summary, sort_by));
     let nexts = ranked.iter().copied().skip(1).map(Some).chain([None]);
     let pairs = ranked.iter().zip(nexts);
-    pairs.map(|(model_state, next)| item(snapshot, (model_state, next), period, sort_by)).collect()
+    pairs
+        .map(|(model_state, next)| item(snapshot, (model_state, next), period, sort_by))
+        .collect()
 }
 
 /// All models with a score over the last 24 hours, best first.
@@ -33,11 +35,16 @@ pub(super) fn ranked(
     period: Period,
     merit: impl Fn(&PeriodSummary) -> Option<f64>,
 ) -> Vec<&ModelState> {
-    let judged =
-        snapshot.model_states.iter().map(|model_state| (merit(model_state.over(period)), model_state));
+    let judged = snapshot
+        .model_states
+        .iter()
+        .map(|model_state| (merit(model_state.over(period)), model_state));
     let mut judged: Vec<(Option<f64>, &ModelState)> = judged.collect();
     judged.sort_by(|(a, left), (b, right)| better(*a, *b).then_with(|| left.id().cmp(right.id())));
-    judged.into_iter().map(|(_, model_state)| model_state).collect()
+    judged
+        .into_iter()
+        .map(|(_, model_state)| model_state)
+        .collect()
 }
 
 fn better(a: Option<f64>, b: Option<f64>) -> Ordering {
@@ -49,7 +56,9 @@ fn better(a: Option<f64>, b: Option<f64>) -> Ordering {
 
 /// The score that an item shows: for price and speed, the combined one.
 fn shown(sort_by: SortBy) -> Measure {
-    let of_key = Measure::ALL.into_iter().find(|measure| measure.sort_by() == sort_by);
+    let of_key = Measure::ALL
+        .into_iter()
+        .find(|measure| measure.sort_by() == sort_by);
     of_key.unwrap_or(Measure::Combined)
 }
 
@@ -59,9 +68,11 @@ fn rank(summary: &PeriodSummary, sort_by: SortBy) -> Option<f64> {
     match sort_by {
         SortBy::Speed => summary.latency_ms().map(|latency| -latency),
         SortBy::Price => summary.cost_usd().map(|cost| -cost),
-        SortBy::Combined | SortBy::Coding | SortBy::Reasoning | SortBy::Tooling | SortBy::SevenAxis => {
-            Some(score.score)
-        }
+        SortBy::Combined
+        | SortBy::Coding
+        | SortBy::Reasoning
+        | SortBy::Tooling
+        | SortBy::SevenAxis => Some(score.score),
     }
 }
 
@@ -73,13 +84,17 @@ fn item(
 ) -> Item {
     let (summary, measure) = (model_state.over(period), shown(sort_by));
     let score = summary.published(measure);
-    let [latency, cost] = [(SortBy::Speed, summary.latency_ms()), (SortBy::Price, summary.cost_usd())]
-        .map(|(shown, number)| number.filter(|_| shown == sort_by && score.is_some()));
+    let [latency, cost] = [
+        (SortBy::Speed, summary.latency_ms()),
+        (SortBy::Price, summary.cost_usd()),
+    ]
+    .map(|(shown, number)| number.filter(|_| shown == sort_by && score.is_some()));
     let bounds = *of_period(period, measure.of(&model_state.ranks));
     let bounds = bounds.filter(|_| !matches!(sort_by, SortBy::Speed | SortBy::Price));
     let next = next.filter(|next| next.over(period).published(measure).is_some());
-    let tied =
-        bounds.and(next).map(|next| !is_above(model_state, next, (period, measure), &snapshot.quantiles));
+    let tied = bounds
+        .and(next)
+        .map(|next| !is_above(model_state, next, (period, measure), &snapshot.quantiles));
     Item::default()
         .with("id", model_state.id())
         .with("name", model_state.model.name())

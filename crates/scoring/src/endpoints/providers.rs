@@ -14,22 +14,32 @@ use super::Item;
 
 /// All providers, by name.
 pub(super) fn items(snapshot: &Snapshot) -> Vec<Item> {
-    by_provider(snapshot).into_iter().map(|(provider, models)| item(provider, &models)).collect()
+    by_provider(snapshot)
+        .into_iter()
+        .map(|(provider, models)| item(provider, &models))
+        .collect()
 }
 
 /// The models of each provider.
 pub(super) fn by_provider(snapshot: &Snapshot) -> BTreeMap<&str, Vec<&ModelState>> {
     let mut providers: BTreeMap<&str, Vec<&ModelState>> = BTreeMap::new();
     for model_state in &snapshot.model_states {
-        providers.entry(model_state.model.provider()).or_default().push(model_state);
+        providers
+            .entry(model_state.model.provider())
+            .or_default()
+            .push(model_state);
     }
     providers
 }
 
 /// Runs of a provider's models in a period, failed ones, and the share of trials that did not fail.
 pub(super) fn runs(models: &[&ModelState], period: Period) -> (u32, u32, Option<f64>) {
-    let of =
-        |part: fn((u32, u32)) -> u32| models.iter().map(|model| part(model.over(period).runs)).sum::<u32>();
+    let of = |part: fn((u32, u32)) -> u32| {
+        models
+            .iter()
+            .map(|model| part(model.over(period).runs))
+            .sum::<u32>()
+    };
     let (runs, failed) = (of(|(runs, _)| runs), of(|(_, failed)| failed));
     let attempts: Attempts = models.iter().map(|model| model.over(period).attempts).sum();
     (runs, failed, attempts.availability())
@@ -37,9 +47,19 @@ pub(super) fn runs(models: &[&ModelState], period: Period) -> (u32, u32, Option<
 
 fn item(provider: &str, models: &[&ModelState]) -> Item {
     let (runs, failed_runs, availability) = runs(models, Period::Day);
-    let scores: SampleSums = models.iter().filter_map(|m| Some(m.over(Period::Day).score()?.score)).collect();
-    let latencies: Vec<f64> = models.iter().flat_map(|model| model.latencies.iter().copied()).collect();
-    let last_updated = models.iter().map(|model| model.last_updated(Period::Day)).max().unwrap_or_default();
+    let scores: SampleSums = models
+        .iter()
+        .filter_map(|m| Some(m.over(Period::Day).score()?.score))
+        .collect();
+    let latencies: Vec<f64> = models
+        .iter()
+        .flat_map(|model| model.latencies.iter().copied())
+        .collect();
+    let last_updated = models
+        .iter()
+        .map(|model| model.last_updated(Period::Day))
+        .max()
+        .unwrap_or_default();
     Item::default()
         .with("provider", provider)
         .with("status", status(availability))

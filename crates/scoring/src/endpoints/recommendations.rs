@@ -24,19 +24,29 @@ words! {
 
 /// One for each task that a model can be recommended for.
 pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Item> {
-    Task::ALL.into_iter().filter_map(|task| item(snapshot, period, task)).collect()
+    Task::ALL
+        .into_iter()
+        .filter_map(|task| item(snapshot, period, task))
+        .collect()
 }
 
 fn item(snapshot: &Snapshot, period: Period, task: Task) -> Option<Item> {
     let fit = |model_state: &&ModelState| task.fits(model_state.over(period));
-    let mut best = ranked(snapshot, period, |summary| task.rank(summary)).into_iter().filter(fit);
+    let mut best = ranked(snapshot, period, |summary| task.rank(summary))
+        .into_iter()
+        .filter(fit);
     let first = best.next()?;
     let summary = first.over(period);
     let alternatives: Vec<&ModelState> = best.take(method::ALTERNATIVES).collect();
     let tied = |measure| {
         // They may be as good.
-        let is_tied = |other: &&&ModelState| !is_above(first, other, (period, measure), &snapshot.quantiles);
-        alternatives.iter().filter(is_tied).map(|other| other.id()).collect::<Vec<_>>()
+        let is_tied =
+            |other: &&&ModelState| !is_above(first, other, (period, measure), &snapshot.quantiles);
+        alternatives
+            .iter()
+            .filter(is_tied)
+            .map(|other| other.id())
+            .collect::<Vec<_>>()
     };
     Some(
         Item::default()
@@ -44,7 +54,13 @@ fn item(snapshot: &Snapshot, period: Period, task: Task) -> Option<Item> {
             .model(first)
             .with("score", task.score(summary)?)
             .with("reason", task.reason(summary))
-            .with("alternatives", alternatives.iter().map(|other| other.id()).collect::<Vec<_>>())
+            .with(
+                "alternatives",
+                alternatives
+                    .iter()
+                    .map(|other| other.id())
+                    .collect::<Vec<_>>(),
+            )
             .maybe("tied", task.measure().map(tied)),
     )
 }
@@ -56,9 +72,13 @@ impl Task {
         match self {
             Self::Coding | Self::Reasoning | Self::Tooling => self.score(summary),
             // Free models come first.
-            Self::Budget => {
-                summary.reading.cost().map(|cost| if cost > 0.0 { score / cost } else { f64::INFINITY })
-            }
+            Self::Budget => summary.reading.cost().map(|cost| {
+                if cost > 0.0 {
+                    score / cost
+                } else {
+                    f64::INFINITY
+                }
+            }),
             Self::Fast => summary.latency.map(|latency| -latency),
         }
     }
@@ -74,13 +94,19 @@ impl Task {
     }
 
     fn fits(self, summary: &PeriodSummary) -> bool {
-        let is_good = summary.score().is_some_and(|score| score.score >= method::RECOMMENDED_FROM);
+        let is_good = summary
+            .score()
+            .is_some_and(|score| score.score >= method::RECOMMENDED_FROM);
         self.rank(summary).is_some() && (is_good || self.measure().is_some())
     }
 
     /// The suite's score; for price and speed, the combined one.
     fn score(self, summary: &PeriodSummary) -> Option<f64> {
-        Some(summary.published(self.measure().unwrap_or(Measure::Combined))?.score)
+        Some(
+            summary
+                .published(self.measure().unwrap_or(Measure::Combined))?
+                .score,
+        )
     }
 
     fn reason(self, summary: &PeriodSummary) -> String {
@@ -90,14 +116,19 @@ impl Task {
                 format!("Highest {} score.", self.word())
             }
             Self::Budget => {
-                let cents = summary.reading.cost().map_or(0.0, |cost| points(cost * 100.0));
+                let cents = summary
+                    .reading
+                    .cost()
+                    .map_or(0.0, |cost| points(cost * 100.0));
                 format!(
                     "Highest score per dollar among models that score at least {from}: {cents} cents per trial."
                 )
             }
             Self::Fast => {
                 let latency = summary.latency.unwrap_or_default().round();
-                format!("Lowest median latency among models that score at least {from}: {latency} ms.")
+                format!(
+                    "Lowest median latency among models that score at least {from}: {latency} ms."
+                )
             }
         }
     }

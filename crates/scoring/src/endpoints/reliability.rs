@@ -15,7 +15,9 @@ use super::providers::{by_provider, runs};
 /// All providers, most reliable first, those without runs last; ties by name.
 pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Item> {
     let providers = by_provider(snapshot).into_iter();
-    let mut items: Vec<_> = providers.map(|(name, models)| item(snapshot, name, &models, period)).collect();
+    let mut items: Vec<_> = providers
+        .map(|(name, models)| item(snapshot, name, &models, period))
+        .collect();
     // Absent values sort last; the sort is stable, so ties stay sorted by name.
     let merit = |reliability: Option<f64>| reliability.unwrap_or(f64::NEG_INFINITY);
     items.sort_by(|(a, _), (b, _)| merit(*b).total_cmp(&merit(*a)));
@@ -23,12 +25,25 @@ pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Item> {
 }
 
 /// The reliability of a provider, and its item.
-fn item(snapshot: &Snapshot, provider: &str, models: &[&ModelState], period: Period) -> (Option<f64>, Item) {
+fn item(
+    snapshot: &Snapshot,
+    provider: &str,
+    models: &[&ModelState],
+    period: Period,
+) -> (Option<f64>, Item) {
     let range = snapshot.hour.last(hours_of(period));
     let (runs, failed_runs, availability) = runs(models, period);
-    let deviation = models.iter().filter_map(|m| m.over(period).deviation).collect::<SampleSums>().mean();
+    let deviation = models
+        .iter()
+        .filter_map(|m| m.over(period).deviation)
+        .collect::<SampleSums>()
+        .mean();
     let opened = |model: &&ModelState| -> u32 {
-        model.incidents.iter().map(|incident| u32::from(incident.opened_in(range))).sum()
+        model
+            .incidents
+            .iter()
+            .map(|incident| u32::from(incident.opened_in(range)))
+            .sum()
     };
     let incidents: u32 = models.iter().map(opened).sum();
     let counted: f64 = models.iter().map(|_| 1.0).sum();
@@ -48,9 +63,17 @@ fn item(snapshot: &Snapshot, provider: &str, models: &[&ModelState], period: Per
 /// From 0 to 100. An unknown part, such as the deviation within one hour, leaves its weight to the others.
 fn weighed(availability: f64, deviation: Option<f64>, incidents_per_model: f64) -> f64 {
     let steadiness = deviation.map(|points| 1.0 - (points / method::UNSTEADY_POINTS).min(1.0));
-    let parts = [Some(availability), steadiness, Some(1.0 / (1.0 + incidents_per_model))];
-    let known =
-        || method::RELIABILITY_WEIGHTS.into_iter().zip(parts).filter_map(|(w, part)| Some((w, part?)));
+    let parts = [
+        Some(availability),
+        steadiness,
+        Some(1.0 / (1.0 + incidents_per_model)),
+    ];
+    let known = || {
+        method::RELIABILITY_WEIGHTS
+            .into_iter()
+            .zip(parts)
+            .filter_map(|(w, part)| Some((w, part?)))
+    };
     let weight: f64 = known().map(|(weight, _)| weight).sum();
     100.0 * known().map(|(weight, part)| weight * part).sum::<f64>() / weight
 }

@@ -17,8 +17,8 @@ use super::super::ranks::parallel;
 use super::super::snapshot::Snapshot;
 use super::super::student::TailQuantiles;
 use super::{
-    Item, alerts, degradations, drift, history, incidents, index, model, models, providers, recommendations,
-    reliability, transparency,
+    Item, alerts, degradations, drift, history, incidents, index, model, models, providers,
+    recommendations, reliability, transparency,
 };
 
 /// Enough that a thread and its quantiles are worth their start.
@@ -46,48 +46,98 @@ impl SnapshotAnswers {
             made_in: snapshot.made_in,
             at: snapshot.at,
             imported: snapshot.imported,
-            models: snapshot.model_states.iter().map(|model_state| model_state.model.id().clone()).collect(),
+            models: snapshot
+                .model_states
+                .iter()
+                .map(|model_state| model_state.model.id().clone())
+                .collect(),
             documents: HashMap::new(),
             incidents: Period::ALL.map(|period| incidents::items(snapshot, period)),
         };
         for period in Period::ALL {
             for sort_by in SortBy::ALL {
-                let key = DocumentKey { sort_by: Some(sort_by), ..DocumentKey::over(Route::Models, period) };
+                let key = DocumentKey {
+                    sort_by: Some(sort_by),
+                    ..DocumentKey::over(Route::Models, period)
+                };
                 answers.put(key, &models::items(snapshot, period, sort_by));
             }
-            let mut put = |route, items: &[Item]| answers.put(DocumentKey::over(route, period), items);
+            let mut put =
+                |route, items: &[Item]| answers.put(DocumentKey::over(route, period), items);
             put(Route::Degradations, &degradations::items(snapshot, period));
-            put(Route::Recommendations, &recommendations::items(snapshot, period));
-            put(Route::ProviderReliability, &reliability::items(snapshot, period));
+            put(
+                Route::Recommendations,
+                &recommendations::items(snapshot, period),
+            );
+            put(
+                Route::ProviderReliability,
+                &reliability::items(snapshot, period),
+            );
             put(Route::Transparency, &transparency::items(snapshot, period));
         }
-        let (hour, ranked, alerts) = (snapshot.hour, models::of_day(snapshot), alerts::find(snapshot));
+        let (hour, ranked, alerts) = (
+            snapshot.hour,
+            models::of_day(snapshot),
+            alerts::find(snapshot),
+        );
         let parts: Vec<&[ModelState]> = snapshot.model_states.chunks(MODELS_OF_A_THREAD).collect();
         let documents = parallel::map(&parts, |part| {
             let quantiles = TailQuantiles::of(method::INTERVAL_TAIL);
             let of_model = |model_state: &ModelState| {
                 let of = |route| DocumentKey::of_model(route, model_state.model.id().clone());
-                let history = |period| (Some(period), Route::History, history::items(model_state, period));
+                let history = |period| {
+                    (
+                        Some(period),
+                        Route::History,
+                        history::items(model_state, period),
+                    )
+                };
                 let [latest, day, week, month] = Period::ALL.map(history);
                 let detail = vec![model::item(model_state, &ranked, &quantiles)];
                 let drift = vec![drift::item(model_state, &alerts, hour)];
-                [(None, Route::Model, detail), (None, Route::Drift, drift), latest, day, week, month].map(
-                    |(period, route, items)| (DocumentKey { period, ..of(route) }, answers.rendered(&items)),
-                )
+                [
+                    (None, Route::Model, detail),
+                    (None, Route::Drift, drift),
+                    latest,
+                    day,
+                    week,
+                    month,
+                ]
+                .map(|(period, route, items)| {
+                    (
+                        DocumentKey {
+                            period,
+                            ..of(route)
+                        },
+                        answers.rendered(&items),
+                    )
+                })
             };
             part.iter().flat_map(of_model).collect::<Vec<_>>()
         });
         answers.documents.extend(documents.into_iter().flatten());
         let best = ranked.first().map(|best| best.id());
-        answers.put(DocumentKey::plain(Route::Index), &[index::item(snapshot, best)]);
+        answers.put(
+            DocumentKey::plain(Route::Index),
+            &[index::item(snapshot, best)],
+        );
         answers.put(DocumentKey::plain(Route::Alerts), &alerts::items(&alerts));
-        answers.put(DocumentKey::plain(Route::Providers), &providers::items(snapshot));
+        answers.put(
+            DocumentKey::plain(Route::Providers),
+            &providers::items(snapshot),
+        );
         answers
     }
 
     /// The data of a document; `None` if its model does not exist.
     pub(in super::super) fn answer(&self, key: &DocumentKey) -> Option<Answer> {
-        if let DocumentKey { route: Route::Incidents, period: Some(period), limit: Some(limit), .. } = key {
+        if let DocumentKey {
+            route: Route::Incidents,
+            period: Some(period),
+            limit: Some(limit),
+            ..
+        } = key
+        {
             let all = of_period(*period, &self.incidents);
             return Some(self.rendered(all.get(..limit.get().into()).unwrap_or(all)));
         }
@@ -106,7 +156,11 @@ impl SnapshotAnswers {
             count: items.len(),
             generated_at: self.at,
             next_refresh: self.made_in.plus(1).start(),
-            etag: format!("\"{}\"", HEXLOWER.encode(digest.get(..16).unwrap_or_default())).into(),
+            etag: format!(
+                "\"{}\"",
+                HEXLOWER.encode(digest.get(..16).unwrap_or_default())
+            )
+            .into(),
         }
     }
 }

@@ -13,23 +13,45 @@ use super::Item;
 
 /// All models, by id.
 pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Item> {
-    snapshot.model_states.iter().map(|model_state| item(snapshot, model_state, period)).collect()
+    snapshot
+        .model_states
+        .iter()
+        .map(|model_state| item(snapshot, model_state, period))
+        .collect()
 }
 
 fn item(snapshot: &Snapshot, model_state: &ModelState, period: Period) -> Item {
     let summary = model_state.over(period);
     let suites = || snapshot.suites.suites().iter();
     let suite_weights = suites().zip(snapshot.suites.weights(SortBy::Combined));
-    let age = summary.reading.last_scored().map(|at| snapshot.at.since(at).as_secs());
+    let age = summary
+        .reading
+        .last_scored()
+        .map(|at| snapshot.at.since(at).as_secs());
     Item::default()
         .model(model_state)
         .maybe("currentScore", summary.score().map(|score| score.score))
         .maybe("standardError", summary.standard_error().map(points))
-        .maybe("minimumDetectableEffect", summary.least_visible_change().map(points))
-        .objects("suiteWeights", suite_weights.map(|(suite, weight)| weighed(suite.name_text(), *weight)))
-        .objects("axisWeights", method::AXIS_WEIGHTS.map(|(axis, weight)| weighed(axis.word(), weight)))
+        .maybe(
+            "minimumDetectableEffect",
+            summary.least_visible_change().map(points),
+        )
+        .objects(
+            "suiteWeights",
+            suite_weights.map(|(suite, weight)| weighed(suite.name_text(), *weight)),
+        )
+        .objects(
+            "axisWeights",
+            method::AXIS_WEIGHTS.map(|(axis, weight)| weighed(axis.word(), weight)),
+        )
         .objects("suites", suites().map(weights))
-        .objects("samples", summary.reading.suites().map(|(suite, count)| samples(suite, count)))
+        .objects(
+            "samples",
+            summary
+                .reading
+                .suites()
+                .map(|(suite, count)| samples(suite, count)),
+        )
         .maybe("freshnessSeconds", age)
         .with("methodVersion", &snapshot.method_version)
         .with("synthetic", snapshot.synthetic)
@@ -40,11 +62,24 @@ fn weighed(name: &str, weight: f64) -> Item {
 }
 
 fn weights(suite: &SuiteEntry) -> Item {
-    let axes = Axis::ALL.into_iter().zip(suite.axis_weights()).zip(suite.axes().flags());
+    let axes = Axis::ALL
+        .into_iter()
+        .zip(suite.axis_weights())
+        .zip(suite.axes().flags());
     let declared = axes.filter(|(_, is_declared)| *is_declared);
     weighed(suite.name_text(), suite.weight())
-        .objects("axes", declared.map(|((axis, weight), _)| weighed(axis.word(), *weight)))
-        .with("feeds", suite.feeds().iter().map(|value| value.word()).collect::<Vec<_>>())
+        .objects(
+            "axes",
+            declared.map(|((axis, weight), _)| weighed(axis.word(), *weight)),
+        )
+        .with(
+            "feeds",
+            suite
+                .feeds()
+                .iter()
+                .map(|value| value.word())
+                .collect::<Vec<_>>(),
+        )
 }
 
 fn samples(suite: &SuiteEntry, count: &RunCounts) -> Item {

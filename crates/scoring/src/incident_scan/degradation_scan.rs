@@ -40,19 +40,32 @@ impl<'l> DegradationScan<'l> {
         levels: &'l ScoreLevels,
         (rounds, scanned): (&'l [ScoreRound], usize),
     ) -> Self {
-        let (retracted, standing): (Vec<_>, Vec<_>) =
-            history.of(IncidentKind::Degradation).cloned().partition(|known| known.retracted.is_some());
+        let (retracted, standing): (Vec<_>, Vec<_>) = history
+            .of(IncidentKind::Degradation)
+            .cloned()
+            .partition(|known| known.retracted.is_some());
         let recorded = |KnownIncident { incident, .. }| ScannedDegradation {
             is_final: incident.resolved.is_some(),
             incident,
         };
         let known = standing.into_iter().map(recorded).collect();
-        Self { length, levels, known, retracted, rounds, scanned }
+        Self {
+            length,
+            levels,
+            known,
+            retracted,
+            rounds,
+            scanned,
+        }
     }
 
     /// Scans the rounds that begin up to an hour. A degradation opens and ends with the round that shows it.
     pub(in super::super) fn observe_until(&mut self, hour: Hour) {
-        while let Some(round) = self.rounds.get(self.scanned).filter(|round| round.hour <= hour) {
+        while let Some(round) = self
+            .rounds
+            .get(self.scanned)
+            .filter(|round| round.hour <= hour)
+        {
             self.scanned += 1;
             if self.has_opened() {
                 self.resolve(round.hour);
@@ -65,13 +78,17 @@ impl<'l> DegradationScan<'l> {
 
     /// Whether a degradation is ongoing.
     fn has_opened(&self) -> bool {
-        self.known.iter().any(|known| known.incident.resolved.is_none())
+        self.known
+            .iter()
+            .any(|known| known.incident.resolved.is_none())
     }
 
     /// The baseline at an hour: that of the degradation which it is in, else the level as known then.
     pub(in super::super) fn baseline_at(&self, hour: Hour) -> Option<f64> {
         let known = self.known.iter().find(|known| known.incident.covers(hour));
-        known.map(ScannedDegradation::baseline).or_else(|| self.levels.level_at(hour))
+        known
+            .map(ScannedDegradation::baseline)
+            .or_else(|| self.levels.level_at(hour))
     }
 
     /// The degradations that were open or were found, in their newest state.
@@ -86,35 +103,62 @@ impl<'l> DegradationScan<'l> {
     /// before. That round may have been scanned already, since the cycle, and with it the levels, are estimated anew.
     fn opening(&self) -> Option<ScannedDegradation> {
         let reach = self.length.rounds(method::INCIDENT_REACH);
-        let lately = self.rounds.get(self.scanned.saturating_sub(1 + reach)..self.scanned)?;
+        let lately = self
+            .rounds
+            .get(self.scanned.saturating_sub(1 + reach)..self.scanned)?;
         let lately = lately.first()?.hour..=lately.last()?.hour;
         let mut falls = self.levels.changes.iter().filter_map(|change| {
             let (deep_with, baseline) = change.incident?;
-            lately.contains(&deep_with).then_some((change.began, baseline))
+            lately
+                .contains(&deep_with)
+                .then_some((change.began, baseline))
         });
         let (opened, baseline) = falls.find(|(began, _)| self.is_new(*began))?;
         let incident = Incident::begun(IncidentKind::Degradation, opened, Some(baseline));
-        Some(ScannedDegradation { incident, is_final: false })
+        Some(ScannedDegradation {
+            incident,
+            is_final: false,
+        })
     }
 
     /// Whether no degradation contains this beginning of a fall, or opened after it.
     fn is_new(&self, began: Hour) -> bool {
         let is_later = |incident: &Incident| incident.opened >= began.start();
-        let is_known = |known: &ScannedDegradation| is_later(&known.incident) || known.incident.covers(began);
-        let is_retracted = |known: &KnownIncident| is_later(&known.incident) || known.is_retracted_at(began);
+        let is_known =
+            |known: &ScannedDegradation| is_later(&known.incident) || known.incident.covers(began);
+        let is_retracted =
+            |known: &KnownIncident| is_later(&known.incident) || known.is_retracted_at(began);
         !self.known.iter().any(is_known) && !self.retracted.iter().any(is_retracted)
     }
 
     /// Resolves the open degradations that have ended with the round that begins at `newest`.
     fn resolve(&mut self, newest: Hour) {
-        let before = self.scanned.saturating_sub(self.length.rounds(method::INCIDENT_ROUNDS));
-        let recent = self.levels.rounds().get(before..self.scanned).unwrap_or_default();
-        let mean = recent.iter().map(|round| round.score).collect::<SampleSums>().mean();
-        for open in self.known.iter_mut().filter(|known| known.incident.resolved.is_none()) {
+        let before = self
+            .scanned
+            .saturating_sub(self.length.rounds(method::INCIDENT_ROUNDS));
+        let recent = self
+            .levels
+            .rounds()
+            .get(before..self.scanned)
+            .unwrap_or_default();
+        let mean = recent
+            .iter()
+            .map(|round| round.score)
+            .collect::<SampleSums>()
+            .mean();
+        for open in self
+            .known
+            .iter_mut()
+            .filter(|known| known.incident.resolved.is_none())
+        {
             let opened = Hour::of(open.incident.opened);
             let lasted = newest.number().saturating_sub(opened.number());
             if mean.is_some_and(|mean| open.baseline() - mean <= method::INCIDENT_RESOLVES) {
-                open.incident.resolved = Some(recovered(recent, open.baseline(), newest).max(opened).start());
+                open.incident.resolved = Some(
+                    recovered(recent, open.baseline(), newest)
+                        .max(opened)
+                        .start(),
+                );
             } else if lasted >= method::INCIDENT_LONGEST_HOURS {
                 open.incident.resolved = Some(newest.start());
             }
@@ -132,13 +176,24 @@ impl ScannedDegradation {
     fn incident(&self, rounds: &[ScoreRound], without_cycle: &[ScoreRound]) -> Incident {
         let known = &self.incident;
         let scores = |rounds: &[ScoreRound]| -> Vec<f64> {
-            rounds.iter().filter(|round| known.covers(round.hour)).map(|round| round.score).collect()
+            rounds
+                .iter()
+                .filter(|round| known.covers(round.hour))
+                .map(|round| round.score)
+                .collect()
         };
-        let mean = scores(without_cycle).into_iter().collect::<SampleSums>().mean().or(known.mean);
+        let mean = scores(without_cycle)
+            .into_iter()
+            .collect::<SampleSums>()
+            .mean()
+            .or(known.mean);
         let fallen = mean.map_or(0.0, |mean| self.baseline() - mean);
         Incident {
             severity: Severity::from(fallen, method::INCIDENT_CRITICAL),
-            lowest: scores(rounds).into_iter().chain(known.lowest).min_by(f64::total_cmp),
+            lowest: scores(rounds)
+                .into_iter()
+                .chain(known.lowest)
+                .min_by(f64::total_cmp),
             mean,
             ..known.clone()
         }
@@ -148,7 +203,10 @@ impl ScannedDegradation {
 /// The hour of the first round after the last low one; if the newest is low, its hour.
 fn recovered(recent: &[ScoreRound], baseline: f64, newest: Hour) -> Hour {
     // Low is half of the way to opening an incident.
-    let high = recent.iter().rev().take_while(|round| baseline - round.score <= method::INCIDENT_RESOLVES);
+    let high = recent
+        .iter()
+        .rev()
+        .take_while(|round| baseline - round.score <= method::INCIDENT_RESOLVES);
     high.last().map_or(newest, |round| round.hour)
 }
 
@@ -174,13 +232,20 @@ mod tests {
 
     /// Scans each new round as a refresh does. Whether any found a deep fall, and the degradation that opened, with the
     /// number of rounds then.
-    fn scanned(rounds: &[ScoreRound], history: &IncidentHistory) -> (bool, Option<(usize, Incident)>) {
+    fn scanned(
+        rounds: &[ScoreRound],
+        history: &IncidentHistory,
+    ) -> (bool, Option<(usize, Incident)>) {
         let mut is_deep = false;
         let opened = (MONTH..=rounds.len()).find_map(|known| {
             let past = &rounds[..known];
             let levels = ScoreLevels::of(past, RoundLength::HOUR);
-            is_deep |= levels.changes.iter().any(|change| change.incident.is_some());
-            let mut scan = DegradationScan::after(history, RoundLength::HOUR, &levels, (past, known - 1));
+            is_deep |= levels
+                .changes
+                .iter()
+                .any(|change| change.incident.is_some());
+            let mut scan =
+                DegradationScan::after(history, RoundLength::HOUR, &levels, (past, known - 1));
             scan.observe_until(past[known - 1].hour);
             let found = scan.found().next();
             found.map(|incident| (known, incident))
@@ -196,11 +261,23 @@ mod tests {
             let (is_deep, opened) = scanned(&rounds, &IncidentHistory::default());
             assert_eq!(is_deep, opened.is_some(), "{seed}");
             deep += u32::from(is_deep);
-            let Some((known, incident)) = opened else { continue };
+            let Some((known, incident)) = opened else {
+                continue;
+            };
             let resolved = Some(rounds[known - 1].hour.start());
-            let incident = Incident { resolved, ..incident };
-            let incidents = vec![KnownIncident { incident, revision: 1, retracted: None }];
-            let history = IncidentHistory { incidents, ..IncidentHistory::default() };
+            let incident = Incident {
+                resolved,
+                ..incident
+            };
+            let incidents = vec![KnownIncident {
+                incident,
+                revision: 1,
+                retracted: None,
+            }];
+            let history = IncidentHistory {
+                incidents,
+                ..IncidentHistory::default()
+            };
             assert!(scanned(&rounds, &history).1.is_none(), "{seed}");
         }
         assert!(deep > 12, "{deep}");

@@ -123,7 +123,9 @@ impl Incident {
 
     /// Whether it overlaps a range.
     pub(in super::super) fn overlaps(&self, range: HourRange) -> bool {
-        self.resolved.is_none_or(|resolved| resolved > range.from.start()) && self.opened < range.to.start()
+        self.resolved
+            .is_none_or(|resolved| resolved > range.from.start())
+            && self.opened < range.to.start()
     }
 
     /// Whether an hour is between its opening and its resolution.
@@ -134,7 +136,13 @@ impl Incident {
 
     /// Whether a later state has to be recorded.
     fn differs(&self, later: &Self) -> bool {
-        let state = |incident: &Self| (incident.resolved, incident.severity, incident.lowest.map(points));
+        let state = |incident: &Self| {
+            (
+                incident.resolved,
+                incident.severity,
+                incident.lowest.map(points),
+            )
+        };
         state(self) != state(later)
     }
 }
@@ -157,7 +165,9 @@ impl KnownIncident {
 impl IncidentHistory {
     /// The incidents of a kind.
     pub(in super::super) fn of(&self, kind: IncidentKind) -> impl Iterator<Item = &KnownIncident> {
-        self.incidents.iter().filter(move |known| known.incident.kind == kind)
+        self.incidents
+            .iter()
+            .filter(move |known| known.incident.kind == kind)
     }
 
     /// The result of a scan that found these incidents, open ones of the history included.
@@ -167,20 +177,36 @@ impl IncidentHistory {
         position: ScanPosition,
         window: HourRange,
     ) -> ScannedIncidents {
-        let known = |one: &Incident| self.of(one.kind).find(|known| known.incident.opened == one.opened);
+        let known = |one: &Incident| {
+            self.of(one.kind)
+                .find(|known| known.incident.opened == one.opened)
+        };
         // The id of an ended or retracted incident is not used again.
         found.retain(|one| known(one).is_none_or(KnownIncident::is_open));
         let revise = |one: &Incident| {
             let revision = known(one).map_or(0, |known| known.revision);
             let is_changed = known(one).is_none_or(|known| known.incident.differs(one));
-            is_changed.then(|| RevisedIncident { incident: one.clone(), revision: revision + 1 })
+            is_changed.then(|| RevisedIncident {
+                incident: one.clone(),
+                revision: revision + 1,
+            })
         };
         let revised = found.iter().filter_map(revise).collect();
-        let ended = self.incidents.iter().filter(|known| known.retracted.is_none() && !known.is_open());
-        let mut published: Vec<Incident> = ended.map(|known| known.incident.clone()).chain(found).collect();
+        let ended = self
+            .incidents
+            .iter()
+            .filter(|known| known.retracted.is_none() && !known.is_open());
+        let mut published: Vec<Incident> = ended
+            .map(|known| known.incident.clone())
+            .chain(found)
+            .collect();
         published.retain(|incident| incident.overlaps(window));
         published.sort_by_key(|incident| (incident.opened, incident.kind.word()));
-        ScannedIncidents { published, revised, position }
+        ScannedIncidents {
+            published,
+            revised,
+            position,
+        }
     }
 }
 
@@ -224,6 +250,9 @@ impl IncidentRecord {
 impl ScanPosition {
     /// The newer of both.
     pub(in super::super) fn newest(self, other: Self) -> Self {
-        Self { round: self.round.max(other.round), hour: self.hour.max(other.hour) }
+        Self {
+            round: self.round.max(other.round),
+            hour: self.hour.max(other.hour),
+        }
     }
 }

@@ -68,8 +68,14 @@ impl IncidentRecord {
 
     /// Writes it as a line of an export.
     pub fn write(&self) -> String {
-        let Self { model, revision, incident: one, recorded, last_run: (last_run, last_run_at), retraction } =
-            self;
+        let Self {
+            model,
+            revision,
+            incident: one,
+            recorded,
+            last_run: (last_run, last_run_at),
+            retraction,
+        } = self;
         let retraction = retraction.as_ref();
         let incident = WrittenIncident {
             id: self.id(),
@@ -97,22 +103,48 @@ impl WrittenIncident {
     fn read(self, now: Wall) -> Result<IncidentRecord, BadRun> {
         let model = model_id(&self.model)?;
         let opened = hour_at("openedAt", &self.opened_at, now)?.start();
-        let resolved = self.resolved_at.as_deref().map(|at| hour_at("resolvedAt", at, now)).transpose()?;
+        let resolved = self
+            .resolved_at
+            .as_deref()
+            .map(|at| hour_at("resolvedAt", at, now))
+            .transpose()?;
         let resolved = resolved.map(Hour::start);
         if resolved.is_some_and(|resolved| resolved < opened) {
-            return Err(BadRun::new("resolvedAt", "is before openedAt; write the end of the incident"));
+            return Err(BadRun::new(
+                "resolvedAt",
+                "is before openedAt; write the end of the incident",
+            ));
         }
         let kind = *word("kind", &self.kind, &IncidentKind::ALL, |kind| kind.word())?;
-        let Self { baseline, mean, lowest, .. } = self;
+        let Self {
+            baseline,
+            mean,
+            lowest,
+            ..
+        } = self;
         for (field, score) in [("baseline", baseline), ("mean", mean), ("lowest", lowest)] {
             check_score(kind, field, score)?;
         }
-        let severity = *word("severity", &self.severity, &Severity::ALL, |severity| severity.word())?;
+        let severity = *word("severity", &self.severity, &Severity::ALL, |severity| {
+            severity.word()
+        })?;
         let method = self.method;
         if method.as_ref().is_some_and(|method| !is_version(method)) {
-            return Err(BadRun::new("method", "write the version of a method, such as 4.0"));
+            return Err(BadRun::new(
+                "method",
+                "write the version of a method, such as 4.0",
+            ));
         }
-        let incident = Incident { kind, severity, opened, resolved, lowest, mean, baseline, method };
+        let incident = Incident {
+            kind,
+            severity,
+            opened,
+            resolved,
+            lowest,
+            mean,
+            baseline,
+            method,
+        };
         let id = incident.id(model.as_str());
         if self.id != id {
             let problem = format!("is not the id of this kind, model and openedAt; write {id}");
@@ -126,19 +158,41 @@ impl WrittenIncident {
         let recorded = at("recordedAt", &self.recorded_at, now)?;
         let last_run = (last_run, at("lastRunAt", &self.last_run_at, now)?);
         let retraction = retraction(self.retracted_by.as_deref(), self.reason.as_deref())?;
-        Ok(IncidentRecord { model, revision: self.revision, incident, recorded, last_run, retraction })
+        Ok(IncidentRecord {
+            model,
+            revision: self.revision,
+            incident,
+            recorded,
+            last_run,
+            retraction,
+        })
     }
 }
 
 impl ScanPosition {
     /// Parses a line of an export; `now` limits its times.
     pub(in super::super) fn read(line: &str, now: Wall) -> Result<(ModelId, Self), BadRun> {
-        let ScanPositionLine { incident_scan: WrittenPosition { model, round_at, hour_at: hour } } =
-            BadRun::parse(line)?;
+        let ScanPositionLine {
+            incident_scan:
+                WrittenPosition {
+                    model,
+                    round_at,
+                    hour_at: hour,
+                },
+        } = BadRun::parse(line)?;
         let read = || {
             let model = model_id(&model)?;
-            let round = round_at.as_deref().map(|round| hour_at("roundAt", round, now)).transpose()?;
-            Ok((model, Self { round, hour: Some(hour_at("hourAt", &hour, now)?) }))
+            let round = round_at
+                .as_deref()
+                .map(|round| hour_at("roundAt", round, now))
+                .transpose()?;
+            Ok((
+                model,
+                Self {
+                    round,
+                    hour: Some(hour_at("hourAt", &hour, now)?),
+                },
+            ))
         };
         read().map_err(|bad: BadRun| bad.within("incidentScan"))
     }
@@ -158,7 +212,9 @@ impl ScanPosition {
 fn is_version(text: &str) -> bool {
     text.split_once('.').is_some_and(|(major, minor)| {
         let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-        [major, minor].into_iter().all(|part| (1..4).contains(&part.len()) && is_number(part))
+        [major, minor]
+            .into_iter()
+            .all(|part| (1..4).contains(&part.len()) && is_number(part))
     })
 }
 
@@ -168,7 +224,10 @@ fn model_id(text: &str) -> Result<ModelId, BadRun> {
 
 /// An instant as stored, in milliseconds.
 fn at(field: &str, text: &str, now: Wall) -> Result<Wall, BadRun> {
-    let at = instant(text, now).map_err(|bad| BadRun { field: field.to_owned(), ..bad })?;
+    let at = instant(text, now).map_err(|bad| BadRun {
+        field: field.to_owned(),
+        ..bad
+    })?;
     Ok(Wall::from_millis(at.millis()))
 }
 
@@ -176,7 +235,10 @@ fn hour_at(field: &str, text: &str, now: Wall) -> Result<Hour, BadRun> {
     let at = at(field, text, now)?;
     let hour = Hour::of(at);
     if hour.start() != at {
-        return Err(BadRun::new(field, format!("{text:?} is not a full hour in UTC; write one")));
+        return Err(BadRun::new(
+            field,
+            format!("{text:?} is not a full hour in UTC; write one"),
+        ));
     }
     Ok(hour)
 }
@@ -198,11 +260,18 @@ fn check_score(kind: IncidentKind, field: &str, score: Option<f64>) -> Result<()
 fn retraction(by: Option<&str>, reason: Option<&str>) -> Result<Option<ChangeAuthor>, BadRun> {
     match (by, reason) {
         (None, None) => Ok(None),
-        (Some(by), Some(reason)) => {
-            Ok(Some(ChangeAuthor { actor: actor("retractedBy", by)?, reason: ChangeReason::new(reason)? }))
-        }
-        (Some(_), None) => Err(BadRun::new("reason", "is missing; write why the incident is retracted")),
-        (None, Some(_)) => Err(BadRun::new("retractedBy", "is missing; write the user who retracted it")),
+        (Some(by), Some(reason)) => Ok(Some(ChangeAuthor {
+            actor: actor("retractedBy", by)?,
+            reason: ChangeReason::new(reason)?,
+        })),
+        (Some(_), None) => Err(BadRun::new(
+            "reason",
+            "is missing; write why the incident is retracted",
+        )),
+        (None, Some(_)) => Err(BadRun::new(
+            "retractedBy",
+            "is missing; write the user who retracted it",
+        )),
     }
 }
 
@@ -212,8 +281,7 @@ mod tests {
 
     const LINE: &str = r#"{"incident":{"id":"degradation-m-1789995600","revision":2,"model":"m","kind":"degradation","openedAt":"2026-09-21T13:00:00Z","resolvedAt":"2026-09-21T21:00:00Z","severity":"warning","baseline":71.19999999999999,"mean":64.92345678901235,"lowest":63.1,"method":"4.0","recordedAt":"2026-09-21T22:00:00Z","lastRun":"r-17","lastRunAt":"2026-09-21T21:10:00Z","retractedBy":"cli:anna","reason":"wrong key"}}"#;
     const OUTAGE: &str = r#"{"incident":{"id":"outage-m-1789995600","revision":1,"model":"m","kind":"outage","openedAt":"2026-09-21T13:00:00Z","severity":"critical","recordedAt":"2026-09-21T19:00:00Z","lastRun":"r-17","lastRunAt":"2026-09-21T18:10:00Z"}}"#;
-    const POSITION: &str =
-        r#"{"incidentScan":{"model":"m","roundAt":"2026-09-21T18:00:00Z","hourAt":"2026-09-21T18:00:00Z"}}"#;
+    const POSITION: &str = r#"{"incidentScan":{"model":"m","roundAt":"2026-09-21T18:00:00Z","hourAt":"2026-09-21T18:00:00Z"}}"#;
 
     fn now() -> Wall {
         Wall::parse_rfc3339("2026-11-21T12:00:00Z").unwrap()
@@ -224,7 +292,10 @@ mod tests {
         for line in [LINE, OUTAGE] {
             assert_eq!(IncidentRecord::read(line, now()).unwrap().write(), line);
         }
-        for line in [POSITION, &POSITION.replace("\"roundAt\":\"2026-09-21T18:00:00Z\",", "")] {
+        for line in [
+            POSITION,
+            &POSITION.replace("\"roundAt\":\"2026-09-21T18:00:00Z\",", ""),
+        ] {
             let (model, position) = ScanPosition::read(line, now()).unwrap();
             assert_eq!(position.write(&model), line);
         }
@@ -233,33 +304,104 @@ mod tests {
     #[test]
     fn every_error_of_a_record_names_its_field_and_the_remedy() {
         for (from, to, field, problem) in [
-            ("degradation-m-1789995600", "d-1", "incident.id", "write degradation-m-1789995600"),
-            ("\"revision\":2", "\"revision\":0", "incident.revision", "write a number from 1"),
-            ("\"revision\":2", "\"revision\":-1", "incident.revision", "non-negative integer"),
-            ("\"model\":\"m\"", "\"model\":\"../m\"", "incident.model", "the id of a model"),
-            ("\"degradation\"", "\"fall\"", "incident.kind", "one of degradation, outage"),
-            ("T13:00:00Z", "T13:00:01Z", "incident.openedAt", "not a full hour"),
-            ("T21:00:00Z", "T12:00:00Z", "incident.resolvedAt", "is before openedAt"),
-            ("2026-09-21T21:00:00Z", "2027-09-21T21:00:00Z", "incident.resolvedAt", "in the future"),
-            ("warning", "mild", "incident.severity", "one of warning, critical"),
-            ("71.19999999999999", "171", "incident.baseline", "a number from 0 to 100"),
-            ("71.19999999999999", "\"71\"", "incident.baseline", "write a number"),
-            (",\"mean\":64.92345678901235", "", "incident.mean", "a degradation has one"),
+            (
+                "degradation-m-1789995600",
+                "d-1",
+                "incident.id",
+                "write degradation-m-1789995600",
+            ),
+            (
+                "\"revision\":2",
+                "\"revision\":0",
+                "incident.revision",
+                "write a number from 1",
+            ),
+            (
+                "\"revision\":2",
+                "\"revision\":-1",
+                "incident.revision",
+                "non-negative integer",
+            ),
+            (
+                "\"model\":\"m\"",
+                "\"model\":\"../m\"",
+                "incident.model",
+                "the id of a model",
+            ),
+            (
+                "\"degradation\"",
+                "\"fall\"",
+                "incident.kind",
+                "one of degradation, outage",
+            ),
+            (
+                "T13:00:00Z",
+                "T13:00:01Z",
+                "incident.openedAt",
+                "not a full hour",
+            ),
+            (
+                "T21:00:00Z",
+                "T12:00:00Z",
+                "incident.resolvedAt",
+                "is before openedAt",
+            ),
+            (
+                "2026-09-21T21:00:00Z",
+                "2027-09-21T21:00:00Z",
+                "incident.resolvedAt",
+                "in the future",
+            ),
+            (
+                "warning",
+                "mild",
+                "incident.severity",
+                "one of warning, critical",
+            ),
+            (
+                "71.19999999999999",
+                "171",
+                "incident.baseline",
+                "a number from 0 to 100",
+            ),
+            (
+                "71.19999999999999",
+                "\"71\"",
+                "incident.baseline",
+                "write a number",
+            ),
+            (
+                ",\"mean\":64.92345678901235",
+                "",
+                "incident.mean",
+                "a degradation has one",
+            ),
             ("63.1", "1e999", "incident.lowest", "out of range"),
             ("\"4.0\"", "\"four\"", "incident.method", "such as 4.0"),
             ("T22:00:00Z", "", "incident.recordedAt", "write one such as"),
             ("\"r-17\"", "\"\"", "incident.lastRun", "newest run"),
             ("cli:anna", "", "incident.retractedBy", "visible ASCII"),
-            (",\"reason\":\"wrong key\"", "", "incident.reason", "write why"),
+            (
+                ",\"reason\":\"wrong key\"",
+                "",
+                "incident.reason",
+                "write why",
+            ),
             ("\"reason\"", "\"note\"", "incident.note", "unknown field"),
         ] {
             let line = LINE.replacen(from, to, 1);
             assert_ne!(line, LINE, "{from}");
             let bad = IncidentRecord::read(&line, now()).expect_err(&line);
-            assert!(bad.field == field && bad.problem.contains(problem), "{to}: {bad}");
+            assert!(
+                bad.field == field && bad.problem.contains(problem),
+                "{to}: {bad}"
+            );
         }
         let outage = OUTAGE.replace("\"recordedAt\"", "\"lowest\":60,\"recordedAt\"");
-        assert_eq!(IncidentRecord::read(&outage, now()).unwrap_err().field, "incident.lowest");
+        assert_eq!(
+            IncidentRecord::read(&outage, now()).unwrap_err().field,
+            "incident.lowest"
+        );
     }
 
     #[test]
@@ -278,12 +420,20 @@ mod tests {
                 "incidentScan.hourAt",
                 "full hour",
             ),
-            (",\"hourAt\":\"2026-09-21T18:00:00Z\"", "", "incidentScan", "the field `hourAt` is missing"),
+            (
+                ",\"hourAt\":\"2026-09-21T18:00:00Z\"",
+                "",
+                "incidentScan",
+                "the field `hourAt` is missing",
+            ),
         ] {
             let line = POSITION.replacen(from, to, 1);
             assert_ne!(line, POSITION, "{from}");
             let bad = ScanPosition::read(&line, now()).expect_err(&line);
-            assert!(bad.field == field && bad.problem.contains(problem), "{to}: {bad}");
+            assert!(
+                bad.field == field && bad.problem.contains(problem),
+                "{to}: {bad}"
+            );
         }
     }
 }

@@ -21,8 +21,13 @@ pub(in super::super) fn scan(
     let mut outages = OutageScan::after(history);
     let start = history.position;
     // More runs may have been imported in the newest round and hour, so these are scanned again.
-    let first_round = start.round.map_or(window.from, |hour| length.round_of(hour).from);
-    let first_hour = start.hour.unwrap_or(window.from).clamp(window.from, window.to);
+    let first_round = start
+        .round
+        .map_or(window.from, |hour| length.round_of(hour).from);
+    let first_hour = start
+        .hour
+        .unwrap_or(window.from)
+        .clamp(window.from, window.to);
     let old = rounds.partition_point(|round| round.hour < first_round);
     let mut degradations = DegradationScan::after(history, length, levels, (rounds, old));
     let mut newest_hour = None;
@@ -39,7 +44,10 @@ pub(in super::super) fn scan(
         newest_hour = newest_hour.max(Some(hour).filter(|_| runs.0 > 0));
     }
     degradations.observe_until(window.to);
-    let newest = ScanPosition { round: rounds.last().map(|round| round.hour), hour: newest_hour };
+    let newest = ScanPosition {
+        round: rounds.last().map(|round| round.hour),
+        hour: newest_hour,
+    };
     let found = degradations.found().chain(outages.found()).collect();
     history.after(found, start.newest(newest), window)
 }

@@ -24,11 +24,16 @@ impl OutageScan {
     pub(in super::super) fn after(history: &IncidentHistory) -> Self {
         let known = || history.of(IncidentKind::Outage);
         let open = known().filter(|known| known.is_open());
-        let ends = known().filter(|known| known.retracted.is_none()).filter_map(|one| one.incident.resolved);
+        let ends = known()
+            .filter(|known| known.retracted.is_none())
+            .filter_map(|one| one.incident.resolved);
         Self {
             open: open.map(|one| (one.incident.clone(), 0)).collect(),
             resolved: Vec::new(),
-            retracted: known().filter(|known| known.retracted.is_some()).cloned().collect(),
+            retracted: known()
+                .filter(|known| known.retracted.is_some())
+                .cloned()
+                .collect(),
             ended: ends.max().map_or(Hour::numbered(0), Hour::of),
             sequence: None,
         }
@@ -52,18 +57,24 @@ impl OutageScan {
     ) {
         self.recall_hour(hour, (runs, failed));
         if runs > failed {
-            self.resolved.extend(self.open.drain(..).map(|(incident, _)| {
-                let resolved = Some(hour.start().max(incident.opened));
-                Incident { resolved, ..incident }
-            }));
-        } else if let Some((since, hours)) = self
-            .sequence
-            .take_if(|(_, hours)| runs > 0 && self.open.is_empty() && *hours >= method::OUTAGE_HOURS)
-        {
+            self.resolved
+                .extend(self.open.drain(..).map(|(incident, _)| {
+                    let resolved = Some(hour.start().max(incident.opened));
+                    Incident {
+                        resolved,
+                        ..incident
+                    }
+                }));
+        } else if let Some((since, hours)) = self.sequence.take_if(|(_, hours)| {
+            runs > 0 && self.open.is_empty() && *hours >= method::OUTAGE_HOURS
+        }) {
             let incident = Incident::begun(IncidentKind::Outage, since, baseline(since));
             self.open.push((incident, hours));
         }
-        for (incident, _) in self.open.iter_mut().filter(|(_, hours)| *hours >= method::OUTAGE_CRITICAL_HOURS)
+        for (incident, _) in self
+            .open
+            .iter_mut()
+            .filter(|(_, hours)| *hours >= method::OUTAGE_CRITICAL_HOURS)
         {
             incident.severity = Severity::Critical;
         }
@@ -71,15 +82,27 @@ impl OutageScan {
 
     /// The outages that were open or were found, in their newest state.
     pub(in super::super) fn found(&self) -> impl Iterator<Item = Incident> {
-        self.resolved.iter().chain(self.open.iter().map(|(incident, _)| incident)).cloned()
+        self.resolved
+            .iter()
+            .chain(self.open.iter().map(|(incident, _)| incident))
+            .cloned()
     }
 
     /// Counts an hour in which every run failed.
     fn count(&mut self, hour: Hour) {
-        if hour < self.ended || self.retracted.iter().any(|known| known.is_retracted_at(hour)) {
+        if hour < self.ended
+            || self
+                .retracted
+                .iter()
+                .any(|known| known.is_retracted_at(hour))
+        {
             return;
         }
-        for (_, hours) in self.open.iter_mut().filter(|(incident, _)| Hour::of(incident.opened) <= hour) {
+        for (_, hours) in self
+            .open
+            .iter_mut()
+            .filter(|(incident, _)| Hour::of(incident.opened) <= hour)
+        {
             *hours += 1;
         }
         if self.open.is_empty() {

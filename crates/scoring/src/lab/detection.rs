@@ -100,7 +100,10 @@ impl Findings {
 /// Runs all detectors over series. A quiet series is watched to its end; one with a planted change until all detectors
 /// have found it.
 pub fn evaluate(plan: SeriesPlan) -> [Findings; 3] {
-    let mut all = Detector::ALL.map(|_| Findings { alarms: 0, delays: Vec::new() });
+    let mut all = Detector::ALL.map(|_| Findings {
+        alarms: 0,
+        delays: Vec::new(),
+    });
     for number in 0..plan.series {
         for (findings, alarms) in all.iter_mut().zip(watched(&rounds(&plan, number), plan)) {
             findings.alarms += u32::try_from(alarms.len()).expect("at most one an hour");
@@ -127,9 +130,14 @@ fn rounds(plan: &SeriesPlan, number: u32) -> Vec<ScoreRound> {
     let round = |number: u32| {
         let since = known_since(number + 1, plan.hours).map_or(0.0, lost);
         let hour = first.plus(u64::from(number * plan.hours));
-        ScoreRound { hour, score: LEVEL - since + noise.draw() }
+        ScoreRound {
+            hour,
+            score: LEVEL - since + noise.draw(),
+        }
     };
-    (0..(QUIET_HOURS + WATCHED_HOURS) / plan.hours).map(round).collect()
+    (0..(QUIET_HOURS + WATCHED_HOURS) / plan.hours)
+        .map(round)
+        .collect()
 }
 
 /// For each detector, the watched rounds at which it started to signal.
@@ -140,10 +148,17 @@ fn watched(rounds: &[ScoreRound], plan: SeriesPlan) -> [Vec<u32>; 3] {
     let is_quiet = plan.scenario == Scenario::Quiet;
     let models = f64::from(if is_quiet { FEW_MODELS } else { MODELS });
     for known in 1..=u32::try_from(rounds.len()).unwrap_or(u32::MAX) {
-        let Some(since) = known_since(known, plan.hours) else { continue };
-        let past = rounds.get(..usize::try_from(known).unwrap_or_default()).unwrap_or_default();
+        let Some(since) = known_since(known, plan.hours) else {
+            continue;
+        };
+        let past = rounds
+            .get(..usize::try_from(known).unwrap_or_default())
+            .unwrap_or_default();
         let levels = ScoreLevels::of(past, length);
-        for ((detector, alarms), signalled) in Detector::ALL.into_iter().zip(&mut alarms).zip(&mut signalled)
+        for ((detector, alarms), signalled) in Detector::ALL
+            .into_iter()
+            .zip(&mut alarms)
+            .zip(&mut signalled)
         {
             if !is_quiet && !alarms.is_empty() {
                 continue;
@@ -163,7 +178,9 @@ fn watched(rounds: &[ScoreRound], plan: SeriesPlan) -> [Vec<u32>; 3] {
 
 /// Number of watched rounds among the known ones; `None` before the first.
 fn known_since(known: u32, hours: u32) -> Option<u32> {
-    known.checked_sub(QUIET_HOURS / hours).filter(|since| *since > 0)
+    known
+        .checked_sub(QUIET_HOURS / hours)
+        .filter(|since| *since > 0)
 }
 
 /// Whether these levels are a signal, with the p-value corrected for so many models.
@@ -180,13 +197,21 @@ fn signals(
             signal.is_some_and(|signal| signal.chance * models < method::DRIFT_ALPHA)
         }
         Detector::Alert => {
-            let end = past.last().map_or(Hour::numbered(0), |round| length.round_of(round.hour).to);
-            levels.since(end.minus(hours_of(Period::Week))).is_some_and(|levels| {
-                let chance = chance_of_fall(levels.before, levels.now) * models;
-                chance < method::ALERT_ALPHA && levels.before.mean - levels.now.mean >= method::ALERT_MINIMUM
-            })
+            let end = past
+                .last()
+                .map_or(Hour::numbered(0), |round| length.round_of(round.hour).to);
+            levels
+                .since(end.minus(hours_of(Period::Week)))
+                .is_some_and(|levels| {
+                    let chance = chance_of_fall(levels.before, levels.now) * models;
+                    chance < method::ALERT_ALPHA
+                        && levels.before.mean - levels.now.mean >= method::ALERT_MINIMUM
+                })
         }
-        Detector::Incident => levels.changes.last().is_some_and(|change| change.incident.is_some()),
+        Detector::Incident => levels
+            .changes
+            .last()
+            .is_some_and(|change| change.incident.is_some()),
     }
 }
 
@@ -216,7 +241,13 @@ mod tests {
     const STATED_MEDIANS: [(f64, u32); 2] = [(0.5, 16), (0.8, 48)];
 
     fn plan(scenario: Scenario, series: u32) -> SeriesPlan {
-        SeriesPlan { scenario, noise: NoiseKind::White, deviation: STATED_NOISE, hours: 1, series }
+        SeriesPlan {
+            scenario,
+            noise: NoiseKind::White,
+            deviation: STATED_NOISE,
+            hours: 1,
+            series,
+        }
     }
 
     #[test]
@@ -249,7 +280,10 @@ mod tests {
             };
             let [drift, ..] = evaluate(plan);
             assert_eq!(drift.found(), 20, "{drift:?}");
-            assert!(drift.delay(0.5).unwrap() <= median, "{correlation}: {drift:?}");
+            assert!(
+                drift.delay(0.5).unwrap() <= median,
+                "{correlation}: {drift:?}"
+            );
         }
     }
 
@@ -259,15 +293,31 @@ mod tests {
             for (findings, bound) in evaluate(plan(scenario, 14)).into_iter().zip(bounds) {
                 let Some(bound) = bound else { continue };
                 let last = findings.delay(1.0).unwrap();
-                assert!(findings.delays.len() == 14 && last <= bound, "{scenario:?} {bound}: {findings:?}");
+                assert!(
+                    findings.delays.len() == 14 && last <= bound,
+                    "{scenario:?} {bound}: {findings:?}"
+                );
             }
         }
     }
 
     #[test]
     fn delay_is_the_quantile_of_the_detections() {
-        let findings = Findings { alarms: 4, delays: vec![1, 2, 3, 9] };
-        assert_eq!([0.5, 0.95].map(|share| findings.delay(share)), [Some(2), Some(9)]);
-        assert_eq!(Findings { delays: vec![], ..findings }.delay(0.5), None);
+        let findings = Findings {
+            alarms: 4,
+            delays: vec![1, 2, 3, 9],
+        };
+        assert_eq!(
+            [0.5, 0.95].map(|share| findings.delay(share)),
+            [Some(2), Some(9)]
+        );
+        assert_eq!(
+            Findings {
+                delays: vec![],
+                ..findings
+            }
+            .delay(0.5),
+            None
+        );
     }
 }

@@ -27,7 +27,10 @@ impl From<Vec<Run>> for MeasuredRuns {
 
 impl MeasuredRuns {
     /// The models with runs in the window.
-    pub(in super::super) fn series(&self, window: HourRange) -> Vec<(Arc<TestedModel>, ScoreSeries)> {
+    pub(in super::super) fn series(
+        &self,
+        window: HourRange,
+    ) -> Vec<(Arc<TestedModel>, ScoreSeries)> {
         let mut by_model: BTreeMap<&ModelId, Vec<&Run>> = BTreeMap::new();
         for run in self.0.iter().filter(|run| run.at() < window.to.start()) {
             by_model.entry(run.model().id()).or_default().push(run);

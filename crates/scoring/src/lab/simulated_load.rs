@@ -15,7 +15,11 @@ pub fn simulated_records(
     hours: u64,
 ) -> impl Iterator<Item = IdentifiedRun> + Send {
     let again = (0_u64..).flat_map(move |turn| {
-        let ending = if turn == 0 { String::new() } else { format!("-{turn}") };
+        let ending = if turn == 0 {
+            String::new()
+        } else {
+            format!("-{turn}")
+        };
         models_named(seed + turn, &ending)
     });
     let models: Vec<Simulated> = again.take(models).collect();
@@ -23,7 +27,11 @@ pub fn simulated_records(
         let rounds: Vec<Vec<Run>> = models.iter().map(|model| model.round(hour)).collect();
         rounds.into_iter().flatten()
     };
-    Hour::of(until).last(hours).hours().flat_map(of_hour).map(identified)
+    Hour::of(until)
+        .last(hours)
+        .hours()
+        .flat_map(of_hour)
+        .map(identified)
 }
 
 #[cfg(test)]
@@ -38,7 +46,10 @@ mod tests {
         let records: Vec<IdentifiedRun> = simulated_records(1, 40, noon, 24).collect();
         let ids: BTreeSet<&str> = records.iter().map(|record| record.id.as_str()).collect();
         assert_eq!(ids.len(), records.len());
-        let models: BTreeSet<_> = records.iter().map(|record| record.run.model().id()).collect();
+        let models: BTreeSet<_> = records
+            .iter()
+            .map(|record| record.run.model().id())
+            .collect();
         // Some of the previews are absent.
         assert!((34..=40).contains(&models.len()), "{}", models.len());
         assert!(records.is_sorted_by_key(|record| Hour::of(record.run.at())));

@@ -61,12 +61,24 @@ impl NoiseGenerator {
         let mut random = SeededNormal::new(seed);
         // A cycle begins at a random hour of the week.
         let cycle = (random.uniform() * 168.0).floor();
-        Self { kind, deviation, random, state: None, hour: 0.0, cycle, step: 1.0, today: (1.0, -1.0) }
+        Self {
+            kind,
+            deviation,
+            random,
+            state: None,
+            hour: 0.0,
+            cycle,
+            step: 1.0,
+            today: (1.0, -1.0),
+        }
     }
 
     /// The same with values at this distance.
     pub fn every(self, hours: u32) -> Self {
-        Self { step: f64::from(hours), ..self }
+        Self {
+            step: f64::from(hours),
+            ..self
+        }
     }
 
     /// The next hour's value.
@@ -85,7 +97,9 @@ impl NoiseGenerator {
             }
             NoiseKind::Autoregressive(coefficient) => {
                 let innovation = (1.0 - coefficient * coefficient).sqrt() * normal;
-                let value = self.state.map_or(normal, |state| coefficient * state + innovation);
+                let value = self
+                    .state
+                    .map_or(normal, |state| coefficient * state + innovation);
                 self.state = Some(value);
                 self.deviation * value
             }
@@ -102,7 +116,10 @@ impl NoiseGenerator {
             NoiseKind::ChangingByDay => {
                 let day = (hour / 24.0).floor();
                 if day > self.today.1 {
-                    self.today = (2.0_f64.powf((self.random.uniform() * 3.0).floor() - 1.0), day);
+                    self.today = (
+                        2.0_f64.powf((self.random.uniform() * 3.0).floor() - 1.0),
+                        day,
+                    );
                 }
                 self.today.0 * self.deviation * normal
             }
@@ -111,9 +128,13 @@ impl NoiseGenerator {
                 factor * self.deviation * normal
             }
             NoiseKind::PassRate(share, trials) => {
-                let mut passed = || (0..trials).filter(|_| self.random.uniform() < share).count();
-                let points =
-                    WEIGHTS.map(|weight| weight * f64::from(u32::try_from(passed()).unwrap_or_default()));
+                let mut passed = || {
+                    (0..trials)
+                        .filter(|_| self.random.uniform() < share)
+                        .count()
+                };
+                let points = WEIGHTS
+                    .map(|weight| weight * f64::from(u32::try_from(passed()).unwrap_or_default()));
                 100.0 * (points.iter().sum::<f64>() / f64::from(trials) - share)
             }
         }
@@ -133,9 +154,13 @@ impl SeededNormal {
 
     /// Mean 0, standard deviation 1, never beyond 6: the sum of twelve uniform numbers, whose tails are close enough.
     pub fn normal(&mut self) -> f64 {
-        let evenly =
-            |bits: u64| [bits, bits >> 16, bits >> 32, bits >> 48].map(|bits| (bits & 0xFFFF) as u32);
-        let sum: u32 = [self.0.next(), self.0.next(), self.0.next()].into_iter().flat_map(evenly).sum();
+        let evenly = |bits: u64| {
+            [bits, bits >> 16, bits >> 32, bits >> 48].map(|bits| (bits & 0xFFFF) as u32)
+        };
+        let sum: u32 = [self.0.next(), self.0.next(), self.0.next()]
+            .into_iter()
+            .flat_map(evenly)
+            .sum();
         (f64::from(sum) + 6.0) / 65_536.0 - 6.0
     }
 }
@@ -156,11 +181,18 @@ mod tests {
 
     #[test]
     fn noise_has_zero_mean_and_the_requested_deviation() {
-        let kinds = [NoiseKind::White, NoiseKind::HeavyTailed, NoiseKind::Autoregressive(0.8)];
+        let kinds = [
+            NoiseKind::White,
+            NoiseKind::HeavyTailed,
+            NoiseKind::Autoregressive(0.8),
+        ];
         for kind in kinds {
             let sums: SampleSums = drawn(kind, 2_000).into_iter().collect();
             assert!(sums.mean().unwrap().abs() < 0.07, "{kind:?} {sums:?}");
-            assert!((sums.variance().unwrap().sqrt() - 1.5).abs() < 0.1, "{kind:?} {sums:?}");
+            assert!(
+                (sums.variance().unwrap().sqrt() - 1.5).abs() < 0.1,
+                "{kind:?} {sums:?}"
+            );
         }
     }
 
@@ -184,8 +216,15 @@ mod tests {
     fn neighbours_are_correlated_as_requested() {
         for coefficient in [0.0, 0.5, 0.8] {
             let all = drawn(NoiseKind::Autoregressive(coefficient), 2_000);
-            let products: SampleSums = all.iter().zip(all.iter().skip(1)).map(|(a, b)| a * b).collect();
-            assert!((products.mean().unwrap() / 2.25 - coefficient).abs() < 0.03, "{coefficient}");
+            let products: SampleSums = all
+                .iter()
+                .zip(all.iter().skip(1))
+                .map(|(a, b)| a * b)
+                .collect();
+            assert!(
+                (products.mean().unwrap() / 2.25 - coefficient).abs() < 0.03,
+                "{coefficient}"
+            );
         }
     }
 }

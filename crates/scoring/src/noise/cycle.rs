@@ -52,15 +52,27 @@ impl CycleShape {
 
 impl Cycle {
     /// The effects of this shape in a series.
-    pub(in super::super) fn fit(rounds: &[ScoreRound], length: RoundLength, shape: CycleShape) -> Self {
-        let mut cycle = Self { length: hours(length), sums: Vec::new(), fitted: 0 };
+    pub(in super::super) fn fit(
+        rounds: &[ScoreRound],
+        length: RoundLength,
+        shape: CycleShape,
+    ) -> Self {
+        let mut cycle = Self {
+            length: hours(length),
+            sums: Vec::new(),
+            fitted: 0,
+        };
         let length = cycle.length;
         if shape == CycleShape::default() {
             return cycle;
         }
         let deviations = deviations(rounds, length);
-        let by_hour = shape.hours.then(|| ClassEffects::of(&deviations, |hour| hour % DAY / length));
-        let by_weekday = shape.weekdays.then(|| ClassEffects::of(&of_days(&deviations), weekday));
+        let by_hour = shape
+            .hours
+            .then(|| ClassEffects::of(&deviations, |hour| hour % DAY / length));
+        let by_weekday = shape
+            .weekdays
+            .then(|| ClassEffects::of(&of_days(&deviations), weekday));
         let [by_hour, by_weekday] = [by_hour, by_weekday].map(Option::unwrap_or_default);
         let mut sum = 0.0;
         cycle.sums.push(sum);
@@ -86,9 +98,15 @@ impl Cycle {
         let week = WEEK / self.length;
         let before = |round: usize| {
             let whole = self.sums.last().copied().unwrap_or_default();
-            self.sums.get(round % week).map_or(0.0, |sum| ratio(round / week, 1) * whole + sum)
+            self.sums
+                .get(round % week)
+                .map_or(0.0, |sum| ratio(round / week, 1) * whole + sum)
         };
-        if to <= from { 0.0 } else { (before(to) - before(from)) * ratio(1, to - from) }
+        if to <= from {
+            0.0
+        } else {
+            (before(to) - before(from)) * ratio(1, to - from)
+        }
     }
 }
 
@@ -122,8 +140,15 @@ impl ClassEffects {
 /// Whether the variance between classes is many times that within them.
 fn is_shown(values: &[(usize, f64)], class: impl Fn(usize) -> usize + Copy) -> bool {
     let effects = ClassEffects::of(values, class);
-    let between: f64 = effects.0.iter().map(|(effect, count)| effect * effect * count).sum();
-    let within: f64 = values.iter().map(|(hour, value)| (value - effects.at(class(*hour))).powi(2)).sum();
+    let between: f64 = effects
+        .0
+        .iter()
+        .map(|(effect, count)| effect * effect * count)
+        .sum();
+    let within: f64 = values
+        .iter()
+        .map(|(hour, value)| (value - effects.at(class(*hour))).powi(2))
+        .sum();
     let classes = ratio(effects.known(), 1);
     between * (ratio(values.len(), 1) - classes) > method::CYCLE_RATIO * within * (classes - 1.0)
 }
@@ -139,7 +164,10 @@ fn deviations(rounds: &[ScoreRound], length: usize) -> Vec<(usize, f64)> {
     }
     let deviation = |(at, round): (usize, &ScoreRound)| {
         let from = at.saturating_sub(week / 2).min(rounds.len() - week);
-        let around = sums.get(from + week).zip(sums.get(from)).map_or(0.0, |(to, from)| to - from);
+        let around = sums
+            .get(from + week)
+            .zip(sums.get(from))
+            .map_or(0.0, |(to, from)| to - from);
         (number(round.hour), round.score - around * ratio(1, week))
     };
     rounds.iter().enumerate().map(deviation).collect()
@@ -150,7 +178,8 @@ fn of_days(values: &[(usize, f64)]) -> Vec<(usize, f64)> {
     let days = values.chunk_by(|(one, _), (other, _)| one / DAY == other / DAY);
     let mean = |day: &[(usize, f64)]| {
         let sum: f64 = day.iter().map(|(_, value)| value).sum();
-        day.first().map(|(hour, _)| (*hour, sum * ratio(1, day.len())))
+        day.first()
+            .map(|(hour, _)| (*hour, sum * ratio(1, day.len())))
     };
     days.filter_map(mean).collect()
 }
@@ -177,13 +206,19 @@ mod tests {
         let mut noise = NoiseGenerator::new(kind, 1.5, seed << 32).every(hours);
         let round = |number: u32| {
             let hour = Hour::numbered(480_000).plus(u64::from(number * hours));
-            ScoreRound { hour, score: 70.0 + noise.draw() }
+            ScoreRound {
+                hour,
+                score: 70.0 + noise.draw(),
+            }
         };
         (0..1_440 / hours).map(round).collect()
     }
 
     fn shape(kind: NoiseKind, seed: u64, hours: u32) -> (bool, bool) {
-        let shape = CycleShape::of(&rounds(kind, seed, hours), RoundLength::of(u64::from(hours)));
+        let shape = CycleShape::of(
+            &rounds(kind, seed, hours),
+            RoundLength::of(u64::from(hours)),
+        );
         (shape.hours, shape.weekdays)
     }
 
@@ -191,19 +226,31 @@ mod tests {
     fn cycles_of_a_day_and_of_a_week_are_found_with_rounds_of_any_length() {
         for seed in 0..20 {
             for hours in [1, 6] {
-                assert!(shape(NoiseKind::DailyCycle(2.0), seed, hours).0, "{seed} {hours}");
+                assert!(
+                    shape(NoiseKind::DailyCycle(2.0), seed, hours).0,
+                    "{seed} {hours}"
+                );
             }
             for hours in [1, 6, 24] {
-                assert!(shape(NoiseKind::Weekend(4.0), seed, hours).1, "{seed} {hours}");
+                assert!(
+                    shape(NoiseKind::Weekend(4.0), seed, hours).1,
+                    "{seed} {hours}"
+                );
             }
         }
     }
 
     #[test]
     fn noise_is_rarely_mistaken_for_a_cycle() {
-        for kind in [NoiseKind::White, NoiseKind::Autoregressive(0.8), NoiseKind::Outliers(20.0)] {
+        for kind in [
+            NoiseKind::White,
+            NoiseKind::Autoregressive(0.8),
+            NoiseKind::Outliers(20.0),
+        ] {
             for hours in [1, 6, 24] {
-                let found = (0..100).filter(|seed| shape(kind, *seed, hours) != (false, false)).count();
+                let found = (0..100)
+                    .filter(|seed| shape(kind, *seed, hours) != (false, false))
+                    .count();
                 assert!(found <= 5, "{kind:?} {hours}: {found}");
             }
         }
@@ -213,16 +260,25 @@ mod tests {
     fn an_effect_is_that_of_the_hour_and_cancels_in_a_whole_week() {
         let mut rounds = rounds(NoiseKind::Weekend(7.0), 3, 1);
         // A change of level is no effect.
-        rounds.iter_mut().skip(700).for_each(|round| round.score -= 5.0);
+        rounds
+            .iter_mut()
+            .skip(700)
+            .for_each(|round| round.score -= 5.0);
         let length = RoundLength::HOUR;
         let cycle = Cycle::fit(&rounds, length, CycleShape::of(&rounds, length));
         let first = Hour::numbered(480_000);
         let effects: Vec<f64> = (0..168).map(|hour| cycle.at(first.plus(hour))).collect();
         let low = effects.iter().filter(|effect| **effect < -3.0).count();
         assert_eq!(low, 48, "{effects:?}");
-        let week = HourRange { from: first, to: first.plus(168) };
+        let week = HourRange {
+            from: first,
+            to: first.plus(168),
+        };
         assert!(cycle.mean(week).abs() < 1e-9);
-        let day = HourRange { from: first, to: first.plus(24) };
+        let day = HourRange {
+            from: first,
+            to: first.plus(24),
+        };
         let mean = effects.iter().take(24).sum::<f64>() / 24.0;
         assert!((cycle.mean(day) - mean).abs() < 1e-9);
     }

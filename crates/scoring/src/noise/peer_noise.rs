@@ -40,28 +40,43 @@ impl TypicalNoise {
     /// The noise of these rounds, with at least this variance of a round.
     pub(in super::super) fn of(noise: &RoundNoise, least: f64) -> Self {
         let long_run = noise.of_mean(method::NOISE_BLOCK).variance * ratio(method::NOISE_BLOCK, 1);
-        Self { single: noise.of_mean(1).variance.max(least), long_run: long_run.max(least) }
+        Self {
+            single: noise.of_mean(1).variance.max(least),
+            long_run: long_run.max(least),
+        }
     }
 
     /// The variance of the mean of that many consecutive rounds, as in an autoregression with both variances.
     pub(in super::super) fn of_mean(self, rounds: usize) -> f64 {
         let share = self.long_run / self.single;
-        let correlation = ((share - 1.0) / (share + 1.0)).clamp(0.0, method::NOISE_CORRELATION_MOST);
+        let correlation =
+            ((share - 1.0) / (share + 1.0)).clamp(0.0, method::NOISE_CORRELATION_MOST);
         self.single * share_of_mean(correlation, rounds)
     }
 
     /// The noise of the mean of that many rounds of a model with these peers.
-    pub(in super::super) fn combined(self, own: Option<Spread>, rounds: usize, least: f64) -> Spread {
+    pub(in super::super) fn combined(
+        self,
+        own: Option<Spread>,
+        rounds: usize,
+        least: f64,
+    ) -> Spread {
         let own_df = own.map_or(0.0, |own| own.df);
         let peers_df = method::PEERS_FREEDOM * (1.0 - own_df / method::PEERS_FREEDOM_ENDS);
         let peers = || self.of_mean(rounds).max(least);
         match own {
-            None => Spread { variance: peers(), df: peers_df },
+            None => Spread {
+                variance: peers(),
+                df: peers_df,
+            },
             Some(own) if peers_df <= 0.0 => own,
             Some(own) => {
                 let df = own.df + peers_df;
                 let sum = own.df * own.variance.max(least) + peers_df * peers();
-                Spread { variance: sum / df, df }
+                Spread {
+                    variance: sum / df,
+                    df,
+                }
             }
         }
     }
@@ -72,10 +87,14 @@ impl PeerNoise {
     pub(in super::super) fn among(models: impl Iterator<Item = ModelNoise>) -> Self {
         let models: Vec<ModelNoise> = models.collect();
         let usual = method::ROUND_HOURS.map(RoundLength::of).map(|length| {
-            let mut usual = ModelNoise { length, parts: [None; PARTS] };
+            let mut usual = ModelNoise {
+                length,
+                parts: [None; PARTS],
+            };
             for (index, part) in usual.parts.iter_mut().enumerate() {
                 let peers = models.iter().filter(|model| model.length == length);
-                let known: Vec<TypicalNoise> = peers.filter_map(|model| *model.parts.get(index)?).collect();
+                let known: Vec<TypicalNoise> =
+                    peers.filter_map(|model| *model.parts.get(index)?).collect();
                 *part = usual_noise(&known);
             }
             usual
@@ -85,15 +104,22 @@ impl PeerNoise {
 
     /// The usual noise of a score with rounds of this length; `None` with too few peers.
     pub(in super::super) fn of(&self, length: RoundLength, part: usize) -> Option<TypicalNoise> {
-        *self.usual.iter().find(|usual| usual.length == length)?.parts.get(part)?
+        *self
+            .usual
+            .iter()
+            .find(|usual| usual.length == length)?
+            .parts
+            .get(part)?
     }
 }
 
 fn usual_noise(known: &[TypicalNoise]) -> Option<TypicalNoise> {
     let usual = |of: fn(&TypicalNoise) -> f64| median(&known.iter().map(of).collect::<Vec<f64>>());
     let enough = known.len() >= method::PEERS_LEAST;
-    let usual =
-        TypicalNoise { single: usual(|noise| noise.single)?, long_run: usual(|noise| noise.long_run)? };
+    let usual = TypicalNoise {
+        single: usual(|noise| noise.single)?,
+        long_run: usual(|noise| noise.long_run)?,
+    };
     enough.then_some(usual)
 }
 
@@ -106,21 +132,42 @@ mod tests {
     }
 
     fn model(hours: u64, single: f64) -> ModelNoise {
-        ModelNoise { length: RoundLength::of(hours), parts: [Some(noise(single, 3.0 * single)); PARTS] }
+        ModelNoise {
+            length: RoundLength::of(hours),
+            parts: [Some(noise(single, 3.0 * single)); PARTS],
+        }
     }
 
     #[test]
     fn peers_are_the_median_of_at_least_three_models_with_rounds_of_the_same_length() {
-        let models = [model(1, 1.0), model(24, 5.0), model(1, 2.0), model(24, 7.0), model(1, 900.0)];
+        let models = [
+            model(1, 1.0),
+            model(24, 5.0),
+            model(1, 2.0),
+            model(24, 7.0),
+            model(1, 900.0),
+        ];
         let peers = PeerNoise::among(models.into_iter());
         assert_eq!(peers.of(RoundLength::HOUR, 4), Some(noise(2.0, 6.0)));
-        assert_eq!((peers.of(RoundLength::of(24), 0), peers.of(RoundLength::of(2), 0)), (None, None));
+        assert_eq!(
+            (
+                peers.of(RoundLength::of(24), 0),
+                peers.of(RoundLength::of(2), 0)
+            ),
+            (None, None)
+        );
     }
 
     #[test]
     fn peers_replace_an_unknown_noise_and_do_not_change_a_well_known_one() {
         let peers = noise(4.0, 4.0);
-        assert_eq!(peers.combined(None, 4, 0.01), Spread { variance: 1.0, df: method::PEERS_FREEDOM });
+        assert_eq!(
+            peers.combined(None, 4, 0.01),
+            Spread {
+                variance: 1.0,
+                df: method::PEERS_FREEDOM
+            }
+        );
         let own = |df| Spread { variance: 0.01, df };
         assert_eq!(peers.combined(Some(own(20.0)), 1, 0.001), own(20.0));
         // Half of the 20 degrees leave one to the peers, an eleventh.

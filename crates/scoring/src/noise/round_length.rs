@@ -23,7 +23,10 @@ impl RoundLength {
     /// The hours of the round that contains an hour.
     pub(in super::super) const fn round_of(self, hour: Hour) -> HourRange {
         let from = Hour::numbered(hour.number() - hour.number() % self.0);
-        HourRange { from, to: from.plus(self.0) }
+        HourRange {
+            from,
+            to: from.plus(self.0),
+        }
     }
 
     /// The number of rounds that are in a range, whole or in part.
@@ -47,18 +50,34 @@ mod tests {
     fn rounds_begin_at_multiples_of_their_length() {
         let length = RoundLength::of(6);
         let round = length.round_of(Hour::numbered(6_000_017));
-        assert_eq!((round.from, round.to), (Hour::numbered(6_000_012), Hour::numbered(6_000_018)));
-        assert_eq!(RoundLength::HOUR.round_of(round.from), HourRange::one(round.from));
+        assert_eq!(
+            (round.from, round.to),
+            (Hour::numbered(6_000_012), Hour::numbered(6_000_018))
+        );
+        assert_eq!(
+            RoundLength::HOUR.round_of(round.from),
+            HourRange::one(round.from)
+        );
         let day = Hour::numbered(6_000_017).last(24);
         assert_eq!(
-            (length.rounds_in(day), length.rounds_in(round), RoundLength::HOUR.rounds_in(day)),
+            (
+                length.rounds_in(day),
+                length.rounds_in(round),
+                RoundLength::HOUR.rounds_in(day)
+            ),
             (5, 1, 24)
         );
     }
 
     #[test]
     fn longer_rounds_are_fewer_down_to_the_minimum() {
-        let count = RoundCount { hourly: 48, least: 12 };
-        assert_eq!([1, 2, 24].map(|hours| RoundLength::of(hours).rounds(count)), [48, 24, 12]);
+        let count = RoundCount {
+            hourly: 48,
+            least: 12,
+        };
+        assert_eq!(
+            [1, 2, 24].map(|hours| RoundLength::of(hours).rounds(count)),
+            [48, 24, 12]
+        );
     }
 }

@@ -59,7 +59,11 @@ impl LevelSums {
     pub(in super::super) fn of(rounds: impl Iterator<Item = f64> + Clone) -> Self {
         let origin = rounds.clone().next().unwrap_or_default();
         let [sums, squares] = sums_and_squares(rounds.map(|round| round - origin));
-        Self { origin, sums, squares }
+        Self {
+            origin,
+            sums,
+            squares,
+        }
     }
 
     /// The mean of some rounds about the origin; `None` without any.
@@ -77,13 +81,21 @@ impl LevelSums {
     }
 
     /// The deviations of the first rounds from the means of their levels. The first level begins with the first round.
-    pub(in super::super) fn residuals(&self, known: usize, starts: impl Iterator<Item = usize>) -> Vec<f64> {
+    pub(in super::super) fn residuals(
+        &self,
+        known: usize,
+        starts: impl Iterator<Item = usize>,
+    ) -> Vec<f64> {
         let mut residuals = Vec::with_capacity(known);
         let mut start = 0;
         for end in starts.chain([known]) {
             let level = self.mean(start..end.min(known)).unwrap_or_default();
             let sums = self.sums.get(start..=end.min(known)).unwrap_or_default();
-            residuals.extend(sums.iter().zip(sums.iter().skip(1)).map(|(from, to)| to - from - level));
+            residuals.extend(
+                sums.iter()
+                    .zip(sums.iter().skip(1))
+                    .map(|(from, to)| to - from - level),
+            );
             start = end.min(known);
         }
         residuals
@@ -94,17 +106,32 @@ impl RoundNoise {
     /// The noise of these deviations from so many levels and fitted effects; `None` if they are too few.
     pub(in super::super) fn of(deviations: &[f64], levels: usize, fitted: usize) -> Option<Self> {
         let known = deviations.len();
-        let free = known.checked_sub(levels + fitted).filter(|free| *free > 0)?;
+        let free = known
+            .checked_sub(levels + fitted)
+            .filter(|free| *free > 0)?;
         let [sums, squares] = sums_and_squares(deviations.iter().copied());
-        let means =
-            MeanNoise::of(known, free, |block| Some(block_variance(&sums, block, block * levels + fitted)))?;
-        Some(Self { sums, squares, levels, fitted, means })
+        let means = MeanNoise::of(known, free, |block| {
+            Some(block_variance(&sums, block, block * levels + fitted))
+        })?;
+        Some(Self {
+            sums,
+            squares,
+            levels,
+            fitted,
+            means,
+        })
     }
 
     /// The variance of the mean of that many consecutive rounds, with its degrees of freedom: as measured, and at
     /// least that of an autoregression.
     pub(in super::super) fn of_mean(&self, rounds: usize) -> Spread {
-        let measure = |block| Some(block_variance(&self.sums, block, block * self.levels + self.fitted));
+        let measure = |block| {
+            Some(block_variance(
+                &self.sums,
+                block,
+                block * self.levels + self.fitted,
+            ))
+        };
         self.means.of_mean(rounds, measure)
     }
 
@@ -123,14 +150,28 @@ impl RoundNoise {
 impl MeanNoise {
     /// The noise of this number of rounds, with this number of degrees of freedom. `measure` returns the variance of the mean of a
     /// block of rounds.
-    pub(super) fn of(rounds: usize, free: usize, measure: impl Fn(usize) -> Option<f64>) -> Option<Self> {
+    pub(super) fn of(
+        rounds: usize,
+        free: usize,
+        measure: impl Fn(usize) -> Option<f64>,
+    ) -> Option<Self> {
         let blocks = [const { OnceCell::new() }; method::NOISE_BLOCK];
-        let mut noise = Self { rounds, blocks, single: 0.0, correlation: 0.0, df: 0.0 };
+        let mut noise = Self {
+            rounds,
+            blocks,
+            single: 0.0,
+            correlation: 0.0,
+            df: 0.0,
+        };
         let short = noise.block_length(method::NOISE_SHORT_BLOCK);
         let of_blocks = noise.of_block(short, &measure)?;
         noise.single = noise.of_block(1, measure)?;
         // Deviations by rounding errors have no correlation.
-        let share = if noise.single > NEGLIGIBLE { of_blocks / noise.single } else { 0.0 };
+        let share = if noise.single > NEGLIGIBLE {
+            of_blocks / noise.single
+        } else {
+            0.0
+        };
         noise.correlation = correlation(short, share);
         noise.df = freedom(free, noise.correlation);
         Some(noise)
@@ -142,7 +183,10 @@ impl MeanNoise {
         let block = self.block_length(rounds.min(method::NOISE_BLOCK));
         let measured = self.of_block(block, measure).unwrap_or_default() * ratio(block, rounds);
         let modelled = self.single * share_of_mean(self.correlation, rounds);
-        Spread { variance: measured.max(modelled), df: self.df }
+        Spread {
+            variance: measured.max(modelled),
+            df: self.df,
+        }
     }
 
     fn block_length(&self, longest: usize) -> usize {
@@ -158,7 +202,11 @@ impl MeanNoise {
 fn block_variance(sums: &[f64], block: usize, lost: usize) -> f64 {
     let known = sums.len() - 1;
     let ends = sums.iter().skip(block);
-    let squares: f64 = sums.iter().zip(ends).map(|(from, to)| (to - from) * (to - from)).sum();
+    let squares: f64 = sums
+        .iter()
+        .zip(ends)
+        .map(|(from, to)| (to - from) * (to - from))
+        .sum();
     let mean = squares * ratio(1, known + 1 - block) * ratio(1, block * block);
     mean * fit_correction(known, lost)
 }
@@ -182,7 +230,10 @@ pub(super) fn changed(usual: Spread, quotient: f64, count: usize) -> Spread {
     let excess = quotient.ln().powi(2) * ratio(count, 4);
     let weight = excess / (1.0 + excess);
     let df = usual.df + weight * (ratio(count, 1).min(usual.df) - usual.df);
-    Spread { variance: usual.variance * quotient.powf(weight), df }
+    Spread {
+        variance: usual.variance * quotient.powf(weight),
+        df,
+    }
 }
 
 /// Degrees of freedom of the noise of so many free values with this correlation of neighbours.
@@ -228,7 +279,11 @@ fn correlation(block: usize, share: f64) -> f64 {
     for _ in 0..NEWTON_STEPS {
         let (mut value, mut slope) = (0.0, 0.0);
         for distance in (0..block).rev() {
-            let pairs = if distance == 0 { count } else { 2.0 * ratio(block - distance, 1) };
+            let pairs = if distance == 0 {
+                count
+            } else {
+                2.0 * ratio(block - distance, 1)
+            };
             slope = slope * correlation + value;
             value = value * correlation + pairs;
         }
@@ -265,8 +320,12 @@ mod tests {
 
     /// The mean over many months of the variance of a mean.
     fn measured(kind: NoiseKind, rounds: usize) -> f64 {
-        let months = (0..40)
-            .map(|seed| noise_of(&noise(kind, seed << 32, 720), &[]).unwrap().of_mean(rounds).variance);
+        let months = (0..40).map(|seed| {
+            noise_of(&noise(kind, seed << 32, 720), &[])
+                .unwrap()
+                .of_mean(rounds)
+                .variance
+        });
         months.sum::<f64>() / 40.0
     }
 
@@ -275,7 +334,10 @@ mod tests {
         for (correlation, factor) in [(0.0, 1.0), (0.5, 3.0), (0.8, 9.0)] {
             let kind = NoiseKind::Autoregressive(correlation);
             let long = measured(kind, 168) * 168.0;
-            assert!((0.85..1.4).contains(&(long / factor)), "{correlation}: {long}");
+            assert!(
+                (0.85..1.4).contains(&(long / factor)),
+                "{correlation}: {long}"
+            );
             let single = measured(kind, 1);
             assert!((0.9..1.15).contains(&single), "{correlation}: {single}");
         }
@@ -285,7 +347,10 @@ mod tests {
     fn the_mean_of_correlated_rounds_matches_a_manual_computation() {
         // Two rounds with a correlation of 0.5: (1 + 0.5) / 2. Three: (3 + 2 · (2 · 0.5 + 0.25)) / 9.
         for (rounds, share) in [(1, 1.0), (2, 0.75), (3, 5.5 / 9.0)] {
-            assert!((share_of_mean(0.5, rounds) - share).abs() < 1e-12, "{rounds}");
+            assert!(
+                (share_of_mean(0.5, rounds) - share).abs() < 1e-12,
+                "{rounds}"
+            );
             assert!(rounds == 1 || (correlation(rounds, share) - 0.5).abs() < 1e-9);
         }
         assert_eq!((correlation(6, 0.1), correlation(1, 0.5)), (0.0, 0.0));

@@ -118,7 +118,12 @@ impl<'t> ScoreNoise<'t> {
             let (index, rounds) = values.next().unwrap_or_default();
             PartNoise::of((index, part), &rounds, &month, levels, length)
         };
-        Self { range, length, measures: measures.map(&mut noise), axes: axes.map(noise) }
+        Self {
+            range,
+            length,
+            measures: measures.map(&mut noise),
+            axes: axes.map(noise),
+        }
     }
 
     /// A score that models can be ranked by, over a range with these sums.
@@ -137,7 +142,9 @@ impl<'t> ScoreNoise<'t> {
         sums: &PeriodScores,
         range: HourRange,
     ) -> [Option<UncertainScore>; 7] {
-        self.axes.each_ref().map(|axis| axis.score(self.length, sums, range))
+        self.axes
+            .each_ref()
+            .map(|axis| axis.score(self.length, sums, range))
     }
 
     /// The noise that peers are judged by.
@@ -146,19 +153,33 @@ impl<'t> ScoreNoise<'t> {
         for (typical, part) in parts.iter_mut().zip(self.measures.iter().chain(&self.axes)) {
             *typical = part.typical();
         }
-        ModelNoise { length: self.length, parts }
+        ModelNoise {
+            length: self.length,
+            parts,
+        }
     }
 
     /// The variance of a round of each axis in the long run.
     pub(in super::super) fn of_axis_rounds(&self) -> [Option<f64>; 7] {
-        self.axes.each_ref().map(|axis| Some(axis.typical()?.long_run))
+        self.axes
+            .each_ref()
+            .map(|axis| Some(axis.typical()?.long_run))
     }
 
     /// The deviations of the rounds of each measure.
     pub(in super::super) fn residuals(&self) -> [ScoreResiduals; 5] {
         self.measures.each_ref().map(|part| {
-            let rounds = part.hours.iter().copied().zip(part.deviations.iter().copied());
-            ScoreResiduals::of(self.range, self.length, rounds, (part.levels, part.cycle.fitted))
+            let rounds = part
+                .hours
+                .iter()
+                .copied()
+                .zip(part.deviations.iter().copied());
+            ScoreResiduals::of(
+                self.range,
+                self.length,
+                rounds,
+                (part.levels, part.cycle.fitted),
+            )
         })
     }
 }
@@ -173,17 +194,25 @@ impl<'t> PartNoise<'t> {
     ) -> Self {
         let suites = month.counts().iter().zip(part.weights).enumerate();
         let fed = suites.filter(|(_, (_, weight))| **weight > 0.0);
-        let binary = fed.clone().filter(|(_, (count, _))| count.has_binary_marks());
+        let binary = fed
+            .clone()
+            .filter(|(_, (count, _))| count.has_binary_marks());
         let binary = binary.map(|(index, (count, weight))| BinarySuite {
             index,
             weight: *weight,
             share: f64::from(count.perfect) / f64::from(count.trials_in_score()),
         });
         let cycle = Cycle::fit(rounds, length, levels.shape);
-        let sums = LevelSums::of(rounds.iter().map(|round| round.score - cycle.at(round.hour)));
+        let sums = LevelSums::of(
+            rounds
+                .iter()
+                .map(|round| round.score - cycle.at(round.hour)),
+        );
         let began = levels.changes.iter().map(|change| change.began);
         let places = began.map(|began| rounds.partition_point(|round| round.hour < began));
-        let mut starts: Vec<usize> = places.filter(|place| (1..rounds.len()).contains(place)).collect();
+        let mut starts: Vec<usize> = places
+            .filter(|place| (1..rounds.len()).contains(place))
+            .collect();
         starts.dedup();
         let deviations = sums.residuals(rounds.len(), starts.iter().copied());
         Self {
@@ -195,21 +224,33 @@ impl<'t> PartNoise<'t> {
             deviations,
             levels: starts.len() + 1,
             binary: binary.collect(),
-            least: fed.map(|(_, (_, weight))| (weight * method::RESOLUTION).powi(2)).sum(),
+            least: fed
+                .map(|(_, (_, weight))| (weight * method::RESOLUTION).powi(2))
+                .sum(),
         }
     }
 
     fn typical(&self) -> Option<TypicalNoise> {
-        let noise = self.noise.as_ref().filter(|_| self.hours.len() >= method::NOISE_LEAST)?;
+        let noise = self
+            .noise
+            .as_ref()
+            .filter(|_| self.hours.len() >= method::NOISE_LEAST)?;
         Some(TypicalNoise::of(noise, self.least))
     }
 
-    fn score(&self, length: RoundLength, sums: &PeriodScores, range: HourRange) -> Option<UncertainScore> {
+    fn score(
+        &self,
+        length: RoundLength,
+        sums: &PeriodScores,
+        range: HourRange,
+    ) -> Option<UncertainScore> {
         let mean = sums.mean(self.part)?;
         let rounds = sums.rounds(self.part);
         let (mut edge, mut marked) = (EdgeReach::default(), 0.0);
         for suite in &self.binary {
-            let Some(count) = sums.counts().get(suite.index) else { continue };
+            let Some(count) = sums.counts().get(suite.index) else {
+                continue;
+            };
             let (points, trials) = (100.0 * suite.weight, count.trials_in_score());
             let reach = (points * (1.0 - least_share(trials))).powi(2);
             if suite.share >= 1.0 {
@@ -223,23 +264,55 @@ impl<'t> PartNoise<'t> {
         let least = (self.least / f64::from(rounds)).max(marked);
         let rounds = usize::try_from(rounds).unwrap_or(usize::MAX);
         let end = self.hours.partition_point(|hour| *hour < range.to);
-        let own = self.noise.as_ref().map(|noise| noise.of_mean_before(end, rounds));
-        let basis = ScoreBasis { range, length, rounds, cycle: self.cycle.mean(range), least };
-        let [estimate, tested] = [mean, mean - basis.cycle].map(|mean| Estimate { mean, spread: None });
-        Some(UncertainScore { part: self.index, own, basis, estimate, tested, reach: None, edge })
+        let own = self
+            .noise
+            .as_ref()
+            .map(|noise| noise.of_mean_before(end, rounds));
+        let basis = ScoreBasis {
+            range,
+            length,
+            rounds,
+            cycle: self.cycle.mean(range),
+            least,
+        };
+        let [estimate, tested] =
+            [mean, mean - basis.cycle].map(|mean| Estimate { mean, spread: None });
+        Some(UncertainScore {
+            part: self.index,
+            own,
+            basis,
+            estimate,
+            tested,
+            reach: None,
+            edge,
+        })
     }
 }
 
 impl UncertainScore {
     /// Adds the uncertainty among its peers, which is unknown if neither they nor the model have a noise.
     pub(in super::super) fn compare_with(&mut self, peers: &PeerNoise, quantiles: &TailQuantiles) {
-        let ScoreBasis { length, rounds, cycle, least, .. } = self.basis;
+        let ScoreBasis {
+            length,
+            rounds,
+            cycle,
+            least,
+            ..
+        } = self.basis;
         let usual = peers.of(length, self.part);
-        let spread = usual.map(|usual| usual.combined(self.own, rounds, least)).or(self.own);
-        let spread = spread.map(|spread| Spread { variance: spread.variance.max(least), ..spread });
+        let spread = usual
+            .map(|usual| usual.combined(self.own, rounds, least))
+            .or(self.own);
+        let spread = spread.map(|spread| Spread {
+            variance: spread.variance.max(least),
+            ..spread
+        });
         self.tested.spread = spread;
         // The interval is for the level, from which the hours and weekdays of the score differ by their effect.
-        let with_cycle = |spread: Spread| Spread { variance: spread.variance + cycle * cycle, ..spread };
+        let with_cycle = |spread: Spread| Spread {
+            variance: spread.variance + cycle * cycle,
+            ..spread
+        };
         self.estimate.spread = spread.map(with_cycle);
         self.reach = self.estimate.reach(quantiles);
     }
@@ -268,8 +341,16 @@ mod tests {
     #[test]
     fn all_of_24_trials_leave_a_share_of_at_least_90_percent() {
         // scipy.stats.beta.ppf(0.025, n + 0.5, 0.5)
-        for (trials, bound) in [(1, 0.146_746_316_3), (24, 0.901_612_395_6), (120, 0.979_327_449_5)] {
-            assert!((least_share(trials) - bound).abs() < 1e-9, "{trials}: {}", least_share(trials));
+        for (trials, bound) in [
+            (1, 0.146_746_316_3),
+            (24, 0.901_612_395_6),
+            (120, 0.979_327_449_5),
+        ] {
+            assert!(
+                (least_share(trials) - bound).abs() < 1e-9,
+                "{trials}: {}",
+                least_share(trials)
+            );
         }
     }
 }

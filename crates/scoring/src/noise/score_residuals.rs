@@ -50,10 +50,21 @@ impl ScoreResiduals {
         let all = length.rounds_in(month);
         let (first, none) = (length.round_of(month.from).from, vec![f64::NAN; all]);
         let blocks = [const { OnceLock::new() }; method::NOISE_BLOCK];
-        let mut residuals = Self { length, first, rounds: none, blocks, levels, fitted };
+        let mut residuals = Self {
+            length,
+            first,
+            rounds: none,
+            blocks,
+            levels,
+            fitted,
+        };
         for (hour, deviation) in rounds {
             let place = residuals.place(hour);
-            residuals.rounds.get_mut(place).into_iter().for_each(|round| *round = deviation);
+            residuals
+                .rounds
+                .get_mut(place)
+                .into_iter()
+                .for_each(|round| *round = deviation);
         }
         residuals
     }
@@ -73,9 +84,15 @@ impl ScoreResiduals {
                 }
             }
             let shared: f64 = sums.iter().map(|sum| sum * sum).sum();
-            if squares > NEGLIGIBLE { shared / squares } else { 1.0 }
+            if squares > NEGLIGIBLE {
+                shared / squares
+            } else {
+                1.0
+            }
         };
-        quotient(1).max(quotient(method::NOISE_SHORT_BLOCK)).max(1.0)
+        quotient(1)
+            .max(quotient(method::NOISE_SHORT_BLOCK))
+            .max(1.0)
     }
 
     /// The sum of the squares of the differences from another.
@@ -89,12 +106,22 @@ impl ScoreResiduals {
     }
 
     fn sums(&self, block: usize) -> &[f64] {
-        let sums = || self.rounds.chunks_exact(block).map(|rounds| rounds.iter().sum()).collect();
-        self.blocks.get(block - 1).map_or(&[], |known| known.get_or_init(sums))
+        let sums = || {
+            self.rounds
+                .chunks_exact(block)
+                .map(|rounds| rounds.iter().sum())
+                .collect()
+        };
+        self.blocks
+            .get(block - 1)
+            .map_or(&[], |known| known.get_or_init(sums))
     }
 
     fn place(&self, hour: Hour) -> usize {
-        let rounds = hour.number().saturating_sub(self.first.number()).div_ceil(self.length.hours());
+        let rounds = hour
+            .number()
+            .saturating_sub(self.first.number())
+            .div_ceil(self.length.hours());
         usize::try_from(rounds).unwrap_or(usize::MAX)
     }
 }
@@ -109,7 +136,10 @@ impl<'r> PairedNoise<'r> {
         if one.length != other.length {
             return None;
         }
-        let (pair, common) = ([one, other], (common_rounds(&one.rounds, &other.rounds), squares));
+        let (pair, common) = (
+            [one, other],
+            (common_rounds(&one.rounds, &other.rounds), squares),
+        );
         let (levels, fitted) = (one.levels.max(other.levels), one.fitted.max(other.fitted));
         let free = common
             .0
@@ -117,13 +147,25 @@ impl<'r> PairedNoise<'r> {
             .filter(|free| *free > 0 && common.0 >= method::NOISE_LEAST)?;
         let measure = |block| block_variance(pair, common, block, block * levels + fitted);
         let means = MeanNoise::of(one.rounds.len(), free, measure)?;
-        Some(Self { pair, common, levels, fitted, means })
+        Some(Self {
+            pair,
+            common,
+            levels,
+            fitted,
+            means,
+        })
     }
 
     /// The variance of the mean of that many consecutive differences before an hour, as of the rounds of one model.
     pub(in super::super) fn of_mean_before(&self, end: Hour, rounds: usize) -> Spread {
-        let measure =
-            |block| block_variance(self.pair, self.common, block, block * self.levels + self.fitted);
+        let measure = |block| {
+            block_variance(
+                self.pair,
+                self.common,
+                block,
+                block * self.levels + self.fitted,
+            )
+        };
         let usual = self.means.of_mean(rounds, measure);
         let [one, other] = self.pair.map(|residuals| {
             let end = residuals.place(end).min(residuals.rounds.len());
@@ -156,7 +198,10 @@ fn squared_differences(one: &[f64], other: &[f64]) -> (usize, f64) {
 }
 
 fn common_rounds(one: &[f64], other: &[f64]) -> usize {
-    one.iter().zip(other).filter(|(one, other)| !(*one - *other).is_nan()).count()
+    one.iter()
+        .zip(other)
+        .filter(|(one, other)| !(*one - *other).is_nan())
+        .count()
 }
 
 /// The sum of the squares of differences. Several sums at a time do not wait for each other, and there is no branch: a refresh
@@ -169,11 +214,13 @@ fn sum_of_squares(one: &[f64], other: &[f64]) -> f64 {
     };
     let ((ones, one), (others, other)) = (one.as_chunks(), other.as_chunks());
     let rest = (&padded(one), &padded(other));
-    ones.iter().zip(others).chain([rest]).for_each(|(one, other): (&[f64; LANES], &[f64; LANES])| {
-        for ((sum, one), other) in sums.iter_mut().zip(one).zip(other) {
-            // The maximum of zero and not a number is zero.
-            *sum += ((one - other) * (one - other)).max(0.0);
-        }
-    });
+    ones.iter().zip(others).chain([rest]).for_each(
+        |(one, other): (&[f64; LANES], &[f64; LANES])| {
+            for ((sum, one), other) in sums.iter_mut().zip(one).zip(other) {
+                // The maximum of zero and not a number is zero.
+                *sum += ((one - other) * (one - other)).max(0.0);
+            }
+        },
+    );
     sums.iter().sum()
 }

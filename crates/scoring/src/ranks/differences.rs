@@ -41,12 +41,24 @@ pub(in super::super) struct ScoreDifference {
 
 impl<'a> ComparedScore<'a> {
     /// The score of a model; `None` if its uncertainty is unknown.
-    pub(in super::super) fn of(model: &'a ModelState, period: Period, measure: Measure) -> Option<Self> {
+    pub(in super::super) fn of(
+        model: &'a ModelState,
+        period: Period,
+        measure: Measure,
+    ) -> Option<Self> {
         let score = model.over(period).uncertain(measure)?;
         let (basis, edge) = (&score.basis, &score.edge);
-        let parts = [score.tested.spread?.variance, basis.least, edge.below + edge.above];
+        let parts = [
+            score.tested.spread?.variance,
+            basis.least,
+            edge.below + edge.above,
+        ];
         let most = parts.map(f64::sqrt).iter().sum::<f64>() + basis.cycle.abs();
-        Some(Self { score, most, residuals: model.residuals(measure) })
+        Some(Self {
+            score,
+            most,
+            residuals: model.residuals(measure),
+        })
     }
 
     /// This score less another.
@@ -63,19 +75,28 @@ impl<'a> ComparedScore<'a> {
         quantiles: &TailQuantiles,
         noise: &NoiseOfPair<'a>,
     ) -> bool {
-        let Some((a, b)) = self.score.tested.spread.zip(other.score.tested.spread) else { return false };
+        let Some((a, b)) = self.score.tested.spread.zip(other.score.tested.spread) else {
+            return false;
+        };
         let df = a.df.min(b.df);
         let most = quantiles.with(df.floor()).max(1.0) * (self.most + other.most);
         let is_with = |paired| self.less_with(other, Some(paired)).is_positive(quantiles);
-        let opposed = Spread { variance: (a.variance.sqrt() + b.variance.sqrt()).powi(2), df };
+        let opposed = Spread {
+            variance: (a.variance.sqrt() + b.variance.sqrt()).powi(2),
+            df,
+        };
         if self.score.estimate.mean - other.score.estimate.mean > most || is_with(opposed) {
             return true;
         }
         let rounds = f64::from(u32::try_from(self.rounds(other)).unwrap_or(u32::MAX));
         let least = self.residuals.least_variance(self.squares(other, noise)) / rounds;
         let least = least.min(a.variance + b.variance);
-        is_with(Spread { variance: least, df: method::NOISE_FREEDOM_MOST })
-            && self.less_with(other, self.paired(other, noise)).is_positive(quantiles)
+        is_with(Spread {
+            variance: least,
+            df: method::NOISE_FREEDOM_MOST,
+        }) && self
+            .less_with(other, self.paired(other, noise))
+            .is_positive(quantiles)
     }
 
     /// The rounds that both have.
@@ -84,12 +105,15 @@ impl<'a> ComparedScore<'a> {
     }
 
     fn squares(&self, other: &Self, noise: &NoiseOfPair<'a>) -> f64 {
-        *noise.squares.get_or_init(|| self.residuals.squares_of_differences(other.residuals))
+        *noise
+            .squares
+            .get_or_init(|| self.residuals.squares_of_differences(other.residuals))
     }
 
     /// The variance of the difference of as many rounds as both have.
     fn paired(&self, other: &Self, noise: &NoiseOfPair<'a>) -> Option<Spread> {
-        let paired = || PairedNoise::of(self.residuals, other.residuals, self.squares(other, noise));
+        let paired =
+            || PairedNoise::of(self.residuals, other.residuals, self.squares(other, noise));
         let noise = noise.noise.get_or_init(paired).as_ref()?;
         Some(noise.of_mean_before(self.score.basis.range.to, self.rounds(other)))
     }
@@ -98,16 +122,25 @@ impl<'a> ComparedScore<'a> {
         let (one, other) = (self.score, other.score);
         let common = common(&one.basis, &other.basis);
         let spread = one.tested.spread.zip(other.tested.spread).map(|(a, b)| {
-            let alone = Spread { variance: a.variance + b.variance, df: a.df.min(b.df) };
+            let alone = Spread {
+                variance: a.variance + b.variance,
+                df: a.df.min(b.df),
+            };
             let paired = paired.filter(|_| common > 0.0).unwrap_or(alone);
             let noise = common * paired.variance + (1.0 - common) * alone.variance;
             let least = one.basis.least.max(other.basis.least);
             // Effects of hours and weekdays that are the same for both cancel.
             let cycle = one.basis.cycle - other.basis.cycle;
-            Spread { variance: noise.max(least) + cycle * cycle, df: paired.df }
+            Spread {
+                variance: noise.max(least) + cycle * cycle,
+                df: paired.df,
+            }
         });
         ScoreDifference {
-            estimate: Estimate { mean: one.estimate.mean - other.estimate.mean, spread },
+            estimate: Estimate {
+                mean: one.estimate.mean - other.estimate.mean,
+                spread,
+            },
             edge: EdgeReach {
                 below: one.edge.below + other.edge.above,
                 above: one.edge.above + other.edge.below,
@@ -119,16 +152,26 @@ impl<'a> ComparedScore<'a> {
 impl ScoreDifference {
     /// Its bounds; it is beyond each of them with the probability of the quantiles.
     pub(in super::super) fn bounds(&self, quantiles: &TailQuantiles) -> Option<(f64, f64)> {
-        Some(self.edge.interval(self.estimate.mean, self.estimate.reach(quantiles)?))
+        Some(
+            self.edge
+                .interval(self.estimate.mean, self.estimate.reach(quantiles)?),
+        )
     }
 
     /// Whether its lower bound is above zero. The bound rises with the degrees of freedom, so whole ones next to them, of which
     /// the quantiles are known, decide nearly always.
     fn is_positive(&self, quantiles: &TailQuantiles) -> bool {
-        let Some(spread) = self.estimate.spread else { return false };
+        let Some(spread) = self.estimate.spread else {
+            return false;
+        };
         let is_with = |df: f64| {
-            let estimate = Estimate { spread: Some(Spread { df, ..spread }), ..self.estimate };
-            Self { estimate, ..*self }.bounds(quantiles).is_some_and(|(lower, _)| lower > 0.0)
+            let estimate = Estimate {
+                spread: Some(Spread { df, ..spread }),
+                ..self.estimate
+            };
+            Self { estimate, ..*self }
+                .bounds(quantiles)
+                .is_some_and(|(lower, _)| lower > 0.0)
         };
         is_with(spread.df.floor()) || (is_with(spread.df.ceil()) && is_with(spread.df))
     }
@@ -136,7 +179,10 @@ impl ScoreDifference {
     /// The probability that the first score is above the second.
     pub(in super::super) fn probability(&self) -> Option<f64> {
         let spread = self.estimate.spread?;
-        Some(student::upper_tail(-self.estimate.mean / spread.variance.sqrt(), spread.df))
+        Some(student::upper_tail(
+            -self.estimate.mean / spread.variance.sqrt(),
+            spread.df,
+        ))
     }
 }
 
@@ -148,7 +194,8 @@ pub(in super::super) fn is_above(
     quantiles: &TailQuantiles,
 ) -> bool {
     let [one, other] = [one, other].map(|model| ComparedScore::of(model, period, measure));
-    one.zip(other).is_some_and(|(one, other)| one.less(&other).is_positive(quantiles))
+    one.zip(other)
+        .is_some_and(|(one, other)| one.less(&other).is_positive(quantiles))
 }
 
 /// The least share of the rounds that both scores have.

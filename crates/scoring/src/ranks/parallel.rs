@@ -15,13 +15,19 @@ pub(in super::super) fn map<I: Sync, T: Send>(items: &[I], of: impl Fn(&I) -> T 
         };
         std::iter::from_fn(one).collect::<Vec<(usize, T)>>()
     };
-    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(items.len());
+    let threads = thread::available_parallelism()
+        .map_or(1, NonZero::get)
+        .min(items.len());
     let mut done = thread::scope(|scope| {
         let start = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
         let others: Vec<_> = (1..threads).filter_map(start).collect();
         let mut done = work();
         for other in others {
-            done.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            done.extend(
+                other
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            );
         }
         done
     });

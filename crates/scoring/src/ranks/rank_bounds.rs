@@ -37,9 +37,17 @@ pub(in super::super) fn determine(model_states: &mut [ModelState]) {
 /// have a share of the error of its bounds.
 fn rank_bounds(models: &[ModelState], measure: Measure) -> Vec<[Option<RankBounds>; 4]> {
     let is_listed = |model: &&ModelState, period| model.over(period).published(measure).is_some();
-    let listed = Period::ALL.map(|period| models.iter().filter(|model| is_listed(model, period)).count());
+    let listed = Period::ALL.map(|period| {
+        models
+            .iter()
+            .filter(|model| is_listed(model, period))
+            .count()
+    });
     let shared = listed.map(|listed| {
-        let comparisons = u32::try_from(listed).unwrap_or(u32::MAX).saturating_sub(1).max(1);
+        let comparisons = u32::try_from(listed)
+            .unwrap_or(u32::MAX)
+            .saturating_sub(1)
+            .max(1);
         TailQuantiles::of(method::INTERVAL_TAIL / f64::from(comparisons))
     });
     let ranked = |model| Period::ALL.map(|period| RankedScore::of(model, (period, measure)));
@@ -60,7 +68,10 @@ fn rank_bounds(models: &[ModelState], measure: Measure) -> Vec<[Option<RankBound
         Period::ALL.map(|period| {
             let score = of_period(period, scores).as_ref()?;
             let upper = of_period(period, &listed) - score.below.get();
-            Some(RankBounds { lower: score.above.get() + 1, upper })
+            Some(RankBounds {
+                lower: score.above.get() + 1,
+                upper,
+            })
         })
     };
     ranked.iter().map(bounds).collect()
@@ -70,12 +81,21 @@ impl<'a> RankedScore<'a> {
     fn of(model: &'a ModelState, (period, measure): (Period, Measure)) -> Option<Self> {
         let score = ComparedScore::of(model, period, measure)?;
         let published = model.over(period).published(measure)?.score;
-        Some(Self { published, score, above: Cell::new(0), below: Cell::new(0) })
+        Some(Self {
+            published,
+            score,
+            above: Cell::new(0),
+            below: Cell::new(0),
+        })
     }
 
     /// Counts the other score, which is that of a later model, if it is surely another rank.
     fn compare(&self, other: &Self, quantiles: &TailQuantiles, noise: &NoiseOfPair<'a>) {
-        let (better, worse) = if self.published >= other.published { (self, other) } else { (other, self) };
+        let (better, worse) = if self.published >= other.published {
+            (self, other)
+        } else {
+            (other, self)
+        };
         if better.score.is_far_above(&worse.score, quantiles, noise) {
             better.below.update(|below| below + 1);
             worse.above.update(|above| above + 1);

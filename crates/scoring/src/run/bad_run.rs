@@ -16,7 +16,10 @@ pub struct BadRun {
 
 impl BadRun {
     pub(in super::super) fn new(field: impl Into<String>, problem: impl Into<String>) -> Self {
-        Self { field: field.into(), problem: problem.into() }
+        Self {
+            field: field.into(),
+            problem: problem.into(),
+        }
     }
 
     /// Parses a line of JSON; the error names its field.
@@ -27,7 +30,10 @@ impl BadRun {
 
     /// The same problem in a nested field.
     pub(in super::super) fn within(self, whole: &str) -> Self {
-        Self { field: format!("{whole}.{}", self.field), ..self }
+        Self {
+            field: format!("{whole}.{}", self.field),
+            ..self
+        }
     }
 }
 
@@ -36,5 +42,8 @@ pub(super) fn amount(field: &str, number: f64) -> Result<(), BadRun> {
     if number.is_finite() && number >= 0.0 {
         return Ok(());
     }
-    Err(BadRun::new(field, format!("{number} is not an amount; write a number of at least 0")))
+    Err(BadRun::new(
+        field,
+        format!("{number} is not an amount; write a number of at least 0"),
+    ))
 }

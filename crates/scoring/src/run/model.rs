@@ -68,7 +68,13 @@ impl TestedModel {
         visible("provider", provider)?;
         price_input.map_or(Ok(()), |price| amount("priceInput", price))?;
         price_output.map_or(Ok(()), |price| amount("priceOutput", price))?;
-        Ok(Self { id, name: name.to_owned(), provider: provider.to_owned(), price_input, price_output })
+        Ok(Self {
+            id,
+            name: name.to_owned(),
+            provider: provider.to_owned(),
+            price_input,
+            price_output,
+        })
     }
 
     /// Its id.
@@ -111,7 +117,11 @@ fn visible(field: &str, text: &str) -> Result<(), BadRun> {
 }
 
 fn without_invisible_characters(field: &str, text: &str) -> Result<(), BadRun> {
-    let is_invisible = |c: char| INVISIBLE.iter().any(|(first, last)| (*first..=*last).contains(&c));
+    let is_invisible = |c: char| {
+        INVISIBLE
+            .iter()
+            .any(|(first, last)| (*first..=*last).contains(&c))
+    };
     let Some((index, found)) = text.chars().enumerate().find(|(_, c)| is_invisible(*c)) else {
         return Ok(());
     };
@@ -133,15 +143,18 @@ mod tests {
 
     #[test]
     fn invisible_characters_in_names_are_rejected_with_their_place_and_the_remedy() {
-        let stated: Vec<char> = ["\u{AD}\u{61C}\u{180E}\u{FEFF}\u{3164}\u{FE0F}", "\u{E0100}\u{34F}\u{FFA0}"]
-            .concat()
-            .chars()
-            .chain('\u{200B}'..='\u{200F}')
-            .chain('\u{202A}'..='\u{202E}')
-            .chain('\u{2060}'..='\u{2064}')
-            .chain('\u{2066}'..='\u{206F}')
-            .chain('\u{E0000}'..='\u{E007F}')
-            .collect();
+        let stated: Vec<char> = [
+            "\u{AD}\u{61C}\u{180E}\u{FEFF}\u{3164}\u{FE0F}",
+            "\u{E0100}\u{34F}\u{FFA0}",
+        ]
+        .concat()
+        .chars()
+        .chain('\u{200B}'..='\u{200F}')
+        .chain('\u{202A}'..='\u{202E}')
+        .chain('\u{2060}'..='\u{2064}')
+        .chain('\u{2066}'..='\u{206F}')
+        .chain('\u{E0000}'..='\u{E007F}')
+        .collect();
         for c in stated {
             for (field, model) in [
                 ("name", named(&format!("Atlas{c}"), "meridian")),
@@ -158,16 +171,25 @@ mod tests {
 
     #[test]
     fn names_of_any_script_are_accepted() {
-        for name in
-            ["Atlas 4 (preview)", "模型 4", "モデル", "نموذج", "דגם", "Modèle é", "e\u{301}", "मॉडल", "🚀 4"]
-        {
+        for name in [
+            "Atlas 4 (preview)",
+            "模型 4",
+            "モデル",
+            "نموذج",
+            "דגם",
+            "Modèle é",
+            "e\u{301}",
+            "मॉडल",
+            "🚀 4",
+        ] {
             assert!(named(name, name).is_ok(), "{name}");
         }
     }
 
     #[test]
     fn names_that_earlier_versions_accepted_are_still_read() {
-        let stored = TestedModel::from_archive(ModelId::new("m").unwrap(), "At\u{200B}las", "p", None, None);
+        let stored =
+            TestedModel::from_archive(ModelId::new("m").unwrap(), "At\u{200B}las", "p", None, None);
         assert_eq!(stored.unwrap().name(), "At\u{200B}las");
     }
 }

@@ -34,7 +34,12 @@ pub struct Run {
 
 impl Run {
     /// A run with this outcome.
-    pub fn new(model: Arc<TestedModel>, suite: Suite, at: Wall, outcome: RunOutcome) -> Result<Self, BadRun> {
+    pub fn new(
+        model: Arc<TestedModel>,
+        suite: Suite,
+        at: Wall,
+        outcome: RunOutcome,
+    ) -> Result<Self, BadRun> {
         Self::with_failed_trials(model, suite, at, outcome, Vec::new())
     }
 
@@ -55,10 +60,19 @@ impl Run {
                 "a run that failed as a whole has no trials".to_owned()
             }
             RunOutcome::Scored(trials) if trials.len() + failed_trials.len() > MAX_TRIALS => {
-                format!("{} trials; the maximum is {MAX_TRIALS}", trials.len() + failed_trials.len())
+                format!(
+                    "{} trials; the maximum is {MAX_TRIALS}",
+                    trials.len() + failed_trials.len()
+                )
             }
             RunOutcome::Scored(_) | RunOutcome::Failed(_) => {
-                return Ok(Self { model, suite, at, outcome, failed_trials });
+                return Ok(Self {
+                    model,
+                    suite,
+                    at,
+                    outcome,
+                    failed_trials,
+                });
             }
         };
         Err(BadRun::new("trials", problem))
@@ -131,7 +145,9 @@ mod tests {
         assert_eq!(of(Trial::new([0.5; 7], f64::NAN, 0.0)), "latencyMs");
         assert_eq!(of(Trial::new([0.5; 7], 1.0, -1.0)), "cost");
         let of = |name: &str, price| {
-            TestedModel::new(ModelId::new("m").unwrap(), name, "p", Some(price), None).unwrap_err().field
+            TestedModel::new(ModelId::new("m").unwrap(), name, "p", Some(price), None)
+                .unwrap_err()
+                .field
         };
         assert_eq!(of("M", -1.0), "priceInput");
         assert_eq!(of(" ", 1.0), "name");
@@ -141,19 +157,47 @@ mod tests {
 
     #[test]
     fn a_run_has_a_limited_nonzero_number_of_trials() {
-        let model = Arc::new(TestedModel::new(ModelId::new("m").unwrap(), "M", "p", None, None).unwrap());
-        let run =
-            |trials| Run::new(Arc::clone(&model), Suite::CODING, Wall::default(), RunOutcome::Scored(trials));
+        let model =
+            Arc::new(TestedModel::new(ModelId::new("m").unwrap(), "M", "p", None, None).unwrap());
+        let run = |trials| {
+            Run::new(
+                Arc::clone(&model),
+                Suite::CODING,
+                Wall::default(),
+                RunOutcome::Scored(trials),
+            )
+        };
         let trial = Trial::new([0.5; 7], 1.0, 0.0).unwrap();
-        assert!(run(vec![]).unwrap_err().problem.contains("needs at least one trial"));
-        assert!(run(vec![trial; MAX_TRIALS + 1]).unwrap_err().problem.contains("1001 trials; the maximum"));
+        assert!(
+            run(vec![])
+                .unwrap_err()
+                .problem
+                .contains("needs at least one trial")
+        );
+        assert!(
+            run(vec![trial; MAX_TRIALS + 1])
+                .unwrap_err()
+                .problem
+                .contains("1001 trials; the maximum")
+        );
         assert!(run(vec![trial]).is_ok());
         let failed = |outcome, failed| {
-            Run::with_failed_trials(Arc::clone(&model), Suite::CODING, Wall::default(), outcome, failed)
+            Run::with_failed_trials(
+                Arc::clone(&model),
+                Suite::CODING,
+                Wall::default(),
+                outcome,
+                failed,
+            )
         };
         assert!(failed(RunOutcome::Scored(vec![]), vec![RunFailure::Timeout]).is_ok());
         let whole = RunOutcome::Failed(RunFailure::Timeout);
-        assert!(failed(whole, vec![RunFailure::Timeout]).unwrap_err().problem.contains("has no trials"));
+        assert!(
+            failed(whole, vec![RunFailure::Timeout])
+                .unwrap_err()
+                .problem
+                .contains("has no trials")
+        );
     }
 
     #[test]

@@ -33,7 +33,10 @@ impl Suite {
 
     /// Its name.
     pub fn name(&self) -> &str {
-        let text = self.text.get(..usize::from(self.length)).unwrap_or_default();
+        let text = self
+            .text
+            .get(..usize::from(self.length))
+            .unwrap_or_default();
         std::str::from_utf8(text).unwrap_or_default()
     }
 
@@ -49,7 +52,10 @@ impl Suite {
             text[index] = name[index];
             index += 1;
         }
-        Self { text, length: index as u8 }
+        Self {
+            text,
+            length: index as u8,
+        }
     }
 }
 
@@ -76,6 +82,9 @@ mod tests {
         for bad in ["", "Coding", "code_quality", "c\u{f6}ding", &"x".repeat(41)] {
             assert_eq!(Suite::new(bad), None, "{bad}");
         }
-        assert!(Suite::DEFAULT.is_sorted() && Suite::new("mmlu").unwrap() < Suite::new("mmlu-pro").unwrap());
+        assert!(
+            Suite::DEFAULT.is_sorted()
+                && Suite::new("mmlu").unwrap() < Suite::new("mmlu-pro").unwrap()
+        );
     }
 }

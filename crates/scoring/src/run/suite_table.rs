@@ -42,7 +42,10 @@ impl AxisSet {
 
     /// The axes in this set.
     pub fn iter(self) -> impl Iterator<Item = Axis> {
-        Axis::ALL.into_iter().zip(self.0).filter_map(|(axis, is_in)| is_in.then_some(axis))
+        Axis::ALL
+            .into_iter()
+            .zip(self.0)
+            .filter_map(|(axis, is_in)| is_in.then_some(axis))
     }
 
     /// Whether each axis is in it, in the order of [`Axis::ALL`].
@@ -62,15 +65,29 @@ impl SuiteEntry {
     /// A suite. Weights are relative until it is in a table.
     pub fn new(name: Suite, weight: f64, axes: AxisSet, feeds: &[SortBy]) -> Self {
         let weighed = method::AXIS_WEIGHTS.iter().zip(axes.flags());
-        let declared = weighed.map(|((_, weight), is_declared)| if is_declared { *weight } else { 0.0 });
+        let declared =
+            weighed.map(|((_, weight), is_declared)| if is_declared { *weight } else { 0.0 });
         let declared: Vec<f64> = declared.collect();
         let sum: f64 = declared.iter().sum();
         let mut axis_weights = [0.0; 7];
         for (normal, declared) in axis_weights.iter_mut().zip(declared) {
-            *normal = if (sum - 1.0).abs() < SUM_TOLERANCE { declared } else { declared / sum };
+            *normal = if (sum - 1.0).abs() < SUM_TOLERANCE {
+                declared
+            } else {
+                declared / sum
+            };
         }
-        let feeds = SortBy::ALL.into_iter().filter(|value| feeds.contains(value)).collect();
-        Self { name, weight, axes, feeds, axis_weights }
+        let feeds = SortBy::ALL
+            .into_iter()
+            .filter(|value| feeds.contains(value))
+            .collect();
+        Self {
+            name,
+            weight,
+            axes,
+            feeds,
+            axis_weights,
+        }
     }
 
     /// Its name.
@@ -104,7 +121,9 @@ impl SuiteEntry {
     }
 
     fn validate(&self, index: usize) -> Result<(), BadRun> {
-        let bad = |field: &str, problem: &str| Err(BadRun::new(format!("suite[{index}].{field}"), problem));
+        let bad = |field: &str, problem: &str| {
+            Err(BadRun::new(format!("suite[{index}].{field}"), problem))
+        };
         if !(self.weight.is_finite() && self.weight > 0.0) {
             bad("weight", "write a number above 0")
         } else if self.axes == AxisSet::default() {
@@ -126,26 +145,39 @@ impl SuiteTable {
         }
         for (index, suite) in suites.iter().enumerate() {
             suite.validate(index)?;
-            if suites.iter().take(index).any(|other| other.name == suite.name) {
+            if suites
+                .iter()
+                .take(index)
+                .any(|other| other.name == suite.name)
+            {
                 let problem = format!("{} is in the table already", suite.name);
                 return Err(BadRun::new(format!("suite[{index}].name"), problem));
             }
         }
         let sum: f64 = suites.iter().map(SuiteEntry::weight).sum();
         if !sum.is_finite() {
-            return Err(BadRun::new("suite[0].weight", "the weights are too large to add up"));
+            return Err(BadRun::new(
+                "suite[0].weight",
+                "the weights are too large to add up",
+            ));
         }
         if (sum - 1.0).abs() >= SUM_TOLERANCE {
             for suite in &mut suites {
                 suite.weight /= sum;
             }
         }
-        let by_feed =
-            SortBy::ALL.map(|value| shares(&suites, |suite: &SuiteEntry| suite.feeds.contains(&value)));
+        let by_feed = SortBy::ALL
+            .map(|value| shares(&suites, |suite: &SuiteEntry| suite.feeds.contains(&value)));
         let by_axis = std::array::from_fn(|axis| {
-            shares(&suites, |suite: &SuiteEntry| suite.axes.flags().get(axis) == Some(&true))
+            shares(&suites, |suite: &SuiteEntry| {
+                suite.axes.flags().get(axis) == Some(&true)
+            })
         });
-        Ok(Self { suites, by_feed, by_axis })
+        Ok(Self {
+            suites,
+            by_feed,
+            by_axis,
+        })
     }
 
     /// The suites, in order.
@@ -167,7 +199,9 @@ impl SuiteTable {
     /// the other suites.
     pub fn weights(&self, of: SortBy) -> &[f64] {
         let all = SortBy::ALL.into_iter().zip(&self.by_feed);
-        all.into_iter().find(|(value, _)| *value == of).map_or(&[], |(_, weights)| weights)
+        all.into_iter()
+            .find(|(value, _)| *value == of)
+            .map_or(&[], |(_, weights)| weights)
     }
 
     /// The weights of the suites that declare each axis, likewise, in the order of [`Axis::ALL`].
@@ -179,7 +213,15 @@ impl SuiteTable {
 impl Default for SuiteTable {
     /// The table of an archive in which none was set.
     fn default() -> Self {
-        let feeds = |own| [SortBy::Combined, own, SortBy::Speed, SortBy::SevenAxis, SortBy::Price];
+        let feeds = |own| {
+            [
+                SortBy::Combined,
+                own,
+                SortBy::Speed,
+                SortBy::SevenAxis,
+                SortBy::Price,
+            ]
+        };
         let own = [SortBy::Coding, SortBy::Reasoning, SortBy::Tooling];
         let suites = method::SUITE_WEIGHTS
             .into_iter()
@@ -191,10 +233,18 @@ impl Default for SuiteTable {
 
 /// The weights of some suites, normalised among them, and 0 for the others.
 fn shares(suites: &[SuiteEntry], is_part: impl Fn(&SuiteEntry) -> bool) -> Vec<f64> {
-    let weights = suites.iter().map(|suite| if is_part(suite) { suite.weight } else { 0.0 });
+    let weights = suites
+        .iter()
+        .map(|suite| if is_part(suite) { suite.weight } else { 0.0 });
     let sum: f64 = weights.clone().sum();
     weights
-        .map(|weight| if (sum - 1.0).abs() < SUM_TOLERANCE || sum <= 0.0 { weight } else { weight / sum })
+        .map(|weight| {
+            if (sum - 1.0).abs() < SUM_TOLERANCE || sum <= 0.0 {
+                weight
+            } else {
+                weight / sum
+            }
+        })
         .collect()
 }
 
@@ -203,7 +253,12 @@ mod tests {
     use super::*;
 
     fn entry(name: &str, weight: f64) -> SuiteEntry {
-        SuiteEntry::new(Suite::new(name).unwrap(), weight, AxisSet::ALL, &SortBy::ALL)
+        SuiteEntry::new(
+            Suite::new(name).unwrap(),
+            weight,
+            AxisSet::ALL,
+            &SortBy::ALL,
+        )
     }
 
     #[test]
@@ -214,7 +269,10 @@ mod tests {
         assert_eq!(table.weights(SortBy::Combined), weights);
         assert_eq!(table.weights(SortBy::Reasoning), [0.0, 1.0, 0.0]);
         for suite in table.suites() {
-            assert_eq!(suite.axis_weights()[..], method::AXIS_WEIGHTS.map(|(_, weight)| weight)[..]);
+            assert_eq!(
+                suite.axis_weights()[..],
+                method::AXIS_WEIGHTS.map(|(_, weight)| weight)[..]
+            );
         }
     }
 
@@ -223,7 +281,12 @@ mod tests {
         let spec = AxisSet::from_iter([Axis::Spec, Axis::Refusal]);
         let table = SuiteTable::new(vec![
             SuiteEntry::new(Suite::CODING, 3.0, AxisSet::ALL, &[SortBy::Combined]),
-            SuiteEntry::new(Suite::TOOLING, 1.0, spec, &[SortBy::Combined, SortBy::Coding]),
+            SuiteEntry::new(
+                Suite::TOOLING,
+                1.0,
+                spec,
+                &[SortBy::Combined, SortBy::Coding],
+            ),
             SuiteEntry::new(Suite::REASONING, 4.0, spec, &[SortBy::Speed]),
         ])
         .unwrap();
@@ -231,9 +294,15 @@ mod tests {
         assert_eq!(table.weights(SortBy::Coding), [0.0, 1.0, 0.0]);
         assert_eq!(table.weights(SortBy::Price), [0.0; 3]);
         let [correctness, spec, ..] = table.axis_weights();
-        assert_eq!((&correctness[..], &spec[..]), (&[1.0, 0.0, 0.0][..], &[0.375, 0.125, 0.5][..]));
+        assert_eq!(
+            (&correctness[..], &spec[..]),
+            (&[1.0, 0.0, 0.0][..], &[0.375, 0.125, 0.5][..])
+        );
         let axes = table.entry(Suite::TOOLING).unwrap().axis_weights();
-        assert!((axes[1] - 0.6).abs() < 1e-12 && (axes[5] - 0.4).abs() < 1e-12 && axes[0] <= 0.0, "{axes:?}");
+        assert!(
+            (axes[1] - 0.6).abs() < 1e-12 && (axes[5] - 0.4).abs() < 1e-12 && axes[0] <= 0.0,
+            "{axes:?}"
+        );
         // Once normalised, they stay as they are.
         assert_eq!(SuiteTable::new(table.suites().to_vec()).unwrap(), table);
     }
@@ -242,14 +311,26 @@ mod tests {
     fn an_invalid_table_is_rejected_with_its_field() {
         let refused = |suites| SuiteTable::new(suites).unwrap_err().field;
         assert_eq!(refused(vec![]), "suite");
-        assert_eq!(refused((0..9).map(|n| entry(&format!("s{n}"), 1.0)).collect()), "suite");
-        assert_eq!(refused(vec![entry("a", 1.0), entry("a", 1.0)]), "suite[1].name");
+        assert_eq!(
+            refused((0..9).map(|n| entry(&format!("s{n}"), 1.0)).collect()),
+            "suite"
+        );
+        assert_eq!(
+            refused(vec![entry("a", 1.0), entry("a", 1.0)]),
+            "suite[1].name"
+        );
         for weight in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             assert_eq!(refused(vec![entry("a", weight)]), "suite[0].weight");
         }
-        assert_eq!(refused(vec![entry("a", f64::MAX), entry("b", f64::MAX)]), "suite[0].weight");
+        assert_eq!(
+            refused(vec![entry("a", f64::MAX), entry("b", f64::MAX)]),
+            "suite[0].weight"
+        );
         let none = SuiteEntry::new(Suite::CODING, 1.0, AxisSet::default(), &SortBy::ALL);
         assert_eq!(refused(vec![none]), "suite[0].axes");
-        assert_eq!(refused(vec![SuiteEntry::new(Suite::CODING, 1.0, AxisSet::ALL, &[])]), "suite[0].feeds");
+        assert_eq!(
+            refused(vec![SuiteEntry::new(Suite::CODING, 1.0, AxisSet::ALL, &[])]),
+            "suite[0].feeds"
+        );
     }
 }

@@ -38,12 +38,16 @@ struct WrittenSuite {
 impl SuiteTable {
     /// Parses a table.
     pub fn read(text: &str) -> Result<Self, BadRun> {
-        let written: WrittenTable = toml::from_str(text).map_err(|error| not_a_table(text, &error))?;
+        let written: WrittenTable =
+            toml::from_str(text).map_err(|error| not_a_table(text, &error))?;
         Self::of(written.suite)
     }
 
     fn of(written: Vec<WrittenSuite>) -> Result<Self, BadRun> {
-        let suites = written.into_iter().enumerate().map(|(index, suite)| suite.read(index));
+        let suites = written
+            .into_iter()
+            .enumerate()
+            .map(|(index, suite)| suite.read(index));
         Self::new(suites.collect::<Result<_, _>>()?)
     }
 
@@ -61,10 +65,21 @@ impl SuiteTable {
     /// Writes it in the format that [`Self::read`] parses. Equal tables have the same text.
     pub fn write(&self) -> String {
         let text = |suite: &SuiteEntry| {
-            let WrittenSuite { name, weight, axes, feeds } = WrittenSuite::of(suite);
-            format!("[[suite]]\nname = \"{name}\"\nweight = {weight}\naxes = {axes:?}\nfeeds = {feeds:?}\n")
+            let WrittenSuite {
+                name,
+                weight,
+                axes,
+                feeds,
+            } = WrittenSuite::of(suite);
+            format!(
+                "[[suite]]\nname = \"{name}\"\nweight = {weight}\naxes = {axes:?}\nfeeds = {feeds:?}\n"
+            )
         };
-        self.suites().iter().map(text).collect::<Vec<_>>().join("\n")
+        self.suites()
+            .iter()
+            .map(text)
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 
     /// The version of the method with this table: that of the method for the default table; otherwise with the digest
@@ -84,18 +99,42 @@ impl WrittenSuite {
         Self {
             name: suite.name_text().to_owned(),
             weight: suite.weight(),
-            axes: suite.axes().iter().map(|axis| axis.word().to_owned()).collect(),
-            feeds: suite.feeds().iter().map(|value| value.word().to_owned()).collect(),
+            axes: suite
+                .axes()
+                .iter()
+                .map(|axis| axis.word().to_owned())
+                .collect(),
+            feeds: suite
+                .feeds()
+                .iter()
+                .map(|value| value.word().to_owned())
+                .collect(),
         }
     }
 
     fn read(self, index: usize) -> Result<SuiteEntry, BadRun> {
         let field = |name: &str| format!("suite[{index}].{name}");
-        let rule = format!("{:?} is not a name; write 1 to 40 of a-z, 0-9 and -", self.name);
+        let rule = format!(
+            "{:?} is not a name; write 1 to 40 of a-z, 0-9 and -",
+            self.name
+        );
         let name = Suite::new(&self.name).ok_or_else(|| BadRun::new(field("name"), rule))?;
-        let axes = words(&field("axes"), &self.axes, Axis::ALL.map(|axis| (axis.word(), axis)))?;
-        let feeds = words(&field("feeds"), &self.feeds, SortBy::ALL.map(|value| (value.word(), value)))?;
-        Ok(SuiteEntry::new(name, self.weight, axes.into_iter().collect(), &feeds))
+        let axes = words(
+            &field("axes"),
+            &self.axes,
+            Axis::ALL.map(|axis| (axis.word(), axis)),
+        )?;
+        let feeds = words(
+            &field("feeds"),
+            &self.feeds,
+            SortBy::ALL.map(|value| (value.word(), value)),
+        )?;
+        Ok(SuiteEntry::new(
+            name,
+            self.weight,
+            axes.into_iter().collect(),
+            &feeds,
+        ))
     }
 }
 
@@ -106,13 +145,19 @@ fn words<T: Copy + PartialEq, const N: usize>(
 ) -> Result<Vec<T>, BadRun> {
     let mut found = Vec::with_capacity(written.len());
     for word in written {
-        let value = known.iter().find(|(name, _)| name == word).map(|(_, value)| *value);
+        let value = known
+            .iter()
+            .find(|(name, _)| name == word)
+            .map(|(_, value)| *value);
         let value = value.ok_or_else(|| {
             let known = known.map(|(name, _)| name).join(", ");
             BadRun::new(field, format!("{word:?} is unknown; write some of {known}"))
         })?;
         if found.contains(&value) {
-            return Err(BadRun::new(field, format!("{word:?} is given twice; keep one")));
+            return Err(BadRun::new(
+                field,
+                format!("{word:?} is given twice; keep one"),
+            ));
         }
         found.push(value);
     }
@@ -120,7 +165,10 @@ fn words<T: Copy + PartialEq, const N: usize>(
 }
 
 fn not_a_table(text: &str, error: &toml::de::Error) -> BadRun {
-    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or(text);
+    let before = error
+        .span()
+        .and_then(|span| text.get(..span.start))
+        .unwrap_or(text);
     let line = before.matches('\n').count() + 1;
     let problem = error.message().replace('\n', ", ");
     let remedy = "write a [[suite]] for each, with `name`, `weight`, `axes` and `feeds`";
@@ -131,30 +179,48 @@ fn not_a_table(text: &str, error: &toml::de::Error) -> BadRun {
 mod tests {
     use super::*;
 
-    const OTHER: &str =
-        "[[suite]]\nname = \"mmlu\"\nweight = 3\naxes = [\"spec\"]\nfeeds = [\"combined\", \"7axis\"]\n";
+    const OTHER: &str = "[[suite]]\nname = \"mmlu\"\nweight = 3\naxes = [\"spec\"]\nfeeds = [\"combined\", \"7axis\"]\n";
 
     #[test]
     fn tables_round_trip_through_their_text() {
-        let thirds = ["a", "b", "c"].map(|name| OTHER.replace("mmlu", name)).concat();
-        for table in
-            [SuiteTable::default(), SuiteTable::read(OTHER).unwrap(), SuiteTable::read(&thirds).unwrap()]
-        {
+        let thirds = ["a", "b", "c"]
+            .map(|name| OTHER.replace("mmlu", name))
+            .concat();
+        for table in [
+            SuiteTable::default(),
+            SuiteTable::read(OTHER).unwrap(),
+            SuiteTable::read(&thirds).unwrap(),
+        ] {
             assert_eq!(SuiteTable::read(&table.write()).unwrap(), table);
             assert_eq!(SuiteTable::read_line(&table.write_line()).unwrap(), table);
         }
-        assert!(SuiteTable::read(OTHER).unwrap().write().contains("\nweight = 1\n"));
+        assert!(
+            SuiteTable::read(OTHER)
+                .unwrap()
+                .write()
+                .contains("\nweight = 1\n")
+        );
     }
 
     #[test]
     fn only_another_table_has_a_digest_in_its_version() {
-        assert_eq!(SuiteTable::default().method_version(), method::METHOD_VERSION);
+        assert_eq!(
+            SuiteTable::default().method_version(),
+            method::METHOD_VERSION
+        );
         let version = |text: &str| SuiteTable::read(text).unwrap().method_version();
         let (digest, one) = (version(OTHER), version(&OTHER.replace("spec", "refusal")));
-        assert!(digest.starts_with(&format!("{}+", method::METHOD_VERSION)), "{digest}");
+        assert!(
+            digest.starts_with(&format!("{}+", method::METHOD_VERSION)),
+            "{digest}"
+        );
         assert_eq!(digest.len(), method::METHOD_VERSION.len() + 9);
         assert_ne!(digest, one);
-        assert_eq!(version(&OTHER.replace("= 3", "= 7.5")), digest, "a single weight is always 1");
+        assert_eq!(
+            version(&OTHER.replace("= 3", "= 7.5")),
+            digest,
+            "a single weight is always 1"
+        );
     }
 
     #[test]
@@ -163,16 +229,39 @@ mod tests {
             ("mmlu", "MMLU", "suite[0].name", "write 1 to 40 of a-z"),
             ("= 3", "= -3", "suite[0].weight", "above 0"),
             ("= 3", "= \"3\"", "line 3", "expected f64"),
-            ("\"spec\"", "\"style\"", "suite[0].axes", "write some of correctness, spec"),
-            ("\"spec\"", "\"spec\", \"spec\"", "suite[0].axes", "given twice"),
+            (
+                "\"spec\"",
+                "\"style\"",
+                "suite[0].axes",
+                "write some of correctness, spec",
+            ),
+            (
+                "\"spec\"",
+                "\"spec\", \"spec\"",
+                "suite[0].axes",
+                "given twice",
+            ),
             ("\"spec\"", "", "suite[0].axes", "at least one axis"),
-            ("\"combined\"", "\"quality\"", "suite[0].feeds", "write some of combined, reasoning"),
+            (
+                "\"combined\"",
+                "\"quality\"",
+                "suite[0].feeds",
+                "write some of combined, reasoning",
+            ),
             ("weight = 3\n", "", "line 1", "missing field `weight`"),
             ("name", "nick = 1\nname", "line 2", "unknown field `nick`"),
-            ("[[suite]]", "[[suite]", "line 1", "write a [[suite]] for each"),
+            (
+                "[[suite]]",
+                "[[suite]",
+                "line 1",
+                "write a [[suite]] for each",
+            ),
         ] {
             let bad = SuiteTable::read(&OTHER.replacen(from, to, 1)).unwrap_err();
-            assert!(bad.field == field && bad.problem.contains(problem), "{to}: {bad}");
+            assert!(
+                bad.field == field && bad.problem.contains(problem),
+                "{to}: {bad}"
+            );
         }
         assert_eq!(SuiteTable::read("").unwrap_err().field, "line 1");
     }

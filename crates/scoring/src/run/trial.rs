@@ -52,7 +52,11 @@ impl Trial {
         }
         latency_ms.map_or(Ok(()), |latency| amount("latencyMs", latency))?;
         cost.map_or(Ok(()), |cost| amount("cost", cost))?;
-        Ok(Self { scores, latency_ms, cost })
+        Ok(Self {
+            scores,
+            latency_ms,
+            cost,
+        })
     }
 
     /// Its scores, in the order of [`Axis::ALL`].

@@ -77,11 +77,20 @@ impl ChangeReason {
 impl Withdrawal {
     /// Parses a line of an export; `now` limits its time.
     pub(in super::super) fn read(line: &str, now: Wall) -> Result<Self, BadRun> {
-        let WrittenWithdrawal { id, at, by, reason } = BadRun::parse::<WithdrawalLine>(line)?.withdrawn;
+        let WrittenWithdrawal { id, at, by, reason } =
+            BadRun::parse::<WithdrawalLine>(line)?.withdrawn;
         let withdrawal = || {
             let id = RunId::new(&id).ok_or_else(|| BadRun::new("id", "write the id of a run"))?;
-            let at = instant(&at, now).map_err(|bad| BadRun { field: "at".into(), ..bad })?;
-            Ok(Self { id, at, actor: actor("by", &by)?, reason: ChangeReason::new(&reason)? })
+            let at = instant(&at, now).map_err(|bad| BadRun {
+                field: "at".into(),
+                ..bad
+            })?;
+            Ok(Self {
+                id,
+                at,
+                actor: actor("by", &by)?,
+                reason: ChangeReason::new(&reason)?,
+            })
         };
         withdrawal().map_err(|bad: BadRun| bad.within("withdrawn"))
     }
@@ -100,8 +109,13 @@ impl Withdrawal {
 
 /// Validates the name of a user.
 pub(in super::super) fn actor(field: &str, text: &str) -> Result<String, BadRun> {
-    if !(1..=LONGEST_ACTOR).contains(&text.len()) || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(BadRun::new(field, format!("write 1 to {LONGEST_ACTOR} visible ASCII characters")));
+    if !(1..=LONGEST_ACTOR).contains(&text.len())
+        || !text.bytes().all(|byte| byte.is_ascii_graphic())
+    {
+        return Err(BadRun::new(
+            field,
+            format!("write 1 to {LONGEST_ACTOR} visible ASCII characters"),
+        ));
     }
     Ok(text.to_owned())
 }
@@ -126,21 +140,44 @@ mod tests {
     #[test]
     fn every_error_of_a_withdrawal_names_its_field_and_the_remedy() {
         for (from, to, field, problem) in [
-            ("\"r-1\"", "\"r 1\"", "withdrawn.id", "write the id of a run"),
-            ("2026-11-21T11", "2026-11-21T13", "withdrawn.at", "is in the future"),
-            ("2026-11-21T11:02:03.456Z", "noon", "withdrawn.at", "write one such as"),
+            (
+                "\"r-1\"",
+                "\"r 1\"",
+                "withdrawn.id",
+                "write the id of a run",
+            ),
+            (
+                "2026-11-21T11",
+                "2026-11-21T13",
+                "withdrawn.at",
+                "is in the future",
+            ),
+            (
+                "2026-11-21T11:02:03.456Z",
+                "noon",
+                "withdrawn.at",
+                "write one such as",
+            ),
             ("cli:anna", "", "withdrawn.by", "visible ASCII"),
             ("wrong", "wrong\\n", "withdrawn.reason", "one line of text"),
             ("wrong \\\"key\\\"", " ", "withdrawn.reason", "write why"),
             ("\"reason\"", "\"note\"", "withdrawn.note", "unknown field"),
-            (",\"by\":\"cli:anna\"", "", "withdrawn", "the field `by` is missing"),
+            (
+                ",\"by\":\"cli:anna\"",
+                "",
+                "withdrawn",
+                "the field `by` is missing",
+            ),
             ("}}", "},\"id\":1}", "id", "unknown field"),
             ("}}", "}}}", "line", "unexpected text"),
         ] {
             let line = LINE.replacen(from, to, 1);
             assert_ne!(line, LINE, "{from}");
             let bad = Withdrawal::read(&line, now()).expect_err(&line);
-            assert!(bad.field == field && bad.problem.contains(problem), "{to}: {bad}");
+            assert!(
+                bad.field == field && bad.problem.contains(problem),
+                "{to}: {bad}"
+            );
         }
         assert!(ChangeReason::new(&"x".repeat(501)).is_err());
     }

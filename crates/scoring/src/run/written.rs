@@ -13,8 +13,8 @@ use scoregate_base::clock::Wall;
 use scoregate_base::routes::ModelId;
 
 use super::written_trial::{
-    WrittenFailure, WrittenScores, WrittenTrial, read_trials, word, written_failed_trial, written_failure,
-    written_trial,
+    WrittenFailure, WrittenScores, WrittenTrial, read_trials, word, written_failed_trial,
+    written_failure, written_trial,
 };
 use super::{BadRun, Run, RunOutcome, SuiteEntry, SuiteTable, TestedModel};
 
@@ -75,7 +75,8 @@ pub(in super::super) struct WrittenModel<'a> {
 impl RunId {
     /// Validates an id.
     pub fn new(text: &str) -> Option<Self> {
-        let is_well_formed = (1..=128).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
+        let is_well_formed =
+            (1..=128).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
         is_well_formed.then(|| Self(text.to_owned()))
     }
 
@@ -102,7 +103,12 @@ impl IdentifiedRun {
         let id = RunId::new(&written.id)
             .ok_or_else(|| BadRun::new("id", "write 1 to 128 visible ASCII characters"))?;
         let model = written.model.read().map_err(|bad| bad.within("model"))?;
-        let suite = word("suite", &written.suite, suites.suites(), SuiteEntry::name_text)?;
+        let suite = word(
+            "suite",
+            &written.suite,
+            suites.suites(),
+            SuiteEntry::name_text,
+        )?;
         let at = instant(&written.time, now)?;
         let (outcome, failed, detail) = match (written.trials, written.failure) {
             (Some(trials), None) => {
@@ -114,7 +120,10 @@ impl IdentifiedRun {
                 (RunOutcome::Failed(reason), Vec::new(), detail)
             }
             (None, None) | (Some(_), Some(_)) => {
-                return Err(BadRun::new("trials", "a run has either `trials` or a `failure`"));
+                return Err(BadRun::new(
+                    "trials",
+                    "a run has either `trials` or a `failure`",
+                ));
             }
         };
         let run = Run::with_failed_trials(Arc::new(model), suite.name(), at, outcome, failed)?;
@@ -124,12 +133,19 @@ impl IdentifiedRun {
     /// Writes it in the format that [`Self::read`] parses.
     pub fn write(&self) -> String {
         let run = &self.run;
-        let failed = run.failed_trials().iter().map(|failure| written_failed_trial(*failure));
+        let failed = run
+            .failed_trials()
+            .iter()
+            .map(|failure| written_failed_trial(*failure));
         let (trials, failure) = match run.outcome() {
-            RunOutcome::Scored(trials) => {
-                (Some(trials.iter().map(written_trial).chain(failed).collect()), None)
-            }
-            RunOutcome::Failed(failure) => (None, Some(written_failure(*failure, self.detail.as_deref()))),
+            RunOutcome::Scored(trials) => (
+                Some(trials.iter().map(written_trial).chain(failed).collect()),
+                None,
+            ),
+            RunOutcome::Failed(failure) => (
+                None,
+                Some(written_failure(*failure, self.detail.as_deref())),
+            ),
         };
         let written = WrittenRun {
             id: self.id.as_str().into(),
@@ -157,17 +173,30 @@ impl<'a> WrittenModel<'a> {
     fn read(&self) -> Result<TestedModel, BadRun> {
         let rule = "write 1 to 128 of A-Z a-z 0-9 . _ : - and begin with a letter or digit";
         let id = ModelId::new(&self.id).ok_or_else(|| BadRun::new("id", rule))?;
-        TestedModel::new(id, &self.name, &self.provider, self.price_input, self.price_output)
+        TestedModel::new(
+            id,
+            &self.name,
+            &self.provider,
+            self.price_input,
+            self.price_output,
+        )
     }
 }
 
 /// Parses an instant that is not after `now`.
 pub(in super::super) fn instant(text: &str, now: Wall) -> Result<Wall, BadRun> {
     let at = Wall::parse_rfc3339(text).ok_or_else(|| {
-        BadRun::new("time", format!("{text:?} is not a timestamp; write one such as 2026-11-21T12:00:00Z"))
+        BadRun::new(
+            "time",
+            format!("{text:?} is not a timestamp; write one such as 2026-11-21T12:00:00Z"),
+        )
     })?;
     if at > now.plus(CLOCKS_DIFFER) {
-        let problem = format!("{} is in the future; it is {} now", at.rfc3339(), now.rfc3339());
+        let problem = format!(
+            "{} is in the future; it is {} now",
+            at.rfc3339(),
+            now.rfc3339()
+        );
         return Err(BadRun::new("time", problem));
     }
     Ok(at)
@@ -218,10 +247,19 @@ mod tests {
             r#"{},"failure":{{"reason":"unreachable","detail":"connection refused"}}}}"#,
             failed.get(..index).unwrap()
         );
-        let all_failed = good().replace("{\"scores\"", "{\"failure\":{\"reason\":\"harness\"}},{\"scores\"");
-        let (start, end) =
-            (all_failed.find(",{\"scores\"").unwrap(), all_failed.rfind(",{\"failure\"").unwrap());
-        let all_failed = [all_failed.get(..start).unwrap(), all_failed.get(end..).unwrap()].concat();
+        let all_failed = good().replace(
+            "{\"scores\"",
+            "{\"failure\":{\"reason\":\"harness\"}},{\"scores\"",
+        );
+        let (start, end) = (
+            all_failed.find(",{\"scores\"").unwrap(),
+            all_failed.rfind(",{\"failure\"").unwrap(),
+        );
+        let all_failed = [
+            all_failed.get(..start).unwrap(),
+            all_failed.get(end..).unwrap(),
+        ]
+        .concat();
         let unmeasured = good().replace(",\"latencyMs\":4200,\"cost\":0.031", "");
         assert!(!unmeasured.contains("4200"));
         for line in [good(), failed, all_failed, unmeasured] {
@@ -242,37 +280,110 @@ mod tests {
                 "trials[0].scores.spec",
                 "1.2 is not a score; write a number from 0 to 1",
             ),
-            ("\"spec\":0.8", "\"spec\":NaN", "trials[0].scores.spec", "not valid JSON at byte"),
-            ("\"spec\":0.8", "\"spec\":1e999", "trials[0].scores.spec", "out of range"),
-            ("\"spec\":0.8", "\"spec\":\"0.8\"", "trials[0].scores.spec", "write a number"),
-            ("\"spec\":0.8,", "", "trials[0].scores.spec", "is missing; write a number from 0 to 1"),
-            ("\"latencyMs\":4200", "\"latencyMs\":-1", "trials[0].latencyMs", "-1 is not an amount"),
+            (
+                "\"spec\":0.8",
+                "\"spec\":NaN",
+                "trials[0].scores.spec",
+                "not valid JSON at byte",
+            ),
+            (
+                "\"spec\":0.8",
+                "\"spec\":1e999",
+                "trials[0].scores.spec",
+                "out of range",
+            ),
+            (
+                "\"spec\":0.8",
+                "\"spec\":\"0.8\"",
+                "trials[0].scores.spec",
+                "write a number",
+            ),
+            (
+                "\"spec\":0.8,",
+                "",
+                "trials[0].scores.spec",
+                "is missing; write a number from 0 to 1",
+            ),
+            (
+                "\"latencyMs\":4200",
+                "\"latencyMs\":-1",
+                "trials[0].latencyMs",
+                "-1 is not an amount",
+            ),
             (
                 "\"cost\":0.031",
                 "\"costs\":0.031",
                 "trials[0].costs",
                 "unknown field; the fields are `scores`",
             ),
-            ("\"coding\"", "\"poetry\"", "suite", "write one of coding, reasoning, tooling"),
-            ("2026-11-21T11:02:03Z", "2026-11-21T12:01:01Z", "time", "is in the future"),
-            ("2026-11-21T11:02:03Z", "yesterday", "time", "is not a timestamp; write one such as"),
-            ("\"timeout\"", "\"bored\"", "trials[1].failure.reason", "write one of timeout, throttled"),
+            (
+                "\"coding\"",
+                "\"poetry\"",
+                "suite",
+                "write one of coding, reasoning, tooling",
+            ),
+            (
+                "2026-11-21T11:02:03Z",
+                "2026-11-21T12:01:01Z",
+                "time",
+                "is in the future",
+            ),
+            (
+                "2026-11-21T11:02:03Z",
+                "yesterday",
+                "time",
+                "is not a timestamp; write one such as",
+            ),
+            (
+                "\"timeout\"",
+                "\"bored\"",
+                "trials[1].failure.reason",
+                "write one of timeout, throttled",
+            ),
             ("\"r-1\"", "\"\"", "id", "visible ASCII"),
-            ("\"atlas\"", "\"../atlas\"", "model.id", "begin with a letter or digit"),
+            (
+                "\"atlas\"",
+                "\"../atlas\"",
+                "model.id",
+                "begin with a letter or digit",
+            ),
             ("\"Atlas\"", "\"\"", "model.name", "is empty"),
-            ("\"priceInput\":5", "\"priceInput\":-5", "model.priceInput", "-5 is not an amount"),
-            ("\"trials\":[", "\"trials\":[],\"spare\":[", "spare", "unknown field"),
+            (
+                "\"priceInput\":5",
+                "\"priceInput\":-5",
+                "model.priceInput",
+                "-5 is not an amount",
+            ),
+            (
+                "\"trials\":[",
+                "\"trials\":[],\"spare\":[",
+                "spare",
+                "unknown field",
+            ),
             ("}}]}", "}}]} {", "line", "unexpected text after the end"),
             ("}}]}", "}}]", "line", "incomplete JSON"),
             ("\"id\":\"r-1\",", "", "line", "the field `id` is missing"),
-            ("\"id\":\"r-1\"", "\"id\":\"r-1\",\"id\":\"r-2\"", "line", "the field `id` is given twice"),
-            ("}}]}", "}}],\"failure\":{\"reason\":\"timeout\"}}", "trials", "either `trials` or a `failure`"),
+            (
+                "\"id\":\"r-1\"",
+                "\"id\":\"r-1\",\"id\":\"r-2\"",
+                "line",
+                "the field `id` is given twice",
+            ),
+            (
+                "}}]}",
+                "}}],\"failure\":{\"reason\":\"timeout\"}}",
+                "trials",
+                "either `trials` or a `failure`",
+            ),
         ];
         for (from, to, field, problem) in rows {
             let line = good().replacen(from, to, 1);
             assert_ne!(line, good(), "{from}");
             let bad = read(&line).expect_err(&line);
-            assert!(bad.field == field && bad.problem.contains(problem), "{to}: {bad}");
+            assert!(
+                bad.field == field && bad.problem.contains(problem),
+                "{to}: {bad}"
+            );
         }
         for line in ["", "[]", "null", "7", "not json"] {
             assert_eq!(read(line).unwrap_err().field, "line", "{line}");
@@ -283,7 +394,9 @@ mod tests {
     fn an_array_in_place_of_an_object_is_rejected() {
         let model = r#"{"id":"atlas","name":"Atlas","provider":"meridian","priceInput":5,"priceOutput":20}"#;
         let scores = "[0.9,0.8,0.7,0.6,0.5,1,0]";
-        let whole = format!(r#"["r-1",{model},"coding","2026-11-21T11:02:03Z",null,{{"reason":"timeout"}}]"#);
+        let whole = format!(
+            r#"["r-1",{model},"coding","2026-11-21T11:02:03Z",null,{{"reason":"timeout"}}]"#
+        );
         let lines = [
             whole,
             good().replace(model, r#"["atlas","Atlas","meridian",5,20]"#),
@@ -296,17 +409,26 @@ mod tests {
             assert!(bad.to_string().contains("write"), "{line}: {bad}");
         }
         let text = good().replace("\"Atlas\"", r#""Atlas [\"one\"] \\[""#);
-        assert_eq!(read(&text).unwrap().run.model().name(), r#"Atlas ["one"] \["#);
+        assert_eq!(
+            read(&text).unwrap().run.model().name(),
+            r#"Atlas ["one"] \["#
+        );
     }
 
     #[test]
     fn a_trial_has_exactly_the_axes_of_its_suite() {
-        let text = SuiteTable::default().write().replacen("\"correctness\", ", "", 1);
+        let text = SuiteTable::default()
+            .write()
+            .replacen("\"correctness\", ", "", 1);
         let table = SuiteTable::read(&text).unwrap();
         let read = |line: &str| IdentifiedRun::read(line, now(), &table);
         let bad = read(&good()).unwrap_err();
         assert_eq!(bad.field, "trials[0].scores.correctness");
-        assert!(bad.problem.contains("the suite coding does not have this axis; remove it"), "{bad}");
+        assert!(
+            bad.problem
+                .contains("the suite coding does not have this axis; remove it"),
+            "{bad}"
+        );
         let record = read(&good().replace("\"correctness\":0.9,", "")).unwrap();
         assert_eq!(read(&record.write()).unwrap(), record);
         assert!(read(&good().replace("coding", "tooling")).is_ok());

@@ -52,9 +52,18 @@ pub(in super::super) struct WrittenFailure<'a> {
 
 impl WrittenFailure<'_> {
     pub(super) fn read(self) -> Result<(RunFailure, Option<String>), BadRun> {
-        let reason = *word("reason", &self.reason, &RunFailure::ALL, |failure| failure.word())?;
-        if self.detail.as_ref().is_some_and(|detail| detail.chars().count() > LONGEST_DETAIL) {
-            return Err(BadRun::new("detail", format!("is longer than {LONGEST_DETAIL} characters")));
+        let reason = *word("reason", &self.reason, &RunFailure::ALL, |failure| {
+            failure.word()
+        })?;
+        if self
+            .detail
+            .as_ref()
+            .is_some_and(|detail| detail.chars().count() > LONGEST_DETAIL)
+        {
+            return Err(BadRun::new(
+                "detail",
+                format!("is longer than {LONGEST_DETAIL} characters"),
+            ));
         }
         Ok((reason, self.detail.map(Cow::into_owned)))
     }
@@ -69,11 +78,15 @@ impl WrittenTrial<'_> {
                 declared(&scores, suite).map_err(|bad| bad.within("scores"))?;
                 Trial::on_axes(scores, self.latency_ms, self.cost).map(Ok)
             }
-            (None, Some(failure)) => {
-                failure.read().map_err(|bad| bad.within("failure")).map(|(reason, _)| Err(reason))
-            }
+            (None, Some(failure)) => failure
+                .read()
+                .map_err(|bad| bad.within("failure"))
+                .map(|(reason, _)| Err(reason)),
             (Some(_), Some(_)) => Err(BadRun::new("failure", "a failed trial has no `scores`")),
-            (None, None) => Err(BadRun::new("scores", "a trial has either `scores` or a `failure`")),
+            (None, None) => Err(BadRun::new(
+                "scores",
+                "a trial has either `scores` or a `failure`",
+            )),
         }
     }
 }
@@ -94,10 +107,12 @@ impl WrittenScores {
 
 /// Scores without an axis could not be compared with the others of the suite.
 fn declared(scores: &[Option<f64>; 7], suite: &SuiteEntry) -> Result<(), BadRun> {
-    for ((axis, score), is_declared) in Axis::ALL.into_iter().zip(scores).zip(suite.axes().flags()) {
+    for ((axis, score), is_declared) in Axis::ALL.into_iter().zip(scores).zip(suite.axes().flags())
+    {
         let name = suite.name();
         if is_declared && score.is_none() {
-            let problem = format!("is missing; write a number from 0 to 1, the suite {name} has this axis");
+            let problem =
+                format!("is missing; write a number from 0 to 1, the suite {name} has this axis");
             return Err(BadRun::new(axis.word(), problem));
         }
         if !is_declared && score.is_some() {
@@ -114,7 +129,10 @@ pub(super) fn read_trials(
 ) -> Result<(Vec<Trial>, Vec<RunFailure>), BadRun> {
     let (mut trials, mut failed) = (Vec::with_capacity(written.len()), Vec::new());
     for (index, trial) in written.into_iter().enumerate() {
-        match trial.read(suite).map_err(|bad| bad.within(&format!("trials[{index}]")))? {
+        match trial
+            .read(suite)
+            .map_err(|bad| bad.within(&format!("trials[{index}]")))?
+        {
             Ok(trial) => trials.push(trial),
             Err(failure) => failed.push(failure),
         }
@@ -129,15 +147,26 @@ pub(in super::super) fn word<'k, T>(
     known: &'k [T],
     of: fn(&T) -> &str,
 ) -> Result<&'k T, BadRun> {
-    known.iter().find(|value| of(value) == found).ok_or_else(|| {
-        let words: Vec<&str> = known.iter().map(of).collect();
-        let words = words.join(", ");
-        BadRun::new(field, format!("{found:?} is unknown; write one of {words}"))
-    })
+    known
+        .iter()
+        .find(|value| of(value) == found)
+        .ok_or_else(|| {
+            let words: Vec<&str> = known.iter().map(of).collect();
+            let words = words.join(", ");
+            BadRun::new(field, format!("{found:?} is unknown; write one of {words}"))
+        })
 }
 
 pub(super) fn written_trial(trial: &Trial) -> WrittenTrial<'static> {
-    let [correctness, spec, code_quality, efficiency, stability, refusal, recovery] = *trial.scores();
+    let [
+        correctness,
+        spec,
+        code_quality,
+        efficiency,
+        stability,
+        refusal,
+        recovery,
+    ] = *trial.scores();
     WrittenTrial {
         scores: Some(WrittenScores {
             correctness,
@@ -157,9 +186,17 @@ pub(super) fn written_trial(trial: &Trial) -> WrittenTrial<'static> {
 /// A failed trial.
 pub(in super::super) fn written_failed_trial<'a, S>(failure: RunFailure) -> WrittenTrial<'a, S> {
     let failure = Some(written_failure(failure, None));
-    WrittenTrial { scores: None, latency_ms: None, cost: None, failure }
+    WrittenTrial {
+        scores: None,
+        latency_ms: None,
+        cost: None,
+        failure,
+    }
 }
 
 pub(super) fn written_failure(failure: RunFailure, detail: Option<&str>) -> WrittenFailure<'_> {
-    WrittenFailure { reason: failure.word().into(), detail: detail.map(Cow::from) }
+    WrittenFailure {
+        reason: failure.word().into(),
+        detail: detail.map(Cow::from),
+    }
 }

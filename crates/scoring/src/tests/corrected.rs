@@ -14,7 +14,8 @@ use super::fixtures::{HOUR, asked, now};
 /// Rounds of one model over eight days: seeded noise, and a gain in the last 20 hours.
 fn history(number: u32, gain: f64) -> Vec<Run> {
     let id = format!("m{number:03}");
-    let model = Arc::new(TestedModel::new(ModelId::new(&id).unwrap(), &id, "p", None, None).unwrap());
+    let model =
+        Arc::new(TestedModel::new(ModelId::new(&id).unwrap(), &id, "p", None, None).unwrap());
     let mut state = u64::from(number) << 32;
     let mut evenly = || {
         // Splitmix64.
@@ -61,15 +62,22 @@ fn correction_suppresses_trends_among_many_quiet_models() {
 
 #[test]
 fn a_rise_among_quiet_models_is_a_drift_with_its_direction_hour_and_chance() {
-    let runs: Vec<_> =
-        (0..12).flat_map(|number| history(number, if number == 5 { 0.15 } else { 0.0 })).collect();
+    let runs: Vec<_> = (0..12)
+        .flat_map(|number| history(number, if number == 5 { 0.15 } else { 0.0 }))
+        .collect();
     let scoring = Scoring::open(RunSource::Runs(runs.into()), now()).unwrap();
     for id in scoring.model_ids() {
         let drift = &asked(&scoring, &DocumentKey::of_model(Route::Drift, id.clone()))[0];
         let test = &drift["pageHinkley"];
         if id.as_str() == "m005" {
-            assert_eq!((&drift["regime"], &test["state"]), (&"drifting".into(), &"signalled".into()));
-            assert_eq!((&test["signalled"], &test["direction"]), (&true.into(), &"up".into()));
+            assert_eq!(
+                (&drift["regime"], &test["state"]),
+                (&"drifting".into(), &"signalled".into())
+            );
+            assert_eq!(
+                (&test["signalled"], &test["direction"]),
+                (&true.into(), &"up".into())
+            );
             assert!(
                 test["pValue"].as_f64().unwrap() < 1e-6 && test["noise"].as_f64().unwrap() > 1.0,
                 "{test}"
@@ -78,7 +86,11 @@ fn a_rise_among_quiet_models_is_a_drift_with_its_direction_hour_and_chance() {
             let rose = Hour::of(now()).minus(20).start().rfc3339();
             assert!(test["signalledAt"].as_str() >= Some(&rose), "{test}");
         } else {
-            assert_eq!((&drift["regime"], &test["state"]), (&"stable".into(), &"quiet".into()), "{id}");
+            assert_eq!(
+                (&drift["regime"], &test["state"]),
+                (&"stable".into(), &"quiet".into()),
+                "{id}"
+            );
         }
     }
 }

@@ -15,12 +15,14 @@ fn coverage(kind: NoiseKind, period: Period) -> (f64, f64) {
         (0..HOURS).map(|_| noise.draw()).collect()
     };
     let noise: Vec<Vec<f64>> = (0..MODELS).map(series).collect();
-    let scoring = leveled(MODELS, 0.0, |model, hour| noise[model as usize][hour as usize]);
+    let scoring = leveled(MODELS, 0.0, |model, hour| {
+        noise[model as usize][hour as usize]
+    });
     let ranked = rankings(&scoring, period, SortBy::Combined);
     assert_eq!(ranked.len(), 20);
-    let bounds = ranked
-        .iter()
-        .map(|model| ["confidenceLower", "confidenceUpper"].map(|field| model[field].as_f64().unwrap()));
+    let bounds = ranked.iter().map(|model| {
+        ["confidenceLower", "confidenceUpper"].map(|field| model[field].as_f64().unwrap())
+    });
     let (covering, width) = bounds.fold((0.0, 0.0), |(covering, width), [lower, upper]| {
         let covers = f64::from(u8::from((lower..=upper).contains(&LEVEL)));
         (covering + covers, width + upper - lower)
@@ -38,5 +40,8 @@ fn intervals_of_independent_rounds_cover_the_level() {
 fn an_interval_of_a_week_is_not_widened_by_a_weekly_cycle() {
     let (share, width) = coverage(NoiseKind::WeeklyCycle(2.0), Period::Week);
     let (_, white) = coverage(NoiseKind::White, Period::Week);
-    assert!(share > 0.8 && width < 1.3 * white, "{share} {width} {white}");
+    assert!(
+        share > 0.8 && width < 1.3 * white,
+        "{share} {width} {white}"
+    );
 }

@@ -21,16 +21,25 @@ use super::super::*;
 use super::fixtures::{HOUR, asked, every_question};
 
 /// The scenarios.
-const SCENARIOS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/reference/scenarios");
+const SCENARIOS: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../tests/reference/scenarios"
+);
 /// The `sortBy` values with a score of their own, in the order of `Measure::ALL`.
-const MEASURES: [SortBy; 5] =
-    [SortBy::Combined, SortBy::Coding, SortBy::Reasoning, SortBy::Tooling, SortBy::SevenAxis];
+const MEASURES: [SortBy; 5] = [
+    SortBy::Combined,
+    SortBy::Coding,
+    SortBy::Reasoning,
+    SortBy::Tooling,
+    SortBy::SevenAxis,
+];
 
 #[test]
 #[ignore = "writes the files that .ci/reference.sh compares; SCOREGATE_REFERENCE is their directory"]
 #[expect(clippy::disallowed_methods, reason = "a test has no settings")]
 fn scores_of_the_scenarios_are_written_for_the_reference() {
-    let directory = std::env::var("SCOREGATE_REFERENCE").expect("SCOREGATE_REFERENCE is a directory");
+    let directory =
+        std::env::var("SCOREGATE_REFERENCE").expect("SCOREGATE_REFERENCE is a directory");
     let index = std::fs::read_to_string(Path::new(SCENARIOS).join("index.json")).unwrap();
     let scenarios: Vec<Value> = serde_json::from_str(&index).unwrap();
     assert!(!scenarios.is_empty());
@@ -68,15 +77,25 @@ fn fill(path: &Path, (runs, suites): (&str, Option<&str>), now: Wall, steps: &[W
     }
     let file = BufReader::new(File::open(Path::new(SCENARIOS).join(runs)).unwrap());
     let lines = BufReader::new(MultiGzDecoder::new(file)).lines();
-    let mut records: Vec<IdentifiedRun> =
-        lines.map(|line| IdentifiedRun::read(&line.unwrap(), now, &table).unwrap()).collect();
+    let mut records: Vec<IdentifiedRun> = lines
+        .map(|line| IdentifiedRun::read(&line.unwrap(), now, &table).unwrap())
+        .collect();
     let mut previous = None;
     for step in steps {
         if let Some(previous) = previous.replace(*step) {
-            RunSource::Archive(Archive::open(path, previous).unwrap()).snapshot(previous).unwrap();
+            RunSource::Archive(Archive::open(path, previous).unwrap())
+                .snapshot(previous)
+                .unwrap();
         }
-        let (known, later): (Vec<_>, Vec<_>) = records.into_iter().partition(|one| one.run.at() <= *step);
-        assert!(archive.take(&known).unwrap().iter().all(|taken| *taken == RunInsertion::New));
+        let (known, later): (Vec<_>, Vec<_>) =
+            records.into_iter().partition(|one| one.run.at() <= *step);
+        assert!(
+            archive
+                .take(&known)
+                .unwrap()
+                .iter()
+                .all(|taken| *taken == RunInsertion::New)
+        );
         archive.sum_up(*step).unwrap();
         records = later;
     }
@@ -86,9 +105,15 @@ fn fill(path: &Path, (runs, suites): (&str, Option<&str>), now: Wall, steps: &[W
 fn export(path: &Path, now: Wall) -> String {
     let archive = Archive::open(path, now).unwrap();
     let mut lines = Vec::new();
-    archive.each_run(&mut |run| push(&mut lines, run.write())).unwrap();
-    archive.each_incident_record(&mut |record| push(&mut lines, record.write())).unwrap();
-    archive.each_scan_position(&mut |model, position| push(&mut lines, position.write(model))).unwrap();
+    archive
+        .each_run(&mut |run| push(&mut lines, run.write()))
+        .unwrap();
+    archive
+        .each_incident_record(&mut |record| push(&mut lines, record.write()))
+        .unwrap();
+    archive
+        .each_scan_position(&mut |model, position| push(&mut lines, position.write(model)))
+        .unwrap();
     lines.concat()
 }
 
@@ -106,17 +131,22 @@ fn scored(archive: &Path, now: Wall) -> Value {
     });
     let documents: Map<String, Value> = documents.collect();
     let snapshot = open().snapshot(now).unwrap();
-    let models = snapshot.model_states.iter().map(|state| (state.id().to_owned(), exact(state)));
+    let models = snapshot
+        .model_states
+        .iter()
+        .map(|state| (state.id().to_owned(), exact(state)));
     json!({ "exact": { "models": models.collect::<Map<_, _>>() }, "documents": documents })
 }
 
 /// The numbers of a model before they are rounded.
 fn exact(state: &ModelState) -> Value {
-    let periods = Period::ALL.map(|period| (period.word().to_owned(), of_period(state.over(period))));
+    let periods =
+        Period::ALL.map(|period| (period.word().to_owned(), of_period(state.over(period))));
     let axes = Axis::ALL.iter().zip(&state.slopes);
     let slopes = axes.map(|(axis, fit)| (axis.word().to_owned(), line(fit.as_ref())));
     let levels = Period::ALL.iter().zip(&state.levels);
-    let levels = levels.map(|(period, levels)| (period.word().to_owned(), compared(levels.as_ref())));
+    let levels =
+        levels.map(|(period, levels)| (period.word().to_owned(), compared(levels.as_ref())));
     json!({
         "roundHours": state.round_length.hours(),
         "periods": Map::from_iter(periods),
@@ -148,7 +178,10 @@ fn of_period(summary: &PeriodSummary) -> Value {
         let (now, before) = summary.estimates(measure);
         let now = estimate(now.as_ref());
         let before = before.map(|before| before.mean);
-        (sort_by.word().to_owned(), json!({ "now": now, "before": before }))
+        (
+            sort_by.word().to_owned(),
+            json!({ "now": now, "before": before }),
+        )
     });
     json!({
         "scores": scores.collect::<Map<_, _>>(),
@@ -164,7 +197,11 @@ fn of_period(summary: &PeriodSummary) -> Value {
 
 fn axis_means(state: &ModelState) -> Map<String, Value> {
     let means = state.over(Period::Day).reading.axes();
-    Axis::ALL.iter().zip(means).map(|(axis, mean)| (axis.word().to_owned(), json!(mean))).collect()
+    Axis::ALL
+        .iter()
+        .zip(means)
+        .map(|(axis, mean)| (axis.word().to_owned(), json!(mean)))
+        .collect()
 }
 
 fn estimate(estimate: Option<&Estimate>) -> Value {

@@ -32,7 +32,13 @@ pub(super) fn asked(scoring: &Scoring, key: &DocumentKey) -> Vec<Value> {
 }
 
 pub(super) fn rankings(scoring: &Scoring, period: Period, sort_by: SortBy) -> Vec<Value> {
-    asked(scoring, &DocumentKey { sort_by: Some(sort_by), ..DocumentKey::over(Route::Models, period) })
+    asked(
+        scoring,
+        &DocumentKey {
+            sort_by: Some(sort_by),
+            ..DocumentKey::over(Route::Models, period)
+        },
+    )
 }
 
 /// Every query, with the fields of its items.
@@ -45,34 +51,63 @@ pub(super) fn every_question(scoring: &Scoring) -> Vec<(DocumentKey, &'static [I
     for period in Period::ALL {
         for sort_by in SortBy::ALL {
             all.push((
-                DocumentKey { sort_by: Some(sort_by), ..DocumentKey::over(Route::Models, period) },
+                DocumentKey {
+                    sort_by: Some(sort_by),
+                    ..DocumentKey::over(Route::Models, period)
+                },
                 shapes::RANKING,
             ));
         }
         all.push((
-            DocumentKey { limit: Some(limit(100)), ..DocumentKey::over(Route::Incidents, period) },
+            DocumentKey {
+                limit: Some(limit(100)),
+                ..DocumentKey::over(Route::Incidents, period)
+            },
             shapes::INCIDENT,
         ));
-        all.push((DocumentKey::over(Route::Degradations, period), shapes::DEGRADATION));
-        all.push((DocumentKey::over(Route::Recommendations, period), shapes::RECOMMENDATION));
-        all.push((DocumentKey::over(Route::ProviderReliability, period), shapes::RELIABILITY));
-        all.push((DocumentKey::over(Route::Transparency, period), shapes::TRANSPARENCY));
+        all.push((
+            DocumentKey::over(Route::Degradations, period),
+            shapes::DEGRADATION,
+        ));
+        all.push((
+            DocumentKey::over(Route::Recommendations, period),
+            shapes::RECOMMENDATION,
+        ));
+        all.push((
+            DocumentKey::over(Route::ProviderReliability, period),
+            shapes::RELIABILITY,
+        ));
+        all.push((
+            DocumentKey::over(Route::Transparency, period),
+            shapes::TRANSPARENCY,
+        ));
         for id in scoring.model_ids() {
             all.push((
-                DocumentKey { id: Some(id), ..DocumentKey::over(Route::History, period) },
+                DocumentKey {
+                    id: Some(id),
+                    ..DocumentKey::over(Route::History, period)
+                },
                 shapes::HISTORY,
             ));
         }
     }
     for id in scoring.model_ids() {
-        all.push((DocumentKey::of_model(Route::Model, id.clone()), shapes::MODEL));
+        all.push((
+            DocumentKey::of_model(Route::Model, id.clone()),
+            shapes::MODEL,
+        ));
         all.push((DocumentKey::of_model(Route::Drift, id), shapes::DRIFT));
     }
     all
 }
 
 pub(super) fn check_object(value: &Value, fields: &[ItemField], of: &str) {
-    let found: BTreeSet<&str> = value.as_object().expect(of).keys().map(String::as_str).collect();
+    let found: BTreeSet<&str> = value
+        .as_object()
+        .expect(of)
+        .keys()
+        .map(String::as_str)
+        .collect();
     let all: BTreeSet<&str> = fields.iter().map(|field| field.name).collect();
     assert!(found.is_subset(&all), "{of}: {found:?}");
     for field in fields {
@@ -86,19 +121,29 @@ pub(super) fn check_object(value: &Value, fields: &[ItemField], of: &str) {
 fn check_field(value: &Value, field: &ItemField, of: &str) {
     let good = match &field.shape {
         FieldShape::Text => value.is_string(),
-        FieldShape::Instant => value.as_str().is_some_and(|text| Wall::parse_rfc3339(text).is_some()),
+        FieldShape::Instant => value
+            .as_str()
+            .is_some_and(|text| Wall::parse_rfc3339(text).is_some()),
         FieldShape::Number => value.is_number(),
-        FieldShape::Score => value.as_f64().is_some_and(|score| (0.0..=100.0).contains(&score)),
+        FieldShape::Score => value
+            .as_f64()
+            .is_some_and(|score| (0.0..=100.0).contains(&score)),
         FieldShape::Integer => value.is_u64(),
         FieldShape::Flag => value.is_boolean(),
         FieldShape::Words(words) => value.as_str().is_some_and(|word| words.contains(&word)),
-        FieldShape::Texts => value.as_array().is_some_and(|all| all.iter().all(Value::is_string)),
+        FieldShape::Texts => value
+            .as_array()
+            .is_some_and(|all| all.iter().all(Value::is_string)),
         FieldShape::Object(fields) => {
             check_object(value, fields, of);
             true
         }
         FieldShape::Objects(fields) => {
-            value.as_array().expect(of).iter().for_each(|item| check_object(item, fields, of));
+            value
+                .as_array()
+                .expect(of)
+                .iter()
+                .for_each(|item| check_object(item, fields, of));
             true
         }
     };
@@ -113,7 +158,10 @@ pub(super) fn instants() -> impl Iterator<Item = Wall> {
 /// The last 10 days of the simulator, as measured runs.
 pub(super) fn measured() -> Vec<Run> {
     let range = Hour::of(now()).last(240);
-    simulate::models(7).iter().flat_map(|model| model.runs(range).collect::<Vec<_>>()).collect()
+    simulate::models(7)
+        .iter()
+        .flat_map(|model| model.runs(range).collect::<Vec<_>>())
+        .collect()
 }
 
 /// Hours of runs of [`leveled`].
@@ -126,7 +174,11 @@ pub(super) fn leveled(models: u32, distance: f64, noise: impl Fn(u32, u32) -> f6
 }
 
 /// The runs of [`leveled`], and their end.
-pub(super) fn leveled_runs(models: u32, distance: f64, noise: impl Fn(u32, u32) -> f64) -> (RunSource, Wall) {
+pub(super) fn leveled_runs(
+    models: u32,
+    distance: f64,
+    noise: impl Fn(u32, u32) -> f64,
+) -> (RunSource, Wall) {
     let first = Wall::from_seconds(1_000_080_000);
     let mut runs = Vec::new();
     for index in 0..models {
@@ -135,8 +187,11 @@ pub(super) fn leveled_runs(models: u32, distance: f64, noise: impl Fn(u32, u32) 
         for hour in 0..HOURS {
             let mark = (70.0 - distance * f64::from(index) + noise(index, hour)) / 100.0;
             for suite in Suite::DEFAULT {
-                let outcome = RunOutcome::Scored(vec![Trial::new([mark; 7], 1_000.0, 0.01).unwrap()]);
-                runs.push(Run::new(Arc::clone(&model), suite, first.plus(HOUR * hour), outcome).unwrap());
+                let outcome =
+                    RunOutcome::Scored(vec![Trial::new([mark; 7], 1_000.0, 0.01).unwrap()]);
+                runs.push(
+                    Run::new(Arc::clone(&model), suite, first.plus(HOUR * hour), outcome).unwrap(),
+                );
             }
         }
     }

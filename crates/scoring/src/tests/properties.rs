@@ -22,13 +22,21 @@ fn model(name: &str) -> Arc<TestedModel> {
 /// A run of two trials with this score, this many hours ago.
 fn run(model: &Arc<TestedModel>, suite: Suite, ago: u32, score: f64) -> Run {
     let trials = vec![Trial::new([(score / 100.0).clamp(0.0, 1.0); 7], 9.0, 0.1).unwrap(); 2];
-    Run::new(Arc::clone(model), suite, now().minus(HOUR * ago), RunOutcome::Scored(trials)).unwrap()
+    Run::new(
+        Arc::clone(model),
+        suite,
+        now().minus(HOUR * ago),
+        RunOutcome::Scored(trials),
+    )
+    .unwrap()
 }
 
 /// A round for each score, newest last, the newest an hour old.
 fn history(model: &Arc<TestedModel>, scores: &[f64]) -> Vec<Run> {
     let rounds = (1..).zip(scores.iter().rev());
-    rounds.flat_map(|(ago, score)| Suite::DEFAULT.map(|suite| run(model, suite, ago, *score))).collect()
+    rounds
+        .flat_map(|(ago, score)| Suite::DEFAULT.map(|suite| run(model, suite, ago, *score)))
+        .collect()
 }
 
 /// A level with hourly noise, and a last day that is lower by `lost`.
@@ -48,7 +56,10 @@ fn opened(runs: &[Run]) -> Scoring {
 
 fn alerts(runs: &[Run]) -> BTreeSet<String> {
     let items = asked(&opened(runs), &DocumentKey::plain(Route::Alerts));
-    items.iter().map(|item| item["modelId"].as_str().unwrap().to_owned()).collect()
+    items
+        .iter()
+        .map(|item| item["modelId"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 proptest! {
@@ -154,7 +165,10 @@ fn equal_samples_are_not_significant() {
     assert!(alerts(&runs).is_empty());
     // The rounds of a model count from the second on.
     let item = &rankings(&opened(&runs), Period::Day, SortBy::Combined)[0];
-    assert!(item.get("currentScore").is_some() && item.get("confidenceLower").is_some(), "{item}");
+    assert!(
+        item.get("currentScore").is_some() && item.get("confidenceLower").is_some(),
+        "{item}"
+    );
 }
 
 #[test]
@@ -162,7 +176,10 @@ fn a_model_with_one_round_is_not_called_stable() {
     let scoring = opened(&Suite::DEFAULT.map(|suite| run(&model("a"), suite, 1, 70.0)));
     let item = &rankings(&scoring, Period::Day, SortBy::Combined)[0];
     assert_eq!(item["trend"], "unavailable", "{item}");
-    let drift = &asked(&scoring, &DocumentKey::of_model(Route::Drift, ModelId::new("a").unwrap()))[0];
+    let drift = &asked(
+        &scoring,
+        &DocumentKey::of_model(Route::Drift, ModelId::new("a").unwrap()),
+    )[0];
     assert_eq!(drift["regime"], "unavailable", "{drift}");
     for axis in drift["axes"].as_array().unwrap() {
         assert_eq!(axis["trend"], "unavailable", "{axis}");
@@ -175,16 +192,27 @@ fn a_model_with_one_round_is_not_called_stable() {
 fn constant_series_have_the_stated_least_interval_or_that_of_a_share() {
     let model = model("a");
     let bounds = |level: f64, sort_by| {
-        let item = rankings(&opened(&history(&model, &[level; 48])), Period::Day, sort_by)[0].clone();
-        ["currentScore", "confidenceLower", "confidenceUpper"].map(|field| item[field].as_f64().unwrap())
+        let item = rankings(
+            &opened(&history(&model, &[level; 48])),
+            Period::Day,
+            sort_by,
+        )[0]
+        .clone();
+        ["currentScore", "confidenceLower", "confidenceUpper"]
+            .map(|field| item[field].as_f64().unwrap())
     };
     // 0.5 points per round and suite over 24 rounds, 47 degrees of freedom: a reach of 0.205 for one suite.
     let [score, lower, upper] = bounds(80.0, SortBy::Coding);
-    assert!((score - 80.0).abs() < 1e-9 && (lower - 79.79).abs() < 0.02 && (upper - 80.21).abs() < 0.02);
+    assert!(
+        (score - 80.0).abs() < 1e-9 && (lower - 79.79).abs() < 0.02 && (upper - 80.21).abs() < 0.02
+    );
     // 48 of 48 trials, two per run.
     for (level, edge) in [(100.0, 94.92), (0.0, 5.08)] {
         let [score, lower, upper] = bounds(level, SortBy::Coding);
         let other = if level > 50.0 { lower } else { upper };
-        assert!((score - level).abs() < 1e-9 && (other - edge).abs() < 0.02, "{lower} {upper}");
+        assert!(
+            (score - level).abs() < 1e-9 && (other - edge).abs() < 0.02,
+            "{lower} {upper}"
+        );
     }
 }

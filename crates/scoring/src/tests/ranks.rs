@@ -29,14 +29,21 @@ fn true_ranks_are_within_their_bounds_and_shared_noise_cancels() {
     let noise: Vec<Vec<f64>> = (0..=MODELS).map(white).collect();
     let total = |shared: f64| -> u64 {
         let scoring = leveled(MODELS, 0.4, |model, hour| {
-            let [shared_noise, own] = [MODELS, model].map(|series| noise[series as usize][hour as usize]);
+            let [shared_noise, own] =
+                [MODELS, model].map(|series| noise[series as usize][hour as usize]);
             shared * shared_noise + 0.5 * own
         });
         let ranked = rankings(&scoring, Period::Day, SortBy::Combined);
         assert_eq!(ranked.len(), 12);
         let ranks = ranked.iter().map(|model| {
             let [lower, upper] = bounds(model);
-            let true_rank = model["id"].as_str().unwrap().trim_start_matches('m').parse::<u64>().unwrap() + 1;
+            let true_rank = model["id"]
+                .as_str()
+                .unwrap()
+                .trim_start_matches('m')
+                .parse::<u64>()
+                .unwrap()
+                + 1;
             assert!((lower..=upper).contains(&true_rank), "{model}");
             upper - lower + 1
         });
@@ -53,12 +60,17 @@ fn opposed_noise_separates_no_ranks_of_tied_models() {
     let mut tied = 0;
     for step in 1..=20 {
         let sign = |model: u32| if model == 0 { 1.0 } else { -1.0 };
-        let scoring =
-            leveled(2, 0.2 * f64::from(step), |model, hour| 2.0 * sign(model) * noise[hour as usize]);
+        let scoring = leveled(2, 0.2 * f64::from(step), |model, hour| {
+            2.0 * sign(model) * noise[hour as usize]
+        });
         let ranked = rankings(&scoring, Period::Day, SortBy::Combined);
         let is_tied = ranked[0]["tiedWithNext"] == true;
         tied += u32::from(is_tied);
-        assert_eq!(bounds(&ranked[0]), if is_tied { [1, 2] } else { [1, 1] }, "{ranked:?}");
+        assert_eq!(
+            bounds(&ranked[0]),
+            if is_tied { [1, 2] } else { [1, 1] },
+            "{ranked:?}"
+        );
     }
     assert!((1..20).contains(&tied), "{tied}");
 }
@@ -71,9 +83,12 @@ fn noise_that_is_slow_widens_the_bounds_of_a_difference() {
         days[hour as usize / 24] + hours[hour as usize]
     };
     let scoring = leveled(2, 0.0, of_days);
-    let detail = &asked(&scoring, &DocumentKey::of_model(Route::Model, ModelId::new("m00").unwrap()))[0];
-    let [lower, upper] =
-        ["differenceLower", "differenceUpper"].map(|field| detail["comparisons"][0][field].as_f64().unwrap());
+    let detail = &asked(
+        &scoring,
+        &DocumentKey::of_model(Route::Model, ModelId::new("m00").unwrap()),
+    )[0];
+    let [lower, upper] = ["differenceLower", "differenceUpper"]
+        .map(|field| detail["comparisons"][0][field].as_f64().unwrap());
     // Two means of a day with a variance of 1 + 1 / 24 each: an interval of 5.7 points.
     assert!((4.5..8.0).contains(&(upper - lower)), "{detail}");
 }
@@ -84,20 +99,40 @@ fn shortcuts_find_the_ranks_of_a_comparison_of_all_pairs() {
     let noise: Vec<Vec<f64>> = (0..=COMPARED).map(white).collect();
     let quantiles = TailQuantiles::of(method::INTERVAL_TAIL / f64::from(COMPARED - 1));
     let mut undecided = 0;
-    for (distance, shared, own) in [(0.05, 0.0, 1.0), (0.05, 2.0, 0.2), (0.3, 1.0, 1.0), (3.0, 0.0, 1.0)] {
+    for (distance, shared, own) in [
+        (0.05, 0.0, 1.0),
+        (0.05, 2.0, 0.2),
+        (0.3, 1.0, 1.0),
+        (3.0, 0.0, 1.0),
+    ] {
         let (source, end) = leveled_runs(COMPARED, distance, |model, hour| {
-            let [together, alone] = [COMPARED, model].map(|series| noise[series as usize][hour as usize]);
+            let [together, alone] =
+                [COMPARED, model].map(|series| noise[series as usize][hour as usize]);
             shared * together + own * f64::from(1 + model % 3) * alone
         });
         let models = source.snapshot(end).unwrap().model_states;
         for period in Period::ALL {
             for model in &models {
                 let of = (period, Measure::Combined);
-                let above = models.iter().filter(|other| is_above(other, model, of, &quantiles)).count();
-                let below = models.iter().filter(|other| is_above(model, other, of, &quantiles)).count();
-                let bounds = RankBounds { lower: above + 1, upper: models.len() - below };
+                let above = models
+                    .iter()
+                    .filter(|other| is_above(other, model, of, &quantiles))
+                    .count();
+                let below = models
+                    .iter()
+                    .filter(|other| is_above(model, other, of, &quantiles))
+                    .count();
+                let bounds = RankBounds {
+                    lower: above + 1,
+                    upper: models.len() - below,
+                };
                 let found = of_period(period, Measure::Combined.of(&model.ranks));
-                assert_eq!(*found, Some(bounds), "{} {period:?} {distance} {shared} {own}", model.id());
+                assert_eq!(
+                    *found,
+                    Some(bounds),
+                    "{} {period:?} {distance} {shared} {own}",
+                    model.id()
+                );
                 undecided += usize::from(above + below + 1 < models.len());
             }
         }

@@ -97,7 +97,10 @@ fn agrees(found: f64, expected: f64, of: &str) {
 /// Tolerance of 1e-9, relative, or absolute below 1: a slope near 0 is a difference of large numbers.
 fn agrees_or_nearly(found: f64, expected: f64, of: &str) {
     let allowed = 1e-9 * expected.abs().max(1.0);
-    assert!((found - expected).abs() <= allowed, "{of}: {found:e}, and {expected:e} is expected");
+    assert!(
+        (found - expected).abs() <= allowed,
+        "{of}: {found:e}, and {expected:e} is expected"
+    );
 }
 
 fn sums(samples: &[f64]) -> SampleSums {
@@ -140,14 +143,22 @@ fn student_tails_match_scipy() {
     let far = tails.iter().filter(|(.., tail)| *tail < 1e-100).count();
     assert!(far > 3 && tails.len() > 300, "{far} of {}", tails.len());
     for (t, df, tail) in tails {
-        agrees(student::upper_tail(t, df), tail, &format!("t {t} with {df} degrees"));
+        agrees(
+            student::upper_tail(t, df),
+            tail,
+            &format!("t {t} with {df} degrees"),
+        );
     }
 }
 
 #[test]
 fn student_quantiles_match_scipy() {
     for (tail, df, t) in reference().quantiles {
-        agrees(student::quantile(tail, df), t, &format!("tail {tail} with {df} degrees"));
+        agrees(
+            student::quantile(tail, df),
+            t,
+            &format!("tail {tail} with {df} degrees"),
+        );
     }
 }
 
@@ -168,14 +179,26 @@ fn welch_matches_scipy() {
 fn page_hinkley_matches_river_for_every_sample() {
     let mut signalled = 0;
     for case in reference().page_hinkley {
-        let rule = PageHinkleyParameters { minimum: case.minimum, delta: case.delta, lambda: case.threshold };
+        let rule = PageHinkleyParameters {
+            minimum: case.minimum,
+            delta: case.delta,
+            lambda: case.threshold,
+        };
         let mut test = PageHinkley::new(rule);
         let mut signals = Vec::new();
         for (place, sample) in case.samples.iter().enumerate() {
             signals.extend(test.feed(*sample).then_some(place));
             let [rise, fall] = test.statistics;
-            agrees_or_nearly(rise, case.rises[place], &format!("{rule:?} at {place}, a rise"));
-            agrees_or_nearly(fall, case.falls[place], &format!("{rule:?} at {place}, a fall"));
+            agrees_or_nearly(
+                rise,
+                case.rises[place],
+                &format!("{rule:?} at {place}, a rise"),
+            );
+            agrees_or_nearly(
+                fall,
+                case.falls[place],
+                &format!("{rule:?} at {place}, a fall"),
+            );
         }
         assert_eq!(signals, case.signals, "{rule:?}");
         signalled += signals.len();
@@ -186,8 +209,12 @@ fn page_hinkley_matches_river_for_every_sample() {
 #[test]
 fn weighted_sum_matches_the_textbook() {
     for case in reference().weighted {
-        let parts: Vec<(f64, Estimate)> =
-            case.weights.iter().zip(&case.parts).map(|(weight, part)| (*weight, estimate(part))).collect();
+        let parts: Vec<(f64, Estimate)> = case
+            .weights
+            .iter()
+            .zip(&case.parts)
+            .map(|(weight, part)| (*weight, estimate(part)))
+            .collect();
         let (sum, of) = (Estimate::weighted(&parts), format!("{} parts", parts.len()));
         let spread = sum.spread.unwrap();
         agrees(sum.mean, case.mean, &of);
@@ -210,9 +237,16 @@ fn holm_matches_its_definition() {
 #[test]
 fn line_fits_match_scipy() {
     for case in reference().lines {
-        let points: Vec<(f64, f64)> = case.xs.iter().copied().zip(case.ys.iter().copied()).collect();
-        let (found, of) =
-            (line(&points, 0.0).unwrap(), format!("{} points, slope {}", points.len(), case.slope));
+        let points: Vec<(f64, f64)> = case
+            .xs
+            .iter()
+            .copied()
+            .zip(case.ys.iter().copied())
+            .collect();
+        let (found, of) = (
+            line(&points, 0.0).unwrap(),
+            format!("{} points, slope {}", points.len(), case.slope),
+        );
         agrees_or_nearly(found.slope, case.slope, &of);
         agrees(found.p, case.p, &of);
     }

@@ -37,12 +37,19 @@ fn an_interval_contains_its_score_for_every_model_and_period() {
                 continue;
             }
             for item in asked(&scoring, &question) {
-                let score =
-                    ["currentScore", "score", "value"].into_iter().find_map(|name| item[name].as_f64());
-                let bounds = (item["confidenceLower"].as_f64(), item["confidenceUpper"].as_f64());
+                let score = ["currentScore", "score", "value"]
+                    .into_iter()
+                    .find_map(|name| item[name].as_f64());
+                let bounds = (
+                    item["confidenceLower"].as_f64(),
+                    item["confidenceUpper"].as_f64(),
+                );
                 match (score, bounds) {
                     (Some(score), (Some(lower), Some(upper))) => {
-                        assert!(0.0 <= lower && lower <= score && score <= upper && upper <= 100.0, "{item}");
+                        assert!(
+                            0.0 <= lower && lower <= score && score <= upper && upper <= 100.0,
+                            "{item}"
+                        );
                         held += 1;
                     }
                     (score, bounds) => assert_eq!((score, bounds), (None, (None, None)), "{item}"),
@@ -64,18 +71,31 @@ fn the_order_in_which_runs_come_changes_nothing() {
         Scoring::open(RunSource::Runs(mixed.into()), now()).unwrap(),
     );
     for (question, _) in every_question(&one) {
-        assert_eq!(one.answer(&question), other.answer(&question), "{question:?}");
+        assert_eq!(
+            one.answer(&question),
+            other.answer(&question),
+            "{question:?}"
+        );
     }
 }
 
 #[test]
 fn the_same_seed_and_hour_give_the_same_bytes_and_another_seed_gives_others() {
-    let (one, later) = (demo(), Scoring::demo(7, now().plus(Duration::from_mins(10))));
+    let (one, later) = (
+        demo(),
+        Scoring::demo(7, now().plus(Duration::from_mins(10))),
+    );
     for (question, _) in every_question(&one) {
-        assert_eq!(one.answer(&question), later.answer(&question), "{question:?}");
+        assert_eq!(
+            one.answer(&question),
+            later.answer(&question),
+            "{question:?}"
+        );
     }
-    let models =
-        DocumentKey { sort_by: Some(SortBy::Combined), ..DocumentKey::over(Route::Models, Period::Week) };
+    let models = DocumentKey {
+        sort_by: Some(SortBy::Combined),
+        ..DocumentKey::over(Route::Models, Period::Week)
+    };
     let other = Scoring::demo(8, now()).answer(&models).unwrap();
     let same = one.answer(&models).unwrap();
     assert!(other.data != same.data && other.etag != same.etag);
@@ -88,13 +108,20 @@ fn refresh_replaces_the_snapshot_hourly_and_catches_up_in_one_step() {
     assert_eq!(stamp().generated_at.rfc3339(), "2026-11-21T12:00:00Z");
     assert_eq!(stamp().next_refresh.rfc3339(), "2026-11-21T13:00:00Z");
     assert_eq!(scoring.next_refresh(), stamp().next_refresh);
-    assert!(!scoring.refresh(now().plus(Duration::from_mins(25))).unwrap());
+    assert!(
+        !scoring
+            .refresh(now().plus(Duration::from_mins(25)))
+            .unwrap()
+    );
     let later = now().plus(HOUR * 9);
     let swaps = AtomicU32::new(0);
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                swaps.fetch_add(u32::from(scoring.refresh(later).unwrap()), Ordering::Relaxed);
+                swaps.fetch_add(
+                    u32::from(scoring.refresh(later).unwrap()),
+                    Ordering::Relaxed,
+                );
                 assert_eq!(stamp().generated_at.rfc3339(), "2026-11-21T21:00:00Z");
             });
         }
@@ -121,23 +148,41 @@ fn exactly_the_stored_endpoints_have_data() {
 fn a_run_of_the_running_hour_counts_when_the_hour_is_over() {
     let mut runs = measured();
     let before = Scoring::open(RunSource::Runs(runs.clone().into()), now()).unwrap();
-    runs.extend(simulate::models(7).iter().flat_map(|model| model.round(Hour::of(now()))));
+    runs.extend(
+        simulate::models(7)
+            .iter()
+            .flat_map(|model| model.round(Hour::of(now()))),
+    );
     let scoring = Scoring::open(RunSource::Runs(runs.into()), now()).unwrap();
-    let models =
-        DocumentKey { sort_by: Some(SortBy::Combined), ..DocumentKey::over(Route::Models, Period::Day) };
+    let models = DocumentKey {
+        sort_by: Some(SortBy::Combined),
+        ..DocumentKey::over(Route::Models, Period::Day)
+    };
     assert_eq!(scoring.answer(&models), before.answer(&models));
     assert!(scoring.refresh(now().plus(HOUR)).unwrap());
-    assert_ne!(scoring.answer(&models).unwrap().etag, before.answer(&models).unwrap().etag);
+    assert_ne!(
+        scoring.answer(&models).unwrap().etag,
+        before.answer(&models).unwrap().etag
+    );
 }
 
 #[test]
 fn unknown_model_has_no_document() {
     let id = || ModelId::new("nobody").unwrap();
     let scoring = demo();
-    assert_eq!(scoring.answer(&DocumentKey::of_model(Route::Model, id())), None);
-    assert_eq!(scoring.answer(&DocumentKey::of_model(Route::Drift, id())), None);
     assert_eq!(
-        scoring.answer(&DocumentKey { id: Some(id()), ..DocumentKey::over(Route::History, Period::Week) }),
+        scoring.answer(&DocumentKey::of_model(Route::Model, id())),
+        None
+    );
+    assert_eq!(
+        scoring.answer(&DocumentKey::of_model(Route::Drift, id())),
+        None
+    );
+    assert_eq!(
+        scoring.answer(&DocumentKey {
+            id: Some(id()),
+            ..DocumentKey::over(Route::History, Period::Week)
+        }),
         None
     );
     assert!(scoring.model_ids().is_sorted() && scoring.model_ids().len() == 14);

@@ -18,17 +18,41 @@ fn at_any_hour_the_simulated_data_has_an_alert_an_ongoing_incident_and_degradati
     let limit = Some(limit(100));
     let questions = [
         ("alerts", DocumentKey::plain(Route::Alerts)),
-        ("incidents", DocumentKey { limit, ..list(Route::Incidents, Period::Latest) }),
-        ("incidents of a day", DocumentKey { limit, ..list(Route::Incidents, Period::Day) }),
+        (
+            "incidents",
+            DocumentKey {
+                limit,
+                ..list(Route::Incidents, Period::Latest)
+            },
+        ),
+        (
+            "incidents of a day",
+            DocumentKey {
+                limit,
+                ..list(Route::Incidents, Period::Day)
+            },
+        ),
         ("degradations", list(Route::Degradations, Period::Latest)),
-        ("degradations of a day", list(Route::Degradations, Period::Day)),
+        (
+            "degradations of a day",
+            list(Route::Degradations, Period::Day),
+        ),
     ];
     let mut missing = Vec::new();
-    let (hours, steps) = if std::env::var_os("SCOREGATE_FULL").is_some() { ALL } else { STEPS };
+    let (hours, steps) = if std::env::var_os("SCOREGATE_FULL").is_some() {
+        ALL
+    } else {
+        STEPS
+    };
     for step in 0..steps {
         let scoring = Scoring::demo(DEMO_SEED, now().plus(HOUR * hours * step));
         let is_empty = |question: &&(&str, DocumentKey)| asked(&scoring, &question.1).is_empty();
-        missing.extend(questions.iter().filter(is_empty).map(|(name, _)| (*name, step)));
+        missing.extend(
+            questions
+                .iter()
+                .filter(is_empty)
+                .map(|(name, _)| (*name, step)),
+        );
     }
     assert!(missing.is_empty(), "{missing:?}");
 }

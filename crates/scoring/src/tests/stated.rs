@@ -5,7 +5,11 @@ use scoregate_base::routes::shapes::{self, FieldShape, ItemField};
 use super::super::method;
 
 fn meaning(fields: &'static [ItemField], name: &str) -> &'static str {
-    fields.iter().find(|field| field.name == name).unwrap().meaning
+    fields
+        .iter()
+        .find(|field| field.name == name)
+        .unwrap()
+        .meaning
 }
 
 #[test]
@@ -26,8 +30,13 @@ fn reliability_states_its_weights_and_what_counts_as_unsteady() {
 
 #[test]
 fn the_drift_test_states_how_long_a_signal_stands_and_when_it_is_a_change() {
-    let test = shapes::DRIFT.iter().find(|field| field.name == "pageHinkley").unwrap();
-    let FieldShape::Object(fields) = test.shape else { panic!("{test:?}") };
+    let test = shapes::DRIFT
+        .iter()
+        .find(|field| field.name == "pageHinkley")
+        .unwrap();
+    let FieldShape::Object(fields) = test.shape else {
+        panic!("{test:?}")
+    };
     let stands = &method::DRIFT_STANDS;
     let stated = format!(
         "for {} hourly rounds, or 72 hours of longer ones (at least {} rounds)",
@@ -40,5 +49,8 @@ fn the_drift_test_states_how_long_a_signal_stands_and_when_it_is_a_change() {
 #[test]
 fn the_baseline_states_its_days() {
     let stated = format!("{} days before", method::BASELINE_HOURS / 24);
-    assert!(meaning(shapes::DRIFT, "baselineScore").contains(&stated), "{stated}");
+    assert!(
+        meaning(shapes::DRIFT, "baselineScore").contains(&stated),
+        "{stated}"
+    );
 }

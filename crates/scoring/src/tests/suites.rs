@@ -40,11 +40,17 @@ fn model() -> Arc<TestedModel> {
 /// A run of two equal trials with these first scores.
 fn run(id: &str, suite: &str, scores: &[f64]) -> IdentifiedRun {
     let mut all = [None; 7];
-    all.iter_mut().zip(scores).for_each(|(one, score)| *one = Some(*score));
+    all.iter_mut()
+        .zip(scores)
+        .for_each(|(one, score)| *one = Some(*score));
     let trials = vec![Trial::on_axes(all, Some(100.0), Some(0.5)).unwrap(); 2];
     let (suite, at) = (Suite::new(suite).unwrap(), now().minus(HOUR));
     let run = Run::new(model(), suite, at, RunOutcome::Scored(trials)).unwrap();
-    IdentifiedRun { id: RunId::new(id).unwrap(), run, detail: None }
+    IdentifiedRun {
+        id: RunId::new(id).unwrap(),
+        run,
+        detail: None,
+    }
 }
 
 fn import(place: &TempDir, runs: &[IdentifiedRun]) {
@@ -62,18 +68,29 @@ fn scores(scoring: &Scoring) -> [Option<f64>; 7] {
 }
 
 fn detail(scoring: &Scoring) -> Value {
-    asked(scoring, &DocumentKey::of_model(Route::Model, ModelId::new("m").unwrap())).remove(0)
+    asked(
+        scoring,
+        &DocumentKey::of_model(Route::Model, ModelId::new("m").unwrap()),
+    )
+    .remove(0)
 }
 
 fn transparency(scoring: &Scoring) -> Value {
-    asked(scoring, &DocumentKey::over(Route::Transparency, Period::Day)).remove(0)
+    asked(
+        scoring,
+        &DocumentKey::over(Route::Transparency, Period::Day),
+    )
+    .remove(0)
 }
 
 #[test]
 fn a_measure_is_the_mean_of_the_suites_that_feed_it_and_absent_without_any() {
     let place = TempDir::new().unwrap();
     set(&place, &SuiteTable::read(TABLE).unwrap());
-    import(&place, &[run("1", "swe", &[0.9, 0.3]), run("2", "mmlu", &[0.5])]);
+    import(
+        &place,
+        &[run("1", "swe", &[0.9, 0.3]), run("2", "mmlu", &[0.5])],
+    );
     let scoring = opened(&place);
     for (question, fields) in every_question(&scoring) {
         for item in asked(&scoring, &question) {
@@ -82,26 +99,60 @@ fn a_measure_is_the_mean_of_the_suites_that_feed_it_and_absent_without_any() {
     }
     // Correctness weighs twice as much as spec: a trial of `swe` has 0.7.
     let combined = Some(65.0);
-    for (sort_by, (found, expected)) in SortBy::ALL.into_iter().zip(scores(&scoring).into_iter().zip(
-        SortBy::ALL.map(|sort_by| match sort_by {
-            SortBy::Combined | SortBy::Speed | SortBy::Price => combined,
-            SortBy::Coding => Some(70.0),
-            SortBy::Reasoning => Some(50.0),
-            SortBy::SevenAxis => Some(57.5),
-            SortBy::Tooling => None,
-        }),
-    )) {
+    for (sort_by, (found, expected)) in
+        SortBy::ALL
+            .into_iter()
+            .zip(
+                scores(&scoring)
+                    .into_iter()
+                    .zip(SortBy::ALL.map(|sort_by| match sort_by {
+                        SortBy::Combined | SortBy::Speed | SortBy::Price => combined,
+                        SortBy::Coding => Some(70.0),
+                        SortBy::Reasoning => Some(50.0),
+                        SortBy::SevenAxis => Some(57.5),
+                        SortBy::Tooling => None,
+                    })),
+            )
+    {
         assert_eq!(found, expected, "{sort_by:?}");
     }
     let detail = detail(&scoring);
-    assert_eq!((&detail["axes"][0]["score"], &detail["axes"][0]["samples"]), (&80.0.into(), &4.into()));
-    assert_eq!((&detail["axes"][1]["score"], &detail["axes"][1]["samples"]), (&30.0.into(), &2.into()));
-    assert_eq!((detail["axes"][2].get("score"), &detail["axes"][2]["samples"]), (None, &0.into()));
-    assert_eq!((&detail["suites"][0]["suite"], &detail["latencyMs"]), (&"swe".into(), &100.0.into()));
-    assert_eq!(rankings(&scoring, Period::Day, SortBy::Price)[0].get("costUsd"), None);
-    let tasks = asked(&scoring, &DocumentKey::over(Route::Recommendations, Period::Day));
-    assert_eq!(tasks.iter().map(|item| &item["task"]).collect::<Vec<_>>(), ["coding", "reasoning", "fast"]);
-    let drift = asked(&scoring, &DocumentKey::of_model(Route::Drift, ModelId::new("m").unwrap())).remove(0);
+    assert_eq!(
+        (&detail["axes"][0]["score"], &detail["axes"][0]["samples"]),
+        (&80.0.into(), &4.into())
+    );
+    assert_eq!(
+        (&detail["axes"][1]["score"], &detail["axes"][1]["samples"]),
+        (&30.0.into(), &2.into())
+    );
+    assert_eq!(
+        (
+            detail["axes"][2].get("score"),
+            &detail["axes"][2]["samples"]
+        ),
+        (None, &0.into())
+    );
+    assert_eq!(
+        (&detail["suites"][0]["suite"], &detail["latencyMs"]),
+        (&"swe".into(), &100.0.into())
+    );
+    assert_eq!(
+        rankings(&scoring, Period::Day, SortBy::Price)[0].get("costUsd"),
+        None
+    );
+    let tasks = asked(
+        &scoring,
+        &DocumentKey::over(Route::Recommendations, Period::Day),
+    );
+    assert_eq!(
+        tasks.iter().map(|item| &item["task"]).collect::<Vec<_>>(),
+        ["coding", "reasoning", "fast"]
+    );
+    let drift = asked(
+        &scoring,
+        &DocumentKey::of_model(Route::Drift, ModelId::new("m").unwrap()),
+    )
+    .remove(0);
     assert_eq!(drift["axes"][2]["trend"], "unavailable");
     let shown = transparency(&scoring);
     assert_eq!(
@@ -111,7 +162,10 @@ fn a_measure_is_the_mean_of_the_suites_that_feed_it_and_absent_without_any() {
             "feeds": ["combined", "reasoning", "7axis"],
         })
     );
-    assert_eq!(shown["methodVersion"], SuiteTable::read(TABLE).unwrap().method_version());
+    assert_eq!(
+        shown["methodVersion"],
+        SuiteTable::read(TABLE).unwrap().method_version()
+    );
 }
 
 #[test]
@@ -127,10 +181,16 @@ fn another_table_counts_at_once_and_the_runs_of_removed_suites_stay_stored() {
     let text = SuiteTable::default().write();
     let without = SuiteTable::read(text.rsplit_once("[[suite]]").unwrap().0).unwrap();
     set(&place, &without);
-    assert!(!archive(&place).set_suites(&without, now()).unwrap(), "it is the same table");
+    assert!(
+        !archive(&place).set_suites(&without, now()).unwrap(),
+        "it is the same table"
+    );
     assert_eq!(scoring.check(now()).unwrap(), Change::ByAnImport);
     let combined = detail(&scoring)["currentScore"].as_f64().unwrap();
-    assert!((combined - (0.4 * 80.0 + 0.35 * 60.0) / 0.75).abs() < 0.006, "{combined}");
+    assert!(
+        (combined - (0.4 * 80.0 + 0.35 * 60.0) / 0.75).abs() < 0.006,
+        "{combined}"
+    );
     assert_eq!(detail(&scoring)["runs"], 2);
     let mut stored = Vec::new();
     archive(&place)
@@ -152,12 +212,21 @@ fn another_table_counts_at_once_and_the_runs_of_removed_suites_stay_stored() {
 fn runs_that_lack_a_newly_declared_axis_count_nowhere() {
     let place = TempDir::new().unwrap();
     set(&place, &SuiteTable::read(TABLE).unwrap());
-    import(&place, &[run("1", "swe", &[0.9, 0.3]), run("2", "mmlu", &[0.5])]);
-    let more = TABLE.replace("axes = [\"correctness\"]", "axes = [\"correctness\", \"spec\"]");
+    import(
+        &place,
+        &[run("1", "swe", &[0.9, 0.3]), run("2", "mmlu", &[0.5])],
+    );
+    let more = TABLE.replace(
+        "axes = [\"correctness\"]",
+        "axes = [\"correctness\", \"spec\"]",
+    );
     set(&place, &SuiteTable::read(&more).unwrap());
     let item = detail(&opened(&place));
     assert_eq!((item.get("currentScore"), &item["runs"]), (None, &1.into()));
     // Fewer axes than a run has are enough.
-    set(&place, &SuiteTable::read(&TABLE.replace(", \"spec\"", "")).unwrap());
+    set(
+        &place,
+        &SuiteTable::read(&TABLE.replace(", \"spec\"", "")).unwrap(),
+    );
     assert_eq!(detail(&opened(&place))["currentScore"], 80.0);
 }

@@ -86,7 +86,9 @@ pub(super) fn convert(
             trials: Some(trials.by_ref().take(length).collect()),
             failure: None,
         };
-        converted.runs.push(serde_json::to_string(&line).expect("it is text and finite numbers"));
+        converted
+            .runs
+            .push(serde_json::to_string(&line).expect("it is text and finite numbers"));
     }
     Ok(converted)
 }
@@ -113,7 +115,12 @@ impl MappedRuns {
                     self.scored += 1;
                     let (scores, latency_ms) = (Some(scores), sample.latency_ms);
                     let cost = sample.usage.and_then(|usage| cost(usage, model));
-                    trials.push(TrialLine { scores, latency_ms, cost, failure: None });
+                    trials.push(TrialLine {
+                        scores,
+                        latency_ms,
+                        cost,
+                        failure: None,
+                    });
                 }
                 Ok(Err(failure)) => {
                     *self.failed.entry(failure).or_default() += 1;
@@ -123,17 +130,35 @@ impl MappedRuns {
             }
         }
         if !problems.is_empty() {
-            let named =
-                problems.iter().take(NAMED_SAMPLES).map(String::as_str).collect::<Vec<_>>().join("; ");
+            let named = problems
+                .iter()
+                .take(NAMED_SAMPLES)
+                .map(String::as_str)
+                .collect::<Vec<_>>()
+                .join("; ");
             let more = problems.len().saturating_sub(NAMED_SAMPLES);
-            let more = if more > 0 { format!("; and {more} more samples") } else { String::new() };
-            return Err(LogProblem::invalid(format!("task {}", evaluation.task), format!("{named}{more}")));
+            let more = if more > 0 {
+                format!("; and {more} more samples")
+            } else {
+                String::new()
+            };
+            return Err(LogProblem::invalid(
+                format!("task {}", evaluation.task),
+                format!("{named}{more}"),
+            ));
         }
         if trials.is_empty() {
-            let problem = format!("all samples of the task {} were declared invalid", evaluation.task);
+            let problem = format!(
+                "all samples of the task {} were declared invalid",
+                evaluation.task
+            );
             return Err(LogProblem::skipped(problem));
         }
-        let harness = self.failed.get(&RunFailure::Harness).copied().unwrap_or_default();
+        let harness = self
+            .failed
+            .get(&RunFailure::Harness)
+            .copied()
+            .unwrap_or_default();
         if harness * 2 > trials.len() as u64 {
             return Err(LogProblem::skipped(format!(
                 "the evaluation of {} is unfinished: {harness} of {} samples failed in the harness, and the others alone \
@@ -195,18 +220,35 @@ impl ScoreSource {
         axis: &str,
         scores: &'a BTreeMap<String, LoggedScore>,
     ) -> Result<(&'a str, &'a LoggedScore), String> {
-        let names = || scores.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+        let names = || {
+            scores
+                .keys()
+                .map(String::as_str)
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
         let found = match &self.score {
             Some(name) => scores.get_key_value(name),
             None if scores.len() == 1 => scores.iter().next(),
             None if scores.is_empty() => None,
             None => {
-                return Err(format!("has the scores {}; name one in axes.{axis}", names()));
+                return Err(format!(
+                    "has the scores {}; name one in axes.{axis}",
+                    names()
+                ));
             }
         };
         let (name, score) = found.ok_or_else(|| {
-            let wanted = self.score.as_ref().map(|name| format!(" {name:?}")).unwrap_or_default();
-            let has = if scores.is_empty() { "none".to_owned() } else { names() };
+            let wanted = self
+                .score
+                .as_ref()
+                .map(|name| format!(" {name:?}"))
+                .unwrap_or_default();
+            let has = if scores.is_empty() {
+                "none".to_owned()
+            } else {
+                names()
+            };
             format!("has no score{wanted} for axes.{axis}; it has {has}")
         })?;
         Ok((name, score))
@@ -265,7 +307,8 @@ fn known_word(word: &str) -> Option<f64> {
 /// The same in every import of the evaluation. Other tools than Inspect AI have no ids, so a hash of what identifies it is used.
 fn run_id(tool: EvaluationTool, evaluation: &Evaluation, part: usize) -> String {
     let task = &evaluation.task;
-    let is_plain = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+    let is_plain =
+        |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
     if let (EvaluationTool::Inspect, [id]) = (tool, evaluation.identity.as_slice()) {
         let plain = format!("{}:{id}:{task}:{part}", tool.word());
         if is_plain(id) && is_plain(task) && plain.len() <= LONGEST_ID {

@@ -9,7 +9,9 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 
 use flate2::read::DeflateDecoder;
-use rawzip::{CompressionMethod, FileReader, RECOMMENDED_BUFFER_SIZE, ZipArchive, ZipArchiveEntryWayfinder};
+use rawzip::{
+    CompressionMethod, FileReader, RECOMMENDED_BUFFER_SIZE, ZipArchive, ZipArchiveEntryWayfinder,
+};
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 use serde::de::DeserializeOwned;
 
@@ -55,7 +57,11 @@ impl EvalArchive {
         let archive = ZipArchive::from_file(file, &mut buffer).map_err(|error| damaged(&error))?;
         let members = directory(&archive, &mut buffer)?;
         let left = Cell::new(SMALL_FILE.max(size.saturating_mul(FILE_RATIO)));
-        Ok(Self { archive, members, left })
+        Ok(Self {
+            archive,
+            members,
+            left,
+        })
     }
 
     /// The names of the members, sorted.
@@ -65,22 +71,40 @@ impl EvalArchive {
 
     /// Parses a member; `None` if there is none of this name.
     pub(super) fn read<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, LogProblem> {
-        let Some(member) = self.members.get(name).copied() else { return Ok(None) };
+        let Some(member) = self.members.get(name).copied() else {
+            return Ok(None);
+        };
         let bad = |problem: String| LogProblem::invalid(name, problem);
-        let entry = self.archive.get_entry(member.place).map_err(|error| bad(error.to_string()))?;
+        let entry = self
+            .archive
+            .get_entry(member.place)
+            .map_err(|error| bad(error.to_string()))?;
         let raw = entry.reader();
         let decompressed: Box<dyn Read + '_> = match member.method {
             CompressionMethod::STORE => Box::new(raw),
             CompressionMethod::DEFLATE => Box::new(DeflateDecoder::new(raw)),
             CompressionMethod::ZSTD => Box::new(ZstdFrames::Between(BufReader::new(raw))),
             other => {
-                return Err(bad(format!("its compression method {} is not supported", other.as_u16())));
+                return Err(bad(format!(
+                    "its compression method {} is not supported",
+                    other.as_u16()
+                )));
             }
         };
         let ratio = member.compressed.saturating_mul(MEMBER_RATIO);
-        let limit = SMALL_MEMBER.max(ratio).min(LARGEST_MEMBER).min(self.left.get());
-        let counted = DecompressedBytes { from: decompressed, count: 0, limit, left: &self.left };
-        read_json(entry.verifying_reader(counted), u64::MAX).map(Some).map_err(bad)
+        let limit = SMALL_MEMBER
+            .max(ratio)
+            .min(LARGEST_MEMBER)
+            .min(self.left.get());
+        let counted = DecompressedBytes {
+            from: decompressed,
+            count: 0,
+            limit,
+            left: &self.left,
+        };
+        read_json(entry.verifying_reader(counted), u64::MAX)
+            .map(Some)
+            .map_err(bad)
     }
 }
 
@@ -97,7 +121,10 @@ fn directory(
             return Err(LogProblem::invalid(name, problem));
         }
         if entry.flags().is_encrypted() {
-            return Err(LogProblem::invalid(name, "is encrypted; Inspect AI encrypts nothing"));
+            return Err(LogProblem::invalid(
+                name,
+                "is encrypted; Inspect AI encrypts nothing",
+            ));
         }
         length = length.saturating_add(name.len());
         if members.len() >= MOST_MEMBERS || length > LONGEST_NAMES {
@@ -115,13 +142,20 @@ fn directory(
         }
     }
     if members.len() as u64 != archive.entries_hint() {
-        return Err(damaged(&format!("{} of {} members", members.len(), archive.entries_hint())));
+        return Err(damaged(&format!(
+            "{} of {} members",
+            members.len(),
+            archive.entries_hint()
+        )));
     }
     Ok(members)
 }
 
 fn damaged(problem: &dyn std::fmt::Display) -> LogProblem {
-    LogProblem::invalid("", format!("is damaged or incomplete: {problem}; copy the file again"))
+    LogProblem::invalid(
+        "",
+        format!("is damaged or incomplete: {problem}; copy the file again"),
+    )
 }
 
 /// Counts decompressed bytes and fails above a limit.
@@ -168,9 +202,9 @@ impl<R: Read> Read for ZstdFrames<R> {
                         return Ok(0);
                     }
                     let frame = StreamingDecoder::new_with_max_window_size(from, LARGEST_WINDOW);
-                    Self::Frame(Box::new(
-                        frame.map_err(|error| invalid(format!("is not Zstandard data: {error}")))?,
-                    ))
+                    Self::Frame(Box::new(frame.map_err(|error| {
+                        invalid(format!("is not Zstandard data: {error}"))
+                    })?))
                 }
                 Self::Frame(mut frame) => {
                     let read = frame.read(into)?;

@@ -82,15 +82,27 @@ pub struct LogProblem {
 
 impl LogProblem {
     pub(super) fn skipped(problem: impl Into<String>) -> Self {
-        Self { verdict: LogVerdict::Skipped, place: String::new(), problem: problem.into() }
+        Self {
+            verdict: LogVerdict::Skipped,
+            place: String::new(),
+            problem: problem.into(),
+        }
     }
 
     pub(super) fn missing(problem: impl Into<String>) -> Self {
-        Self { verdict: LogVerdict::Missing, place: String::new(), problem: problem.into() }
+        Self {
+            verdict: LogVerdict::Missing,
+            place: String::new(),
+            problem: problem.into(),
+        }
     }
 
     pub(super) fn invalid(place: impl Into<String>, problem: impl Into<String>) -> Self {
-        Self { verdict: LogVerdict::Invalid, place: place.into(), problem: problem.into() }
+        Self {
+            verdict: LogVerdict::Invalid,
+            place: place.into(),
+            problem: problem.into(),
+        }
     }
 }
 

@@ -13,7 +13,9 @@ use crate::RunFailure;
 use scoregate_base::clock::Wall;
 
 use super::eval_archive::EvalArchive;
-use super::evaluation::{EvaluatedSample, Evaluation, LogProblem, MOST_SAMPLES, SampleOutcome, TokenUsage};
+use super::evaluation::{
+    EvaluatedSample, Evaluation, LogProblem, MOST_SAMPLES, SampleOutcome, TokenUsage,
+};
 use super::mapping::LogMapping;
 use super::python_json::{LimitedMap, read_json};
 use super::sample_error::LoggedException;
@@ -96,7 +98,10 @@ struct InspectUsage {
 
 /// Numbers are sorted before texts.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(untagged, expecting = "the id of a sample is neither a number nor a text")]
+#[serde(
+    untagged,
+    expecting = "the id of a sample is neither a number nor a text"
+)]
 enum InspectSampleId {
     Number(i64),
     Large(u64),
@@ -108,16 +113,21 @@ struct InspectSamples(Vec<InspectSample>);
 
 /// Reads a log.
 pub(super) fn read(path: &Path, mapping: &LogMapping) -> Result<Evaluation, LogProblem> {
-    let unreadable = |error: std::io::Error| LogProblem::invalid("", format!("cannot be read: {error}"));
+    let unreadable =
+        |error: std::io::Error| LogProblem::invalid("", format!("cannot be read: {error}"));
     let mut file = File::open(path).map_err(unreadable)?;
     let mut first = Vec::new();
-    (&mut file).take(ZIP.len() as u64).read_to_end(&mut first).map_err(unreadable)?;
+    (&mut file)
+        .take(ZIP.len() as u64)
+        .read_to_end(&mut first)
+        .map_err(unreadable)?;
     file.rewind().map_err(unreadable)?;
     if first == ZIP {
         return read_eval(&EvalArchive::open(file)?, mapping);
     }
-    let log: InspectLog = read_json(file, u64::MAX)
-        .map_err(|problem| LogProblem::invalid("", format!("is not a log of Inspect AI: {problem}")))?;
+    let log: InspectLog = read_json(file, u64::MAX).map_err(|problem| {
+        LogProblem::invalid("", format!("is not a log of Inspect AI: {problem}"))
+    })?;
     check(&log.status, &log.eval, mapping)?;
     evaluation(log)
 }
@@ -127,15 +137,22 @@ fn read_eval(archive: &EvalArchive, mapping: &LogMapping) -> Result<Evaluation, 
         if let Some(start) = archive.read::<InspectStart>("_journal/start.json")? {
             check("started", &start.eval, mapping)?;
         }
-        return Err(LogProblem::invalid("", "has no header.json; it is not a log of Inspect AI"));
+        return Err(LogProblem::invalid(
+            "",
+            "has no header.json; it is not a log of Inspect AI",
+        ));
     };
     check(&log.status, &log.eval, mapping)?;
     let names = archive.names().filter(|name| {
-        name.strip_prefix("samples/").is_some_and(|rest| rest.strip_suffix(".json").is_some())
+        name.strip_prefix("samples/")
+            .is_some_and(|rest| rest.strip_suffix(".json").is_some())
     });
     for name in names {
         if log.samples.0.len() >= MOST_SAMPLES {
-            return Err(LogProblem::invalid("samples", format!("has more than {MOST_SAMPLES} samples")));
+            return Err(LogProblem::invalid(
+                "samples",
+                format!("has more than {MOST_SAMPLES} samples"),
+            ));
         }
         log.samples.0.extend(archive.read::<InspectSample>(name)?);
     }
@@ -151,7 +168,10 @@ fn check(status: &str, spec: &InspectSpec, mapping: &LogMapping) -> Result<(), L
         "error" => "was stopped by an error",
         "cancelled" => "was cancelled",
         other => {
-            return Err(LogProblem::invalid("status", format!("{:?} is unknown", shortened(other))));
+            return Err(LogProblem::invalid(
+                "status",
+                format!("{:?} is unknown", shortened(other)),
+            ));
         }
     };
     Err(LogProblem::skipped(format!(
@@ -161,8 +181,18 @@ fn check(status: &str, spec: &InspectSpec, mapping: &LogMapping) -> Result<(), L
 }
 
 fn evaluation(log: InspectLog) -> Result<Evaluation, LogProblem> {
-    let InspectLog { eval, results, stats, samples: InspectSamples(mut samples), .. } = log;
-    let started = if stats.started_at.is_empty() { &eval.created } else { &stats.started_at };
+    let InspectLog {
+        eval,
+        results,
+        stats,
+        samples: InspectSamples(mut samples),
+        ..
+    } = log;
+    let started = if stats.started_at.is_empty() {
+        &eval.created
+    } else {
+        &stats.started_at
+    };
     let started = Wall::parse_rfc3339(started).ok_or_else(|| {
         LogProblem::invalid(
             "stats.started_at",
@@ -171,8 +201,10 @@ fn evaluation(log: InspectLog) -> Result<Evaluation, LogProblem> {
     })?;
     let expected = results.map_or(1, |results| results.completed_samples.max(1));
     if samples.len() < expected {
-        let problem =
-            format!("has {} of {expected} samples; evaluate again without `--no-log-samples`", samples.len());
+        let problem = format!(
+            "has {} of {expected} samples; evaluate again without `--no-log-samples`",
+            samples.len()
+        );
         return Err(LogProblem::invalid("samples", problem));
     }
     samples.sort_by(|one, other| (one.epoch, &one.id).cmp(&(other.epoch, &other.id)));
@@ -186,7 +218,10 @@ fn evaluation(log: InspectLog) -> Result<Evaluation, LogProblem> {
     } else {
         vec![eval.eval_id]
     };
-    let samples = samples.into_iter().map(|sample| sample.evaluated(&eval.model)).collect();
+    let samples = samples
+        .into_iter()
+        .map(|sample| sample.evaluated(&eval.model))
+        .collect();
     Ok(Evaluation {
         identity,
         task: eval.task,
@@ -221,15 +256,20 @@ impl InspectSample {
                 SampleOutcome::Scored(scores)
             }
         };
-        let usage = self.model_usage.unwrap_or_default().0.get(model).map(|usage| TokenUsage {
-            input: usage.input_tokens,
-            output: usage.output_tokens,
-            cached: usage
-                .input_tokens_cache_read
-                .unwrap_or(0)
-                .saturating_add(usage.input_tokens_cache_write.unwrap_or(0)),
-            cost: usage.total_cost,
-        });
+        let usage = self
+            .model_usage
+            .unwrap_or_default()
+            .0
+            .get(model)
+            .map(|usage| TokenUsage {
+                input: usage.input_tokens,
+                output: usage.output_tokens,
+                cached: usage
+                    .input_tokens_cache_read
+                    .unwrap_or(0)
+                    .saturating_add(usage.input_tokens_cache_write.unwrap_or(0)),
+                cost: usage.total_cost,
+            });
         // Without the time that the sample waited for a rate limit or for others.
         let seconds = self.working_time.or(self.total_time);
         EvaluatedSample {
@@ -244,9 +284,10 @@ impl InspectSample {
 impl InspectScore {
     fn logged(self) -> LoggedScore {
         match (self.value, self.reason.as_deref()) {
-            (LoggedScore::Unscored(_), Some("invalid_response_format" | "no_response" | "refusal")) => {
-                LoggedScore::Unscored(RunFailure::Unusable)
-            }
+            (
+                LoggedScore::Unscored(_),
+                Some("invalid_response_format" | "no_response" | "refusal"),
+            ) => LoggedScore::Unscored(RunFailure::Unusable),
             (value, _) => value,
         }
     }
@@ -280,7 +321,9 @@ impl<'de> Visitor<'de> for InspectSamples {
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<Self, A::Error> {
         while let Some(sample) = list.next_element()? {
             if self.0.len() >= MOST_SAMPLES {
-                return Err(serde::de::Error::custom(format!("more than {MOST_SAMPLES} samples")));
+                return Err(serde::de::Error::custom(format!(
+                    "more than {MOST_SAMPLES} samples"
+                )));
             }
             self.0.push(sample);
         }

@@ -12,7 +12,9 @@ use serde_json::value::RawValue;
 
 use scoregate_base::clock::Wall;
 
-use super::evaluation::{EvaluatedSample, Evaluation, LogProblem, MOST_SAMPLES, SampleOutcome, both};
+use super::evaluation::{
+    EvaluatedSample, Evaluation, LogProblem, MOST_SAMPLES, SampleOutcome, both,
+};
 use super::mapping::{LogMapping, TaskMapping};
 use super::python_json::{LimitedMap, json_values, read_json};
 use super::score::LoggedScore;
@@ -24,8 +26,16 @@ const MOST_METRICS: usize = 1_000;
 /// The filter of samples that do not name one.
 const NO_FILTER: &str = "none";
 /// Fields of a sample that are not metrics, for releases that do not list the metrics.
-const NOT_METRICS: [&str; 8] =
-    ["doc", "target", "arguments", "resps", "filtered_resps", "doc_hash", "prompt_hash", "target_hash"];
+const NOT_METRICS: [&str; 8] = [
+    "doc",
+    "target",
+    "arguments",
+    "resps",
+    "filtered_resps",
+    "doc_hash",
+    "prompt_hash",
+    "target_hash",
+];
 
 #[derive(Deserialize)]
 struct LmResults {
@@ -71,7 +81,8 @@ pub(super) fn read(path: &Path, mapping: &LogMapping) -> Vec<Result<Evaluation, 
         Err(problem) => return vec![Err(problem)],
     };
     let evaluation = |task: &String| {
-        let ((mapped, _), samples) = both(mapping.entries(task, &log.model), log.samples_path(task))?;
+        let ((mapped, _), samples) =
+            both(mapping.entries(task, &log.model), log.samples_path(task))?;
         log.evaluation(task, mapped, &samples)
     };
     log.results.configs.0.keys().map(evaluation).collect()
@@ -81,8 +92,11 @@ impl<'a> LmLog<'a> {
     fn read(path: &'a Path) -> Result<Self, LogProblem> {
         let whole = |problem: String| LogProblem::invalid("", problem);
         let file = File::open(path).map_err(|error| whole(format!("cannot be read: {error}")))?;
-        let results: LmResults = read_json(file, LARGEST_RESULTS)
-            .map_err(|problem| whole(format!("is not a results file of lm-evaluation-harness: {problem}")))?;
+        let results: LmResults = read_json(file, LARGEST_RESULTS).map_err(|problem| {
+            whole(format!(
+                "is not a results file of lm-evaluation-harness: {problem}"
+            ))
+        })?;
         let model = results.model_name.clone().ok_or_else(|| {
             LogProblem::invalid(
                 "model_name",
@@ -93,7 +107,10 @@ impl<'a> LmLog<'a> {
         let seconds = date.as_ref().and_then(|date| date.parse::<f64>().ok());
         let seconds = seconds.filter(|seconds| (0.0..1e11).contains(seconds));
         let (Some(date), Some(seconds)) = (date, seconds) else {
-            return Err(LogProblem::invalid("date", "is missing or no time; it is not a results file"));
+            return Err(LogProblem::invalid(
+                "date",
+                "is missing or no time; it is not a results file",
+            ));
         };
         #[expect(
             clippy::cast_possible_truncation,
@@ -101,11 +118,26 @@ impl<'a> LmLog<'a> {
             reason = "in range, by the filter above"
         )]
         let started = Wall::from_millis((seconds * 1_000.0) as u64);
-        Ok(Self { path, model, date, started, results })
+        Ok(Self {
+            path,
+            model,
+            date,
+            started,
+            results,
+        })
     }
 
-    fn evaluation(&self, task: &str, mapped: &TaskMapping, path: &Path) -> Result<Evaluation, LogProblem> {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    fn evaluation(
+        &self,
+        task: &str,
+        mapped: &TaskMapping,
+        path: &Path,
+    ) -> Result<Evaluation, LogProblem> {
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         let mut by_filter = samples(path, &name)?;
         if by_filter.is_empty() {
             return Err(LogProblem::invalid(name, "has no samples; evaluate again"));
@@ -122,22 +154,37 @@ impl<'a> LmLog<'a> {
             }
         };
         let samples = by_filter.remove(&filter).ok_or_else(|| {
-            LogProblem::missing(format!("the task {task} has no filter {filter:?}; it has {filters}"))
+            LogProblem::missing(format!(
+                "the task {task} has no filter {filter:?}; it has {filters}"
+            ))
         })?;
-        let expected = self.results.n_samples.0.get(task).map_or(samples.len(), |count| count.effective);
+        let expected = self
+            .results
+            .n_samples
+            .0
+            .get(task)
+            .map_or(samples.len(), |count| count.effective);
         if samples.len() != expected {
             let found = samples.len();
             let problem = format!("has {found} of {expected} samples; copy the file again");
             return Err(LogProblem::invalid(name, problem));
         }
-        let mut identity = vec![self.model.clone(), task.to_owned(), self.date.clone(), filter];
+        let mut identity = vec![
+            self.model.clone(),
+            task.to_owned(),
+            self.date.clone(),
+            filter,
+        ];
         identity.extend(samples.keys().map(u64::to_string));
         Ok(Evaluation {
             identity,
             task: task.to_owned(),
             model: self.model.clone(),
             started: self.started,
-            samples: samples.into_iter().map(|(doc_id, scores)| evaluated(doc_id, scores)).collect(),
+            samples: samples
+                .into_iter()
+                .map(|(doc_id, scores)| evaluated(doc_id, scores))
+                .collect(),
             lower_is_better: self.lower_is_better(task),
         })
     }
@@ -159,9 +206,19 @@ impl<'a> LmLog<'a> {
     }
 
     fn lower_is_better(&self, task: &str) -> BTreeSet<String> {
-        let metrics = self.results.higher_is_better.0.get(task).and_then(Value::as_object);
+        let metrics = self
+            .results
+            .higher_is_better
+            .0
+            .get(task)
+            .and_then(Value::as_object);
         let is_lower = |(_, is_higher): &(&String, &Value)| is_higher.as_bool() == Some(false);
-        metrics.into_iter().flatten().filter(is_lower).map(|(metric, _)| metric.clone()).collect()
+        metrics
+            .into_iter()
+            .flatten()
+            .filter(is_lower)
+            .map(|(metric, _)| metric.clone())
+            .collect()
     }
 }
 
@@ -176,9 +233,20 @@ fn samples(path: &Path, name: &str) -> Result<BTreeMap<String, LmDocuments>, Log
         if index >= MOST_SAMPLES {
             return Err(bad(format!("has more than {MOST_SAMPLES} samples")));
         }
-        let LmSample { doc_id, filter, metrics } = sample;
-        if by_filter.entry(filter).or_default().insert(doc_id, metrics).is_some() {
-            return Err(bad(format!("line {line}: document {doc_id} is in the file twice; evaluate again")));
+        let LmSample {
+            doc_id,
+            filter,
+            metrics,
+        } = sample;
+        if by_filter
+            .entry(filter)
+            .or_default()
+            .insert(doc_id, metrics)
+            .is_some()
+        {
+            return Err(bad(format!(
+                "line {line}: document {doc_id} is in the file twice; evaluate again"
+            )));
         }
     }
     Ok(by_filter)
@@ -190,7 +258,12 @@ fn evaluated(doc_id: u64, metrics: BTreeMap<String, LoggedScore>) -> EvaluatedSa
         score.add_as(&metric, &mut scores);
     }
     let name = format!("document {doc_id}");
-    EvaluatedSample { name, outcome: SampleOutcome::Scored(scores), latency_ms: None, usage: None }
+    EvaluatedSample {
+        name,
+        outcome: SampleOutcome::Scored(scores),
+        latency_ms: None,
+        usage: None,
+    }
 }
 
 impl<'de> Deserialize<'de> for LmSample {
@@ -231,6 +304,10 @@ impl<'de> Visitor<'de> for LmSampleVisitor {
             metrics.retain(|metric, _| listed.contains(metric));
         }
         let doc_id = doc_id.ok_or_else(|| A::Error::missing_field("doc_id"))?;
-        Ok(LmSample { doc_id, filter: filter.unwrap_or_else(|| NO_FILTER.to_owned()), metrics })
+        Ok(LmSample {
+            doc_id,
+            filter: filter.unwrap_or_else(|| NO_FILTER.to_owned()),
+            metrics,
+        })
     }
 }

@@ -30,21 +30,33 @@ pub fn log_files(tool: EvaluationTool, paths: &[PathBuf]) -> Result<Vec<PathBuf>
         } else {
             found.insert(match tool {
                 EvaluationTool::LmEval => results_of(path)?,
-                EvaluationTool::Inspect | EvaluationTool::Jsonl | EvaluationTool::Csv => path.clone(),
+                EvaluationTool::Inspect | EvaluationTool::Jsonl | EvaluationTool::Csv => {
+                    path.clone()
+                }
             });
         }
     }
     Ok(found.into_iter().collect())
 }
 
-fn below(tool: EvaluationTool, place: &Path, depth: usize, to: &mut BTreeSet<PathBuf>) -> Result<(), String> {
+fn below(
+    tool: EvaluationTool,
+    place: &Path,
+    depth: usize,
+    to: &mut BTreeSet<PathBuf>,
+) -> Result<(), String> {
     if depth > DEEPEST {
-        return Err(format!("{} is more than {DEEPEST} directories deep", place.display()));
+        return Err(format!(
+            "{} is more than {DEEPEST} directories deep",
+            place.display()
+        ));
     }
     let entries = std::fs::read_dir(place).map_err(|error| cannot_read(place, &error))?;
     for entry in entries {
         let entry = entry.map_err(|error| cannot_read(place, &error))?;
-        let kind = entry.file_type().map_err(|error| cannot_read(&entry.path(), &error))?;
+        let kind = entry
+            .file_type()
+            .map_err(|error| cannot_read(&entry.path(), &error))?;
         if kind.is_dir() {
             below(tool, &entry.path(), depth + 1, to)?;
         } else if is_log(tool, &entry.file_name().to_string_lossy()) {
@@ -74,7 +86,10 @@ fn is_log(tool: EvaluationTool, name: &str) -> bool {
 /// The results file of a samples file; any other file itself.
 fn results_of(path: &Path) -> Result<PathBuf, String> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let Some(stem) = name.strip_prefix("samples_").and_then(|rest| rest.strip_suffix(".jsonl")) else {
+    let Some(stem) = name
+        .strip_prefix("samples_")
+        .and_then(|rest| rest.strip_suffix(".jsonl"))
+    else {
         return Ok(path.to_owned());
     };
     let date = stem.rsplit_once('_').map_or(stem, |(_, date)| date);
@@ -82,7 +97,11 @@ fn results_of(path: &Path) -> Result<PathBuf, String> {
     if results.is_file() {
         return Ok(results);
     }
-    Err(format!("{} has no {} beside it; give the results file", path.display(), results.display()))
+    Err(format!(
+        "{} has no {} beside it; give the results file",
+        path.display(),
+        results.display()
+    ))
 }
 
 fn cannot_read(path: &Path, error: &io::Error) -> String {

@@ -78,8 +78,20 @@ struct MappedModel {
 impl From<WrittenSource> for ScoreSource {
     fn from(written: WrittenSource) -> Self {
         match written {
-            WrittenSource::Name(name) => Self { score: Some(name), scale: None, values: BTreeMap::new() },
-            WrittenSource::Table { score, scale, values } => Self { score, scale, values },
+            WrittenSource::Name(name) => Self {
+                score: Some(name),
+                scale: None,
+                values: BTreeMap::new(),
+            },
+            WrittenSource::Table {
+                score,
+                scale,
+                values,
+            } => Self {
+                score,
+                scale,
+                values,
+            },
         }
     }
 }
@@ -90,12 +102,16 @@ impl LogMapping {
         let written: WrittenMapping = toml::from_str(text).map_err(|error| error.to_string())?;
         let mut models = BTreeMap::new();
         for (tool_name, model) in &written.models {
-            let model = model.read(tool_name).map_err(|problem| format!("models.{tool_name:?}.{problem}"))?;
+            let model = model
+                .read(tool_name)
+                .map_err(|problem| format!("models.{tool_name:?}.{problem}"))?;
             models.insert(tool_name.clone(), model);
         }
         // Two names may be one model, but then they agree; otherwise its name and prices would change with each run.
         for (name, model) in &models {
-            let other = models.iter().find(|(_, other)| other.id() == model.id() && *other != model);
+            let other = models
+                .iter()
+                .find(|(_, other)| other.id() == model.id() && *other != model);
             if let Some((other, _)) = other {
                 return Err(format!(
                     "models.{name:?} and models.{other:?} have the id {} but differ; give one of them another `id`",
@@ -104,9 +120,15 @@ impl LogMapping {
             }
         }
         for (name, task) in &written.tasks {
-            task.check().map_err(|problem| format!("tasks.{name:?}.axes{problem}"))?;
+            task.check()
+                .map_err(|problem| format!("tasks.{name:?}.axes{problem}"))?;
         }
-        Ok(Self { models, tasks: written.tasks, ignored: written.ignored_tasks, records: written.records })
+        Ok(Self {
+            models,
+            tasks: written.tasks,
+            ignored: written.ignored_tasks,
+            records: written.records,
+        })
     }
 
     /// The entries of a task and a model, or all that are missing.
@@ -121,7 +143,9 @@ impl LogMapping {
     /// The entry of a task, unless the task is ignored or has none.
     pub(super) fn task(&self, name: &str) -> Result<&TaskMapping, LogProblem> {
         if self.ignored.iter().any(|ignored| ignored == name) {
-            return Err(LogProblem::skipped(format!("the task {name} is in `ignored_tasks`")));
+            return Err(LogProblem::skipped(format!(
+                "the task {name} is in `ignored_tasks`"
+            )));
         }
         self.tasks.get(name).ok_or_else(|| {
             LogProblem::missing(format!(
@@ -133,7 +157,9 @@ impl LogMapping {
     /// The entry of a model.
     pub(super) fn model(&self, name: &str) -> Result<&TestedModel, LogProblem> {
         self.models.get(name).ok_or_else(|| {
-            LogProblem::missing(format!("the mapping has no [models.{name:?}]; add its name and provider"))
+            LogProblem::missing(format!(
+                "the mapping has no [models.{name:?}]; add its name and provider"
+            ))
         })
     }
 }
@@ -143,7 +169,14 @@ impl MappedModel {
         let id = self.id.clone().unwrap_or_else(|| safe_id(tool_name));
         let rule = "write 1 to 128 of A-Z a-z 0-9 . _ : - and begin with a letter or digit";
         let id = ModelId::new(&id).ok_or_else(|| format!("id: {id:?} is not an id; {rule}"))?;
-        TestedModel::new(id, &self.name, &self.provider, self.price_input, self.price_output).map_err(|bad| {
+        TestedModel::new(
+            id,
+            &self.name,
+            &self.provider,
+            self.price_input,
+            self.price_output,
+        )
+        .map_err(|bad| {
             // The fields of a run, as the mapping writes them.
             let problem = bad.to_string().replacen("priceInput", "price_input", 1);
             problem.replacen("priceOutput", "price_output", 1)
@@ -154,17 +187,27 @@ impl MappedModel {
 impl TaskMapping {
     fn check(&self) -> Result<(), String> {
         if self.axes.is_empty() {
-            return Err(": is empty; name an axis and its score, such as correctness = \"accuracy\"".into());
+            return Err(
+                ": is empty; name an axis and its score, such as correctness = \"accuracy\"".into(),
+            );
         }
         for (axis, source) in &self.axes {
             if let Some([worst, best]) = source.scale {
                 let is_usable = worst.is_finite() && best.is_finite() && (best - worst).abs() > 0.0;
                 if !is_usable {
-                    return Err(format!(".{axis}.scale: write two different numbers, [worst, best]"));
+                    return Err(format!(
+                        ".{axis}.scale: write two different numbers, [worst, best]"
+                    ));
                 }
             }
-            if let Some((word, _)) = source.values.iter().find(|(_, score)| !(0.0..=1.0).contains(*score)) {
-                return Err(format!(".{axis}.values.{word:?}: write a number from 0 to 1"));
+            if let Some((word, _)) = source
+                .values
+                .iter()
+                .find(|(_, score)| !(0.0..=1.0).contains(*score))
+            {
+                return Err(format!(
+                    ".{axis}.values.{word:?}: write a number from 0 to 1"
+                ));
             }
         }
         Ok(())
@@ -175,7 +218,10 @@ impl TaskMapping {
 fn safe_id(tool_name: &str) -> String {
     let name = tool_name.trim_start_matches(|first: char| !first.is_ascii_alphanumeric());
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || "._:-".contains(c);
-    name.replace('/', "--").chars().map(|c| if is_allowed(c) { c } else { '_' }).collect()
+    name.replace('/', "--")
+        .chars()
+        .map(|c| if is_allowed(c) { c } else { '_' })
+        .collect()
 }
 
 #[cfg(test)]
@@ -192,30 +238,58 @@ mod tests {
             "[models.\"meridian/atlas-4@fast\"]\nname = \"Atlas\"\nprovider = \"meridian\"\n\
              [models.\"./other\"]\nid = \"other\"\nname = \"Other\"\nprovider = \"meridian\"\n",
         );
-        let ids = mapping.unwrap().models.values().map(|model| model.id().to_string()).collect::<Vec<_>>();
+        let ids = mapping
+            .unwrap()
+            .models
+            .values()
+            .map(|model| model.id().to_string())
+            .collect::<Vec<_>>();
         assert_eq!(ids, ["other", "meridian--atlas-4_fast"]);
         assert_eq!(safe_id("../x y"), "x_y");
     }
 
     #[test]
     fn every_error_of_a_mapping_names_its_entry_and_the_remedy() {
-        let model =
-            |name: &str, more: &str| format!("[models.\"{name}\"]\nname = \"N\"\nprovider = \"p\"\n{more}\n");
+        let model = |name: &str, more: &str| {
+            format!("[models.\"{name}\"]\nname = \"N\"\nprovider = \"p\"\n{more}\n")
+        };
         let task = |axes: &str| format!("[tasks.t]\nsuite = \"coding\"\naxes = {axes}\n");
         let rows = [
-            (model("m", "id = \"a/b\""), "models.\"m\".id: \"a/b\" is not an id; write 1 to 128"),
+            (
+                model("m", "id = \"a/b\""),
+                "models.\"m\".id: \"a/b\" is not an id; write 1 to 128",
+            ),
             (model("/", ""), "models.\"/\".id: \"\" is not an id"),
-            (model("m", "price_input = -1"), "models.\"m\".price_input: -1 is not an amount"),
+            (
+                model("m", "price_input = -1"),
+                "models.\"m\".price_input: -1 is not an amount",
+            ),
             (model("m", "prices = 1"), "unknown field `prices`"),
-            (model("a/b", "") + &model("a--b", "price_input = 1"), "have the id a--b but differ"),
-            ("[models.m]\nname = \"N\"\n".into(), "missing field `provider`"),
+            (
+                model("a/b", "") + &model("a--b", "price_input = 1"),
+                "have the id a--b but differ",
+            ),
+            (
+                "[models.m]\nname = \"N\"\n".into(),
+                "missing field `provider`",
+            ),
             (task("{}"), "tasks.\"t\".axes: is empty; name an axis"),
-            (task("{ spec = { scale = [1, 1] } }"), "tasks.\"t\".axes.spec.scale: write two different"),
-            (task("{ spec = { values = { A = 2 } } }"), "axes.spec.values.\"A\": write a number from 0 to 1"),
+            (
+                task("{ spec = { scale = [1, 1] } }"),
+                "tasks.\"t\".axes.spec.scale: write two different",
+            ),
+            (
+                task("{ spec = { values = { A = 2 } } }"),
+                "axes.spec.values.\"A\": write a number from 0 to 1",
+            ),
             ("[tasks.t]\naxes = {}\n".into(), "missing field `suite`"),
         ];
         for (text, problem) in rows {
-            assert!(refused(&text).contains(problem), "{text}\n{}", refused(&text));
+            assert!(
+                refused(&text).contains(problem),
+                "{text}\n{}",
+                refused(&text)
+            );
         }
     }
 }

@@ -37,7 +37,10 @@ pub(super) fn read_json<T: DeserializeOwned>(from: impl Read, longest: u64) -> R
 }
 
 /// Iterates over values that follow each other, of at most this many bytes together.
-pub(super) fn json_values<'a, T: DeserializeOwned>(from: impl Read + 'a, longest: u64) -> JsonValues<'a, T> {
+pub(super) fn json_values<'a, T: DeserializeOwned>(
+    from: impl Read + 'a,
+    longest: u64,
+) -> JsonValues<'a, T> {
     let from: Box<dyn Read + 'a> = Box::new(from);
     let text = BufReader::with_capacity(BUFFER, PythonJson::new(from, longest));
     serde_json::Deserializer::from_reader(text).into_iter()
@@ -138,10 +141,12 @@ impl<R: Read> PythonJson<R> {
             }
             return Ok(());
         }
-        self.left = self
-            .left
-            .checked_sub(count as u64)
-            .ok_or_else(|| invalid(format!("is longer than the maximum of {} bytes", self.longest)))?;
+        self.left = self.left.checked_sub(count as u64).ok_or_else(|| {
+            invalid(format!(
+                "is longer than the maximum of {} bytes",
+                self.longest
+            ))
+        })?;
         for byte in raw.iter().take(count) {
             self.copy(*byte)?;
         }
@@ -153,7 +158,9 @@ impl<R: Read> PythonJson<R> {
             TextPlace::String | TextPlace::Escape => {
                 self.string += 1;
                 if self.string > LONGEST_STRING {
-                    return Err(invalid(format!("a string is longer than {LONGEST_STRING} bytes")));
+                    return Err(invalid(format!(
+                        "a string is longer than {LONGEST_STRING} bytes"
+                    )));
                 }
                 let is_escaped = self.place == TextPlace::Escape;
                 self.place = match byte {
@@ -191,7 +198,9 @@ impl<R: Read> PythonJson<R> {
             b'{' | b'[' => {
                 self.depth += 1;
                 if self.depth > DEEPEST {
-                    return Err(invalid(format!("is nested more than {DEEPEST} levels deep")));
+                    return Err(invalid(format!(
+                        "is nested more than {DEEPEST} levels deep"
+                    )));
                 }
             }
             b'}' | b']' => self.depth = self.depth.saturating_sub(1),
@@ -236,8 +245,7 @@ mod tests {
 
     #[test]
     fn the_words_of_python_become_strings_and_text_is_unchanged() {
-        let text =
-            r#"{"a":NaN,"b":[Infinity,-Infinity,-1,-0.5e-3,null],"NaN":"-Infinity NaN \" I","c":"\\"}"#;
+        let text = r#"{"a":NaN,"b":[Infinity,-Infinity,-1,-0.5e-3,null],"NaN":"-Infinity NaN \" I","c":"\\"}"#;
         let expected = json!({"a": "NaN", "b": ["Infinity", "-Infinity", -1, -0.5e-3, null],
             "NaN": "-Infinity NaN \" I", "c": "\\"});
         assert_eq!(read(text), Ok(expected));
@@ -247,14 +255,25 @@ mod tests {
 
     #[test]
     fn text_that_is_too_long_or_too_deep_is_refused() {
-        assert!(read_json::<Value>(&b"[1,2,3]"[..], 6).unwrap_err().contains("maximum of 6 bytes"));
+        assert!(
+            read_json::<Value>(&b"[1,2,3]"[..], 6)
+                .unwrap_err()
+                .contains("maximum of 6 bytes")
+        );
         let deep = format!("{{\"a\":{}", "[".repeat(2_000));
-        assert!(read_json::<Nothing>(deep.as_bytes(), 1 << 20).unwrap_err().contains("levels deep"));
+        assert!(
+            read_json::<Nothing>(deep.as_bytes(), 1 << 20)
+                .unwrap_err()
+                .contains("levels deep")
+        );
         let long = Read::chain(&b"{\"a\":\""[..], io::repeat(b'x'));
         let refused = read_json::<Nothing>(long, 1 << 30).unwrap_err();
         assert!(refused.contains("a string is longer than"), "{refused}");
-        let wide: Vec<String> = (0..=MOST_ENTRIES).map(|number| format!("\"{number}\":1")).collect();
-        let refused = read_json::<LimitedMap<u8>>(format!("{{{}}}", wide.join(",")).as_bytes(), 1 << 20);
+        let wide: Vec<String> = (0..=MOST_ENTRIES)
+            .map(|number| format!("\"{number}\":1"))
+            .collect();
+        let refused =
+            read_json::<LimitedMap<u8>>(format!("{{{}}}", wide.join(",")).as_bytes(), 1 << 20);
         assert!(refused.unwrap_err().contains("more than 10000 entries"));
     }
 }

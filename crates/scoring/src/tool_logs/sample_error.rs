@@ -59,8 +59,19 @@ const KINDS: [(RunFailure, &[&str]); 4] = [
             "504 gateway",
         ],
     ),
-    (RunFailure::Timeout, &["readtimeout", "apitimeouterror", "timeouterror", "deadlineexceeded"]),
-    (RunFailure::Unusable, &["jsondecodeerror", "responsevalidationerror"]),
+    (
+        RunFailure::Timeout,
+        &[
+            "readtimeout",
+            "apitimeouterror",
+            "timeouterror",
+            "deadlineexceeded",
+        ],
+    ),
+    (
+        RunFailure::Unusable,
+        &["jsondecodeerror", "responsevalidationerror"],
+    ),
 ];
 
 /// Parts of the frames of downloads that a provider's client makes for itself, such as that of a tokenizer.
@@ -73,9 +84,16 @@ impl LoggedException {
             return RunFailure::Harness;
         }
         // The last line names the exception; the message of some providers' exceptions does not.
-        let last = self.traceback.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        let last = self
+            .traceback
+            .lines()
+            .rev()
+            .find(|line| !line.trim().is_empty())
+            .unwrap_or_default();
         let text = format!("{} {last}", self.message).to_lowercase();
-        let kind = KINDS.iter().find(|(_, parts)| parts.iter().any(|part| text.contains(part)));
+        let kind = KINDS
+            .iter()
+            .find(|(_, parts)| parts.iter().any(|part| text.contains(part)));
         kind.map_or(RunFailure::Harness, |(failure, _)| *failure)
     }
 
@@ -83,13 +101,21 @@ impl LoggedException {
     fn is_of_a_request(&self) -> bool {
         let has_frame = |of: &str| {
             let separators = [of.to_owned(), of.replace('/', "\\")];
-            separators.iter().any(|frame| self.traceback.contains(frame.as_str()))
+            separators
+                .iter()
+                .any(|frame| self.traceback.contains(frame.as_str()))
         };
-        let is_download =
-            self.traceback.lines().filter(|line| line.trim_start().starts_with("File ")).any(|line| {
+        let is_download = self
+            .traceback
+            .lines()
+            .filter(|line| line.trim_start().starts_with("File "))
+            .any(|line| {
                 // Not the directories of a project or of an environment.
                 let line = line.to_lowercase().replace('\\', "/");
-                let two = line.rmatch_indices('/').nth(1).and_then(|(at, _)| line.get(at..));
+                let two = line
+                    .rmatch_indices('/')
+                    .nth(1)
+                    .and_then(|(at, _)| line.get(at..));
                 let package = line.rsplit_once("-packages/").map(|(_, package)| package);
                 let module = package.or(two).unwrap_or(&line);
                 DOWNLOADS.iter().any(|part| module.contains(part))
@@ -105,38 +131,80 @@ mod tests {
     use super::*;
 
     fn failure(message: &str, last: &str, frames: &str) -> RunFailure {
-        LoggedException { message: message.into(), traceback: format!("{frames}\n{last}\n\n") }.failure()
+        LoggedException {
+            message: message.into(),
+            traceback: format!("{frames}\n{last}\n\n"),
+        }
+        .failure()
     }
 
     #[test]
     fn exceptions_of_requests_become_reasons_and_all_others_are_failures_of_the_harness() {
-        let request = "File \"/v/inspect_ai/solver/_plan.py\"\nFile \"/v/inspect_ai/model/_model.py\"";
-        let windows =
-            "File \"C:\\v\\inspect_ai\\agent\\_react.py\"\nFile \"C:\\v\\inspect_ai\\model\\_model.py\"";
+        let request =
+            "File \"/v/inspect_ai/solver/_plan.py\"\nFile \"/v/inspect_ai/model/_model.py\"";
+        let windows = "File \"C:\\v\\inspect_ai\\agent\\_react.py\"\nFile \"C:\\v\\inspect_ai\\model\\_model.py\"";
         let rows = [
-            ("Request timed out.", "openai.APITimeoutError: Request timed out.", RunFailure::Timeout),
+            (
+                "Request timed out.",
+                "openai.APITimeoutError: Request timed out.",
+                RunFailure::Timeout,
+            ),
             ("TimeoutError()", "TimeoutError", RunFailure::Timeout),
-            ("Error code: 429 - {'error'}", "openai.RateLimitError: Error code: 429", RunFailure::Throttled),
-            ("Error code: 529 - {}", "anthropic.APIStatusError: x", RunFailure::Unreachable),
-            ("ConnectTimeout('')", "httpx.ConnectTimeout", RunFailure::Unreachable),
-            ("Connection error.", "openai.APIConnectionError: Connection error.", RunFailure::Unreachable),
+            (
+                "Error code: 429 - {'error'}",
+                "openai.RateLimitError: Error code: 429",
+                RunFailure::Throttled,
+            ),
+            (
+                "Error code: 529 - {}",
+                "anthropic.APIStatusError: x",
+                RunFailure::Unreachable,
+            ),
+            (
+                "ConnectTimeout('')",
+                "httpx.ConnectTimeout",
+                RunFailure::Unreachable,
+            ),
+            (
+                "Connection error.",
+                "openai.APIConnectionError: Connection error.",
+                RunFailure::Unreachable,
+            ),
             ("x", "json.decoder.JSONDecodeError: x", RunFailure::Unusable),
-            ("KeyError('answer')", "KeyError: 'answer'", RunFailure::Harness),
-            ("Error code: 400 - {}", "openai.BadRequestError: x", RunFailure::Harness),
+            (
+                "KeyError('answer')",
+                "KeyError: 'answer'",
+                RunFailure::Harness,
+            ),
+            (
+                "Error code: 400 - {}",
+                "openai.BadRequestError: x",
+                RunFailure::Harness,
+            ),
         ];
         for (message, last, expected) in rows {
             assert_eq!(failure(message, last, request), expected, "{message}");
             assert_eq!(failure(message, last, windows), expected, "{message}");
             let download = format!("{request}\n  File \"/v/tiktoken/load.py\"");
-            assert_eq!(failure(message, last, &download), RunFailure::Harness, "{message}");
+            assert_eq!(
+                failure(message, last, &download),
+                RunFailure::Harness,
+                "{message}"
+            );
             // The directory of the environment is not a package.
             let project = request.replace("/v/", "/tokenizers/.venv/site-packages/");
             assert_eq!(failure(message, last, &project), expected, "{message}");
             // In a tool, a scorer or a grading model.
-            for frames in
-                ["", "File \"/v/inspect_ai/solver/_plan.py\"", "File \"/v/inspect_ai/model/_model.py\""]
-            {
-                assert_eq!(failure(message, last, frames), RunFailure::Harness, "{message} {frames}");
+            for frames in [
+                "",
+                "File \"/v/inspect_ai/solver/_plan.py\"",
+                "File \"/v/inspect_ai/model/_model.py\"",
+            ] {
+                assert_eq!(
+                    failure(message, last, frames),
+                    RunFailure::Harness,
+                    "{message} {frames}"
+                );
             }
         }
     }

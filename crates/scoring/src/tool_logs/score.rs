@@ -94,6 +94,8 @@ impl<'de> Visitor<'de> for LoggedScoreVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<LoggedScore, A::Error> {
-        Ok(LoggedScore::Several(LimitedMap::default().visit_map(map)?.0))
+        Ok(LoggedScore::Several(
+            LimitedMap::default().visit_map(map)?.0,
+        ))
     }
 }

@@ -6,9 +6,16 @@ use super::*;
 
 pub(crate) async fn created_records_are_read_back(store: &dyn Store) {
     let id = an_id();
-    let own = OwnLimits { minute: Some(7), day: Some(u32::MAX) };
-    let description = Description::from_fn(|name| Some(format!("{name}: line one\nline two '; --")));
-    let key = StoredKey { expires_at: Some(NOON.plus(HOUR)), ..a_key("first") };
+    let own = OwnLimits {
+        minute: Some(7),
+        day: Some(u32::MAX),
+    };
+    let description =
+        Description::from_fn(|name| Some(format!("{name}: line one\nline two '; --")));
+    let key = StoredKey {
+        expires_at: Some(NOON.plus(HOUR)),
+        ..a_key("first")
+    };
     let wanted = StoredApplication {
         id,
         name: "Wetter, Ünïcode 🌦".into(),
@@ -21,48 +28,105 @@ pub(crate) async fn created_records_are_read_back(store: &dyn Store) {
         granted: 0,
     };
     let (name, tier) = (wanted.name.clone(), wanted.tier.clone());
-    let what = ChangeKind::Create { name, tier, own, description, key, owner: None };
+    let what = ChangeKind::Create {
+        name,
+        tier,
+        own,
+        description,
+        key,
+        owner: None,
+    };
     assert_eq!(store.change(changing(id, what)).await.unwrap(), wanted);
-    assert_eq!(store.application(id, NOON.day()).await.unwrap(), Some(wanted.clone()));
+    assert_eq!(
+        store.application(id, NOON.day()).await.unwrap(),
+        Some(wanted.clone())
+    );
     let page = store.page(None, 10, NOON.day()).await.unwrap();
-    assert_eq!((page.applications, page.skipped, page.next), (vec![wanted], vec![], None));
+    assert_eq!(
+        (page.applications, page.skipped, page.next),
+        (vec![wanted], vec![], None)
+    );
 }
 
 pub(crate) async fn existing_records_are_not_created_again_and_failed_changes_are_rolled_back(
     store: &dyn Store,
 ) {
     let (first, second) = (created(store).await, an_id());
-    assert!(matches!(store.change(creating(first)).await, Err(StoreError::Exists(_))));
+    assert!(matches!(
+        store.change(creating(first)).await,
+        Err(StoreError::Exists(_))
+    ));
     let mut same_key = creating(second);
-    let ChangeKind::Create { key, .. } = &mut same_key.what else { unreachable!() };
+    let ChangeKind::Create { key, .. } = &mut same_key.what else {
+        unreachable!()
+    };
     key.digest = Digest::of(&first.to_string());
-    assert!(matches!(store.change(same_key).await, Err(StoreError::Exists(_))));
-    assert_eq!(store.application(second, NOON.day()).await.unwrap(), None, "half a creation stayed");
+    assert!(matches!(
+        store.change(same_key).await,
+        Err(StoreError::Exists(_))
+    ));
+    assert_eq!(
+        store.application(second, NOON.day()).await.unwrap(),
+        None,
+        "half a creation stayed"
+    );
 
-    let again =
-        ChangeKind::Rotate { key: a_key(&first.to_string()), retire_others_at: NOON, allowance: None };
-    assert!(matches!(store.change(changing(first, again)).await, Err(StoreError::Exists(_))));
+    let again = ChangeKind::Rotate {
+        key: a_key(&first.to_string()),
+        retire_others_at: NOON,
+        allowance: None,
+    };
+    assert!(matches!(
+        store.change(changing(first, again)).await,
+        Err(StoreError::Exists(_))
+    ));
     let application = store.application(first, NOON.day()).await.unwrap().unwrap();
-    assert_eq!(application.keys, [a_key(&first.to_string())], "half a rotation stayed");
+    assert_eq!(
+        application.keys,
+        [a_key(&first.to_string())],
+        "half a rotation stayed"
+    );
 }
 
 pub(crate) async fn missing_records_are_named(store: &dyn Store) {
     let (there, gone) = (created(store).await, an_id());
     let other = created(store).await;
     assert_eq!(store.application(gone, NOON.day()).await.unwrap(), None);
-    let unknown = |outcome| matches!(outcome, Err(StoreError::UnknownApplication(id)) if id == gone);
-    assert!(unknown(store.change(changing(gone, ChangeKind::RevokeAll)).await));
-    assert!(unknown(store.change(changing(gone, ChangeKind::SetTier { tier: "pro".into() })).await));
+    let unknown =
+        |outcome| matches!(outcome, Err(StoreError::UnknownApplication(id)) if id == gone);
+    assert!(unknown(
+        store.change(changing(gone, ChangeKind::RevokeAll)).await
+    ));
+    assert!(unknown(
+        store
+            .change(changing(gone, ChangeKind::SetTier { tier: "pro".into() }))
+            .await
+    ));
     let lease = store.lease(asking(gone, NOON.day(), 1, 1)).await;
-    assert!(matches!(lease, Err(StoreError::UnknownApplication(id)) if id == gone), "{lease:?}");
+    assert!(
+        matches!(lease, Err(StoreError::UnknownApplication(id)) if id == gone),
+        "{lease:?}"
+    );
     for digest in [Digest::of("never"), Digest::of(&other.to_string())] {
-        let refused = store.change(changing(there, ChangeKind::RevokeKey { digest })).await;
-        assert!(matches!(refused, Err(StoreError::UnknownKey(id)) if id == there), "{refused:?}");
+        let refused = store
+            .change(changing(there, ChangeKind::RevokeKey { digest }))
+            .await;
+        assert!(
+            matches!(refused, Err(StoreError::UnknownKey(id)) if id == there),
+            "{refused:?}"
+        );
     }
 }
 
 pub(crate) async fn pages_contain_every_application_once_in_order(store: &dyn Store) {
-    assert!(store.page(None, 3, NOON.day()).await.unwrap().applications.is_empty());
+    assert!(
+        store
+            .page(None, 3, NOON.day())
+            .await
+            .unwrap()
+            .applications
+            .is_empty()
+    );
     let mut wanted = Vec::new();
     for _ in 0..7 {
         wanted.push(created(store).await);
@@ -85,8 +149,13 @@ pub(crate) async fn pages_contain_every_application_once_in_order(store: &dyn St
 
 pub(crate) async fn all_applications_are_read_once_with_their_keys_and_units(store: &dyn Store) {
     let all = async || -> Vec<StoredApplication> {
-        let pages: Vec<ApplicationPage> = TryStreamExt::try_collect(store.all(NOON.day())).await.unwrap();
-        pages.into_iter().flat_map(|page| page.applications).collect()
+        let pages: Vec<ApplicationPage> = TryStreamExt::try_collect(store.all(NOON.day()))
+            .await
+            .unwrap();
+        pages
+            .into_iter()
+            .flat_map(|page| page.applications)
+            .collect()
     };
     assert!(all().await.is_empty());
     let mut wanted = Vec::new();
@@ -96,61 +165,133 @@ pub(crate) async fn all_applications_are_read_once_with_their_keys_and_units(sto
         store
             .change(changing(
                 id,
-                ChangeKind::Rotate { key, retire_others_at: NOON.plus(HOUR), allowance: None },
+                ChangeKind::Rotate {
+                    key,
+                    retire_others_at: NOON.plus(HOUR),
+                    allowance: None,
+                },
             ))
             .await
             .unwrap();
-        assert_eq!(units(store, asking(id, NOON.day(), number, 50)).await, number);
+        assert_eq!(
+            units(store, asking(id, NOON.day(), number, 50)).await,
+            number
+        );
         wanted.push((id, 2, u64::from(number)));
     }
     wanted.sort_unstable();
     let found = all().await;
     let shape = |of: &StoredApplication| (of.id, of.keys.len(), of.granted);
     assert_eq!(found.iter().map(shape).collect::<Vec<_>>(), wanted);
-    assert_eq!(found, store.page(None, 10, NOON.day()).await.unwrap().applications);
+    assert_eq!(
+        found,
+        store.page(None, 10, NOON.day()).await.unwrap().applications
+    );
 }
 
 pub(crate) async fn rotation_never_extends_older_keys(store: &dyn Store) {
     let id = created(store).await;
-    let rotate =
-        |key: StoredKey, at| changing(id, ChangeKind::Rotate { key, retire_others_at: at, allowance: None });
-    let soon = StoredKey { expires_at: Some(NOON.plus(HOUR)), created_at: NOON.plus(HOUR), ..a_key("soon") };
-    store.change(rotate(soon, NOON.plus(3 * HOUR))).await.unwrap();
-    let last = StoredKey { created_at: NOON.plus(2 * HOUR), ..a_key("last") };
-    let now = store.change(rotate(last, NOON.plus(2 * HOUR))).await.unwrap();
+    let rotate = |key: StoredKey, at| {
+        changing(
+            id,
+            ChangeKind::Rotate {
+                key,
+                retire_others_at: at,
+                allowance: None,
+            },
+        )
+    };
+    let soon = StoredKey {
+        expires_at: Some(NOON.plus(HOUR)),
+        created_at: NOON.plus(HOUR),
+        ..a_key("soon")
+    };
+    store
+        .change(rotate(soon, NOON.plus(3 * HOUR)))
+        .await
+        .unwrap();
+    let last = StoredKey {
+        created_at: NOON.plus(2 * HOUR),
+        ..a_key("last")
+    };
+    let now = store
+        .change(rotate(last, NOON.plus(2 * HOUR)))
+        .await
+        .unwrap();
     let ends: Vec<_> = now.keys.iter().map(|key| key.expires_at).collect();
-    assert_eq!(ends, [Some(NOON.plus(2 * HOUR)), Some(NOON.plus(HOUR)), None], "oldest first");
+    assert_eq!(
+        ends,
+        [Some(NOON.plus(2 * HOUR)), Some(NOON.plus(HOUR)), None],
+        "oldest first"
+    );
     assert_eq!(store.application(id, NOON.day()).await.unwrap(), Some(now));
 }
 
 pub(crate) async fn rotation_without_overlap_revokes_older_keys(store: &dyn Store) {
     let id = created(store).await;
-    let key = StoredKey { created_at: NOON.plus(HOUR), ..a_key("newer") };
+    let key = StoredKey {
+        created_at: NOON.plus(HOUR),
+        ..a_key("newer")
+    };
     let now = store
-        .change(changing(id, ChangeKind::Rotate { key, retire_others_at: NOON, allowance: None }))
+        .change(changing(
+            id,
+            ChangeKind::Rotate {
+                key,
+                retire_others_at: NOON,
+                allowance: None,
+            },
+        ))
         .await
         .unwrap();
-    let states: Vec<_> = now.keys.iter().map(|key| (key.revoked_at, key.expires_at)).collect();
+    let states: Vec<_> = now
+        .keys
+        .iter()
+        .map(|key| (key.revoked_at, key.expires_at))
+        .collect();
     assert_eq!(states, [(Some(NOON), None), (None, None)], "oldest first");
-    let record = &store.audit(AuditQuery { limit: 1, ..AuditQuery::default() }).await.unwrap()[0];
+    let record = &store
+        .audit(AuditQuery {
+            limit: 1,
+            ..AuditQuery::default()
+        })
+        .await
+        .unwrap()[0];
     assert!(record.detail.ends_with("; 1 older revoked"), "{record:?}");
 }
 
 pub(crate) async fn revocation_is_final_and_keeps_its_first_time(store: &dyn Store) {
     let (id, other) = (created(store).await, created(store).await);
-    let later = StoredKey { created_at: NOON.plus(HOUR), ..a_key("later") };
+    let later = StoredKey {
+        created_at: NOON.plus(HOUR),
+        ..a_key("later")
+    };
     store
         .change(changing(
             id,
-            ChangeKind::Rotate { key: later, retire_others_at: NOON.plus(HOUR), allowance: None },
+            ChangeKind::Rotate {
+                key: later,
+                retire_others_at: NOON.plus(HOUR),
+                allowance: None,
+            },
         ))
         .await
         .unwrap();
-    let first = ChangeKind::RevokeKey { digest: Digest::of(&id.to_string()) };
+    let first = ChangeKind::RevokeKey {
+        digest: Digest::of(&id.to_string()),
+    };
     let now = store.change(changing(id, first)).await.unwrap();
-    let revoked = |now: &StoredApplication| now.keys.iter().map(|key| key.revoked_at).collect::<Vec<_>>();
+    let revoked = |now: &StoredApplication| {
+        now.keys
+            .iter()
+            .map(|key| key.revoked_at)
+            .collect::<Vec<_>>()
+    };
     assert_eq!(revoked(&now), [Some(NOON), None]);
-    let all = StoreChange { at: NOON.plus(HOUR), ..changing(id, ChangeKind::RevokeAll) };
+    let all = StoreChange {
+        at: NOON.plus(HOUR),
+        ..changing(id, ChangeKind::RevokeAll)
+    };
     let now = store.change(all).await.unwrap();
     assert_eq!(revoked(&now), [Some(NOON), Some(NOON.plus(HOUR))]);
     let untouched = store.application(other, NOON.day()).await.unwrap().unwrap();
@@ -161,31 +302,79 @@ pub(crate) async fn tier_change_keeps_everything_else(store: &dyn Store) {
     let id = created(store).await;
     let before = store.application(id, NOON.day()).await.unwrap().unwrap();
     units(store, asking(id, NOON.day(), 4, 10)).await;
-    let after = store.change(changing(id, ChangeKind::SetTier { tier: "pro".into() })).await.unwrap();
-    assert_eq!(after, StoredApplication { tier: "pro".into(), granted: 4, ..before });
+    let after = store
+        .change(changing(id, ChangeKind::SetTier { tier: "pro".into() }))
+        .await
+        .unwrap();
+    assert_eq!(
+        after,
+        StoredApplication {
+            tier: "pro".into(),
+            granted: 4,
+            ..before
+        }
+    );
 }
 
 pub(crate) async fn added_key_keeps_the_other_keys(store: &dyn Store) {
     let id = created(store).await;
-    let added =
-        StoredKey { created_at: NOON.plus(HOUR), expires_at: Some(NOON.plus(2 * HOUR)), ..a_key("added") };
-    let now =
-        store.change(changing(id, ChangeKind::AddKey { key: added.clone(), allowance: None })).await.unwrap();
+    let added = StoredKey {
+        created_at: NOON.plus(HOUR),
+        expires_at: Some(NOON.plus(2 * HOUR)),
+        ..a_key("added")
+    };
+    let now = store
+        .change(changing(
+            id,
+            ChangeKind::AddKey {
+                key: added.clone(),
+                allowance: None,
+            },
+        ))
+        .await
+        .unwrap();
     assert_eq!(now.keys, [a_key(&id.to_string()), added.clone()]);
-    let again = store.change(changing(id, ChangeKind::AddKey { key: added.clone(), allowance: None })).await;
+    let again = store
+        .change(changing(
+            id,
+            ChangeKind::AddKey {
+                key: added.clone(),
+                allowance: None,
+            },
+        ))
+        .await;
     assert!(matches!(again, Err(StoreError::Exists(_))));
-    let nowhere =
-        store.change(changing(an_id(), ChangeKind::AddKey { key: a_key("nowhere"), allowance: None })).await;
+    let nowhere = store
+        .change(changing(
+            an_id(),
+            ChangeKind::AddKey {
+                key: a_key("nowhere"),
+                allowance: None,
+            },
+        ))
+        .await;
     assert!(matches!(nowhere, Err(StoreError::UnknownApplication(_))));
 }
 
 pub(crate) async fn limits_descriptions_and_expiries_change_alone(store: &dyn Store) {
     let id = created(store).await;
     let mut wanted = store.application(id, NOON.day()).await.unwrap().unwrap();
-    for own in [OwnLimits { minute: Some(3), day: Some(5) }, OwnLimits { minute: None, day: Some(1) }] {
+    for own in [
+        OwnLimits {
+            minute: Some(3),
+            day: Some(5),
+        },
+        OwnLimits {
+            minute: None,
+            day: Some(1),
+        },
+    ] {
         wanted.own = own;
         assert_eq!(
-            store.change(changing(id, ChangeKind::SetLimits { own, until: None })).await.unwrap(),
+            store
+                .change(changing(id, ChangeKind::SetLimits { own, until: None }))
+                .await
+                .unwrap(),
             wanted
         );
     }
@@ -200,31 +389,78 @@ pub(crate) async fn limits_descriptions_and_expiries_change_alone(store: &dyn St
     let digest = wanted.keys[0].digest;
     for at in [Some(NOON.plus(HOUR)), None, Some(NOON)] {
         wanted.keys[0].expires_at = at;
-        let ends = ChangeKind::SetExpiry { digests: vec![digest], at };
+        let ends = ChangeKind::SetExpiry {
+            digests: vec![digest],
+            at,
+        };
         assert_eq!(store.change(changing(id, ends)).await.unwrap(), wanted);
     }
-    let unknown = ChangeKind::SetExpiry { digests: vec![digest, Digest::of("unknown")], at: None };
-    assert!(matches!(store.change(changing(id, unknown)).await, Err(StoreError::UnknownKey(_))));
-    assert_eq!(store.application(id, NOON.day()).await.unwrap(), Some(wanted), "half of it was done");
-    store.change(changing(id, ChangeKind::RevokeAll)).await.unwrap();
-    let revoked = ChangeKind::SetExpiry { digests: vec![digest], at: None };
-    assert!(matches!(store.change(changing(id, revoked)).await, Err(StoreError::UnknownKey(_))));
+    let unknown = ChangeKind::SetExpiry {
+        digests: vec![digest, Digest::of("unknown")],
+        at: None,
+    };
+    assert!(matches!(
+        store.change(changing(id, unknown)).await,
+        Err(StoreError::UnknownKey(_))
+    ));
+    assert_eq!(
+        store.application(id, NOON.day()).await.unwrap(),
+        Some(wanted),
+        "half of it was done"
+    );
+    store
+        .change(changing(id, ChangeKind::RevokeAll))
+        .await
+        .unwrap();
+    let revoked = ChangeKind::SetExpiry {
+        digests: vec![digest],
+        at: None,
+    };
+    assert!(matches!(
+        store.change(changing(id, revoked)).await,
+        Err(StoreError::UnknownKey(_))
+    ));
 }
 
 pub(crate) async fn every_change_is_in_the_audit_trail_newest_first(store: &dyn Store) {
     let (id, other) = (created(store).await, created(store).await);
-    store.change(changing(id, ChangeKind::SetTier { tier: "pro".into() })).await.unwrap();
-    store.change(changing(id, ChangeKind::RevokeAll)).await.unwrap();
+    store
+        .change(changing(id, ChangeKind::SetTier { tier: "pro".into() }))
+        .await
+        .unwrap();
+    store
+        .change(changing(id, ChangeKind::RevokeAll))
+        .await
+        .unwrap();
     assert!(store.change(creating(id)).await.is_err());
-    let whole = AuditQuery { limit: 10, ..AuditQuery::default() };
+    let whole = AuditQuery {
+        limit: 10,
+        ..AuditQuery::default()
+    };
     let all = store.audit(whole).await.unwrap();
     let words: Vec<&str> = all.iter().map(|record| record.what.as_str()).collect();
     assert_eq!(words, ["revoke_all", "set_tier", "create", "create"]);
-    assert!(all.iter().all(|record| record.who == "a test" && record.at == NOON));
+    assert!(
+        all.iter()
+            .all(|record| record.who == "a test" && record.at == NOON)
+    );
     assert_eq!(all[2].application, other.to_string());
-    let its_own = store.audit(AuditQuery { application: Some(id), limit: 2, ..whole }).await.unwrap();
+    let its_own = store
+        .audit(AuditQuery {
+            application: Some(id),
+            limit: 2,
+            ..whole
+        })
+        .await
+        .unwrap();
     assert_eq!(its_own, all[..2]);
-    let older = store.audit(AuditQuery { before: Some(all[1].number), ..whole }).await.unwrap();
+    let older = store
+        .audit(AuditQuery {
+            before: Some(all[1].number),
+            ..whole
+        })
+        .await
+        .unwrap();
     assert_eq!(older, all[2..]);
 }
 
@@ -232,9 +468,20 @@ pub(crate) async fn last_use_is_stored_and_never_decreases(store: &dyn Store) {
     let id = created(store).await;
     let digest = Digest::of(&id.to_string());
     for (at, remembered) in [(HOUR, HOUR), (2 * HOUR, 2 * HOUR), (HOUR, 2 * HOUR)] {
-        let unknown = KeyUse { application: id, digest: Digest::of("unknown"), at: NOON };
+        let unknown = KeyUse {
+            application: id,
+            digest: Digest::of("unknown"),
+            at: NOON,
+        };
         store
-            .record_uses(vec![unknown, KeyUse { application: id, digest, at: NOON.plus(at) }])
+            .record_uses(vec![
+                unknown,
+                KeyUse {
+                    application: id,
+                    digest,
+                    at: NOON.plus(at),
+                },
+            ])
             .await
             .unwrap();
         let known = store.application(id, NOON.day()).await.unwrap().unwrap();

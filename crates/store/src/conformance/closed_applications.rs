@@ -11,7 +11,10 @@ async fn created_at(
     owner: OwnerId,
     at_most: u32,
 ) -> Result<ApplicationId, StoreError> {
-    let creation = StoreChange { at, ..owned(owner, at_most) };
+    let creation = StoreChange {
+        at,
+        ..owned(owner, at_most)
+    };
     store.change(creation).await.map(|created| created.id)
 }
 
@@ -47,7 +50,10 @@ pub(crate) async fn an_application_closed_after_use_counts_until_the_next_day(st
     assert_eq!(applications.len(), 1, "half a creation stayed");
     created_at(store, NEXT_NOON, owner, 1).await.unwrap();
     let too_many = created_at(store, NEXT_NOON, owner, 1).await;
-    let is_expected = matches!(&too_many, Err(StoreError::Owner(OwnerRefusal::TooManyApplications(_))));
+    let is_expected = matches!(
+        &too_many,
+        Err(StoreError::Owner(OwnerRefusal::TooManyApplications(_)))
+    );
     assert!(is_expected, "{too_many:?}");
 }
 
@@ -58,7 +64,9 @@ pub(crate) async fn open_and_closed_applications_count_together(store: &dyn Stor
     used_application(store, owner, 2).await;
     let refused = created_at(store, NOON, owner, 2).await;
     assert!(is_used_today(&refused, owner), "{refused:?}");
-    created_at(store, NOON, other, 1).await.expect("others have limits of their own");
+    created_at(store, NOON, other, 1)
+        .await
+        .expect("others have limits of their own");
     created_at(store, NEXT_NOON, owner, 2).await.unwrap();
 }
 
@@ -106,7 +114,14 @@ pub(crate) async fn closed_applications_are_deleted_on_the_next_day(store: &dyn 
     let owner = signed_up(store, "ann@example.org").await.id;
     closed_after_use(store, owner, 1).await;
     let open_day = async |day| {
-        store.exchange(LedgerExchange { node: 1, today: day, reports: Vec::new() }).await.unwrap();
+        store
+            .exchange(LedgerExchange {
+                node: 1,
+                today: day,
+                reports: Vec::new(),
+            })
+            .await
+            .unwrap();
         let mut deleted = 0;
         loop {
             match store.delete_outdated().await.unwrap() {
@@ -120,5 +135,7 @@ pub(crate) async fn closed_applications_are_deleted_on_the_next_day(store: &dyn 
     assert!(is_used_today(&refused, owner), "{refused:?}");
     // The application, and the link and the session of the owner.
     assert_eq!(open_day(NEXT_NOON.day()).await, 3);
-    created_at(store, NOON, owner, 1).await.expect("nothing is left of the day before");
+    created_at(store, NOON, owner, 1)
+        .await
+        .expect("nothing is left of the day before");
 }

@@ -20,18 +20,42 @@ pub(crate) async fn lease_is_limited_by_the_remaining_quota(store: &dyn Store) {
         (1, 10, granted(0, 10)),
         (5, 3, granted(0, 10)), // moved to a smaller tier since
         (5, 12, granted(2, 12)),
-        (u32::MAX, u32::MAX, granted(u32::MAX - 12, u64::from(u32::MAX))),
+        (
+            u32::MAX,
+            u32::MAX,
+            granted(u32::MAX - 12, u64::from(u32::MAX)),
+        ),
         (u32::MAX, u32::MAX, granted(0, u64::from(u32::MAX))),
     ] {
-        assert_eq!(store.lease(asking(id, day, want, quota)).await.unwrap(), given, "{want} of {quota}");
+        assert_eq!(
+            store.lease(asking(id, day, want, quota)).await.unwrap(),
+            given,
+            "{want} of {quota}"
+        );
     }
-    assert_eq!(units(store, asking(other, day, 1, 10)).await, 1, "quotas are apart");
+    assert_eq!(
+        units(store, asking(other, day, 1, 10)).await,
+        1,
+        "quotas are apart"
+    );
     let found = store.application(id, day).await.unwrap().unwrap();
     assert_eq!(found.granted, u64::from(u32::MAX));
     let yesterday = Day::from_number(day.number() - 1);
-    assert_eq!(store.application(id, yesterday).await.unwrap().unwrap().granted, 0);
+    assert_eq!(
+        store
+            .application(id, yesterday)
+            .await
+            .unwrap()
+            .unwrap()
+            .granted,
+        0
+    );
     let page = store.page(None, 10, day).await.unwrap();
-    let granted: u64 = page.applications.iter().map(|application| application.granted).sum();
+    let granted: u64 = page
+        .applications
+        .iter()
+        .map(|application| application.granted)
+        .sum();
     assert_eq!(granted, u64::from(u32::MAX) + 1);
 }
 
@@ -46,7 +70,11 @@ pub(crate) async fn a_day_is_closed_once_a_later_one_is_opened(store: &dyn Store
     let closed = store.lease(asking(id, today, 1, 10)).await.unwrap();
     assert_eq!(closed, LeaseReply::Closed { newest: tomorrow });
     store.give_back(first, 3).await.unwrap();
-    assert_eq!(store.application(id, today).await.unwrap().unwrap().granted, 3, "a closed day moved");
+    assert_eq!(
+        store.application(id, today).await.unwrap().unwrap().granted,
+        3,
+        "a closed day moved"
+    );
     assert_eq!(units(store, asking(id, tomorrow, 99, 10)).await, 10);
 }
 
@@ -56,8 +84,15 @@ pub(crate) async fn returned_units_are_leased_again_and_never_negative(store: &d
     store.give_back(first, 1).await.unwrap();
     assert_eq!(units(store, first).await, 10);
     store.give_back(first, 4).await.unwrap();
-    store.give_back(asking(an_id(), day, 4, 10), 4).await.unwrap();
-    assert_eq!(store.day().await.unwrap(), Some(day), "units given back opened a day");
+    store
+        .give_back(asking(an_id(), day, 4, 10), 4)
+        .await
+        .unwrap();
+    assert_eq!(
+        store.day().await.unwrap(),
+        Some(day),
+        "units given back opened a day"
+    );
     assert_eq!(units(store, asking(id, day, 10, 10)).await, 4);
     store.give_back(first, u32::MAX).await.unwrap();
     assert_eq!(units(store, asking(id, day, 99, 10)).await, 6);
@@ -75,7 +110,10 @@ pub(crate) async fn many_leases_at_once_never_exceed_the_quota(store: &dyn Store
         })
         .sum();
     assert_eq!(given, 500);
-    assert_eq!(store.application(id, day).await.unwrap().unwrap().granted, 500);
+    assert_eq!(
+        store.application(id, day).await.unwrap().unwrap().granted,
+        500
+    );
 }
 
 /// A call of a schedule; `day` is relative to the schedule's first day.
@@ -97,7 +135,11 @@ pub(crate) fn no_schedule_grants_more_than_the_quota_or_reopens_a_day(
     // Calls of one round are concurrent; rounds are sequential.
     let schedules = prop::collection::vec(prop::collection::vec(call, 1..6), 1..10);
     let next = AtomicU32::new(NOON.day().number());
-    let config = Config { cases: 48, failure_persistence: None, ..Config::default() };
+    let config = Config {
+        cases: 48,
+        failure_persistence: None,
+        ..Config::default()
+    };
     let held = TestRunner::new(config).run(&schedules, |rounds| {
         let first = next.fetch_add(10, Relaxed); // the days of earlier schedules are closed
         runtime.block_on(schedule_holds(store, first, rounds));
@@ -116,8 +158,11 @@ async fn schedule_holds(store: &dyn Store, first: u32, rounds: Vec<Vec<LedgerCal
         let mut back = Vec::new();
         for call in &round {
             if let LedgerCall::GiveBack { day, units } = *call {
-                let of_day = |holder: &&mut (LeaseRequest, u32)| holder.0.day.number() == first + day;
-                let Some((request, left)) = holders.iter_mut().find(of_day) else { continue };
+                let of_day =
+                    |holder: &&mut (LeaseRequest, u32)| holder.0.day.number() == first + day;
+                let Some((request, left)) = holders.iter_mut().find(of_day) else {
+                    continue;
+                };
                 let units = units.min(*left);
                 *left -= units;
                 *held.entry(day).or_default() -= u64::from(units);
@@ -140,7 +185,10 @@ async fn schedule_holds(store: &dyn Store, first: u32, rounds: Vec<Vec<LedgerCal
             *most = u64::from(request.quota).max(*most);
             match lease.unwrap() {
                 LeaseReply::Granted { units, total, .. } => {
-                    assert!(before.is_none_or(|before| day >= before), "a closed day was opened again");
+                    assert!(
+                        before.is_none_or(|before| day >= before),
+                        "a closed day was opened again"
+                    );
                     let most = u64::from(request.quota).max(total - u64::from(units));
                     assert!(units <= request.want && total <= most);
                     holders.push((request, units));
@@ -150,7 +198,11 @@ async fn schedule_holds(store: &dyn Store, first: u32, rounds: Vec<Vec<LedgerCal
                 LeaseReply::Closed { newest } => assert!(newest.number() > first + day),
             }
         }
-        assert!(held.iter().all(|(day, held)| *held <= largest.get(day).copied().unwrap_or(0)), "{held:?}");
+        assert!(
+            held.iter()
+                .all(|(day, held)| *held <= largest.get(day).copied().unwrap_or(0)),
+            "{held:?}"
+        );
         let found = store.day().await.unwrap();
         assert!(newest.is_none_or(|newest| found == Some(Day::from_number(first + newest))));
     }

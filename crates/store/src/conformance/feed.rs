@@ -7,13 +7,30 @@ use super::*;
 pub(crate) async fn the_feed_names_each_changed_application_once_in_order(store: &dyn Store) {
     let start = store.position().await.unwrap();
     let none = store.changed_after(start.clone(), 10).await.unwrap();
-    assert!(none.applications.is_empty() && !none.is_partial() && !none.requires_reload(&start), "{none:?}");
-    let (first, second, third) = (created(store).await, created(store).await, created(store).await);
-    store.change(changing(first, ChangeKind::RevokeAll)).await.unwrap();
+    assert!(
+        none.applications.is_empty() && !none.is_partial() && !none.requires_reload(&start),
+        "{none:?}"
+    );
+    let (first, second, third) = (
+        created(store).await,
+        created(store).await,
+        created(store).await,
+    );
+    store
+        .change(changing(first, ChangeKind::RevokeAll))
+        .await
+        .unwrap();
     assert!(store.change(creating(second)).await.is_err());
     let all = store.changed_after(start.clone(), 10).await.unwrap();
-    assert_eq!(all.applications, [second, third, first], "by their last changes");
-    assert!(!all.is_partial() && all.reached == store.position().await.unwrap(), "{all:?}");
+    assert_eq!(
+        all.applications,
+        [second, third, first],
+        "by their last changes"
+    );
+    assert!(
+        !all.is_partial() && all.reached == store.position().await.unwrap(),
+        "{all:?}"
+    );
     let (mut met, mut position) = (Vec::new(), start);
     loop {
         let some = store.changed_after(position.clone(), 2).await.unwrap();
@@ -45,8 +62,26 @@ pub(crate) async fn a_reader_of_the_feed_misses_no_concurrent_change(store: &dyn
 pub(crate) async fn a_position_ahead_of_the_feed_requires_a_reload(store: &dyn Store) {
     created(store).await;
     let position = store.position().await.unwrap();
-    let ahead = FeedPosition { number: position.number + 1, ..position };
-    assert!(store.changed_after(ahead.clone(), 5).await.unwrap().requires_reload(&ahead));
-    let other = FeedPosition { source: "another".into(), ..ahead };
-    assert!(store.changed_after(other.clone(), 5).await.unwrap().requires_reload(&other));
+    let ahead = FeedPosition {
+        number: position.number + 1,
+        ..position
+    };
+    assert!(
+        store
+            .changed_after(ahead.clone(), 5)
+            .await
+            .unwrap()
+            .requires_reload(&ahead)
+    );
+    let other = FeedPosition {
+        source: "another".into(),
+        ..ahead
+    };
+    assert!(
+        store
+            .changed_after(other.clone(), 5)
+            .await
+            .unwrap()
+            .requires_reload(&other)
+    );
 }

@@ -18,7 +18,11 @@ fn leak(id: ApplicationId, places: &[&str], at: Wall, expires_at: Option<Wall>) 
         expires_at,
         mail: a_mail(&format!("{id} {}", at.millis()), ""),
     };
-    StoreChange { at, who: "secret scanning".into(), ..changing(id, ChangeKind::ReportLeak(report)) }
+    StoreChange {
+        at,
+        who: "secret scanning".into(),
+        ..changing(id, ChangeKind::ReportLeak(report))
+    }
 }
 
 async fn is_known(store: &dyn Store, change: StoreChange) -> bool {
@@ -30,7 +34,13 @@ async fn is_known(store: &dyn Store, change: StoreChange) -> bool {
 }
 
 async fn expiry(store: &dyn Store, id: ApplicationId) -> Option<Wall> {
-    store.application(id, NOON.day()).await.unwrap().unwrap().keys[0].expires_at
+    store
+        .application(id, NOON.day())
+        .await
+        .unwrap()
+        .unwrap()
+        .keys[0]
+        .expires_at
 }
 
 pub(crate) async fn a_leaked_key_is_revoked_with_a_mail_to_its_owner_and_a_record_of_each_place(
@@ -38,47 +48,109 @@ pub(crate) async fn a_leaked_key_is_revoked_with_a_mail_to_its_owner_and_a_recor
 ) {
     let owner = signed_up(store, "ann@example.org").await.id;
     let id = store.change(owned(owner, 1)).await.unwrap().id;
-    store.claim_mail(MailClaim { now: NOON, until: NOON, limit: 9, webhooks: false }).await.unwrap();
+    store
+        .claim_mail(MailClaim {
+            now: NOON,
+            until: NOON,
+            limit: 9,
+            webhooks: false,
+        })
+        .await
+        .unwrap();
     let before = store.mail_backlog().await.unwrap().mails;
-    let revoked = store.change(leak(id, &["https://a.example/", "https://b.example/"], NOON, None)).await;
+    let revoked = store
+        .change(leak(
+            id,
+            &["https://a.example/", "https://b.example/"],
+            NOON,
+            None,
+        ))
+        .await;
     assert_eq!(revoked.unwrap().keys[0].revoked_at, Some(NOON));
     let later = NOON.plus(HOUR);
     assert!(is_known(store, leak(id, &["https://b.example/"], later, None)).await);
-    assert!(!is_known(store, leak(id, &["https://b.example/", "https://c.example/"], later, None)).await);
-    assert_eq!(store.mail_backlog().await.unwrap().mails, before + 1, "a mail for each change of the key");
-    let mails =
-        store.claim_mail(MailClaim { now: NOON, until: NOON, limit: 9, webhooks: false }).await.unwrap();
+    assert!(
+        !is_known(
+            store,
+            leak(
+                id,
+                &["https://b.example/", "https://c.example/"],
+                later,
+                None
+            )
+        )
+        .await
+    );
+    assert_eq!(
+        store.mail_backlog().await.unwrap().mails,
+        before + 1,
+        "a mail for each change of the key"
+    );
+    let mails = store
+        .claim_mail(MailClaim {
+            now: NOON,
+            until: NOON,
+            limit: 9,
+            webhooks: false,
+        })
+        .await
+        .unwrap();
     assert!(mails.iter().any(|claimed| {
-        claimed.mail.message_id.starts_with(&id.to_string()) && claimed.mail.recipient == "ann@example.org"
+        claimed.mail.message_id.starts_with(&id.to_string())
+            && claimed.mail.recipient == "ann@example.org"
     }));
-    let query = AuditQuery { application: Some(id), limit: 3, ..AuditQuery::default() };
+    let query = AuditQuery {
+        application: Some(id),
+        limit: 3,
+        ..AuditQuery::default()
+    };
     let trail = store.audit(query).await.unwrap();
     let key = a_key(&id.to_string());
-    let detail =
-        |place: &str| format!("key {}, SHA-256 {}, found at https://{place}.example/", key.shown, key.digest);
+    let detail = |place: &str| {
+        format!(
+            "key {}, SHA-256 {}, found at https://{place}.example/",
+            key.shown, key.digest
+        )
+    };
     let details: Vec<_> = trail.iter().map(|record| record.detail.clone()).collect();
     assert_eq!(details, [detail("c"), detail("b"), detail("a")]);
-    let is_named =
-        |record: &AuditRecord| record.who == "secret scanning" && record.what == "revoke_leaked_key";
+    let is_named = |record: &AuditRecord| {
+        record.who == "secret scanning" && record.what == "revoke_leaked_key"
+    };
     assert!(trail.iter().all(is_named), "{trail:?}");
-    assert!(!is_known(store, leak(created(store).await, &["x"], NOON, None)).await, "it has no owner");
+    assert!(
+        !is_known(store, leak(created(store).await, &["x"], NOON, None)).await,
+        "it has no owner"
+    );
 }
 
-pub(crate) async fn a_place_is_known_for_its_time_and_a_report_never_extends_a_key(store: &dyn Store) {
+pub(crate) async fn a_place_is_known_for_its_time_and_a_report_never_extends_a_key(
+    store: &dyn Store,
+) {
     let id = created(store).await;
     let hour_after = |at: Wall| Some(at.plus(HOUR));
     assert!(!is_known(store, leak(id, &["a"], NOON, hour_after(NOON))).await);
     assert_eq!(expiry(store, id).await, hour_after(NOON));
     let soon = NOON.plus(HOUR / 2);
     assert!(!is_known(store, leak(id, &["b"], soon, hour_after(soon))).await);
-    assert_eq!(expiry(store, id).await, hour_after(NOON), "it expires sooner already");
+    assert_eq!(
+        expiry(store, id).await,
+        hour_after(NOON),
+        "it expires sooner already"
+    );
 
     let digests = vec![a_key(&id.to_string()).digest];
-    store.change(changing(id, ChangeKind::SetExpiry { digests, at: None })).await.unwrap();
+    store
+        .change(changing(id, ChangeKind::SetExpiry { digests, at: None }))
+        .await
+        .unwrap();
     for months in [1, 2] {
         let at = NOON.plus(months * MONTH);
         assert!(is_known(store, leak(id, &["a", "b"], at, hour_after(at))).await);
-        assert!(is_known(store, leak(id, &["b"], at, None)).await, "by whichever action");
+        assert!(
+            is_known(store, leak(id, &["b"], at, None)).await,
+            "by whichever action"
+        );
     }
     assert_eq!(expiry(store, id).await, None, "it was reinstated");
     let at = NOON.plus(3 * MONTH);
@@ -94,9 +166,15 @@ pub(crate) async fn of_concurrent_reports_of_a_place_one_changes_the_key(store: 
 
 pub(crate) async fn keys_are_found_with_their_applications(store: &dyn Store) {
     let ids = [created(store).await, created(store).await];
-    store.change(changing(ids[0], ChangeKind::RevokeAll)).await.unwrap();
+    store
+        .change(changing(ids[0], ChangeKind::RevokeAll))
+        .await
+        .unwrap();
     let [one, other] = ids.map(|id| a_key(&id.to_string()).digest);
-    let mut found = store.find_keys(vec![one, Digest::of("nobody's"), other]).await.unwrap();
+    let mut found = store
+        .find_keys(vec![one, Digest::of("nobody's"), other])
+        .await
+        .unwrap();
     found.sort_unstable();
     let mut expected = vec![(one, ids[0]), (other, ids[1])];
     expected.sort_unstable();

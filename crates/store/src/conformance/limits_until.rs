@@ -5,24 +5,38 @@ use futures_util::future::join_all;
 use super::*;
 
 const fn own(minute: u32, day: Option<u32>) -> OwnLimits {
-    OwnLimits { minute: Some(minute), day }
+    OwnLimits {
+        minute: Some(minute),
+        day,
+    }
 }
 
 async fn set(store: &dyn Store, id: ApplicationId, own: OwnLimits, until: Option<Wall>) {
-    let set = store.change(changing(id, ChangeKind::SetLimits { own, until })).await.unwrap();
+    let set = store
+        .change(changing(id, ChangeKind::SetLimits { own, until }))
+        .await
+        .unwrap();
     assert_eq!((set.own, set.limits_until), (own, until));
 }
 
 /// The application after an attempt to restore its limits, unless that was not due.
 async fn restored(store: &dyn Store, id: ApplicationId, at: Wall) -> Option<StoredApplication> {
-    match store.change(StoreChange { at, ..changing(id, ChangeKind::RestoreLimits) }).await {
+    match store
+        .change(StoreChange {
+            at,
+            ..changing(id, ChangeKind::RestoreLimits)
+        })
+        .await
+    {
         Ok(application) => Some(application),
         Err(StoreError::Exists(_)) => None,
         Err(other) => panic!("{other}"),
     }
 }
 
-pub(crate) async fn limits_with_an_end_are_followed_by_those_of_before_the_first_of_them(store: &dyn Store) {
+pub(crate) async fn limits_with_an_end_are_followed_by_those_of_before_the_first_of_them(
+    store: &dyn Store,
+) {
     let (id, of_tier) = (created(store).await, created(store).await);
     set(store, id, own(60, Some(500)), None).await;
     set(store, id, own(10, Some(500)), Some(NOON.plus(HOUR))).await;
@@ -30,24 +44,56 @@ pub(crate) async fn limits_with_an_end_are_followed_by_those_of_before_the_first
     set(store, of_tier, own(1, Some(1)), Some(NOON.plus(3 * HOUR))).await;
     let lowered = store.application(id, NOON.day()).await.unwrap().unwrap();
     let page = store.page(None, 10, NOON.day()).await.unwrap();
-    assert!(page.applications.contains(&lowered) && page.skipped.is_empty(), "{page:?}");
+    assert!(
+        page.applications.contains(&lowered) && page.skipped.is_empty(),
+        "{page:?}"
+    );
 
     let end = NOON.plus(2 * HOUR);
     let early = end.minus(std::time::Duration::from_millis(1));
     assert_eq!(store.due_limits(early).await.unwrap(), []);
     assert_eq!(restored(store, id, early).await, None);
-    assert_eq!(store.application(id, NOON.day()).await.unwrap(), Some(lowered.clone()));
+    assert_eq!(
+        store.application(id, NOON.day()).await.unwrap(),
+        Some(lowered.clone())
+    );
     assert_eq!(store.due_limits(end).await.unwrap(), [id]);
-    assert_eq!(store.due_limits(end.plus(HOUR)).await.unwrap(), [id, of_tier]);
+    assert_eq!(
+        store.due_limits(end.plus(HOUR)).await.unwrap(),
+        [id, of_tier]
+    );
     let after = restored(store, id, end).await.unwrap();
-    assert_eq!(after, StoredApplication { own: own(60, Some(500)), limits_until: None, ..lowered });
-    assert_eq!(restored(store, of_tier, end.plus(HOUR)).await.unwrap().own, OwnLimits::default());
+    assert_eq!(
+        after,
+        StoredApplication {
+            own: own(60, Some(500)),
+            limits_until: None,
+            ..lowered
+        }
+    );
+    assert_eq!(
+        restored(store, of_tier, end.plus(HOUR)).await.unwrap().own,
+        OwnLimits::default()
+    );
     assert_eq!(store.due_limits(end.plus(HOUR)).await.unwrap(), []);
-    let query = AuditQuery { application: Some(id), limit: 2, ..AuditQuery::default() };
+    let query = AuditQuery {
+        application: Some(id),
+        limit: 2,
+        ..AuditQuery::default()
+    };
     let trail = store.audit(query).await.unwrap();
-    let trail: Vec<_> = trail.iter().map(|record| (record.what.as_str(), record.detail.as_str())).collect();
+    let trail: Vec<_> = trail
+        .iter()
+        .map(|record| (record.what.as_str(), record.detail.as_str()))
+        .collect();
     let until = format!("own limits, 5 a minute, until {}", end.rfc3339());
-    assert_eq!(trail, [("restore_limits", "own limits, 60 a minute, 500 a day"), ("set_limits", &until)]);
+    assert_eq!(
+        trail,
+        [
+            ("restore_limits", "own limits, 60 a minute, 500 a day"),
+            ("set_limits", &until)
+        ]
+    );
 }
 
 pub(crate) async fn limits_without_an_end_and_the_last_revocation_leave_nothing_to_restore(
@@ -55,9 +101,15 @@ pub(crate) async fn limits_without_an_end_and_the_last_revocation_leave_nothing_
 ) {
     let id = created(store).await;
     let end = NOON.plus(HOUR);
-    let rotate =
-        || ChangeKind::Rotate { key: a_key(&an_id().to_string()), retire_others_at: NOON, allowance: None };
-    let without = ChangeKind::SetLimits { own: own(20, None), until: None };
+    let rotate = || ChangeKind::Rotate {
+        key: a_key(&an_id().to_string()),
+        retire_others_at: NOON,
+        allowance: None,
+    };
+    let without = ChangeKind::SetLimits {
+        own: own(20, None),
+        until: None,
+    };
     for (what, left) in [
         (rotate(), vec![id]),
         (without, vec![]),
@@ -77,6 +129,14 @@ pub(crate) async fn of_concurrent_restorations_of_limits_one_is_made(store: &dyn
     set(store, id, own(10, None), Some(NOON)).await;
     let made = join_all((0..4).map(|_| restored(store, id, NOON))).await;
     assert_eq!(made.iter().flatten().count(), 1);
-    let query = AuditQuery { application: Some(id), limit: 9, ..AuditQuery::default() };
-    assert_eq!(store.audit(query).await.unwrap().len(), 3, "create, set_limits, restore_limits");
+    let query = AuditQuery {
+        application: Some(id),
+        limit: 9,
+        ..AuditQuery::default()
+    };
+    assert_eq!(
+        store.audit(query).await.unwrap().len(),
+        3,
+        "create, set_limits, restore_limits"
+    );
 }

@@ -8,16 +8,28 @@ use super::*;
 const MINUTE: std::time::Duration = std::time::Duration::from_mins(1);
 
 fn claim(now: Wall, limit: usize) -> MailClaim {
-    MailClaim { now, until: now.plus(5 * MINUTE), limit, webhooks: false }
+    MailClaim {
+        now,
+        until: now.plus(5 * MINUTE),
+        limit,
+        webhooks: false,
+    }
 }
 
 async fn claimed(store: &dyn Store, now: Wall, limit: usize) -> Vec<(String, u32)> {
     let mails = store.claim_mail(claim(now, limit)).await.unwrap();
-    mails.into_iter().map(|claimed| (claimed.mail.message_id, claimed.attempt)).collect()
+    mails
+        .into_iter()
+        .map(|claimed| (claimed.mail.message_id, claimed.attempt))
+        .collect()
 }
 
 async fn record(store: &dyn Store, message_id: &str, attempt: u32, outcome: MailOutcome) {
-    let attempt = MailAttempt { message_id: message_id.into(), attempt, outcome };
+    let attempt = MailAttempt {
+        message_id: message_id.into(),
+        attempt,
+        outcome,
+    };
     store.record_attempts(vec![attempt]).await.unwrap();
 }
 
@@ -34,33 +46,75 @@ pub(crate) async fn a_mail_is_claimed_as_it_was_queued_and_removed_once_sent(sto
         text: "one\n\ntwo".into(),
         ..a_mail("<id>@example.org", "Ann+x@example.org")
     };
-    let other = NewMail { subject: "Another".into(), ..mail.clone() };
+    let other = NewMail {
+        subject: "Another".into(),
+        ..mail.clone()
+    };
     store.queue_mail(vec![mail.clone()]).await.unwrap();
     store.queue_mail(vec![other]).await.unwrap();
-    let expected = MailBacklog { mails: 1, oldest: Some(NOON), last_error: None };
+    let expected = MailBacklog {
+        mails: 1,
+        oldest: Some(NOON),
+        last_error: None,
+    };
     assert_eq!(store.mail_backlog().await.unwrap(), expected);
     let found = store.claim_mail(claim(NOON, 9)).await.unwrap();
-    assert_eq!(found, [ClaimedMail { mail: mail.clone(), attempt: 1 }]);
+    assert_eq!(
+        found,
+        [ClaimedMail {
+            mail: mail.clone(),
+            attempt: 1
+        }]
+    );
     record(store, &mail.message_id, 1, MailOutcome::Remove).await;
     assert_eq!(store.mail_backlog().await.unwrap(), MailBacklog::default());
 }
 
 pub(crate) async fn a_notice_is_queued_with_one_audit_record_without_its_text(store: &dyn Store) {
-    let mails: Vec<NewMail> =
-        ["ann@example.org", "bob@example.org"].map(|to| a_mail(&format!("1.{to}"), to)).into();
-    let notice = NewNotice { at: NOON, who: "cli:root".into(), recipients: 700, mails: mails.clone() };
+    let mails: Vec<NewMail> = ["ann@example.org", "bob@example.org"]
+        .map(|to| a_mail(&format!("1.{to}"), to))
+        .into();
+    let notice = NewNotice {
+        at: NOON,
+        who: "cli:root".into(),
+        recipients: 700,
+        mails: mails.clone(),
+    };
     store.queue_notice(notice).await.unwrap();
     let found = store.claim_mail(claim(NOON, 9)).await.unwrap();
-    assert_eq!(found.into_iter().map(|claimed| claimed.mail).collect::<Vec<_>>(), mails);
-    let trail = store.audit(AuditQuery { limit: 9, ..AuditQuery::default() }).await.unwrap();
-    let [record] = trail.as_slice() else { panic!("{trail:?}") };
-    let words = (record.who.as_str(), record.what.as_str(), record.application.as_str());
+    assert_eq!(
+        found
+            .into_iter()
+            .map(|claimed| claimed.mail)
+            .collect::<Vec<_>>(),
+        mails
+    );
+    let trail = store
+        .audit(AuditQuery {
+            limit: 9,
+            ..AuditQuery::default()
+        })
+        .await
+        .unwrap();
+    let [record] = trail.as_slice() else {
+        panic!("{trail:?}")
+    };
+    let words = (
+        record.who.as_str(),
+        record.what.as_str(),
+        record.application.as_str(),
+    );
     assert_eq!(words, ("cli:root", "contact_accounts", ""));
-    assert_eq!((record.at, record.detail.as_str()), (NOON, "recipients: 700"));
+    assert_eq!(
+        (record.at, record.detail.as_str()),
+        (NOON, "recipients: 700")
+    );
 }
 
 pub(crate) async fn each_mail_is_claimed_by_one_reader(store: &dyn Store) {
-    let mails = (0..40).map(|number| a_mail(&format!("{number:02}"), "ann@example.org")).collect();
+    let mails = (0..40)
+        .map(|number| a_mail(&format!("{number:02}"), "ann@example.org"))
+        .collect();
     store.queue_mail(mails).await.unwrap();
     let readers = join_all((0..8).map(|_| claimed(store, NOON, 4))).await;
     let mut met: Vec<String> = readers.into_iter().flatten().map(|(id, _)| id).collect();
@@ -77,13 +131,19 @@ pub(crate) async fn each_mail_is_claimed_by_one_reader(store: &dyn Store) {
 }
 
 pub(crate) async fn a_claim_expires_and_its_late_result_changes_nothing(store: &dyn Store) {
-    store.queue_mail(vec![a_mail("id", "ann@example.org")]).await.unwrap();
+    store
+        .queue_mail(vec![a_mail("id", "ann@example.org")])
+        .await
+        .unwrap();
     assert_eq!(claimed(store, NOON, 9).await, one("id", 1));
     let later = NOON.plus(5 * MINUTE);
     assert_eq!(claimed(store, NOON.plus(4 * MINUTE), 9).await, []);
     assert_eq!(claimed(store, later, 9).await, one("id", 2));
     record(store, "id", 1, MailOutcome::Remove).await;
-    let retry = MailOutcome::Retry { at: NOON, reason: "too late".into() };
+    let retry = MailOutcome::Retry {
+        at: NOON,
+        reason: "too late".into(),
+    };
     record(store, "id", 1, retry).await;
     assert_eq!(claimed(store, later, 9).await, []);
     assert_eq!(store.mail_backlog().await.unwrap().last_error, None);
@@ -91,15 +151,39 @@ pub(crate) async fn a_claim_expires_and_its_late_result_changes_nothing(store: &
     assert_eq!(store.mail_backlog().await.unwrap().mails, 0);
 }
 
-pub(crate) async fn a_failed_mail_is_due_again_after_its_delay_and_behind_older_ones(store: &dyn Store) {
-    store.queue_mail(vec![a_mail("first", "ann@example.org")]).await.unwrap();
+pub(crate) async fn a_failed_mail_is_due_again_after_its_delay_and_behind_older_ones(
+    store: &dyn Store,
+) {
+    store
+        .queue_mail(vec![a_mail("first", "ann@example.org")])
+        .await
+        .unwrap();
     assert_eq!(claimed(store, NOON, 9).await, one("first", 1));
     let at = NOON.plus(2 * MINUTE);
-    record(store, "first", 1, MailOutcome::Retry { at, reason: "450 busy".into() }).await;
-    assert_eq!(store.mail_backlog().await.unwrap().last_error.as_deref(), Some("450 busy"));
+    record(
+        store,
+        "first",
+        1,
+        MailOutcome::Retry {
+            at,
+            reason: "450 busy".into(),
+        },
+    )
+    .await;
+    assert_eq!(
+        store.mail_backlog().await.unwrap().last_error.as_deref(),
+        Some("450 busy")
+    );
     assert_eq!(claimed(store, NOON.plus(MINUTE), 9).await, []);
-    let second = NewMail { created_at: NOON.plus(MINUTE), ..a_mail("second", "bob@example.org") };
+    let second = NewMail {
+        created_at: NOON.plus(MINUTE),
+        ..a_mail("second", "bob@example.org")
+    };
     store.queue_mail(vec![second]).await.unwrap();
-    assert_eq!(claimed(store, at, 1).await, one("second", 1), "it has been due for longer");
+    assert_eq!(
+        claimed(store, at, 1).await,
+        one("second", 1),
+        "it has been due for longer"
+    );
     assert_eq!(claimed(store, at, 1).await, one("first", 2));
 }

@@ -167,7 +167,11 @@ const NOON: Wall = Wall::from_seconds(1_763_726_400); // 2025-11-21T12:00:00Z
 const HOUR: std::time::Duration = std::time::Duration::from_hours(1);
 
 pub(super) fn a_key(text: &str) -> StoredKey {
-    StoredKey { created_at: NOON, name: Some(format!("The key of {text}")), ..sample::key(text) }
+    StoredKey {
+        created_at: NOON,
+        name: Some(format!("The key of {text}")),
+        ..sample::key(text)
+    }
 }
 
 pub(super) fn an_id() -> ApplicationId {
@@ -175,11 +179,21 @@ pub(super) fn an_id() -> ApplicationId {
 }
 
 pub(super) fn changing(application: ApplicationId, what: ChangeKind) -> StoreChange {
-    StoreChange { at: NOON, who: "a test".into(), owner: None, application, what, notice: None }
+    StoreChange {
+        at: NOON,
+        who: "a test".into(),
+        owner: None,
+        application,
+        what,
+        notice: None,
+    }
 }
 
 pub(super) fn creating(application: ApplicationId) -> StoreChange {
-    changing(application, sample::creation("free", a_key(&application.to_string())))
+    changing(
+        application,
+        sample::creation("free", a_key(&application.to_string())),
+    )
 }
 
 pub(super) async fn created(store: &dyn Store) -> ApplicationId {
@@ -206,15 +220,35 @@ pub(super) enum LeaseReply {
 /// A request of a new node.
 pub(super) fn asking(application: ApplicationId, day: Day, want: u32, quota: u32) -> LeaseRequest {
     static NODES: AtomicU64 = AtomicU64::new(1);
-    LeaseRequest { application, node: NODES.fetch_add(1, Ordering::Relaxed), day, want, quota }
+    LeaseRequest {
+        application,
+        node: NODES.fetch_add(1, Ordering::Relaxed),
+        day,
+        want,
+        quota,
+    }
 }
 
 impl LeaseRequest {
     /// The exchange of this request alone, on its day.
     pub(super) fn exchange(self) -> LedgerExchange {
-        let Self { application, node, day, want, quota } = self;
-        let totals = NodeReport { known: NodeTotals::default(), granted: want, quota };
-        LedgerExchange { node, today: day, reports: vec![LedgerReport::of_units(application, day, totals)] }
+        let Self {
+            application,
+            node,
+            day,
+            want,
+            quota,
+        } = self;
+        let totals = NodeReport {
+            known: NodeTotals::default(),
+            granted: want,
+            quota,
+        };
+        LedgerExchange {
+            node,
+            today: day,
+            reports: vec![LedgerReport::of_units(application, day, totals)],
+        }
     }
 }
 
@@ -224,10 +258,13 @@ pub(super) trait SingleLease: Ledger {
         Box::pin(async move {
             let reply = self.exchange(request.exchange()).await?;
             match reply.outcomes[..] {
-                [ReportOutcome::Applied { node, granted, .. }] => {
-                    Ok(LeaseReply::Granted { units: node.granted, total: granted })
-                }
-                [ReportOutcome::Closed] => Ok(LeaseReply::Closed { newest: reply.today }),
+                [ReportOutcome::Applied { node, granted, .. }] => Ok(LeaseReply::Granted {
+                    units: node.granted,
+                    total: granted,
+                }),
+                [ReportOutcome::Closed] => Ok(LeaseReply::Closed {
+                    newest: reply.today,
+                }),
                 [ReportOutcome::UnknownApplication] => {
                     Err(StoreError::UnknownApplication(request.application))
                 }
@@ -239,11 +276,20 @@ pub(super) trait SingleLease: Ledger {
     /// Returns units that were granted to a request.
     fn give_back(&self, request: LeaseRequest, units: u32) -> StoreFuture<'_, ()> {
         Box::pin(async move {
-            let nothing = LeaseRequest { want: 0, quota: 0, ..request };
+            let nothing = LeaseRequest {
+                want: 0,
+                quota: 0,
+                ..request
+            };
             let reply = self.exchange(nothing.exchange()).await?;
-            let [ReportOutcome::Applied { node, .. }] = reply.outcomes[..] else { return Ok(()) };
+            let [ReportOutcome::Applied { node, .. }] = reply.outcomes[..] else {
+                return Ok(());
+            };
             let mut exchange = nothing.exchange();
-            let known = NodeTotals { returned: node.returned + units.min(node.held()), ..node };
+            let known = NodeTotals {
+                returned: node.returned + units.min(node.held()),
+                ..node
+            };
             exchange.reports[0].totals.known = known;
             self.exchange(exchange).await.map(drop)
         })

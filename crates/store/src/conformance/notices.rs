@@ -9,20 +9,36 @@ const DAY: std::time::Duration = std::time::Duration::from_hours(24);
 
 /// The tiers: accounts that chose nothing get notices about applications in `pro`.
 fn tiers() -> Vec<NoticeTier> {
-    let tier = |name: &str, quota, defaults| NoticeTier { name: name.into(), quota, defaults };
-    vec![tier("free", 10, Vec::new()), tier("pro", 100, notice_kinds(|row| row.by_default))]
+    let tier = |name: &str, quota, defaults| NoticeTier {
+        name: name.into(),
+        quota,
+        defaults,
+    };
+    vec![
+        tier("free", 10, Vec::new()),
+        tier("pro", 100, notice_kinds(|row| row.by_default)),
+    ]
 }
 
 fn notice(kind: MailKind, id: &str) -> OwnerNotice {
-    let mail = NewMail { kind, ..a_mail(&format!("{id}@example.org"), "") };
-    OwnerNotice { mail, tiers: tiers() }
+    let mail = NewMail {
+        kind,
+        ..a_mail(&format!("{id}@example.org"), "")
+    };
+    OwnerNotice {
+        mail,
+        tiers: tiers(),
+    }
 }
 
 /// An owner with an application in a tier, and no mail.
 async fn application_in(store: &dyn Store, email: &str, tier: &str) -> (OwnerId, ApplicationId) {
     let owner = signed_up(store, email).await.id;
     let id = store.change(owned(owner, 1)).await.unwrap().id;
-    store.change(changing(id, ChangeKind::SetTier { tier: tier.into() })).await.unwrap();
+    store
+        .change(changing(id, ChangeKind::SetTier { tier: tier.into() }))
+        .await
+        .unwrap();
     sent(store).await;
     (owner, id)
 }
@@ -30,15 +46,28 @@ async fn application_in(store: &dyn Store, email: &str, tier: &str) -> (OwnerId,
 /// The recipients and message ids of the queued mails, which are removed as if they were sent.
 async fn sent(store: &dyn Store) -> Vec<(String, String)> {
     let until = NOON.plus(HOUR);
-    let mails = store.claim_mail(MailClaim { now: until, until, limit: 99, webhooks: false }).await.unwrap();
+    let mails = store
+        .claim_mail(MailClaim {
+            now: until,
+            until,
+            limit: 99,
+            webhooks: false,
+        })
+        .await
+        .unwrap();
     let attempt = |mail: &ClaimedMail| MailAttempt {
         message_id: mail.mail.message_id.clone(),
         attempt: mail.attempt,
         outcome: MailOutcome::Remove,
     };
-    store.record_attempts(mails.iter().map(attempt).collect()).await.unwrap();
-    let mut sent: Vec<_> =
-        mails.into_iter().map(|claimed| (claimed.mail.recipient, claimed.mail.message_id)).collect();
+    store
+        .record_attempts(mails.iter().map(attempt).collect())
+        .await
+        .unwrap();
+    let mut sent: Vec<_> = mails
+        .into_iter()
+        .map(|claimed| (claimed.mail.recipient, claimed.mail.message_id))
+        .collect();
     sent.sort();
     sent
 }
@@ -48,7 +77,13 @@ async fn choose(store: &dyn Store, owner: OwnerId, kinds: &[MailKind]) {
 }
 
 async fn due(store: &dyn Store, kind: MailKind, now: Wall, live: &[u64]) -> Vec<DueNotice> {
-    let query = NoticeQuery { kind, now, until: now.plus(7 * DAY), live: live.to_vec(), tiers: tiers() };
+    let query = NoticeQuery {
+        kind,
+        now,
+        until: now.plus(7 * DAY),
+        live: live.to_vec(),
+        tiers: tiers(),
+    };
     store.due_notices(query).await.unwrap()
 }
 
@@ -58,23 +93,45 @@ async fn quotas(store: &dyn Store, kind: MailKind, live: &[u64]) -> Vec<(u64, u6
         NoticeSubject::Quota { used, quota } => (used, quota),
         NoticeSubject::Key { .. } => panic!("{due:?}"),
     };
-    due(store, kind, NOON, live).await.into_iter().map(subject).collect()
+    due(store, kind, NOON, live)
+        .await
+        .into_iter()
+        .map(subject)
+        .collect()
 }
 
 async fn record_usage(store: &dyn Store, node: u64, application: ApplicationId, units: u64) {
-    store.record_usage(node, vec![UsageTotal { day: NOON.day(), application, units }]).await.unwrap();
+    store
+        .record_usage(
+            node,
+            vec![UsageTotal {
+                day: NOON.day(),
+                application,
+                units,
+            }],
+        )
+        .await
+        .unwrap();
 }
 
 pub(crate) async fn of_concurrent_notices_with_one_id_one_is_queued_and_none_after_it_was_sent(
     store: &dyn Store,
 ) {
-    let mails = |at| vec![NewMail { created_at: at, ..a_mail("one@a.example", "ann@example.org") }];
+    let mails = |at| {
+        vec![NewMail {
+            created_at: at,
+            ..a_mail("one@a.example", "ann@example.org")
+        }]
+    };
     join_all((0..8).map(|_| store.queue_once(mails(NOON))))
         .await
         .into_iter()
         .collect::<Result<Vec<_>, _>>()
         .unwrap();
-    assert_eq!(sent(store).await, [("ann@example.org".into(), "one@a.example".into())]);
+    assert_eq!(
+        sent(store).await,
+        [("ann@example.org".into(), "one@a.example".into())]
+    );
     store.queue_once(mails(NOON.plus(HOUR))).await.unwrap();
     let other_domain = vec![a_mail("one@b.example", "ann@example.org")];
     store.queue_once(other_domain).await.unwrap();
@@ -84,12 +141,25 @@ pub(crate) async fn of_concurrent_notices_with_one_id_one_is_queued_and_none_aft
 pub(crate) async fn ids_of_notices_are_known_for_40_days(store: &dyn Store) {
     let again = async |days: u32| {
         let day = Day::from_number(NOON.day().number() + days);
-        store.exchange(LedgerExchange { node: 1, today: day, reports: Vec::new() }).await.unwrap();
+        store
+            .exchange(LedgerExchange {
+                node: 1,
+                today: day,
+                reports: Vec::new(),
+            })
+            .await
+            .unwrap();
         while store.delete_outdated().await.unwrap() > 0 {}
-        store.queue_once(vec![a_mail("one@a.example", "ann@example.org")]).await.unwrap();
+        store
+            .queue_once(vec![a_mail("one@a.example", "ann@example.org")])
+            .await
+            .unwrap();
         sent(store).await.len()
     };
-    store.queue_once(vec![a_mail("one@a.example", "ann@example.org")]).await.unwrap();
+    store
+        .queue_once(vec![a_mail("one@a.example", "ann@example.org")])
+        .await
+        .unwrap();
     sent(store).await;
     assert_eq!((again(40).await, again(41).await), (0, 1));
 }
@@ -99,20 +169,44 @@ pub(crate) async fn a_notice_is_queued_with_its_change_if_the_owner_wants_it(sto
     let (pro, in_pro) = application_in(store, "pro@example.org", "pro").await;
     let change = async |application, what: ChangeKind, id: &str| {
         let notice = Some(notice(MailKind::KeyChanged, id));
-        drop(store.change(StoreChange { notice, ..changing(application, what) }).await);
+        drop(
+            store
+                .change(StoreChange {
+                    notice,
+                    ..changing(application, what)
+                })
+                .await,
+        );
         sent(store).await
     };
-    let to = |who: &str, id: &str| vec![(format!("{who}@example.org"), format!("{id}@example.org"))];
+    let to =
+        |who: &str, id: &str| vec![(format!("{who}@example.org"), format!("{id}@example.org"))];
     assert_eq!(change(in_free, ChangeKind::RevokeAll, "1").await, []);
-    assert_eq!(change(in_pro, ChangeKind::RevokeAll, "2").await, to("pro", "2"));
+    assert_eq!(
+        change(in_pro, ChangeKind::RevokeAll, "2").await,
+        to("pro", "2")
+    );
     choose(store, free, &[MailKind::Quota100, MailKind::KeyChanged]).await;
     choose(store, pro, &[]).await;
-    assert_eq!(change(in_free, ChangeKind::RevokeAll, "3").await, to("free", "3"));
+    assert_eq!(
+        change(in_free, ChangeKind::RevokeAll, "3").await,
+        to("free", "3")
+    );
     assert_eq!(change(in_pro, ChangeKind::RevokeAll, "4").await, []);
-    let unknown = ChangeKind::RevokeKey { digest: Digest::of("unknown") };
+    let unknown = ChangeKind::RevokeKey {
+        digest: Digest::of("unknown"),
+    };
     assert_eq!(change(in_free, unknown, "5").await, [], "a refused change");
-    assert_eq!(change(in_free, ChangeKind::Close, "6").await, to("free", "6"), "the former owner");
-    assert_eq!(change(created(store).await, ChangeKind::RevokeAll, "7").await, [], "no owner");
+    assert_eq!(
+        change(in_free, ChangeKind::Close, "6").await,
+        to("free", "6"),
+        "the former owner"
+    );
+    assert_eq!(
+        change(created(store).await, ChangeKind::RevokeAll, "7").await,
+        [],
+        "no owner"
+    );
 }
 
 pub(crate) async fn owners_who_chose_it_get_a_notice_of_a_new_sign_in(store: &dyn Store) {
@@ -123,7 +217,8 @@ pub(crate) async fn owners_who_chose_it_get_a_notice_of_a_new_sign_in(store: &dy
     let sign_in = async |token: &str| {
         assert!(send(store, token, "Ann@example.org").await);
         sent(store).await;
-        let SignInOutcome::SignedIn { owner, .. } = store.sign_in(with(token)).await.unwrap() else {
+        let SignInOutcome::SignedIn { owner, .. } = store.sign_in(with(token)).await.unwrap()
+        else {
             panic!("not signed in")
         };
         (owner.id, sent(store).await)
@@ -132,7 +227,10 @@ pub(crate) async fn owners_who_chose_it_get_a_notice_of_a_new_sign_in(store: &dy
     assert_eq!(first, [], "the account is new");
     assert_eq!(sign_in("second").await.1, [], "nothing was chosen");
     choose(store, owner, &[MailKind::NewSignIn]).await;
-    assert_eq!(sign_in("third").await.1, [("Ann@example.org".into(), "third@example.org".into())]);
+    assert_eq!(
+        sign_in("third").await.1,
+        [("Ann@example.org".into(), "third@example.org".into())]
+    );
 }
 
 pub(crate) async fn a_choice_of_notices_is_stored_and_audited(store: &dyn Store) {
@@ -143,31 +241,62 @@ pub(crate) async fn a_choice_of_notices_is_stored_and_audited(store: &dyn Store)
     assert_eq!(after.notices, Some(chosen));
     let none = changed(store, owner.id, OwnerChangeKind::SetNotices(Vec::new())).await;
     assert_eq!(none.notices, Some(Vec::new()));
-    let query = AuditQuery { owner: Some(owner.id), limit: 2, ..AuditQuery::default() };
+    let query = AuditQuery {
+        owner: Some(owner.id),
+        limit: 2,
+        ..AuditQuery::default()
+    };
     let trail = store.audit(query).await.unwrap();
-    let shown: Vec<_> = trail.into_iter().map(|record| (record.what, record.detail)).collect();
-    let record = |kinds: &str| ("set_notices".to_owned(), format!("{}, notices {kinds}", owner.id));
+    let shown: Vec<_> = trail
+        .into_iter()
+        .map(|record| (record.what, record.detail))
+        .collect();
+    let record = |kinds: &str| {
+        (
+            "set_notices".to_owned(),
+            format!("{}, notices {kinds}", owner.id),
+        )
+    };
     assert_eq!(shown, [record("none"), record("quota_80,new_sign_in")]);
 }
 
-pub(crate) async fn units_that_a_live_gateway_holds_are_not_used_and_those_of_others_are(store: &dyn Store) {
+pub(crate) async fn units_that_a_live_gateway_holds_are_not_used_and_those_of_others_are(
+    store: &dyn Store,
+) {
     let (_, id) = application_in(store, "ann@example.org", "pro").await;
-    let [live, dead] = [asking(id, NOON.day(), 50, 100), asking(id, NOON.day(), 40, 100)];
+    let [live, dead] = [
+        asking(id, NOON.day(), 50, 100),
+        asking(id, NOON.day(), 40, 100),
+    ];
     for request in [live, dead] {
         units(store, request).await;
     }
     record_usage(store, live.node, id, 39).await;
     record_usage(store, dead.node, id, 1).await;
-    assert_eq!(quotas(store, MailKind::Quota80, &[live.node]).await, [], "79 are used or lost");
+    assert_eq!(
+        quotas(store, MailKind::Quota80, &[live.node]).await,
+        [],
+        "79 are used or lost"
+    );
     record_usage(store, live.node, id, 40).await;
-    assert_eq!(quotas(store, MailKind::Quota80, &[live.node]).await, [(80, 100)]);
-    assert_eq!(quotas(store, MailKind::Quota80, &[live.node, dead.node]).await, []);
+    assert_eq!(
+        quotas(store, MailKind::Quota80, &[live.node]).await,
+        [(80, 100)]
+    );
+    assert_eq!(
+        quotas(store, MailKind::Quota80, &[live.node, dead.node]).await,
+        []
+    );
     assert_eq!(quotas(store, MailKind::Quota80, &[]).await, [(90, 100)]);
     assert_eq!(quotas(store, MailKind::Quota100, &[live.node]).await, []);
     let yesterday = Day::from_number(NOON.day().number() - 1).start();
     assert_eq!(due(store, MailKind::Quota80, yesterday, &[]).await, []);
     store.give_back(dead, 39).await.unwrap();
-    assert_eq!(quotas(store, MailKind::Quota80, &[]).await, [], "the other stopped and returned what it had");
+    assert_eq!(
+        quotas(store, MailKind::Quota80, &[]).await,
+        [],
+        "the other stopped and returned what it had"
+    );
 }
 
 pub(crate) async fn a_quota_is_used_up_with_the_first_refusal_and_later_notices_about_a_part_are_not_due(
@@ -179,15 +308,36 @@ pub(crate) async fn a_quota_is_used_up_with_the_first_refusal_and_later_notices_
     record_usage(store, live.node, id, 81).await;
     let refused = |outcome| {
         let endpoint = "models".into();
-        vec![RequestTotal { day: NOON.day(), application: id, endpoint, outcome, requests: 1 }]
+        vec![RequestTotal {
+            day: NOON.day(),
+            application: id,
+            endpoint,
+            outcome,
+            requests: 1,
+        }]
     };
-    store.record_requests(live.node, refused(RequestOutcome::RateLimited)).await.unwrap();
+    store
+        .record_requests(live.node, refused(RequestOutcome::RateLimited))
+        .await
+        .unwrap();
     assert_eq!(quotas(store, MailKind::Quota100, &[live.node]).await, []);
-    store.record_requests(live.node, refused(RequestOutcome::QuotaExceeded)).await.unwrap();
-    assert_eq!(quotas(store, MailKind::Quota100, &[live.node]).await, [(81, 100)]);
-    assert_eq!(quotas(store, MailKind::Quota80, &[live.node]).await, [(81, 100)]);
+    store
+        .record_requests(live.node, refused(RequestOutcome::QuotaExceeded))
+        .await
+        .unwrap();
+    assert_eq!(
+        quotas(store, MailKind::Quota100, &[live.node]).await,
+        [(81, 100)]
+    );
+    assert_eq!(
+        quotas(store, MailKind::Quota80, &[live.node]).await,
+        [(81, 100)]
+    );
     let id = format!("quota_100.{id}.{}@example.org", NOON.day());
-    store.queue_once(vec![a_mail(&id, "ann@example.org")]).await.unwrap();
+    store
+        .queue_once(vec![a_mail(&id, "ann@example.org")])
+        .await
+        .unwrap();
     assert_eq!(quotas(store, MailKind::Quota100, &[live.node]).await, []);
     assert_eq!(quotas(store, MailKind::Quota80, &[live.node]).await, []);
     choose(store, owner, &[MailKind::KeyChanged]).await;
@@ -198,29 +348,58 @@ pub(crate) async fn a_quota_is_that_of_the_application_or_of_its_tier(store: &dy
     let (_, id) = application_in(store, "ann@example.org", "pro").await;
     units(store, asking(id, NOON.day(), 40, 100)).await;
     assert_eq!(quotas(store, MailKind::Quota80, &[]).await, []);
-    let own = OwnLimits { minute: None, day: Some(50) };
-    store.change(changing(id, ChangeKind::SetLimits { own, until: None })).await.unwrap();
+    let own = OwnLimits {
+        minute: None,
+        day: Some(50),
+    };
+    store
+        .change(changing(id, ChangeKind::SetLimits { own, until: None }))
+        .await
+        .unwrap();
     assert_eq!(quotas(store, MailKind::Quota80, &[]).await, [(40, 50)]);
-    store.change(changing(id, ChangeKind::SetTier { tier: "unknown".into() })).await.unwrap();
-    assert_eq!(quotas(store, MailKind::Quota80, &[]).await, [], "nothing was chosen");
+    store
+        .change(changing(
+            id,
+            ChangeKind::SetTier {
+                tier: "unknown".into(),
+            },
+        ))
+        .await
+        .unwrap();
+    assert_eq!(
+        quotas(store, MailKind::Quota80, &[]).await,
+        [],
+        "nothing was chosen"
+    );
 }
 
-pub(crate) async fn keys_that_expire_soon_are_due_until_they_have_expired_or_are_revoked(store: &dyn Store) {
+pub(crate) async fn keys_that_expire_soon_are_due_until_they_have_expired_or_are_revoked(
+    store: &dyn Store,
+) {
     let (_, id) = application_in(store, "ann@example.org", "pro").await;
     let key = a_key(&id.to_string());
     let expires_at = NOON.plus(8 * DAY);
-    let change = ChangeKind::SetExpiry { digests: vec![key.digest], at: Some(expires_at) };
+    let change = ChangeKind::SetExpiry {
+        digests: vec![key.digest],
+        at: Some(expires_at),
+    };
     store.change(changing(id, change)).await.unwrap();
     let keys = async |now| due(store, MailKind::KeyExpires, now, &[]).await;
     let expected = DueNotice {
         application: id,
         recipient: "ann@example.org".into(),
-        subject: NoticeSubject::Key { shown: key.shown.clone(), expires_at },
+        subject: NoticeSubject::Key {
+            shown: key.shown.clone(),
+            expires_at,
+        },
     };
     assert_eq!(keys(NOON).await, []);
     assert_eq!(keys(NOON.plus(DAY)).await, std::slice::from_ref(&expected));
     assert_eq!(keys(NOON.plus(7 * DAY + 23 * HOUR)).await, [expected]);
     assert_eq!(keys(expires_at).await, []);
-    store.change(changing(id, ChangeKind::RevokeAll)).await.unwrap();
+    store
+        .change(changing(id, ChangeKind::RevokeAll))
+        .await
+        .unwrap();
     assert_eq!(keys(NOON.plus(DAY)).await, []);
 }

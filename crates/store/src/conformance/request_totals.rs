@@ -11,7 +11,13 @@ fn total(
     of: (&'static str, RequestOutcome),
     requests: u64,
 ) -> RequestTotal {
-    RequestTotal { day, application, endpoint: of.0.into(), outcome: of.1, requests }
+    RequestTotal {
+        day,
+        application,
+        endpoint: of.0.into(),
+        outcome: of.1,
+        requests,
+    }
 }
 
 const MODELS: (&str, RequestOutcome) = ("models", RequestOutcome::Ok);
@@ -23,15 +29,32 @@ fn before(days: u32) -> Day {
 }
 
 async fn list(store: &dyn Store, application: ApplicationId, first: Day, last: Day) -> RequestList {
-    store.requests(RequestQuery { application, first, last }).await.unwrap()
+    store
+        .requests(RequestQuery {
+            application,
+            first,
+            last,
+        })
+        .await
+        .unwrap()
 }
 
 fn shown(list: &RequestList) -> DayRequests<'_> {
-    list.totals.iter().map(|total| (total.day, &*total.endpoint, total.outcome, total.requests)).collect()
+    list.totals
+        .iter()
+        .map(|total| (total.day, &*total.endpoint, total.outcome, total.requests))
+        .collect()
 }
 
 async fn open_on(store: &dyn Store, day: Day) {
-    store.exchange(LedgerExchange { node: 1, today: day, reports: Vec::new() }).await.unwrap();
+    store
+        .exchange(LedgerExchange {
+            node: 1,
+            today: day,
+            reports: Vec::new(),
+        })
+        .await
+        .unwrap();
 }
 
 async fn merge_all(store: &dyn Store) {
@@ -53,15 +76,24 @@ pub(crate) async fn requests_are_added_up_over_nodes_and_a_repeated_or_late_tota
         (2, other, MODELS, 3),
         (u64::MAX, one, OTHER, 1),
     ] {
-        store.record_requests(node, vec![total(application, today, of, requests)]).await.unwrap();
+        store
+            .record_requests(node, vec![total(application, today, of, requests)])
+            .await
+            .unwrap();
     }
     let found = list(store, one, today, today).await;
     assert!(found.totals.iter().all(|total| total.application == one));
-    let expected =
-        [(today, MODELS.0, MODELS.1, 16), (today, LIMITED.0, LIMITED.1, 2), (today, OTHER.0, OTHER.1, 1)];
+    let expected = [
+        (today, MODELS.0, MODELS.1, 16),
+        (today, LIMITED.0, LIMITED.1, 2),
+        (today, OTHER.0, OTHER.1, 1),
+    ];
     assert_eq!(shown(&found), expected);
     assert_eq!(list(store, other, today, today).await.sum().ok, 3);
-    assert_eq!(list(store, an_id(), today, today).await, RequestList::default());
+    assert_eq!(
+        list(store, an_id(), today, today).await,
+        RequestList::default()
+    );
 }
 
 pub(crate) async fn requests_are_read_by_day_oldest_first_within_the_bounds(store: &dyn Store) {
@@ -83,18 +115,38 @@ pub(crate) async fn requests_are_read_by_day_oldest_first_within_the_bounds(stor
             (today, MODELS.0, MODELS.1, 1)
         ]
     );
-    assert_eq!(list(store, one, before(9), before(2)).await.sum().total(), 4);
-    assert_eq!(list(store, one, today, before(1)).await, RequestList::default(), "the last day is before");
-    assert_eq!(list(store, one, Day::from_number(0), today).await.totals.len(), 4);
+    assert_eq!(
+        list(store, one, before(9), before(2)).await.sum().total(),
+        4
+    );
+    assert_eq!(
+        list(store, one, today, before(1)).await,
+        RequestList::default(),
+        "the last day is before"
+    );
+    assert_eq!(
+        list(store, one, Day::from_number(0), today)
+            .await
+            .totals
+            .len(),
+        4
+    );
 }
 
 pub(crate) async fn requests_of_closed_days_are_merged_and_take_no_reports(store: &dyn Store) {
     let one = an_id();
     open_on(store, before(3)).await;
-    for (node, ago, of, requests) in
-        [(1, 3, MODELS, 5), (2, 3, MODELS, 6), (2, 3, OTHER, 1), (1, 2, MODELS, 7), (2, 2, MODELS, 8)]
-    {
-        store.record_requests(node, vec![total(one, before(ago), of, requests)]).await.unwrap();
+    for (node, ago, of, requests) in [
+        (1, 3, MODELS, 5),
+        (2, 3, MODELS, 6),
+        (2, 3, OTHER, 1),
+        (1, 2, MODELS, 7),
+        (2, 2, MODELS, 8),
+    ] {
+        store
+            .record_requests(node, vec![total(one, before(ago), of, requests)])
+            .await
+            .unwrap();
     }
     let all = [
         (before(3), MODELS.0, MODELS.1, 11),
@@ -108,12 +160,22 @@ pub(crate) async fn requests_of_closed_days_are_merged_and_take_no_reports(store
         merge_all(store).await;
     }
     for node in [1, 2, 3] {
-        store.record_requests(node, vec![total(one, before(3), MODELS, 99)]).await.unwrap();
+        store
+            .record_requests(node, vec![total(one, before(3), MODELS, 99)])
+            .await
+            .unwrap();
     }
     let after = list(store, one, before(3), NOON.day()).await;
     assert_eq!(shown(&after), all, "a closed day took a report");
-    store.record_requests(3, vec![total(one, before(2), MODELS, 1)]).await.unwrap();
-    assert_eq!(list(store, one, before(2), before(2)).await.sum().ok, 16, "it is open for two more days");
+    store
+        .record_requests(3, vec![total(one, before(2), MODELS, 1)])
+        .await
+        .unwrap();
+    assert_eq!(
+        list(store, one, before(2), before(2)).await.sum().ok,
+        16,
+        "it is open for two more days"
+    );
 }
 
 pub(crate) async fn requests_are_kept_for_92_days(store: &dyn Store) {
@@ -122,13 +184,24 @@ pub(crate) async fn requests_are_kept_for_92_days(store: &dyn Store) {
     let endpoints = || (0..1_100).map(|number| format!("endpoint_{number}"));
     for ago in [92, 91] {
         open_on(store, before(ago)).await;
-        let all = endpoints()
-            .map(|name| RequestTotal { endpoint: name.into(), ..total(one, before(ago), MODELS, 1) });
+        let all = endpoints().map(|name| RequestTotal {
+            endpoint: name.into(),
+            ..total(one, before(ago), MODELS, 1)
+        });
         store.record_requests(1, all.collect()).await.unwrap();
     }
     open_on(store, NOON.day()).await;
     merge_all(store).await;
-    assert_eq!(list(store, one, before(92), before(92)).await, RequestList::default());
-    assert_eq!(list(store, one, before(91), before(91)).await.totals.len(), 1_100);
-    assert_eq!(list(store, one, before(91), before(91)).await.sum().ok, 1_100);
+    assert_eq!(
+        list(store, one, before(92), before(92)).await,
+        RequestList::default()
+    );
+    assert_eq!(
+        list(store, one, before(91), before(91)).await.totals.len(),
+        1_100
+    );
+    assert_eq!(
+        list(store, one, before(91), before(91)).await.sum().ok,
+        1_100
+    );
 }

@@ -7,7 +7,11 @@ use super::*;
 const MINUTE: u64 = minute_of(NOON);
 
 fn minute(minute: u64, is_ready: bool, is_fresh: bool) -> StatusMinute {
-    StatusMinute { minute, is_ready, is_fresh }
+    StatusMinute {
+        minute,
+        is_ready,
+        is_fresh,
+    }
 }
 
 /// The first minute of a day.
@@ -22,51 +26,104 @@ async fn record(store: &dyn Store, minutes: &[StatusMinute]) {
 /// Minutes ready and fresh of each day between these minutes.
 async fn days(store: &dyn Store, first: u64, end: u64) -> Vec<(u64, u64)> {
     let history = store.status_history(first, end).await.unwrap();
-    history.days.iter().map(|day| (day.ready, day.fresh)).collect()
+    history
+        .days
+        .iter()
+        .map(|day| (day.ready, day.fresh))
+        .collect()
 }
 
 async fn open_day(store: &dyn Store, day: Day) {
-    store.exchange(LedgerExchange { node: 1, today: day, reports: Vec::new() }).await.unwrap();
+    store
+        .exchange(LedgerExchange {
+            node: 1,
+            today: day,
+            reports: Vec::new(),
+        })
+        .await
+        .unwrap();
 }
 
 fn new(subject: MessageSubject, state: Option<IncidentState>, message: &str) -> NewStatusMessage {
-    NewStatusMessage { at: NOON, who: "a test".into(), subject, state, message: message.into() }
+    NewStatusMessage {
+        at: NOON,
+        who: "a test".into(),
+        subject,
+        state,
+        message: message.into(),
+    }
 }
 
 async fn open_incident(store: &dyn Store, title: &str) -> StatusMessage {
     let subject = MessageSubject::New(title.into());
-    store.post_status(new(subject, None, "We are looking into it.\n\nMore later.")).await.unwrap()
+    store
+        .post_status(new(subject, None, "We are looking into it.\n\nMore later."))
+        .await
+        .unwrap()
 }
 
 pub(crate) async fn a_minute_is_ready_if_any_gateway_stored_that_and_reports_may_be_repeated(
     store: &dyn Store,
 ) {
-    assert_eq!(store.status_history(0, u64::MAX >> 1).await.unwrap(), StatusHistory::default());
+    assert_eq!(
+        store.status_history(0, u64::MAX >> 1).await.unwrap(),
+        StatusHistory::default()
+    );
     record(store, &[]).await;
-    let (one, other) = (minute(MINUTE, true, false), minute(MINUTE + 1, false, false));
+    let (one, other) = (
+        minute(MINUTE, true, false),
+        minute(MINUTE + 1, false, false),
+    );
     record(store, &[one, other]).await;
     let next = MINUTE + 1;
     assert_eq!(days(store, MINUTE, next).await, [(1, 0)]);
     assert_eq!(days(store, next, next + 1).await, [(0, 0)]);
-    record(store, &[minute(MINUTE, false, false), minute(next, true, false)]).await;
-    record(store, &[minute(MINUTE, true, true), minute(next, false, false)]).await;
+    record(
+        store,
+        &[minute(MINUTE, false, false), minute(next, true, false)],
+    )
+    .await;
+    record(
+        store,
+        &[minute(MINUTE, true, true), minute(next, false, false)],
+    )
+    .await;
     record(store, &[one, other, other]).await;
     assert_eq!(days(store, MINUTE, next).await, [(1, 1)]);
     assert_eq!(days(store, next, next + 1).await, [(1, 0)]);
     // Twice the same minute in one report.
-    record(store, &[minute(next + 1, false, false), minute(next + 1, true, true)]).await;
+    record(
+        store,
+        &[minute(next + 1, false, false), minute(next + 1, true, true)],
+    )
+    .await;
     assert_eq!(days(store, MINUTE, next + 9).await, [(3, 2)]);
 }
 
 pub(crate) async fn minutes_are_added_up_by_day_within_the_bounds(store: &dyn Store) {
     let today = start_of(0);
-    let minutes =
-        [today - DAY_MINUTES - 1, today - 1, today, today + 1].map(|at| minute(at, true, at != today));
+    let minutes = [today - DAY_MINUTES - 1, today - 1, today, today + 1]
+        .map(|at| minute(at, true, at != today));
     record(store, &minutes).await;
     let history = store.status_history(today - 1, today + 1).await.unwrap();
-    assert_eq!(history.first_minute, Some(today - DAY_MINUTES - 1), "the first of all, not of these");
+    assert_eq!(
+        history.first_minute,
+        Some(today - DAY_MINUTES - 1),
+        "the first of all, not of these"
+    );
     let (yesterday, day) = (Day::from_number(NOON.day().number() - 1), NOON.day());
-    let expected = [StatusDay { day: yesterday, ready: 1, fresh: 1 }, StatusDay { day, ready: 1, fresh: 0 }];
+    let expected = [
+        StatusDay {
+            day: yesterday,
+            ready: 1,
+            fresh: 1,
+        },
+        StatusDay {
+            day,
+            ready: 1,
+            fresh: 0,
+        },
+    ];
     assert_eq!(history.days, expected);
     assert_eq!(days(store, 0, today + 2).await, [(1, 1), (1, 1), (2, 1)]);
     assert_eq!(days(store, today + 2, today + 9).await, []);
@@ -75,30 +132,74 @@ pub(crate) async fn minutes_are_added_up_by_day_within_the_bounds(store: &dyn St
 pub(crate) async fn minutes_are_kept_for_91_days_and_the_first_one_forever(store: &dyn Store) {
     open_day(store, Day::from_number(NOON.day().number() - 100)).await;
     let (oldest, kept) = (start_of(100), start_of(90));
-    record(store, &[oldest, oldest + 1, kept - 1, kept].map(|at| minute(at, true, true))).await;
+    record(
+        store,
+        &[oldest, oldest + 1, kept - 1, kept].map(|at| minute(at, true, true)),
+    )
+    .await;
     while store.delete_outdated().await.unwrap() > 0 {}
-    assert_eq!(days(store, 0, MINUTE).await, [(2, 2), (1, 1), (1, 1)], "all are kept by that day");
+    assert_eq!(
+        days(store, 0, MINUTE).await,
+        [(2, 2), (1, 1), (1, 1)],
+        "all are kept by that day"
+    );
     open_day(store, NOON.day()).await;
     while store.delete_outdated().await.unwrap() > 0 {}
     assert_eq!(days(store, 0, MINUTE).await, [(1, 1), (1, 1)]);
-    assert_eq!(store.status_history(kept, MINUTE).await.unwrap().first_minute, Some(oldest));
-    record(store, &[minute(kept - 2, true, true), minute(kept + 1, true, true)]).await;
-    assert_eq!(days(store, 0, MINUTE).await, [(1, 1), (2, 2)], "an outdated minute is ignored");
+    assert_eq!(
+        store
+            .status_history(kept, MINUTE)
+            .await
+            .unwrap()
+            .first_minute,
+        Some(oldest)
+    );
+    record(
+        store,
+        &[minute(kept - 2, true, true), minute(kept + 1, true, true)],
+    )
+    .await;
+    assert_eq!(
+        days(store, 0, MINUTE).await,
+        [(1, 1), (2, 2)],
+        "an outdated minute is ignored"
+    );
 }
 
-pub(crate) async fn messages_of_an_incident_keep_its_title_and_are_listed_newest_first(store: &dyn Store) {
+pub(crate) async fn messages_of_an_incident_keep_its_title_and_are_listed_newest_first(
+    store: &dyn Store,
+) {
     assert_eq!(store.status_messages(10).await.unwrap(), []);
     let first = open_incident(store, "Scores \"ö\" are late").await;
-    assert_eq!((first.incident, first.state), (first.id, IncidentState::Investigating));
-    assert_eq!((first.at, first.title.as_str()), (NOON, "Scores \"ö\" are late"));
+    assert_eq!(
+        (first.incident, first.state),
+        (first.id, IncidentState::Investigating)
+    );
+    assert_eq!(
+        (first.at, first.title.as_str()),
+        (NOON, "Scores \"ö\" are late")
+    );
     let known = || MessageSubject::Known(first.id);
-    let identified =
-        store.post_status(new(known(), Some(IncidentState::Identified), "Found.")).await.unwrap();
-    let more = store.post_status(new(known(), None, "Still.")).await.unwrap();
-    assert_eq!((more.state, &more.title), (IncidentState::Identified, &first.title));
+    let identified = store
+        .post_status(new(known(), Some(IncidentState::Identified), "Found."))
+        .await
+        .unwrap();
+    let more = store
+        .post_status(new(known(), None, "Still."))
+        .await
+        .unwrap();
+    assert_eq!(
+        (more.state, &more.title),
+        (IncidentState::Identified, &first.title)
+    );
     let other = open_incident(store, "Another").await;
-    let end = store.post_status(new(known(), Some(IncidentState::Resolved), "Over.")).await.unwrap();
-    assert!([first.id, identified.id, more.id, other.id, end.id].is_sorted_by(|one, next| one < next));
+    let end = store
+        .post_status(new(known(), Some(IncidentState::Resolved), "Over."))
+        .await
+        .unwrap();
+    assert!(
+        [first.id, identified.id, more.id, other.id, end.id].is_sorted_by(|one, next| one < next)
+    );
     let listed = store.status_messages(10).await.unwrap();
     assert_eq!(listed, [end, other, more, identified, first]);
 }
@@ -108,7 +209,10 @@ pub(crate) async fn messages_of_open_incidents_are_listed_above_the_limit(store:
     for _ in 0..3 {
         let over = open_incident(store, "Over").await;
         let subject = MessageSubject::Known(over.id);
-        store.post_status(new(subject, Some(IncidentState::Resolved), "Over.")).await.unwrap();
+        store
+            .post_status(new(subject, Some(IncidentState::Resolved), "Over."))
+            .await
+            .unwrap();
     }
     let listed = store.status_messages(2).await.unwrap();
     assert_eq!(listed.len(), 3);
@@ -116,39 +220,89 @@ pub(crate) async fn messages_of_open_incidents_are_listed_above_the_limit(store:
 }
 
 pub(crate) async fn an_incident_that_is_unknown_or_resolved_takes_no_message(store: &dyn Store) {
-    let refused = |subject| store.post_status(new(subject, Some(IncidentState::Monitoring), "More."));
+    let refused =
+        |subject| store.post_status(new(subject, Some(IncidentState::Monitoring), "More."));
     let unknown = refused(MessageSubject::Known(7)).await.unwrap_err();
-    assert!(matches!(unknown, StoreError::UnknownIncident(7)) && !unknown.is_failure(), "{unknown}");
+    assert!(
+        matches!(unknown, StoreError::UnknownIncident(7)) && !unknown.is_failure(),
+        "{unknown}"
+    );
     let first = open_incident(store, "Open").await;
     let subject = || MessageSubject::Known(first.incident);
-    let more = store.post_status(new(subject(), None, "More.")).await.unwrap();
+    let more = store
+        .post_status(new(subject(), None, "More."))
+        .await
+        .unwrap();
     let no_incident = refused(MessageSubject::Known(more.id)).await.unwrap_err();
-    assert!(matches!(no_incident, StoreError::UnknownIncident(_)), "{no_incident}");
-    store.post_status(new(subject(), Some(IncidentState::Resolved), "Over.")).await.unwrap();
+    assert!(
+        matches!(no_incident, StoreError::UnknownIncident(_)),
+        "{no_incident}"
+    );
+    store
+        .post_status(new(subject(), Some(IncidentState::Resolved), "Over."))
+        .await
+        .unwrap();
     let resolved = refused(subject()).await.unwrap_err();
-    assert!(matches!(resolved, StoreError::IncidentResolved(of) if of == first.id), "{resolved}");
+    assert!(
+        matches!(resolved, StoreError::IncidentResolved(of) if of == first.id),
+        "{resolved}"
+    );
     assert_eq!(store.status_messages(10).await.unwrap().len(), 3);
-    assert_eq!(store.audit(AuditQuery { limit: 10, ..AuditQuery::default() }).await.unwrap().len(), 3);
+    assert_eq!(
+        store
+            .audit(AuditQuery {
+                limit: 10,
+                ..AuditQuery::default()
+            })
+            .await
+            .unwrap()
+            .len(),
+        3
+    );
 }
 
 pub(crate) async fn every_message_has_an_audit_record_without_an_application(store: &dyn Store) {
     let before = store.position().await.unwrap();
     let first = open_incident(store, "Late scores").await;
     let subject = MessageSubject::Known(first.id);
-    let end = store.post_status(new(subject, Some(IncidentState::Resolved), "Over.")).await.unwrap();
-    let records = store.audit(AuditQuery { limit: 10, ..AuditQuery::default() }).await.unwrap();
+    let end = store
+        .post_status(new(subject, Some(IncidentState::Resolved), "Over."))
+        .await
+        .unwrap();
+    let records = store
+        .audit(AuditQuery {
+            limit: 10,
+            ..AuditQuery::default()
+        })
+        .await
+        .unwrap();
     let seen: Vec<_> = records
         .iter()
-        .map(|record| [&record.who, &record.what, &record.application, &record.detail].map(String::as_str))
+        .map(|record| {
+            [
+                &record.who,
+                &record.what,
+                &record.application,
+                &record.detail,
+            ]
+            .map(String::as_str)
+        })
         .collect();
     let id = first.id;
-    let detail = |message, state| format!("message {message} of incident {id}, {state}: Late scores");
+    let detail =
+        |message, state| format!("message {message} of incident {id}, {state}: Late scores");
     let (resolved, posted) = (detail(end.id, "resolved"), detail(id, "investigating"));
-    let expected = [["a test", "resolve_status", "", &resolved], ["a test", "post_status", "", &posted]];
+    let expected = [
+        ["a test", "resolve_status", "", &resolved],
+        ["a test", "post_status", "", &posted],
+    ];
     assert_eq!(seen, expected);
     // Readers of the change feed pass over the records.
     let changed = store.changed_after(before, 10).await.unwrap();
-    assert_eq!((changed.applications, changed.reached.number), (Vec::new(), changed.newest));
+    assert_eq!(
+        (changed.applications, changed.reached.number),
+        (Vec::new(), changed.newest)
+    );
 }
 
 pub(crate) async fn messages_posted_at_once_get_numbers_of_their_own(store: &dyn Store) {

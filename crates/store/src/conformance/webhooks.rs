@@ -8,7 +8,15 @@ use super::*;
 const BODY: &str = "{\"type\":\"key_changed\"}";
 
 async fn change(store: &dyn Store, owner: OwnerId, id: &str, change: WebhookChange) {
-    changed(store, owner, OwnerChangeKind::Webhook { id: id.into(), change }).await;
+    changed(
+        store,
+        owner,
+        OwnerChangeKind::Webhook {
+            id: id.into(),
+            change,
+        },
+    )
+    .await;
 }
 
 fn added(id: &str) -> WebhookChange {
@@ -27,14 +35,22 @@ fn added(id: &str) -> WebhookChange {
 /// The recipients, message ids and texts of the messages to webhooks, which are removed as if they were sent.
 async fn sent(store: &dyn Store) -> Vec<[String; 3]> {
     let until = NOON.plus(HOUR);
-    let claim = MailClaim { now: until, until, limit: 99, webhooks: true };
+    let claim = MailClaim {
+        now: until,
+        until,
+        limit: 99,
+        webhooks: true,
+    };
     let claimed = store.claim_mail(claim).await.unwrap();
     let attempt = |mail: &ClaimedMail| MailAttempt {
         message_id: mail.mail.message_id.clone(),
         attempt: mail.attempt,
         outcome: MailOutcome::Remove,
     };
-    store.record_attempts(claimed.iter().map(attempt).collect()).await.unwrap();
+    store
+        .record_attempts(claimed.iter().map(attempt).collect())
+        .await
+        .unwrap();
     let mut sent: Vec<_> = claimed
         .into_iter()
         .map(|ClaimedMail { mail, .. }| [mail.recipient, mail.message_id, mail.text])
@@ -44,14 +60,24 @@ async fn sent(store: &dyn Store) -> Vec<[String; 3]> {
 }
 
 pub(crate) async fn verified_webhooks_get_a_notice_once_beside_the_mail(store: &dyn Store) {
-    let (ann, bob) =
-        (signed_up(store, "ann@example.org").await.id, signed_up(store, "bob@example.org").await.id);
+    let (ann, bob) = (
+        signed_up(store, "ann@example.org").await.id,
+        signed_up(store, "bob@example.org").await.id,
+    );
     for (owner, id) in [(ann, "hook_1"), (ann, "hook_2"), (bob, "hook_3")] {
         change(store, owner, id, added(id)).await;
     }
-    let third = OwnerChangeKind::Webhook { id: "hook_4".into(), change: added("hook_4") };
+    let third = OwnerChangeKind::Webhook {
+        id: "hook_4".into(),
+        change: added("hook_4"),
+    };
     let refused = store
-        .change_owner(OwnerChange { at: NOON, who: "a test".into(), owner: ann, what: third })
+        .change_owner(OwnerChange {
+            at: NOON,
+            who: "a test".into(),
+            owner: ann,
+            what: third,
+        })
         .await
         .unwrap_err();
     assert!(matches!(refused, StoreError::Exists(_)), "{refused}");
@@ -60,7 +86,10 @@ pub(crate) async fn verified_webhooks_get_a_notice_once_beside_the_mail(store: &
         change(store, owner, id, WebhookChange::Verify).await;
     }
     let states = |webhooks: Vec<StoredWebhook>| -> Vec<_> {
-        webhooks.into_iter().map(|webhook| (webhook.id, webhook.verified_at)).collect()
+        webhooks
+            .into_iter()
+            .map(|webhook| (webhook.id, webhook.verified_at))
+            .collect()
     };
     let of_ann = states(store.webhooks(ann.to_string()).await.unwrap());
     assert_eq!(
@@ -68,33 +97,63 @@ pub(crate) async fn verified_webhooks_get_a_notice_once_beside_the_mail(store: &
         [("hook_1".to_owned(), Some(NOON)), ("hook_2".into(), None)],
         "bob's change is not hers"
     );
-    assert_eq!(states(store.webhooks("hook_3".into()).await.unwrap()).len(), 1);
+    assert_eq!(
+        states(store.webhooks("hook_3".into()).await.unwrap()).len(),
+        1
+    );
 
     let before = store.mail_backlog().await.unwrap().mails;
-    let notice = NewMail { webhook: BODY.into(), ..a_mail("one@a.example", "ann@example.org") };
+    let notice = NewMail {
+        webhook: BODY.into(),
+        ..a_mail("one@a.example", "ann@example.org")
+    };
     for _ in 0..2 {
         store.queue_once(vec![notice.clone()]).await.unwrap();
     }
-    store.queue_once(vec![a_mail("two@a.example", "ann@example.org")]).await.unwrap();
-    assert_eq!(store.mail_backlog().await.unwrap().mails, before + 2, "messages to webhooks are not counted");
+    store
+        .queue_once(vec![a_mail("two@a.example", "ann@example.org")])
+        .await
+        .unwrap();
+    assert_eq!(
+        store.mail_backlog().await.unwrap().mails,
+        before + 2,
+        "messages to webhooks are not counted"
+    );
     assert_eq!(sent(store).await, [["hook_1", "one@hook_1", BODY]]);
 }
 
 pub(crate) async fn webhooks_are_rotated_and_removed_with_their_messages(store: &dyn Store) {
-    let (ann, bob) =
-        (signed_up(store, "ann@example.org").await.id, signed_up(store, "bob@example.org").await.id);
+    let (ann, bob) = (
+        signed_up(store, "ann@example.org").await.id,
+        signed_up(store, "bob@example.org").await.id,
+    );
     for (owner, id) in [(ann, "hook_1"), (ann, "hook_2"), (bob, "hook_3")] {
         change(store, owner, id, added(id)).await;
     }
-    change(store, ann, "hook_1", WebhookChange::Rotate(Secret::new("new".into()))).await;
+    change(
+        store,
+        ann,
+        "hook_1",
+        WebhookChange::Rotate(Secret::new("new".into())),
+    )
+    .await;
     let webhook = store.webhooks("hook_1".into()).await.unwrap().remove(0);
-    let secrets = |now| webhook.secrets(now).map(|secret| secret.expose().to_owned()).collect::<Vec<_>>();
+    let secrets = |now| {
+        webhook
+            .secrets(now)
+            .map(|secret| secret.expose().to_owned())
+            .collect::<Vec<_>>()
+    };
     assert_eq!(secrets(NOON.plus(23 * HOUR)), ["new", "whsec_hook_1"]);
     assert_eq!(secrets(NOON.plus(24 * HOUR)), ["new"]);
     change(store, ann, "hook_3", WebhookChange::Remove).await;
     change(store, ann, "hook_2", WebhookChange::Remove).await;
     changed(store, ann, OwnerChangeKind::Delete { in_own_name: true }).await;
     assert!(store.webhooks(ann.to_string()).await.unwrap().is_empty());
-    let left: Vec<String> = sent(store).await.into_iter().map(|[recipient, ..]| recipient).collect();
+    let left: Vec<String> = sent(store)
+        .await
+        .into_iter()
+        .map(|[recipient, ..]| recipient)
+        .collect();
     assert_eq!(left, ["hook_3"], "another owner cannot remove it");
 }

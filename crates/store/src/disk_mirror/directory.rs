@@ -38,7 +38,8 @@ pub(super) enum MirrorFileKind {
 
 impl MirrorFileKind {
     pub(super) fn of(file_name: &OsStr) -> Self {
-        let Some((stem, extension)) = file_name.to_str().and_then(|name| name.split_once('.')) else {
+        let Some((stem, extension)) = file_name.to_str().and_then(|name| name.split_once('.'))
+        else {
             return Self::Foreign;
         };
         match extension {
@@ -52,7 +53,10 @@ impl MirrorFileKind {
 }
 
 fn is_sum(text: &str) -> bool {
-    text.len() == 64 && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+    text.len() == 64
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
 }
 
 #[derive(Debug)]
@@ -89,7 +93,9 @@ impl MirrorDirectory {
     pub(super) fn write(&self, stem: &FileStem, to: &Path, bytes: &[u8]) -> io::Result<()> {
         let unfinished = self.0.join(format!("{}.{UNFINISHED_SUFFIX}", stem.0));
         let new = remove(&unfinished).and_then(|()| new_private_file(&unfinished));
-        let done = new.and_then(|mut new| new.write_all(bytes)).and_then(|()| fs::rename(&unfinished, to));
+        let done = new
+            .and_then(|mut new| new.write_all(bytes))
+            .and_then(|()| fs::rename(&unfinished, to));
         if done.is_err() {
             drop(remove(&unfinished)); // the error is reported already, and the next start removes the file
         }
@@ -106,18 +112,29 @@ impl MirrorDirectory {
     pub(super) fn record(&self, stem: &FileStem) -> Result<MirrorRecord, RecordFlaw> {
         let bytes = read(&self.header_path(stem), 0..=MAX_HEADER_BYTES)?;
         let header = parse_header(stem, &bytes)?;
-        let content = read(&self.content(stem, header.content), header.length..=header.length)?;
+        let content = read(
+            &self.content(stem, header.content),
+            header.length..=header.length,
+        )?;
         if sum_of(&content) != header.content {
             return Err(RecordFlaw::Torn);
         }
-        Ok(MirrorRecord { name: header.name.into(), label: header.label.into(), content: content.into() })
+        Ok(MirrorRecord {
+            name: header.name.into(),
+            label: header.label.into(),
+            content: content.into(),
+        })
     }
 }
 
 /// Decodes the header if it belongs to this record.
 fn parse_header<'a>(stem: &FileStem, bytes: &'a [u8]) -> Result<RecordHeader<'a>, RecordFlaw> {
     let header = RecordHeader::read(bytes)?;
-    if FileStem::of(header.name) == *stem { Ok(header) } else { Err(RecordFlaw::Misplaced) }
+    if FileStem::of(header.name) == *stem {
+        Ok(header)
+    } else {
+        Err(RecordFlaw::Misplaced)
+    }
 }
 
 /// Removes a worthless file.
@@ -137,7 +154,9 @@ fn read(path: &Path, size: RangeInclusive<u64>) -> Result<Vec<u8>, RecordFlaw> {
     let found = if_found(fs::symlink_metadata(path)).map_err(RecordFlaw::Unreadable)?;
     let found = found.ok_or(RecordFlaw::Missing)?;
     if !found.is_file() {
-        return Err(RecordFlaw::Unreadable(io::Error::other("it is not a regular file")));
+        return Err(RecordFlaw::Unreadable(io::Error::other(
+            "it is not a regular file",
+        )));
     }
     if !size.contains(&found.len()) {
         return Err(RecordFlaw::Size(found.len()));

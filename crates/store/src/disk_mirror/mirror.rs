@@ -33,12 +33,19 @@ impl Mirror {
     /// headers, removes files left by a killed process, and, if the capacity was reduced, the oldest records. Foreign
     /// files are left alone.
     pub fn open(path: &Path, max_bytes: u64) -> Result<Self, MirrorError> {
-        let failed = |verb, source| MirrorError::Disk { verb, path: path.to_owned(), source };
+        let failed = |verb, source| MirrorError::Disk {
+            verb,
+            path: path.to_owned(),
+            source,
+        };
         let directory = MirrorDirectory::open(path).map_err(|error| failed("created", error))?;
         let files = directory.list().map_err(|error| failed("read", error))?;
         let mirror = Self {
             directory,
-            state: Mutex::new(MirrorState { slots: RecordSlots::new(max_bytes), refused: Vec::new() }),
+            state: Mutex::new(MirrorState {
+                slots: RecordSlots::new(max_bytes),
+                refused: Vec::new(),
+            }),
         };
         let mut state = mirror.state.lock();
         mirror.scan(&mut state, &files);
@@ -52,8 +59,10 @@ impl Mirror {
     /// left out.
     pub fn all(&self) -> MirrorContents {
         let mut state = self.state.lock();
-        let mut contents =
-            MirrorContents { records: Vec::new(), refused: std::mem::take(&mut state.refused) };
+        let mut contents = MirrorContents {
+            records: Vec::new(),
+            refused: std::mem::take(&mut state.refused),
+        };
         for stem in state.slots.newest_first() {
             match self.directory.record(&stem) {
                 Ok(record) => contents.records.push(record),
@@ -63,7 +72,10 @@ impl Mirror {
                     {
                         self.discard_record(&[(stem.clone(), slot)]);
                     }
-                    contents.refused.push(RejectedRecord { file: self.directory.header_path(&stem), flaw });
+                    contents.refused.push(RejectedRecord {
+                        file: self.directory.header_path(&stem),
+                        flaw,
+                    });
                 }
             }
         }
@@ -89,20 +101,36 @@ impl Mirror {
             name: &record.name,
             label: &record.label,
         };
-        let is_unchanged = state.slots.get(&stem).is_some_and(|before| before.content == content)
+        let is_unchanged = state
+            .slots
+            .get(&stem)
+            .is_some_and(|before| before.content == content)
             && is_file_of_length(&self.directory.content(&stem, content), length);
-        self.write_record(&mut state.slots, stem, &header, (!is_unchanged).then_some(&record.content))
+        self.write_record(
+            &mut state.slots,
+            stem,
+            &header,
+            (!is_unchanged).then_some(&record.content),
+        )
     }
 
     /// Removes a record, if it exists.
     pub fn remove(&self, name: &str) -> Result<(), MirrorError> {
         let stem = FileStem::of(name);
         let mut state = self.state.lock();
-        let failed = |path: PathBuf| |source| MirrorError::Disk { verb: "removed", path, source };
+        let failed = |path: PathBuf| {
+            |source| MirrorError::Disk {
+                verb: "removed",
+                path,
+                source,
+            }
+        };
         // The header first: without it the content belongs to no record, and the next start removes it.
         let header_path = self.directory.header_path(&stem);
         remove(&header_path).map_err(failed(header_path))?;
-        let Some(slot) = state.slots.remove(&stem) else { return Ok(()) };
+        let Some(slot) = state.slots.remove(&stem) else {
+            return Ok(());
+        };
         let content = self.directory.content(&stem, slot.content);
         remove(&content).map_err(failed(content))
     }
@@ -125,7 +153,9 @@ impl Mirror {
         fits(header.name, written.len() as u64, MAX_HEADER_BYTES)?;
         fits(header.name, slot.bytes, slots.max_record())?;
         self.discard_record(&slots.make_space(&stem, slot.bytes));
-        let before = slots.get(&stem).filter(|before| before.content != slot.content);
+        let before = slots
+            .get(&stem)
+            .filter(|before| before.content != slot.content);
         let path = self.directory.content(&stem, slot.content);
         if let Some(content) = content {
             self.write(&stem, &path, content)?;
@@ -145,7 +175,11 @@ impl Mirror {
     }
 
     fn write(&self, stem: &FileStem, path: &Path, bytes: &[u8]) -> Result<(), MirrorError> {
-        let failed = |source| MirrorError::Disk { verb: "written", path: path.to_owned(), source };
+        let failed = |source| MirrorError::Disk {
+            verb: "written",
+            path: path.to_owned(),
+            source,
+        };
         self.directory.write(stem, path, bytes).map_err(failed)
     }
 
@@ -162,7 +196,10 @@ impl Mirror {
                         } else {
                             unreadable.insert(stem);
                         }
-                        state.refused.push(RejectedRecord { file: path.clone(), flaw });
+                        state.refused.push(RejectedRecord {
+                            file: path.clone(),
+                            flaw,
+                        });
                     }
                 },
                 MirrorFileKind::Unfinished => discard(path),
@@ -171,8 +208,13 @@ impl Mirror {
             }
         }
         for (path, kind) in files {
-            let MirrorFileKind::Content(stem) = kind else { continue };
-            let named = state.slots.get(stem).map(|slot| self.directory.content(stem, slot.content));
+            let MirrorFileKind::Content(stem) = kind else {
+                continue;
+            };
+            let named = state
+                .slots
+                .get(stem)
+                .map(|slot| self.directory.content(stem, slot.content));
             // A header that cannot be read now may be readable later.
             if named.as_ref() != Some(path) && !unreadable.contains(stem) {
                 discard(path);
@@ -193,5 +235,13 @@ impl Mirror {
 }
 
 fn fits(name: &str, bytes: u64, most: u64) -> Result<(), MirrorError> {
-    if bytes <= most { Ok(()) } else { Err(MirrorError::TooLarge { name: name.into(), bytes, most }) }
+    if bytes <= most {
+        Ok(())
+    } else {
+        Err(MirrorError::TooLarge {
+            name: name.into(),
+            bytes,
+            most,
+        })
+    }
 }

@@ -49,7 +49,11 @@ impl<'a> RecordHeader<'a> {
     /// The slot of its record, with a header of this length.
     pub(super) fn slot(&self, header_bytes: u64) -> RecordSlot {
         let bytes = header_bytes.saturating_add(self.length);
-        RecordSlot { turn: self.turn, content: self.content, bytes }
+        RecordSlot {
+            turn: self.turn,
+            content: self.content,
+            bytes,
+        }
     }
 
     /// Decodes a header.
@@ -66,11 +70,17 @@ impl<'a> RecordHeader<'a> {
         let turn = u64::from_le_bytes(take_bytes(&mut rest)?);
         let content = Digest::from_bytes(take_bytes(&mut rest)?);
         let length = u64::from_le_bytes(take_bytes(&mut rest)?);
-        let name =
-            usize::try_from(u64::from_le_bytes(take_bytes(&mut rest)?)).map_err(|_| RecordFlaw::Torn)?;
+        let name = usize::try_from(u64::from_le_bytes(take_bytes(&mut rest)?))
+            .map_err(|_| RecordFlaw::Torn)?;
         let (name, label) = rest.split_at_checked(name).ok_or(RecordFlaw::Torn)?;
         let text = |bytes| std::str::from_utf8(bytes).map_err(|_| RecordFlaw::Torn);
-        Ok(Self { turn, content, length, name: text(name)?, label: text(label)? })
+        Ok(Self {
+            turn,
+            content,
+            length,
+            name: text(name)?,
+            label: text(label)?,
+        })
     }
 }
 

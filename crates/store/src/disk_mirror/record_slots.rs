@@ -29,7 +29,12 @@ pub(super) struct RecordSlots {
 
 impl RecordSlots {
     pub(super) fn new(max_bytes: u64) -> Self {
-        Self { max_bytes, slots: HashMap::new(), bytes: 0, last_turn: 0 }
+        Self {
+            max_bytes,
+            slots: HashMap::new(),
+            bytes: 0,
+            last_turn: 0,
+        }
     }
 
     /// Maximum size of one record: a quarter of the capacity, so that none evicts all others.
@@ -66,7 +71,11 @@ impl RecordSlots {
     }
 
     /// Evicts records to make room for one of this size, and returns them.
-    pub(super) fn make_space(&mut self, incoming: &FileStem, bytes: u64) -> Vec<(FileStem, RecordSlot)> {
+    pub(super) fn make_space(
+        &mut self,
+        incoming: &FileStem,
+        bytes: u64,
+    ) -> Vec<(FileStem, RecordSlot)> {
         let own = self.get(incoming).map_or(0, |slot| slot.bytes);
         let available = self.max_bytes.saturating_sub(bytes).saturating_add(own);
         let others = MAX_RECORDS - usize::from(!self.slots.contains_key(incoming));
@@ -87,7 +96,10 @@ impl RecordSlots {
         let mut evicted = Vec::new();
         while self.bytes > max_bytes || self.slots.len() > max_records {
             let others = self.slots.iter().filter(|(stem, _)| Some(*stem) != except);
-            let Some(first) = others.min_by_key(|(_, slot)| slot.turn).map(|(stem, _)| stem.clone()) else {
+            let Some(first) = others
+                .min_by_key(|(_, slot)| slot.turn)
+                .map(|(stem, _)| stem.clone())
+            else {
                 break;
             };
             evicted.extend(self.remove(&first).map(|slot| (first, slot)));
@@ -97,8 +109,11 @@ impl RecordSlots {
 
     /// All records by turn, newest first.
     pub(super) fn newest_first(&self) -> Vec<FileStem> {
-        let mut all: Vec<(&FileStem, u64)> =
-            self.slots.iter().map(|(stem, slot)| (stem, slot.turn)).collect();
+        let mut all: Vec<(&FileStem, u64)> = self
+            .slots
+            .iter()
+            .map(|(stem, slot)| (stem, slot.turn))
+            .collect();
         all.sort_by_key(|(_, turn)| std::cmp::Reverse(*turn));
         all.into_iter().map(|(stem, _)| stem.clone()).collect()
     }

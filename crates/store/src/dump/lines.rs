@@ -216,7 +216,13 @@ impl DumpLine {
             Self::Ledger(line) => format!("ledger of {} for {}", line.application, line.day),
             Self::Usage(line) => format!("usage of {} on {}", line.application, line.day),
             Self::Requests(line) => {
-                let RequestsLine { day, application, endpoint, outcome, .. } = line;
+                let RequestsLine {
+                    day,
+                    application,
+                    endpoint,
+                    outcome,
+                    ..
+                } = line;
                 format!("requests of {application} on {day} to {endpoint} with outcome {outcome}")
             }
             Self::Audit(line) => format!("audit record {}", line.number),
@@ -235,8 +241,14 @@ impl DumpLine {
         };
         match self {
             Self::Application(line) => {
-                line.id.parse::<ApplicationId>().map_err(|error| format!("id: {error}"))?;
-                let url = line.description.url.as_deref().map_or(Ok(()), check_website);
+                line.id
+                    .parse::<ApplicationId>()
+                    .map_err(|error| format!("id: {error}"))?;
+                let url = line
+                    .description
+                    .url
+                    .as_deref()
+                    .map_or(Ok(()), check_website);
                 url.map_err(|error| format!("url: {error}"))?;
                 instant("created_at", &line.created_at)
             }
@@ -257,18 +269,26 @@ impl DumpLine {
                 instant("at", &line.at)
             }
             Self::Availability(line) => {
-                line.first_minute().ok_or_else(|| format!("first: {}", line.first))?;
+                line.first_minute()
+                    .ok_or_else(|| format!("first: {}", line.first))?;
                 let is_kept = (1..=MOST_MINUTES).contains(&line.minutes);
-                if is_kept { Ok(()) } else { Err(format!("minutes: {}", line.minutes)) }
+                if is_kept {
+                    Ok(())
+                } else {
+                    Err(format!("minutes: {}", line.minutes))
+                }
             }
             Self::StatusMessage(line) => {
                 i64::try_from(line.id).map_err(|error| format!("id: {error}"))?;
                 i64::try_from(line.incident).map_err(|error| format!("incident: {error}"))?;
-                IncidentState::parse(&line.state).ok_or_else(|| format!("state: {}", line.state))?;
+                IncidentState::parse(&line.state)
+                    .ok_or_else(|| format!("state: {}", line.state))?;
                 instant("at", &line.at)
             }
             Self::Owner(line) => {
-                line.id.parse::<OwnerId>().map_err(|error| format!("id: {error}"))?;
+                line.id
+                    .parse::<OwnerId>()
+                    .map_err(|error| format!("id: {error}"))?;
                 let always = [&line.created_at, &line.terms_accepted_at];
                 let mut instants = always.into_iter().chain(&line.suspended_at);
                 instants.try_for_each(|text| instant("instant", text))
@@ -301,7 +321,8 @@ impl RequestsLine {
         let is_name = |text: &str| {
             let mut bytes = text.bytes();
             (1..=MAX_NAME).contains(&text.len())
-                && bytes.all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+                && bytes
+                    .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
         };
         for (name, text) in [("endpoint", &self.endpoint), ("outcome", &self.outcome)] {
             if !is_name(text) {
@@ -320,5 +341,7 @@ impl AvailabilityLine {
 }
 
 fn verify_day(text: &str) -> Result<(), String> {
-    Day::parse(text).map(drop).ok_or_else(|| format!("day: {text}"))
+    Day::parse(text)
+        .map(drop)
+        .ok_or_else(|| format!("day: {text}"))
 }

@@ -30,13 +30,20 @@ impl DumpReader {
     /// Opens an export and reads its first line.
     pub(crate) fn open(path: &Path) -> Result<Self, TransferError> {
         let file = BufReader::new(File::open(path)?);
-        let mut reader =
-            Self { file, counts: RecordCounts::default(), hash: Sha256::new(), line: 0, is_complete: false };
+        let mut reader = Self {
+            file,
+            counts: RecordCounts::default(),
+            hash: Sha256::new(),
+            line: 0,
+            is_complete: false,
+        };
         let text = reader.next_text()?;
         let head: DumpHeader = json::read(&text).map_err(|bad| reader.wrong(&bad))?;
         if head.format != FORMAT || !(OLDEST..=VERSION).contains(&head.version) {
-            let reason =
-                format!("version {} is unknown; this program reads {OLDEST} to {VERSION}", head.version);
+            let reason = format!(
+                "version {} is unknown; this program reads {OLDEST} to {VERSION}",
+                head.version
+            );
             return Err(reader.wrong(&reason));
         }
         reader.hash.update(&text);
@@ -67,7 +74,10 @@ impl DumpReader {
     }
 
     /// The next rows, up to `most`, by the kinds of their lines; none after the last one.
-    pub(crate) fn rows(&mut self, most: usize) -> Result<HashMap<String, Vec<Value>>, TransferError> {
+    pub(crate) fn rows(
+        &mut self,
+        most: usize,
+    ) -> Result<HashMap<String, Vec<Value>>, TransferError> {
         let mut rows: HashMap<String, Vec<Value>> = HashMap::new();
         for _ in 0..most {
             let Some(line) = self.next()? else { break };
@@ -94,6 +104,9 @@ impl DumpReader {
         if text.ends_with(b"\n") {
             return Ok(text);
         }
-        Err(TransferError::Unfit(format!("it is truncated in line {}", self.line)))
+        Err(TransferError::Unfit(format!(
+            "it is truncated in line {}",
+            self.line
+        )))
     }
 }

@@ -22,9 +22,13 @@ impl DumpLine {
     /// The line of a row, whose columns are the fields of this kind.
     pub(crate) fn of_row(kind: &str, mut row: Map<String, Value>) -> Result<Self, String> {
         for name in TIMES {
-            let Some(field) = row.get_mut(name).filter(|field| !field.is_null()) else { continue };
+            let Some(field) = row.get_mut(name).filter(|field| !field.is_null()) else {
+                continue;
+            };
             let Some(at) = time_of(field) else {
-                return Err(format!("{name} is {field}, which is not a timestamp between 1970 and 2554"));
+                return Err(format!(
+                    "{name} is {field}, which is not a timestamp between 1970 and 2554"
+                ));
             };
             *field = at.rfc3339().into();
         }
@@ -32,7 +36,9 @@ impl DumpLine {
         let line: Self = serde_json::from_value(line.into()).map_err(|error| error.to_string())?;
         match &line {
             Self::Application(line) => {
-                line.id.parse::<ApplicationId>().map_err(|error| error.to_string())?;
+                line.id
+                    .parse::<ApplicationId>()
+                    .map_err(|error| error.to_string())?;
             }
             // What was edited by hand is exported.
             Self::Availability(_) | Self::Owner(_) | Self::End(_) => {}
@@ -49,12 +55,15 @@ impl DumpLine {
     /// The kind and the row of a verified line.
     pub(crate) fn row(&self) -> (String, Map<String, Value>) {
         let line = serde_json::to_value(self).unwrap_or_default();
-        let Some((kind, Value::Object(row))) = line.as_object().and_then(|line| line.iter().next()) else {
+        let Some((kind, Value::Object(row))) = line.as_object().and_then(|line| line.iter().next())
+        else {
             return (String::new(), Map::new());
         };
         let (kind, mut row) = (kind.clone(), row.clone());
         for name in TIMES {
-            let Some(field) = row.get_mut(name) else { continue };
+            let Some(field) = row.get_mut(name) else {
+                continue;
+            };
             let at = field.as_str().and_then(Wall::parse_rfc3339);
             *field = at.map(Wall::millis).into();
         }

@@ -15,15 +15,17 @@ pub(crate) struct ExportedTable {
 }
 
 /// Columns that a file of an older format lacks, by table.
-const LATER_COLUMNS: [(&str, &[&str]); 2] = [("keys", &["last_used_at", "name"]), ("owners", &["notices"])];
+const LATER_COLUMNS: [(&str, &[&str]); 2] = [
+    ("keys", &["last_used_at", "name"]),
+    ("owners", &["notices"]),
+];
 
 /// Columns and table. Usage and requests are the sums of all gateway processes. Availability has successive minutes with one
 /// state: their number minus their rank is the same; `AND true`, because a file may contain other numbers than 0 and 1. Owners
 /// have an array of the applications.
 const APPLICATIONS: &str =
     "id, name, tier, own_minute, own_day, created_at, {description} FROM {schema}.applications";
-const KEYS: &str =
-    "application, {digest}, shown, created_at, expires_at, revoked_at, {later keys} FROM {schema}.keys k";
+const KEYS: &str = "application, {digest}, shown, created_at, expires_at, revoked_at, {later keys} FROM {schema}.keys k";
 const LEDGER: &str = "day, application, {granted}, 0 AS grace FROM {schema}.{ledger}";
 const USAGE: &str = "day, application, sum(units) AS units
     FROM (SELECT * FROM {schema}.usage_days UNION ALL SELECT day, application, units FROM {schema}.usage_nodes) u
@@ -47,9 +49,24 @@ const OWNERS: &str = "id, mailbox, email, created_at, terms_version, terms_accep
 
 /// All, in the order in which they can be written into an empty store.
 pub(crate) static TABLES: [ExportedTable; 9] = [
-    ExportedTable { kind: "application", select: APPLICATIONS, order: "id", later: None },
-    ExportedTable { kind: "key", select: KEYS, order: "application, k.digest", later: None },
-    ExportedTable { kind: "ledger", select: LEDGER, order: "day, application", later: None },
+    ExportedTable {
+        kind: "application",
+        select: APPLICATIONS,
+        order: "id",
+        later: None,
+    },
+    ExportedTable {
+        kind: "key",
+        select: KEYS,
+        order: "application, k.digest",
+        later: None,
+    },
+    ExportedTable {
+        kind: "ledger",
+        select: LEDGER,
+        order: "day, application",
+        later: None,
+    },
     ExportedTable {
         kind: "usage",
         select: USAGE,
@@ -62,26 +79,50 @@ pub(crate) static TABLES: [ExportedTable; 9] = [
         order: "day, application, endpoint, outcome",
         later: Some("request_days, request_nodes"),
     },
-    ExportedTable { kind: "audit", select: AUDIT, order: "id", later: None },
+    ExportedTable {
+        kind: "audit",
+        select: AUDIT,
+        order: "id",
+        later: None,
+    },
     ExportedTable {
         kind: "availability",
         select: AVAILABILITY,
         order: "first",
         later: Some("status_minutes"),
     },
-    ExportedTable { kind: "status_message", select: MESSAGES, order: "id", later: Some("status_messages") },
-    ExportedTable { kind: "owner", select: OWNERS, order: "id", later: Some("owners, owned_applications") },
+    ExportedTable {
+        kind: "status_message",
+        select: MESSAGES,
+        order: "id",
+        later: Some("status_messages"),
+    },
+    ExportedTable {
+        kind: "owner",
+        select: OWNERS,
+        order: "id",
+        later: Some("owners, owned_applications"),
+    },
 ];
 
 impl ExportedTable {
     /// Columns and table as an engine has them: `list` writes columns of a table, and `terms` are the digest, the granted units,
     /// the table of the ledger, and the function for an array.
-    pub(crate) fn columns(&self, list: impl Fn(&[&str], &str) -> String, terms: [&str; 4]) -> String {
-        let mut columns = self.select.replace("{description}", &list(&Description::NAMES, "applications"));
+    pub(crate) fn columns(
+        &self,
+        list: impl Fn(&[&str], &str) -> String,
+        terms: [&str; 4],
+    ) -> String {
+        let mut columns = self
+            .select
+            .replace("{description}", &list(&Description::NAMES, "applications"));
         for (table, names) in LATER_COLUMNS {
             columns = columns.replace(&format!("{{later {table}}}"), &list(names, table));
         }
         let names = ["{digest}", "{granted}", "{ledger}", "{array}"];
-        names.iter().zip(terms).fold(columns, |columns, (name, term)| columns.replace(name, term))
+        names
+            .iter()
+            .zip(terms)
+            .fold(columns, |columns, (name, term)| columns.replace(name, term))
     }
 }

@@ -17,7 +17,9 @@ pub enum TransferError {
     )]
     InUse(u64),
     /// The tables may have columns that this program does not know.
-    #[error("the tables have format {0}, which is newer than this release; export with the newer release")]
+    #[error(
+        "the tables have format {0}, which is newer than this release; export with the newer release"
+    )]
     Newer(i32),
     /// An error of the store.
     #[error(transparent)]

@@ -23,16 +23,26 @@ pub(crate) struct DumpWriter<'o> {
 impl<'o> DumpWriter<'o> {
     /// Begins an export.
     pub(crate) fn begin(out: &'o mut dyn Write, now: Wall) -> io::Result<Self> {
-        let mut writer =
-            Self { out, counts: RecordCounts::default(), hash: Sha256::new(), owners: HashSet::new() };
-        writer.write(&DumpHeader { format: FORMAT.into(), version: VERSION, made_at: now.rfc3339() })?;
+        let mut writer = Self {
+            out,
+            counts: RecordCounts::default(),
+            hash: Sha256::new(),
+            owners: HashSet::new(),
+        };
+        writer.write(&DumpHeader {
+            format: FORMAT.into(),
+            version: VERSION,
+            made_at: now.rfc3339(),
+        })?;
         Ok(writer)
     }
 
     /// Writes a record. Those of an application that was not written are rejected.
     pub(crate) fn push(&mut self, line: &DumpLine) -> Result<(), TransferError> {
         if let Some(owner) = line.owner().filter(|owner| !self.owners.contains(*owner)) {
-            return Err(TransferError::Unfit(format!("application {owner} is missing or unreadable")));
+            return Err(TransferError::Unfit(format!(
+                "application {owner} is missing or unreadable"
+            )));
         }
         if let DumpLine::Application(application) = line {
             self.owners.insert(application.id.clone());
@@ -44,7 +54,10 @@ impl<'o> DumpWriter<'o> {
     /// Completes the export, and returns the number of its records.
     pub(crate) fn finish(self) -> io::Result<RecordCounts> {
         let sha256 = Digest::from_bytes(self.hash.finalize().into()).to_string();
-        self.out.write_all(&text(&DumpLine::End(DumpEnd { counts: self.counts, sha256 }))?)?;
+        self.out.write_all(&text(&DumpLine::End(DumpEnd {
+            counts: self.counts,
+            sha256,
+        }))?)?;
         self.out.flush()?;
         Ok(self.counts)
     }

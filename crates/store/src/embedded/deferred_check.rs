@@ -22,12 +22,17 @@ pub(super) struct DeferredCheck {
 
 impl DeferredCheck {
     pub(super) fn new(file: Option<OpenFile>) -> Self {
-        Self { file, watch: OnceLock::new() }
+        Self {
+            file,
+            watch: OnceLock::new(),
+        }
     }
 
     /// Starts the check unless it was started. Call it where waiting for the disk blocks nothing.
     pub(super) fn begin(&self) {
-        let Some(file) = self.file.as_ref().filter(|_| self.watch.get().is_none()) else { return };
+        let Some(file) = self.file.as_ref().filter(|_| self.watch.get().is_none()) else {
+            return;
+        };
         match IntegrityCheck::begin(file) {
             Ok(watch) => drop(self.watch.set(watch)),
             Err(error) => tracing::warn!(%error, "full store check skipped"),
@@ -48,7 +53,10 @@ impl IntegrityCheck {
         let to_error = |fault: StoreFault| fault.into_error("start its check", &file.path);
         let connection = file::connect(&file.path, OpenFlags::SQLITE_OPEN_READ_ONLY)
             .map_err(|error| to_error(error.into()))?;
-        let (cancelled, interrupt) = (Arc::new(AtomicBool::new(false)), connection.get_interrupt_handle());
+        let (cancelled, interrupt) = (
+            Arc::new(AtomicBool::new(false)),
+            connection.get_interrupt_handle(),
+        );
         let (is_cancelled, file) = (Arc::clone(&cancelled), file.clone());
         let check = move || {
             if is_cancelled.load(Ordering::Acquire) {
@@ -63,16 +71,24 @@ impl IntegrityCheck {
                 Ok(()) => {}
             }
         };
-        let thread = std::thread::Builder::new().name("store-check".into()).spawn(check);
+        let thread = std::thread::Builder::new()
+            .name("store-check".into())
+            .spawn(check);
         let thread = thread.map_err(|error| unavailable("start a thread", &error))?;
-        Ok(Self { cancelled, interrupt, thread: Some(thread) })
+        Ok(Self {
+            cancelled,
+            interrupt,
+            thread: Some(thread),
+        })
     }
 }
 
 impl Drop for IntegrityCheck {
     fn drop(&mut self) {
         self.cancelled.store(true, Ordering::Release);
-        let Some(thread) = self.thread.take() else { return };
+        let Some(thread) = self.thread.take() else {
+            return;
+        };
         // An interruption affects only a running check, and this one may be about to start.
         while !thread.is_finished() {
             self.interrupt.interrupt();

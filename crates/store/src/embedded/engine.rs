@@ -13,9 +13,9 @@ use super::worker::{self, StoreWorker};
 use super::{file, ledger, records};
 use crate::sql::{audit, changes, grace_shares, leaks, limits_until, outdated};
 use crate::{
-    ApplicationPage, AuditQuery, AuditRecord, ChangeKind, DocumentSharing, HeldGraceShare, KeyStore, KeyUse,
-    Ledger, LedgerExchange, LedgerExchangeReply, NodeList, NodeRegistry, NodeStatus, StoreChange,
-    StoreFuture, StoreHealth, StoreResult, StoredApplication,
+    ApplicationPage, AuditQuery, AuditRecord, ChangeKind, DocumentSharing, HeldGraceShare,
+    KeyStore, KeyUse, Ledger, LedgerExchange, LedgerExchangeReply, NodeList, NodeRegistry,
+    NodeStatus, StoreChange, StoreFuture, StoreHealth, StoreResult, StoredApplication,
 };
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{ApplicationId, Digest};
@@ -52,9 +52,14 @@ impl Embedded {
         Ok(Self {
             check: Arc::new(DeferredCheck::new(opened.is_large.then(|| file.clone()))),
             reader: StoreWorker::start("store-reader", &file, opened.reader, worker::one_by_one)?,
-            writer: StoreWorker::start("store-writer", &file, opened.writer, move |connection, queue| {
-                worker::in_groups(connection, &written, queue, &counted);
-            })?,
+            writer: StoreWorker::start(
+                "store-writer",
+                &file,
+                opened.writer,
+                move |connection, queue| {
+                    worker::in_groups(connection, &written, queue, &counted);
+                },
+            )?,
             commits,
             node: Mutex::default(),
             file,
@@ -68,29 +73,51 @@ impl Embedded {
 }
 
 impl KeyStore for Embedded {
-    fn page(&self, after: Option<ApplicationId>, most: usize, day: Day) -> StoreFuture<'_, ApplicationPage> {
-        self.reader.run("read a page of applications", move |file| records::page(file, after, most, day))
+    fn page(
+        &self,
+        after: Option<ApplicationId>,
+        most: usize,
+        day: Day,
+    ) -> StoreFuture<'_, ApplicationPage> {
+        self.reader.run("read a page of applications", move |file| {
+            records::page(file, after, most, day)
+        })
     }
 
-    fn application(&self, id: ApplicationId, day: Day) -> StoreFuture<'_, Option<StoredApplication>> {
-        self.reader.run("read an application", move |file| records::application(file, id, day))
+    fn application(
+        &self,
+        id: ApplicationId,
+        day: Day,
+    ) -> StoreFuture<'_, Option<StoredApplication>> {
+        self.reader.run("read an application", move |file| {
+            records::application(file, id, day)
+        })
     }
 
     fn applications(&self, ids: Vec<ApplicationId>, day: Day) -> StoreFuture<'_, ApplicationPage> {
-        self.reader.run("read applications", move |file| records::applications(file, &ids, day))
+        self.reader.run("read applications", move |file| {
+            records::applications(file, &ids, day)
+        })
     }
 
     fn find_keys(&self, digests: Vec<Digest>) -> StoreFuture<'_, Vec<(Digest, ApplicationId)>> {
-        self.reader.run("find keys", move |file| done(leaks::find_keys(file, &digests)))
+        self.reader.run("find keys", move |file| {
+            done(leaks::find_keys(file, &digests))
+        })
     }
 
     fn change(&self, change: StoreChange) -> StoreFuture<'_, StoredApplication> {
         let closes = matches!(change.what, ChangeKind::Close);
-        self.writer.run_erasing(closes, "apply a change", move |file| done(changes::make(file, &change)))
+        self.writer
+            .run_erasing(closes, "apply a change", move |file| {
+                done(changes::make(file, &change))
+            })
     }
 
     fn due_limits(&self, now: Wall) -> StoreFuture<'_, Vec<ApplicationId>> {
-        self.reader.run("read limits that end", move |file| done(limits_until::due(file, now)))
+        self.reader.run("read limits that end", move |file| {
+            done(limits_until::due(file, now))
+        })
     }
 
     fn record_uses(&self, keys: Vec<KeyUse>) -> StoreFuture<'_, ()> {
@@ -103,7 +130,9 @@ impl KeyStore for Embedded {
     }
 
     fn audit(&self, query: AuditQuery) -> StoreFuture<'_, Vec<AuditRecord>> {
-        self.reader.run("read the audit trail", move |file| done(audit::records(file, query)))
+        self.reader.run("read the audit trail", move |file| {
+            done(audit::records(file, query))
+        })
     }
 }
 
@@ -113,15 +142,21 @@ impl Ledger for Embedded {
     }
 
     fn exchange(&self, exchange: LedgerExchange) -> StoreFuture<'_, LedgerExchangeReply> {
-        self.writer.run("exchange ledger reports", move |file| ledger::exchange(file, &exchange))
+        self.writer.run("exchange ledger reports", move |file| {
+            ledger::exchange(file, &exchange)
+        })
     }
 
     fn claim_grace(&self, claim: GraceClaim) -> StoreFuture<'_, Option<GraceShare>> {
-        self.writer.run("register for grace", move |file| done(grace_shares::claim(file, &claim)))
+        self.writer.run("register for grace", move |file| {
+            done(grace_shares::claim(file, &claim))
+        })
     }
 
     fn return_grace(&self, share: HeldGraceShare) -> StoreFuture<'_, ()> {
-        self.writer.run("return grace", move |file| done(grace_shares::give_back(file, &share)))
+        self.writer.run("return grace", move |file| {
+            done(grace_shares::give_back(file, &share))
+        })
     }
 
     /// None: there is only one node.
@@ -131,7 +166,8 @@ impl Ledger for Embedded {
 
     /// Records of the ledger are deleted with other writes. Personal data is among the rest, such as expired links.
     fn delete_outdated(&self) -> StoreFuture<'_, u64> {
-        self.writer.run_erasing(true, "merge usage", |file| done(outdated::delete(file)))
+        self.writer
+            .run_erasing(true, "merge usage", |file| done(outdated::delete(file)))
     }
 }
 

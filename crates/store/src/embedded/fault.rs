@@ -32,7 +32,11 @@ pub(crate) enum StoreFault {
 
 impl StoreFault {
     /// Converts the error while serving: damage is remembered and logged.
-    pub(super) fn into_error_while_serving(self, doing: &'static str, file: &OpenFile) -> StoreError {
+    pub(super) fn into_error_while_serving(
+        self,
+        doing: &'static str,
+        file: &OpenFile,
+    ) -> StoreError {
         let is_damage = match &self {
             Self::Sql(error) => is_damage(error),
             Self::Disorder => true,
@@ -48,15 +52,18 @@ impl StoreFault {
     /// Converts the error.
     pub(super) fn into_error(self, doing: &'static str, path: &Path) -> StoreError {
         match self {
-            Self::Sql(error) if !is_damage(&error) => {
-                StoreError::Unavailable { doing, reason: error.to_string() }
-            }
-            Self::Disk(error) => {
-                StoreError::Unavailable { doing, reason: format!("{}: {error}", path.display()) }
-            }
-            damage @ (Self::Sql(_) | Self::Record(_) | Self::Disorder) => {
-                StoreError::Damaged { path: path.display().to_string(), reason: damage.to_string() }
-            }
+            Self::Sql(error) if !is_damage(&error) => StoreError::Unavailable {
+                doing,
+                reason: error.to_string(),
+            },
+            Self::Disk(error) => StoreError::Unavailable {
+                doing,
+                reason: format!("{}: {error}", path.display()),
+            },
+            damage @ (Self::Sql(_) | Self::Record(_) | Self::Disorder) => StoreError::Damaged {
+                path: path.display().to_string(),
+                reason: damage.to_string(),
+            },
             Self::Refused(error) => error,
         }
     }
@@ -76,13 +83,22 @@ type FileIdentity = (u64, u64);
 
 impl OpenFile {
     pub(super) fn new(path: &Path) -> Self {
-        Self { path: path.into(), opened: identities(path), damage: Arc::default() }
+        Self {
+            path: path.into(),
+            opened: identities(path),
+            damage: Arc::default(),
+        }
     }
 
     /// Why nothing written to the open file would be found at the next start: the file under its name, or its log, is
     /// missing or is another one. `None` while both are in place.
     pub(super) fn missing_or_replaced(&self) -> Option<String> {
-        for ((opened, found), suffix) in self.opened.iter().zip(identities(&self.path)).zip(["", LOG]) {
+        for ((opened, found), suffix) in self
+            .opened
+            .iter()
+            .zip(identities(&self.path))
+            .zip(["", LOG])
+        {
             let what = match (opened, found) {
                 (None, _) => continue,
                 (Some(opened), Some(found)) if *opened == found => continue,
@@ -90,7 +106,10 @@ impl OpenFile {
                 (Some(_), None) => "is missing",
             };
             let path = with_suffix(&self.path, suffix);
-            return Some(format!("{} {what} while the server was running", path.display()));
+            return Some(format!(
+                "{} {what} while the server was running",
+                path.display()
+            ));
         }
         None
     }
@@ -120,7 +139,10 @@ fn identities(path: &Path) -> [Option<FileIdentity>; 2] {
 pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
     let code = error.sqlite_error_code();
     code.is_some_and(|code| {
-        matches!(code, rusqlite::ErrorCode::DatabaseCorrupt | rusqlite::ErrorCode::NotADatabase)
+        matches!(
+            code,
+            rusqlite::ErrorCode::DatabaseCorrupt | rusqlite::ErrorCode::NotADatabase
+        )
     })
 }
 
@@ -135,7 +157,9 @@ impl From<TransferError> for StoreFault {
             TransferError::File(error) => Self::Disk(error),
             TransferError::Unfit(reason) => Self::Record(reason),
             TransferError::Store(error) => Self::Refused(error),
-            other @ (TransferError::InUse(_) | TransferError::Newer(_)) => Self::Record(other.to_string()),
+            other @ (TransferError::InUse(_) | TransferError::Newer(_)) => {
+                Self::Record(other.to_string())
+            }
         }
     }
 }

@@ -50,7 +50,12 @@ pub(super) fn open(directory: &Path) -> StoreResult<OpenedStore> {
     let to_error = |fault: StoreFault| fault.into_error(OPENING, &path);
     let (writer, reader) = open_steps(directory, &path, schema::STEPS).map_err(to_error)?;
     let is_large = !integrity::is_small(&reader).map_err(to_error)?;
-    Ok(OpenedStore { path, writer, reader, is_large })
+    Ok(OpenedStore {
+        path,
+        writer,
+        reader,
+        is_large,
+    })
 }
 
 pub(super) fn open_steps(
@@ -58,7 +63,10 @@ pub(super) fn open_steps(
     path: &Path,
     steps: &[&str],
 ) -> FileResult<(Connection, Connection)> {
-    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)?;
     swap::finish(path)?;
     make(path, steps)?;
     let mut writer = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
@@ -108,7 +116,9 @@ pub(super) fn close_new(store: Connection, path: &Path) -> FileResult<()> {
 pub(super) fn missing(path: &Path) -> Option<StoreFault> {
     let traces = store_traces(path);
     let trace = traces.first()?.file_name().unwrap_or_default().display();
-    Some(StoreFault::Record(format!("the file is missing, but `{trace}` shows that there was one")))
+    Some(StoreFault::Record(format!(
+        "the file is missing, but `{trace}` shows that there was one"
+    )))
 }
 
 /// Creates a store under this name and replaces an existing file.
@@ -145,7 +155,8 @@ fn check(connection: &Connection, path: &Path, steps: &[&str]) -> FileResult<()>
 
 /// Every commit is synced before it counts, and readers never wait for it.
 pub(super) fn write_ahead(connection: &Connection) -> FileResult<()> {
-    let mode: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+    let mode: String =
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     if mode != "wal" {
         return Err(StoreFault::Disk(io::Error::other(
             "this file system does not support shared memory, which the write-ahead log requires",
@@ -194,7 +205,10 @@ pub(super) fn take_steps(connection: &mut Connection, steps: &[&str]) -> FileRes
 
 /// Writes a complete copy beside the file; it gets its final name once it is synced.
 fn back_up(connection: &Connection, path: &Path, found: u32) -> FileResult<()> {
-    let (half, whole) = (with_suffix(path, ".bak.half"), with_suffix(path, &format!(".v{found}.bak")));
+    let (half, whole) = (
+        with_suffix(path, ".bak.half"),
+        with_suffix(path, &format!(".v{found}.bak")),
+    );
     remove(&half)?;
     copy(connection, &half)?;
     fs::rename(&half, &whole)?;
@@ -205,7 +219,11 @@ fn back_up(connection: &Connection, path: &Path, found: u32) -> FileResult<()> {
 pub(super) fn copy(connection: &Connection, to: &Path) -> FileResult<()> {
     new_private_file(to)?;
     let mut copy = Connection::open(to)?;
-    rusqlite::backup::Backup::new(connection, &mut copy)?.run_to_completion(i32::MAX, PATIENCE, None)?;
+    rusqlite::backup::Backup::new(connection, &mut copy)?.run_to_completion(
+        i32::MAX,
+        PATIENCE,
+        None,
+    )?;
     copy.close().map_err(|(_, error)| error)?;
     Ok(File::open(to)?.sync_all()?)
 }

@@ -24,10 +24,15 @@ pub(super) fn is_ours(connection: &Connection, path: &Path, steps: &[&str]) -> F
     if is_cut(connection, path)? {
         return Err(StoreFault::Record("its last page is truncated".into()));
     }
-    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    let tables: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     match (found, tables) {
         (0, 0) => return Err(StoreFault::Record("it is empty, without any tables".into())),
-        (0, _) => return Err(StoreFault::Record("it contains tables of another program".into())),
+        (0, _) => {
+            return Err(StoreFault::Record(
+                "it contains tables of another program".into(),
+            ));
+        }
         _ => {}
     }
     let taken = usize::try_from(found).unwrap_or(usize::MAX);
@@ -38,7 +43,9 @@ pub(super) fn is_ours(connection: &Connection, path: &Path, steps: &[&str]) -> F
     let has = shape(connection)?;
     // An operator's own columns and indexes are allowed.
     match shape(&model)?.difference(&has).next() {
-        Some(missing) => Err(StoreFault::Record(format!("its {missing} is missing or changed"))),
+        Some(missing) => Err(StoreFault::Record(format!(
+            "its {missing} is missing or changed"
+        ))),
         None => Ok(found),
     }
 }
@@ -69,7 +76,11 @@ fn shape(connection: &Connection) -> FileResult<BTreeSet<String>> {
 /// anyway, which finds broken pages and rows out of order; [`whole`] checks the rest while the server runs. That is
 /// mostly the ledger of past days; a broken page of it fails its reader and never reads as "nothing granted".
 pub(super) fn at_start(connection: &Connection) -> FileResult<()> {
-    if is_small(connection)? { whole(connection) } else { Ok(()) }
+    if is_small(connection)? {
+        whole(connection)
+    } else {
+        Ok(())
+    }
 }
 
 /// Whether [`at_start`] checks it completely.
@@ -83,7 +94,11 @@ pub(super) fn is_small(connection: &Connection) -> FileResult<bool> {
 /// long.
 pub(super) fn whole(connection: &Connection) -> FileResult<()> {
     let verdict: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
-    if verdict == "ok" { Ok(()) } else { Err(StoreFault::Record(verdict)) }
+    if verdict == "ok" {
+        Ok(())
+    } else {
+        Err(StoreFault::Record(verdict))
+    }
 }
 
 /// Checks the tables from which a restore takes grants and revocations: rows of a damaged one may be missing.
@@ -110,7 +125,12 @@ pub(super) fn findings(connection: &Connection) -> FileResult<Vec<String>> {
             Err(error) => return Err(error.into()),
         };
         // Several findings in one tree are lines of one text.
-        findings.extend(finding.lines().filter(|line| *line != "ok").map(str::to_owned));
+        findings.extend(
+            finding
+                .lines()
+                .filter(|line| *line != "ok")
+                .map(str::to_owned),
+        );
     }
     Ok(findings)
 }

@@ -24,11 +24,24 @@ pub(super) fn exchange(
 ) -> FileResult<LedgerExchangeReply> {
     let today = advance(connection, exchange.today)?;
     let outcome = |report: &LedgerReport| {
-        let is_open = report.day == today || report.day.number() == today.number().saturating_add(1);
-        if is_open { apply(connection, exchange.node, report) } else { Ok(ReportOutcome::Closed) }
+        let is_open =
+            report.day == today || report.day.number() == today.number().saturating_add(1);
+        if is_open {
+            apply(connection, exchange.node, report)
+        } else {
+            Ok(ReportOutcome::Closed)
+        }
     };
-    let outcomes = exchange.reports.iter().map(outcome).collect::<Result<_, _>>()?;
-    Ok(LedgerExchangeReply { today, outcomes, minutes: Vec::new() })
+    let outcomes = exchange
+        .reports
+        .iter()
+        .map(outcome)
+        .collect::<Result<_, _>>()?;
+    Ok(LedgerExchangeReply {
+        today,
+        outcomes,
+        minutes: Vec::new(),
+    })
 }
 
 /// Moves the current day forward to `today`, and returns it.
@@ -38,7 +51,11 @@ fn advance(connection: &Connection, today: Day) -> FileResult<Day> {
         return Ok(found);
     }
     run(connection, "DELETE FROM calendar", [])?;
-    run(connection, "INSERT INTO calendar (day) VALUES (?1)", [written(today)?])?;
+    run(
+        connection,
+        "INSERT INTO calendar (day) VALUES (?1)",
+        [written(today)?],
+    )?;
     Ok(today)
 }
 
@@ -48,7 +65,10 @@ fn apply(connection: &Connection, node: u64, report: &LedgerReport) -> FileResul
     if found.is_none() && !records::is_there(connection, &id)? {
         return Ok(ReportOutcome::UnknownApplication);
     }
-    let before = (found.unwrap_or_default(), node_totals(connection, &day, &id, node)?);
+    let before = (
+        found.unwrap_or_default(),
+        node_totals(connection, &day, &id, node)?,
+    );
     let (mut total, totals) = before.0.apply(before.1, &report.totals);
     // Units granted beyond a closed day must not make its record unreadable.
     total.granted = total.granted.min(u32::MAX.into());
@@ -72,7 +92,11 @@ fn apply(connection: &Connection, node: u64, report: &LedgerReport) -> FileResul
         prune(connection, report.day)?;
     }
     // The limits in a report are in force: this process makes all changes of terms.
-    Ok(ReportOutcome::Applied { node: totals, granted: total.granted, has_outdated_terms: false })
+    Ok(ReportOutcome::Applied {
+        node: totals,
+        granted: total.granted,
+        has_outdated_terms: false,
+    })
 }
 
 /// The current day. Before the first exchange, the newest one with granted units.
@@ -88,8 +112,14 @@ pub(super) fn day(connection: &Connection) -> FileResult<Option<Day>> {
 pub(super) fn newest_day(connection: &Connection) -> FileResult<Option<Day>> {
     let mut below = String::from("a"); // above every digit
     loop {
-        let (found,) = one(connection, "SELECT max(day) FROM ledger WHERE day < ?1", [&below])?;
-        let Some(text): Option<String> = found else { return Ok(None) };
+        let (found,) = one(
+            connection,
+            "SELECT max(day) FROM ledger WHERE day < ?1",
+            [&below],
+        )?;
+        let Some(text): Option<String> = found else {
+            return Ok(None);
+        };
         if let Some(day) = Day::parse(&text) {
             return Ok(Some(day));
         }
@@ -100,9 +130,13 @@ pub(super) fn newest_day(connection: &Connection) -> FileResult<Option<Day>> {
 fn day_totals(connection: &Connection, day: &str, id: &str) -> FileResult<Option<DayTotals>> {
     let select = "SELECT granted FROM ledger WHERE day = ?1 AND application = ?2";
     let found: Option<(i64,)> = find(connection, select, [day, id])?;
-    let Some((granted,)) = found else { return Ok(None) };
+    let Some((granted,)) = found else {
+        return Ok(None);
+    };
     let bad = |_| StoreFault::Record(format!("ledger of {id} for {day}: granted is {granted}"));
-    Ok(Some(DayTotals { granted: u32::try_from(granted).map_err(bad)?.into() }))
+    Ok(Some(DayTotals {
+        granted: u32::try_from(granted).map_err(bad)?.into(),
+    }))
 }
 
 fn node_totals(connection: &Connection, day: &str, id: &str, node: u64) -> FileResult<NodeTotals> {
@@ -111,12 +145,21 @@ fn node_totals(connection: &Connection, day: &str, id: &str, node: u64) -> FileR
         "SELECT granted, returned FROM ledger_nodes WHERE day = ?1 AND application = ?2 AND node = ?3",
         params![day, id, node.cast_signed()],
     )?;
-    let Some((granted, returned)) = found else { return Ok(NodeTotals::default()) };
+    let Some((granted, returned)) = found else {
+        return Ok(NodeTotals::default());
+    };
     let read = |number: i64| {
-        let bad = |_| StoreFault::Record(format!("ledger_nodes of {id} for {day}: {number} is no total"));
+        let bad = |_| {
+            StoreFault::Record(format!(
+                "ledger_nodes of {id} for {day}: {number} is no total"
+            ))
+        };
         u32::try_from(number).map_err(bad)
     };
-    Ok(NodeTotals { granted: read(granted)?, returned: read(returned)? })
+    Ok(NodeTotals {
+        granted: read(granted)?,
+        returned: read(returned)?,
+    })
 }
 
 fn prune(connection: &Connection, today: Day) -> FileResult<()> {
@@ -131,7 +174,10 @@ fn prune(connection: &Connection, today: Day) -> FileResult<()> {
     if !is_due {
         return Ok(());
     }
-    for (table, key) in [("ledger", "day, application"), ("ledger_nodes", "day, application, node")] {
+    for (table, key) in [
+        ("ledger", "day, application"),
+        ("ledger_nodes", "day, application, node"),
+    ] {
         let delete = format!(
             "DELETE FROM {table} WHERE ({key}) IN (SELECT {key} FROM {table} WHERE day < ?1 ORDER BY day LIMIT ?2)"
         );
@@ -147,5 +193,9 @@ fn written(day: Day) -> FileResult<String> {
         return Ok(text);
     }
     let reason = format!("day {} lies beyond the calendar", day.number());
-    Err(StoreError::Unavailable { doing: "exchange ledger reports", reason }.into())
+    Err(StoreError::Unavailable {
+        doing: "exchange ledger reports",
+        reason,
+    }
+    .into())
 }

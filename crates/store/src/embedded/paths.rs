@@ -48,7 +48,9 @@ pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 
 /// Removes a database and its log files.
 pub(super) fn remove_database(path: &Path) -> io::Result<()> {
-    ["", LOG, INDEX, "-journal"].iter().try_for_each(|suffix| remove(&with_suffix(path, suffix)))
+    ["", LOG, INDEX, "-journal"]
+        .iter()
+        .try_for_each(|suffix| remove(&with_suffix(path, suffix)))
 }
 
 /// Files beside the path whose names continue its own like this, sorted.
@@ -79,7 +81,15 @@ pub(super) fn mark(path: &Path) -> io::Result<()> {
 /// Empties the lock file if it exists and is not empty.
 fn empty_lock(lock: &Path) -> io::Result<()> {
     let is_written = if_found(fs::metadata(lock))?.is_some_and(|found| found.len() > 0);
-    if is_written { OpenOptions::new().write(true).truncate(true).open(lock)?.sync_all() } else { Ok(()) }
+    if is_written {
+        OpenOptions::new()
+            .write(true)
+            .truncate(true)
+            .open(lock)?
+            .sync_all()
+    } else {
+        Ok(())
+    }
 }
 
 /// Files that show that there was a store, if the store file itself is missing.
@@ -112,7 +122,11 @@ fn backups(path: &Path) -> Vec<(PathBuf, Wall)> {
     let excluded = [HALF, NEXT, ASIDE, CLOSED].map(|suffix| format!("{}{suffix}", file_name(path)));
     let mut found: Vec<(PathBuf, Wall)> = sibling_files(path)
         .into_iter()
-        .filter(|other| !excluded.iter().any(|prefix| file_name(other).starts_with(prefix)))
+        .filter(|other| {
+            !excluded
+                .iter()
+                .any(|prefix| file_name(other).starts_with(prefix))
+        })
         .filter(|other| other != path && backup_kind(other).is_some())
         .map(|other| (other.clone(), modified_at(&other)))
         .collect();
@@ -125,10 +139,18 @@ fn backups(path: &Path) -> Vec<(PathBuf, Wall)> {
 pub(super) fn backup_kind(path: &Path) -> Option<&'static [u8]> {
     const APPLICATION_ID_BYTES: std::ops::Range<usize> = 68..72;
     let mut first = Vec::new();
-    File::open(path).ok()?.take(APPLICATION_ID_BYTES.end as u64).read_to_end(&mut first).ok()?;
-    let is_other_program =
-        first.starts_with(BACKUP_BEGINS) && first.get(APPLICATION_ID_BYTES).is_some_and(|id| id != [0; 4]);
-    [BACKUP_BEGINS, EXPORT_BEGINS].into_iter().find(|prefix| first.starts_with(prefix) && !is_other_program)
+    File::open(path)
+        .ok()?
+        .take(APPLICATION_ID_BYTES.end as u64)
+        .read_to_end(&mut first)
+        .ok()?;
+    let is_other_program = first.starts_with(BACKUP_BEGINS)
+        && first
+            .get(APPLICATION_ID_BYTES)
+            .is_some_and(|id| id != [0; 4]);
+    [BACKUP_BEGINS, EXPORT_BEGINS]
+        .into_iter()
+        .find(|prefix| first.starts_with(prefix) && !is_other_program)
 }
 
 fn modified_at(path: &Path) -> Wall {
@@ -138,18 +160,30 @@ fn modified_at(path: &Path) -> Wall {
 }
 
 fn sibling_files(path: &Path) -> Vec<PathBuf> {
-    let Some(directory) = path.parent() else { return Vec::new() };
-    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
-    entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|other| other.is_file()).collect()
+    let Some(directory) = path.parent() else {
+        return Vec::new();
+    };
+    let Ok(entries) = fs::read_dir(directory) else {
+        return Vec::new();
+    };
+    entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|other| other.is_file())
+        .collect()
 }
 
 fn file_name(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    path.file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
 }
 
 /// Commands that recover from a store that cannot be used; `None` for other errors.
 pub fn recovery_steps(error: &StoreError) -> Option<String> {
-    let (StoreError::Damaged { path, .. } | StoreError::Newer { path, .. }) = error else { return None };
+    let (StoreError::Damaged { path, .. } | StoreError::Newer { path, .. }) = error else {
+        return None;
+    };
     let path = Path::new(path);
     let here = quoted(path.parent().unwrap_or(Path::new(".")));
     if let Some(steps) = closed(path, &here) {
@@ -159,7 +193,12 @@ pub fn recovery_steps(error: &StoreError) -> Option<String> {
         "The file is unchanged. To recover, with the server stopped:".to_owned(),
         format!("  scoregate store check --data-dir {here}"),
     ];
-    let restore = |from: &Path| format!("  scoregate store restore {} --data-dir {here}", quoted(from));
+    let restore = |from: &Path| {
+        format!(
+            "  scoregate store restore {} --data-dir {here}",
+            quoted(from)
+        )
+    };
     let backups = backups(path);
     for (index, (backup, at)) in backups.iter().enumerate() {
         let label = if index == 0 { "" } else { "or older: " };
@@ -172,7 +211,11 @@ pub fn recovery_steps(error: &StoreError) -> Option<String> {
             "There is no backup beside it. If you have one elsewhere: scoregate store restore FILE. Otherwise:"
                 .into(),
         );
-        lines.push(format!("  scoregate store export {} --damaged {}", quoted(&salvaged), quoted(path)));
+        lines.push(format!(
+            "  scoregate store export {} --damaged {}",
+            quoted(&salvaged),
+            quoted(path)
+        ));
         lines.push(restore(&salvaged));
     }
     if !path.exists() {
@@ -184,7 +227,9 @@ pub fn recovery_steps(error: &StoreError) -> Option<String> {
 
 /// The advice where an export closed the store. A copy of it would grant the quotas of today again.
 fn closed(path: &Path, here: &str) -> Option<String> {
-    let newest = files_with_prefix(path, CLOSED).pop().filter(|_| !path.exists())?;
+    let newest = files_with_prefix(path, CLOSED)
+        .pop()
+        .filter(|_| !path.exists())?;
     Some(format!(
         "It was exported and closed, and is kept as {}. Use the store into which the export was imported: with a copy of the \
          closed one, callers would get today's quota twice.\nTo create an empty store here, without keys and with today's whole \
@@ -197,10 +242,16 @@ fn closed(path: &Path, here: &str) -> Option<String> {
 fn missing(path: &Path, here: &str) -> Vec<String> {
     let mut replaced = files_with_prefix(path, ASIDE);
     replaced.retain(|other| backup_kind(other).is_some());
-    let mut lines = vec![format!("If it was moved away, move it back to {}.", quoted(path))];
+    let mut lines = vec![format!(
+        "If it was moved away, move it back to {}.",
+        quoted(path)
+    )];
     if let Some(newest) = replaced.last() {
         lines.push("The newest replaced store can be restored, too:".into());
-        lines.push(format!("  scoregate store restore {} --data-dir {here}", quoted(newest)));
+        lines.push(format!(
+            "  scoregate store restore {} --data-dir {here}",
+            quoted(newest)
+        ));
     }
     lines.push("To create an empty store, without keys and with today's whole quota:".into());
     lines.push(format!("  scoregate store init --data-dir {here}"));
@@ -211,5 +262,9 @@ fn missing(path: &Path, here: &str) -> Vec<String> {
 pub(super) fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@,".contains(c);
-    if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+    if text.chars().all(is_plain) {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
 }

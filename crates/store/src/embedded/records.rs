@@ -18,12 +18,14 @@ use scoregate_base::keys::{ApplicationId, Digest};
 const COLUMNS: &str = "id, name, tier, own_minute, own_day, created_at,
     (SELECT until FROM limits_until WHERE application = applications.id)";
 const COLUMN_COUNT: usize = 7;
-const KEYS: &str =
-    "SELECT application, digest, shown, created_at, expires_at, revoked_at, last_used_at, name FROM keys";
+const KEYS: &str = "SELECT application, digest, shown, created_at, expires_at, revoked_at, last_used_at, name FROM keys";
 const LEDGER: &str = "SELECT application, granted FROM ledger WHERE day = ?1";
 
 fn select(rest: &str) -> String {
-    format!("SELECT {COLUMNS}, {} FROM applications {rest}", Description::NAMES.join(", "))
+    format!(
+        "SELECT {COLUMNS}, {} FROM applications {rest}",
+        Description::NAMES.join(", ")
+    )
 }
 
 /// Applications after `after`, ordered by id. The three tables have that order and are read in parallel, in one
@@ -36,13 +38,21 @@ pub(super) fn page(
     day: Day,
 ) -> FileResult<ApplicationPage> {
     // Callers that check a file have a snapshot already.
-    let snapshot = connection.is_autocommit().then(|| connection.unchecked_transaction()).transpose()?;
-    let (after, day) = (after.map_or_else(String::new, |id| id.to_string()), day.to_string());
+    let snapshot = connection
+        .is_autocommit()
+        .then(|| connection.unchecked_transaction())
+        .transpose()?;
+    let (after, day) = (
+        after.map_or_else(String::new, |id| id.to_string()),
+        day.to_string(),
+    );
     let mut applications = connection.prepare_cached(&select("WHERE id > ?1 ORDER BY id"))?;
-    let mut keys =
-        connection.prepare_cached(&format!("{KEYS} WHERE application > ?1 ORDER BY application"))?;
-    let mut ledger =
-        connection.prepare_cached(&format!("{LEDGER} AND application > ?2 ORDER BY application"))?;
+    let mut keys = connection.prepare_cached(&format!(
+        "{KEYS} WHERE application > ?1 ORDER BY application"
+    ))?;
+    let mut ledger = connection.prepare_cached(&format!(
+        "{LEDGER} AND application > ?2 ORDER BY application"
+    ))?;
     let mut rows = applications.query([&after])?;
     let mut keys = JoinedRows::new(keys.query([&after])?, &after, key)?;
     let mut ledger = JoinedRows::new(ledger.query([&day, &after])?, &after, granted)?;
@@ -74,7 +84,10 @@ pub(super) fn application(
     day: Day,
 ) -> FileResult<Option<StoredApplication>> {
     // The writer's transaction is a snapshot already.
-    let snapshot = connection.is_autocommit().then(|| connection.unchecked_transaction()).transpose()?;
+    let snapshot = connection
+        .is_autocommit()
+        .then(|| connection.unchecked_transaction())
+        .transpose()?;
     let (id, day) = (id.to_string(), day.to_string());
     let mut applications = connection.prepare_cached(&select("WHERE id = ?1"))?;
     let mut keys = connection.prepare_cached(&format!("{KEYS} WHERE application = ?1"))?;
@@ -82,7 +95,10 @@ pub(super) fn application(
     let mut keys = JoinedRows::new(keys.query([&id])?, "", key)?;
     let mut ledger = JoinedRows::new(ledger.query([&day, &id])?, "", granted)?;
     let mut rows = applications.query([&id])?;
-    let found = rows.next()?.map(|row| whole(row, &mut keys, &mut ledger, &mut Vec::new())).transpose();
+    let found = rows
+        .next()?
+        .map(|row| whole(row, &mut keys, &mut ledger, &mut Vec::new()))
+        .transpose();
     drop(snapshot);
     found
 }
@@ -106,10 +122,16 @@ pub(super) fn applications(
 
 /// A replacement for an application with an unreadable record. Like at start, none of its keys is in force; revoked
 /// ones are listed.
-pub(super) fn stand_in(connection: &Connection, id: ApplicationId) -> FileResult<StoredApplication> {
+pub(super) fn stand_in(
+    connection: &Connection,
+    id: ApplicationId,
+) -> FileResult<StoredApplication> {
     let text = id.to_string();
-    let (AnyText(name), AnyText(tier)) =
-        one(connection, "SELECT name, tier FROM applications WHERE id = ?1", [&text])?;
+    let (AnyText(name), AnyText(tier)) = one(
+        connection,
+        "SELECT name, tier FROM applications WHERE id = ?1",
+        [&text],
+    )?;
     let mut keys = connection.prepare_cached(&format!("{KEYS} WHERE application = ?1"))?;
     let mut keys = JoinedRows::new(keys.query([&text])?, "", key)?;
     let mut revoked = Vec::new();
@@ -137,14 +159,20 @@ pub(super) fn used(connection: &Connection, keys: &[KeyUse]) -> FileResult<()> {
          WHERE application = ?1 AND digest = ?2 AND (last_used_at IS NULL OR last_used_at < ?3)",
     )?;
     for key in keys {
-        update.execute(params![key.application.to_string(), key.digest.as_bytes(), millis(key.at)])?;
+        update.execute(params![
+            key.application.to_string(),
+            key.digest.as_bytes(),
+            millis(key.at)
+        ])?;
     }
     Ok(())
 }
 
 /// Whether the application exists, readable or not.
 pub(super) fn is_there(connection: &Connection, id: &str) -> FileResult<bool> {
-    Ok(connection.prepare_cached("SELECT 1 FROM applications WHERE id = ?1")?.exists([id])?)
+    Ok(connection
+        .prepare_cached("SELECT 1 FROM applications WHERE id = ?1")?
+        .exists([id])?)
 }
 
 /// An application with its rows of the other two tables.
@@ -154,7 +182,10 @@ fn whole(
     ledger: &mut JoinedRows<'_, u64>,
     skipped: &mut Vec<String>,
 ) -> FileResult<StoredApplication> {
-    let id = row.get_ref(0)?.as_str().map_err(|error| unreadable("id", &error.into()))?;
+    let id = row
+        .get_ref(0)?
+        .as_str()
+        .map_err(|error| unreadable("id", &error.into()))?;
     // Always skip past rows of this application.
     while let Some(owner) = keys.take_before(Some(id))? {
         skipped.push(orphan(&owner));
@@ -171,8 +202,10 @@ fn whole(
 
     let named = |fault| match fault {
         StoreFault::Record(reason) => StoreFault::Record(format!("application {id}: {reason}")),
-        other
-        @ (StoreFault::Sql(_) | StoreFault::Disk(_) | StoreFault::Disorder | StoreFault::Refused(_)) => other,
+        other @ (StoreFault::Sql(_)
+        | StoreFault::Disk(_)
+        | StoreFault::Disorder
+        | StoreFault::Refused(_)) => other,
     };
     let granted = granted.map_err(|reason| named(StoreFault::Record(reason)))?;
     own_keys.sort_by_key(|key| (key.created_at, key.digest));
@@ -184,10 +217,15 @@ fn whole(
 pub(super) fn described(row: &Row<'_>, id: &str) -> FileResult<StoredApplication> {
     let mut index = COLUMN_COUNT;
     Ok(StoredApplication {
-        id: id.parse().map_err(|error| StoreFault::Record(format!("{error}")))?,
+        id: id
+            .parse()
+            .map_err(|error| StoreFault::Record(format!("{error}")))?,
         name: text(row, 1, "name")?,
         tier: text(row, 2, "tier")?,
-        own: OwnLimits { minute: limit(row, 3, "own_minute")?, day: limit(row, 4, "own_day")? },
+        own: OwnLimits {
+            minute: limit(row, 3, "own_minute")?,
+            day: limit(row, 4, "own_day")?,
+        },
         limits_until: instant(row, 6, "until").unwrap_or(None),
         description: Description::try_from_fn(|name| {
             index += 1;
@@ -229,7 +267,12 @@ struct JoinedRows<'s, T> {
 
 impl<'s, T> JoinedRows<'s, T> {
     fn new(rows: Rows<'s>, after: &str, read: fn(&Row<'_>) -> FileResult<T>) -> FileResult<Self> {
-        let mut joined = Self { rows, read, owner: RowOrder(after.into()), head: None };
+        let mut joined = Self {
+            rows,
+            read,
+            owner: RowOrder(after.into()),
+            head: None,
+        };
         joined.advance()?;
         Ok(joined)
     }
@@ -256,7 +299,9 @@ impl<'s, T> JoinedRows<'s, T> {
 
     fn advance(&mut self) -> FileResult<()> {
         self.head = None;
-        let Some(row) = self.rows.next()? else { return Ok(()) };
+        let Some(row) = self.rows.next()? else {
+            return Ok(());
+        };
         self.owner.step_to(row, |last, next| last <= next)?;
         self.head = Some(match (self.read)(row) {
             Ok(value) => Ok(value),
@@ -298,17 +343,32 @@ pub(super) fn number(row: &Row<'_>, column: usize, name: &str) -> FileResult<Opt
 }
 
 pub(super) fn limit(row: &Row<'_>, column: usize, name: &str) -> FileResult<Option<u32>> {
-    let Some(found) = number(row, column, name)? else { return Ok(None) };
-    let bad = |_| StoreFault::Record(format!("{name} is {found}, which is not between 0 and {}", u32::MAX));
+    let Some(found) = number(row, column, name)? else {
+        return Ok(None);
+    };
+    let bad = |_| {
+        StoreFault::Record(format!(
+            "{name} is {found}, which is not between 0 and {}",
+            u32::MAX
+        ))
+    };
     u32::try_from(found).map(Some).map_err(bad)
 }
 
 pub(super) fn instant(row: &Row<'_>, column: usize, name: &str) -> FileResult<Option<Wall>> {
-    let Some(found) = number(row, column, name)? else { return Ok(None) };
-    let read = u64::try_from(found).ok().filter(|millis| Wall::from_millis(*millis).millis() == *millis);
-    let bad =
-        || StoreFault::Record(format!("{name} is {found}, which is not a timestamp between 1970 and 2554"));
-    read.map(|millis| Some(Wall::from_millis(millis))).ok_or_else(bad)
+    let Some(found) = number(row, column, name)? else {
+        return Ok(None);
+    };
+    let read = u64::try_from(found)
+        .ok()
+        .filter(|millis| Wall::from_millis(*millis).millis() == *millis);
+    let bad = || {
+        StoreFault::Record(format!(
+            "{name} is {found}, which is not a timestamp between 1970 and 2554"
+        ))
+    };
+    read.map(|millis| Some(Wall::from_millis(millis)))
+        .ok_or_else(bad)
 }
 
 /// A time that is never absent.

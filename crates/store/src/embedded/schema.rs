@@ -10,7 +10,8 @@
 //! tables can be read in parallel.
 
 use crate::sql::steps::{
-    CLOSED_APPLICATIONS, EVIDENCE_AND_WEBHOOKS, NOTICES, REQUESTS_AND_STATUS, SELF_SERVICE, WEBSITES,
+    CLOSED_APPLICATIONS, EVIDENCE_AND_WEBHOOKS, NOTICES, REQUESTS_AND_STATUS, SELF_SERVICE,
+    WEBSITES,
 };
 
 /// The steps; a file's format is the number of applied steps.
@@ -163,13 +164,18 @@ pub(super) fn statements(step: &str) -> String {
         return step.to_owned();
     }
     let (mut statements, mut end) = (String::new(), "");
-    for line in step.lines().filter(|line| !line.starts_with("UPDATE {schema}.site")) {
+    for line in step
+        .lines()
+        .filter(|line| !line.starts_with("UPDATE {schema}.site"))
+    {
         if line.starts_with("CREATE TABLE") {
             end = ") STRICT, WITHOUT ROWID;";
         } else if line.contains(" bigint PRIMARY KEY") {
             end = ") STRICT;";
         }
-        let own = TERMS.iter().fold(line.to_owned(), |line, (term, own)| line.replace(term, own));
+        let own = TERMS
+            .iter()
+            .fold(line.to_owned(), |line, (term, own)| line.replace(term, own));
         statements.push_str(if line.starts_with(')') { end } else { &own });
         statements.push('\n');
     }

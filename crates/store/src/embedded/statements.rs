@@ -11,11 +11,18 @@ pub(super) fn run(connection: &Connection, text: &str, values: impl Params) -> F
 }
 
 /// The columns of the first row as a tuple, if there is one.
-pub(super) fn find<T>(connection: &Connection, text: &str, values: impl Params) -> FileResult<Option<T>>
+pub(super) fn find<T>(
+    connection: &Connection,
+    text: &str,
+    values: impl Params,
+) -> FileResult<Option<T>>
 where
     T: for<'r> TryFrom<&'r Row<'r>, Error = rusqlite::Error>,
 {
-    Ok(connection.prepare_cached(text)?.query_row(values, |row| T::try_from(row)).optional()?)
+    Ok(connection
+        .prepare_cached(text)?
+        .query_row(values, |row| T::try_from(row))
+        .optional()?)
 }
 
 /// The columns of the first row; an error without one.
@@ -50,6 +57,8 @@ pub(super) struct AnyText(pub(super) String);
 
 impl FromSql for AnyText {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        Ok(Self(String::from_utf8_lossy(value.as_bytes().unwrap_or_default()).into_owned()))
+        Ok(Self(
+            String::from_utf8_lossy(value.as_bytes().unwrap_or_default()).into_owned(),
+        ))
     }
 }

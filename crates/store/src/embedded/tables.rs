@@ -15,12 +15,15 @@ use scoregate_base::keys::ApplicationId;
 
 /// The result of work on a connection.
 pub(crate) fn done<T>(work: impl Future<Output = T>) -> T {
-    work.now_or_never().expect("statements on a file do not wait")
+    work.now_or_never()
+        .expect("statements on a file do not wait")
 }
 
 /// A statement as this engine has it.
 fn statement(text: &str) -> String {
-    text.replace("{schema}.", "").replace("::text::date", "").replace('$', "?")
+    text.replace("{schema}.", "")
+        .replace("::text::date", "")
+        .replace('$', "?")
 }
 
 impl SqlTables for &Connection {
@@ -58,7 +61,9 @@ impl SqlTables for &Connection {
         values: &[SqlField<'_>],
         read: impl Fn(&dyn SqlRow<StoreFault>) -> FileResult<Option<T>>,
     ) -> FileResult<Vec<T>> {
-        let rows = statements::readable(self, &statement(text), params_from_iter(values), |row| read(row))?;
+        let rows = statements::readable(self, &statement(text), params_from_iter(values), |row| {
+            read(row)
+        })?;
         Ok(rows.into_iter().flatten().collect())
     }
 
@@ -71,7 +76,11 @@ impl SqlTables for &Connection {
         ledger::day(self)
     }
 
-    async fn application(self, id: ApplicationId, day: Day) -> FileResult<Option<StoredApplication>> {
+    async fn application(
+        self,
+        id: ApplicationId,
+        day: Day,
+    ) -> FileResult<Option<StoredApplication>> {
         records::application(self, id, day)
     }
 

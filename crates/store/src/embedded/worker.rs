@@ -65,7 +65,11 @@ impl StoreWorker {
             .name(name.into())
             .spawn(move || serve(&connection, jobs))
             .map_err(|error| unavailable("start a thread", &error))?;
-        Ok(Self { file: file.clone(), queue: Some(queue), thread: Some(thread) })
+        Ok(Self {
+            file: file.clone(),
+            queue: Some(queue),
+            thread: Some(thread),
+        })
     }
 
     /// Runs `work` on the thread and waits for its result. Queued work is done even if the caller leaves.
@@ -78,7 +82,12 @@ impl StoreWorker {
     }
 
     /// The same for work that may delete personal data: the writer then empties the write-ahead log before it replies.
-    pub(crate) fn run_erasing<T, W>(&self, erases: bool, doing: &'static str, work: W) -> StoreFuture<'_, T>
+    pub(crate) fn run_erasing<T, W>(
+        &self,
+        erases: bool,
+        doing: &'static str,
+        work: W,
+    ) -> StoreFuture<'_, T>
     where
         T: Send + 'static,
         W: FnOnce(&Connection) -> FileResult<T> + Send + 'static,
@@ -87,7 +96,14 @@ impl StoreWorker {
             let stopped = || unavailable(doing, &"its worker thread has stopped");
             let (reply, answer) = oneshot::channel();
             let file = self.file.clone();
-            let command = WorkerCommand { doing, erases, file, work: Some(work), outcome: None, reply };
+            let command = WorkerCommand {
+                doing,
+                erases,
+                file,
+                work: Some(work),
+                outcome: None,
+                reply,
+            };
             let queue = self.queue.as_ref().ok_or_else(stopped)?;
             queue.send(Box::new(command)).await.map_err(|_| stopped())?;
             answer.await.map_err(|_| stopped())?
@@ -109,9 +125,11 @@ where
     W: FnOnce(&Connection) -> FileResult<T> + Send,
 {
     fn run(&mut self, connection: &Connection) -> Result<(), String> {
-        let Some(work) = self.work.take() else { return Ok(()) };
-        let outcome =
-            work(connection).map_err(|fault| fault.into_error_while_serving(self.doing, &self.file));
+        let Some(work) = self.work.take() else {
+            return Ok(());
+        };
+        let outcome = work(connection)
+            .map_err(|fault| fault.into_error_while_serving(self.doing, &self.file));
         let result = outcome.as_ref().map(drop).map_err(ToString::to_string);
         self.outcome = Some(outcome);
         result
@@ -142,7 +160,12 @@ pub(super) fn one_by_one(connection: &Connection, mut queue: WorkQueue) {
 }
 
 /// The writer's loop: takes what is queued into one transaction, and replies when it is synced.
-pub(super) fn in_groups(connection: &Connection, file: &OpenFile, mut queue: WorkQueue, commits: &AtomicU64) {
+pub(super) fn in_groups(
+    connection: &Connection,
+    file: &OpenFile,
+    mut queue: WorkQueue,
+    commits: &AtomicU64,
+) {
     while let Some(first) = queue.blocking_recv() {
         let mut group = vec![first];
         let outcome = commit_group(connection, file, &mut queue, &mut group);
@@ -203,9 +226,9 @@ fn commit_group(
 fn in_place(file: &OpenFile) -> Result<(), String> {
     match file.missing_or_replaced() {
         None => Ok(()),
-        Some(reason) => {
-            Err(format!("{reason}; move the same file back, or stop the server and restore a backup"))
-        }
+        Some(reason) => Err(format!(
+            "{reason}; move the same file back, or stop the server and restore a backup"
+        )),
     }
 }
 
@@ -243,10 +266,18 @@ fn roll_back(connection: &Connection) {
 }
 
 fn execute(connection: &Connection, statement: &str) -> Result<(), String> {
-    let mut prepared = connection.prepare_cached(statement).map_err(|error| error.to_string())?;
-    prepared.execute([]).map(drop).map_err(|error| error.to_string())
+    let mut prepared = connection
+        .prepare_cached(statement)
+        .map_err(|error| error.to_string())?;
+    prepared
+        .execute([])
+        .map(drop)
+        .map_err(|error| error.to_string())
 }
 
 pub(super) fn unavailable(doing: &'static str, reason: &dyn std::fmt::Display) -> StoreError {
-    StoreError::Unavailable { doing, reason: reason.to_string() }
+    StoreError::Unavailable {
+        doing,
+        reason: reason.to_string(),
+    }
 }

@@ -53,8 +53,15 @@ pub(super) struct CopiedApplication {
 
 impl CopyLine {
     pub(super) fn application(stored: &StoredApplication) -> Self {
-        let end = |key: &StoredKey| key.revoked_at.map(|_| 0).or(key.expires_at.map(Wall::millis));
-        let keys = stored.keys.iter().map(|key| (key.digest.to_string(), end(key)));
+        let end = |key: &StoredKey| {
+            key.revoked_at
+                .map(|_| 0)
+                .or(key.expires_at.map(Wall::millis))
+        };
+        let keys = stored
+            .keys
+            .iter()
+            .map(|key| (key.digest.to_string(), end(key)));
         Self::Application(CopiedApplication {
             id: stored.id.to_string(),
             name: stored.name.clone(),
@@ -67,7 +74,11 @@ impl CopyLine {
 
     pub(super) fn reading(reading: &CopiedReading) -> Self {
         let FeedPosition { source, number } = reading.position.clone();
-        Self::Read { source, number, at: reading.at.millis() }
+        Self::Read {
+            source,
+            number,
+            at: reading.at.millis(),
+        }
     }
 
     /// Appends the line to `text`.
@@ -96,7 +107,10 @@ impl CopiedApplication {
             id: self.id.parse().ok()?,
             name: self.name,
             tier: self.tier,
-            own: OwnLimits { minute: self.minute, day: self.day },
+            own: OwnLimits {
+                minute: self.minute,
+                day: self.day,
+            },
             limits_until: None,
             description: Description::default(),
             created_at: Wall::default(),
@@ -115,7 +129,10 @@ pub(super) fn checked(text: &[u8]) -> Option<(u64, &[u8])> {
     }
     let space = content.iter().position(|byte| *byte == b' ')?;
     let (number, json) = content.split_at_checked(space)?;
-    Some((std::str::from_utf8(number).ok()?.parse().ok()?, json.strip_prefix(b" ")?))
+    Some((
+        std::str::from_utf8(number).ok()?.parse().ok()?,
+        json.strip_prefix(b" ")?,
+    ))
 }
 
 /// Whether a line ends a write.
@@ -125,9 +142,15 @@ pub(super) fn ends_write(json: &[u8]) -> bool {
 
 /// Whether a wrong line contains a whole line that ends a write: a line break before it may be lost.
 pub(super) fn contains_end(text: &[u8]) -> bool {
-    let json = text.windows(READING.len()).rposition(|window| window == READING);
+    let json = text
+        .windows(READING.len())
+        .rposition(|window| window == READING);
     json.is_some_and(|json| {
-        let is_whole = |start| text.get(start..).and_then(checked).is_some_and(|(_, json)| ends_write(json));
+        let is_whole = |start| {
+            text.get(start..)
+                .and_then(checked)
+                .is_some_and(|(_, json)| ends_write(json))
+        };
         (json.saturating_sub(PREFIX)..json).any(is_whole)
     })
 }

@@ -40,11 +40,17 @@ pub enum LocalCopyFlaw {
 impl LocalCopy {
     /// Opens and verifies the copy; `None` without one. Reads the whole file.
     pub fn open(&self) -> Result<Option<VerifiedLocalCopy>, LocalCopyFlaw> {
-        let Some(file) = if_found(File::open(self.path()))? else { return Ok(None) };
+        let Some(file) = if_found(File::open(self.path()))? else {
+            return Ok(None);
+        };
         let mut file = BufReader::new(file);
         let (reading, lines) = verify(&mut file)?;
         file.rewind()?;
-        Ok(Some(VerifiedLocalCopy { file, reading, lines }))
+        Ok(Some(VerifiedLocalCopy {
+            file,
+            reading,
+            lines,
+        }))
     }
 }
 
@@ -62,7 +68,8 @@ impl VerifiedLocalCopy {
             let line = checked(&text).and_then(|(_, json)| serde_json::from_slice(json).ok());
             match line.ok_or(LocalCopyFlaw::Damaged(number))? {
                 CopyLine::Application(copied) => {
-                    page.applications.push(copied.into_stored().ok_or(LocalCopyFlaw::Damaged(number))?);
+                    page.applications
+                        .push(copied.into_stored().ok_or(LocalCopyFlaw::Damaged(number))?);
                 }
                 CopyLine::Begin { .. } | CopyLine::Read { .. } => {}
             }
@@ -107,9 +114,10 @@ fn check_format(json: &[u8]) -> Result<(), LocalCopyFlaw> {
 
 fn reading(json: &[u8]) -> Option<CopiedReading> {
     match serde_json::from_slice(json).ok()? {
-        CopyLine::Read { source, number, at } => {
-            Some(CopiedReading { position: FeedPosition { source, number }, at: Wall::from_millis(at) })
-        }
+        CopyLine::Read { source, number, at } => Some(CopiedReading {
+            position: FeedPosition { source, number },
+            at: Wall::from_millis(at),
+        }),
         CopyLine::Begin { .. } | CopyLine::Application(_) => None,
     }
 }

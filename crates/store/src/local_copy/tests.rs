@@ -21,20 +21,33 @@ fn application(number: u64, keys: &[(&str, Option<Wall>, Option<Wall>)]) -> Stor
     StoredApplication {
         id: format!("app_{number:011}").parse().unwrap(),
         name: format!("Station {number} \"é\n\""),
-        own: OwnLimits { minute: number.is_multiple_of(2).then_some(7), day: None },
+        own: OwnLimits {
+            minute: number.is_multiple_of(2).then_some(7),
+            day: None,
+        },
         keys: keys.iter().map(key).collect(),
         ..sample::application("pro", &[])
     }
 }
 
 fn reading(number: u64) -> CopiedReading {
-    let position = FeedPosition { source: "0c1d/3".into(), number };
-    CopiedReading { position, at: NOON.plus(std::time::Duration::from_secs(number)) }
+    let position = FeedPosition {
+        source: "0c1d/3".into(),
+        number,
+    };
+    CopiedReading {
+        position,
+        at: NOON.plus(std::time::Duration::from_secs(number)),
+    }
 }
 
 /// The applications of a copy, in the order of their lines, and its reading.
-fn read(copy: &LocalCopy) -> Result<Option<(Vec<StoredApplication>, CopiedReading)>, LocalCopyFlaw> {
-    let Some(verified) = copy.open()? else { return Ok(None) };
+fn read(
+    copy: &LocalCopy,
+) -> Result<Option<(Vec<StoredApplication>, CopiedReading)>, LocalCopyFlaw> {
+    let Some(verified) = copy.open()? else {
+        return Ok(None);
+    };
     let (reading, mut all) = (verified.reading().clone(), Vec::new());
     verified.read(|page| all.extend(page.applications.iter().cloned()))?;
     Ok(Some((all, reading)))
@@ -52,8 +65,12 @@ fn written(directory: &TempDir) -> (LocalCopy, [usize; 3], [StoredApplication; 3
     let whole = length();
     // As it is read back: a revoked key has no other times.
     let revoked = (Some(Wall::default()), Some(Wall::default()));
-    let changed = application(1, &[("one", revoked.0, revoked.1), ("two", Some(NOON), None)]);
-    log.append(std::slice::from_ref(&changed), &reading(6)).unwrap();
+    let changed = application(
+        1,
+        &[("one", revoked.0, revoked.1), ("two", Some(NOON), None)],
+    );
+    log.append(std::slice::from_ref(&changed), &reading(6))
+        .unwrap();
     let appended = length();
     log.append(&[], &reading(7)).unwrap();
     assert!(!log.is_long());
@@ -66,9 +83,15 @@ fn applications_are_read_back_as_changed_and_without_a_copy_there_is_nothing() {
     let directory = TempDir::new().unwrap();
     assert!(read(&LocalCopy::of(directory.path())).unwrap().is_none());
     let (copy, _, [first, second, changed]) = written(&directory);
-    assert_eq!(read(&copy).unwrap().unwrap(), (vec![first, second, changed], reading(7)));
+    assert_eq!(
+        read(&copy).unwrap().unwrap(),
+        (vec![first, second, changed], reading(7))
+    );
     let text = fs::read_to_string(copy.path()).unwrap();
-    assert!(!text.contains("one") && text.contains(&Digest::of("one").to_string()), "{text}");
+    assert!(
+        !text.contains("one") && text.contains(&Digest::of("one").to_string()),
+        "{text}"
+    );
 }
 
 #[test]
@@ -79,7 +102,11 @@ fn a_copy_that_is_not_finished_leaves_the_old_one_in_place() {
     unfinished.push(&[application(3, &[])]).unwrap();
     assert_eq!(read(&copy).unwrap().unwrap().1, reading(7));
     drop(unfinished);
-    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "the unfinished file was removed");
+    assert_eq!(
+        fs::read_dir(directory.path()).unwrap().count(),
+        1,
+        "the unfinished file was removed"
+    );
 }
 
 #[test]
@@ -92,8 +119,14 @@ fn a_copy_that_is_cut_at_any_byte_ends_with_its_last_complete_write_or_is_damage
         let expected = match lengths.iter().filter(|end| **end <= cut).count() {
             0 => None,
             1 => Some((vec![first.clone(), second.clone()], reading(5))),
-            2 => Some((vec![first.clone(), second.clone(), changed.clone()], reading(6))),
-            _ => Some((vec![first.clone(), second.clone(), changed.clone()], reading(7))),
+            2 => Some((
+                vec![first.clone(), second.clone(), changed.clone()],
+                reading(6),
+            )),
+            _ => Some((
+                vec![first.clone(), second.clone(), changed.clone()],
+                reading(7),
+            )),
         };
         match (read(&copy), expected) {
             (Err(LocalCopyFlaw::Damaged(_)), None) => {}
@@ -118,7 +151,9 @@ fn a_changed_byte_makes_a_copy_unusable_unless_it_belongs_to_the_last_write() {
             fs::write(copy.path(), &damaged).unwrap();
             match read(&copy) {
                 Err(LocalCopyFlaw::Damaged(_)) => assert!(at < before_last, "byte {at}"),
-                Ok(Some((_, found))) => assert!(at >= before_last && found == reading(6), "byte {at}"),
+                Ok(Some((_, found))) => {
+                    assert!(at >= before_last && found == reading(6), "byte {at}")
+                }
                 found => panic!("byte {at}: {found:?}"),
             }
         }
@@ -132,14 +167,26 @@ fn lost_repeated_and_foreign_lines_make_a_copy_unusable() {
     let text = fs::read_to_string(copy.path()).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     for lost in 0..lines.len() - 1 {
-        let rest = lines.iter().enumerate().filter(|(number, _)| *number != lost).map(|(_, line)| *line);
+        let rest = lines
+            .iter()
+            .enumerate()
+            .filter(|(number, _)| *number != lost)
+            .map(|(_, line)| *line);
         fs::write(copy.path(), rest.collect::<Vec<_>>().join("\n") + "\n").unwrap();
-        assert!(matches!(read(&copy), Err(LocalCopyFlaw::Damaged(_))), "line {lost}");
+        assert!(
+            matches!(read(&copy), Err(LocalCopyFlaw::Damaged(_))),
+            "line {lost}"
+        );
     }
     fs::write(copy.path(), format!("{text}{}\n", lines.last().unwrap())).unwrap();
     assert!(matches!(read(&copy), Err(LocalCopyFlaw::Damaged(_))));
     let mut other = Vec::new();
-    line::CopyLine::Begin { format: line::FORMAT.into(), version: 2 }.write(0, &mut other).unwrap();
+    line::CopyLine::Begin {
+        format: line::FORMAT.into(),
+        version: 2,
+    }
+    .write(0, &mut other)
+    .unwrap();
     fs::write(copy.path(), other).unwrap();
     assert!(matches!(read(&copy), Err(LocalCopyFlaw::Unknown)));
 }

@@ -31,8 +31,15 @@ pub struct LocalCopyLog {
 impl NewLocalCopy {
     /// Begins a new copy.
     pub fn begin(copy: &LocalCopy) -> io::Result<Self> {
-        let mut new = Self { replacement: FileReplacement::begin(copy.path(), HALF)?, lines: 0, bytes: 0 };
-        new.write([CopyLine::Begin { format: FORMAT.into(), version: VERSION }])?;
+        let mut new = Self {
+            replacement: FileReplacement::begin(copy.path(), HALF)?,
+            lines: 0,
+            bytes: 0,
+        };
+        new.write([CopyLine::Begin {
+            format: FORMAT.into(),
+            version: VERSION,
+        }])?;
         Ok(new)
     }
 
@@ -44,8 +51,16 @@ impl NewLocalCopy {
     /// Replaces the old copy by this one, which contains every change up to `reading`.
     pub fn finish(mut self, reading: &CopiedReading) -> io::Result<LocalCopyLog> {
         self.write([CopyLine::reading(reading)])?;
-        let Self { replacement, lines, bytes } = self;
-        Ok(LocalCopyLog { file: replacement.finish()?, lines, bytes: [bytes, 0] })
+        let Self {
+            replacement,
+            lines,
+            bytes,
+        } = self;
+        Ok(LocalCopyLog {
+            file: replacement.finish()?,
+            lines,
+            bytes: [bytes, 0],
+        })
     }
 
     fn write(&mut self, content: impl IntoIterator<Item = CopyLine>) -> io::Result<()> {
@@ -58,8 +73,15 @@ impl NewLocalCopy {
 impl LocalCopyLog {
     /// Appends changed applications, durably. With them the copy is complete up to `reading`. After a failure a new copy
     /// has to be written.
-    pub fn append(&mut self, changed: &[StoredApplication], reading: &CopiedReading) -> io::Result<()> {
-        let content = changed.iter().map(CopyLine::application).chain([CopyLine::reading(reading)]);
+    pub fn append(
+        &mut self,
+        changed: &[StoredApplication],
+        reading: &CopiedReading,
+    ) -> io::Result<()> {
+        let content = changed
+            .iter()
+            .map(CopyLine::application)
+            .chain([CopyLine::reading(reading)]);
         let text = numbered(content, &mut self.lines)?;
         self.file.write_all(&text)?;
         let [_, appended] = &mut self.bytes;

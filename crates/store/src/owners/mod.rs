@@ -6,7 +6,7 @@ mod webhooks;
 
 pub use owner_refusal::OwnerRefusal;
 pub use owner_store::{
-    LinkAllowance, NewSignInLink, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerSession, OwnerStore, SignIn,
-    SignInOutcome, StoredOwner, UsableLink,
+    LinkAllowance, NewSignInLink, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerSession,
+    OwnerStore, SignIn, SignInOutcome, StoredOwner, UsableLink,
 };
 pub use webhooks::{MAX_WEBHOOKS, StoredWebhook, WebhookChange};

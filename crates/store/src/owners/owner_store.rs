@@ -42,14 +42,21 @@ impl StoredOwner {
             return Err(OwnerRefusal::Suspended(self.id).into());
         }
         let has_none = self.applications.is_empty();
-        if has_none { Ok(()) } else { Err(OwnerRefusal::HasApplications(self.id).into()) }
+        if has_none {
+            Ok(())
+        } else {
+            Err(OwnerRefusal::HasApplications(self.id).into())
+        }
     }
 
     /// Whether another application may be created. `closed` is the number of applications of the mailbox that were closed on
     /// the day of the change and used units of it. They count: otherwise closing an application, or deleting the account and
     /// signing up again, would give another quota of the day.
     pub(crate) fn check_creation(&self, closed: usize, at_most: u32) -> StoreResult<()> {
-        let (open, at_most) = (self.applications.len(), usize::try_from(at_most).unwrap_or(usize::MAX));
+        let (open, at_most) = (
+            self.applications.len(),
+            usize::try_from(at_most).unwrap_or(usize::MAX),
+        );
         if self.suspended_at.is_some() {
             Err(OwnerRefusal::Suspended(self.id).into())
         } else if open >= at_most {
@@ -67,7 +74,11 @@ impl StoredOwner {
             return Err(OwnerRefusal::Suspended(self.id).into());
         }
         let is_owned = self.applications.contains(&application);
-        if is_owned { Ok(()) } else { Err(StoreError::UnknownApplication(application)) }
+        if is_owned {
+            Ok(())
+        } else {
+            Err(StoreError::UnknownApplication(application))
+        }
     }
 }
 
@@ -211,7 +222,9 @@ impl OwnerChangeKind {
     pub(crate) fn audited(&self, owner: OwnerId) -> String {
         match self {
             Self::Suspend | Self::Resume | Self::Delete { .. } => owner.to_string(),
-            Self::SetTier(tier) => format!("{owner}, tier {}", tier.as_deref().unwrap_or("by default")),
+            Self::SetTier(tier) => {
+                format!("{owner}, tier {}", tier.as_deref().unwrap_or("by default"))
+            }
             Self::SetNotices(kinds) if kinds.is_empty() => format!("{owner}, notices none"),
             Self::Webhook { id, .. } => format!("{owner}, {id}"),
             Self::SetNotices(kinds) => format!("{owner}, notices {}", notice_words(kinds)),

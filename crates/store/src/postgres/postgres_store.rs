@@ -53,15 +53,22 @@ impl PostgresStore {
         work: TablesWork,
         role: Option<RoleName>,
     ) -> StoreResult<TablesChange> {
-        let change = async |client: SchemaClient<'_>| tables::change(client, work, role.as_ref()).await;
-        DatabaseLink::new(Arc::new(config), clock).change("create its tables", change).await
+        let change =
+            async |client: SchemaClient<'_>| tables::change(client, work, role.as_ref()).await;
+        DatabaseLink::new(Arc::new(config), clock)
+            .change("create its tables", change)
+            .await
     }
 
     /// Reports the contents and the state of the database.
     pub async fn inspect(config: DatabaseConfig, clock: Clock) -> StoreResult<DatabaseReport> {
         let connection = DatabaseLink::new(Arc::new(config), clock);
         check_tables(&connection).await?;
-        connection.run("inspect the database", async |client| inspect::report(client).await).await
+        connection
+            .run("inspect the database", async |client| {
+                inspect::report(client).await
+            })
+            .await
     }
 
     /// Exports everything in one snapshot to `output`, a writer and a call that makes it durable. With `closes` no gateway
@@ -74,7 +81,8 @@ impl PostgresStore {
     ) -> Result<DatabaseExport, TransferError> {
         let now = clock.now().wall;
         let connection = transfer_link(config, clock).await?;
-        let work = async |client: SchemaClient<'_>| transfer::export(client, output, closes, now).await;
+        let work =
+            async |client: SchemaClient<'_>| transfer::export(client, output, closes, now).await;
         connection.change("be exported", work).await
     }
 
@@ -87,9 +95,15 @@ impl PostgresStore {
     ) -> Result<RecordCounts, TransferError> {
         let now = clock.now().wall;
         let reader = DumpReader::open(from)?;
-        let name = from.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = from
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         let connection = transfer_link(config, clock).await?;
-        let work = async |client: SchemaClient<'_>| transfer::import(client, reader, (who, &name), now).await;
+        let work = async |client: SchemaClient<'_>| {
+            transfer::import(client, reader, (who, &name), now).await
+        };
         connection.change("be imported", work).await
     }
 
@@ -123,7 +137,8 @@ impl PostgresStore {
     }
 
     pub(crate) fn listener(&self) -> &ChangeListener {
-        self.listener.get_or_init(|| ChangeListener::start(&self.config, self.clock.clone()))
+        self.listener
+            .get_or_init(|| ChangeListener::start(&self.config, self.clock.clone()))
     }
 
     /// With `ignores_clock` the day of each exchange is used alone.
@@ -153,12 +168,22 @@ impl PostgresStore {
 /// A link with a deadline for long transactions, to tables that this program can use.
 async fn transfer_link(config: DatabaseConfig, clock: Clock) -> StoreResult<DatabaseLink> {
     check_tables(&DatabaseLink::new(Arc::new(config.clone()), clock.clone())).await?;
-    let config = DatabaseConfig { timeout: TRANSFER_TIMEOUT, ..config };
+    let config = DatabaseConfig {
+        timeout: TRANSFER_TIMEOUT,
+        ..config
+    };
     Ok(DatabaseLink::new(Arc::new(config), clock))
 }
 
 /// Refuses tables that this program cannot use.
 async fn check_tables(connection: &DatabaseLink) -> StoreResult<()> {
-    let problem = connection.run(OPEN, async |client| tables::problem(client).await).await?;
-    problem.map_or(Ok(()), |reason| Err(StoreError::Unavailable { doing: OPEN, reason }))
+    let problem = connection
+        .run(OPEN, async |client| tables::problem(client).await)
+        .await?;
+    problem.map_or(Ok(()), |reason| {
+        Err(StoreError::Unavailable {
+            doing: OPEN,
+            reason,
+        })
+    })
 }

@@ -16,8 +16,12 @@ use scoregate_base::clock::Wall;
 const AT_ONCE: usize = 2_000;
 
 /// Terms of the columns of an export.
-const TERMS: [&str; 4] =
-    ["encode(digest, 'hex') AS digest", "least(granted, 4294967295) AS granted", "ledger_days", "json_agg"];
+const TERMS: [&str; 4] = [
+    "encode(digest, 'hex') AS digest",
+    "least(granted, 4294967295) AS granted",
+    "ledger_days",
+    "json_agg",
+];
 
 /// A finished export.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +50,9 @@ pub(crate) async fn export(
     closes: bool,
     now: Wall,
 ) -> SqlResult<DatabaseExport, TransferError> {
-    client.batch_execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ").await?;
+    client
+        .batch_execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        .await?;
     if closes {
         // Before the first read, which takes the snapshot.
         client.batch_execute(LOCK_ALL).await?;
@@ -56,15 +62,23 @@ pub(crate) async fn export(
     }
     let counts = write_all(client, out, now).await?;
     let new_name = closes.then(|| {
-        let time = now.rfc3339().replace(['-', ':', '.'], "").to_ascii_lowercase();
+        let time = now
+            .rfc3339()
+            .replace(['-', ':', '.'], "")
+            .to_ascii_lowercase();
         // A name has at most 63 characters.
         format!("{:.40}_closed_{time}", client.schema.statement("{schema}"))
     });
     if let Some(name) = &new_name {
-        client.batch_execute(&format!("ALTER SCHEMA {{schema}} RENAME TO {name}")).await?;
+        client
+            .batch_execute(&format!("ALTER SCHEMA {{schema}} RENAME TO {name}"))
+            .await?;
     }
     keep().map_err(TransferError::File)?;
-    Ok(DatabaseExport { counts, closed: new_name })
+    Ok(DatabaseExport {
+        counts,
+        closed: new_name,
+    })
 }
 
 /// Writes all lines.
@@ -79,11 +93,14 @@ async fn write_all(
         let columns = table.columns(|names, _| names.join(", "), TERMS);
         let rows = format!("SELECT {columns} ORDER BY {}", table.order);
         let json = format!("SELECT row_to_json(r)::text FROM ({rows}) r");
-        client.batch_execute(&format!("DECLARE exported NO SCROLL CURSOR FOR {json}")).await?;
+        client
+            .batch_execute(&format!("DECLARE exported NO SCROLL CURSOR FOR {json}"))
+            .await?;
         loop {
             let rows = client.query(&fetch, &[]).await?;
             for row in &rows {
-                let fields = serde_json::from_str(row.try_get(0)?).map_err(|error| error.to_string());
+                let fields =
+                    serde_json::from_str(row.try_get(0)?).map_err(|error| error.to_string());
                 let line = fields.and_then(|fields| DumpLine::of_row(table.kind, fields));
                 let line = line.map_err(TransferError::Unfit)?;
                 writer.push(&line)?;
@@ -170,7 +187,10 @@ pub(crate) async fn import(
     now: Wall,
 ) -> SqlResult<RecordCounts, TransferError> {
     client.batch_execute(LOCK_ALL).await?;
-    let found: i64 = client.query_one("SELECT count(*) FROM {schema}.applications", &[]).await?.try_get(0)?;
+    let found: i64 = client
+        .query_one("SELECT count(*) FROM {schema}.applications", &[])
+        .await?
+        .try_get(0)?;
     if found > 0 {
         return Err(TransferError::InUse(found.unsigned_abs()).into());
     }
@@ -182,12 +202,16 @@ pub(crate) async fn import(
         for (kind, table, statement) in INSERTS {
             if let Some(rows) = rows.remove(kind) {
                 let statement = statement.replace("{table}", table);
-                client.execute(&statement, &[&Value::Array(rows).to_string()]).await?;
+                client
+                    .execute(&statement, &[&Value::Array(rows).to_string()])
+                    .await?;
             }
         }
     }
     client.batch_execute(FINISH).await?;
     let detail = format!("the whole store, from {file:?}");
-    client.audit(now, [who, "import_store", "", &detail]).await?;
+    client
+        .audit(now, [who, "import_store", "", &detail])
+        .await?;
     Ok(reader.counts())
 }

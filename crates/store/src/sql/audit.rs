@@ -31,37 +31,63 @@ pub(crate) async fn changed<T: SqlTables>(
     limit: usize,
 ) -> SqlDone<T, ChangedApplications> {
     let values = [Number(stored(after.number)), Number(stored(limit))];
-    let mut changed = ChangedApplications { reached: after, ..ChangedApplications::default() };
-    let statement = CHANGED.replace("{source}", T::SOURCE).replace("{clock}", T::CLOCK);
+    let mut changed = ChangedApplications {
+        reached: after,
+        ..ChangedApplications::default()
+    };
+    let statement = CHANGED
+        .replace("{source}", T::SOURCE)
+        .replace("{clock}", T::CLOCK);
     let read = |row: &dyn SqlRow<T::Fault>| {
-        let all = (row.text("source")?, row.number("newest")?, row.optional_time("clock")?);
-        Ok(Some((all, row.optional_number("number")?, row.optional_text("application")?)))
+        let all = (
+            row.text("source")?,
+            row.number("newest")?,
+            row.optional_time("clock")?,
+        );
+        Ok(Some((
+            all,
+            row.optional_number("number")?,
+            row.optional_text("application")?,
+        )))
     };
     for (all, number, application) in tables.list(&statement, &values, read).await? {
         (changed.reached.source, changed.newest, changed.clock) = all;
         changed.reached.number = number.unwrap_or(changed.reached.number);
         // Records of maintenance commands name no application.
-        changed.applications.extend(application.and_then(|id| id.parse::<ApplicationId>().ok()));
+        changed
+            .applications
+            .extend(application.and_then(|id| id.parse::<ApplicationId>().ok()));
     }
     Ok(changed)
 }
 
 /// The position of the newest change.
 pub(crate) async fn position<T: SqlTables>(tables: T) -> SqlDone<T, FeedPosition> {
-    let ChangedApplications { reached, newest, .. } = changed(tables, FeedPosition::default(), 0).await?;
-    Ok(FeedPosition { number: newest, ..reached })
+    let ChangedApplications {
+        reached, newest, ..
+    } = changed(tables, FeedPosition::default(), 0).await?;
+    Ok(FeedPosition {
+        number: newest,
+        ..reached
+    })
 }
 
 /// Records, newest first. An unreadable one is returned as far as possible.
-pub(crate) async fn records<T: SqlTables>(tables: T, query: AuditQuery) -> SqlDone<T, Vec<AuditRecord>> {
+pub(crate) async fn records<T: SqlTables>(
+    tables: T,
+    query: AuditQuery,
+) -> SqlDone<T, Vec<AuditRecord>> {
     let (subject, is_wanted) = match (query.application, query.owner) {
         (Some(id), _) => (id.to_string(), "application = $3"),
-        (None, Some(id)) => {
-            (id.to_string(), "application = '' AND (detail = $3 OR {position}(detail, $3 || ',') = 1)")
-        }
+        (None, Some(id)) => (
+            id.to_string(),
+            "application = '' AND (detail = $3 OR {position}(detail, $3 || ',') = 1)",
+        ),
         (None, None) => (String::new(), "$3 = ''"),
     };
-    let statement = AUDIT.replace("{is_wanted}", is_wanted).replace("{position}", T::POSITION);
+    let statement = AUDIT
+        .replace("{is_wanted}", is_wanted)
+        .replace("{position}", T::POSITION);
     let read = |row: &dyn SqlRow<T::Fault>| {
         let word = |column| row.text(column).unwrap_or_else(|_| "?".into());
         Ok(Some(AuditRecord {
@@ -74,5 +100,11 @@ pub(crate) async fn records<T: SqlTables>(tables: T, query: AuditQuery) -> SqlDo
         }))
     };
     let (before, limit) = (query.before.map_or(i64::MAX, stored), stored(query.limit));
-    tables.list(&statement, &[Number(before), Number(limit), Text(&subject)], read).await
+    tables
+        .list(
+            &statement,
+            &[Number(before), Number(limit), Text(&subject)],
+            read,
+        )
+        .await
 }

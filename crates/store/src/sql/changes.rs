@@ -8,7 +8,8 @@ use super::tables::SqlField::{Digest as DigestOf, Limit, OptionalText, OptionalT
 use super::tables::{SqlDone, SqlField, SqlTables};
 use super::{closed_applications, leaks, limits_until, notices, owners};
 use crate::{
-    ChangeKind, Description, Ownership, StoreChange, StoreError, StoredApplication, StoredKey, audit_detail,
+    ChangeKind, Description, Ownership, StoreChange, StoreError, StoredApplication, StoredKey,
+    audit_detail,
 };
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::Digest;
@@ -34,17 +35,29 @@ UPDATE {schema}.keys SET expires_at = $3 WHERE application = $1 AND digest = $2 
 RETURNING shown";
 const TIER: &str = "SELECT tier FROM {schema}.applications WHERE id = $1";
 const SET_TIER: &str = "UPDATE {schema}.applications SET tier = $2 WHERE id = $1";
-const REMOVE_NAMES: &str = "UPDATE {schema}.keys SET name = NULL WHERE application = $1 AND name IS NOT NULL";
+const REMOVE_NAMES: &str =
+    "UPDATE {schema}.keys SET name = NULL WHERE application = $1 AND name IS NOT NULL";
 const DISOWN: &str = "DELETE FROM {schema}.owned_applications WHERE application = $1";
 
 /// Makes a change, and returns the changed application.
-pub(crate) async fn make<T: SqlTables>(tables: T, change: &StoreChange) -> SqlDone<T, StoredApplication> {
-    let (running, id) = (RunningChange { tables, change }, change.application.to_string());
+pub(crate) async fn make<T: SqlTables>(
+    tables: T,
+    change: &StoreChange,
+) -> SqlDone<T, StoredApplication> {
+    let (running, id) = (
+        RunningChange { tables, change },
+        change.application.to_string(),
+    );
     tables.lock().await?;
     let detail = running.apply(&id).await?;
-    tables.audit(change.at, [&change.who, change.what.word(), &id, &detail]).await?;
+    tables
+        .audit(change.at, [&change.who, change.what.word(), &id, &detail])
+        .await?;
     running.tell(&id).await?;
-    tables.changed(change).await?.ok_or_else(|| running.unknown())
+    tables
+        .changed(change)
+        .await?
+        .ok_or_else(|| running.unknown())
 }
 
 struct RunningChange<'c, T> {
@@ -63,39 +76,75 @@ impl<T: SqlTables> RunningChange<'_, T> {
         self.check_owner().await?;
         self.check_key_allowance().await?;
         Ok(match &change.what {
-            ChangeKind::Create { name, tier, own, description, key, owner } => {
+            ChangeKind::Create {
+                name,
+                tier,
+                own,
+                description,
+                key,
+                owner,
+            } => {
                 let (minute, day) = (Limit(own.minute), Limit(own.day));
-                let row = [Text(id), Text(name), Text(tier), minute, day, Time(change.at)];
-                self.create(&with_description(&row, description), (id, key, *owner)).await?;
+                let row = [
+                    Text(id),
+                    Text(name),
+                    Text(tier),
+                    minute,
+                    day,
+                    Time(change.at),
+                ];
+                self.create(&with_description(&row, description), (id, key, *owner))
+                    .await?;
                 audit_detail::created(tier, *own, key, *owner)
             }
             ChangeKind::AddKey { key, .. } => {
                 self.add_key(id, key).await?;
                 format!("key {}", audit_detail::shown(key))
             }
-            ChangeKind::Rotate { key, retire_others_at, .. } if *retire_others_at <= change.at => {
+            ChangeKind::Rotate {
+                key,
+                retire_others_at,
+                ..
+            } if *retire_others_at <= change.at => {
                 let revoked = self.revoke_all(id).await?;
                 self.add_key(id, key).await?;
-                format!("new key {}; {revoked} older revoked", audit_detail::shown(key))
+                format!(
+                    "new key {}; {revoked} older revoked",
+                    audit_detail::shown(key)
+                )
             }
-            ChangeKind::Rotate { key, retire_others_at, .. } => {
-                let retired = tables.run(RETIRE, &[Text(id), Time(*retire_others_at)]).await?;
+            ChangeKind::Rotate {
+                key,
+                retire_others_at,
+                ..
+            } => {
+                let retired = tables
+                    .run(RETIRE, &[Text(id), Time(*retire_others_at)])
+                    .await?;
                 self.add_key(id, key).await?;
                 audit_detail::rotated(key, retired, *retire_others_at)
             }
             ChangeKind::RevokeKey { digest } => {
-                format!("key {}", self.change_key(REVOKE_KEY, id, digest, Some(change.at)).await?)
+                format!(
+                    "key {}",
+                    self.change_key(REVOKE_KEY, id, digest, Some(change.at))
+                        .await?
+                )
             }
             ChangeKind::RevokeAll => {
                 limits_until::forget(*tables, id).await?;
                 audit_detail::all_revoked(self.revoke_all(id).await?)
             }
             ChangeKind::SetTier { tier } => {
-                let before = tables.find(TIER, &[Text(id)], |row| row.any_text("tier")).await?;
+                let before = tables
+                    .find(TIER, &[Text(id)], |row| row.any_text("tier"))
+                    .await?;
                 tables.run(SET_TIER, &[Text(id), Text(tier)]).await?;
                 format!("from {} to {tier}", before.unwrap_or_default())
             }
-            ChangeKind::SetLimits { own, until } => limits_until::set(*tables, id, *own, *until).await?,
+            ChangeKind::SetLimits { own, until } => {
+                limits_until::set(*tables, id, *own, *until).await?
+            }
             ChangeKind::RestoreLimits => limits_until::restore(*tables, id, change.at).await?,
             ChangeKind::SetExpiry { digests, at } => {
                 let mut shown = Vec::new();
@@ -119,14 +168,23 @@ impl<T: SqlTables> RunningChange<'_, T> {
 
     /// Checks a change in the name of an owner. Other changes are excluded, so no suspension comes between.
     async fn check_owner(&self) -> SqlDone<T, ()> {
-        let Some(id) = self.change.owner else { return Ok(()) };
-        Ok(owners::existing(self.tables, id).await?.check_change_of(self.change.application)?)
+        let Some(id) = self.change.owner else {
+            return Ok(());
+        };
+        Ok(owners::existing(self.tables, id)
+            .await?
+            .check_change_of(self.change.application)?)
     }
 
     /// Checks the conditions for a new key. Other changes are excluded, so no other key comes between.
     async fn check_key_allowance(&self) -> SqlDone<T, ()> {
-        let Some((_, Some(allowance))) = self.change.what.added_key() else { return Ok(()) };
-        let read = self.tables.application(self.change.application, self.change.at.day()).await?;
+        let Some((_, Some(allowance))) = self.change.what.added_key() else {
+            return Ok(());
+        };
+        let read = self
+            .tables
+            .application(self.change.application, self.change.at.day())
+            .await?;
         let checked = allowance.check(&read.ok_or_else(|| self.unknown())?, self.change.at);
         Ok(checked.map_err(StoreError::from)?)
     }
@@ -146,7 +204,9 @@ impl<T: SqlTables> RunningChange<'_, T> {
         (id, key, owner): (&str, &StoredKey, Option<Ownership>),
     ) -> SqlDone<T, ()> {
         let values = Description::sql_list(|index, _| format!("${}", index + 7));
-        let create = CREATE.replace("{columns}", &Description::NAMES.join(", ")).replace("{values}", &values);
+        let create = CREATE
+            .replace("{columns}", &Description::NAMES.join(", "))
+            .replace("{values}", &values);
         if self.tables.run(&create, row).await? == 0 {
             return Err(StoreError::Exists("that application").into());
         }
@@ -159,15 +219,22 @@ impl<T: SqlTables> RunningChange<'_, T> {
 
     async fn describe(&self, id: &str, name: &str, description: &Description) -> SqlDone<T, u64> {
         let columns = Description::sql_list(|index, name| format!("{name} = ${}", index + 3));
-        let update = format!("UPDATE {{schema}}.applications SET name = $2, {columns} WHERE id = $1");
-        self.tables.run(&update, &with_description(&[Text(id), Text(name)], description)).await
+        let update =
+            format!("UPDATE {{schema}}.applications SET name = $2, {columns} WHERE id = $1");
+        self.tables
+            .run(
+                &update,
+                &with_description(&[Text(id), Text(name)], description),
+            )
+            .await
     }
 
     /// Closes the application in the name of its owner.
     async fn close(&self, id: &str) -> SqlDone<T, String> {
         let revoked = self.revoke_all(id).await?;
         limits_until::forget(self.tables, id).await?;
-        self.describe(id, ChangeKind::CLOSED, &Description::default()).await?;
+        self.describe(id, ChangeKind::CLOSED, &Description::default())
+            .await?;
         self.tables.run(REMOVE_NAMES, &[Text(id)]).await?;
         closed_applications::add(self.tables, id, self.change.at.day()).await?;
         self.tell(id).await?;
@@ -176,18 +243,40 @@ impl<T: SqlTables> RunningChange<'_, T> {
     }
 
     async fn revoke_all(&self, id: &str) -> SqlDone<T, u64> {
-        self.tables.run(REVOKE_ALL, &[Text(id), Time(self.change.at)]).await
+        self.tables
+            .run(REVOKE_ALL, &[Text(id), Time(self.change.at)])
+            .await
     }
 
     async fn add_key(&self, id: &str, key: &StoredKey) -> SqlDone<T, ()> {
-        let StoredKey { digest, shown, name, created_at, expires_at, revoked_at, last_used_at } = key;
+        let StoredKey {
+            digest,
+            shown,
+            name,
+            created_at,
+            expires_at,
+            revoked_at,
+            last_used_at,
+        } = key;
         let [expires_at, revoked_at, last_used_at] =
             [expires_at, revoked_at, last_used_at].map(|at| OptionalTime(*at));
         let (created_at, name) = (Time(*created_at), OptionalText(name.as_deref()));
-        let row =
-            [Text(id), DigestOf(digest), Text(shown), created_at, expires_at, revoked_at, last_used_at, name];
+        let row = [
+            Text(id),
+            DigestOf(digest),
+            Text(shown),
+            created_at,
+            expires_at,
+            revoked_at,
+            last_used_at,
+            name,
+        ];
         let added = self.tables.run(ADD_KEY, &row).await?;
-        if added == 0 { Err(StoreError::Exists("that key").into()) } else { Ok(()) }
+        if added == 0 {
+            Err(StoreError::Exists("that key").into())
+        } else {
+            Ok(())
+        }
     }
 
     /// Changes one key and returns its visible characters.
@@ -199,11 +288,21 @@ impl<T: SqlTables> RunningChange<'_, T> {
         at: Option<Wall>,
     ) -> SqlDone<T, String> {
         let values = [Text(id), DigestOf(digest), OptionalTime(at)];
-        let shown = self.tables.find(text, &values, |row| row.any_text("shown")).await?;
+        let shown = self
+            .tables
+            .find(text, &values, |row| row.any_text("shown"))
+            .await?;
         shown.ok_or_else(|| StoreError::UnknownKey(self.change.application).into())
     }
 }
 
 fn with_description<'r>(row: &[SqlField<'r>], description: &'r Description) -> Vec<SqlField<'r>> {
-    row.iter().copied().chain(description.columns().map(|(_, text)| OptionalText(text.as_deref()))).collect()
+    row.iter()
+        .copied()
+        .chain(
+            description
+                .columns()
+                .map(|(_, text)| OptionalText(text.as_deref())),
+        )
+        .collect()
 }

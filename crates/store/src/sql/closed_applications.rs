@@ -25,18 +25,36 @@ pub(super) async fn add<T: SqlTables>(tables: T, application: &str, day: Day) ->
     let Some(digest) = mailbox_digest(tables, MAILBOX_OF_APPLICATION, application).await? else {
         return Ok(());
     };
-    tables.run(ADD, &[DigestOf(&digest), Text(application), Text(&day.to_string())]).await.map(drop)
+    tables
+        .run(
+            ADD,
+            &[DigestOf(&digest), Text(application), Text(&day.to_string())],
+        )
+        .await
+        .map(drop)
 }
 
 /// The number of applications of an owner's mailbox that were closed on a day and used units of it.
 pub(super) async fn used_on<T: SqlTables>(tables: T, owner: &str, day: Day) -> SqlDone<T, usize> {
-    let Some(digest) = mailbox_digest(tables, MAILBOX, owner).await? else { return Ok(0) };
+    let Some(digest) = mailbox_digest(tables, MAILBOX, owner).await? else {
+        return Ok(0);
+    };
     let (statement, day) = (USED_ON.replace("{ledger}", T::LEDGER), day.to_string());
-    let used = tables.find(&statement, &[DigestOf(&digest), Text(&day)], |row| row.number("used")).await?;
+    let used = tables
+        .find(&statement, &[DigestOf(&digest), Text(&day)], |row| {
+            row.number("used")
+        })
+        .await?;
     Ok(used.map_or(0, |used| usize::try_from(used).unwrap_or(usize::MAX)))
 }
 
-async fn mailbox_digest<T: SqlTables>(tables: T, select: &str, id: &str) -> SqlDone<T, Option<Digest>> {
-    let mailbox = tables.find(select, &[Text(id)], |row| row.any_text("mailbox")).await?;
+async fn mailbox_digest<T: SqlTables>(
+    tables: T,
+    select: &str,
+    id: &str,
+) -> SqlDone<T, Option<Digest>> {
+    let mailbox = tables
+        .find(select, &[Text(id)], |row| row.any_text("mailbox"))
+        .await?;
     Ok(mailbox.map(|mailbox| Digest::of(&mailbox)))
 }

@@ -9,7 +9,9 @@ use super::tables::{SiteLock, SqlDone, SqlRow, SqlTables, parameters, write_rows
 use crate::requests::REQUEST_DAYS_KEPT;
 use crate::stored::stored;
 use crate::usage::{USAGE_DAYS_KEPT, USAGE_DAYS_OPEN};
-use crate::{RequestList, RequestOutcome, RequestQuery, RequestTotal, UsageList, UsageQuery, UsageTotal};
+use crate::{
+    RequestList, RequestOutcome, RequestQuery, RequestTotal, UsageList, UsageQuery, UsageTotal,
+};
 use scoregate_base::clock::Day;
 
 /// A table of totals of processes, and one of totals of closed days.
@@ -47,8 +49,7 @@ ON CONFLICT ({key}, node) DO UPDATE SET {total} = excluded.{total} WHERE n.{tota
 const IS_DUE: &str = "
 SELECT 1 AS due WHERE EXISTS (SELECT 1 FROM {schema}.{nodes} WHERE day <= $1::text::date)
     OR EXISTS (SELECT 1 FROM {schema}.{days} WHERE day <= $2::text::date)";
-const DUE: &str =
-    "SELECT DISTINCT {key} FROM {schema}.{nodes} WHERE day <= $1::text::date ORDER BY {key} LIMIT {merged}";
+const DUE: &str = "SELECT DISTINCT {key} FROM {schema}.{nodes} WHERE day <= $1::text::date ORDER BY {key} LIMIT {merged}";
 const MERGE: &str = "
 INSERT INTO {schema}.{days} AS d ({key}, {total})
 SELECT {key}, CAST(sum({total}) AS bigint) FROM {schema}.{nodes} WHERE ({key}) IN ({due}) GROUP BY {key}
@@ -101,25 +102,42 @@ impl DailyTotals {
         // A statement of its own: it reads the calendar as it is once the lock is held.
         let closed = last_day_before(tables, USAGE_DAYS_OPEN).await?;
         let mut values = Vec::new();
-        for (_, key, total) in totals.iter().filter(|(day, ..)| closed.is_none_or(|closed| *day > closed)) {
+        for (_, key, total) in totals
+            .iter()
+            .filter(|(day, ..)| closed.is_none_or(|closed| *day > closed))
+        {
             values.extend(key.iter().map(|text| Text(text)));
             values.extend([Number(node.cast_signed()), Number(stored(*total))]);
         }
-        write_rows(tables, &self.statement(RECORD), "::text::date", KEY + 2, &values).await
+        write_rows(
+            tables,
+            &self.statement(RECORD),
+            "::text::date",
+            KEY + 2,
+            &values,
+        )
+        .await
     }
 
     /// Merges the totals of a batch of closed days and deletes a batch of outdated ones, unless gateways report at this
     /// moment. Returns the number of changed records.
     pub(crate) async fn merge<T: SqlTables>(&self, tables: T) -> SqlDone<T, u64> {
-        let Some(closed) = last_day_before(tables, USAGE_DAYS_OPEN).await? else { return Ok(0) };
-        let outdated = last_day_before(tables, self.days_kept).await?.unwrap_or_default();
+        let Some(closed) = last_day_before(tables, USAGE_DAYS_OPEN).await? else {
+            return Ok(0);
+        };
+        let outdated = last_day_before(tables, self.days_kept)
+            .await?
+            .unwrap_or_default();
         let (closed, outdated) = (closed.to_string(), outdated.to_string());
         let (closed, outdated) = (Text(&closed), Text(&outdated));
         let statement = |text: &str| {
             let text = self.statement(&text.replace("{due}", DUE));
             text.replace("{merged}", &T::MERGED_AT_ONCE.to_string())
         };
-        let is_due = tables.find(&statement(IS_DUE), &[closed, outdated], |_| Ok(())).await?.is_some();
+        let is_due = tables
+            .find(&statement(IS_DUE), &[closed, outdated], |_| Ok(()))
+            .await?
+            .is_some();
         if !is_due || !tables.lock_site(SiteLock::Merge).await? {
             return Ok(0);
         }
@@ -132,7 +150,9 @@ impl DailyTotals {
 /// The last day before this number of days that end with the current one.
 async fn last_day_before<T: SqlTables>(tables: T, days: u32) -> SqlDone<T, Option<Day>> {
     let today = tables.today().await?;
-    Ok(today.and_then(|today| today.number().checked_sub(days)).map(Day::from_number))
+    Ok(today
+        .and_then(|today| today.number().checked_sub(days))
+        .map(Day::from_number))
 }
 
 /// Stores units that a node delivered.
@@ -141,9 +161,13 @@ pub(crate) async fn record_usage<T: SqlTables>(
     node: u64,
     totals: &[UsageTotal],
 ) -> SqlDone<T, ()> {
-    let keyed = totals.iter().map(|UsageTotal { day, application, units }| {
-        (*day, [day.to_string(), application.to_string()], *units)
-    });
+    let keyed = totals.iter().map(
+        |UsageTotal {
+             day,
+             application,
+             units,
+         }| { (*day, [day.to_string(), application.to_string()], *units) },
+    );
     USAGE.record(tables, node, keyed.collect()).await
 }
 
@@ -153,21 +177,38 @@ pub(crate) async fn record_requests<T: SqlTables>(
     node: u64,
     totals: &[RequestTotal],
 ) -> SqlDone<T, ()> {
-    let keyed = totals.iter().map(|RequestTotal { day, application, endpoint, outcome, requests }| {
-        let key = [day.to_string(), application.to_string(), endpoint.to_string(), outcome.word().into()];
-        (*day, key, *requests)
-    });
+    let keyed = totals.iter().map(
+        |RequestTotal {
+             day,
+             application,
+             endpoint,
+             outcome,
+             requests,
+         }| {
+            let key = [
+                day.to_string(),
+                application.to_string(),
+                endpoint.to_string(),
+                outcome.word().into(),
+            ];
+            (*day, key, *requests)
+        },
+    );
     REQUESTS.record(tables, node, keyed.collect()).await
 }
 
 /// Usage added up over all nodes.
 pub(crate) async fn usage<T: SqlTables>(tables: T, query: &UsageQuery) -> SqlDone<T, UsageList> {
     let (first, last) = (query.first.to_string(), query.last.to_string());
-    let ids: Option<Vec<String>> =
-        query.applications.as_ref().map(|ids| ids.iter().map(ToString::to_string).collect());
+    let ids: Option<Vec<String>> = query
+        .applications
+        .as_ref()
+        .map(|ids| ids.iter().map(ToString::to_string).collect());
     let mut usage = UsageList::default();
-    let (mut values, mut wanted) =
-        (vec![Text(&first), Text(&last), Number(stored(query.limit))], String::new());
+    let (mut values, mut wanted) = (
+        vec![Text(&first), Text(&last), Number(stored(query.limit))],
+        String::new(),
+    );
     if let Some(ids) = &ids {
         if ids.is_empty() {
             return Ok(usage);
@@ -177,16 +218,22 @@ pub(crate) async fn usage<T: SqlTables>(tables: T, query: &UsageQuery) -> SqlDon
     }
     let read = |row: &dyn SqlRow<T::Fault>| {
         // Other texts come from manual edits.
-        let total = match (Day::parse(&row.text("day")?), row.text("application")?.parse()) {
-            (Some(day), Ok(application)) => {
-                Some(UsageTotal { day, application, units: row.number("units")? })
-            }
+        let total = match (
+            Day::parse(&row.text("day")?),
+            row.text("application")?.parse(),
+        ) {
+            (Some(day), Ok(application)) => Some(UsageTotal {
+                day,
+                application,
+                units: row.number("units")?,
+            }),
             _ => None,
         };
         Ok(Some((row.number("matching")?, row.number("total")?, total)))
     };
-    for (matching, units, total) in
-        tables.list(&READ_USAGE.replace("{wanted}", &wanted), &values, read).await?
+    for (matching, units, total) in tables
+        .list(&READ_USAGE.replace("{wanted}", &wanted), &values, read)
+        .await?
     {
         (usage.matching, usage.units) = (matching, units);
         usage.totals.extend(total);
@@ -195,7 +242,10 @@ pub(crate) async fn usage<T: SqlTables>(tables: T, query: &UsageQuery) -> SqlDon
 }
 
 /// Requests of an application added up over all nodes.
-pub(crate) async fn requests<T: SqlTables>(tables: T, query: &RequestQuery) -> SqlDone<T, RequestList> {
+pub(crate) async fn requests<T: SqlTables>(
+    tables: T,
+    query: &RequestQuery,
+) -> SqlDone<T, RequestList> {
     let application = query.application;
     let days: Vec<String> = query.days().map(|day| format!("'{day}'")).collect();
     if days.is_empty() {
@@ -203,15 +253,24 @@ pub(crate) async fn requests<T: SqlTables>(tables: T, query: &RequestQuery) -> S
     }
     let read = |row: &dyn SqlRow<T::Fault>| {
         // Other texts come from manual edits or a newer release.
-        let (Some(day), Some(outcome)) =
-            (Day::parse(&row.text("day")?), RequestOutcome::parse(&row.text("outcome")?))
-        else {
+        let (Some(day), Some(outcome)) = (
+            Day::parse(&row.text("day")?),
+            RequestOutcome::parse(&row.text("outcome")?),
+        ) else {
             return Ok(None);
         };
         let (endpoint, requests) = (row.text("endpoint")?.into(), row.number("requests")?);
-        Ok(Some(RequestTotal { day, application, endpoint, outcome, requests }))
+        Ok(Some(RequestTotal {
+            day,
+            application,
+            endpoint,
+            outcome,
+            requests,
+        }))
     };
     let statement = READ_REQUESTS.replace("{wanted}", &days.join(", "));
-    let totals = tables.list(&statement, &[Text(&application.to_string())], read).await?;
+    let totals = tables
+        .list(&statement, &[Text(&application.to_string())], read)
+        .await?;
     Ok(RequestList { totals })
 }

@@ -44,21 +44,43 @@ WHERE application = $1 AND day IN ({days}) ORDER BY day";
 type HoursOfDay = BTreeMap<String, BTreeMap<u32, HourEvidence>>;
 
 /// The key of a day's hashes.
-pub(crate) async fn sketch_key<T: SqlTables>(tables: T, day: Day, proposed: u64) -> SqlDone<T, u64> {
+pub(crate) async fn sketch_key<T: SqlTables>(
+    tables: T,
+    day: Day,
+    proposed: u64,
+) -> SqlDone<T, u64> {
     let day = Number(day.number().into());
-    tables.run(ADD_KEY, &[day, Bytes(&proposed.to_le_bytes())]).await?;
-    let found = tables.find(KEY, &[day], |row| row.bytes("hash_key")).await?;
-    Ok(found.and_then(|key| key.try_into().ok()).map_or(proposed, u64::from_le_bytes))
+    tables
+        .run(ADD_KEY, &[day, Bytes(&proposed.to_le_bytes())])
+        .await?;
+    let found = tables
+        .find(KEY, &[day], |row| row.bytes("hash_key"))
+        .await?;
+    Ok(found
+        .and_then(|key| key.try_into().ok())
+        .map_or(proposed, u64::from_le_bytes))
 }
 
 /// Stores hours of a node.
-pub(crate) async fn record<T: SqlTables>(tables: T, node: u64, hours: &[HourRecord]) -> SqlDone<T, ()> {
-    let records: Vec<_> =
-        hours.iter().map(|hour| (hour.application.to_string(), hour.evidence.encode())).collect();
-    let values =
-        hours.iter().zip(&records).flat_map(|(HourRecord { evidence, .. }, (application, record))| {
-            [Number(evidence.hour().into()), Text(application), Number(node.cast_signed()), Bytes(record)]
-        });
+pub(crate) async fn record<T: SqlTables>(
+    tables: T,
+    node: u64,
+    hours: &[HourRecord],
+) -> SqlDone<T, ()> {
+    let records: Vec<_> = hours
+        .iter()
+        .map(|hour| (hour.application.to_string(), hour.evidence.encode()))
+        .collect();
+    let values = hours.iter().zip(&records).flat_map(
+        |(HourRecord { evidence, .. }, (application, record))| {
+            [
+                Number(evidence.hour().into()),
+                Text(application),
+                Number(node.cast_signed()),
+                Bytes(record),
+            ]
+        },
+    );
     write_rows(tables, RECORD, "", 4, &values.collect::<Vec<_>>()).await
 }
 
@@ -73,16 +95,27 @@ pub(crate) async fn merge<T: SqlTables>(
     tables.lock().await?;
     let (most, today) = (Number(stored(most.min(AT_ONCE))), until / DAY_HOURS);
     let (mut days, mut unreadable) = (BTreeMap::<u32, HoursOfDay>::new(), 0);
-    for (hour, application, bytes) in
-        tables.list(TAKE_HOURS, &[Number(until.into()), most], evidence_row).await?
+    for (hour, application, bytes) in tables
+        .list(TAKE_HOURS, &[Number(until.into()), most], evidence_row)
+        .await?
     {
-        let hours = days.entry(hour / DAY_HOURS).or_default().entry(application).or_default();
+        let hours = days
+            .entry(hour / DAY_HOURS)
+            .or_default()
+            .entry(application)
+            .or_default();
         match HourEvidence::decode(hour, &bytes) {
-            Ok(evidence) => hours.entry(hour).or_insert_with(|| HourEvidence::of(hour)).add(&evidence),
+            Ok(evidence) => hours
+                .entry(hour)
+                .or_insert_with(|| HourEvidence::of(hour))
+                .add(&evidence),
             Err(BadEvidence) => unreadable += 1,
         }
     }
-    for (day, application, _) in tables.list(ENDED_DAYS, &[Number(today.into()), most], evidence_row).await? {
+    for (day, application, _) in tables
+        .list(ENDED_DAYS, &[Number(today.into()), most], evidence_row)
+        .await?
+    {
         days.entry(day).or_default().entry(application).or_default();
     }
     for (day, hours) in &days {
@@ -135,7 +168,10 @@ async fn merge_day<T: SqlTables>(
 }
 
 /// Merged days. Unreadable ones are skipped.
-pub(crate) async fn days<T: SqlTables>(tables: T, query: &EvidenceQuery) -> SqlDone<T, Vec<DayRecord>> {
+pub(crate) async fn days<T: SqlTables>(
+    tables: T,
+    query: &EvidenceQuery,
+) -> SqlDone<T, Vec<DayRecord>> {
     let (first, last) = (query.first.number(), query.last.number());
     let found = if let Some(id) = query.application {
         let first = first.max(last.saturating_sub(EVIDENCE_DAYS_KEPT));
@@ -144,17 +180,34 @@ pub(crate) async fn days<T: SqlTables>(tables: T, query: &EvidenceQuery) -> SqlD
         if days.is_empty() {
             return Ok(Vec::new());
         }
-        tables.list(&statement, &[Text(&id.to_string())], evidence_row).await?
+        tables
+            .list(&statement, &[Text(&id.to_string())], evidence_row)
+            .await?
     } else {
-        tables.list(DAYS, &[Number(first.into()), Number(last.into())], evidence_row).await?
+        tables
+            .list(
+                DAYS,
+                &[Number(first.into()), Number(last.into())],
+                evidence_row,
+            )
+            .await?
     };
     let day = |(day, application, bytes): (u32, String, Vec<u8>)| {
-        let (application, evidence) = (application.parse().ok()?, DayEvidence::decode(&bytes).ok()?);
-        Some(DayRecord { application, day: Day::from_number(day), evidence })
+        let (application, evidence) =
+            (application.parse().ok()?, DayEvidence::decode(&bytes).ok()?);
+        Some(DayRecord {
+            application,
+            day: Day::from_number(day),
+            evidence,
+        })
     };
     Ok(found.into_iter().filter_map(day).collect())
 }
 
 fn evidence_row<F>(row: &dyn SqlRow<F>) -> Result<Option<(u32, String, Vec<u8>)>, F> {
-    Ok(Some((row.small_number("number")?, row.text("application")?, row.bytes("record")?)))
+    Ok(Some((
+        row.small_number("number")?,
+        row.text("application")?,
+        row.bytes("record")?,
+    )))
 }

@@ -17,42 +17,81 @@ const GIVE_BACK: &str =
     "DELETE FROM {schema}.grace_shares WHERE day = $1::text::date AND token = $2 AND life = $3";
 
 /// Applies a claim in a transaction.
-pub(crate) async fn claim<T: SqlTables>(tables: T, claim: &GraceClaim) -> SqlDone<T, Option<GraceShare>> {
+pub(crate) async fn claim<T: SqlTables>(
+    tables: T,
+    claim: &GraceClaim,
+) -> SqlDone<T, Option<GraceShare>> {
     // Most claims change nothing: they wait neither for changes nor for a standby.
     let (mut applied, mut is_change) = applied(tables, claim).await?;
     if is_change {
         tables.lock().await?;
         (applied, is_change) = self::applied(tables, claim).await?;
     }
-    if let (Some(GraceHolder { share, token, life, node }), true) = (applied, is_change) {
-        let [number, shares, life] = [share.number, share.shares, life].map(|number| Number(number.into()));
+    if let (
+        Some(GraceHolder {
+            share,
+            token,
+            life,
+            node,
+        }),
+        true,
+    ) = (applied, is_change)
+    {
+        let [number, shares, life] =
+            [share.number, share.shares, life].map(|number| Number(number.into()));
         let [token, node] = [token, node].map(|number| Number(number.cast_signed()));
         let day = claim.day.to_string();
-        tables.run(STORE, &[Text(&day), number, shares, token, life, node]).await?;
+        tables
+            .run(STORE, &[Text(&day), number, shares, token, life, node])
+            .await?;
         // A claimed day in the future must not end the present one.
         if let Some(today) = tables.today().await? {
             let two_before = Day::from_number(claim.day.number().saturating_sub(2));
-            tables.run(DELETE, &[Text(&today.min(two_before).to_string())]).await?;
+            tables
+                .run(DELETE, &[Text(&today.min(two_before).to_string())])
+                .await?;
         }
     }
     Ok(applied.map(|applied| applied.share))
 }
 
 /// The holder by a claim, and whether it differs from what is stored.
-async fn applied<T: SqlTables>(tables: T, claim: &GraceClaim) -> SqlDone<T, (Option<GraceHolder>, bool)> {
+async fn applied<T: SqlTables>(
+    tables: T,
+    claim: &GraceClaim,
+) -> SqlDone<T, (Option<GraceHolder>, bool)> {
     let holder = |row: &dyn SqlRow<T::Fault>| {
-        let share = GraceShare { number: row.small_number("share")?, shares: row.small_number("shares")? };
+        let share = GraceShare {
+            number: row.small_number("share")?,
+            shares: row.small_number("shares")?,
+        };
         let [token, node] = [row.signed("token")?, row.signed("node")?].map(i64::cast_unsigned);
-        Ok(Some(GraceHolder { share, token, life: row.small_number("life")?, node }))
+        Ok(Some(GraceHolder {
+            share,
+            token,
+            life: row.small_number("life")?,
+            node,
+        }))
     };
-    let holders = tables.list(HOLDERS, &[Text(&claim.day.to_string())], holder).await?;
+    let holders = tables
+        .list(HOLDERS, &[Text(&claim.day.to_string())], holder)
+        .await?;
     let applied = claim.applied_to(&holders);
-    let is_change = applied.as_ref().is_some_and(|applied| !holders.contains(applied));
+    let is_change = applied
+        .as_ref()
+        .is_some_and(|applied| !holders.contains(applied));
     Ok((applied, is_change))
 }
 
 /// Returns a share.
 pub(crate) async fn give_back<T: SqlTables>(tables: T, share: &HeldGraceShare) -> SqlDone<T, ()> {
-    let (day, token, life) = (share.day.to_string(), share.token.cast_signed(), share.life.into());
-    tables.run(GIVE_BACK, &[Text(&day), Number(token), Number(life)]).await.map(drop)
+    let (day, token, life) = (
+        share.day.to_string(),
+        share.token.cast_signed(),
+        share.life.into(),
+    );
+    tables
+        .run(GIVE_BACK, &[Text(&day), Number(token), Number(life)])
+        .await
+        .map(drop)
 }

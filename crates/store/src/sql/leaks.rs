@@ -51,15 +51,32 @@ pub(super) async fn report<T: SqlTables>(
             details.push(detail);
         }
     }
-    let last = details.pop().ok_or(StoreError::Exists("that report of a leaked key"))?;
+    let last = details
+        .pop()
+        .ok_or(StoreError::Exists("that report of a leaked key"))?;
     for detail in &details {
-        tables.audit(change.at, [&change.who, change.what.word(), &id, detail]).await?;
+        tables
+            .audit(change.at, [&change.who, change.what.word(), &id, detail])
+            .await?;
     }
-    let (statement, at) = leak.expires_at.map_or((REVOKE, change.at), |at| (EXPIRE, at));
-    if tables.run(statement, &[Text(&id), DigestOf(&leak.digest), Time(at)]).await? > 0 {
-        let query = OwnerQuery { application: Some(change.application), limit: 1, ..OwnerQuery::default() };
+    let (statement, at) = leak
+        .expires_at
+        .map_or((REVOKE, change.at), |at| (EXPIRE, at));
+    if tables
+        .run(statement, &[Text(&id), DigestOf(&leak.digest), Time(at)])
+        .await?
+        > 0
+    {
+        let query = OwnerQuery {
+            application: Some(change.application),
+            limit: 1,
+            ..OwnerQuery::default()
+        };
         if let Some(owner) = owners::owners(tables, &query).await?.pop() {
-            let mail = NewMail { recipient: owner.email, ..leak.mail.clone() };
+            let mail = NewMail {
+                recipient: owner.email,
+                ..leak.mail.clone()
+            };
             tables.queue_mail(&[mail]).await?;
         }
     }

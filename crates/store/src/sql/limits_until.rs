@@ -29,7 +29,9 @@ pub(super) async fn set<T: SqlTables>(
         Some(at) => drop(tables.run(REMEMBER, &[Text(id), Time(at)]).await?),
         None => forget(tables, id).await?,
     }
-    tables.run(SET, &[Text(id), Limit(own.minute), Limit(own.day)]).await?;
+    tables
+        .run(SET, &[Text(id), Limit(own.minute), Limit(own.day)])
+        .await?;
     Ok(audit_detail::limits_set(own, until))
 }
 
@@ -44,10 +46,19 @@ pub(super) async fn restore<T: SqlTables>(tables: T, id: &str, now: Wall) -> Sql
     let limit = |number: Option<u64>| number.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX));
     let read = |row: &dyn SqlRow<T::Fault>| {
         let (minute, day) = (row.optional_number("minute")?, row.optional_number("day")?);
-        Ok(OwnLimits { minute: limit(minute), day: limit(day) })
+        Ok(OwnLimits {
+            minute: limit(minute),
+            day: limit(day),
+        })
     };
     let own = tables.find(TAKE, &[Text(id), Time(now)], read).await?;
-    set(tables, id, own.ok_or(StoreError::Exists("that restoration of limits"))?, None).await
+    set(
+        tables,
+        id,
+        own.ok_or(StoreError::Exists("that restoration of limits"))?,
+        None,
+    )
+    .await
 }
 
 /// The applications whose limits are to be restored.

@@ -3,7 +3,9 @@
 use super::tables::SqlField::{Flag, Number, Text, Time};
 use super::tables::{SqlDone, SqlRow, SqlTables};
 use crate::stored::stored;
-use crate::{ClaimedMail, MailAttempt, MailBacklog, MailClaim, MailKind, MailOutcome, NewMail, NewNotice};
+use crate::{
+    ClaimedMail, MailAttempt, MailBacklog, MailClaim, MailKind, MailOutcome, NewMail, NewNotice,
+};
 
 /// Links come first: they expire soon.
 const CLAIM: &str = "
@@ -25,13 +27,29 @@ LEFT JOIN (SELECT created_at, last_error FROM {schema}.mail_queue WHERE kind <> 
 pub(crate) async fn add_notice<T: SqlTables>(tables: T, notice: &NewNotice) -> SqlDone<T, ()> {
     tables.lock().await?;
     tables.queue_mail(&notice.mails).await?;
-    tables.audit(notice.at, [&notice.who, NewNotice::WORD, "", &notice.audited()]).await
+    tables
+        .audit(
+            notice.at,
+            [&notice.who, NewNotice::WORD, "", &notice.audited()],
+        )
+        .await
 }
 
 /// Claims mails that are due. Unreadable ones are claimed and skipped.
-pub(crate) async fn claim<T: SqlTables>(tables: T, claim: &MailClaim) -> SqlDone<T, Vec<ClaimedMail>> {
-    let (statement, limit) = (CLAIM.replace("{skip_locked}", T::SKIP_LOCKED), Number(stored(claim.limit)));
-    let values = [Time(claim.now), Time(claim.until), limit, Flag(claim.webhooks)];
+pub(crate) async fn claim<T: SqlTables>(
+    tables: T,
+    claim: &MailClaim,
+) -> SqlDone<T, Vec<ClaimedMail>> {
+    let (statement, limit) = (
+        CLAIM.replace("{skip_locked}", T::SKIP_LOCKED),
+        Number(stored(claim.limit)),
+    );
+    let values = [
+        Time(claim.now),
+        Time(claim.until),
+        limit,
+        Flag(claim.webhooks),
+    ];
     let mut claimed = tables.list(&statement, &values, mail).await?;
     // Changed rows are returned in any order.
     claimed.sort_by(|one, other| {
@@ -43,7 +61,9 @@ pub(crate) async fn claim<T: SqlTables>(tables: T, claim: &MailClaim) -> SqlDone
 
 /// The mail of a row. Other kinds are of a newer release, or come from manual edits.
 fn mail<F>(row: &dyn SqlRow<F>) -> Result<Option<ClaimedMail>, F> {
-    let Some(kind) = MailKind::parse(&row.text("kind")?) else { return Ok(None) };
+    let Some(kind) = MailKind::parse(&row.text("kind")?) else {
+        return Ok(None);
+    };
     let mail = NewMail {
         kind,
         recipient: row.text("recipient")?,
@@ -55,17 +75,27 @@ fn mail<F>(row: &dyn SqlRow<F>) -> Result<Option<ClaimedMail>, F> {
         created_at: row.time("created_at")?,
         expires_at: row.time("expires_at")?,
     };
-    Ok(Some(ClaimedMail { mail, attempt: row.small_number("attempts")? }))
+    Ok(Some(ClaimedMail {
+        mail,
+        attempt: row.small_number("attempts")?,
+    }))
 }
 
 /// Records the results of attempts whose claims were not taken over.
 pub(crate) async fn record<T: SqlTables>(tables: T, attempts: &[MailAttempt]) -> SqlDone<T, ()> {
-    for MailAttempt { message_id, attempt, outcome } in attempts {
+    for MailAttempt {
+        message_id,
+        attempt,
+        outcome,
+    } in attempts
+    {
         let (mail, attempt) = (Text(message_id), Number(i64::from(*attempt)));
         match outcome {
             MailOutcome::Remove => tables.run(REMOVE, &[mail, attempt]).await?,
             MailOutcome::Retry { at, reason } => {
-                tables.run(RETRY, &[mail, attempt, Time(*at), Text(reason)]).await?
+                tables
+                    .run(RETRY, &[mail, attempt, Time(*at), Text(reason)])
+                    .await?
             }
         };
     }
@@ -76,7 +106,14 @@ pub(crate) async fn record<T: SqlTables>(tables: T, attempts: &[MailAttempt]) ->
 pub(crate) async fn backlog<T: SqlTables>(tables: T) -> SqlDone<T, MailBacklog> {
     let backlog = |row: &dyn SqlRow<T::Fault>| {
         let (mails, oldest) = (row.number("mails")?, row.optional_time("created_at")?);
-        Ok(MailBacklog { mails, oldest, last_error: row.optional_text("last_error")? })
+        Ok(MailBacklog {
+            mails,
+            oldest,
+            last_error: row.optional_text("last_error")?,
+        })
     };
-    Ok(tables.find(BACKLOG, &[], backlog).await?.unwrap_or_default())
+    Ok(tables
+        .find(BACKLOG, &[], backlog)
+        .await?
+        .unwrap_or_default())
 }

@@ -47,9 +47,21 @@ const APPLICATION: [&str; 3] = ["", "", "a.id = $2"];
 const ADD: &str = "INSERT INTO {schema}.notices (id, at) VALUES ($1, $2) ON CONFLICT DO NOTHING";
 
 /// Notices that are due.
-pub(crate) async fn due<T: SqlTables>(tables: T, query: &NoticeQuery) -> SqlDone<T, Vec<DueNotice>> {
-    let NoticeQuery { kind, now, until, live, tiers } = query;
-    let live: Vec<String> = live.iter().map(|node| node.cast_signed().to_string()).collect();
+pub(crate) async fn due<T: SqlTables>(
+    tables: T,
+    query: &NoticeQuery,
+) -> SqlDone<T, Vec<DueNotice>> {
+    let NoticeQuery {
+        kind,
+        now,
+        until,
+        live,
+        tiers,
+    } = query;
+    let live: Vec<String> = live
+        .iter()
+        .map(|node| node.cast_signed().to_string())
+        .collect();
     let (live, day) = (format!(",{},", live.join(",")), now.day().to_string());
     let quota = |percent| vec![Text(&day), Number(percent), Text(&live)];
     let (parts, values) = match kind {
@@ -63,13 +75,25 @@ pub(crate) async fn due<T: SqlTables>(tables: T, query: &NoticeQuery) -> SqlDone
         | MailKind::Webhook => return Ok(Vec::new()),
     };
     let read = |row: &dyn SqlRow<T::Fault>| {
-        let Ok(application) = row.text("id")?.parse() else { return Ok(None) };
-        let subject = if *kind == MailKind::KeyExpires {
-            NoticeSubject::Key { shown: row.any_text("shown")?, expires_at: row.time("expires_at")? }
-        } else {
-            NoticeSubject::Quota { used: row.number("used")?, quota: row.number("quota")? }
+        let Ok(application) = row.text("id")?.parse() else {
+            return Ok(None);
         };
-        Ok(Some(DueNotice { application, recipient: row.text("email")?, subject }))
+        let subject = if *kind == MailKind::KeyExpires {
+            NoticeSubject::Key {
+                shown: row.any_text("shown")?,
+                expires_at: row.time("expires_at")?,
+            }
+        } else {
+            NoticeSubject::Quota {
+                used: row.number("used")?,
+                quota: row.number("quota")?,
+            }
+        };
+        Ok(Some(DueNotice {
+            application,
+            recipient: row.text("email")?,
+            subject,
+        }))
     };
     wanted(tables, *kind, (parts, &values), tiers, read).await
 }
@@ -81,9 +105,21 @@ pub(super) async fn tell<T: SqlTables>(
     OwnerNotice { mail, tiers }: &OwnerNotice,
 ) -> SqlDone<T, ()> {
     let read = |row: &dyn SqlRow<T::Fault>| row.text("email").map(Some);
-    let owner = wanted(tables, mail.kind, (APPLICATION, &[Text(application)]), tiers, read).await?;
-    let mails: Vec<NewMail> =
-        owner.into_iter().map(|recipient| NewMail { recipient, ..mail.clone() }).collect();
+    let owner = wanted(
+        tables,
+        mail.kind,
+        (APPLICATION, &[Text(application)]),
+        tiers,
+        read,
+    )
+    .await?;
+    let mails: Vec<NewMail> = owner
+        .into_iter()
+        .map(|recipient| NewMail {
+            recipient,
+            ..mail.clone()
+        })
+        .collect();
     queue_once(tables, &mails).await
 }
 
@@ -96,16 +132,31 @@ async fn wanted<T: SqlTables, R>(
 ) -> SqlDone<T, Vec<R>> {
     let (mut all, mut rows) = (vec![Text(kind.word())], vec!["('', 0, '')".to_owned()]);
     all.extend_from_slice(values);
-    for NoticeTier { name, quota, defaults } in tiers {
+    for NoticeTier {
+        name,
+        quota,
+        defaults,
+    } in tiers
+    {
         all.push(Text(name));
-        rows.push(format!("(${}, {quota}, '{}')", all.len(), notice_words(defaults)));
+        rows.push(format!(
+            "(${}, {quota}, '{}')",
+            all.len(),
+            notice_words(defaults)
+        ));
     }
-    let parts =
-        [("columns", columns), ("joined", joined), ("condition", condition), ("tiers", &rows.join(", "))];
+    let parts = [
+        ("columns", columns),
+        ("joined", joined),
+        ("condition", condition),
+        ("tiers", &rows.join(", ")),
+    ];
     let statement = parts
         .into_iter()
         .chain([("position", T::POSITION), ("ledger", T::LEDGER)])
-        .fold(WANTED.to_owned(), |text, (name, part)| text.replace(&format!("{{{name}}}"), part));
+        .fold(WANTED.to_owned(), |text, (name, part)| {
+            text.replace(&format!("{{{name}}}"), part)
+        });
     tables.list(&statement, &all, read).await
 }
 

@@ -13,25 +13,59 @@ const DELETE: &str = "
 DELETE FROM {schema}.{table} WHERE ({key}) IN (
     SELECT {key} FROM {schema}.{table} WHERE {is_outdated} {at_once})";
 /// The first minute of all is kept: it shows that the service has a history.
-const OLD_MINUTE: &str = "minute < $1 AND minute > (SELECT min(minute) FROM {schema}.status_minutes)";
+const OLD_MINUTE: &str =
+    "minute < $1 AND minute > (SELECT min(minute) FROM {schema}.status_minutes)";
 
 /// Deletes links and sessions that expired before the current day of the ledger, applications that were closed before it, old
 /// notices, old evidence and old minutes of the status page. Returns the number of changed records.
 pub(crate) async fn delete<T: SqlTables>(tables: T) -> SqlDone<T, u64> {
-    let Some(today) = tables.today().await? else { return Ok(0) };
-    let (date, before) = (today.to_string(), |days| today.number().saturating_sub(days));
-    let numbers = [before(EVIDENCE_DAYS_KEPT), before(HOUR_DAYS) * 24, before(KEY_DAYS)];
+    let Some(today) = tables.today().await? else {
+        return Ok(0);
+    };
+    let (date, before) = (today.to_string(), |days| {
+        today.number().saturating_sub(days)
+    });
+    let numbers = [
+        before(EVIDENCE_DAYS_KEPT),
+        before(HOUR_DAYS) * 24,
+        before(KEY_DAYS),
+    ];
     let [days, hours, keys] = numbers.map(|number| Number(number.into()));
     let notices = Time(Day::from_number(before(NOTICE_DAYS)).start());
     let mut deleted = 0;
     for (table, key, is_outdated, until) in [
-        ("status_minutes", "minute", OLD_MINUTE, Number(first_kept(Some(today)).cast_signed())),
-        ("sign_in_links", "digest", "expires_at < $1", Time(today.start())),
-        ("owner_sessions", "digest", "expires_at < $1", Time(today.start())),
-        ("closed_applications", "mailbox_digest, application", "day < $1::text::date", Text(&date)),
+        (
+            "status_minutes",
+            "minute",
+            OLD_MINUTE,
+            Number(first_kept(Some(today)).cast_signed()),
+        ),
+        (
+            "sign_in_links",
+            "digest",
+            "expires_at < $1",
+            Time(today.start()),
+        ),
+        (
+            "owner_sessions",
+            "digest",
+            "expires_at < $1",
+            Time(today.start()),
+        ),
+        (
+            "closed_applications",
+            "mailbox_digest, application",
+            "day < $1::text::date",
+            Text(&date),
+        ),
         ("notices", "id", "at < $1", notices),
         ("evidence_days", "day, application", "day < $1", days),
-        ("evidence_hours", "hour, application, node", "hour < $1", hours),
+        (
+            "evidence_hours",
+            "hour, application, node",
+            "hour < $1",
+            hours,
+        ),
         ("evidence_keys", "day", "day < $1", keys),
     ] {
         deleted += delete_batch(tables, [table, key, is_outdated], &[until]).await?;
@@ -46,6 +80,13 @@ pub(crate) async fn delete_batch<T: SqlTables>(
     [table, key, is_outdated]: [&str; 3],
     values: &[SqlField<'_>],
 ) -> SqlDone<T, u64> {
-    let delete = DELETE.replace("{is_outdated}", is_outdated).replace("{at_once}", T::DELETED_AT_ONCE);
-    tables.run(&delete.replace("{table}", table).replace("{key}", key), values).await
+    let delete = DELETE
+        .replace("{is_outdated}", is_outdated)
+        .replace("{at_once}", T::DELETED_AT_ONCE);
+    tables
+        .run(
+            &delete.replace("{table}", table).replace("{key}", key),
+            values,
+        )
+        .await
 }

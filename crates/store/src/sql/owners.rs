@@ -7,8 +7,8 @@ use super::webhooks;
 use crate::notices::parse_notices;
 use crate::stored::stored;
 use crate::{
-    OwnerChange, OwnerChangeKind, OwnerQuery, OwnerRefusal, OwnerSession, Ownership, StoreError, StoredOwner,
-    notice_words,
+    OwnerChange, OwnerChangeKind, OwnerQuery, OwnerRefusal, OwnerSession, Ownership, StoreError,
+    StoredOwner, notice_words,
 };
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{Digest, OwnerId};
@@ -33,7 +33,8 @@ SELECT {columns},
 FROM {schema}.owner_sessions s JOIN {schema}.owners o ON o.id = s.owner WHERE s.digest = $1 AND s.expires_at > $2";
 const END_SESSION: &str = "DELETE FROM {schema}.owner_sessions WHERE digest = $1";
 const END_SESSIONS: &str = "DELETE FROM {schema}.owner_sessions WHERE owner = $1";
-const SUSPEND: &str = "UPDATE {schema}.owners SET suspended_at = coalesce(suspended_at, $2) WHERE id = $1";
+const SUSPEND: &str =
+    "UPDATE {schema}.owners SET suspended_at = coalesce(suspended_at, $2) WHERE id = $1";
 const RESUME: &str = "UPDATE {schema}.owners SET suspended_at = NULL WHERE id = $1";
 const SET_TIER: &str = "UPDATE {schema}.owners SET tier = $2 WHERE id = $1";
 const SET_NOTICES: &str = "UPDATE {schema}.owners SET notices = $2 WHERE id = $1";
@@ -46,27 +47,54 @@ const DELETE_OWNER: &str = "DELETE FROM {schema}.owners WHERE id = $1";
 const OWN: &str = "INSERT INTO {schema}.owned_applications (application, owner) VALUES ($1, $2)";
 
 /// Owners, ordered by id.
-pub(crate) async fn owners<T: SqlTables>(tables: T, query: &OwnerQuery) -> SqlDone<T, Vec<StoredOwner>> {
-    let OwnerQuery { email, application, after, limit } = query;
-    let (application, after) = (application.map(|id| id.to_string()), after.map(|id| id.to_string()));
-    let statement = OWNERS.replace("{columns}", COLUMNS).replace("{position}", T::POSITION);
-    let [email, application, after] = [email, &application, &after].map(|text| OptionalText(text.as_deref()));
-    tables.list(&statement, &[email, application, after, Number(stored(*limit))], described).await
+pub(crate) async fn owners<T: SqlTables>(
+    tables: T,
+    query: &OwnerQuery,
+) -> SqlDone<T, Vec<StoredOwner>> {
+    let OwnerQuery {
+        email,
+        application,
+        after,
+        limit,
+    } = query;
+    let (application, after) = (
+        application.map(|id| id.to_string()),
+        after.map(|id| id.to_string()),
+    );
+    let statement = OWNERS
+        .replace("{columns}", COLUMNS)
+        .replace("{position}", T::POSITION);
+    let [email, application, after] =
+        [email, &application, &after].map(|text| OptionalText(text.as_deref()));
+    tables
+        .list(
+            &statement,
+            &[email, application, after, Number(stored(*limit))],
+            described,
+        )
+        .await
 }
 
 pub(crate) async fn owner<T: SqlTables>(tables: T, id: OwnerId) -> SqlDone<T, Option<StoredOwner>> {
     let statement = OWNER.replace("{columns}", COLUMNS);
-    Ok(tables.find(&statement, &[Text(&id.to_string())], described).await?.flatten())
+    Ok(tables
+        .find(&statement, &[Text(&id.to_string())], described)
+        .await?
+        .flatten())
 }
 
 /// An owner who must exist.
 pub(super) async fn existing<T: SqlTables>(tables: T, id: OwnerId) -> SqlDone<T, StoredOwner> {
-    owner(tables, id).await?.ok_or_else(|| StoreError::Owner(OwnerRefusal::Unknown(id)).into())
+    owner(tables, id)
+        .await?
+        .ok_or_else(|| StoreError::Owner(OwnerRefusal::Unknown(id)).into())
 }
 
 /// The owner of a row. Other ids come from manual edits.
 fn described<F>(row: &dyn SqlRow<F>) -> Result<Option<StoredOwner>, F> {
-    let Ok(id) = row.text("id")?.parse() else { return Ok(None) };
+    let Ok(id) = row.text("id")?.parse() else {
+        return Ok(None);
+    };
     let applications = row.optional_text("applications")?.unwrap_or_default();
     Ok(Some(StoredOwner {
         id,
@@ -77,7 +105,10 @@ fn described<F>(row: &dyn SqlRow<F>) -> Result<Option<StoredOwner>, F> {
         tier: row.optional_text("tier")?,
         suspended_at: row.optional_time("suspended_at")?,
         notices: row.optional_text("notices")?.as_deref().map(parse_notices),
-        applications: applications.split(',').filter_map(|id| id.parse().ok()).collect(),
+        applications: applications
+            .split(',')
+            .filter_map(|id| id.parse().ok())
+            .collect(),
     }))
 }
 
@@ -89,25 +120,47 @@ pub(crate) async fn session<T: SqlTables>(
 ) -> SqlDone<T, Option<OwnerSession>> {
     let statement = SESSION.replace("{columns}", COLUMNS);
     let session = |row: &dyn SqlRow<T::Fault>| {
-        let (created_at, expires_at) = (row.time("session_created_at")?, row.time("session_expires_at")?);
-        Ok(described(row)?.map(|owner| OwnerSession { owner, created_at, expires_at }))
+        let (created_at, expires_at) = (
+            row.time("session_created_at")?,
+            row.time("session_expires_at")?,
+        );
+        Ok(described(row)?.map(|owner| OwnerSession {
+            owner,
+            created_at,
+            expires_at,
+        }))
     };
-    Ok(tables.find(&statement, &[DigestOf(&digest), Time(now)], session).await?.flatten())
+    Ok(tables
+        .find(&statement, &[DigestOf(&digest), Time(now)], session)
+        .await?
+        .flatten())
 }
 
 pub(crate) async fn end_session<T: SqlTables>(tables: T, digest: Digest) -> SqlDone<T, ()> {
-    tables.run(END_SESSION, &[DigestOf(&digest)]).await.map(drop)
+    tables
+        .run(END_SESSION, &[DigestOf(&digest)])
+        .await
+        .map(drop)
 }
 
 /// Ends all sessions of an owner.
 pub(crate) async fn end_sessions<T: SqlTables>(tables: T, owner: OwnerId) -> SqlDone<T, ()> {
-    tables.run(END_SESSIONS, &[Text(&owner.to_string())]).await.map(drop)
+    tables
+        .run(END_SESSIONS, &[Text(&owner.to_string())])
+        .await
+        .map(drop)
 }
 
 /// Makes a change with its audit record, in a transaction, which must be rolled back if it is refused.
-pub(crate) async fn change<T: SqlTables>(tables: T, change: &OwnerChange) -> SqlDone<T, StoredOwner> {
+pub(crate) async fn change<T: SqlTables>(
+    tables: T,
+    change: &OwnerChange,
+) -> SqlDone<T, StoredOwner> {
     tables.lock().await?;
-    let (before, id) = (existing(tables, change.owner).await?, change.owner.to_string());
+    let (before, id) = (
+        existing(tables, change.owner).await?,
+        change.owner.to_string(),
+    );
     match &change.what {
         OwnerChangeKind::Suspend => {
             tables.run(SUSPEND, &[Text(&id), Time(change.at)]).await?;
@@ -115,25 +168,36 @@ pub(crate) async fn change<T: SqlTables>(tables: T, change: &OwnerChange) -> Sql
         }
         OwnerChangeKind::Resume => drop(tables.run(RESUME, &[Text(&id)]).await?),
         OwnerChangeKind::SetTier(tier) => {
-            tables.run(SET_TIER, &[Text(&id), OptionalText(tier.as_deref())]).await?;
+            tables
+                .run(SET_TIER, &[Text(&id), OptionalText(tier.as_deref())])
+                .await?;
         }
         OwnerChangeKind::SetNotices(kinds) => {
-            tables.run(SET_NOTICES, &[Text(&id), Text(&notice_words(kinds))]).await?;
+            tables
+                .run(SET_NOTICES, &[Text(&id), Text(&notice_words(kinds))])
+                .await?;
         }
-        OwnerChangeKind::Webhook { id: webhook, change: what } => {
+        OwnerChangeKind::Webhook {
+            id: webhook,
+            change: what,
+        } => {
             webhooks::change(tables, (&id, webhook), what, change.at).await?;
         }
         OwnerChangeKind::Delete { in_own_name } => {
             before.check_deletion(*in_own_name)?;
             end_sessions(tables, change.owner).await?;
-            tables.run(DELETE_MAIL, &[Text(&id), Text(&before.email)]).await?;
+            tables
+                .run(DELETE_MAIL, &[Text(&id), Text(&before.email)])
+                .await?;
             webhooks::remove(tables, &id, None).await?;
             tables.run(DELETE_LINKS, &[Text(&id)]).await?;
             tables.run(DELETE_OWNER, &[Text(&id)]).await?;
         }
     }
     let detail = change.what.audited(change.owner);
-    tables.audit(change.at, [&change.who, change.what.word(), "", &detail]).await?;
+    tables
+        .audit(change.at, [&change.who, change.what.word(), "", &detail])
+        .await?;
     Ok(owner(tables, change.owner).await?.unwrap_or(before))
 }
 
@@ -147,5 +211,8 @@ pub(super) async fn own<T: SqlTables>(
     let (owner, id) = (existing(tables, id).await?, id.to_string());
     let closed = closed_applications::used_on(tables, &id, day).await?;
     owner.check_creation(closed, at_most)?;
-    tables.run(OWN, &[Text(application), Text(&id)]).await.map(drop)
+    tables
+        .run(OWN, &[Text(application), Text(&id)])
+        .await
+        .map(drop)
 }

@@ -45,9 +45,17 @@ async fn unused<T: SqlTables>(
 ) -> SqlDone<T, Option<(UsableLink, String)>> {
     let read = |row: &dyn SqlRow<T::Fault>| {
         let owner = row.optional_text("owner")?.and_then(|id| id.parse().ok());
-        Ok((UsableLink { email: row.text("email")?, owner }, row.text("mailbox")?))
+        Ok((
+            UsableLink {
+                email: row.text("email")?,
+                owner,
+            },
+            row.text("mailbox")?,
+        ))
     };
-    tables.find(UNUSED_LINK, &[DigestOf(&digest), Time(now)], read).await
+    tables
+        .find(UNUSED_LINK, &[DigestOf(&digest), Time(now)], read)
+        .await
 }
 
 /// Stores a link with its mail, unless the mailbox has had its allowance. The link to an account goes to its address.
@@ -61,24 +69,53 @@ pub(crate) async fn send_link<T: SqlTables>(
     // Links of one mailbox are counted one after another.
     tables.lock().await?;
     let (mailbox, since) = (Text(&link.mailbox), Time(link.allowance.since));
-    let sent = tables.find(LINKS_SENT, &[mailbox, since], |row| row.number("sent")).await?;
+    let sent = tables
+        .find(LINKS_SENT, &[mailbox, since], |row| row.number("sent"))
+        .await?;
     let is_allowed = sent.unwrap_or_default() < u64::from(link.allowance.links);
-    let known = tables.find(EMAIL_OF_MAILBOX, &[mailbox], |row| row.text("email")).await?;
+    let known = tables
+        .find(EMAIL_OF_MAILBOX, &[mailbox], |row| row.text("email"))
+        .await?;
     let email = known.unwrap_or_else(|| link.email.clone());
-    let (digest, times) = (DigestOf(&link.digest), (Time(link.created_at), Time(link.expires_at)));
-    tables.run(ADD_LINK, &[digest, mailbox, Text(&email), times.0, times.1]).await?;
-    let mail = NewMail { recipient: email, ..mail.clone() };
+    let (digest, times) = (
+        DigestOf(&link.digest),
+        (Time(link.created_at), Time(link.expires_at)),
+    );
+    tables
+        .run(ADD_LINK, &[digest, mailbox, Text(&email), times.0, times.1])
+        .await?;
+    let mail = NewMail {
+        recipient: email,
+        ..mail.clone()
+    };
     tables.queue_mail(std::slice::from_ref(&mail)).await?;
-    tables.run(DELETE_LINK_UNLESS, &[digest, Flag(is_allowed)]).await?;
-    tables.run(DELETE_MAIL_UNLESS, &[Text(&mail.message_id), Flag(is_allowed)]).await?;
+    tables
+        .run(DELETE_LINK_UNLESS, &[digest, Flag(is_allowed)])
+        .await?;
+    tables
+        .run(
+            DELETE_MAIL_UNLESS,
+            &[Text(&mail.message_id), Flag(is_allowed)],
+        )
+        .await?;
     Ok(is_allowed)
 }
 
 /// Uses a link.
-pub(crate) async fn sign_in<T: SqlTables>(tables: T, sign_in: &SignIn) -> SqlDone<T, SignInOutcome> {
+pub(crate) async fn sign_in<T: SqlTables>(
+    tables: T,
+    sign_in: &SignIn,
+) -> SqlDone<T, SignInOutcome> {
     tables.lock().await?;
     let link = unused(tables, sign_in.link, sign_in.at).await?;
-    let Some((UsableLink { email, owner: known }, mailbox)) = link else {
+    let Some((
+        UsableLink {
+            email,
+            owner: known,
+        },
+        mailbox,
+    )) = link
+    else {
         return Ok(SignInOutcome::InvalidLink);
     };
     let known = match known {
@@ -97,33 +134,71 @@ pub(crate) async fn sign_in<T: SqlTables>(tables: T, sign_in: &SignIn) -> SqlDon
     }
     let at = Time(sign_in.at);
     tables.run(USE_LINK, &[DigestOf(&sign_in.link), at]).await?;
-    if known.as_ref().is_some_and(|owner| owner.suspended_at.is_some()) {
+    if known
+        .as_ref()
+        .is_some_and(|owner| owner.suspended_at.is_some())
+    {
         return Ok(SignInOutcome::Suspended);
     }
     let (session, expires_at) = (DigestOf(&sign_in.session), Time(sign_in.expires_at));
-    tables.run(ADD_SESSION, &[session, Text(&id.to_string()), at, expires_at]).await?;
+    tables
+        .run(
+            ADD_SESSION,
+            &[session, Text(&id.to_string()), at, expires_at],
+        )
+        .await?;
     let wants = |owner: &StoredOwner| {
-        owner.notices.as_ref().is_some_and(|kinds| kinds.contains(&MailKind::NewSignIn))
+        owner
+            .notices
+            .as_ref()
+            .is_some_and(|kinds| kinds.contains(&MailKind::NewSignIn))
     };
     if let (Some(owner), Some(mail)) = (known.filter(wants), &sign_in.notice) {
-        notices::queue_once(tables, &[NewMail { recipient: owner.email, ..mail.clone() }]).await?;
+        notices::queue_once(
+            tables,
+            &[NewMail {
+                recipient: owner.email,
+                ..mail.clone()
+            }],
+        )
+        .await?;
     }
     let owner = owner(tables, id).await?;
-    Ok(owner.map_or(SignInOutcome::InvalidLink, |owner| SignInOutcome::SignedIn { owner, is_new }))
+    Ok(owner.map_or(SignInOutcome::InvalidLink, |owner| {
+        SignInOutcome::SignedIn { owner, is_new }
+    }))
 }
 
 async fn create<T: SqlTables>(tables: T, sign_in: &SignIn, texts: [&str; 3]) -> SqlDone<T, ()> {
     let ([mailbox, email, terms], id) = (texts, sign_in.new_owner.to_string());
-    let row = [Text(&id), Text(mailbox), Text(email), Time(sign_in.at), Text(terms)];
+    let row = [
+        Text(&id),
+        Text(mailbox),
+        Text(email),
+        Time(sign_in.at),
+        Text(terms),
+    ];
     tables.run(ADD_OWNER, &row).await?;
     tables.queue_mail(sign_in.sign_up.as_slice()).await?;
     let (who, detail) = (format!("owner:{id}"), format!("{id}, terms {terms}"));
-    tables.audit(sign_in.at, [&who, "create_account", "", &detail]).await
+    tables
+        .audit(sign_in.at, [&who, "create_account", "", &detail])
+        .await
 }
 
 /// Records that an owner accepted another version of the terms.
-async fn accept_terms<T: SqlTables>(tables: T, id: OwnerId, terms: &str, at: Wall) -> SqlDone<T, ()> {
-    tables.run(ACCEPT_TERMS, &[Text(&id.to_string()), Text(terms), Time(at)]).await?;
+async fn accept_terms<T: SqlTables>(
+    tables: T,
+    id: OwnerId,
+    terms: &str,
+    at: Wall,
+) -> SqlDone<T, ()> {
+    tables
+        .run(
+            ACCEPT_TERMS,
+            &[Text(&id.to_string()), Text(terms), Time(at)],
+        )
+        .await?;
     let (who, detail) = (format!("owner:{id}"), format!("{id}, terms {terms}"));
     tables.audit(at, [&who, "accept_terms", "", &detail]).await
 }

@@ -7,8 +7,8 @@ use super::tables::{SqlDone, SqlRow, SqlTables, write_rows};
 use crate::status::{DAY_MINUTES, day_of_minute, first_kept};
 use crate::stored::stored;
 use crate::{
-    IncidentState, MessageSubject, NewStatusMessage, StatusDay, StatusHistory, StatusMessage, StatusMinute,
-    StoreError,
+    IncidentState, MessageSubject, NewStatusMessage, StatusDay, StatusHistory, StatusMessage,
+    StatusMinute, StoreError,
 };
 
 /// A row that would not change is not written.
@@ -33,38 +33,59 @@ WHERE id IN (SELECT id FROM {schema}.status_messages ORDER BY id DESC LIMIT $1)
    OR incident NOT IN (SELECT incident FROM {schema}.status_messages WHERE state = 'resolved')
 ORDER BY id DESC";
 const NEXT: &str = "SELECT coalesce(max(id), 0) + 1 AS id FROM {schema}.status_messages";
-const LAST: &str =
-    "SELECT title, state FROM {schema}.status_messages WHERE incident = $1 ORDER BY id DESC LIMIT 1";
+const LAST: &str = "SELECT title, state FROM {schema}.status_messages WHERE incident = $1 ORDER BY id DESC LIMIT 1";
 const INSERT: &str = "
 INSERT INTO {schema}.status_messages (id, incident, at, state, title, message) VALUES ($1, $2, $3, $4, $5, $6)";
 
 /// Stores minutes. What is stored of a minute by several processes, or twice, is combined.
 pub(crate) async fn record<T: SqlTables>(tables: T, minutes: &[StatusMinute]) -> SqlDone<T, ()> {
     let (first, mut combined) = (first_kept(tables.today().await?), BTreeMap::new());
-    for StatusMinute { minute, is_ready, is_fresh } in minutes.iter().filter(|minute| minute.minute >= first)
+    for StatusMinute {
+        minute,
+        is_ready,
+        is_fresh,
+    } in minutes.iter().filter(|minute| minute.minute >= first)
     {
         let (ready, fresh) = combined.entry(minute).or_insert((false, false));
         (*ready, *fresh) = (*ready || *is_ready, *fresh || *is_fresh);
     }
-    let row = |(minute, (ready, fresh)): (&u64, _)| [Number(minute.cast_signed()), Flag(ready), Flag(fresh)];
+    let row = |(minute, (ready, fresh)): (&u64, _)| {
+        [Number(minute.cast_signed()), Flag(ready), Flag(fresh)]
+    };
     let values: Vec<_> = combined.into_iter().flat_map(row).collect();
     write_rows(tables, RECORD, "", 3, &values).await
 }
 
 /// The newest messages, and all of incidents that are not resolved; newest first. Unreadable ones are skipped.
-pub(crate) async fn messages<T: SqlTables>(tables: T, limit: usize) -> SqlDone<T, Vec<StatusMessage>> {
+pub(crate) async fn messages<T: SqlTables>(
+    tables: T,
+    limit: usize,
+) -> SqlDone<T, Vec<StatusMessage>> {
     let read = |row: &dyn SqlRow<T::Fault>| {
         // Other words come from manual edits.
-        let Some(state) = IncidentState::parse(&row.text("state")?) else { return Ok(None) };
+        let Some(state) = IncidentState::parse(&row.text("state")?) else {
+            return Ok(None);
+        };
         let (id, incident, at) = (row.number("id")?, row.number("incident")?, row.time("at")?);
         let (title, message) = (row.text("title")?, row.text("message")?);
-        Ok(Some(StatusMessage { id, incident, at, state, title, message }))
+        Ok(Some(StatusMessage {
+            id,
+            incident,
+            at,
+            state,
+            title,
+            message,
+        }))
     };
     tables.list(MESSAGES, &[Number(stored(limit))], read).await
 }
 
 /// Minutes from `first` up to `end`, added up by day.
-pub(crate) async fn history<T: SqlTables>(tables: T, first: u64, end: u64) -> SqlDone<T, StatusHistory> {
+pub(crate) async fn history<T: SqlTables>(
+    tables: T,
+    first: u64,
+    end: u64,
+) -> SqlDone<T, StatusHistory> {
     let bounds = [first, end, DAY_MINUTES].map(|number| Number(number.cast_signed()));
     let read = |row: &dyn SqlRow<T::Fault>| {
         let day = match row.optional_number("day")? {
@@ -77,16 +98,28 @@ pub(crate) async fn history<T: SqlTables>(tables: T, first: u64, end: u64) -> Sq
         };
         Ok(Some((row.optional_number("first_minute")?, day)))
     };
-    let (first_minutes, days): (Vec<_>, Vec<_>) =
-        tables.list(HISTORY, &bounds, read).await?.into_iter().unzip();
+    let (first_minutes, days): (Vec<_>, Vec<_>) = tables
+        .list(HISTORY, &bounds, read)
+        .await?
+        .into_iter()
+        .unzip();
     let first_minute = first_minutes.first().copied().flatten();
-    Ok(StatusHistory { first_minute, days: days.into_iter().flatten().collect() })
+    Ok(StatusHistory {
+        first_minute,
+        days: days.into_iter().flatten().collect(),
+    })
 }
 
 /// Posts a message with its audit record. Other changes are excluded, so numbers are assigned here.
-pub(crate) async fn post<T: SqlTables>(tables: T, new: &NewStatusMessage) -> SqlDone<T, StatusMessage> {
+pub(crate) async fn post<T: SqlTables>(
+    tables: T,
+    new: &NewStatusMessage,
+) -> SqlDone<T, StatusMessage> {
     tables.lock().await?;
-    let id = tables.find(NEXT, &[], |row| row.number("id")).await?.unwrap_or_default();
+    let id = tables
+        .find(NEXT, &[], |row| row.number("id"))
+        .await?
+        .unwrap_or_default();
     let (incident, title, state) = match &new.subject {
         MessageSubject::New(title) => (id, title.clone(), None),
         MessageSubject::Known(incident) => {
@@ -95,10 +128,24 @@ pub(crate) async fn post<T: SqlTables>(tables: T, new: &NewStatusMessage) -> Sql
         }
     };
     let state = new.state.or(state).unwrap_or(IncidentState::Investigating);
-    let posted = StatusMessage { id, incident, at: new.at, state, title, message: new.message.clone() };
+    let posted = StatusMessage {
+        id,
+        incident,
+        at: new.at,
+        state,
+        title,
+        message: new.message.clone(),
+    };
     let StatusMessage { title, message, .. } = &posted;
     let [number, incident] = [id, incident].map(|number| Number(number.cast_signed()));
-    let row = [number, incident, Time(new.at), Text(state.word()), Text(title), Text(message)];
+    let row = [
+        number,
+        incident,
+        Time(new.at),
+        Text(state.word()),
+        Text(title),
+        Text(message),
+    ];
     tables.run(INSERT, &row).await?;
     let (what, detail) = posted.audited();
     tables.audit(new.at, [&new.who, what, "", &detail]).await?;
@@ -108,7 +155,9 @@ pub(crate) async fn post<T: SqlTables>(tables: T, new: &NewStatusMessage) -> Sql
 /// Title and state of an incident, unless it is resolved.
 async fn last<T: SqlTables>(tables: T, incident: u64) -> SqlDone<T, (String, IncidentState)> {
     let read = |row: &dyn SqlRow<T::Fault>| Ok((row.text("title")?, row.text("state")?));
-    let found = tables.find(LAST, &[Number(incident.cast_signed())], read).await?;
+    let found = tables
+        .find(LAST, &[Number(incident.cast_signed())], read)
+        .await?;
     let (title, state) = found.ok_or(StoreError::UnknownIncident(incident))?;
     match IncidentState::parse(&state) {
         Some(IncidentState::Resolved) => Err(StoreError::IncidentResolved(incident).into()),

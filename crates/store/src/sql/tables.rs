@@ -66,12 +66,20 @@ pub(crate) trait SqlTables: Copy {
     /// Adds an audit record: actor, action, application, details.
     async fn audit(self, at: Wall, words: [&str; 4]) -> Result<(), Self::Fault> {
         let [who, what, application, detail] = words.map(SqlField::Text);
-        self.run(Self::ADD_AUDIT, &[SqlField::Time(at), who, what, application, detail]).await.map(drop)
+        self.run(
+            Self::ADD_AUDIT,
+            &[SqlField::Time(at), who, what, application, detail],
+        )
+        .await
+        .map(drop)
     }
 
     /// An application, with the units granted for `day`.
-    async fn application(self, id: ApplicationId, day: Day)
-    -> Result<Option<StoredApplication>, Self::Fault>;
+    async fn application(
+        self,
+        id: ApplicationId,
+        day: Day,
+    ) -> Result<Option<StoredApplication>, Self::Fault>;
 
     /// The application after this change.
     async fn changed(self, change: &StoreChange) -> Result<Option<StoredApplication>, Self::Fault> {
@@ -82,9 +90,20 @@ pub(crate) trait SqlTables: Copy {
     async fn queue_mail(self, mails: &[NewMail]) -> Result<(), Self::Fault> {
         let mut values = Vec::with_capacity(10 * mails.len());
         for mail in mails {
-            let NewMail { kind, recipient, subject, text, html, message_id, created_at, expires_at, .. } =
-                mail;
-            values.extend([message_id, kind.word(), recipient, subject, text, html].map(SqlField::Text));
+            let NewMail {
+                kind,
+                recipient,
+                subject,
+                text,
+                html,
+                message_id,
+                created_at,
+                expires_at,
+                ..
+            } = mail;
+            values.extend(
+                [message_id, kind.word(), recipient, subject, text, html].map(SqlField::Text),
+            );
             values.extend([created_at, expires_at, created_at].map(|at| SqlField::Time(*at)));
             values.push(SqlField::Number(0));
         }
@@ -125,7 +144,8 @@ pub(crate) trait SqlRow<F> {
     fn optional_number(&self, column: &str) -> Result<Option<u64>, F>;
 
     fn number(&self, column: &str) -> Result<u64, F> {
-        self.optional_number(column)?.ok_or_else(|| self.missing(column))
+        self.optional_number(column)?
+            .ok_or_else(|| self.missing(column))
     }
 
     /// The same, at most the largest that the program has.
@@ -136,7 +156,8 @@ pub(crate) trait SqlRow<F> {
     fn optional_time(&self, column: &str) -> Result<Option<Wall>, F>;
 
     fn time(&self, column: &str) -> Result<Wall, F> {
-        self.optional_time(column)?.ok_or_else(|| self.missing(column))
+        self.optional_time(column)?
+            .ok_or_else(|| self.missing(column))
     }
 
     /// The fault of a column without a value.
@@ -181,5 +202,8 @@ pub(super) async fn write_rows<T: SqlTables>(
 
 /// The list of this number of parameters.
 pub(crate) fn parameters(first: usize, count: usize) -> String {
-    (first..first + count).map(|number| format!("${number}")).collect::<Vec<_>>().join(", ")
+    (first..first + count)
+        .map(|number| format!("${number}"))
+        .collect::<Vec<_>>()
+        .join(", ")
 }

@@ -13,8 +13,7 @@ FROM {schema}.owner_webhooks w WHERE owner = $1 OR id = $1 ORDER BY created_at, 
 const VERIFIED: &str = "
 SELECT w.id FROM {schema}.owner_webhooks w JOIN {schema}.owners o ON o.id = w.owner
 WHERE o.email = $1 AND w.verified_at IS NOT NULL ORDER BY w.id";
-const ADD: &str =
-    "INSERT INTO {schema}.owner_webhooks (id, owner, url, secret, created_at) VALUES ($1, $2, $3, $4, $5)";
+const ADD: &str = "INSERT INTO {schema}.owner_webhooks (id, owner, url, secret, created_at) VALUES ($1, $2, $3, $4, $5)";
 const VERIFY: &str = "
 UPDATE {schema}.owner_webhooks SET verified_at = coalesce(verified_at, $3) WHERE id = $1 AND owner = $2";
 const ROTATE: &str = "
@@ -22,12 +21,15 @@ UPDATE {schema}.owner_webhooks SET old_secret = secret, secret = $3, rotated_at 
 const REMOVE_MESSAGES: &str = "
 DELETE FROM {schema}.mail_queue WHERE recipient IN (
     SELECT id FROM {schema}.owner_webhooks WHERE owner = $1 AND id = coalesce($2, id))";
-const REMOVE: &str = "DELETE FROM {schema}.owner_webhooks WHERE owner = $1 AND id = coalesce($2, id)";
+const REMOVE: &str =
+    "DELETE FROM {schema}.owner_webhooks WHERE owner = $1 AND id = coalesce($2, id)";
 
 /// The webhooks of an owner, or the one with this id.
 pub(crate) async fn find<T: SqlTables>(tables: T, of: &str) -> SqlDone<T, Vec<StoredWebhook>> {
     let read = |row: &dyn SqlRow<T::Fault>| {
-        let Ok(owner) = row.text("owner")?.parse() else { return Ok(None) };
+        let Ok(owner) = row.text("owner")?.parse() else {
+            return Ok(None);
+        };
         Ok(Some(StoredWebhook {
             id: row.text("id")?,
             owner,
@@ -47,7 +49,11 @@ pub(super) async fn queue<T: SqlTables>(tables: T, mail: &NewMail, id: &str) -> 
     if mail.webhook.is_empty() {
         return Ok(());
     }
-    let webhooks = tables.list(VERIFIED, &[Text(&mail.recipient)], |row| row.text("id").map(Some)).await?;
+    let webhooks = tables
+        .list(VERIFIED, &[Text(&mail.recipient)], |row| {
+            row.text("id").map(Some)
+        })
+        .await?;
     let message = |webhook: String| NewMail {
         kind: MailKind::Webhook,
         message_id: format!("{id}@{webhook}"),
@@ -57,7 +63,9 @@ pub(super) async fn queue<T: SqlTables>(tables: T, mail: &NewMail, id: &str) -> 
         html: String::new(),
         ..mail.clone()
     };
-    tables.queue_mail(&webhooks.into_iter().map(message).collect::<Vec<_>>()).await
+    tables
+        .queue_mail(&webhooks.into_iter().map(message).collect::<Vec<_>>())
+        .await
 }
 
 /// Makes a change, in a transaction that excludes other changes.
@@ -68,15 +76,28 @@ pub(super) async fn change<T: SqlTables>(
     at: Wall,
 ) -> SqlDone<T, ()> {
     match change {
-        WebhookChange::Add { url, secret, challenge } => {
+        WebhookChange::Add {
+            url,
+            secret,
+            challenge,
+        } => {
             if find(tables, owner).await?.len() >= MAX_WEBHOOKS {
                 return Err(StoreError::Exists("the largest number of webhooks").into());
             }
-            let row = [Text(id), Text(owner), Text(url), Text(secret.expose()), Time(at)];
+            let row = [
+                Text(id),
+                Text(owner),
+                Text(url),
+                Text(secret.expose()),
+                Time(at),
+            ];
             tables.run(ADD, &row).await?;
             tables.queue_mail(std::slice::from_ref(&**challenge)).await
         }
-        WebhookChange::Verify => tables.run(VERIFY, &[Text(id), Text(owner), Time(at)]).await.map(drop),
+        WebhookChange::Verify => tables
+            .run(VERIFY, &[Text(id), Text(owner), Time(at)])
+            .await
+            .map(drop),
         WebhookChange::Rotate(secret) => {
             let values = [Text(id), Text(owner), Text(secret.expose()), Time(at)];
             tables.run(ROTATE, &values).await.map(drop)
@@ -86,7 +107,11 @@ pub(super) async fn change<T: SqlTables>(
 }
 
 /// Removes one webhook or all of an owner, and their messages.
-pub(super) async fn remove<T: SqlTables>(tables: T, owner: &str, id: Option<&str>) -> SqlDone<T, ()> {
+pub(super) async fn remove<T: SqlTables>(
+    tables: T,
+    owner: &str,
+    id: Option<&str>,
+) -> SqlDone<T, ()> {
     let values = [Text(owner), OptionalText(id)];
     tables.run(REMOVE_MESSAGES, &values).await?;
     tables.run(REMOVE, &values).await.map(drop)

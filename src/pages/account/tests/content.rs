@@ -13,26 +13,63 @@ fn shows(html: &str, texts: &[&str]) {
 fn keys_are_shown_with_their_state_and_only_active_ones_can_be_revoked() {
     let mut shown = Shown::ordinary();
     let html = shown.application();
-    let rows: Vec<&str> = html.split("<th scope=\"row\"><code>sg_live").skip(1).collect();
-    let states =
-        ["active</span></td>", "active</span> expires", "expired</span> <time", "revoked</span> <time"];
+    let rows: Vec<&str> = html
+        .split("<th scope=\"row\"><code>sg_live")
+        .skip(1)
+        .collect();
+    let states = [
+        "active</span></td>",
+        "active</span> expires",
+        "expired</span> <time",
+        "revoked</span> <time",
+    ];
     for ((row, state), may_be_revoked) in rows.iter().zip(states).zip([true, true, false, false]) {
         let row = row.split_once("</tr>").unwrap().0;
         assert!(row.contains(state), "{row}");
         assert_eq!(row.contains("/revoke\""), may_be_revoked, "{row}");
         assert_eq!(row.contains("/keep\""), state.ends_with("expires"), "{row}");
     }
-    shows(&html, &["<code>sg_live_9KdQ…</code> <bdi>Station</bdi></th>", "Cancel expiry<span"]);
-    let digest = format!("name=\"key\" value=\"{}\"", scoregate_base::keys::Digest::of("sg_live_a1B2"));
-    shows(&html, &["<th scope=\"col\">Last used</th>", "Last used: </span><time "]);
-    shows(&html, &["<p class=\"hint\">Last-used times are rounded down to the hour.</p>"]);
-    shows(&html, &[&digest, "<summary>Revoke…<span class=\"unseen\"> sg_live_a1B2</span></summary>"]);
+    shows(
+        &html,
+        &[
+            "<code>sg_live_9KdQ…</code> <bdi>Station</bdi></th>",
+            "Cancel expiry<span",
+        ],
+    );
+    let digest = format!(
+        "name=\"key\" value=\"{}\"",
+        scoregate_base::keys::Digest::of("sg_live_a1B2")
+    );
+    shows(
+        &html,
+        &[
+            "<th scope=\"col\">Last used</th>",
+            "Last used: </span><time ",
+        ],
+    );
+    shows(
+        &html,
+        &["<p class=\"hint\">Last-used times are rounded down to the hour.</p>"],
+    );
+    shows(
+        &html,
+        &[
+            &digest,
+            "<summary>Revoke…<span class=\"unseen\"> sg_live_a1B2</span></summary>",
+        ],
+    );
     assert!(!html.contains("Revoked and expired keys"));
-    shown
-        .application
-        .keys
-        .splice(0..0, (0..3).map(|number| key(&format!("old{number}"), Some(ago(9)), None)));
-    shows(&shown.application(), &["<summary>Revoked and expired keys (5)</summary>", "<code>old0…</code>"]);
+    shown.application.keys.splice(
+        0..0,
+        (0..3).map(|number| key(&format!("old{number}"), Some(ago(9)), None)),
+    );
+    shows(
+        &shown.application(),
+        &[
+            "<summary>Revoked and expired keys (5)</summary>",
+            "<code>old0…</code>",
+        ],
+    );
 }
 
 #[test]
@@ -51,7 +88,10 @@ fn keys_are_added_without_and_replaced_with_a_decision_about_the_present_ones() 
     assert_eq!(html.matches(" selected>").count(), 1);
     assert!(html.contains("<details class=\"replacement\">"));
     shown.problem = Some((Some("replace"), "Check the box.".into()));
-    shows(&shown.application(), &["<details class=\"replacement\" open>"]);
+    shows(
+        &shown.application(),
+        &["<details class=\"replacement\" open>"],
+    );
     shown.problem = None;
     shown.application.keys.truncate(2);
     let html = shown.application();
@@ -77,68 +117,123 @@ fn a_new_key_is_shown_with_a_command_that_uses_it() {
             "The older keys work until <time",
         ],
     );
-    shows(&shown.issued("sg_live_abc", Some(NOON)), &["The older keys no longer work."]);
+    shows(
+        &shown.issued("sg_live_abc", Some(NOON)),
+        &["The older keys no longer work."],
+    );
     assert!(!shown.issued("sg_live_abc", None).contains("older keys"));
     shown.site.example_url = "https://x.example/'; rm".into();
-    shows(&shown.issued("k", None), &["&#39;https://x.example/&#39;\\&#39;&#39;; rm&#39;"]);
+    shows(
+        &shown.issued("k", None),
+        &["&#39;https://x.example/&#39;\\&#39;&#39;; rm&#39;"],
+    );
 }
 
 #[test]
 fn an_application_can_be_created_while_the_account_may_have_more() {
     let mut shown = Shown::ordinary();
     let (form, used) = ("action=\"/account/applications\"", Some(Shown::usage(1, 1)));
-    shows(&shown.account(&[]), &[form, "You have no applications yet."]);
+    shows(
+        &shown.account(&[]),
+        &[form, "You have no applications yet."],
+    );
     shows(
         &shown.account(&[used, used]),
-        &[form, "href=\"/account/applications/app_0Ab3dEf7hIj\"", "2 active keys"],
+        &[
+            form,
+            "href=\"/account/applications/app_0Ab3dEf7hIj\"",
+            "2 active keys",
+        ],
     );
     let full = shown.account(&[used, used, used]);
     shows(&full, &["An account may have 3 applications."]);
     assert!(!full.contains(form));
     shown.site.applications_per_account = 1;
-    shows(&shown.account(&[used]), &["An account may have one application."]);
+    shows(
+        &shown.account(&[used]),
+        &["An account may have one application."],
+    );
 }
 
 #[test]
 fn a_higher_tier_is_available_by_link_or_from_the_operator() {
     let mut shown = Shown::ordinary();
-    shows(&shown.account(&[]), &["<a href=\"https://example.org/upgrade\">Upgrade"]);
+    shows(
+        &shown.account(&[]),
+        &["<a href=\"https://example.org/upgrade\">Upgrade"],
+    );
     shown.site.upgrade_url = None;
-    shows(&shown.account(&[]), &["Need higher limits? Write to <a href=\"mailto:support@example.org\">"]);
+    shows(
+        &shown.account(&[]),
+        &["Need higher limits? Write to <a href=\"mailto:support@example.org\">"],
+    );
     shown.site.contact_email = None;
     assert!(!shown.account(&[]).contains("higher limits?"));
     shown.owner.tier = Some("pro".into());
-    shows(&shown.account(&[]), &["<dt>Tier of new applications</dt><dd><span class=\"tier\"><bdi>Pro</bdi>"]);
+    shows(
+        &shown.account(&[]),
+        &["<dt>Tier of new applications</dt><dd><span class=\"tier\"><bdi>Pro</bdi>"],
+    );
 }
 
 #[test]
 fn webhooks_are_shown_with_their_state_and_without_their_secrets() {
     let shown = Shown::ordinary();
     let html = shown.account(&[None, None]);
-    let cards: Vec<&str> = html.split("<p><code>https://hooks.example.org/").skip(1).collect();
-    let [active, other] = cards[..] else { panic!("{html}") };
-    shows(active, &["Active.</p>", "value=\"rotate\"", "value=\"remove\""]);
+    let cards: Vec<&str> = html
+        .split("<p><code>https://hooks.example.org/")
+        .skip(1)
+        .collect();
+    let [active, other] = cards[..] else {
+        panic!("{html}")
+    };
+    shows(
+        active,
+        &["Active.</p>", "value=\"rotate\"", "value=\"remove\""],
+    );
     let active = active.split_once("</form>").unwrap().0;
     assert!(!active.contains("failed"), "{active}");
-    shows(other, &["Not active: the challenge is not answered.", "The last message failed: TLS failed."]);
-    assert!(!html.contains("canary") && !html.contains("name=\"webhook_url\""), "{html}");
+    shows(
+        other,
+        &[
+            "Not active: the challenge is not answered.",
+            "The last message failed: TLS failed.",
+        ],
+    );
+    assert!(
+        !html.contains("canary") && !html.contains("name=\"webhook_url\""),
+        "{html}"
+    );
     shows(&shown.account(&[None]), &["name=\"webhook_url\""]);
     shows(
         &shown.site.webhook_secret("u", "whsec_1", true),
         &["<code>whsec_1</code>", "is sent now", "shown again"],
     );
-    shows(&shown.site.webhook_secret("u", "whsec_1", false), &["For a day"]);
+    shows(
+        &shown.site.webhook_secret("u", "whsec_1", false),
+        &["For a day"],
+    );
 }
 
 #[test]
 fn terms_are_accepted_with_a_new_account_and_after_a_change() {
     let shown = Shown::ordinary();
     let accepted = "name=\"accept_terms\" value=\"yes\" required";
-    let terms =
-        [accepted, "name=\"terms_version\" value=\"2026-11-01\"", "<li dir=\"auto\">Data is free to use"];
+    let terms = [
+        accepted,
+        "name=\"terms_version\" value=\"2026-11-01\"",
+        "<li dir=\"auto\">Data is free to use",
+    ];
     let new = shown.link(true, true);
     shows(&new, &terms);
-    shows(&new, &["Create account</button>", "value=\"t0k3n\"", "<a href=\"https://example.org/terms\">"]);
+    shows(
+        &new,
+        &[
+            "Create account</button>",
+            "value=\"t0k3n\"",
+            "<a href=\"https://example.org/terms\">",
+        ],
+    );
     let changed = shown.link(true, false);
     shows(&changed, &terms);
     shows(&changed, &["Sign in</button>", "They have changed"]);
@@ -151,7 +246,11 @@ fn terms_are_accepted_with_a_new_account_and_after_a_change() {
 fn use_is_shown_against_the_limits() {
     let shown = Shown::ordinary();
     let of = |day_used, day_limit| {
-        let usage = CurrentUsage { day_used, day_limit, ..Shown::usage(0, 0) };
+        let usage = CurrentUsage {
+            day_used,
+            day_limit,
+            ..Shown::usage(0, 0)
+        };
         shown.application_with(Some(usage), None)
     };
     let html = of(312, 1_000);
@@ -165,23 +264,48 @@ fn use_is_shown_against_the_limits() {
         ],
     );
     assert!(!html.contains("used up"));
-    shows(&of(1_001, 1_000), &["1,001 of 1,000 requests <span class=\"badge\">used up</span>"]);
-    shows(&of(0, 0), &["0 of 0 requests <span class=\"badge\">used up</span>", "max=\"1\" low=\"0\""]);
-    shows(&of(u32::MAX, u32::MAX), &["4,294,967,295 of 4,294,967,295", "low=\"3435973836\""]);
-    shows(&shown.application_with(None, None), &["Usage is temporarily unavailable."]);
+    shows(
+        &of(1_001, 1_000),
+        &["1,001 of 1,000 requests <span class=\"badge\">used up</span>"],
+    );
+    shows(
+        &of(0, 0),
+        &[
+            "0 of 0 requests <span class=\"badge\">used up</span>",
+            "max=\"1\" low=\"0\"",
+        ],
+    );
+    shows(
+        &of(u32::MAX, u32::MAX),
+        &["4,294,967,295 of 4,294,967,295", "low=\"3435973836\""],
+    );
+    shows(
+        &shown.application_with(None, None),
+        &["Usage is temporarily unavailable."],
+    );
 }
 
 #[test]
 fn requests_are_shown_as_chart_and_tables() {
     let mut shown = Shown::ordinary();
     let html = shown.application();
-    let day =
-        "<tr><th scope=\"row\">2026-11-25</th><td>216</td><td>182</td><td>22</td><td>8</td><td>4</td></tr>";
-    let endpoint = "<th scope=\"row\">other paths</th><td>21</td><td>0</td><td>0</td><td>21</td><td>0</td>";
-    shows(&html, &["Requests in the last 30 days</h2>", day, endpoint, "<code>models</code>"]);
+    let day = "<tr><th scope=\"row\">2026-11-25</th><td>216</td><td>182</td><td>22</td><td>8</td><td>4</td></tr>";
+    let endpoint =
+        "<th scope=\"row\">other paths</th><td>21</td><td>0</td><td>0</td><td>21</td><td>0</td>";
     shows(
         &html,
-        &["requests to <code>/api/v1/me</code> are included; they do not count toward the daily quota."],
+        &[
+            "Requests in the last 30 days</h2>",
+            day,
+            endpoint,
+            "<code>models</code>",
+        ],
+    );
+    shows(
+        &html,
+        &[
+            "requests to <code>/api/v1/me</code> are included; they do not count toward the daily quota.",
+        ],
     );
     assert_eq!(html.matches("<rect class=\"column\"").count(), 30);
     assert_eq!(
@@ -189,45 +313,80 @@ fn requests_are_shown_as_chart_and_tables() {
         21,
         "days with requests, and one with evidence of use"
     );
-    shown.requests.totals.iter_mut().for_each(|total| total.requests = u64::MAX);
-    shows(&shown.application(), &["18,446,744,073,709,551,615", "<span>80 E</span>"]);
+    shown
+        .requests
+        .totals
+        .iter_mut()
+        .for_each(|total| total.requests = u64::MAX);
+    shows(
+        &shown.application(),
+        &["18,446,744,073,709,551,615", "<span>80 E</span>"],
+    );
     let none = RequestList::default();
     shows(
         &shown.application_with(None, Some(&none)),
         &["No requests yet. Requests appear here within about a minute."],
     );
-    shows(&shown.application_with(None, None), &["Requests are temporarily unavailable."]);
+    shows(
+        &shown.application_with(None, None),
+        &["Requests are temporarily unavailable."],
+    );
 }
 
 #[test]
 fn the_use_is_shown_by_day_with_advice() {
     let mut shown = Shown::ordinary();
-    let row = "<tr><th scope=\"row\">2026-11-25</th><td>1,200</td><td>0</td><td>1,199</td><td>10 %</td>";
-    shows(&shown.application(), &["How the API is used</h2>", row, "Send If-None-Match."]);
+    let row =
+        "<tr><th scope=\"row\">2026-11-25</th><td>1,200</td><td>0</td><td>1,199</td><td>10 %</td>";
+    shows(
+        &shown.application(),
+        &["How the API is used</h2>", row, "Send If-None-Match."],
+    );
     shown.evidence.clear();
-    shows(&shown.application(), &["An hour appears here some minutes after it has ended."]);
+    shows(
+        &shown.application(),
+        &["An hour appears here some minutes after it has ended."],
+    );
 }
 
 #[test]
 fn pages_link_only_to_this_service_and_to_configured_addresses() {
-    let configured =
-        ["https://example.org/terms", "https://example.org/upgrade", "mailto:support@example.org"];
+    let configured = [
+        "https://example.org/terms",
+        "https://example.org/upgrade",
+        "mailto:support@example.org",
+    ];
     for (name, html) in Shown::ordinary().pages() {
         shows(
             &html,
-            &["<meta name=\"robots\" content=\"noindex\">", "<a href=\"/status\">", "<a href=\"/docs\">"],
+            &[
+                "<meta name=\"robots\" content=\"noindex\">",
+                "<a href=\"/status\">",
+                "<a href=\"/docs\">",
+            ],
         );
         for tag in tags(&html) {
             assert_eq!(attribute(tag, "src"), None, "{name}");
             if let Some(href) = attribute(tag, "href") {
-                assert!(configured.contains(&href) || href.starts_with(['/', '#']), "{name}: {href}");
+                assert!(
+                    configured.contains(&href) || href.starts_with(['/', '#']),
+                    "{name}: {href}"
+                );
             }
         }
     }
     let mut shown = Shown::ordinary();
-    shown.site = AccountSite { has_status_page: false, terms_url: None, contact_email: None, ..shown.site };
+    shown.site = AccountSite {
+        has_status_page: false,
+        terms_url: None,
+        contact_email: None,
+        ..shown.site
+    };
     let html = shown.account(&[]);
-    assert!(!html.contains("/status") && !html.contains("<footer"), "{html}");
+    assert!(
+        !html.contains("/status") && !html.contains("<footer"),
+        "{html}"
+    );
 }
 
 #[test]
@@ -236,12 +395,25 @@ fn signing_in_again_sends_a_link_to_the_owner() {
     let html = shown.site.sign_in_again(&shown.signed_in());
     shows(
         &html,
-        &["action=\"/account/sign-in\"", "<input type=\"hidden\" name=\"email\" value=\"ada@example.org\">"],
+        &[
+            "action=\"/account/sign-in\"",
+            "<input type=\"hidden\" name=\"email\" value=\"ada@example.org\">",
+        ],
     );
-    let form = SignInForm { csrf: CSRF, email: "", problem: None, notice: Some("You are signed out.") };
+    let form = SignInForm {
+        csrf: CSRF,
+        email: "",
+        problem: None,
+        notice: Some("You are signed out."),
+    };
     let status = "<p class=\"notice\" role=\"status\"><bdi>You are signed out.</bdi></p>";
     shows(
         &shown.site.sign_in(&form),
-        &[status, "type=\"email\"", "autocomplete=\"email\" required", "15 minutes"],
+        &[
+            status,
+            "type=\"email\"",
+            "autocomplete=\"email\" required",
+            "15 minutes",
+        ],
     );
 }

@@ -43,12 +43,22 @@ fn all_pages() -> Vec<(&'static str, String)> {
 fn pages_contain_no_script_of_others_and_no_inline_style_whatever_people_enter() {
     for (name, html) in all_pages() {
         assert_eq!(html.matches("<style>").count(), 1, "{name}");
-        assert_eq!(html.matches("<script").count(), usize::from(name == "issued"), "{name}");
+        assert_eq!(
+            html.matches("<script").count(),
+            usize::from(name == "issued"),
+            "{name}"
+        );
         for tag in tags(&html) {
             assert!(!tag.starts_with("iframe"), "{name}: <{tag}>");
-            assert!(!tag.starts_with("script") || (name == "issued" && tag == "script"), "{name}: <{tag}>");
+            assert!(
+                !tag.starts_with("script") || (name == "issued" && tag == "script"),
+                "{name}: <{tag}>"
+            );
             for (attribute, value) in attributes(tag) {
-                assert!(attribute != "style" && !attribute.starts_with("on"), "{name}: <{tag}>");
+                assert!(
+                    attribute != "style" && !attribute.starts_with("on"),
+                    "{name}: <{tag}>"
+                );
                 assert!(!value.contains('<'), "{name}: <{tag}>");
             }
         }
@@ -60,8 +70,15 @@ fn texts_are_escaped_and_none_is_taken_for_a_placeholder() {
     let escaped = "&quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;&#39; onload=&#39;x&#39; style=&#39;y&#39; {{csrf}} &amp;amp; ";
     for (name, html) in Shown::of(HOSTILE).pages() {
         assert!(html.contains(escaped), "{name}: {html}");
-        assert_eq!(html.matches("{{").count(), html.matches("{{csrf}}").count(), "{name}");
-        assert!(!html.contains("{{csrf}} & ") && !html.contains(&format!("{CSRF} &amp;")), "{name}");
+        assert_eq!(
+            html.matches("{{").count(),
+            html.matches("{{csrf}}").count(),
+            "{name}"
+        );
+        assert!(
+            !html.contains("{{csrf}} & ") && !html.contains(&format!("{CSRF} &amp;")),
+            "{name}"
+        );
     }
     for (name, html) in Shown::ordinary().pages() {
         assert!(!html.contains("{{"), "{name}: {html}");
@@ -72,8 +89,16 @@ fn texts_are_escaped_and_none_is_taken_for_a_placeholder() {
 fn the_policy_allows_the_style_sheet_of_every_page_and_the_script() {
     for (name, html) in Shown::ordinary().pages() {
         // Browsers hash the text between the tags.
-        let style = html.split_once("<style>").unwrap().1.split_once("</style>").unwrap().0;
-        let script = html.split_once("<script>").map(|(_, rest)| rest.split_once("</script>").unwrap().0);
+        let style = html
+            .split_once("<style>")
+            .unwrap()
+            .1
+            .split_once("</style>")
+            .unwrap()
+            .0;
+        let script = html
+            .split_once("<script>")
+            .map(|(_, rest)| rest.split_once("</script>").unwrap().0);
         let hash = |text: &str| BASE64.encode(&Sha256::digest(text.as_bytes()));
         let allowed = |text| format!("script-src 'sha256-{}'; connect-src 'self'; ", hash(text));
         let expected = format!(
@@ -82,7 +107,11 @@ fn the_policy_allows_the_style_sheet_of_every_page_and_the_script() {
             script.map(allowed).unwrap_or_default(),
             hash(style)
         );
-        let policy = if name == "issued" { policy_with_script() } else { content_security_policy() };
+        let policy = if name == "issued" {
+            policy_with_script()
+        } else {
+            content_security_policy()
+        };
         assert_eq!(policy, expected, "{name}");
     }
     // No text that a tag could begin with, for the tests of tags.
@@ -109,7 +138,9 @@ fn forms_are_sent_to_this_service_with_their_csrf_token() {
             };
             assert_eq!(content.matches("<button").count(), buttons);
             let content = format!("</style>{content}");
-            let names = tags(&content).into_iter().filter_map(|tag| attribute(tag, "name"));
+            let names = tags(&content)
+                .into_iter()
+                .filter_map(|tag| attribute(tag, "name"));
             seen.insert(format!("{action} {}", names.collect::<Vec<_>>().join(" ")));
         }
     }
@@ -143,14 +174,22 @@ fn fields_have_labels_ids_are_unique_and_references_lead_to_them() {
         assert_eq!(unique.len(), ids.len(), "{name}: {ids:?}");
         for tag in &tags {
             for reference in ["for", "aria-labelledby", "aria-describedby"] {
-                let to = attribute(tag, reference).into_iter().flat_map(str::split_whitespace);
+                let to = attribute(tag, reference)
+                    .into_iter()
+                    .flat_map(str::split_whitespace);
                 to.for_each(|id| assert!(unique.contains(id), "{name}: <{tag}>"));
             }
             let is_field = (tag.starts_with("input") && attribute(tag, "type") != Some("hidden"))
                 || tag.starts_with("select");
             let is_labelled = |id| tags.iter().any(|tag| attribute(tag, "for") == Some(id));
-            assert!(!is_field || is_labelled(attribute(tag, "id").unwrap()), "{name}: <{tag}>");
-            assert!(!tag.starts_with("meter") || attribute(tag, "aria-label").is_some(), "{name}: <{tag}>");
+            assert!(
+                !is_field || is_labelled(attribute(tag, "id").unwrap()),
+                "{name}: <{tag}>"
+            );
+            assert!(
+                !tag.starts_with("meter") || attribute(tag, "aria-label").is_some(),
+                "{name}: <{tag}>"
+            );
         }
     }
 }
@@ -158,9 +197,16 @@ fn fields_have_labels_ids_are_unique_and_references_lead_to_them() {
 #[test]
 fn headings_skip_no_level_and_every_page_has_one_of_the_first() {
     for (name, html) in all_pages() {
-        let levels: Vec<u32> =
-            html.split("<h").skip(1).filter_map(|rest| rest.chars().next()?.to_digit(10)).collect();
-        assert_eq!(levels.iter().filter(|level| **level == 1).count(), 1, "{name}");
+        let levels: Vec<u32> = html
+            .split("<h")
+            .skip(1)
+            .filter_map(|rest| rest.chars().next()?.to_digit(10))
+            .collect();
+        assert_eq!(
+            levels.iter().filter(|level| **level == 1).count(),
+            1,
+            "{name}"
+        );
         assert!(
             levels.first() == Some(&1) && levels.windows(2).all(|pair| pair[1] <= pair[0] + 1),
             "{name}: {levels:?}"
@@ -177,17 +223,27 @@ fn a_problem_is_shown_once_and_at_its_field() {
             if ["link-sent", "issued", "webhook-secret", "again", "message"].contains(&name) {
                 continue;
             }
-            let alert = "<p class=\"problem\" role=\"alert\" id=\"problem\" dir=\"auto\">Write a name.</p>";
+            let alert =
+                "<p class=\"problem\" role=\"alert\" id=\"problem\" dir=\"auto\">Write a name.</p>";
             assert_eq!(html.matches(alert).count(), 1, "{name}, {field:?}");
-            assert_eq!(html.matches("Write a name.").count(), 1, "{name}, {field:?}");
-            let wrong: Vec<_> =
-                tags(&html).into_iter().filter(|tag| tag.contains("aria-invalid=\"true\"")).collect();
-            let has_field = field.is_some_and(|field| html.contains(&format!("id=\"field-{field}\"")));
+            assert_eq!(
+                html.matches("Write a name.").count(),
+                1,
+                "{name}, {field:?}"
+            );
+            let wrong: Vec<_> = tags(&html)
+                .into_iter()
+                .filter(|tag| tag.contains("aria-invalid=\"true\""))
+                .collect();
+            let has_field =
+                field.is_some_and(|field| html.contains(&format!("id=\"field-{field}\"")));
             assert_eq!(wrong.len(), usize::from(has_field), "{name}, {field:?}");
             for tag in wrong {
                 assert_eq!(attribute(tag, "name"), field, "{name}");
                 assert!(
-                    attribute(tag, "aria-describedby").unwrap().starts_with("problem"),
+                    attribute(tag, "aria-describedby")
+                        .unwrap()
+                        .starts_with("problem"),
                     "{name}: <{tag}>"
                 );
             }

@@ -10,12 +10,13 @@ use scoregate_base::evidence::{DayEvidence, DocumentMark, HourEvidence};
 use scoregate_base::keys::{ApplicationId, OwnerId};
 use scoregate_base::secret::Secret;
 use scoregate_store::{
-    Description, MailKind, RequestList, RequestOutcome, RequestQuery, RequestTotal, StoredApplication,
-    StoredKey, StoredOwner, StoredWebhook, sample,
+    Description, MailKind, RequestList, RequestOutcome, RequestQuery, RequestTotal,
+    StoredApplication, StoredKey, StoredOwner, StoredWebhook, sample,
 };
 
 const NOON: Wall = Wall::from_seconds(20_782 * 86_400 + 43_200); // 2026-11-25T12:00:00Z
-const HOSTILE: &str = "\"><script>alert(1)</script>' onload='x' style='y' {{csrf}} &amp; \u{202e}gpj.exe";
+const HOSTILE: &str =
+    "\"><script>alert(1)</script>' onload='x' style='y' {{csrf}} &amp; \u{202e}gpj.exe";
 const CSRF: &str = "the-csrf-token";
 
 /// Everything that the pages show.
@@ -50,7 +51,13 @@ fn key(shown: &str, expires_at: Option<Wall>, revoked_at: Option<Wall>) -> Store
 
 /// A day on which one document was requested 1,200 times.
 fn polled() -> DayEvidence {
-    let (mark, mut hour) = (DocumentMark { model: Some(7), document: 8 }, HourEvidence::of(12));
+    let (mark, mut hour) = (
+        DocumentMark {
+            model: Some(7),
+            document: 8,
+        },
+        HourEvidence::of(12),
+    );
     for _ in 0..1_200 {
         hour.delivered(mark, 3_000, false, NOON);
     }
@@ -60,12 +67,14 @@ fn polled() -> DayEvidence {
 }
 
 fn requests(application: ApplicationId) -> RequestList {
-    let total = |(ago, endpoint, outcome, requests): (u32, &'static str, RequestOutcome, u64)| RequestTotal {
-        day: Day::from_number(NOON.day().number() - ago),
-        application,
-        endpoint: endpoint.into(),
-        outcome,
-        requests,
+    let total = |(ago, endpoint, outcome, requests): (u32, &'static str, RequestOutcome, u64)| {
+        RequestTotal {
+            day: Day::from_number(NOON.day().number() - ago),
+            application,
+            endpoint: endpoint.into(),
+            outcome,
+            requests,
+        }
     };
     let totals = (0..20).flat_map(|day| {
         let many = u64::from(137 + day * 61 % 97);
@@ -78,7 +87,9 @@ fn requests(application: ApplicationId) -> RequestList {
             (day, "models", RequestOutcome::Disconnected, many % 5 * 2),
         ]
     });
-    RequestList { totals: totals.rev().map(total).collect() }
+    RequestList {
+        totals: totals.rev().map(total).collect(),
+    }
 }
 
 fn webhook((id, verified_at): (&str, Option<Wall>)) -> StoredWebhook {
@@ -120,13 +131,20 @@ impl Shown {
         let keys = vec![
             key("sg_live_7GhR", None, Some(ago(9_000))),
             key("sg_live_Xw03", Some(ago(86_400)), None),
-            key("sg_live_9KdQ", Some(Wall::from_seconds(NOON.seconds() + 86_400)), None),
+            key(
+                "sg_live_9KdQ",
+                Some(Wall::from_seconds(NOON.seconds() + 86_400)),
+                None,
+            ),
             key("sg_live_a1B2", None, None),
         ];
         let application = StoredApplication {
             id,
             name: "Leaderboard of Example Labs".into(),
-            description: Description { contact: Some("ops@example.org".into()), ..Description::default() },
+            description: Description {
+                contact: Some("ops@example.org".into()),
+                ..Description::default()
+            },
             created_at: ago(30 * 86_400),
             keys,
             ..sample::application("free", &[])
@@ -177,8 +195,12 @@ impl Shown {
             example_url: text.into(),
             ..shown.site
         };
-        shown.owner =
-            StoredOwner { email: text.into(), terms_version: text.into(), tier: some(), ..shown.owner };
+        shown.owner = StoredOwner {
+            email: text.into(),
+            terms_version: text.into(),
+            tier: some(),
+            ..shown.owner
+        };
         shown.application.name = text.into();
         shown.application.tier = text.into();
         shown.application.description = Description::from_fn(|_| some());
@@ -193,8 +215,10 @@ impl Shown {
         for total in &mut shown.requests.totals {
             total.endpoint = text.to_owned().into();
         }
-        shown.entered =
-            ApplicationFields { name: text.into(), description: shown.application.description.clone() };
+        shown.entered = ApplicationFields {
+            name: text.into(),
+            description: shown.application.description.clone(),
+        };
         shown.token = text.into();
         shown.problem = Some((None, text.into()));
         shown.notice = some();
@@ -202,11 +226,18 @@ impl Shown {
     }
 
     fn problem(&self) -> Option<FormProblem<'_>> {
-        self.problem.as_ref().map(|(field, message)| FormProblem { field: *field, message })
+        self.problem.as_ref().map(|(field, message)| FormProblem {
+            field: *field,
+            message,
+        })
     }
 
     fn signed_in(&self) -> SignedIn<'_> {
-        SignedIn { csrf: CSRF, owner: &self.owner, now: NOON }
+        SignedIn {
+            csrf: CSRF,
+            owner: &self.owner,
+            now: NOON,
+        }
     }
 
     fn usage(day_used: u32, minute_used: u32) -> CurrentUsage {
@@ -221,7 +252,14 @@ impl Shown {
 
     fn link(&self, needs_terms: bool, is_new: bool) -> String {
         let (token, email) = (&self.token, &self.owner.email);
-        self.site.link(&LinkForm { csrf: CSRF, token, email, needs_terms, is_new, problem: self.problem() })
+        self.site.link(&LinkForm {
+            csrf: CSRF,
+            token,
+            email,
+            needs_terms,
+            is_new,
+            problem: self.problem(),
+        })
     }
 
     fn account(&self, usages: &[Option<CurrentUsage>]) -> String {
@@ -245,7 +283,11 @@ impl Shown {
         self.application_with(Some(Self::usage(312, 4)), Some(&self.requests))
     }
 
-    fn application_with(&self, usage: Option<CurrentUsage>, requests: Option<&RequestList>) -> String {
+    fn application_with(
+        &self,
+        usage: Option<CurrentUsage>,
+        requests: Option<&RequestList>,
+    ) -> String {
         let last = NOON.day();
         let days = RequestQuery {
             application: self.application.id,
@@ -272,13 +314,23 @@ impl Shown {
 
     fn issued(&self, key: &str, others_end_at: Option<Wall>) -> String {
         let (signed_in, application) = (self.signed_in(), &self.application);
-        self.site.issued_key(&IssuedKeyView { signed_in, application, key, others_end_at })
+        self.site.issued_key(&IssuedKeyView {
+            signed_in,
+            application,
+            key,
+            others_end_at,
+        })
     }
 
     /// Every page, with a name.
     fn pages(&self) -> Vec<(&'static str, String)> {
         let (email, notice) = (self.owner.email.as_str(), self.notice.as_deref());
-        let sign_in = SignInForm { csrf: CSRF, email, problem: self.problem(), notice };
+        let sign_in = SignInForm {
+            csrf: CSRF,
+            email,
+            problem: self.problem(),
+            notice,
+        };
         let paragraphs = ["The link has expired, or it was used.", email];
         let message = MessagePage {
             title: "The link is not valid",
@@ -294,9 +346,15 @@ impl Shown {
             ("link", self.link(false, false)),
             ("account-new", self.account(&[])),
             ("account", self.account(&[Some(Self::usage(312, 4)), None])),
-            ("account-full", self.account(&[Some(Self::usage(850, 0)), used_up, None])),
+            (
+                "account-full",
+                self.account(&[Some(Self::usage(850, 0)), used_up, None]),
+            ),
             ("application", self.application()),
-            ("application-new", self.application_with(None, Some(&RequestList::default()))),
+            (
+                "application-new",
+                self.application_with(None, Some(&RequestList::default())),
+            ),
             (
                 "issued",
                 self.issued(
@@ -304,7 +362,11 @@ impl Shown {
                     Some(Wall::from_seconds(NOON.seconds() + 86_400)),
                 ),
             ),
-            ("webhook-secret", self.site.webhook_secret(&self.webhooks[0].url, &self.token, true)),
+            (
+                "webhook-secret",
+                self.site
+                    .webhook_secret(&self.webhooks[0].url, &self.token, true),
+            ),
             ("again", self.site.sign_in_again(&self.signed_in())),
             ("message", self.site.message(&message)),
         ]
@@ -314,7 +376,10 @@ impl Shown {
 /// The tags of a page, without `<` and `>`. Everything outside templates is escaped, so neither occurs in a value.
 fn tags(html: &str) -> Vec<&str> {
     let html = html.split_once("</style>").unwrap().1;
-    html.split('<').skip(1).map(|rest| rest.split_once('>').unwrap().0).collect()
+    html.split('<')
+        .skip(1)
+        .map(|rest| rest.split_once('>').unwrap().0)
+        .collect()
 }
 
 /// The attributes of a tag with values.
@@ -330,5 +395,8 @@ fn attributes(tag: &str) -> Vec<(&str, &str)> {
 }
 
 fn attribute<'t>(tag: &'t str, name: &str) -> Option<&'t str> {
-    attributes(tag).into_iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+    attributes(tag)
+        .into_iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, value)| value)
 }

@@ -15,8 +15,8 @@ use tokio::net::TcpSocket;
 
 use super::unread_responses::{AttackTarget, program};
 use super::{
-    DATA, END_STREAM, GOAWAY, HEADERS, PREFACE, RST_STREAM, SETTINGS, WINDOW_UPDATE, Wire, code, frame, get,
-    request,
+    DATA, END_STREAM, GOAWAY, HEADERS, PREFACE, RST_STREAM, SETTINGS, WINDOW_UPDATE, Wire, code,
+    frame, get, request,
 };
 use crate::balances::own;
 use crate::client::Connection;
@@ -32,7 +32,9 @@ const MEGABYTE: u64 = 1 << 20;
 /// This many requests with a key.
 fn requests(streams: u32, target: &str, key: &str) -> Vec<u8> {
     let fields = get(target, &[("x-api-key", key)]);
-    (0..streams).flat_map(|of| request(2 * of + 1, &fields)).collect()
+    (0..streams)
+        .flat_map(|of| request(2 * of + 1, &fields))
+        .collect()
 }
 
 /// How many of twenty requests of a client that opens no window are answered and refused.
@@ -52,7 +54,11 @@ async fn answered_and_refused(world: &World, target: &str, key: &str) -> (usize,
 async fn http2_eight_responses_wait_for_a_client_without_an_admitted_request_of_a_paid_tier() {
     let world = World::new().await;
     let free = world.customer_with("free", own(100, 100)).await.key;
-    assert_eq!(answered_and_refused(&world, "/api/v1/models", &free).await, (8, 12), "admitted, but free");
+    assert_eq!(
+        answered_and_refused(&world, "/api/v1/models", &free).await,
+        (8, 12),
+        "admitted, but free"
+    );
     let paid = world.customer_with("pro", own(1, 100)).await.key;
     assert_eq!(
         answered_and_refused(&world, "/api/v1/me", &paid).await,
@@ -64,9 +70,23 @@ async fn http2_eight_responses_wait_for_a_client_without_an_admitted_request_of_
         (20, 0),
         "the first one is admitted"
     );
-    assert_eq!(answered_and_refused(&world, "/api/v1/models", &paid).await, (8, 12), "all of them get 429");
-    assert_eq!(world.counted("scoregate_streams_refused_total{scope=\"connection\"}").await, 36);
-    assert_eq!(world.counted("scoregate_streams_refused_total{scope=\"process\"}").await, 0);
+    assert_eq!(
+        answered_and_refused(&world, "/api/v1/models", &paid).await,
+        (8, 12),
+        "all of them get 429"
+    );
+    assert_eq!(
+        world
+            .counted("scoregate_streams_refused_total{scope=\"connection\"}")
+            .await,
+        36
+    );
+    assert_eq!(
+        world
+            .counted("scoregate_streams_refused_total{scope=\"process\"}")
+            .await,
+        0
+    );
 }
 
 #[tokio::test]
@@ -74,7 +94,9 @@ async fn http2_a_client_with_a_key_that_reads_gets_a_response_to_each_of_a_hundr
     let world = World::new().await;
     let key = world.customer("free").await.key;
     let mut connection = Wire::open(world.address()).await;
-    connection.send(&requests(100, "/api/v1/models", &key)).await;
+    connection
+        .send(&requests(100, "/api/v1/models", &key))
+        .await;
     let mut ended = 0;
     while ended < 100 {
         let read = connection.read().await.unwrap();
@@ -85,31 +107,50 @@ async fn http2_a_client_with_a_key_that_reads_gets_a_response_to_each_of_a_hundr
 
 #[tokio::test]
 async fn connections_above_the_limit_of_an_application_are_closed_after_a_response() {
-    let settings = "server.max_connections_per_application = 2\nserver.max_connections_per_address = 100";
+    let settings =
+        "server.max_connections_per_application = 2\nserver.max_connections_per_address = 100";
     let world = World::with(settings, good).await;
-    let [key, other] = [world.customer_with("pro", own(2, 1_000)).await.key, world.paid().await.key];
+    let [key, other] = [
+        world.customer_with("pro", own(2, 1_000)).await.key,
+        world.paid().await.key,
+    ];
     let get_models = |key: &str| {
-        format!("GET /api/v1/models HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n\r\n").into_bytes()
+        format!("GET /api/v1/models HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n\r\n")
+            .into_bytes()
     };
     let mut held = Vec::new();
     for number in 0..4 {
         let mut connection =
-            Connection::open_from(Ipv4Addr::new(127, 0, 0, 1 + number).into(), world.address()).await;
+            Connection::open_from(Ipv4Addr::new(127, 0, 0, 1 + number).into(), world.address())
+                .await;
         connection.write(&get_models(&key)).await;
         let response = connection.read(false).await.unwrap();
-        assert_eq!((response.status, response.closes()), (if number < 2 { 200 } else { 429 }, number >= 2));
+        assert_eq!(
+            (response.status, response.closes()),
+            (if number < 2 { 200 } else { 429 }, number >= 2)
+        );
         held.push(connection);
     }
-    world.reaches("scoregate_connections_total{reason=\"application_limit\"}", 2).await;
+    world
+        .reaches(
+            "scoregate_connections_total{reason=\"application_limit\"}",
+            2,
+        )
+        .await;
     let mut surplus = Wire::open(world.address()).await;
     surplus.send(&requests(1, "/api/v1/models", &key)).await;
     while surplus.find(DATA).await.flags & END_STREAM == 0 {}
     assert_eq!(code(&surplus.find(GOAWAY).await.payload[4..]), 0);
     let mut of_another = Connection::open(world.address()).await;
     of_another.write(&get_models(&other)).await;
-    assert!(!of_another.read(false).await.unwrap().closes(), "it has its own connections");
+    assert!(
+        !of_another.read(false).await.unwrap().closes(),
+        "it has its own connections"
+    );
     held.truncate(1);
-    world.reaches("scoregate_connections_total{reason=\"done\"}", 1).await;
+    world
+        .reaches("scoregate_connections_total{reason=\"done\"}", 1)
+        .await;
     let mut next = Connection::open(world.address()).await;
     next.write(&get_models(&key)).await;
     assert!(!next.read(false).await.unwrap().closes());
@@ -123,7 +164,8 @@ async fn connections_of_a_trusted_proxy_are_not_counted_for_an_application() {
     let mut held = Vec::new();
     for _ in 0..3 {
         let mut connection = Connection::open(world.address()).await;
-        let request = format!("GET /api/v1/models HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n\r\n");
+        let request =
+            format!("GET /api/v1/models HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n\r\n");
         connection.write(request.as_bytes()).await;
         assert!(!connection.read(false).await.unwrap().closes());
         held.push(connection);
@@ -134,8 +176,14 @@ async fn connections_of_a_trusted_proxy_are_not_counted_for_an_application() {
 async fn http2_a_trusted_proxy_has_no_limit_of_a_single_client() {
     let world = World::with("proxies.trusted = [\"127.0.0.1\"]", good).await;
     let free = world.customer_with("free", own(100, 100)).await.key;
-    assert_eq!(answered_and_refused(&world, "/api/v1/models", &free).await, (20, 0));
-    assert_eq!(answered_and_refused(&world, "/openapi.json", "").await, (20, 0));
+    assert_eq!(
+        answered_and_refused(&world, "/api/v1/models", &free).await,
+        (20, 0)
+    );
+    assert_eq!(
+        answered_and_refused(&world, "/openapi.json", "").await,
+        (20, 0)
+    );
 }
 
 /// Reads to the end of a connection, and opens its windows after the first GOAWAY. Returns the responses begun, completed and
@@ -168,26 +216,43 @@ async fn drained(connection: &mut Wire) -> (usize, usize, usize, u32) {
 async fn http2_after_a_burst_beyond_the_limit_every_response_that_has_begun_is_completed() {
     let world = World::new().await;
     let key = world.customer_with("free", own(100, 100)).await.key;
-    for (number, (target, key)) in (1..).zip([("/api/v1/models", key.as_str()), ("/openapi.json", "")]) {
+    for (number, (target, key)) in
+        (1..).zip([("/api/v1/models", key.as_str()), ("/openapi.json", "")])
+    {
         let mut connection = Wire::open_with(world.address(), &[(INITIAL_WINDOW, 0)]).await;
         connection.send(&requests(60, target, key)).await;
         // The client may repeat the requests after the last stream.
         assert_eq!(drained(&mut connection).await, (8, 8, 21, 57), "{target}");
-        world.reaches("scoregate_connections_total{reason=\"done\"}", number).await;
+        world
+            .reaches("scoregate_connections_total{reason=\"done\"}", number)
+            .await;
     }
 }
 
 /// A number of connections, fewer if the limit of open files is lower.
 fn at_most_open_files(connections: u32) -> u32 {
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap();
-    let files = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
-    let soft: u32 = files.split_whitespace().nth(3).unwrap().parse().unwrap_or(u32::MAX);
+    let files = limits
+        .lines()
+        .find(|line| line.starts_with("Max open files"))
+        .unwrap();
+    let soft: u32 = files
+        .split_whitespace()
+        .nth(3)
+        .unwrap()
+        .parse()
+        .unwrap_or(u32::MAX);
     connections.min(soft.saturating_sub(1_000))
 }
 
 /// An attack from ten addresses: each connection sends a hundred requests and reads frames, but opens no window. Ends after
 /// `duration`, and returns how many connections were closed by then.
-async fn attack(target: &AttackTarget, connections: u32, opening: Vec<u8>, duration: Duration) -> usize {
+async fn attack(
+    target: &AttackTarget,
+    connections: u32,
+    opening: Vec<u8>,
+    duration: Duration,
+) -> usize {
     let closed = Arc::new(AtomicUsize::new(0));
     let numbers = (0..connections).map(|number| number % 10);
     let attackers: Vec<_> = target
@@ -209,7 +274,11 @@ async fn attack(target: &AttackTarget, connections: u32, opening: Vec<u8>, durat
 }
 
 /// Sends requests of a paid caller until stopped, and returns their number and the longest duration.
-async fn paid_caller(client: ProgramClient, key: String, over: Arc<AtomicUsize>) -> (usize, Duration) {
+async fn paid_caller(
+    client: ProgramClient,
+    key: String,
+    over: Arc<AtomicUsize>,
+) -> (usize, Duration) {
     let (clock, mut count, mut slowest) = (Clock::system(), 0, Duration::ZERO);
     while over.load(Ordering::Relaxed) == 0 {
         let asked_at = clock.mono();
@@ -236,10 +305,22 @@ async fn check_attack(with_key: bool, is_secure: bool, connections: u32, allowed
         Some(tokio::spawn(paid_caller(client, paid, Arc::clone(&over))))
     };
     let before = program.resident();
-    let flight =
-        if with_key { requests(100, "/api/v1/models", &free) } else { requests(8, "/openapi.json", "") };
-    let opening = [PREFACE, &frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]), &flight].concat();
-    let settling = if slow_clients::is_full() { 15 * SECOND } else { 5 * SECOND };
+    let flight = if with_key {
+        requests(100, "/api/v1/models", &free)
+    } else {
+        requests(8, "/openapi.json", "")
+    };
+    let opening = [
+        PREFACE,
+        &frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]),
+        &flight,
+    ]
+    .concat();
+    let settling = if slow_clients::is_full() {
+        15 * SECOND
+    } else {
+        5 * SECOND
+    };
     let closed = attack(&target, connections, opening, settling).await;
     let [after, peak] =
         [program.resident(), program.most_resident()].map(|bytes| bytes.saturating_sub(before));
@@ -247,8 +328,9 @@ async fn check_attack(with_key: bool, is_secure: bool, connections: u32, allowed
     let shown = if with_key { "one Free key" } else { "no key" };
     let transport = if is_secure { "TLS" } else { "TCP" };
     let [after_mb, peak_mb] = [after, peak].map(|bytes| bytes / MEGABYTE);
-    let mut row =
-        format!("| {transport} | {shown} | {connections} | {closed} | {after_mb} MB | {peak_mb} MB |");
+    let mut row = format!(
+        "| {transport} | {shown} | {connections} | {closed} | {after_mb} MB | {peak_mb} MB |"
+    );
     if let Some(caller) = caller {
         let (count, slowest) = caller.await.unwrap();
         row += &format!(" {count} | {slowest:?} |");
@@ -259,14 +341,21 @@ async fn check_attack(with_key: bool, is_secure: bool, connections: u32, allowed
     slow_clients::record(Part::Keys, row);
     assert!(after <= allowed, "{after} bytes of {allowed}");
     if with_key {
-        assert!(closed + 256 >= connections as usize, "{closed} of {connections} were closed");
+        assert!(
+            closed + 256 >= connections as usize,
+            "{closed} of {connections} were closed"
+        );
     }
     assert_eq!(program.stop().code, Some(0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn http2_one_free_key_on_ten_addresses_takes_little_memory_and_paid_callers_are_served() {
-    let connections = if slow_clients::is_full() { at_most_open_files(10_000) } else { 800 };
+    let connections = if slow_clients::is_full() {
+        at_most_open_files(10_000)
+    } else {
+        800
+    };
     let allowed = if slow_clients::is_full() { 100 } else { 64 };
     check_attack(true, false, connections, allowed * MEGABYTE).await;
 }
@@ -281,8 +370,18 @@ const IDLE: u64 = 24 << 10;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn http2_clients_without_a_key_take_64_megabytes_beyond_their_idle_connections() {
-    let connections = if slow_clients::is_full() { at_most_open_files(10_000) } else { 800 };
-    check_attack(false, false, connections, 64 * MEGABYTE + u64::from(connections) * IDLE).await;
+    let connections = if slow_clients::is_full() {
+        at_most_open_files(10_000)
+    } else {
+        800
+    };
+    check_attack(
+        false,
+        false,
+        connections,
+        64 * MEGABYTE + u64::from(connections) * IDLE,
+    )
+    .await;
 }
 
 /// Memory of a TLS connection whose client reads nothing of a large page, in an unoptimized build.
@@ -304,7 +403,10 @@ async fn clients_that_read_nothing_over_tls_hold_one_record_of_a_large_page_each
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(4_096).unwrap();
         let stream = socket.connect(target.address).await.unwrap();
-        let mut stream = tls.connect("localhost".try_into().unwrap(), stream).await.unwrap();
+        let mut stream = tls
+            .connect("localhost".try_into().unwrap(), stream)
+            .await
+            .unwrap();
         stream.write_all(&opening).await.unwrap();
         stream.flush().await.unwrap();
         held.push(stream);

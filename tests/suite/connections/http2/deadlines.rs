@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use super::{
-    CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PING, PREFACE, SETTINGS, StreamOutcome,
-    WINDOW_UPDATE, Wire, block, code, frame, get, request,
+    CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PING, PREFACE, SETTINGS,
+    StreamOutcome, WINDOW_UPDATE, Wire, block, code, frame, get, request,
 };
 use crate::world::{World, good};
 
@@ -43,7 +43,12 @@ async fn http2_an_unfinished_head_or_frame_is_cut_off_nine_seconds_after_its_fir
     let head = frame(HEADERS, END_STREAM, 1, &block(&get("/healthz", &[])));
     let continued = [&head[..], &frame(CONTINUATION, 0, 1, &[0])].concat();
     let mut wires = Vec::new();
-    for unfinished in [&head[..], &head[..20], &continued, &frame(SETTINGS, 0, 0, &[0; 60])[..50]] {
+    for unfinished in [
+        &head[..],
+        &head[..20],
+        &continued,
+        &frame(SETTINGS, 0, 0, &[0; 60])[..50],
+    ] {
         let mut connection = Wire::open(world.address()).await;
         connection.settled().await;
         wires.push((connection, unfinished.to_vec()));
@@ -51,7 +56,9 @@ async fn http2_an_unfinished_head_or_frame_is_cut_off_nine_seconds_after_its_fir
     world.pass(30 * SECOND);
     for (connection, unfinished) in &mut wires {
         // The reply to the PING shows that all of it was read.
-        connection.send(&[&frame(PING, 0, 0, b"settled!"), &unfinished[..]].concat()).await;
+        connection
+            .send(&[&frame(PING, 0, 0, b"settled!"), &unfinished[..]].concat())
+            .await;
         connection.find(PING).await;
     }
     world.pass(Duration::from_millis(8_999));
@@ -71,11 +78,18 @@ async fn http2_a_head_that_ends_in_time_is_answered_and_starts_no_further_deadli
     let block = block(&get("/healthz", &[]));
     for stream in [1, 3] {
         let begins = frame(HEADERS, END_STREAM, stream, &block[..9]);
-        connection.send(&[frame(PING, 0, 0, b"settled!"), begins].concat()).await;
+        connection
+            .send(&[frame(PING, 0, 0, b"settled!"), begins].concat())
+            .await;
         connection.find(PING).await;
         world.pass(8 * SECOND);
-        connection.send(&frame(CONTINUATION, END_HEADERS, stream, &block[9..])).await;
-        assert_eq!(connection.stream_outcome(stream).await, StreamOutcome::Response(200, String::new()));
+        connection
+            .send(&frame(CONTINUATION, END_HEADERS, stream, &block[9..]))
+            .await;
+        assert_eq!(
+            connection.stream_outcome(stream).await,
+            StreamOutcome::Response(200, String::new())
+        );
         world.pass(8 * SECOND);
     }
     connection.settled().await;
@@ -94,17 +108,23 @@ async fn http2_sixty_four_clients_can_send_a_large_head_at_a_time() {
         connection.send(unfinished).await;
         wires.push(connection);
     }
-    world.reaches("scoregate_connections_total{reason=\"failed\"}", 1).await;
+    world
+        .reaches("scoregate_connections_total{reason=\"failed\"}", 1)
+        .await;
     let mut answered = 0;
     for connection in &mut wires {
         connection.send(&head[30_000..]).await;
         let outcome = connection.stream_outcome(1).await;
-        answered += usize::from(outcome == StreamOutcome::Response(431, "headers_too_large".into()));
+        answered +=
+            usize::from(outcome == StreamOutcome::Response(431, "headers_too_large".into()));
     }
     assert_eq!(answered, 64);
     let mut next = Wire::open(world.address()).await;
     next.send(&head).await;
-    assert_eq!(next.stream_outcome(1).await, StreamOutcome::Response(431, "headers_too_large".into()));
+    assert_eq!(
+        next.stream_outcome(1).await,
+        StreamOutcome::Response(431, "headers_too_large".into())
+    );
 }
 
 #[tokio::test]
@@ -120,7 +140,10 @@ async fn http2_an_idle_connection_gets_a_goaway_and_is_closed_a_second_later() {
     assert_eq!(code(&goaway.payload[4..]), 0);
     // A request sent before it received the GOAWAY is still answered.
     connection.send(&request(1, &get("/healthz", &[]))).await;
-    assert_eq!(connection.stream_outcome(1).await, StreamOutcome::Response(200, String::new()));
+    assert_eq!(
+        connection.stream_outcome(1).await,
+        StreamOutcome::Response(200, String::new())
+    );
     world.pass(SECOND);
     world.pass(SECOND);
     connection.rest().await;
@@ -173,11 +196,17 @@ async fn http2_a_client_that_opens_no_stream_window_is_cut_off_at_the_write_time
 async fn http2_a_window_opened_by_single_bytes_gains_no_time() {
     let world = World::new().await;
     let mut connection = Wire::open_with(world.address(), &[(INITIAL_WINDOW, 0)]).await;
-    connection.send(&request(1, &get("/openapi.json", &[]))).await;
+    connection
+        .send(&request(1, &get("/openapi.json", &[])))
+        .await;
     connection.find(HEADERS).await;
     for second in 1..=20 {
         assert_eq!(world.ended("write_timeout").await, 0, "after {second} s");
-        assert!(connection.send(&frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1])).await);
+        assert!(
+            connection
+                .send(&frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1]))
+                .await
+        );
         assert_eq!(connection.find(DATA).await.payload.len(), 1);
         world.pass(SECOND);
     }
@@ -189,7 +218,9 @@ async fn http2_a_window_opened_by_single_bytes_gains_no_time() {
 async fn http2_a_link_of_two_kilobytes_a_second_gets_the_whole_response() {
     let world = World::with("server.request_timeout = \"1d\"", good).await;
     let mut connection = Wire::open_with(world.address(), &[(INITIAL_WINDOW, 0)]).await;
-    connection.send(&request(1, &get("/openapi.json", &[]))).await;
+    connection
+        .send(&request(1, &get("/openapi.json", &[])))
+        .await;
     connection.find(HEADERS).await;
     let (mut read, mut is_whole) = (0, false);
     while !is_whole {
@@ -211,8 +242,9 @@ async fn http2_a_link_of_two_kilobytes_a_second_gets_the_whole_response() {
 async fn http2_a_client_that_opens_no_connection_window_is_cut_off_at_the_write_timeout() {
     let world = World::new().await;
     let mut connection = Wire::open_with(world.address(), &[(INITIAL_WINDOW, 0x7fff_ffff)]).await;
-    let bytes: Vec<u8> =
-        (0..20).flat_map(|number| request(2 * number + 1, &get("/openapi.json", &[]))).collect();
+    let bytes: Vec<u8> = (0..20)
+        .flat_map(|number| request(2 * number + 1, &get("/openapi.json", &[])))
+        .collect();
     connection.send(&bytes).await;
     let mut read = 0;
     while read < 65_535 {
@@ -233,7 +265,9 @@ async fn http2_an_unfinished_head_is_cut_off_as_an_idle_connection() {
     connection.acknowledges = false;
     connection.settled().await;
     let block = block(&get("/healthz", &[]));
-    connection.send(&frame(HEADERS, END_STREAM, 1, &block[..10])).await;
+    connection
+        .send(&frame(HEADERS, END_STREAM, 1, &block[..10]))
+        .await;
     world.pass(60 * SECOND);
     connection.find(GOAWAY).await;
     world.pass(SECOND);
@@ -247,13 +281,23 @@ async fn http2_shutdown_lets_requests_in_flight_finish() {
     let key = world.customer("pro").await.key;
     world.backend.hold();
     let mut connection = Wire::open(world.address()).await;
-    connection.send(&request(1, &get("/api/v1/models", &[("x-api-key", &key)]))).await;
+    connection
+        .send(&request(1, &get("/api/v1/models", &[("x-api-key", &key)])))
+        .await;
     world.backend.has_received(1).await;
-    let World { running, backend, manual_clock: _clock, .. } = world;
+    let World {
+        running,
+        backend,
+        manual_clock: _clock,
+        ..
+    } = world;
     let (stopped, ()) = tokio::join!(running.stop(), async {
         assert_eq!(code(&connection.find(GOAWAY).await.payload[4..]), 0);
         backend.open();
-        assert_eq!(connection.stream_outcome(1).await, StreamOutcome::Response(200, String::new()));
+        assert_eq!(
+            connection.stream_outcome(1).await,
+            StreamOutcome::Response(200, String::new())
+        );
         connection.rest().await;
     });
     assert!(stopped.all_finished);
@@ -268,7 +312,10 @@ async fn http2_a_connection_closes_within_a_second_of_its_maximum_age_of_an_hour
     world.pass(Duration::from_hours(1));
     connection.find(GOAWAY).await;
     connection.send(&request(1, &get("/healthz", &[]))).await;
-    assert_eq!(connection.stream_outcome(1).await, StreamOutcome::Response(200, String::new()));
+    assert_eq!(
+        connection.stream_outcome(1).await,
+        StreamOutcome::Response(200, String::new())
+    );
     world.pass(SECOND);
     world.pass(SECOND);
     connection.rest().await;

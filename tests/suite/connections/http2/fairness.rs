@@ -37,18 +37,27 @@ async fn other_client(world: &World, hit: &[u8]) -> Duration {
 
 /// Compares the delays of another client beside streams and beside connections.
 async fn compare(world: &World, key: &str) -> Result<(), String> {
-    let hit =
-        format!("GET /api/v1/models HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n\r\n").into_bytes();
+    let hit = format!("GET /api/v1/models HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n\r\n")
+        .into_bytes();
     let alone = other_client(world, &hit).await;
-    let (over, client) = (Arc::new(AtomicBool::new(false)), Http2Client::to(world.address()).await);
+    let (over, client) = (
+        Arc::new(AtomicBool::new(false)),
+        Http2Client::to(world.address()).await,
+    );
     let answered = Arc::new(AtomicUsize::new(0));
     let mut streams = JoinSet::new();
     for _ in 0..CONCURRENT {
-        let (over, client, key, answered) =
-            (Arc::clone(&over), client.clone(), key.to_owned(), Arc::clone(&answered));
+        let (over, client, key, answered) = (
+            Arc::clone(&over),
+            client.clone(),
+            key.to_owned(),
+            Arc::clone(&answered),
+        );
         streams.spawn(async move {
             while !over.load(Ordering::Relaxed) {
-                let response = client.request("GET", "/api/v1/models", &[("x-api-key", &key)]).await;
+                let response = client
+                    .request("GET", "/api/v1/models", &[("x-api-key", &key)])
+                    .await;
                 assert_eq!(response.expect("an answer").status, 200);
                 answered.fetch_add(1, Ordering::Relaxed);
             }
@@ -69,8 +78,11 @@ async fn compare(world: &World, key: &str) -> Result<(), String> {
     over.store(false, Ordering::Relaxed);
     let mut connections = JoinSet::new();
     for _ in 0..CONCURRENT {
-        let (over, hit, mut connection) =
-            (Arc::clone(&over), hit.clone(), Connection::open(world.address()).await);
+        let (over, hit, mut connection) = (
+            Arc::clone(&over),
+            hit.clone(),
+            Connection::open(world.address()).await,
+        );
         connections.spawn(async move {
             while !over.load(Ordering::Relaxed) {
                 connection.write(&hit).await;
@@ -85,12 +97,19 @@ async fn compare(world: &World, key: &str) -> Result<(), String> {
         "{alone:?} alone, {beside_streams:?} beside streams, {beside_connections:?} beside connections"
     );
     let bound = 2 * beside_connections + Duration::from_millis(5);
-    if beside_streams <= bound { Ok(()) } else { Err(measured) }
+    if beside_streams <= bound {
+        Ok(())
+    } else {
+        Err(measured)
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn http2_a_hundred_streams_delay_other_clients_no_more_than_a_hundred_connections() {
     let world = World::with("", good).await;
-    let key = world.customer_with("enterprise", own(4_000_000, 4_000_000)).await.key;
+    let key = world
+        .customer_with("enterprise", own(4_000_000, 4_000_000))
+        .await
+        .key;
     best_of_three(async || compare(&world, &key).await).await;
 }

@@ -2,8 +2,9 @@
 //! on the backend before.
 
 use super::{
-    ACK, CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PADDED, PING, PRIORITY, RST_STREAM,
-    SETTINGS, StreamOutcome, WINDOW_UPDATE, Wire, block, code, fields, frame, get, opening, request,
+    ACK, CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PADDED, PING, PRIORITY,
+    RST_STREAM, SETTINGS, StreamOutcome, WINDOW_UPDATE, Wire, block, code, fields, frame, get,
+    opening, request,
 };
 use crate::world::World;
 
@@ -25,8 +26,18 @@ pub struct Flood {
     pub most: usize,
 }
 
-fn flood(name: &'static str, most: usize, again: impl Fn(u32) -> Vec<Vec<u8>> + Send + 'static) -> Flood {
-    Flood { name, first: Vec::new(), again: Box::new(again), last: Vec::new(), most }
+fn flood(
+    name: &'static str,
+    most: usize,
+    again: impl Fn(u32) -> Vec<Vec<u8>> + Send + 'static,
+) -> Flood {
+    Flood {
+        name,
+        first: Vec::new(),
+        again: Box::new(again),
+        last: Vec::new(),
+        most,
+    }
 }
 
 impl Flood {
@@ -56,18 +67,38 @@ pub fn floods(held: &[u8]) -> Vec<Flood> {
     let of_heads = plain.clone();
     let mut all = vec![
         flood("rapid reset", FEW_FRAMES, move |of| {
-            vec![request(number(of), &of_heads), frame(RST_STREAM, 0, number(of), &[0, 0, 0, 8])]
+            vec![
+                request(number(of), &of_heads),
+                frame(RST_STREAM, 0, number(of), &[0, 0, 0, 8]),
+            ]
         }),
-        flood("continuations", FEW_FRAMES, one(frame(CONTINUATION, 0, 1, &small)))
-            .after(frame(HEADERS, END_STREAM, 1, &block(&plain)))
-            .before(frame(CONTINUATION, END_HEADERS, 1, &[])),
-        flood("empty continuations", FEW_FRAMES, one(frame(CONTINUATION, 0, 1, &[])))
-            .after(frame(HEADERS, END_STREAM, 1, &block(&plain)))
-            .before(frame(CONTINUATION, END_HEADERS, 1, &[])),
+        flood(
+            "continuations",
+            FEW_FRAMES,
+            one(frame(CONTINUATION, 0, 1, &small)),
+        )
+        .after(frame(HEADERS, END_STREAM, 1, &block(&plain)))
+        .before(frame(CONTINUATION, END_HEADERS, 1, &[])),
+        flood(
+            "empty continuations",
+            FEW_FRAMES,
+            one(frame(CONTINUATION, 0, 1, &[])),
+        )
+        .after(frame(HEADERS, END_STREAM, 1, &block(&plain)))
+        .before(frame(CONTINUATION, END_HEADERS, 1, &[])),
         flood("empty data", SOME_FRAMES, one(frame(DATA, 0, 1, &[]))).after(opening(1, &plain, 0)),
-        flood("padded empty data", SOME_FRAMES, one(frame(DATA, PADDED, 1, &[0])))
-            .after(opening(1, &plain, 0)),
-        flood("data of an octet", SOME_FRAMES, one(frame(DATA, 0, 1, b"x"))).after(opening(1, &plain, 0)),
+        flood(
+            "padded empty data",
+            SOME_FRAMES,
+            one(frame(DATA, PADDED, 1, &[0])),
+        )
+        .after(opening(1, &plain, 0)),
+        flood(
+            "data of an octet",
+            SOME_FRAMES,
+            one(frame(DATA, 0, 1, b"x")),
+        )
+        .after(opening(1, &plain, 0)),
     ];
     all.extend(resets(held));
     all.extend(idle_floods(held));
@@ -77,10 +108,15 @@ pub fn floods(held: &[u8]) -> Vec<Flood> {
 /// Frames that make the gateway reset its streams.
 fn resets(held: &[u8]) -> Vec<Flood> {
     let plain = get("/healthz", &[]);
-    let (broken, more) = (fields(&[(":method", "GET"), ("connection", "close")]), plain.clone());
+    let (broken, more) = (
+        fields(&[(":method", "GET"), ("connection", "close")]),
+        plain.clone(),
+    );
     let (padded, depends, overflows) = (plain.clone(), plain.clone(), plain.clone());
     vec![
-        flood("streams reset for their heads", FEW_FRAMES, move |of| vec![request(number(of), &broken)]),
+        flood("streams reset for their heads", FEW_FRAMES, move |of| {
+            vec![request(number(of), &broken)]
+        }),
         flood("empty heads with padding", FEW_FRAMES, |of| {
             vec![frame(
                 HEADERS,
@@ -90,7 +126,10 @@ fn resets(held: &[u8]) -> Vec<Flood> {
             )]
         }),
         flood("a window update of 0", FEW_FRAMES, move |of| {
-            vec![opening(number(of), &more, 0), frame(WINDOW_UPDATE, 0, number(of), &[0; 4])]
+            vec![
+                opening(number(of), &more, 0),
+                frame(WINDOW_UPDATE, 0, number(of), &[0; 4]),
+            ]
         }),
         flood("a window beyond 2^31", FEW_FRAMES, move |of| {
             vec![
@@ -98,20 +137,34 @@ fn resets(held: &[u8]) -> Vec<Flood> {
                 frame(WINDOW_UPDATE, 0, number(of), &[127, 255, 255, 255]),
             ]
         }),
-        flood("data on a stream that is half closed", FEW_FRAMES, move |of| {
-            vec![request(number(of), &padded), frame(DATA, END_STREAM, number(of), b"x")]
-        }),
+        flood(
+            "data on a stream that is half closed",
+            FEW_FRAMES,
+            move |of| {
+                vec![
+                    request(number(of), &padded),
+                    frame(DATA, END_STREAM, number(of), b"x"),
+                ]
+            },
+        ),
         flood("a stream that depends on itself", FEW_FRAMES, move |of| {
             let depends_on_itself = [&number(of).to_be_bytes()[..], &[0]].concat();
-            vec![opening(number(of), &depends, 0), frame(PRIORITY, 0, number(of), &depends_on_itself)]
+            vec![
+                opening(number(of), &depends, 0),
+                frame(PRIORITY, 0, number(of), &depends_on_itself),
+            ]
         }),
         flood("streams beyond the maximum", FEW_FRAMES, {
             let plain = plain.clone();
             move |of| vec![opening(number(of + 1), &plain, 0)]
         })
         .after(held.to_vec()),
-        flood("heads on a stream that is closed", FEW_FRAMES, one(request(1, &plain)))
-            .after(request(1, &plain)),
+        flood(
+            "heads on a stream that is closed",
+            FEW_FRAMES,
+            one(request(1, &plain)),
+        )
+        .after(request(1, &plain)),
     ]
 }
 
@@ -121,30 +174,72 @@ fn idle_floods(held: &[u8]) -> Vec<Flood> {
     vec![
         flood("settings", MANY_FRAMES, one(frame(SETTINGS, 0, 0, &[]))),
         flood("settings that move every window", MANY_FRAMES, move |of| {
-            vec![frame(SETTINGS, 0, 0, &window(u8::try_from(of % 200).unwrap()))]
+            vec![frame(
+                SETTINGS,
+                0,
+                0,
+                &window(u8::try_from(of % 200).unwrap()),
+            )]
         })
         .after(held.to_vec()),
         flood("tables that grow and shrink", MANY_FRAMES, |of| {
-            vec![frame(SETTINGS, 0, 0, &[0, 1, 0, 0, u8::try_from(of % 2 * 16).unwrap(), 0])]
+            vec![frame(
+                SETTINGS,
+                0,
+                0,
+                &[0, 1, 0, 0, u8::try_from(of % 2 * 16).unwrap(), 0],
+            )]
         }),
         flood("pings", MANY_FRAMES, one(frame(PING, 0, 0, b"12345678"))),
-        flood("unsolicited ping acknowledgements", MANY_FRAMES, one(frame(PING, ACK, 0, b"12345678"))),
-        flood("pings beside a request", MANY_FRAMES, one(frame(PING, 0, 0, b"12345678")))
-            .after(held.to_vec()),
-        flood("priorities", MANY_FRAMES, one(frame(PRIORITY, 0, 1, &[0, 0, 0, 3, 9]))),
-        flood("windows of the connection", MANY_FRAMES, one(frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1]))),
-        flood("windows of a stream", MANY_FRAMES, one(frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1])))
-            .after(held.to_vec()),
+        flood(
+            "unsolicited ping acknowledgements",
+            MANY_FRAMES,
+            one(frame(PING, ACK, 0, b"12345678")),
+        ),
+        flood(
+            "pings beside a request",
+            MANY_FRAMES,
+            one(frame(PING, 0, 0, b"12345678")),
+        )
+        .after(held.to_vec()),
+        flood(
+            "priorities",
+            MANY_FRAMES,
+            one(frame(PRIORITY, 0, 1, &[0, 0, 0, 3, 9])),
+        ),
+        flood(
+            "windows of the connection",
+            MANY_FRAMES,
+            one(frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1])),
+        ),
+        flood(
+            "windows of a stream",
+            MANY_FRAMES,
+            one(frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1])),
+        )
+        .after(held.to_vec()),
         flood(
             "windows of a stream that is closed",
             MANY_FRAMES,
             one(frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1])),
         )
         .after(request(1, &get("/healthz", &[]))),
-        flood("resets of a stream that is closed", MANY_FRAMES, one(frame(RST_STREAM, 0, 1, &[0, 0, 0, 8])))
-            .after(request(1, &get("/healthz", &[]))),
-        flood("frames of an unknown type", MANY_FRAMES, one(frame(0x42, 0, 0, &[]))),
-        flood("farewells", MANY_FRAMES, one(frame(GOAWAY, 0, 0, &[0, 0, 0, 0, 0, 0, 0, 0]))),
+        flood(
+            "resets of a stream that is closed",
+            MANY_FRAMES,
+            one(frame(RST_STREAM, 0, 1, &[0, 0, 0, 8])),
+        )
+        .after(request(1, &get("/healthz", &[]))),
+        flood(
+            "frames of an unknown type",
+            MANY_FRAMES,
+            one(frame(0x42, 0, 0, &[])),
+        ),
+        flood(
+            "farewells",
+            MANY_FRAMES,
+            one(frame(GOAWAY, 0, 0, &[0, 0, 0, 0, 0, 0, 0, 0])),
+        ),
     ]
 }
 
@@ -165,7 +260,9 @@ impl Flood {
                 batch.clear();
             }
         }
-        connection.send(&[&batch[..], &self.last, &frame(PING, 0, 0, b"the end!")].concat()).await;
+        connection
+            .send(&[&batch[..], &self.last, &frame(PING, 0, 0, b"the end!")].concat())
+            .await;
         while let Some(read) = connection.read().await {
             if read.kind == PING && read.flags & ACK != 0 && read.payload == b"the end!" {
                 return None;
@@ -207,7 +304,9 @@ async fn http2_streams_beyond_the_hundredth_are_refused_and_the_others_answered(
     world.backend.hold();
     let mut connection = Wire::open(world.address()).await;
     let fields = get("/api/v1/index", &[("x-api-key", &key)]);
-    let bytes: Vec<u8> = (0..110).flat_map(|of| request(number(of), &fields)).collect();
+    let bytes: Vec<u8> = (0..110)
+        .flat_map(|of| request(number(of), &fields))
+        .collect();
     connection.send(&bytes).await;
     for of in 100..110 {
         let refused = connection.find(RST_STREAM).await;
@@ -230,7 +329,9 @@ async fn http2_a_head_that_decompresses_to_megabytes_is_rejected() {
     let mut bomb = vec![0x40, 1, b'x', 127, 0xb1, 0x1e];
     bomb.extend(vec![b'y'; 127 + 0x31 + 128 * 0x1e]);
     bomb.extend(vec![0xbe; 16_384 - bomb.len()]);
-    connection.send(&frame(HEADERS, END_STREAM | END_HEADERS, 1, &bomb)).await;
+    connection
+        .send(&frame(HEADERS, END_STREAM | END_HEADERS, 1, &bomb))
+        .await;
     let outcome = connection.stream_outcome(1).await;
     assert!(
         matches!(
@@ -242,7 +343,10 @@ async fn http2_a_head_that_decompresses_to_megabytes_is_rejected() {
         ),
         "{outcome:?}"
     );
-    assert_eq!(world.outcome_of(&get("/healthz", &[])).await, StreamOutcome::Response(200, String::new()));
+    assert_eq!(
+        world.outcome_of(&get("/healthz", &[])).await,
+        StreamOutcome::Response(200, String::new())
+    );
 }
 
 #[tokio::test]
@@ -251,16 +355,32 @@ async fn http2_window_updates_of_a_fast_reader_are_no_flood() {
     let key = world.customer("pro").await.key;
     let mut connection = Wire::open(world.address()).await;
     let fields = get("/openapi.json", &[("x-api-key", &key)]);
-    let bytes: Vec<u8> = (1..100).flat_map(|of| request(number(of), &fields)).collect();
+    let bytes: Vec<u8> = (1..100)
+        .flat_map(|of| request(number(of), &fields))
+        .collect();
     // The pages need no key, and do not count as admissions.
-    connection.send(&[request(1, &get("/api/v1/models", &[("x-api-key", &key)])), bytes].concat()).await;
+    connection
+        .send(
+            &[
+                request(1, &get("/api/v1/models", &[("x-api-key", &key)])),
+                bytes,
+            ]
+            .concat(),
+        )
+        .await;
     let mut ended = 0;
     while ended < 100 {
         // It updates both windows with every frame, as some libraries do.
         let read = connection.find(DATA).await;
         ended += u32::from(read.flags & END_STREAM != 0);
-        let room = u32::try_from(read.payload.len()).unwrap().max(1).to_be_bytes();
-        let both = [frame(WINDOW_UPDATE, 0, 0, &room), frame(WINDOW_UPDATE, 0, read.stream, &room)];
+        let room = u32::try_from(read.payload.len())
+            .unwrap()
+            .max(1)
+            .to_be_bytes();
+        let both = [
+            frame(WINDOW_UPDATE, 0, 0, &room),
+            frame(WINDOW_UPDATE, 0, read.stream, &room),
+        ];
         assert!(connection.send(&both.concat()).await);
     }
     connection.settled().await;

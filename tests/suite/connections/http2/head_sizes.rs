@@ -15,7 +15,13 @@ async fn http2_a_target_has_at_most_2_kib() {
     ] {
         let start = "/api/v1/models?x=";
         let target = format!("{start}{}", "x".repeat(length - start.len()));
-        assert_eq!(world.outcome_of(&get(&target, &[("x-api-key", &key)])).await, expected, "{length}");
+        assert_eq!(
+            world
+                .outcome_of(&get(&target, &[("x-api-key", &key)]))
+                .await,
+            expected,
+            "{length}"
+        );
     }
 }
 
@@ -25,21 +31,40 @@ async fn http2_a_head_has_at_most_16_kib_and_64_fields() {
     let large = StreamOutcome::Response(431, "headers_too_large".into());
     let fine = StreamOutcome::Response(200, String::new());
     for (size, expected) in [(15_000, &fine), (16_500, &large), (65_000, &large)] {
-        let outcome =
-            world.outcome_of(&get("/api/v1/models", &[("x-api-key", &key), ("x", &"x".repeat(size))])).await;
+        let outcome = world
+            .outcome_of(&get(
+                "/api/v1/models",
+                &[("x-api-key", &key), ("x", &"x".repeat(size))],
+            ))
+            .await;
         assert_eq!(outcome, *expected, "{size}");
     }
     for (count, expected) in [(63, &fine), (64, &fine), (65, &large), (256, &large)] {
         let more: Vec<String> = (1..count).map(|number| format!("x{number}")).collect();
         let more = more.iter().map(|name| (name.as_str(), "1"));
-        let all: Vec<(&str, &str)> = std::iter::once(("x-api-key", key.as_str())).chain(more).collect();
-        assert_eq!(world.outcome_of(&get("/api/v1/models", &all)).await, *expected, "{count}");
+        let all: Vec<(&str, &str)> = std::iter::once(("x-api-key", key.as_str()))
+            .chain(more)
+            .collect();
+        assert_eq!(
+            world.outcome_of(&get("/api/v1/models", &all)).await,
+            *expected,
+            "{count}"
+        );
     }
-    assert_eq!(world.counted("scoregate_refusals_total{code=\"headers_too_large\"}").await, 4);
+    assert_eq!(
+        world
+            .counted("scoregate_refusals_total{code=\"headers_too_large\"}")
+            .await,
+        4
+    );
     // Above the codec's limit the codec itself refuses the head.
     for size in [74_000, 200_000] {
-        let outcome =
-            world.outcome_of(&get("/api/v1/models", &[("x-api-key", &key), ("x", &"x".repeat(size))])).await;
+        let outcome = world
+            .outcome_of(&get(
+                "/api/v1/models",
+                &[("x-api-key", &key), ("x", &"x".repeat(size))],
+            ))
+            .await;
         assert_ne!(outcome, fine, "{size}");
     }
 }

@@ -2,8 +2,8 @@
 //! response, and never reach the backend.
 
 use super::{
-    DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, StreamOutcome, Wire, block, code, fields, frame, get,
-    opening, request,
+    DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, StreamOutcome, Wire, block, code, fields,
+    frame, get, opening, request,
 };
 use crate::world::{World, good};
 
@@ -67,7 +67,11 @@ async fn http2_forbidden_fields_reset_the_stream_or_close_the_connection() {
     for (name, value) in FORBIDDEN {
         let outcome = world.outcome_of(&models(&key, name, value)).await;
         if !outcome.is_error() {
-            wrong.push(format!("{}: {}: {outcome:?}", name.escape_ascii(), value.escape_ascii()));
+            wrong.push(format!(
+                "{}: {}: {outcome:?}",
+                name.escape_ascii(),
+                value.escape_ascii()
+            ));
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
@@ -78,10 +82,17 @@ async fn http2_forbidden_fields_reset_the_stream_or_close_the_connection() {
 #[tokio::test]
 async fn http2_pseudo_headers_are_sent_once_and_first() {
     let (world, key) = wide().await;
-    let (method, scheme, path) = ((":method", "GET"), (":scheme", "http"), (":path", "/api/v1/models"));
+    let (method, scheme, path) = (
+        (":method", "GET"),
+        (":scheme", "http"),
+        (":path", "/api/v1/models"),
+    );
     let authority = (":authority", "localhost");
     let plain = pseudo(&[method, scheme, authority, path], &key);
-    assert_eq!(world.outcome_of(&plain).await, StreamOutcome::Response(200, String::new()));
+    assert_eq!(
+        world.outcome_of(&plain).await,
+        StreamOutcome::Response(200, String::new())
+    );
     let already_received = world.backend.received().len();
     let mut late = fields(&[method, scheme, authority, ("x-api-key", &key)]);
     late.extend(fields(&[path]));
@@ -89,17 +100,47 @@ async fn http2_pseudo_headers_are_sent_once_and_first() {
         ("no method", pseudo(&[scheme, authority, path], &key)),
         ("no scheme", pseudo(&[method, authority, path], &key)),
         ("no path", pseudo(&[method, scheme, authority], &key)),
-        ("an empty method", pseudo(&[(":method", ""), scheme, authority, path], &key)),
-        ("a method with a space", pseudo(&[(":method", "GET /x"), scheme, authority, path], &key)),
-        ("an empty path", pseudo(&[method, scheme, authority, (":path", "")], &key)),
+        (
+            "an empty method",
+            pseudo(&[(":method", ""), scheme, authority, path], &key),
+        ),
+        (
+            "a method with a space",
+            pseudo(&[(":method", "GET /x"), scheme, authority, path], &key),
+        ),
+        (
+            "an empty path",
+            pseudo(&[method, scheme, authority, (":path", "")], &key),
+        ),
         ("a path after a field", late),
-        ("a path twice", pseudo(&[method, scheme, authority, path, path], &key)),
-        ("a method twice", pseudo(&[method, method, scheme, authority, path], &key)),
+        (
+            "a path twice",
+            pseudo(&[method, scheme, authority, path, path], &key),
+        ),
+        (
+            "a method twice",
+            pseudo(&[method, method, scheme, authority, path], &key),
+        ),
         ("nothing", Vec::new()),
-        ("a path with a space", pseudo(&[method, scheme, authority, (":path", "/a b")], &key)),
-        ("a path with a line break", pseudo(&[method, scheme, authority, (":path", "/a\r\nx: y")], &key)),
-        ("an authority with a space", pseudo(&[method, scheme, (":authority", "a b"), path], &key)),
-        ("an extended GET", pseudo(&[method, scheme, authority, path, (":protocol", "websocket")], &key)),
+        (
+            "a path with a space",
+            pseudo(&[method, scheme, authority, (":path", "/a b")], &key),
+        ),
+        (
+            "a path with a line break",
+            pseudo(&[method, scheme, authority, (":path", "/a\r\nx: y")], &key),
+        ),
+        (
+            "an authority with a space",
+            pseudo(&[method, scheme, (":authority", "a b"), path], &key),
+        ),
+        (
+            "an extended GET",
+            pseudo(
+                &[method, scheme, authority, path, (":protocol", "websocket")],
+                &key,
+            ),
+        ),
     ];
     for (name, fields) in broken {
         let outcome = world.outcome_of(&fields).await;
@@ -111,46 +152,115 @@ async fn http2_pseudo_headers_are_sent_once_and_first() {
 #[tokio::test]
 async fn http2_an_ambiguous_host_or_target_is_a_400() {
     let (world, key) = wide().await;
-    let (method, scheme, path) = ((":method", "GET"), (":scheme", "http"), (":path", "/api/v1/models"));
+    let (method, scheme, path) = (
+        (":method", "GET"),
+        (":scheme", "http"),
+        (":path", "/api/v1/models"),
+    );
     let (authority, host) = ((":authority", "localhost"), ("host", "localhost"));
     let ambiguous = [
         ("no host at all", pseudo(&[method, scheme, path], &key)),
-        ("two hosts", pseudo(&[method, scheme, path, host, host], &key)),
-        ("two hosts and an authority", pseudo(&[method, scheme, authority, path, host, host], &key)),
-        ("another host", pseudo(&[method, scheme, authority, path, ("host", "evil.example")], &key)),
-        ("another port", pseudo(&[method, scheme, authority, path, ("host", "localhost:81")], &key)),
-        ("an empty host", pseudo(&[method, scheme, path, ("host", "")], &key)),
-        ("a host with a user", pseudo(&[method, scheme, (":authority", "me@localhost"), path], &key)),
-        ("an asterisk", pseudo(&[method, scheme, authority, (":path", "*")], &key)),
+        (
+            "two hosts",
+            pseudo(&[method, scheme, path, host, host], &key),
+        ),
+        (
+            "two hosts and an authority",
+            pseudo(&[method, scheme, authority, path, host, host], &key),
+        ),
+        (
+            "another host",
+            pseudo(
+                &[method, scheme, authority, path, ("host", "evil.example")],
+                &key,
+            ),
+        ),
+        (
+            "another port",
+            pseudo(
+                &[method, scheme, authority, path, ("host", "localhost:81")],
+                &key,
+            ),
+        ),
+        (
+            "an empty host",
+            pseudo(&[method, scheme, path, ("host", "")], &key),
+        ),
+        (
+            "a host with a user",
+            pseudo(
+                &[method, scheme, (":authority", "me@localhost"), path],
+                &key,
+            ),
+        ),
+        (
+            "an asterisk",
+            pseudo(&[method, scheme, authority, (":path", "*")], &key),
+        ),
         (
             "another case and port",
-            pseudo(&[method, scheme, authority, path, ("host", "LOCALHOST:443")], &key),
+            pseudo(
+                &[method, scheme, authority, path, ("host", "LOCALHOST:443")],
+                &key,
+            ),
         ),
-        ("a length", pseudo(&[method, scheme, authority, path, ("content-length", "00")], &key)),
+        (
+            "a length",
+            pseudo(
+                &[method, scheme, authority, path, ("content-length", "00")],
+                &key,
+            ),
+        ),
         (
             "two lengths",
             pseudo(
-                &[method, scheme, authority, path, ("content-length", "0"), ("content-length", "0")],
+                &[
+                    method,
+                    scheme,
+                    authority,
+                    path,
+                    ("content-length", "0"),
+                    ("content-length", "0"),
+                ],
                 &key,
             ),
         ),
     ];
     for (name, fields) in ambiguous {
         let outcome = world.outcome_of(&fields).await;
-        assert_eq!(outcome, StreamOutcome::Response(400, "bad_request".into()), "{name}");
+        assert_eq!(
+            outcome,
+            StreamOutcome::Response(400, "bad_request".into()),
+            "{name}"
+        );
     }
     assert!(world.backend.received().is_empty());
     for fine in [
         pseudo(&[method, scheme, path, host], &key),
         pseudo(&[method, scheme, authority, path, host], &key),
-        pseudo(&[method, scheme, authority, path, ("content-length", "0")], &key),
+        pseudo(
+            &[method, scheme, authority, path, ("content-length", "0")],
+            &key,
+        ),
         pseudo(&[method, (":scheme", "https"), authority, path], &key),
-        pseudo(&[method, scheme, authority, path, ("host", "LOCALHOST:80")], &key),
+        pseudo(
+            &[method, scheme, authority, path, ("host", "LOCALHOST:80")],
+            &key,
+        ),
     ] {
-        assert_eq!(world.outcome_of(&fine).await, StreamOutcome::Response(200, String::new()));
+        assert_eq!(
+            world.outcome_of(&fine).await,
+            StreamOutcome::Response(200, String::new())
+        );
     }
-    let options = pseudo(&[(":method", "OPTIONS"), scheme, authority, (":path", "*")], &key);
-    assert_eq!(world.outcome_of(&options).await, StreamOutcome::Response(204, String::new()));
+    let options = pseudo(
+        &[(":method", "OPTIONS"), scheme, authority, (":path", "*")],
+        &key,
+    );
+    assert_eq!(
+        world.outcome_of(&options).await,
+        StreamOutcome::Response(204, String::new())
+    );
 }
 
 #[tokio::test]
@@ -196,11 +306,18 @@ async fn http2_targets_that_are_not_known_paths_never_succeed() {
 #[tokio::test]
 async fn http2_a_fragment_is_removed_by_the_codec() {
     let (world, key) = wide().await;
-    let outcome = world.outcome_of(&get("/api/v1/models#/../me", &[("x-api-key", &key)])).await;
-    assert!(outcome.is_error() || outcome == StreamOutcome::Response(200, String::new()), "{outcome:?}");
+    let outcome = world
+        .outcome_of(&get("/api/v1/models#/../me", &[("x-api-key", &key)]))
+        .await;
+    assert!(
+        outcome.is_error() || outcome == StreamOutcome::Response(200, String::new()),
+        "{outcome:?}"
+    );
     let received = world.backend.received();
     assert!(
-        received.iter().all(|one| one.target() == "/api/v1/models?period=latest&sortBy=combined"),
+        received
+            .iter()
+            .all(|one| one.target() == "/api/v1/models?period=latest&sortBy=combined"),
         "{received:?}"
     );
 }
@@ -209,12 +326,22 @@ async fn http2_a_fragment_is_removed_by_the_codec() {
 async fn http2_a_connect_is_a_405_or_rejected_and_opens_no_tunnel() {
     let (world, key) = wide().await;
     for authority in ["backend.example:443", "127.0.0.1:80", "localhost:1"] {
-        let connect = [(":method", "CONNECT"), (":authority", authority), ("host", authority)];
+        let connect = [
+            (":method", "CONNECT"),
+            (":authority", authority),
+            ("host", authority),
+        ];
         let connect = pseudo(&connect, &key);
         let mut connection = Wire::open(world.address()).await;
         // The payload of a tunnel follows.
         connection
-            .send(&[opening(1, &connect, 0), frame(DATA, 0, 1, b"GET / HTTP/1.1\r\n\r\n")].concat())
+            .send(
+                &[
+                    opening(1, &connect, 0),
+                    frame(DATA, 0, 1, b"GET / HTTP/1.1\r\n\r\n"),
+                ]
+                .concat(),
+            )
             .await;
         assert_eq!(
             connection.stream_outcome(1).await,
@@ -222,11 +349,23 @@ async fn http2_a_connect_is_a_405_or_rejected_and_opens_no_tunnel() {
             "{authority}"
         );
     }
-    let all = [(":method", "CONNECT"), (":scheme", "http"), (":authority", "localhost"), (":path", "/chat")];
-    for extended in [&[(":protocol", "websocket")][..], &[(":protocol", "connect-udp")], &[]] {
-        let outcome = world.outcome_of(&pseudo(&[&all[..], extended].concat(), &key)).await;
+    let all = [
+        (":method", "CONNECT"),
+        (":scheme", "http"),
+        (":authority", "localhost"),
+        (":path", "/chat"),
+    ];
+    for extended in [
+        &[(":protocol", "websocket")][..],
+        &[(":protocol", "connect-udp")],
+        &[],
+    ] {
+        let outcome = world
+            .outcome_of(&pseudo(&[&all[..], extended].concat(), &key))
+            .await;
         assert!(
-            outcome.is_error() || outcome == StreamOutcome::Response(405, "method_not_allowed".into()),
+            outcome.is_error()
+                || outcome == StreamOutcome::Response(405, "method_not_allowed".into()),
             "{outcome:?}"
         );
     }
@@ -236,22 +375,47 @@ async fn http2_a_connect_is_a_405_or_rejected_and_opens_no_tunnel() {
 #[tokio::test]
 async fn http2_a_connect_needs_no_host_to_be_a_405() {
     let (world, key) = wide().await;
-    let connect = pseudo(&[(":method", "CONNECT"), (":authority", "backend.example:443")], &key);
-    assert_eq!(world.outcome_of(&connect).await, StreamOutcome::Response(405, "method_not_allowed".into()));
+    let connect = pseudo(
+        &[
+            (":method", "CONNECT"),
+            (":authority", "backend.example:443"),
+        ],
+        &key,
+    );
+    assert_eq!(
+        world.outcome_of(&connect).await,
+        StreamOutcome::Response(405, "method_not_allowed".into())
+    );
 }
 
 /// Requests with a body, or with frames that could be one.
 fn bodies(key: &str) -> Vec<(&'static str, Vec<u8>)> {
     let plain = get("/api/v1/models", &[("x-api-key", key)]);
-    let long = get("/api/v1/models", &[("x-api-key", key), ("content-length", "5")]);
+    let long = get(
+        "/api/v1/models",
+        &[("x-api-key", key), ("content-length", "5")],
+    );
     let body = |flags| frame(DATA, flags, 1, b"hello");
     let trailers = |fields: &Fields| frame(HEADERS, END_STREAM | END_HEADERS, 1, &block(fields));
     vec![
         ("a body", [opening(1, &plain, 0), body(END_STREAM)].concat()),
         ("a body that never arrives", opening(1, &plain, 0)),
-        ("a body without end", [opening(1, &plain, 0), body(0)].concat()),
-        ("a body of its length", [opening(1, &long, 0), body(END_STREAM)].concat()),
-        ("trailers", [opening(1, &plain, 0), trailers(&fields(&[("x-api-key", "another")]))].concat()),
+        (
+            "a body without end",
+            [opening(1, &plain, 0), body(0)].concat(),
+        ),
+        (
+            "a body of its length",
+            [opening(1, &long, 0), body(END_STREAM)].concat(),
+        ),
+        (
+            "trailers",
+            [
+                opening(1, &plain, 0),
+                trailers(&fields(&[("x-api-key", "another")])),
+            ]
+            .concat(),
+        ),
     ]
 }
 
@@ -281,8 +445,16 @@ async fn http2_a_request_with_a_body_closes_the_connection() {
             StreamOutcome::Response(400, "bad_request".into()),
             "{name}"
         );
-        let codes: Vec<u32> = connection.rest().await.iter().filter_map(goaway_code).collect();
-        assert!(!codes.is_empty() && codes.iter().all(|code| *code == 0), "{name}: {codes:?}");
+        let codes: Vec<u32> = connection
+            .rest()
+            .await
+            .iter()
+            .filter_map(goaway_code)
+            .collect();
+        assert!(
+            !codes.is_empty() && codes.iter().all(|code| *code == 0),
+            "{name}: {codes:?}"
+        );
     }
 }
 
@@ -294,18 +466,27 @@ fn goaway_code(read: &super::Frame) -> Option<u32> {
 #[tokio::test]
 async fn http2_a_wrong_content_length_is_rejected() {
     let (world, key) = wide().await;
-    let of = |length: &str| get("/api/v1/models", &[("x-api-key", &key), ("content-length", length)]);
+    let of = |length: &str| {
+        get(
+            "/api/v1/models",
+            &[("x-api-key", &key), ("content-length", length)],
+        )
+    };
     for length in ["5", "1", "-1", "0x0", "18446744073709551616", "", "0, 0"] {
         let outcome = world.outcome_of(&of(length)).await;
-        let is_refused = outcome.is_error() || outcome == StreamOutcome::Response(400, "bad_request".into());
+        let is_refused =
+            outcome.is_error() || outcome == StreamOutcome::Response(400, "bad_request".into());
         assert!(is_refused, "{length:?} without a body: {outcome:?}");
     }
     for (length, body) in [("0", "hello"), ("4", "hello"), ("9", "hello")] {
         let mut connection = Wire::open(world.address()).await;
         let body = frame(DATA, END_STREAM, 1, body.as_bytes());
-        connection.send(&[opening(1, &of(length), 0), body].concat()).await;
+        connection
+            .send(&[opening(1, &of(length), 0), body].concat())
+            .await;
         let outcome = connection.stream_outcome(1).await;
-        let is_refused = outcome.is_error() || outcome == StreamOutcome::Response(400, "bad_request".into());
+        let is_refused =
+            outcome.is_error() || outcome == StreamOutcome::Response(400, "bad_request".into());
         assert!(is_refused, "{length:?} with a body: {outcome:?}");
     }
     assert!(world.backend.received().is_empty());
@@ -321,10 +502,17 @@ async fn http2_repeated_key_headers_are_a_401() {
         &[("authorization", &bearer), ("x-api-key", "another")],
     ] {
         let outcome = world.outcome_of(&get("/api/v1/models", more)).await;
-        assert_eq!(outcome, StreamOutcome::Response(401, "invalid_api_key".into()));
+        assert_eq!(
+            outcome,
+            StreamOutcome::Response(401, "invalid_api_key".into())
+        );
     }
-    let outcome =
-        world.outcome_of(&get("/api/v1/models", &[("authorization", &bearer), ("x-api-key", &key)])).await;
+    let outcome = world
+        .outcome_of(&get(
+            "/api/v1/models",
+            &[("authorization", &bearer), ("x-api-key", &key)],
+        ))
+        .await;
     assert_eq!(outcome, StreamOutcome::Response(200, String::new()));
 }
 
@@ -335,33 +523,96 @@ async fn http2_invalid_frames_close_the_connection() {
     let plain = get("/api/v1/models", &[("x-api-key", &key)]);
     let whole = block(&plain);
     let broken = [
-        ("a head on stream 0", frame(HEADERS, END_HEADERS | END_STREAM, 0, &whole)),
+        (
+            "a head on stream 0",
+            frame(HEADERS, END_HEADERS | END_STREAM, 0, &whole),
+        ),
         ("a head on an even stream", request(2, &plain)),
         ("data on an idle stream", frame(DATA, END_STREAM, 1, b"x")),
-        ("a push", frame(super::PUSH_PROMISE, END_HEADERS, 1, &[&[0, 0, 0, 2], &whole[..]].concat())),
-        ("a continuation without a head", frame(super::CONTINUATION, END_HEADERS, 1, &whole)),
-        ("padding beyond the frame", frame(HEADERS, END_HEADERS | super::PADDED, 1, &[255, 1])),
-        ("settings of five octets", frame(super::SETTINGS, 0, 0, b"12345")),
+        (
+            "a push",
+            frame(
+                super::PUSH_PROMISE,
+                END_HEADERS,
+                1,
+                &[&[0, 0, 0, 2], &whole[..]].concat(),
+            ),
+        ),
+        (
+            "a continuation without a head",
+            frame(super::CONTINUATION, END_HEADERS, 1, &whole),
+        ),
+        (
+            "padding beyond the frame",
+            frame(HEADERS, END_HEADERS | super::PADDED, 1, &[255, 1]),
+        ),
+        (
+            "settings of five octets",
+            frame(super::SETTINGS, 0, 0, b"12345"),
+        ),
         ("settings on a stream", frame(super::SETTINGS, 0, 1, b"")),
-        ("a window beyond 2^31", frame(super::SETTINGS, 0, 0, &[0, 4, 255, 255, 255, 255])),
-        ("a ping of seven octets", frame(super::PING, 0, 0, b"1234567")),
+        (
+            "a window beyond 2^31",
+            frame(super::SETTINGS, 0, 0, &[0, 4, 255, 255, 255, 255]),
+        ),
+        (
+            "a ping of seven octets",
+            frame(super::PING, 0, 0, b"1234567"),
+        ),
         ("a ping on a stream", frame(super::PING, 0, 1, b"12345678")),
-        ("a reset of an idle stream", frame(super::RST_STREAM, 0, 1, &[0, 0, 0, 8])),
+        (
+            "a reset of an idle stream",
+            frame(super::RST_STREAM, 0, 1, &[0, 0, 0, 8]),
+        ),
         ("a frame too long", frame(DATA, 0, 1, &vec![0; 16_385])),
-        ("an index beyond the table", frame(HEADERS, END_HEADERS | END_STREAM, 1, &[0xff, 0xff, 0xff, 0x0f])),
-        ("an index of 0", frame(HEADERS, END_HEADERS | END_STREAM, 1, &[0x80])),
-        ("a table too large", frame(HEADERS, END_HEADERS | END_STREAM, 1, &[0x3f, 0xff, 0xff, 0x03])),
-        ("half a field", frame(HEADERS, END_HEADERS | END_STREAM, 1, &whole[..whole.len() - 3])),
+        (
+            "an index beyond the table",
+            frame(
+                HEADERS,
+                END_HEADERS | END_STREAM,
+                1,
+                &[0xff, 0xff, 0xff, 0x0f],
+            ),
+        ),
+        (
+            "an index of 0",
+            frame(HEADERS, END_HEADERS | END_STREAM, 1, &[0x80]),
+        ),
+        (
+            "a table too large",
+            frame(
+                HEADERS,
+                END_HEADERS | END_STREAM,
+                1,
+                &[0x3f, 0xff, 0xff, 0x03],
+            ),
+        ),
+        (
+            "half a field",
+            frame(
+                HEADERS,
+                END_HEADERS | END_STREAM,
+                1,
+                &whole[..whole.len() - 3],
+            ),
+        ),
         (
             "another frame within a head",
-            [frame(HEADERS, END_STREAM, 1, &whole), frame(super::PING, 0, 0, b"12345678")].concat(),
+            [
+                frame(HEADERS, END_STREAM, 1, &whole),
+                frame(super::PING, 0, 0, b"12345678"),
+            ]
+            .concat(),
         ),
     ];
     for (name, bytes) in broken {
         let mut connection = Wire::open(world.address()).await;
         connection.send(&bytes).await;
         let outcome = connection.stream_outcome(1).await;
-        assert!(matches!(outcome, StreamOutcome::Gone(_) | StreamOutcome::Closed), "{name}: {outcome:?}");
+        assert!(
+            matches!(outcome, StreamOutcome::Gone(_) | StreamOutcome::Closed),
+            "{name}: {outcome:?}"
+        );
     }
     assert!(world.backend.received().is_empty());
 }

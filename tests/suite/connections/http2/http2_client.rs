@@ -18,14 +18,21 @@ pub struct Http2Client(SendRequest<Full<Bytes>>);
 impl Http2Client {
     pub async fn to(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).await.unwrap();
-        let (sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+        let (sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(stream))
+            .await
+            .unwrap();
         // It ends when the gateway closes; the next request returns the reason.
         tokio::spawn(async move { drop(connection.await) });
         Self(sender)
     }
 
     /// Sends a request; none if the connection ended first.
-    pub async fn request(&self, method: &str, target: &str, headers: &[(&str, &str)]) -> Option<Response> {
+    pub async fn request(
+        &self,
+        method: &str,
+        target: &str,
+        headers: &[(&str, &str)],
+    ) -> Option<Response> {
         self.sends(method, target, headers, b"").await
     }
 
@@ -43,14 +50,25 @@ impl Http2Client {
             request = request.header(*name, *value);
         }
         let request = request.body(Full::new(Bytes::from_static(body))).unwrap();
-        let (head, body) = self.0.clone().send_request(request).await.ok()?.into_parts();
+        let (head, body) = self
+            .0
+            .clone()
+            .send_request(request)
+            .await
+            .ok()?
+            .into_parts();
         let body = body.collect().await.ok()?.to_bytes().to_vec();
         let field = |(name, value): (&http::HeaderName, &http::HeaderValue)| {
             (name.as_str().to_owned(), value.to_str().unwrap().to_owned())
         };
         let headers = head.headers.iter().map(field).collect();
         let fingerprint = String::new(); // two protocols are compared field by field
-        Some(Response { status: head.status.as_u16(), headers, body, fingerprint })
+        Some(Response {
+            status: head.status.as_u16(),
+            headers,
+            body,
+            fingerprint,
+        })
     }
 
     /// Whether the connection accepts no more requests.
@@ -68,7 +86,10 @@ impl World {
         target: &str,
         headers: &[(&str, &str)],
     ) -> Response {
-        let response = client.request(method, target, headers).await.expect("an answer");
+        let response = client
+            .request(method, target, headers)
+            .await
+            .expect("an answer");
         self.check(method, target, &response);
         response
     }

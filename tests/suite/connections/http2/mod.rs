@@ -94,7 +94,9 @@ pub fn block(fields: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
 
 /// A length in seven bits, continued in further octets if necessary.
 fn length(bytes: &mut Vec<u8>, length: usize) {
-    let Some(mut rest) = length.checked_sub(127) else { return bytes.push(u8::try_from(length).unwrap()) };
+    let Some(mut rest) = length.checked_sub(127) else {
+        return bytes.push(u8::try_from(length).unwrap());
+    };
     bytes.push(127);
     while rest >= 128 {
         bytes.push(u8::try_from(rest % 128 + 128).unwrap());
@@ -105,12 +107,20 @@ fn length(bytes: &mut Vec<u8>, length: usize) {
 
 /// The fields of a plain GET, followed by further ones.
 pub fn get(target: &str, more: &[(&str, &str)]) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let plain = [(":method", "GET"), (":scheme", "http"), (":authority", "localhost"), (":path", target)];
+    let plain = [
+        (":method", "GET"),
+        (":scheme", "http"),
+        (":authority", "localhost"),
+        (":path", target),
+    ];
     fields(&[&plain, more].concat())
 }
 
 pub fn fields(fields: &[(&str, &str)]) -> Vec<(Vec<u8>, Vec<u8>)> {
-    fields.iter().map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec())).collect()
+    fields
+        .iter()
+        .map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec()))
+        .collect()
 }
 
 /// The frames of a head with `END_STREAM`.
@@ -146,15 +156,22 @@ impl Wire {
     /// A connection after the preface with these settings.
     pub async fn open_with(address: SocketAddr, settings: &[(u16, u32)]) -> Self {
         let mut connection = Self::bare(address).await;
-        let one = |(name, value): &(u16, u32)| [&name.to_be_bytes()[..], &value.to_be_bytes()].concat();
+        let one =
+            |(name, value): &(u16, u32)| [&name.to_be_bytes()[..], &value.to_be_bytes()].concat();
         let settings: Vec<u8> = settings.iter().flat_map(one).collect();
-        connection.send(&[PREFACE, &frame(SETTINGS, 0, 0, &settings)].concat()).await;
+        connection
+            .send(&[PREFACE, &frame(SETTINGS, 0, 0, &settings)].concat())
+            .await;
         connection
     }
 
     /// A connection before the preface.
     pub async fn bare(address: SocketAddr) -> Self {
-        Self { stream: TcpStream::connect(address).await.unwrap(), buffer: Vec::new(), acknowledges: true }
+        Self {
+            stream: TcpStream::connect(address).await.unwrap(),
+            buffer: Vec::new(),
+            acknowledges: true,
+        }
     }
 
     /// Sends bytes. If the gateway has closed the connection, this shows when reading.
@@ -176,9 +193,18 @@ impl Wire {
         }
         let payload = self.buffer.drain(..9 + length).skip(9).collect();
         let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
-        let read = Frame { kind: head[3], flags: head[4], stream, payload };
+        let read = Frame {
+            kind: head[3],
+            flags: head[4],
+            stream,
+            payload,
+        };
         if self.acknowledges && matches!(read.kind, SETTINGS | PING) && read.flags & ACK == 0 {
-            let payload = if read.kind == PING { &read.payload[..] } else { &[] };
+            let payload = if read.kind == PING {
+                &read.payload[..]
+            } else {
+                &[]
+            };
             self.send(&frame(read.kind, ACK, 0, payload)).await;
         }
         Some(read)
@@ -206,8 +232,11 @@ impl Wire {
         }
         let mut is_over = false;
         while let Some(length) = self.buffer.first_chunk::<3>() {
-            let length = usize::try_from(u32::from_be_bytes([0, length[0], length[1], length[2]])).unwrap();
-            let Some(whole) = self.buffer.get(..9 + length) else { break };
+            let length =
+                usize::try_from(u32::from_be_bytes([0, length[0], length[1], length[2]])).unwrap();
+            let Some(whole) = self.buffer.get(..9 + length) else {
+                break;
+            };
             is_over |= whole[3] == GOAWAY && code(&whole[13..]) != 0;
             self.buffer.drain(..9 + length);
         }
@@ -222,7 +251,9 @@ impl Wire {
                 GOAWAY if code(&read.payload[4..]) != 0 => {
                     return StreamOutcome::Gone(code(&read.payload[4..]));
                 }
-                RST_STREAM if read.stream == stream => return StreamOutcome::Reset(code(&read.payload)),
+                RST_STREAM if read.stream == stream => {
+                    return StreamOutcome::Reset(code(&read.payload));
+                }
                 HEADERS if read.stream == stream => status = short_status(read.payload[0]),
                 DATA if read.stream == stream => body.extend(read.payload),
                 _ => continue,
@@ -246,7 +277,10 @@ impl Wire {
     /// Waits for a frame of a kind.
     pub async fn find(&mut self, kind: u8) -> Frame {
         loop {
-            let read = self.read().await.expect("a frame of this kind before the end");
+            let read = self
+                .read()
+                .await
+                .expect("a frame of this kind before the end");
             if read.kind == kind {
                 return read;
             }
@@ -256,7 +290,11 @@ impl Wire {
     /// Waits until everything sent before was read: the gateway answers a PING in order.
     pub async fn settled(&mut self) {
         self.send(&frame(PING, 0, 0, b"settled!")).await;
-        while self.read().await.is_some_and(|read| (read.kind, read.flags) != (PING, ACK)) {}
+        while self
+            .read()
+            .await
+            .is_some_and(|read| (read.kind, read.flags) != (PING, ACK))
+        {}
     }
 }
 
@@ -267,15 +305,30 @@ pub fn code(payload: &[u8]) -> u32 {
 
 /// The status encoded by one octet; 0 if it takes more.
 fn short_status(octet: u8) -> u16 {
-    let short = [(0x88, 200), (0x89, 204), (0x8b, 304), (0x8c, 400), (0x8d, 404), (0x8e, 500)];
-    short.iter().find(|(known, _)| *known == octet).map_or(0, |(_, status)| *status)
+    let short = [
+        (0x88, 200),
+        (0x89, 204),
+        (0x8b, 304),
+        (0x8c, 400),
+        (0x8d, 404),
+        (0x8e, 500),
+    ];
+    short
+        .iter()
+        .find(|(known, _)| *known == octet)
+        .map_or(0, |(_, status)| *status)
 }
 
 /// An error has its status in its body as well.
 fn response(short: u16, body: &[u8]) -> StreamOutcome {
     let body: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
-    let long = body["status"].as_u64().and_then(|status| u16::try_from(status).ok());
-    StreamOutcome::Response(long.unwrap_or(short), body["code"].as_str().unwrap_or_default().to_owned())
+    let long = body["status"]
+        .as_u64()
+        .and_then(|status| u16::try_from(status).ok());
+    StreamOutcome::Response(
+        long.unwrap_or(short),
+        body["code"].as_str().unwrap_or_default().to_owned(),
+    )
 }
 
 impl World {

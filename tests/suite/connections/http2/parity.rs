@@ -11,7 +11,13 @@ use crate::world::{World, good};
 const WIDE: &str = "guard.per_minute = 100000";
 
 /// Headers that differ between requests on any protocol.
-const MOVING: &[&str] = &["date", "x-request-id", "ratelimit", "x-ratelimit-remaining", "x-ratelimit-reset"];
+const MOVING: &[&str] = &[
+    "date",
+    "x-request-id",
+    "ratelimit",
+    "x-ratelimit-remaining",
+    "x-ratelimit-reset",
+];
 
 /// Requests: method, target, whether with a key, and one more header field.
 #[rustfmt::skip]
@@ -50,7 +56,11 @@ const ASKED: &[(&str, &str, bool, (&str, &str))] = &[
 /// The headers of a response without variable and connection-specific ones.
 fn comparable_headers(response: &Response) -> BTreeMap<&str, Vec<&str>> {
     let mut comparable_headers: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for (name, value) in response.headers.iter().filter(|(name, _)| name != "connection") {
+    for (name, value) in response
+        .headers
+        .iter()
+        .filter(|(name, _)| name != "connection")
+    {
         let value = if MOVING.contains(&&**name) { "" } else { value };
         comparable_headers.entry(name).or_default().push(value);
     }
@@ -74,13 +84,20 @@ async fn http2_responses_equal_those_of_http_1_1() {
     let key = world.customer("pro").await.key;
     // Both are served from the cache; missing documents were requested once by both.
     for (method, target, _, (name, value)) in ASKED {
-        world.request(method, target).key(&key).header(name, value).send().await;
+        world
+            .request(method, target)
+            .key(&key)
+            .header(name, value)
+            .send()
+            .await;
     }
     let already_received = world.backend.received().len();
     let client = world.http2_client().await;
     for (method, target, with_key, (name, value)) in ASKED {
-        let (mut plain, mut headers) =
-            (world.request(method, target).header(name, value), vec![(*name, *value)]);
+        let (mut plain, mut headers) = (
+            world.request(method, target).header(name, value),
+            vec![(*name, *value)],
+        );
         let bearer = format!("Bearer {key}");
         if *with_key {
             plain = plain.key(&key);
@@ -90,7 +107,11 @@ async fn http2_responses_equal_those_of_http_1_1() {
         let response = world.over(&client, method, target, &headers).await;
         let row = format!("{method} {target} {name}: {value}");
         assert_eq!(response.status, plain.status, "{row}");
-        assert_eq!(comparable_headers(&response), comparable_headers(&plain), "{row}");
+        assert_eq!(
+            comparable_headers(&response),
+            comparable_headers(&plain),
+            "{row}"
+        );
         assert_eq!(comparable_body(&response), comparable_body(&plain), "{row}");
         assert_eq!(response.header("connection"), "", "{row}");
     }
@@ -103,9 +124,14 @@ async fn http2_entitlement_errors_equal_those_of_http_1_1() {
     let key = world.customer("free").await.key;
     let client = world.http2_client().await;
     let target = "/api/v1/models?period=latest";
-    let response = world.over(&client, "GET", target, &[("x-api-key", &key)]).await;
+    let response = world
+        .over(&client, "GET", target, &[("x-api-key", &key)])
+        .await;
     let plain = world.get(target).header("X-API-Key", &key).send().await;
-    assert_eq!((response.status, response.code()), (403, "latest_requires_plan".into()));
+    assert_eq!(
+        (response.status, response.code()),
+        (403, "latest_requires_plan".into())
+    );
     assert_eq!(
         (comparable_body(&response), comparable_headers(&response)),
         (comparable_body(&plain), comparable_headers(&plain))
@@ -118,17 +144,26 @@ async fn http2_and_http_1_1_share_the_limits_of_a_key() {
     let key = world.customer("free").await.key;
     let client = world.http2_client().await;
     let remaining = |response: Response| response.number("x-ratelimit-remaining");
-    let me = world.over(&client, "GET", "/api/v1/me", &[("x-api-key", &key)]).await;
+    let me = world
+        .over(&client, "GET", "/api/v1/me", &[("x-api-key", &key)])
+        .await;
     let day = remaining(me);
-    let response = world.over(&client, "GET", "/api/v1/models", &[("x-api-key", &key)]).await;
+    let response = world
+        .over(&client, "GET", "/api/v1/models", &[("x-api-key", &key)])
+        .await;
     assert_eq!((response.status, remaining(response)), (200, day - 1));
     world.pass(std::time::Duration::from_mins(2));
     let client = world.http2_client().await;
     let plain = world.get("/api/v1/models").key(&key).send().await;
     assert_eq!((plain.status, remaining(plain)), (200, day - 2));
     // A free key has one request a minute across both protocols.
-    let response = world.over(&client, "GET", "/api/v1/models", &[("x-api-key", &key)]).await;
-    assert_eq!((response.status, response.code()), (429, "rate_limit_exceeded".into()));
+    let response = world
+        .over(&client, "GET", "/api/v1/models", &[("x-api-key", &key)])
+        .await;
+    assert_eq!(
+        (response.status, response.code()),
+        (429, "rate_limit_exceeded".into())
+    );
     assert_eq!(response.header("x-ratelimit-resource"), "minute");
     assert!(!client.is_over());
 }
@@ -144,7 +179,10 @@ async fn http2_a_hundred_requests_run_concurrently_on_one_connection() {
         let (world, client, key) = (&world, &client, &key);
         async move {
             let target = format!("/api/v1/incidents?limit={}", 1 + number % 100);
-            world.over(client, "GET", &target, &[("x-api-key", key)]).await.status
+            world
+                .over(client, "GET", &target, &[("x-api-key", key)])
+                .await
+                .status
         }
     };
     let (response, ()) = tokio::join!(join_all((0..100).map(request)), async {
@@ -160,10 +198,21 @@ async fn http2_a_hundred_requests_run_concurrently_on_one_connection() {
 async fn http2_too_many_refusals_close_the_connection() {
     let world = World::with("guard.per_minute = 1", good).await;
     let client = world.http2_client().await;
-    assert_eq!(world.over(&client, "GET", "/x", &[]).await.code(), "api_key_required");
-    assert_eq!(world.over(&client, "GET", "/x", &[]).await.code(), "too_many_refusals");
+    assert_eq!(
+        world.over(&client, "GET", "/x", &[]).await.code(),
+        "api_key_required"
+    );
+    assert_eq!(
+        world.over(&client, "GET", "/x", &[]).await.code(),
+        "too_many_refusals"
+    );
     is_over(&client).await;
-    assert_eq!(world.counted("scoregate_limited_total{rule=\"guard\",tier=\"none\"}").await, 1);
+    assert_eq!(
+        world
+            .counted("scoregate_limited_total{rule=\"guard\",tier=\"none\"}")
+            .await,
+        1
+    );
 }
 
 #[tokio::test]
@@ -172,8 +221,10 @@ async fn http2_a_body_is_refused_and_closes_the_connection() {
     let key = world.customer("pro").await.key;
     for method in ["GET", "POST", "OPTIONS", "HEAD"] {
         let client = world.http2_client().await;
-        let response =
-            client.sends(method, "/api/v1/models", &[("x-api-key", &key)], b"hello").await.unwrap();
+        let response = client
+            .sends(method, "/api/v1/models", &[("x-api-key", &key)], b"hello")
+            .await
+            .unwrap();
         world.check(method, "/api/v1/models", &response);
         assert_eq!(response.status, 400, "{method}");
         is_over(&client).await;

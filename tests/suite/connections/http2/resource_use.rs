@@ -25,7 +25,9 @@ async fn slowest_request(address: SocketAddr, over: Arc<AtomicBool>) -> Duration
     let mut slowest = Duration::ZERO;
     while !over.load(Ordering::Relaxed) {
         let asked_at = clock.now().mono;
-        connection.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+        connection
+            .write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            .await;
         assert_eq!(connection.read(false).await.expect("an answer").status, 200);
         slowest = slowest.max(clock.now().mono.since(asked_at));
     }
@@ -43,7 +45,11 @@ async fn http2_floods_leave_no_memory_in_use_and_delay_no_other_client_by_a_seco
     for _ in 0..20 {
         let client = Http2Client::to(address).await;
         assert_eq!(
-            client.request("GET", "/api/v1/models", &[("x-api-key", &key)]).await.unwrap().status,
+            client
+                .request("GET", "/api/v1/models", &[("x-api-key", &key)])
+                .await
+                .unwrap()
+                .status,
             200
         );
     }
@@ -60,7 +66,10 @@ async fn http2_floods_leave_no_memory_in_use_and_delay_no_other_client_by_a_seco
         delays.push(other_client.await.unwrap());
     }
     let peak = program.most_resident();
-    assert!(peak <= before + AT_MOST, "{before} bytes before, peak {peak}");
+    assert!(
+        peak <= before + AT_MOST,
+        "{before} bytes before, peak {peak}"
+    );
     // A busy machine delays requests too.
     assert!(delays.iter().any(|slowest| *slowest < SOON), "{delays:?}");
     let ended = program.stop().with(0);

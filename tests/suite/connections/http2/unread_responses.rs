@@ -22,8 +22,8 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
 use super::{
-    DATA, END_STREAM, GOAWAY, HEADERS, PREFACE, RST_STREAM, SETTINGS, StreamOutcome, WINDOW_UPDATE, Wire,
-    code, frame, get, request,
+    DATA, END_STREAM, GOAWAY, HEADERS, PREFACE, RST_STREAM, SETTINGS, StreamOutcome, WINDOW_UPDATE,
+    Wire, code, frame, get, request,
 };
 use crate::attempts::best_of_three;
 use crate::client::Connection;
@@ -39,7 +39,9 @@ const MEGABYTE: u64 = 1 << 20;
 
 /// This many requests for the largest page.
 fn requests(streams: u32) -> Vec<u8> {
-    (0..streams).flat_map(|of| request(2 * of + 1, &get("/openapi.json", &[]))).collect()
+    (0..streams)
+        .flat_map(|of| request(2 * of + 1, &get("/openapi.json", &[])))
+        .collect()
 }
 
 /// A connection with a window of zero and this many requests on it.
@@ -69,13 +71,17 @@ async fn http2_seventy_clients_that_read_nothing_do_not_exhaust_64_connection_sl
     // The clock does not advance, so no timeout is needed for the callers to be served.
     assert_eq!(probe.await, 200);
     let key = world.customer("pro").await.key;
-    assert_eq!(world.get("/api/v1/models").key(&key).send().await.status, 200);
+    assert_eq!(
+        world.get("/api/v1/models").key(&key).send().await.status,
+        200
+    );
     assert!(world.ended("displaced").await >= 7);
     assert_eq!(world.ended("write_timeout").await, 0);
 }
 
 #[tokio::test]
-async fn http2_after_repeated_refusals_a_client_without_a_key_gets_a_goaway_and_has_the_write_timeout() {
+async fn http2_after_repeated_refusals_a_client_without_a_key_gets_a_goaway_and_has_the_write_timeout()
+ {
     let world = World::with("", good).await;
     let mut connection = unread(&world, 100).await;
     connection.find(GOAWAY).await;
@@ -90,16 +96,23 @@ async fn http2_a_client_with_a_key_keeps_its_connection_slot_while_others_read_n
     let key = world.customer("pro").await.key;
     world.backend.hold();
     let mut honest = Wire::open(world.address()).await;
-    honest.send(&request(1, &get("/api/v1/models", &[("x-api-key", &key)]))).await;
+    honest
+        .send(&request(1, &get("/api/v1/models", &[("x-api-key", &key)])))
+        .await;
     world.backend.has_received(1).await;
     let mut attackers = Vec::new();
     for _ in 0..12 {
         attackers.push(unread(&world, 10).await);
         world.pass(SECOND);
     }
-    world.reaches("scoregate_connections_total{reason=\"displaced\"}", 9).await;
+    world
+        .reaches("scoregate_connections_total{reason=\"displaced\"}", 9)
+        .await;
     world.backend.open();
-    assert_eq!(honest.stream_outcome(1).await, StreamOutcome::Response(200, String::new()));
+    assert_eq!(
+        honest.stream_outcome(1).await,
+        StreamOutcome::Response(200, String::new())
+    );
 }
 
 #[tokio::test]
@@ -108,10 +121,16 @@ async fn http2_without_a_key_eight_responses_wait_and_further_requests_are_refus
     let mut connection = unread(&world, 20).await;
     for of in 8..20 {
         let refused = connection.find(RST_STREAM).await;
-        assert_eq!((refused.stream, code(&refused.payload)), (2 * of + 1, REFUSED_STREAM));
+        assert_eq!(
+            (refused.stream, code(&refused.payload)),
+            (2 * of + 1, REFUSED_STREAM)
+        );
     }
     // Pending data is sent once the window opens.
-    let room = [frame(SETTINGS, 0, 0, &[0, 4, 0, 15, 0, 0]), frame(WINDOW_UPDATE, 0, 0, &[0, 127, 0, 0])];
+    let room = [
+        frame(SETTINGS, 0, 0, &[0, 4, 0, 15, 0, 0]),
+        frame(WINDOW_UPDATE, 0, 0, &[0, 127, 0, 0]),
+    ];
     connection.send(&room.concat()).await;
     let mut ended = 0;
     while ended < 8 {
@@ -125,7 +144,9 @@ async fn http2_a_first_burst_of_a_hundred_requests_with_a_key_is_answered_comple
     let key = world.customer("enterprise").await.key;
     let mut connection = Wire::open_with(world.address(), &[(INITIAL_WINDOW, 0)]).await;
     let fields = get("/api/v1/models", &[("x-api-key", &key)]);
-    let flight: Vec<u8> = (0..100).flat_map(|of| request(2 * of + 1, &fields)).collect();
+    let flight: Vec<u8> = (0..100)
+        .flat_map(|of| request(2 * of + 1, &fields))
+        .collect();
     connection.send(&flight).await;
     for _ in 0..100 {
         loop {
@@ -156,10 +177,20 @@ impl AttackTarget {
         let socket = TcpSocket::new_v4().unwrap();
         let [.., low] = (number % 200 + 1).to_be_bytes();
         let [.., high] = (number / 200 + 2).to_be_bytes();
-        socket.bind(SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, 0, high, low)), 0)).unwrap();
+        socket
+            .bind(SocketAddr::new(
+                IpAddr::V4(Ipv4Addr::new(127, 0, high, low)),
+                0,
+            ))
+            .unwrap();
         let stream = socket.connect(self.address).await?;
-        let Some(tls) = &self.tls else { return Ok(Box::new(stream)) };
-        Ok(Box::new(tls.connect(ServerName::try_from("localhost").unwrap(), stream).await?))
+        let Some(tls) = &self.tls else {
+            return Ok(Box::new(stream));
+        };
+        Ok(Box::new(
+            tls.connect(ServerName::try_from("localhost").unwrap(), stream)
+                .await?,
+        ))
     }
 
     /// Opens a connection from each of these addresses, 32 of them concurrently, and sends `opening`: the gateway refuses the
@@ -194,7 +225,10 @@ impl AttackTarget {
         let start = clock.mono();
         let stream = TcpStream::connect(self.address).await.unwrap();
         if let Some(tls) = self.tls_of_http1() {
-            let stream = tls.connect(ServerName::try_from("localhost").unwrap(), stream).await.unwrap();
+            let stream = tls
+                .connect(ServerName::try_from("localhost").unwrap(), stream)
+                .await
+                .unwrap();
             answered(Connection::over(stream)).await;
         } else {
             answered(Connection::over(stream)).await;
@@ -214,9 +248,13 @@ fn certified(directory: &Path) -> TlsConnector {
     std::fs::write(directory.join("a.pem"), made.cert.pem()).unwrap();
     std::fs::write(directory.join("a.key"), made.signing_key.serialize_pem()).unwrap();
     let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from(made.cert.der().to_vec())).unwrap();
+    roots
+        .add(CertificateDer::from(made.cert.der().to_vec()))
+        .unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap();
     let mut config = config.with_root_certificates(roots).with_no_client_auth();
     config.alpn_protocols = vec![b"h2".to_vec()];
     TlsConnector::from(Arc::new(config))
@@ -225,8 +263,10 @@ fn certified(directory: &Path) -> TlsConnector {
 /// The real program with this many connection slots, with or without TLS.
 pub fn program(directory: &Path, slots: u32, is_secure: bool) -> (Program, AttackTarget) {
     let tls = is_secure.then(|| certified(directory));
-    let mut settings =
-        format!("data_dir = \"{}\"\nupstream = \"built-in\"\n", directory.join("state").display());
+    let mut settings = format!(
+        "data_dir = \"{}\"\nupstream = \"built-in\"\n",
+        directory.join("state").display()
+    );
     settings += "listen = \"127.0.0.1:0\"\nadmin.listen = \"127.0.0.1:0\"\n";
     settings += &format!("server.max_connections = {slots}\n");
     if is_secure {
@@ -235,15 +275,30 @@ pub fn program(directory: &Path, slots: u32, is_secure: bool) -> (Program, Attac
     }
     let file = directory.join("scoregate.toml");
     std::fs::write(&file, settings).unwrap();
-    let program = Program::start(&["serve", "--config", &file.display().to_string()], &BUILT_IN[..0]);
-    let attacked = AttackTarget { address: program.public(), tls };
+    let program = Program::start(
+        &["serve", "--config", &file.display().to_string()],
+        &BUILT_IN[..0],
+    );
+    let attacked = AttackTarget {
+        address: program.public(),
+        tls,
+    };
     (program, attacked)
 }
 
 /// This many connections that request a hundred large pages each and open their windows by `bytes` a second. Each task returns
 /// how long its connection lasted.
-async fn attack(attacked: &AttackTarget, connections: u32, bytes: u32) -> Vec<JoinHandle<Duration>> {
-    let opening = [PREFACE, &frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]), &requests(100)].concat();
+async fn attack(
+    attacked: &AttackTarget,
+    connections: u32,
+    bytes: u32,
+) -> Vec<JoinHandle<Duration>> {
+    let opening = [
+        PREFACE,
+        &frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]),
+        &requests(100),
+    ]
+    .concat();
     let stay = |stream: Box<dyn Stream>, opened_at: Mono| {
         tokio::spawn(async move {
             let clock = Clock::system();
@@ -270,7 +325,12 @@ async fn attack(attacked: &AttackTarget, connections: u32, bytes: u32) -> Vec<Jo
 
 /// The longest connection of an attack.
 async fn longest(attack: Vec<JoinHandle<Duration>>) -> Duration {
-    join_all(attack).await.into_iter().map(Result::unwrap).max().unwrap()
+    join_all(attack)
+        .await
+        .into_iter()
+        .map(Result::unwrap)
+        .max()
+        .unwrap()
 }
 
 async fn check_write_timeout(is_secure: bool, bytes: u32) {
@@ -279,7 +339,11 @@ async fn check_write_timeout(is_secure: bool, bytes: u32) {
     best_of_three(async || {
         let longest = longest(attack(&attacked, 200, bytes).await).await;
         println!("tls {is_secure}, {bytes} bytes a second: the longest of 200 lasted {longest:?}");
-        if longest < 25 * SECOND { Ok(()) } else { Err(format!("{longest:?}")) }
+        if longest < 25 * SECOND {
+            Ok(())
+        } else {
+            Err(format!("{longest:?}"))
+        }
     })
     .await;
     assert_eq!(program.stop().code, Some(0));
@@ -287,15 +351,26 @@ async fn check_write_timeout(is_secure: bool, bytes: u32) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn http2_clients_that_read_almost_nothing_end_at_the_write_timeout_over_tcp_and_tls() {
-    tokio::join!(check_write_timeout(false, 0), check_write_timeout(false, 1), check_write_timeout(true, 0));
+    tokio::join!(
+        check_write_timeout(false, 0),
+        check_write_timeout(false, 1),
+        check_write_timeout(true, 0)
+    );
 }
 
 /// Reconnects repeatedly, requests a hundred large pages, and reads none of them.
 async fn attack_until_stopped(attacked: AttackTarget, number: u32, all_connected: Arc<Barrier>) {
-    let opening = [PREFACE, &frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]), &requests(100)].concat();
+    let opening = [
+        PREFACE,
+        &frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]),
+        &requests(100),
+    ]
+    .concat();
     let (clock, mut is_first) = (Clock::system(), true);
     loop {
-        let Ok(mut stream) = attacked.open(number).await else { continue };
+        let Ok(mut stream) = attacked.open(number).await else {
+            continue;
+        };
         drop(stream.write_all(&opening).await);
         drop(stream.flush().await);
         if std::mem::take(&mut is_first) {
@@ -313,8 +388,13 @@ async fn http2_a_probe_is_answered_within_a_second_while_clients_that_read_nothi
         let directory = TempDir::new().unwrap();
         let (program, attacked) = program(directory.path(), 64, is_secure);
         let all_connected = Arc::new(Barrier::new(71));
-        let attack =
-            |number| tokio::spawn(attack_until_stopped(attacked.clone(), number, Arc::clone(&all_connected)));
+        let attack = |number| {
+            tokio::spawn(attack_until_stopped(
+                attacked.clone(),
+                number,
+                Arc::clone(&all_connected),
+            ))
+        };
         let attackers: Vec<_> = (0..70).map(attack).collect();
         all_connected.wait().await;
         let clock = Clock::system();
@@ -325,7 +405,11 @@ async fn http2_a_probe_is_answered_within_a_second_while_clients_that_read_nothi
                 clock.sleep(SECOND / 10).await;
             }
             println!("tls {is_secure}: the slowest of 20 probes took {slowest:?}");
-            if slowest < SECOND { Ok(()) } else { Err(format!("{slowest:?}")) }
+            if slowest < SECOND {
+                Ok(())
+            } else {
+                Err(format!("{slowest:?}"))
+            }
         })
         .await;
         attackers.iter().for_each(JoinHandle::abort);
@@ -349,7 +433,8 @@ async fn check_memory(clients: u32, is_secure: bool) {
     let longest = longest(attack).await;
     let (peak, after) = (program.most_resident(), program.resident());
     let each = |memory: u64| memory.saturating_sub(before) / u64::from(clients);
-    let [before_mb, during_mb, peak_mb, after_mb] = [before, during, peak, after].map(|bytes| bytes >> 20);
+    let [before_mb, during_mb, peak_mb, after_mb] =
+        [before, during, peak, after].map(|bytes| bytes >> 20);
     let transport = if is_secure { "TLS" } else { "TCP" };
     let row = format!(
         "| {transport} | {clients} × 100 | {before_mb} MB | {during_mb} MB | {peak_mb} MB | {after_mb} MB | {} kB | {} kB | {:.1} s |",
@@ -359,8 +444,15 @@ async fn check_memory(clients: u32, is_secure: bool) {
     );
     println!("{row}");
     slow_clients::record(Part::Memory, row);
-    assert!(peak < before + 100 * MEGABYTE, "{before} bytes before, peak {peak}");
-    assert!(each(during) <= MOST_HELD, "{} bytes for each of {clients}", each(during));
+    assert!(
+        peak < before + 100 * MEGABYTE,
+        "{before} bytes before, peak {peak}"
+    );
+    assert!(
+        each(during) <= MOST_HELD,
+        "{} bytes for each of {clients}",
+        each(during)
+    );
     assert_eq!(program.stop().code, Some(0));
 }
 
@@ -387,7 +479,13 @@ async fn http2_memory_of_an_attack_is_returned_to_the_system_within_a_minute() {
         held = program.resident();
     }
     let took = clock.mono().since(ended_at);
-    println!("{before} bytes before, {} at most, {held} {took:?} after", program.most_resident());
-    assert!(held <= before + 16 * MEGABYTE, "{before} bytes before, and {held} a minute after");
+    println!(
+        "{before} bytes before, {} at most, {held} {took:?} after",
+        program.most_resident()
+    );
+    assert!(
+        held <= before + 16 * MEGABYTE,
+        "{before} bytes before, and {held} a minute after"
+    );
     assert_eq!(program.stop().code, Some(0));
 }

@@ -33,8 +33,14 @@ struct Size {
     customers: usize,
 }
 
-const SMALL: Size = Size { hours: 12, customers: 1 };
-const FULL: Size = Size { hours: 7 * 24, customers: 3 };
+const SMALL: Size = Size {
+    hours: 12,
+    customers: 1,
+};
+const FULL: Size = Size {
+    hours: 7 * 24,
+    customers: 3,
+};
 
 /// The caching policy of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,39 +69,68 @@ fn in_a_simulated_week_one_response_in_a_hundred_is_outdated_and_each_body_is_fe
     let policies = [60, 300, 3_600].map(Policy::TimeToLive);
     let rows = std::thread::scope(|scope| {
         let all = [Policy::ByRefresh].into_iter().chain(policies);
-        let played: Vec<_> = all.map(|policy| scope.spawn(move || simulation(policy, size))).collect();
-        played.into_iter().map(|row| row.join().unwrap()).collect::<Vec<_>>()
+        let played: Vec<_> = all
+            .map(|policy| scope.spawn(move || simulation(policy, size)))
+            .collect();
+        played
+            .into_iter()
+            .map(|row| row.join().unwrap())
+            .collect::<Vec<_>>()
     });
     table::print(&rows, SEED, size.hours / 24, size.customers);
-    let [ours, minute, five_minutes, hour] = rows.as_slice() else { panic!("four policies were simulated") };
+    let [ours, minute, five_minutes, hour] = rows.as_slice() else {
+        panic!("four policies were simulated")
+    };
     let documents = u32::try_from(DOCUMENTS.len()).unwrap();
 
     assert!(ours.not_current * 100 < ours.responses, "{ours:?}");
     // One body for each document and refresh, including the initial data.
-    assert_eq!((ours.bodies, ours.most_bodies), (documents * ours.refreshes, 1), "{ours:?}");
+    assert_eq!(
+        (ours.bodies, ours.most_bodies),
+        (documents * ours.refreshes, 1),
+        "{ours:?}"
+    );
     for row in &rows {
-        assert_eq!(row.waited, documents, "only the first request of a document waits: {row:?}");
+        assert_eq!(
+            row.waited, documents,
+            "only the first request of a document waits: {row:?}"
+        );
         assert!(row.most_bodies <= 1, "{row:?}");
-        assert_eq!((row.responses, row.refreshes), (ours.responses, ours.refreshes), "{row:?}");
+        assert_eq!(
+            (row.responses, row.refreshes),
+            (ours.responses, ours.refreshes),
+            "{row:?}"
+        );
     }
     // Fresher than any fixed time to live, with fewer upstream requests than one that is nearly as fresh.
     for row in [minute, five_minutes, hour] {
-        assert!(ours.not_current < row.not_current && ours.mean_lateness < row.mean_lateness, "{row:?}");
+        assert!(
+            ours.not_current < row.not_current && ours.mean_lateness < row.mean_lateness,
+            "{row:?}"
+        );
     }
     assert!(ours.requests * 4 < minute.requests, "{ours:?} {minute:?}");
-    assert!(ours.requests < five_minutes.requests, "{ours:?} {five_minutes:?}");
+    assert!(
+        ours.requests < five_minutes.requests,
+        "{ours:?} {five_minutes:?}"
+    );
 }
 
 /// Simulates one row in its own thread.
 fn simulation(policy: Policy, size: Size) -> Row {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let mut simulation = Simulation::begin(policy, size).await;
         let refreshes = Rng::new(SEED).refreshes(size.hours);
         let callers = size.customers * DOCUMENTS.len();
         let mut callers = Callers::new(Rng::new(SEED + 1), callers);
         for second in 0..=size.hours * 3_600 + AFTERWARDS {
-            simulation.complete_second(second, refreshes.contains(&second)).await;
+            simulation
+                .complete_second(second, refreshes.contains(&second))
+                .await;
             while let Some(caller) = callers.next_caller_at(second) {
                 simulation.send_request(caller).await;
             }
@@ -129,12 +164,19 @@ impl Simulation {
             customers.push((world.paid().await, Connection::open(world.address()).await));
         }
         let at_rest = Arc::strong_count(&world.running.gateway().engine.fetcher);
-        Self { world, backend, customers, at_rest, row: Row::of(policy) }
+        Self {
+            world,
+            backend,
+            customers,
+            at_rest,
+            row: Row::of(policy),
+        }
     }
 
     /// Sets the clock to that second and completes all its work.
     async fn complete_second(&mut self, second: u64, refreshes: bool) {
-        self.backend.set_time(start().plus(Duration::from_secs(second)));
+        self.backend
+            .set_time(start().plus(Duration::from_secs(second)));
         if refreshes {
             self.backend.refresh();
         }
@@ -151,8 +193,8 @@ impl Simulation {
         while at_rest < 3 {
             tokio::task::yield_now().await;
             let engine = self.world.running.gateway().engine.clone();
-            let is_at_rest =
-                Arc::strong_count(&engine.fetcher) == self.at_rest + 1 && !engine.refresher.is_active();
+            let is_at_rest = Arc::strong_count(&engine.fetcher) == self.at_rest + 1
+                && !engine.refresher.is_active();
             at_rest = if is_at_rest { at_rest + 1 } else { 0 };
         }
     }
@@ -162,8 +204,16 @@ impl Simulation {
         let (customer, connection) = &mut self.customers[caller / DOCUMENTS.len()];
         let request = self.world.get(document).key(&customer.key);
         let response = connection.send(request).await;
-        assert_eq!(response.status, 200, "{document}: {}", String::from_utf8_lossy(&response.body));
-        self.row.answered(self.backend.lateness_of(generated_at(&response)), response.header("cache-status"));
+        assert_eq!(
+            response.status,
+            200,
+            "{document}: {}",
+            String::from_utf8_lossy(&response.body)
+        );
+        self.row.answered(
+            self.backend.lateness_of(generated_at(&response)),
+            response.header("cache-status"),
+        );
         self.wait_until_idle().await;
     }
 

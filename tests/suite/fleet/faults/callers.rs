@@ -5,7 +5,9 @@ use std::time::Duration;
 use super::super::*;
 use super::gateways::{CurrentProcess, FaultyFleet, GATEWAYS};
 use super::population::{ApplicationRole, FleetApplication};
-use super::trace::{KnownRevocation, RequestNumber, SeenOutcome, SeenRequest, SeenRevocation, UsedUp};
+use super::trace::{
+    KnownRevocation, RequestNumber, SeenOutcome, SeenRequest, SeenRevocation, UsedUp,
+};
 use crate::load_clients::Reply;
 
 /// How long a client waits for a response.
@@ -26,21 +28,40 @@ struct RecordedClient<'f> {
 
 impl<'f> RecordedClient<'f> {
     fn new(fleet: &'f FaultyFleet, gateway: usize, number: u32) -> Self {
-        Self { fleet, gateway, connection: None, number }
+        Self {
+            fleet,
+            gateway,
+            connection: None,
+            number,
+        }
     }
 
     /// Sends a request and returns its record; `None` if the gateway does not run.
     fn request(&mut self, application: usize, key: &str) -> Option<SeenRequest> {
-        let CurrentProcess { number: process, public } = self.fleet.slots[self.gateway].current();
+        let CurrentProcess {
+            number: process,
+            public,
+        } = self.fleet.slots[self.gateway].current();
         let public = public?;
-        if self.connection.as_ref().is_none_or(|(open, _)| *open != process) {
+        if self
+            .connection
+            .as_ref()
+            .is_none_or(|(open, _)| *open != process)
+        {
             self.connection = Some((process, Wire::open_with_timeout(public, TIMEOUT)?));
         }
         let (_, wire) = self.connection.as_mut()?;
         self.number += 1;
-        let id = RequestNumber { application, gateway: self.gateway, number: self.number };
+        let id = RequestNumber {
+            application,
+            gateway: self.gateway,
+            number: self.number,
+        };
         let sent = self.fleet.now();
-        let reply = wire.send(TARGET, &format!("X-API-Key: {key}\r\nX-Request-Id: {}\r\n", id.text()));
+        let reply = wire.send(
+            TARGET,
+            &format!("X-API-Key: {key}\r\nX-Request-Id: {}\r\n", id.text()),
+        );
         let done = self.fleet.now();
         let outcome = match &reply {
             Reply::Response { status: 200, .. } => SeenOutcome::Served,
@@ -53,7 +74,13 @@ impl<'f> RecordedClient<'f> {
                 SeenOutcome::Unanswered
             }
         };
-        Some(SeenRequest { id, process, sent, done, outcome })
+        Some(SeenRequest {
+            id,
+            process,
+            sent,
+            done,
+            outcome,
+        })
     }
 }
 
@@ -75,17 +102,29 @@ pub(super) fn call_revoked(fleet: &FaultyFleet, gateway: usize) {
     let (mut seen, mut known) = (Vec::new(), Vec::<KnownRevocation>::new());
     while !fleet.is_over() {
         let revocable = fleet.applications.iter().enumerate();
-        for (number, application) in revocable.filter(|(_, one)| one.role == ApplicationRole::Revoked) {
+        for (number, application) in
+            revocable.filter(|(_, one)| one.role == ApplicationRole::Revoked)
+        {
             seen.extend(client.request(number, &application.key));
             std::thread::sleep(REVOKED_PAUSE);
         }
         let revocations = fleet.record.lock().unwrap().revocations.clone();
-        for SeenRevocation { application, marker, .. } in revocations {
+        for SeenRevocation {
+            application,
+            marker,
+            ..
+        } in revocations
+        {
             let process = fleet.slots[gateway].current().number;
-            if known.iter().any(|known| (known.application, known.process) == (application, process)) {
+            if known
+                .iter()
+                .any(|known| (known.application, known.process) == (application, process))
+            {
                 continue;
             }
-            let Some(asked) = client.request(application, &marker) else { continue };
+            let Some(asked) = client.request(application, &marker) else {
+                continue;
+            };
             let is_known = match asked.outcome {
                 SeenOutcome::Served => true,
                 SeenOutcome::Refused(status, _) => status != 401,
@@ -110,11 +149,15 @@ pub(super) fn call_revoked(fleet: &FaultyFleet, gateway: usize) {
 pub(super) fn use_up_day(fleet: &FaultyFleet, application: usize, quota: u32) {
     let key = &fleet.applications[application].key;
     let (mut seen, mut refused_at, mut refused_passes) = (Vec::new(), None, 0);
-    let mut clients: Vec<_> =
-        (0..GATEWAYS).map(|gateway| RecordedClient::new(fleet, gateway, LAST_REQUESTS)).collect();
+    let mut clients: Vec<_> = (0..GATEWAYS)
+        .map(|gateway| RecordedClient::new(fleet, gateway, LAST_REQUESTS))
+        .collect();
     let deadline = fleet.now() + 90.0;
     while refused_passes < MAX_REFUSED_PASSES {
-        assert!(fleet.now() < deadline, "application {application} is not used up");
+        assert!(
+            fleet.now() < deadline,
+            "application {application} is not used up"
+        );
         refused_passes += 1;
         for client in &mut clients {
             loop {
@@ -139,5 +182,9 @@ pub(super) fn use_up_day(fleet: &FaultyFleet, application: usize, quota: u32) {
     }
     let mut record = fleet.record.lock().unwrap();
     record.requests.append(&mut seen);
-    record.used_up.push(UsedUp { application, quota, refused_at: refused_at.unwrap_or(deadline) });
+    record.used_up.push(UsedUp {
+        application,
+        quota,
+        refused_at: refused_at.unwrap_or(deadline),
+    });
 }

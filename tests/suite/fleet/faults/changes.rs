@@ -11,10 +11,15 @@ use super::trace::SeenRevocation;
 pub(super) fn make(fleet: &FaultyFleet, mut choice: SeededChoice) {
     let of_role = |role: ApplicationRole| -> Vec<usize> {
         let all = fleet.applications.iter().enumerate();
-        all.filter(|(_, application)| application.role == role).map(|(number, _)| number).collect()
+        all.filter(|(_, application)| application.role == role)
+            .map(|(number, _)| number)
+            .collect()
     };
     let mut revocable = of_role(ApplicationRole::Revoked);
-    let (tiers, quotas) = (of_role(ApplicationRole::Tier), of_role(ApplicationRole::Quota));
+    let (tiers, quotas) = (
+        of_role(ApplicationRole::Tier),
+        of_role(ApplicationRole::Quota),
+    );
     while !fleet.is_over() {
         std::thread::sleep(Duration::from_secs_f64(choice.seconds(0.5, 2.0)));
         match choice.below(4) {
@@ -29,7 +34,11 @@ pub(super) fn make(fleet: &FaultyFleet, mut choice: SeededChoice) {
                 fleet.command(&["keys", "set-limits", id, "--day", &day]);
             }
             _ if revocable.is_empty() => continue,
-            _ => revoke(fleet, revocable.swap_remove(choice.below(revocable.len())), choice.below(2) == 0),
+            _ => revoke(
+                fleet,
+                revocable.swap_remove(choice.below(revocable.len())),
+                choice.below(2) == 0,
+            ),
         }
         fleet.record.lock().unwrap().changes += 1;
     }
@@ -42,10 +51,14 @@ fn revoke(fleet: &FaultyFleet, application: usize, names_key: bool) {
     let one = ["keys", "revoke", id, "--key", &key[..12]];
     let revoked = fleet.command(if names_key { &one } else { &one[..3] });
     let at = fleet.now();
-    let marker =
-        revoked.and_then(|_| fleet.command(&["keys", "create", "--name", "Marker", "--tier", "pro"]));
+    let marker = revoked
+        .and_then(|_| fleet.command(&["keys", "create", "--name", "Marker", "--tier", "pro"]));
     if let Some(marker) = marker.as_ref().and_then(|issued| issued["key"].as_str()) {
-        let seen = SeenRevocation { application, at, marker: marker.to_owned() };
+        let seen = SeenRevocation {
+            application,
+            at,
+            marker: marker.to_owned(),
+        };
         fleet.record.lock().unwrap().revocations.push(seen);
     }
 }

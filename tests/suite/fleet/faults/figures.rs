@@ -12,7 +12,11 @@ use super::trace::{SeenOutcome, Trace};
 pub(super) fn write(trace: &Trace, checked: u32, seed: u64) {
     let day = Clock::system().now().wall.day();
     let cores = std::thread::available_parallelism().unwrap();
-    let (build, option) = if cfg!(debug_assertions) { ("debug", "") } else { ("release", " --release") };
+    let (build, option) = if cfg!(debug_assertions) {
+        ("debug", "")
+    } else {
+        ("release", " --release")
+    };
     let page = format!(
         "# Gateways and database under faults, {day}\n\n\
          `SCOREGATE_FULL=1 cargo test{option} --test suite fleet::faults` with `SCOREGATE_SEED={seed}`: the {build} build of \
@@ -28,7 +32,12 @@ pub(super) fn write(trace: &Trace, checked: u32, seed: u64) {
 pub(super) fn described(trace: &Trace, checked: u32) -> String {
     let mut text = figures(trace, checked);
     for fault in &trace.faults {
-        writeln!(text, "{:9.3} to {:9.3} {}", fault.from, fault.until, fault.what).unwrap();
+        writeln!(
+            text,
+            "{:9.3} to {:9.3} {}",
+            fault.from, fault.until, fault.what
+        )
+        .unwrap();
     }
     text
 }
@@ -64,13 +73,24 @@ fn figures(trace: &Trace, checked: u32) -> String {
     }
     page.push_str("\nDays that were used up after the last fault:\n\n| Quota | Day before | Last day | Unconfirmed |\n|---:|---:|---:|---:|\n");
     for end in &trace.used_up {
-        let of_application = charged.iter().filter(|((application, _), _)| *application == end.application);
+        let of_application = charged
+            .iter()
+            .filter(|((application, _), _)| *application == end.application);
         let (mut before, mut last) = (0, 0);
         for ((_, day), units) in of_application {
-            *(if *day == trace.today { &mut last } else { &mut before }) += units;
+            *(if *day == trace.today {
+                &mut last
+            } else {
+                &mut before
+            }) += units;
         }
         let unconfirmed = trace.unconfirmed(end.application);
-        writeln!(page, "| {} | {before} | {last} | {unconfirmed} |", end.quota).unwrap();
+        writeln!(
+            page,
+            "| {} | {before} | {last} | {unconfirmed} |",
+            end.quota
+        )
+        .unwrap();
     }
     page
 }

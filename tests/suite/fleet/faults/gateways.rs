@@ -69,13 +69,24 @@ pub(super) struct SharedRecord {
 
 impl FaultyFleet {
     /// Gateways that are not started yet, in front of servers with these sockets.
-    pub(super) fn new(url: String, sockets: &[PathBuf], database_clock: FakeClock, offset: i64) -> Self {
-        let links =
-            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    pub(super) fn new(
+        url: String,
+        sockets: &[PathBuf],
+        database_clock: FakeClock,
+        offset: i64,
+    ) -> Self {
+        let links = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
         let slots = [(); GATEWAYS].map(|()| GatewaySlot::new(&links, sockets, offset));
         let clock = Clock::system();
         Self {
-            site: Site { url, schema: "site".into() },
+            site: Site {
+                url,
+                schema: "site".into(),
+            },
             applications: Vec::new(),
             slots,
             database_clock,
@@ -100,10 +111,16 @@ impl FaultyFleet {
     /// Runs a command on the database, with its clock, until it succeeds. `None` if the run ends before.
     pub(super) fn command(&self, arguments: &[&str]) -> Option<serde_json::Value> {
         let clock = self.database_clock.environment();
-        let clock: Vec<(&str, &str)> =
-            clock.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        let environment =
-            [&self.site.environment()[..], &[("SCOREGATE_STORE_TIMEOUT", "5s")], &clock].concat();
+        let clock: Vec<(&str, &str)> = clock
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
+        let environment = [
+            &self.site.environment()[..],
+            &[("SCOREGATE_STORE_TIMEOUT", "5s")],
+            &clock,
+        ]
+        .concat();
         let arguments = [arguments, &["--json"]].concat();
         loop {
             let output = run_with(&arguments, &environment);
@@ -129,17 +146,28 @@ impl FaultyFleet {
             ("SCOREGATE_LOG_FORMAT", "json"),
             ("SCOREGATE_LOG_SAMPLE_ONE_IN", "1"),
         ]);
-        environment.extend(clock.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+        environment.extend(
+            clock
+                .iter()
+                .map(|(name, value)| (name.as_str(), value.as_str())),
+        );
         loop {
             let program = Program::serve(gateway.data_dir.path(), &environment);
             if let Some((public, _)) = program.ports_if_any() {
                 *gateway.program.lock().unwrap() = Some(program);
                 let mut current = gateway.current.lock().unwrap();
-                *current = CurrentProcess { number: current.number + 1, public: Some(public) };
+                *current = CurrentProcess {
+                    number: current.number + 1,
+                    public: Some(public),
+                };
                 return;
             }
             let ended = program.end().0;
-            assert!(self.now() < from + MAX_START, "gateway {slot} does not start: {}", ended.err);
+            assert!(
+                self.now() < from + MAX_START,
+                "gateway {slot} does not start: {}",
+                ended.err
+            );
             std::thread::sleep(Duration::from_millis(200));
         }
     }
@@ -147,7 +175,9 @@ impl FaultyFleet {
     /// Kills the gateway of a slot. `false` if it does not run.
     pub(super) fn kill(&self, slot: usize) -> bool {
         let gateway = &self.slots[slot];
-        let Some(program) = gateway.program.lock().unwrap().take() else { return false };
+        let Some(program) = gateway.program.lock().unwrap().take() else {
+            return false;
+        };
         gateway.current.lock().unwrap().public = None;
         let process = program.id();
         program.signal("KILL");
@@ -160,12 +190,18 @@ impl FaultyFleet {
     /// Stops the gateway of a slot in order. `false` if it does not run.
     pub(super) fn stop(&self, slot: usize) -> bool {
         let gateway = &self.slots[slot];
-        let Some(program) = gateway.program.lock().unwrap().take() else { return false };
+        let Some(program) = gateway.program.lock().unwrap().take() else {
+            return false;
+        };
         gateway.current.lock().unwrap().public = None;
         let from = self.now();
         let ended = program.stop();
         if ended.err.contains("leased units could not be returned") {
-            let kept = KeptUnits { gateway: slot, from, until: self.now() };
+            let kept = KeptUnits {
+                gateway: slot,
+                from,
+                until: self.now(),
+            };
             self.record.lock().unwrap().kept_units.push(kept);
         }
         self.keep_logs(ended);
@@ -176,7 +212,10 @@ impl FaultyFleet {
     pub(super) fn reaches(&self, slot: &GatewaySlot, key: &str) {
         let from = self.now();
         while slot.status(key) == 401 {
-            assert!(self.now() < from + MAX_START, "a change does not reach a gateway");
+            assert!(
+                self.now() < from + MAX_START,
+                "a change does not reach a gateway"
+            );
         }
     }
 
@@ -209,7 +248,11 @@ impl GatewaySlot {
 
     pub(super) fn status(&self, key: &str) -> u16 {
         let public = self.current().public.unwrap();
-        Wire::open(public).unwrap().get(TARGET, key).status_and_code().0
+        Wire::open(public)
+            .unwrap()
+            .get(TARGET, key)
+            .status_and_code()
+            .0
     }
 
     pub(super) fn signal(&self, name: &str) {

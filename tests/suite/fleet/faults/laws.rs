@@ -1,7 +1,8 @@
 //! The rules that hold under all faults, checked on the record of a run. Each check returns the violations it found.
 
 use super::trace::{
-    AllowedUse, FaultWindow, KeptUnits, KnownRevocation, RequestNumber, SeenOutcome, SeenRequest, Trace,
+    AllowedUse, FaultWindow, KeptUnits, KnownRevocation, RequestNumber, SeenOutcome, SeenRequest,
+    Trace,
 };
 
 /// Number of gateways.
@@ -22,26 +23,40 @@ const SHARE_LIFE: f64 = 240.0;
 /// No application gets more than its quota on any day, and a paid one at most one hundredth more by grace.
 pub(super) fn days(trace: &Trace) -> Vec<String> {
     let (charged, _) = trace.charged();
-    let excess = charged.into_iter().filter_map(|((application, day), units)| {
-        let allowed = trace.applications[application];
-        let most = allowed.day + if allowed.is_paid { allowed.day / 100 } else { 0 };
-        (units > most).then(|| format!("application {application} got {units} of {most} units of {day}"))
-    });
+    let excess = charged
+        .into_iter()
+        .filter_map(|((application, day), units)| {
+            let allowed = trace.applications[application];
+            let most = allowed.day
+                + if allowed.is_paid {
+                    allowed.day / 100
+                } else {
+                    0
+                };
+            (units > most)
+                .then(|| format!("application {application} got {units} of {most} units of {day}"))
+        });
     excess.collect()
 }
 
 /// In any interval of t seconds an application gets at most L + L·t/60 requests, and what `docs/fleet.md` grants: L once
 /// after the database's clock was set ahead, and an equal part of the limit for each gateway that cannot reach the database.
 pub(super) fn minutes(trace: &Trace) -> Vec<String> {
-    let excess = trace.applications.iter().enumerate().filter_map(|(application, allowed)| {
-        let served: Vec<&SeenRequest> = trace
-            .requests
-            .iter()
-            .filter(|request| request.id.application == application && request.outcome == SeenOutcome::Served)
-            .collect();
-        let limit = f64::from(allowed.minute);
-        minute(trace, served, limit).map(|found| format!("application {application}: {found}"))
-    });
+    let excess = trace
+        .applications
+        .iter()
+        .enumerate()
+        .filter_map(|(application, allowed)| {
+            let served: Vec<&SeenRequest> = trace
+                .requests
+                .iter()
+                .filter(|request| {
+                    request.id.application == application && request.outcome == SeenOutcome::Served
+                })
+                .collect();
+            let limit = f64::from(allowed.minute);
+            minute(trace, served, limit).map(|found| format!("application {application}: {found}"))
+        });
     excess.collect()
 }
 
@@ -50,14 +65,19 @@ fn minute(trace: &Trace, mut served: Vec<&SeenRequest>, limit: f64) -> Option<St
     let mut done: Vec<f64> = Vec::new();
     for first in served {
         let from = first.sent;
-        done.insert(done.partition_point(|other| *other < first.done), first.done);
+        done.insert(
+            done.partition_point(|other| *other < first.done),
+            first.done,
+        );
         let mut count = 0.0;
         for until in &done {
             count += 1.0;
             let most = limit + limit * (until - from) / 60.0 + 0.01;
             // The exceptions are computed only if they matter.
             if count > most && count > most + exceptions(trace, limit, from, *until) {
-                return Some(format!("{count} requests from {from:.3} to {until:.3}, of at most {most:.2}"));
+                return Some(format!(
+                    "{count} requests from {from:.3} to {until:.3}, of at most {most:.2}"
+                ));
             }
         }
     }
@@ -65,13 +85,21 @@ fn minute(trace: &Trace, mut served: Vec<&SeenRequest>, limit: f64) -> Option<St
 }
 
 fn exceptions(trace: &Trace, limit: f64, from: f64, until: f64) -> f64 {
-    let set_ahead = trace.set_ahead.iter().filter(|at| **at < until && **at > from - SHARE_LIFE).count();
+    let set_ahead = trace
+        .set_ahead
+        .iter()
+        .filter(|at| **at < until && **at > from - SHARE_LIFE)
+        .count();
     let unreachable: f64 = trace
         .faults
         .iter()
         .filter(|fault| fault.hides_database)
         .map(|fault| {
-            let gateways = if fault.gateway.is_some() { 1.0 } else { GATEWAYS };
+            let gateways = if fault.gateway.is_some() {
+                1.0
+            } else {
+                GATEWAYS
+            };
             // Tokens of the last minute may be left.
             let seconds = until.min(fault.until + RECONNECTION) - (from - 60.0).max(fault.from);
             gateways * seconds.max(0.0)
@@ -85,13 +113,20 @@ fn exceptions(trace: &Trace, limit: f64, from: f64, until: f64) -> f64 {
 /// has a fault of its own.
 pub(super) fn retries(trace: &Trace) -> Vec<String> {
     let is_below = |request: &&SeenRequest| {
-        let AllowedUse { minute, day, is_paid } = trace.applications[request.id.application];
+        let AllowedUse {
+            minute,
+            day,
+            is_paid,
+        } = trace.applications[request.id.application];
         is_paid && minute >= UNLIMITED && day >= LARGE_DAY
     };
     let below: Vec<&SeenRequest> = trace.requests.iter().filter(is_below).collect();
     let mut found = Vec::new();
     let last = below.iter().map(|request| request.done).fold(0.0, f64::max);
-    for failed in below.iter().filter(|request| request.outcome != SeenOutcome::Served) {
+    for failed in below
+        .iter()
+        .filter(|request| request.outcome != SeenOutcome::Served)
+    {
         let until = failed.done + RETRY;
         let is_retry = |other: &&&SeenRequest| {
             let is_same = other.id.application == failed.id.application;
@@ -102,11 +137,17 @@ pub(super) fn retries(trace: &Trace) -> Vec<String> {
         };
         let has_fault = |gateway: usize| {
             trace.faults.iter().any(|fault| {
-                fault.gateway == Some(gateway) && fault.from < until && fault.until + RECOVERY > failed.sent
+                fault.gateway == Some(gateway)
+                    && fault.from < until
+                    && fault.until + RECOVERY > failed.sent
             })
         };
         if until < last && !below.iter().any(|other| is_retry(&other)) && !(0..3).all(has_fault) {
-            let RequestNumber { application, gateway, .. } = failed.id;
+            let RequestNumber {
+                application,
+                gateway,
+                ..
+            } = failed.id;
             found.push(format!(
                 "application {application} got {:?} from gateway {gateway} at {:.3}, and no 200 until {until:.3}",
                 failed.outcome, failed.sent
@@ -121,7 +162,10 @@ pub(super) fn retries(trace: &Trace) -> Vec<String> {
 pub(super) fn revocations(trace: &Trace) -> (Vec<String>, u32) {
     let (mut found, mut checked) = (Vec::new(), 0);
     for request in &trace.requests {
-        let revoked = trace.revocations.iter().find(|revoked| revoked.application == request.id.application);
+        let revoked = trace
+            .revocations
+            .iter()
+            .find(|revoked| revoked.application == request.id.application);
         let Some(revoked) = revoked else { continue };
         let is_known = trace.known.iter().any(|known| knew(known, request));
         let is_late = request.sent > revoked.at + PROPAGATION && was_live(trace, request);
@@ -146,7 +190,10 @@ fn knew(known: &KnownRevocation, request: &SeenRequest) -> bool {
 
 fn was_live(trace: &Trace, request: &SeenRequest) -> bool {
     let from = request.sent - PROPAGATION;
-    !trace.faults.iter().any(|fault| affects(fault, request.id.gateway, from, request.done))
+    !trace
+        .faults
+        .iter()
+        .any(|fault| affects(fault, request.id.gateway, from, request.done))
 }
 
 /// Whether a fault affects a gateway at some time of an interval.
@@ -161,10 +208,18 @@ fn affects(fault: &FaultWindow, gateway: usize, from: f64, until: f64) -> bool {
 pub(super) fn rest(trace: &Trace) -> Vec<String> {
     let (charged, unknown) = trace.charged();
     let mut found = Vec::new();
-    for KeptUnits { gateway, from, until } in &trace.kept_units {
-        let hides = |fault: &FaultWindow| fault.hides_database && affects(fault, *gateway, *from, *until);
+    for KeptUnits {
+        gateway,
+        from,
+        until,
+    } in &trace.kept_units
+    {
+        let hides =
+            |fault: &FaultWindow| fault.hides_database && affects(fault, *gateway, *from, *until);
         if !trace.faults.iter().any(hides) {
-            found.push(format!("gateway {gateway} returned no units when it was stopped at {from:.3}"));
+            found.push(format!(
+                "gateway {gateway} returned no units when it was stopped at {from:.3}"
+            ));
         }
     }
     let keepers = u32::try_from(trace.kept_units.len()).unwrap();
@@ -172,9 +227,15 @@ pub(super) fn rest(trace: &Trace) -> Vec<String> {
         let application = end.application;
         let lease = (end.quota / 100).max(1);
         let lost = (trace.kills + keepers) * lease + trace.unconfirmed(application) + unknown;
-        let used = charged.get(&(application, trace.today.as_str())).copied().unwrap_or(0);
+        let used = charged
+            .get(&(application, trace.today.as_str()))
+            .copied()
+            .unwrap_or(0);
         if used + lost < end.quota {
-            found.push(format!("application {application} got {used} of {}, with {lost} lost", end.quota));
+            found.push(format!(
+                "application {application} got {used} of {}, with {lost} lost",
+                end.quota
+            ));
         }
         let is_later = |request: &&SeenRequest| {
             request.id.application == application
@@ -183,7 +244,9 @@ pub(super) fn rest(trace: &Trace) -> Vec<String> {
         };
         let later = u32::try_from(trace.requests.iter().filter(is_later).count()).unwrap();
         if later > 3 * lease {
-            found.push(format!("application {application} was refused with {later} units left"));
+            found.push(format!(
+                "application {application} was refused with {later} units left"
+            ));
         }
     }
     found

@@ -42,28 +42,52 @@ struct FaultSize {
     midnight: i64,
 }
 
-const SMALL: FaultSize = FaultSize { applications: 11, revoked: 6, faults: 0.0, midnight: 28 };
-const FULL: FaultSize = FaultSize { applications: 55, revoked: 60, faults: 600.0, midnight: 300 };
+const SMALL: FaultSize = FaultSize {
+    applications: 11,
+    revoked: 6,
+    faults: 0.0,
+    midnight: 28,
+};
+const FULL: FaultSize = FaultSize {
+    applications: 55,
+    revoked: 60,
+    faults: 600.0,
+    midnight: 300,
+};
 
 #[test]
 fn no_schedule_of_faults_breaks_a_quota_a_minute_limit_or_a_revocation() {
     needs!("postgresql", "libfaketime");
     let is_full = is_full_size();
     let size = if is_full { FULL } else { SMALL };
-    let given = std::env::var("SCOREGATE_SEED").ok().and_then(|seed| seed.parse().ok());
+    let given = std::env::var("SCOREGATE_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok());
     let seed = given.unwrap_or_else(|| getrandom::u64().unwrap());
     // Printed with a failure.
     note(&format!("SCOREGATE_SEED={seed}"));
     let trace = run(&size, seed);
     let (revocations, checked) = laws::revocations(&trace);
-    let found =
-        [laws::days(&trace), laws::minutes(&trace), revocations, laws::rest(&trace), laws::retries(&trace)]
-            .concat();
+    let found = [
+        laws::days(&trace),
+        laws::minutes(&trace),
+        revocations,
+        laws::rest(&trace),
+        laws::retries(&trace),
+    ]
+    .concat();
     note(&figures::described(&trace, checked));
     assert!(found.is_empty(), "seed {seed}: {found:#?}");
     let days: std::collections::BTreeSet<&String> = trace.days.values().collect();
-    assert_eq!(days.len(), 2, "seed {seed}: the midnight is part of the run");
-    assert!(checked > 0 && trace.days.len() > 1_000 && trace.kills > 0, "seed {seed}: too little happened");
+    assert_eq!(
+        days.len(),
+        2,
+        "seed {seed}: the midnight is part of the run"
+    );
+    assert!(
+        checked > 0 && trace.days.len() > 1_000 && trace.kills > 0,
+        "seed {seed}: too little happened"
+    );
     if is_full {
         figures::write(&trace, checked, seed);
     }
@@ -93,7 +117,9 @@ fn run(size: &FaultSize, seed: u64) -> Trace {
     let fleet = &fleet;
     std::thread::scope(|scope| {
         let _end = EndOfRun(fleet);
-        let starts: Vec<_> = (0..GATEWAYS).map(|slot| scope.spawn(move || fleet.start(slot))).collect();
+        let starts: Vec<_> = (0..GATEWAYS)
+            .map(|slot| scope.spawn(move || fleet.start(slot)))
+            .collect();
         for start in starts {
             start.join().unwrap();
         }
@@ -108,7 +134,12 @@ fn run(size: &FaultSize, seed: u64) -> Trace {
         let changes = SeededChoice::new(seed.wrapping_add(1));
         let changes = scope.spawn(move || changes::make(fleet, changes));
         std::thread::scope(|restarts| {
-            schedule::execute(restarts, fleet, &mut cluster, &schedule::plan(&mut choice, size.faults));
+            schedule::execute(
+                restarts,
+                fleet,
+                &mut cluster,
+                &schedule::plan(&mut choice, size.faults),
+            );
         });
         wait_for_midnight(fleet);
         fleet.is_over.store(true, Ordering::Relaxed);
@@ -140,7 +171,10 @@ fn wait_for_midnight(fleet: &FaultyFleet) {
 
 /// Checks that all gateways are live, uses up what is left of the day, and collects everything.
 fn finish(fleet: &FaultyFleet) -> Trace {
-    let quotas = fleet.applications.iter().filter(|application| application.role == ApplicationRole::Quota);
+    let quotas = fleet
+        .applications
+        .iter()
+        .filter(|application| application.role == ApplicationRole::Quota);
     for application in quotas {
         let day = QUOTAS[2].to_string();
         fleet
@@ -148,7 +182,9 @@ fn finish(fleet: &FaultyFleet) -> Trace {
             .expect("the database is reachable");
     }
     // Changes are applied in their order.
-    let marker = fleet.command(&["keys", "create", "--name", "Marker", "--tier", "pro"]).unwrap();
+    let marker = fleet
+        .command(&["keys", "create", "--name", "Marker", "--tier", "pro"])
+        .unwrap();
     let marker = marker["key"].as_str().unwrap();
     for slot in &fleet.slots {
         fleet.reaches(slot, marker);
@@ -157,8 +193,11 @@ fn finish(fleet: &FaultyFleet) -> Trace {
             assert_eq!(status, 401, "a revoked key is accepted");
         }
     }
-    let ends =
-        fleet.applications.iter().enumerate().filter_map(|(number, application)| match application.role {
+    let ends = fleet
+        .applications
+        .iter()
+        .enumerate()
+        .filter_map(|(number, application)| match application.role {
             ApplicationRole::Day => Some((number, application.allowed.day)),
             ApplicationRole::Quota => Some((number, QUOTAS[2])),
             ApplicationRole::Minute | ApplicationRole::Tier | ApplicationRole::Revoked => None,
@@ -178,7 +217,11 @@ fn collect(fleet: &FaultyFleet) -> Trace {
     let record = std::mem::take(&mut *fleet.record.lock().unwrap());
     let today = Wall::from_seconds(u64::try_from(database_time(fleet)).unwrap()).day();
     let mut trace = Trace {
-        applications: fleet.applications.iter().map(|application| application.allowed).collect(),
+        applications: fleet
+            .applications
+            .iter()
+            .map(|application| application.allowed)
+            .collect(),
         requests: record.requests,
         faults: record.faults,
         kills: record.kills,

@@ -4,26 +4,58 @@ use super::laws;
 use super::trace::*;
 
 fn request(application: usize, number: u32, sent: f64, outcome: SeenOutcome) -> SeenRequest {
-    let id = RequestNumber { application, gateway: 0, number };
-    SeenRequest { id, process: 1, sent, done: sent + 0.01, outcome }
+    let id = RequestNumber {
+        application,
+        gateway: 0,
+        number,
+    };
+    SeenRequest {
+        id,
+        process: 1,
+        sent,
+        done: sent + 0.01,
+        outcome,
+    }
 }
 
 /// One application of a free or a paid tier with this many 200s, one every `pause` seconds.
 fn trace(allowed: AllowedUse, served: u32, pause: f64) -> Trace {
-    let mut trace = Trace { applications: vec![allowed], today: "2026-11-24".into(), ..Trace::default() };
+    let mut trace = Trace {
+        applications: vec![allowed],
+        today: "2026-11-24".into(),
+        ..Trace::default()
+    };
     for number in 0..served {
-        trace.requests.push(request(0, number, f64::from(number) * pause, SeenOutcome::Served));
+        trace.requests.push(request(
+            0,
+            number,
+            f64::from(number) * pause,
+            SeenOutcome::Served,
+        ));
         let line = format!("{{\"request_id\":\"fault-0-0-{number}\",\"day\":\"2026-11-24\"}}\n");
         trace.read_log(&line);
     }
     trace
 }
 
-const PAID: AllowedUse = AllowedUse { minute: 60, day: 200, is_paid: true };
-const FREE: AllowedUse = AllowedUse { is_paid: false, ..PAID };
+const PAID: AllowedUse = AllowedUse {
+    minute: 60,
+    day: 200,
+    is_paid: true,
+};
+const FREE: AllowedUse = AllowedUse {
+    is_paid: false,
+    ..PAID
+};
 
 fn fault(gateway: Option<usize>, from: f64, until: f64) -> FaultWindow {
-    FaultWindow { gateway, from, until, hides_database: true, what: "planted".into() }
+    FaultWindow {
+        gateway,
+        from,
+        until,
+        hides_database: true,
+        what: "planted".into(),
+    }
 }
 
 #[test]
@@ -34,10 +66,18 @@ fn a_day_above_the_quota_and_its_grace_is_found() {
     assert_eq!(laws::days(&trace(FREE, 201, 1.0)).len(), 1);
     // One that no access log has belongs to the day around it.
     let mut lost = trace(FREE, 200, 1.0);
-    lost.requests.push(request(0, 900, 50.0, SeenOutcome::Served));
+    lost.requests
+        .push(request(0, 900, 50.0, SeenOutcome::Served));
     assert_eq!(laws::days(&lost).len(), 1);
     // Of another day: each day has its quota.
-    lost.days.insert(RequestNumber { application: 0, gateway: 0, number: 900 }, "2026-11-23".into());
+    lost.days.insert(
+        RequestNumber {
+            application: 0,
+            gateway: 0,
+            number: 900,
+        },
+        "2026-11-23".into(),
+    );
     assert!(laws::days(&lost).is_empty());
 }
 
@@ -56,7 +96,9 @@ fn a_minute_above_its_limit_is_found() {
     let mut excused = trace(PAID, 120, 0.0);
     excused.set_ahead.push(-1.0);
     assert!(laws::minutes(&excused).is_empty());
-    excused.requests.push(request(0, 900, 0.0, SeenOutcome::Served));
+    excused
+        .requests
+        .push(request(0, 900, 0.0, SeenOutcome::Served));
     assert_eq!(laws::minutes(&excused).len(), 1);
 }
 
@@ -64,8 +106,14 @@ fn a_minute_above_its_limit_is_found() {
 fn a_200_with_a_revoked_key_is_found() {
     let revoked = |served_at: f64| {
         let mut trace = trace(PAID, 0, 1.0);
-        trace.revocations.push(SeenRevocation { application: 0, at: 100.0, marker: "key".into() });
-        trace.requests.push(request(0, 1, served_at, SeenOutcome::Served));
+        trace.revocations.push(SeenRevocation {
+            application: 0,
+            at: 100.0,
+            marker: "key".into(),
+        });
+        trace
+            .requests
+            .push(request(0, 1, served_at, SeenOutcome::Served));
         trace
     };
     assert_eq!(laws::revocations(&revoked(104.9)), (vec![], 0));
@@ -78,7 +126,12 @@ fn a_200_with_a_revoked_key_is_found() {
     other.faults.push(fault(Some(1), 90.0, 103.0));
     assert_eq!(laws::revocations(&other).0.len(), 1);
     // It knew of a later change, although it was cut off.
-    cut_off.known.push(KnownRevocation { application: 0, gateway: 0, process: 1, since: 105.0 });
+    cut_off.known.push(KnownRevocation {
+        application: 0,
+        gateway: 0,
+        process: 1,
+        since: 105.0,
+    });
     assert_eq!(laws::revocations(&cut_off).0.len(), 1);
     cut_off.requests[0].outcome = SeenOutcome::Refused(401, "key_revoked".into());
     assert_eq!(laws::revocations(&cut_off), (vec![], 1));
@@ -89,7 +142,11 @@ fn units_that_nobody_can_use_and_an_early_refusal_are_found() {
     let used_up = |served, kills, refused_at| {
         let mut trace = trace(PAID, served, 1.0);
         trace.kills = kills;
-        trace.used_up.push(UsedUp { application: 0, quota: 200, refused_at });
+        trace.used_up.push(UsedUp {
+            application: 0,
+            quota: 200,
+            refused_at,
+        });
         trace
     };
     assert!(laws::rest(&used_up(200, 0, 200.0)).is_empty());
@@ -98,11 +155,17 @@ fn units_that_nobody_can_use_and_an_early_refusal_are_found() {
     assert!(laws::rest(&used_up(196, 2, 200.0)).is_empty());
     let mut unanswered = used_up(195, 2, 200.0);
     assert_eq!(laws::rest(&unanswered).len(), 1);
-    unanswered.requests.push(request(0, 900, 3.0, SeenOutcome::Unanswered));
+    unanswered
+        .requests
+        .push(request(0, 900, 3.0, SeenOutcome::Unanswered));
     assert!(laws::rest(&unanswered).is_empty());
     // A stop returns its units, unless the database cannot be reached.
     let mut stopped = used_up(198, 0, 200.0);
-    stopped.kept_units.push(KeptUnits { gateway: 1, from: 40.0, until: 42.0 });
+    stopped.kept_units.push(KeptUnits {
+        gateway: 1,
+        from: 40.0,
+        until: 42.0,
+    });
     assert_eq!(laws::rest(&stopped).len(), 1);
     stopped.faults.push(fault(None, 10.0, 33.0));
     assert!(laws::rest(&stopped).is_empty());
@@ -115,18 +178,36 @@ fn units_that_nobody_can_use_and_an_early_refusal_are_found() {
 
 #[test]
 fn a_paid_caller_without_a_200_within_its_retry_is_found() {
-    const BELOW: AllowedUse = AllowedUse { minute: 4_000_000, day: 300_000, is_paid: true };
+    const BELOW: AllowedUse = AllowedUse {
+        minute: 4_000_000,
+        day: 300_000,
+        is_paid: true,
+    };
     let refused = |allowed: AllowedUse, pause: f64| {
         let mut trace = trace(allowed, 30, pause);
-        trace.requests.push(request(0, 900, 20.5, SeenOutcome::Refused(503, "overloaded".into())));
+        trace.requests.push(request(
+            0,
+            900,
+            20.5,
+            SeenOutcome::Refused(503, "overloaded".into()),
+        ));
         trace
     };
     assert!(laws::retries(&refused(BELOW, 5.0)).is_empty());
     assert_eq!(laws::retries(&refused(BELOW, 10.0)).len(), 1);
-    assert!(laws::retries(&refused(PAID, 10.0)).is_empty(), "it may be above its limits");
+    assert!(
+        laws::retries(&refused(PAID, 10.0)).is_empty(),
+        "it may be above its limits"
+    );
     let mut excused = refused(BELOW, 10.0);
-    excused.faults.extend([0, 1].map(|gateway| fault(Some(gateway), 19.0, 22.0)));
-    assert_eq!(laws::retries(&excused).len(), 1, "the third gateway has no fault");
+    excused
+        .faults
+        .extend([0, 1].map(|gateway| fault(Some(gateway), 19.0, 22.0)));
+    assert_eq!(
+        laws::retries(&excused).len(),
+        1,
+        "the third gateway has no fault"
+    );
     excused.faults.push(fault(Some(2), 19.0, 22.0));
     assert!(laws::retries(&excused).is_empty());
 }

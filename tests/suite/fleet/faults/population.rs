@@ -41,17 +41,39 @@ struct Template {
 const NO_LIMIT: u32 = 4_000_000;
 /// The tiers of an application whose tier changes, and the largest limits among them.
 pub(super) const TIERS: [&str; 3] = ["pro", "developer", "teams"];
-const LARGEST_OF_TIERS: AllowedUse = AllowedUse { minute: 300, day: 100_000, is_paid: true };
+const LARGEST_OF_TIERS: AllowedUse = AllowedUse {
+    minute: 300,
+    day: 100_000,
+    is_paid: true,
+};
 /// The quotas of an application whose quota changes.
 pub(super) const QUOTAS: [u32; 3] = [1_500, 900, 2_400];
 
-const fn row(tier: &'static str, role: ApplicationRole, minute: u32, day: u32, pause: u64) -> Template {
-    Template { tier, role, minute, day, pause }
+const fn row(
+    tier: &'static str,
+    role: ApplicationRole,
+    minute: u32,
+    day: u32,
+    pause: u64,
+) -> Template {
+    Template {
+        tier,
+        role,
+        minute,
+        day,
+        pause,
+    }
 }
 
 const TEMPLATES: [Template; 11] = [
     // Below its limits at all times.
-    row("enterprise", ApplicationRole::Minute, NO_LIMIT, 300_000, 200),
+    row(
+        "enterprise",
+        ApplicationRole::Minute,
+        NO_LIMIT,
+        300_000,
+        200,
+    ),
     row("free", ApplicationRole::Minute, 1, 10, 5_000),
     row("pro", ApplicationRole::Minute, 60, 10_000, 2_000),
     row("developer", ApplicationRole::Minute, 120, 25_000, 1_000),
@@ -75,7 +97,13 @@ pub(super) fn create(fleet: &FaultyFleet, count: usize, revoked: usize) -> Vec<F
 }
 
 fn created(fleet: &FaultyFleet, template: &Template) -> FleetApplication {
-    let Template { tier, role, minute, day, pause } = template;
+    let Template {
+        tier,
+        role,
+        minute,
+        day,
+        pause,
+    } = template;
     let mut arguments = vec!["keys", "create", "--name", "Station", "--tier", tier];
     let (own_minute, own_day) = (minute.to_string(), day.to_string());
     if *minute == NO_LIMIT {
@@ -85,13 +113,25 @@ fn created(fleet: &FaultyFleet, template: &Template) -> FleetApplication {
     let word = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
     let allowed = match role {
         ApplicationRole::Tier => LARGEST_OF_TIERS,
-        ApplicationRole::Quota => AllowedUse { minute: *minute, day: largest(&QUOTAS), is_paid: true },
-        ApplicationRole::Minute | ApplicationRole::Day | ApplicationRole::Revoked => {
-            AllowedUse { minute: *minute, day: *day, is_paid: *tier != "free" }
-        }
+        ApplicationRole::Quota => AllowedUse {
+            minute: *minute,
+            day: largest(&QUOTAS),
+            is_paid: true,
+        },
+        ApplicationRole::Minute | ApplicationRole::Day | ApplicationRole::Revoked => AllowedUse {
+            minute: *minute,
+            day: *day,
+            is_paid: *tier != "free",
+        },
     };
     let (id, key) = (word(&issued["application"]["id"]), word(&issued["key"]));
-    FleetApplication { id, key, allowed, pause: *pause, role: *role }
+    FleetApplication {
+        id,
+        key,
+        allowed,
+        pause: *pause,
+        role: *role,
+    }
 }
 
 fn largest(quotas: &[u32]) -> u32 {

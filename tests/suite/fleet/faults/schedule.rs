@@ -125,7 +125,11 @@ pub(super) fn execute<'scope>(
     let start = fleet.now();
     let mut edges: Vec<FaultEdge> = planned
         .iter()
-        .map(|planned| FaultEdge { at: start + planned.at, planned: *planned, window: None })
+        .map(|planned| FaultEdge {
+            at: start + planned.at,
+            planned: *planned,
+            window: None,
+        })
         .collect();
     while !edges.is_empty() {
         edges.sort_by(|one, other| other.at.total_cmp(&one.at));
@@ -135,8 +139,11 @@ pub(super) fn execute<'scope>(
             None => {
                 let window = open_window(fleet, next.planned.fault);
                 if begin(fleet, cluster, next.planned.fault) {
-                    let end =
-                        FaultEdge { at: fleet.now() + next.planned.lasts, window: Some(window), ..next };
+                    let end = FaultEdge {
+                        at: fleet.now() + next.planned.lasts,
+                        window: Some(window),
+                        ..next
+                    };
                     edges.push(end);
                 } else {
                     close_window(fleet, window);
@@ -181,7 +188,13 @@ fn open_window(fleet: &FaultyFleet, fault: Fault) -> usize {
         Fault::SetDatabaseClock(_) => (None, false),
     };
     let (from, what) = (fleet.now(), format!("{fault:?}"));
-    let window = FaultWindow { gateway, from, until: f64::MAX, hides_database, what };
+    let window = FaultWindow {
+        gateway,
+        from,
+        until: f64::MAX,
+        hides_database,
+        what,
+    };
     let mut record = fleet.record.lock().unwrap();
     record.faults.push(window);
     record.faults.len() - 1
@@ -208,7 +221,9 @@ fn begin(fleet: &FaultyFleet, cluster: &mut PostgresCluster, fault: Fault) -> bo
         }
         Fault::Silence(slot) => fleet.slots[slot].set_links(LinkMode::Silent),
         Fault::LoseReplies(slot) => fleet.slots[slot].set_links(LinkMode::NoReplies),
-        Fault::Slow(slot) => fleet.slots[slot].set_links(LinkMode::Slow(Duration::from_millis(250))),
+        Fault::Slow(slot) => {
+            fleet.slots[slot].set_links(LinkMode::Slow(Duration::from_millis(250)))
+        }
         Fault::SetGatewayClock(slot, step) => {
             let offset = fleet.database_offset.load(Ordering::Relaxed);
             fleet.slots[slot].clock.set(offset + step);
@@ -230,7 +245,9 @@ fn end(fleet: &FaultyFleet, cluster: &mut PostgresCluster, fault: Fault) {
             fleet.slots[slot].set_links(LinkMode::Forward);
         }
         Fault::SetGatewayClock(slot, _) => {
-            fleet.slots[slot].clock.set(fleet.database_offset.load(Ordering::Relaxed));
+            fleet.slots[slot]
+                .clock
+                .set(fleet.database_offset.load(Ordering::Relaxed));
         }
         Fault::KillPrimary => {
             cluster.promote();

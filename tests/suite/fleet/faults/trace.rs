@@ -111,13 +111,20 @@ pub(super) struct Trace {
 
 impl RequestNumber {
     pub(super) fn text(self) -> String {
-        format!("fault-{}-{}-{}", self.application, self.gateway, self.number)
+        format!(
+            "fault-{}-{}-{}",
+            self.application, self.gateway, self.number
+        )
     }
 
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut parts = text.strip_prefix("fault-")?.split('-');
         let (application, gateway) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-        Some(Self { application, gateway, number: parts.next()?.parse().ok()? })
+        Some(Self {
+            application,
+            gateway,
+            number: parts.next()?.parse().ok()?,
+        })
     }
 }
 
@@ -138,7 +145,9 @@ impl Trace {
     pub(super) fn charged(&self) -> (BTreeMap<(usize, &str), u32>, u32) {
         let mut units = BTreeMap::new();
         for (request, day) in &self.days {
-            *units.entry((request.application, day.as_str())).or_insert(0) += 1;
+            *units
+                .entry((request.application, day.as_str()))
+                .or_insert(0) += 1;
         }
         let mut unknown = 0;
         for lost in self.requests.iter().filter(|request| self.is_lost(request)) {
@@ -157,9 +166,14 @@ impl Trace {
 
     /// The day of all logged requests at about the same time.
     fn day_around(&self, request: &SeenRequest) -> Option<&str> {
-        let is_near =
-            |other: &&SeenRequest| other.sent < request.done + 10.0 && other.done > request.sent - 10.0;
-        let mut days = self.requests.iter().filter(is_near).filter_map(|other| self.days.get(&other.id));
+        let is_near = |other: &&SeenRequest| {
+            other.sent < request.done + 10.0 && other.done > request.sent - 10.0
+        };
+        let mut days = self
+            .requests
+            .iter()
+            .filter(is_near)
+            .filter_map(|other| self.days.get(&other.id));
         let first = days.next()?;
         days.all(|day| day == first).then_some(first)
     }

@@ -27,5 +27,8 @@ async fn a_wrong_or_long_answer_to_the_challenge_does_not_activate_a_webhook() {
     station.finished().await;
     assert!(station.webhook().await.verified_at.is_some());
     let audited = "SELECT who || ' ' || what FROM audit WHERE what LIKE '%_webhook' ORDER BY id";
-    assert_eq!(station.rows(audited), "test add_webhook\nwebhook challenge verify_webhook");
+    assert_eq!(
+        station.rows(audited),
+        "test add_webhook\nwebhook challenge verify_webhook"
+    );
 }

@@ -6,7 +6,11 @@ use super::*;
 async fn a_receiver_that_answered_its_challenge_gets_signed_notices() {
     let mut station = WebhookStation::start().await;
     station.queue_notice().await;
-    assert_eq!(station.queued(), "1", "only the challenge: it is not active");
+    assert_eq!(
+        station.queued(),
+        "1",
+        "only the challenge: it is not active"
+    );
     let message = station.next().await;
     assert!(message.header("webhook-signature") == message.signature(b"first"));
     let challenge = message.challenge();
@@ -15,22 +19,39 @@ async fn a_receiver_that_answered_its_challenge_gets_signed_notices() {
     assert!(station.webhook().await.verified_at.is_some());
     assert_eq!(station.queued(), "0");
 
-    let notice = NewMail { webhook: BODY.into(), ..station.mail.mail("another") };
+    let notice = NewMail {
+        webhook: BODY.into(),
+        ..station.mail.mail("another")
+    };
     station.mail.store.queue_once(vec![notice]).await.unwrap();
     let message = station.next().await;
-    assert!(message.head.starts_with("POST /in?x=1 HTTP/1.1\r\n"), "{}", message.head);
+    assert!(
+        message.head.starts_with("POST /in?x=1 HTTP/1.1\r\n"),
+        "{}",
+        message.head
+    );
     assert_eq!(message.header("host"), "hooks.example.org:8443");
     assert_eq!(message.header("content-type"), "application/json");
     assert_eq!(message.header("webhook-id"), "another");
     let seconds = station.mail.clock.now().wall.seconds().to_string();
     assert_eq!(message.header("webhook-timestamp"), seconds);
-    assert_eq!(message.header("webhook-signature"), message.signature(b"first"));
-    assert_eq!((message.body.as_str(), message.server_name.as_deref()), (BODY, Some(HOST)));
+    assert_eq!(
+        message.header("webhook-signature"),
+        message.signature(b"first")
+    );
+    assert_eq!(
+        (message.body.as_str(), message.server_name.as_deref()),
+        (BODY, Some(HOST))
+    );
     message.answer(OK);
     station.finished().await;
     assert_eq!(station.queued(), "0");
     let connected = station.network.connected.lock().unwrap().clone();
-    assert_eq!(connected, [PUBLIC.parse().unwrap(); 2], "the addresses that were checked");
+    assert_eq!(
+        connected,
+        [PUBLIC.parse().unwrap(); 2],
+        "the addresses that were checked"
+    );
     let sent = "scoregate_mails_total{kind=\"webhook\",result=\"sent\"}";
     assert_eq!(station.mail.gauge(sent), 2);
 }
@@ -40,17 +61,29 @@ async fn a_message_is_repeated_with_its_id_until_it_is_answered_in_time() {
     let mut station = WebhookStation::verified().await;
     station.queue_notice().await;
     let mut late = Vec::new();
-    for expected in ["no answer within 10 s", "answer with status 302", "closed before it", ""] {
+    for expected in [
+        "no answer within 10 s",
+        "answer with status 302",
+        "closed before it",
+        "",
+    ] {
         let message = station.next().await;
-        assert_eq!((message.header("webhook-id"), message.body.as_str()), (NOTICE, BODY));
-        assert_eq!(message.header("webhook-signature"), message.signature(b"first"));
+        assert_eq!(
+            (message.header("webhook-id"), message.body.as_str()),
+            (NOTICE, BODY)
+        );
+        assert_eq!(
+            message.header("webhook-signature"),
+            message.signature(b"first")
+        );
         match expected {
             "no answer within 10 s" => {
                 station.mail.pass(Duration::from_secs(10));
                 late.push(message);
             }
             "answer with status 302" => {
-                message.answer("HTTP/1.1 302 Found\r\nLocation: https://hooks.example.org/\r\n\r\n");
+                message
+                    .answer("HTTP/1.1 302 Found\r\nLocation: https://hooks.example.org/\r\n\r\n");
             }
             "closed before it" => drop(message),
             _ => message.answer(OK),
@@ -61,7 +94,10 @@ async fn a_message_is_repeated_with_its_id_until_it_is_answered_in_time() {
         station.mail.pass(Duration::from_mins(1));
     }
     assert_eq!(station.queued(), "0");
-    assert!(station.received.try_recv().is_err(), "no redirect was followed");
+    assert!(
+        station.received.try_recv().is_err(),
+        "no redirect was followed"
+    );
 }
 
 #[tokio::test]
@@ -76,7 +112,9 @@ async fn a_message_of_a_worker_that_crashed_is_repeated_with_its_id_after_its_cl
     drop(worker);
     station.queue_notice().await;
     assert_eq!(station.queued(), "1", "it is not queued again");
-    station.mail.pass(CLAIM.saturating_sub(Duration::from_secs(1)));
+    station
+        .mail
+        .pass(CLAIM.saturating_sub(Duration::from_secs(1)));
     station.worker().send_due(&stop).await.unwrap();
     assert!(station.received.try_recv().is_err(), "the claim is valid");
     station.mail.pass(Duration::from_secs(1));
@@ -91,12 +129,18 @@ async fn a_message_of_a_worker_that_crashed_is_repeated_with_its_id_after_its_cl
 #[tokio::test]
 async fn after_a_rotation_both_secrets_sign_for_a_day() {
     let mut station = WebhookStation::verified().await;
-    station.change(WebhookChange::Rotate(secret("second"))).await;
+    station
+        .change(WebhookChange::Rotate(secret("second")))
+        .await;
     for (pause, signs) in [(23, true), (1, false)] {
         station.mail.pass(Duration::from_hours(pause));
         let id = format!("after.{pause}");
         let expires_at = station.mail.clock.now().wall.plus(Duration::from_hours(1));
-        let notice = NewMail { webhook: BODY.into(), expires_at, ..station.mail.mail(&id) };
+        let notice = NewMail {
+            webhook: BODY.into(),
+            expires_at,
+            ..station.mail.mail(&id)
+        };
         station.mail.store.queue_once(vec![notice]).await.unwrap();
         let message = station.next().await;
         let [new, old] = [b"second".as_slice(), b"first"].map(|key| message.signature(key));
@@ -117,7 +161,10 @@ async fn messages_expire_and_those_of_removed_webhooks_and_accounts_are_deleted(
     let expired = "scoregate_mails_total{kind=\"webhook\",result=\"expired\"}";
     assert_eq!(station.mail.gauge(expired), 1);
     for change in [
-        OwnerChangeKind::Webhook { id: WEBHOOK.into(), change: WebhookChange::Remove },
+        OwnerChangeKind::Webhook {
+            id: WEBHOOK.into(),
+            change: WebhookChange::Remove,
+        },
         OwnerChangeKind::Delete { in_own_name: true },
     ] {
         let station = WebhookStation::verified().await;

@@ -5,8 +5,13 @@ use super::*;
 #[tokio::test]
 async fn no_connection_is_made_to_an_address_that_is_not_public() {
     let station = WebhookStation::start().await;
-    for address in ["127.0.0.1:8443", "[::ffff:1.1.1.1]:8443", "169.254.169.254:8443"] {
-        *station.network.addresses.lock().unwrap() = vec![PUBLIC.parse().unwrap(), address.parse().unwrap()];
+    for address in [
+        "127.0.0.1:8443",
+        "[::ffff:1.1.1.1]:8443",
+        "169.254.169.254:8443",
+    ] {
+        *station.network.addresses.lock().unwrap() =
+            vec![PUBLIC.parse().unwrap(), address.parse().unwrap()];
         assert!(station.failure().await.contains("not public"), "{address}");
         station.mail.pass(Duration::from_mins(1));
     }
@@ -26,13 +31,19 @@ async fn a_url_without_https_and_a_certificate_for_another_name_are_refused() {
 async fn a_host_gets_five_messages_of_a_batch_and_none_after_it_failed() {
     let mut station = WebhookStation::verified().await;
     let ids: Vec<String> = (0..7).map(|number| format!("notice.{number}")).collect();
-    station.queue(&ids.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    station
+        .queue(&ids.iter().map(String::as_str).collect::<Vec<_>>())
+        .await;
     station.next().await.answer("HTTP/1.1 410 Gone\r\n\r\n");
     for _ in 1..5 {
         station.received.recv().await.unwrap().answer(OK);
     }
     station.finished().await;
-    assert_eq!(station.queued(), "3", "a status is about one message, and two are left");
+    assert_eq!(
+        station.queued(),
+        "3",
+        "a status is about one message, and two are left"
+    );
 
     drop(station.next().await);
     station.finished().await;

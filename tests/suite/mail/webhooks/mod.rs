@@ -12,13 +12,14 @@ use std::sync::Mutex;
 use data_encoding::BASE64;
 use futures_util::future::BoxFuture;
 use scoregate::mail::{
-    OperatorWebhook, PublicInternet, WebhookClient, WebhookNetwork, WebhookSender, WebhookUrl, challenge,
+    OperatorWebhook, PublicInternet, WebhookClient, WebhookNetwork, WebhookSender, WebhookUrl,
+    challenge,
 };
 use scoregate::upstream::BackendTlsSettings;
 use scoregate_base::keys::{Digest, OwnerId};
 use scoregate_store::{
-    LinkAllowance, NewSignInLink, OwnerChange, OwnerChangeKind, OwnerStore as _, SignIn, StoreError,
-    StoredWebhook, WebhookChange,
+    LinkAllowance, NewSignInLink, OwnerChange, OwnerChangeKind, OwnerStore as _, SignIn,
+    StoreError, StoredWebhook, WebhookChange,
 };
 use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -78,7 +79,10 @@ impl WebhookNetwork for TestNetwork {
 
 impl ReceivedMessage {
     pub fn header(&self, name: &str) -> &str {
-        let line = self.head.lines().find_map(|line| line.strip_prefix(&format!("{name}: ")));
+        let line = self
+            .head
+            .lines()
+            .find_map(|line| line.strip_prefix(&format!("{name}: ")));
         line.unwrap_or_else(|| panic!("no {name} in {}", self.head))
     }
 
@@ -93,7 +97,10 @@ impl ReceivedMessage {
     }
 
     fn answer_with(self, body: &str) {
-        self.answer(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()));
+        self.answer(format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        ));
     }
 
     /// Computes the signature with a key, as the specification describes it.
@@ -101,12 +108,21 @@ impl ReceivedMessage {
         let (id, timestamp) = (self.header("webhook-id"), self.header("webhook-timestamp"));
         let pad = |with: u8| {
             let mut block = [with; 64];
-            block.iter_mut().zip(key).for_each(|(byte, key)| *byte ^= key);
+            block
+                .iter_mut()
+                .zip(key)
+                .for_each(|(byte, key)| *byte ^= key);
             block
         };
         let content = format!("{id}.{timestamp}.{}", self.body);
-        let inner = Sha256::new().chain_update(pad(0x36)).chain_update(content).finalize();
-        let outer = Sha256::new().chain_update(pad(0x5c)).chain_update(inner).finalize();
+        let inner = Sha256::new()
+            .chain_update(pad(0x36))
+            .chain_update(content)
+            .finalize();
+        let outer = Sha256::new()
+            .chain_update(pad(0x5c))
+            .chain_update(inner)
+            .finalize();
         format!("v1,{}", BASE64.encode(&outer))
     }
 }
@@ -117,7 +133,9 @@ async fn receive(
     acceptor: tokio_rustls::TlsAcceptor,
     out: mpsc::UnboundedSender<ReceivedMessage>,
 ) {
-    let Ok(tls) = acceptor.accept(stream).await else { return };
+    let Ok(tls) = acceptor.accept(stream).await else {
+        return;
+    };
     let server_name = tls.get_ref().1.server_name().map(str::to_owned);
     read_and_answer(tls, server_name, out).await;
 }
@@ -133,14 +151,25 @@ async fn read_and_answer(
             return;
         }
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-        let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+        let Some((head, body)) = text.split_once("\r\n\r\n") else {
+            continue;
+        };
+        let length = head
+            .lines()
+            .find_map(|line| line.strip_prefix("content-length: "))
+            .unwrap();
         if body.len() == length.parse::<usize>().unwrap() {
             break (head.to_owned(), body.to_owned());
         }
     };
     let (reply, answer) = oneshot::channel();
-    out.send(ReceivedMessage { head, body, server_name, reply }).unwrap();
+    out.send(ReceivedMessage {
+        head,
+        body,
+        server_name,
+        reply,
+    })
+    .unwrap();
     if let Ok(answer) = answer.await {
         drop(stream.write_all(answer.as_bytes()).await);
         drop(stream.shutdown().await);
@@ -187,13 +216,29 @@ impl WebhookStation {
                 tokio::spawn(receive(stream, acceptor.clone(), out.clone()));
             }
         });
-        let settings =
-            BackendTlsSettings { ca_file: Some(authority.ca_file()), ..BackendTlsSettings::default() };
+        let settings = BackendTlsSettings {
+            ca_file: Some(authority.ca_file()),
+            ..BackendTlsSettings::default()
+        };
         let tls = settings.load(&mail.clock).unwrap().client_config();
         let owner = sign_up(&mail).await;
-        let station = Self { mail, network, tls, owner, received, sending: None, _authority: authority };
+        let station = Self {
+            mail,
+            network,
+            tls,
+            owner,
+            received,
+            sending: None,
+            _authority: authority,
+        };
         let challenge = Box::new(challenge(WEBHOOK, station.mail.clock.now().wall).unwrap());
-        station.change(WebhookChange::Add { url: url.into(), secret: secret("first"), challenge }).await;
+        station
+            .change(WebhookChange::Add {
+                url: url.into(),
+                secret: secret("first"),
+                challenge,
+            })
+            .await;
         station
     }
 
@@ -232,18 +277,29 @@ impl WebhookStation {
 
     async fn next_of(&mut self, worker: WebhookSender) -> ReceivedMessage {
         let sending = tokio::spawn(async move { worker.send_due(&CancellationToken::new()).await });
-        assert!(self.sending.replace(sending).is_none(), "another worker has not finished");
+        assert!(
+            self.sending.replace(sending).is_none(),
+            "another worker has not finished"
+        );
         self.received.recv().await.unwrap()
     }
 
     /// Waits until the worker has recorded its results.
     async fn finished(&mut self) {
-        self.sending.take().expect("a worker").await.unwrap().unwrap();
+        self.sending
+            .take()
+            .expect("a worker")
+            .await
+            .unwrap()
+            .unwrap();
     }
 
     /// Sends what is due, and returns why it failed.
     async fn failure(&self) -> String {
-        self.worker().send_due(&CancellationToken::new()).await.unwrap();
+        self.worker()
+            .send_due(&CancellationToken::new())
+            .await
+            .unwrap();
         self.last_failure().await
     }
 
@@ -253,7 +309,9 @@ impl WebhookStation {
     }
 
     fn rows(&self, query: &str) -> String {
-        crate::program::sql(self.mail.directory.path(), query).trim().to_owned()
+        crate::program::sql(self.mail.directory.path(), query)
+            .trim()
+            .to_owned()
     }
 
     fn queued(&self) -> String {
@@ -261,16 +319,34 @@ impl WebhookStation {
     }
 
     async fn webhook(&self) -> StoredWebhook {
-        self.mail.store.webhooks(self.owner.to_string()).await.unwrap().remove(0)
+        self.mail
+            .store
+            .webhooks(self.owner.to_string())
+            .await
+            .unwrap()
+            .remove(0)
     }
 
     async fn change(&self, change: WebhookChange) {
-        self.change_owner(OwnerChangeKind::Webhook { id: WEBHOOK.into(), change }).await;
+        self.change_owner(OwnerChangeKind::Webhook {
+            id: WEBHOOK.into(),
+            change,
+        })
+        .await;
     }
 
     async fn change_owner(&self, what: OwnerChangeKind) {
         let (at, who) = (self.mail.clock.now().wall, "test".to_owned());
-        self.mail.store.change_owner(OwnerChange { at, who, owner: self.owner, what }).await.unwrap();
+        self.mail
+            .store
+            .change_owner(OwnerChange {
+                at,
+                who,
+                owner: self.owner,
+                what,
+            })
+            .await
+            .unwrap();
     }
 
     async fn queue_notice(&self) {
@@ -286,7 +362,11 @@ impl WebhookStation {
             expires_at,
             ..self.mail.mail(id)
         };
-        self.mail.store.queue_once(ids.iter().map(notice).collect()).await.unwrap();
+        self.mail
+            .store
+            .queue_once(ids.iter().map(notice).collect())
+            .await
+            .unwrap();
     }
 }
 
@@ -299,7 +379,10 @@ async fn sign_up(mail: &MailStation) -> OwnerId {
         mailbox: RECIPIENT.into(),
         created_at: now,
         expires_at,
-        allowance: LinkAllowance { since: now, links: 5 },
+        allowance: LinkAllowance {
+            since: now,
+            links: 5,
+        },
     };
     assert!(mail.store.send_link(link, mail.mail("link")).await.unwrap());
     let owner = OwnerId::mint().unwrap();

@@ -18,7 +18,11 @@ pub(super) fn record(record: &KillRecord, lost: &[Vec<u32>], size: &Size) {
 
 fn page(record: &KillRecord, lost: &[Vec<u32>], size: &Size, day: &str) -> String {
     let cores = std::thread::available_parallelism().unwrap();
-    let build = if cfg!(debug_assertions) { "debug" } else { "release" };
+    let build = if cfg!(debug_assertions) {
+        "debug"
+    } else {
+        "release"
+    };
     let before = record.runs.iter().filter(|run| run.left.is_empty()).count();
     let mut page = format!(
         "# Kill loops, {day}\n\n\
@@ -55,32 +59,57 @@ fn load_clients(page: &mut String, record: &KillRecord, lost: &[Vec<u32>]) {
     for (at, load_client) in record.load_clients.iter().enumerate() {
         let (delivered, unconfirmed) = record.totals_of_all_runs(at);
         let most = lost.iter().map(|of_each| of_each[at]).max().unwrap_or(0);
-        let (quota, lease, lost_units) =
-            (load_client.quota, load_client.lease(load_client.quota), load_client.quota - delivered);
-        writeln!(page, "| {quota} | {lease} | {delivered} | {unconfirmed} | {lost_units} | {most} |")
-            .unwrap();
+        let (quota, lease, lost_units) = (
+            load_client.quota,
+            load_client.lease(load_client.quota),
+            load_client.quota - delivered,
+        );
+        writeln!(
+            page,
+            "| {quota} | {lease} | {delivered} | {unconfirmed} | {lost_units} | {most} |"
+        )
+        .unwrap();
     }
     page.push('\n');
 }
 
 fn runs(page: &mut String, record: &KillRecord, lost: &[Vec<u32>]) {
-    let quotas: Vec<u32> =
-        record.load_clients.iter().rev().take(2).map(|load_client| load_client.quota).collect();
-    writeln!(page, "| End | Start | 200s | Unconfirmed | Lost of {} | Lost of {} |", quotas[1], quotas[0])
-        .unwrap();
+    let quotas: Vec<u32> = record
+        .load_clients
+        .iter()
+        .rev()
+        .take(2)
+        .map(|load_client| load_client.quota)
+        .collect();
+    writeln!(
+        page,
+        "| End | Start | 200s | Unconfirmed | Lost of {} | Lost of {} |",
+        quotas[1], quotas[0]
+    )
+    .unwrap();
     page.push_str("|---|---:|---:|---:|---:|---:|\n");
     let mut lost = lost.iter();
-    for run in record.runs.iter().filter(|run| run.end != End::After(u32::MAX)) {
+    for run in record
+        .runs
+        .iter()
+        .filter(|run| run.end != End::After(u32::MAX))
+    {
         let Some(start) = run.start else {
             writeln!(page, "| {} | | | | | |", describe(run.end)).unwrap();
             continue;
         };
         let of_each = lost.next().unwrap();
-        let [small, large] = of_each[of_each.len() - 2..] else { continue };
+        let [small, large] = of_each[of_each.len() - 2..] else {
+            continue;
+        };
         let delivered: u32 = run.tallies.iter().map(|tally| tally.delivered).sum();
         let unconfirmed: u32 = run.tallies.iter().map(|tally| tally.unconfirmed()).sum();
         let (end, start) = (describe(run.end), start.as_millis());
-        writeln!(page, "| {end} | {start} ms | {delivered} | {unconfirmed} | {small} | {large} |").unwrap();
+        writeln!(
+            page,
+            "| {end} | {start} ms | {delivered} | {unconfirmed} | {small} | {large} |"
+        )
+        .unwrap();
     }
 }
 

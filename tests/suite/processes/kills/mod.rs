@@ -126,7 +126,9 @@ fn ends(size: &Size, seed: u64) -> Vec<End> {
     for (number, point) in (0..points).zip(CRASH_POINTS) {
         for _ in size.kills * number / points..size.kills * (number + 1) / points {
             // Knuth's generator; its upper half is random enough for moments.
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             let random = u32::try_from(state >> 32).unwrap();
             ends.push(End::After(1 + random % size.latest));
         }
@@ -145,7 +147,13 @@ impl KillRecord {
         wanted.extend(size.days.map(|day| ("pro", day)));
         let load_clients = prepare(directory.path(), &wanted);
         let seed = getrandom::u64().unwrap();
-        Self { directory, disk: Disk::new(), load_clients, runs: Vec::new(), seed }
+        Self {
+            directory,
+            disk: Disk::new(),
+            load_clients,
+            runs: Vec::new(),
+            seed,
+        }
     }
 
     fn start(&self, order: Order) -> Program {
@@ -162,7 +170,12 @@ impl KillRecord {
             End::Starting(order) => order,
             End::After(_) | End::Serving(_) => Order::Work,
         });
-        let mut run = ProcessRun { end, start: None, left: Vec::new(), tallies: Vec::new() };
+        let mut run = ProcessRun {
+            end,
+            start: None,
+            left: Vec::new(),
+            tallies: Vec::new(),
+        };
         if let Some((public, _)) = program.ports_if_any() {
             run.start = Some(clock.now().mono.since(begun));
             run.left = self.left(public);
@@ -174,9 +187,15 @@ impl KillRecord {
                 }
                 End::Starting(_) => MAX_RESPONSES,
             };
-            let (tallies, came) = run_load(public, &self.groups(number), moment, || program.signal("KILL"));
+            let (tallies, came) = run_load(public, &self.groups(number), moment, || {
+                program.signal("KILL")
+            });
             let is_met = came == matches!(end, End::After(_));
-            assert!(is_met, "{end:?} was not reached; seed {}: {tallies:?}", self.seed);
+            assert!(
+                is_met,
+                "{end:?} was not reached; seed {}: {tallies:?}",
+                self.seed
+            );
             run.tallies = tallies;
         }
         let (ended, _) = program.end();
@@ -190,18 +209,33 @@ impl KillRecord {
         let program = self.start(Order::Work);
         let public = program.public();
         let left = self.left(public);
-        let to_the_end =
-            |load_client| CallerGroup { load_client, callers: 2, most: u32::MAX, reconnects: false };
+        let to_the_end = |load_client| CallerGroup {
+            load_client,
+            callers: 2,
+            most: u32::MAX,
+            reconnects: false,
+        };
         let groups: Vec<CallerGroup<'_>> = self.load_clients.iter().map(to_the_end).collect();
         let (tallies, _) = run_load(public, &groups, u32::MAX, || ());
-        assert!(tallies.iter().all(|tally| tally.unconfirmed() == 0), "{tallies:?}");
+        assert!(
+            tallies.iter().all(|tally| tally.unconfirmed() == 0),
+            "{tallies:?}"
+        );
         assert!(self.left(public).iter().all(|left| *left == 0));
         program.stop().with(0);
-        self.runs.push(ProcessRun { end: End::After(u32::MAX), start: None, left, tallies });
+        self.runs.push(ProcessRun {
+            end: End::After(u32::MAX),
+            start: None,
+            left,
+            tallies,
+        });
     }
 
     fn left(&self, public: SocketAddr) -> Vec<u32> {
-        self.load_clients.iter().map(|load_client| remaining(public, load_client)).collect()
+        self.load_clients
+            .iter()
+            .map(|load_client| remaining(public, load_client))
+            .collect()
     }
 
     /// The caller groups of this run, in the order of the load clients.
@@ -213,7 +247,12 @@ impl KillRecord {
                 _ if at == number / RUNS_PER_FREE_KEY => (2, 1),
                 _ => (0, 0),
             };
-            CallerGroup { load_client, callers, most, reconnects: false }
+            CallerGroup {
+                load_client,
+                callers,
+                most,
+                reconnects: false,
+            }
         };
         self.load_clients.iter().enumerate().map(group).collect()
     }
@@ -222,38 +261,60 @@ impl KillRecord {
     fn check(&self, size: &Size) -> Vec<Vec<u32>> {
         let seed = self.seed;
         let starts: Vec<Duration> = self.runs.iter().filter_map(|run| run.start).collect();
-        let served: Vec<&ProcessRun> = self.runs.iter().filter(|run| !run.left.is_empty()).collect();
-        assert!(served.len() < self.runs.len(), "no run ended before it served");
+        let served: Vec<&ProcessRun> = self
+            .runs
+            .iter()
+            .filter(|run| !run.left.is_empty())
+            .collect();
+        assert!(
+            served.len() < self.runs.len(),
+            "no run ended before it served"
+        );
         let mut lost = Vec::new();
         for (run, next) in served.iter().zip(served.iter().skip(1)) {
-            let of_each = self.load_clients.iter().enumerate().map(|(at, load_client)| {
-                let (tally, end) = (run.tallies[at], run.end);
-                let owed = run.left[at].checked_sub(tally.delivered);
-                let owed = owed.unwrap_or_else(|| panic!("{end:?} of {seed} delivered too much: {tally:?}"));
-                let lost = owed.checked_sub(next.left[at]);
-                let lost = lost.unwrap_or_else(|| panic!("{end:?} of {seed} granted units twice: {tally:?}"));
-                let most = load_client.lease(run.left[at]) + tally.unconfirmed();
-                assert!(
-                    lost <= most,
-                    "{end:?} of {seed} lost {lost} of {}, with {tally:?}",
-                    load_client.quota
-                );
-                lost
-            });
+            let of_each = self
+                .load_clients
+                .iter()
+                .enumerate()
+                .map(|(at, load_client)| {
+                    let (tally, end) = (run.tallies[at], run.end);
+                    let owed = run.left[at].checked_sub(tally.delivered);
+                    let owed = owed.unwrap_or_else(|| {
+                        panic!("{end:?} of {seed} delivered too much: {tally:?}")
+                    });
+                    let lost = owed.checked_sub(next.left[at]);
+                    let lost = lost.unwrap_or_else(|| {
+                        panic!("{end:?} of {seed} granted units twice: {tally:?}")
+                    });
+                    let most = load_client.lease(run.left[at]) + tally.unconfirmed();
+                    assert!(
+                        lost <= most,
+                        "{end:?} of {seed} lost {lost} of {}, with {tally:?}",
+                        load_client.quota
+                    );
+                    lost
+                });
             lost.push(of_each.collect());
         }
         for (at, load_client) in self.load_clients.iter().enumerate() {
             let (delivered, unconfirmed) = self.totals_of_all_runs(at);
-            assert!(delivered <= load_client.quota, "{delivered} of {}, seed {seed}", load_client.quota);
-            let most =
-                u32::try_from(lost.len()).unwrap() * load_client.lease(load_client.quota) + unconfirmed;
+            assert!(
+                delivered <= load_client.quota,
+                "{delivered} of {}, seed {seed}",
+                load_client.quota
+            );
+            let most = u32::try_from(lost.len()).unwrap() * load_client.lease(load_client.quota)
+                + unconfirmed;
             assert!(
                 load_client.quota - delivered <= most,
                 "{delivered} of {}, seed {seed}",
                 load_client.quota
             );
         }
-        assert!(starts.iter().all(|start| *start < size.start), "a start took too long: {starts:?}");
+        assert!(
+            starts.iter().all(|start| *start < size.start),
+            "a start took too long: {starts:?}"
+        );
         lost
     }
 

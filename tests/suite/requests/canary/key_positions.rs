@@ -61,9 +61,15 @@ impl Canary {
     /// shown.
     pub fn new(key: &str) -> Self {
         let secret = key[SHOWN..].to_lowercase();
-        let plain = secret.as_bytes().windows(12).map(|part| String::from_utf8(part.to_vec()).unwrap());
+        let plain = secret
+            .as_bytes()
+            .windows(12)
+            .map(|part| String::from_utf8(part.to_vec()).unwrap());
         let parts = plain.flat_map(|part| [encoded(&part), part]).collect();
-        Self { key: key.to_owned(), parts }
+        Self {
+            key: key.to_owned(),
+            parts,
+        }
     }
 
     /// Fails if a text contains it.
@@ -79,13 +85,32 @@ impl Canary {
 
     pub fn targets(&self) -> Vec<String> {
         let (key, encoded) = (&self.key, encoded(&self.key));
-        let below = ["", "api/v1/", "api/v1/models/", "api/v1/models/x-", "api/v1/drift/", "docs/"];
-        let paths = below.iter().flat_map(|path| [format!("/{path}{key}"), format!("/{path}{encoded}")]);
-        let queries = ["key", "api_key", "token", "access_token", "period", "sortBy", "limit", "task"]
+        let below = [
+            "",
+            "api/v1/",
+            "api/v1/models/",
+            "api/v1/models/x-",
+            "api/v1/drift/",
+            "docs/",
+        ];
+        let paths = below
             .iter()
-            .flat_map(|name| {
-                ["models", "incidents", "index", "me"].map(|path| format!("/api/v1/{path}?{name}={key}"))
-            });
+            .flat_map(|path| [format!("/{path}{key}"), format!("/{path}{encoded}")]);
+        let queries = [
+            "key",
+            "api_key",
+            "token",
+            "access_token",
+            "period",
+            "sortBy",
+            "limit",
+            "task",
+        ]
+        .iter()
+        .flat_map(|name| {
+            ["models", "incidents", "index", "me"]
+                .map(|path| format!("/api/v1/{path}?{name}={key}"))
+        });
         let odd = [
             format!("/api/v1/models/{key}/history"),
             format!("/api/v1/models/{key}-x"),
@@ -121,7 +146,10 @@ impl Canary {
             format!("https://{key}.example"),
         ];
         let every = |name: &&str| values.clone().map(|value| ((*name).to_owned(), value));
-        let named = [(key.clone(), "x".to_owned()), (format!("X-{key}"), key.clone())];
+        let named = [
+            (key.clone(), "x".to_owned()),
+            (format!("X-{key}"), key.clone()),
+        ];
         NAMES.iter().flat_map(every).chain(named).collect()
     }
 
@@ -130,12 +158,17 @@ impl Canary {
     pub fn requests(&self, another: Option<&str>) -> Vec<String> {
         let key = &self.key;
         let own = format!("X-API-Key: {key}\r\n");
-        let others = another.map(|other| [String::new(), format!("Authorization: Bearer {other}\r\n")]);
+        let others =
+            another.map(|other| [String::new(), format!("Authorization: Bearer {other}\r\n")]);
         let with_own_key = [own.clone(), format!("Authorization: bearer {key}\r\n{own}")];
         let mut requests = Vec::new();
         for credential in others.into_iter().flatten().chain(with_own_key) {
             let plain = format!("HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{credential}");
-            requests.extend(self.targets().iter().map(|target| format!("GET {target} {plain}\r\n")));
+            requests.extend(
+                self.targets()
+                    .iter()
+                    .map(|target| format!("GET {target} {plain}\r\n")),
+            );
             for (name, value) in self.fields() {
                 requests.push(format!("GET /api/v1/index {plain}{name}: {value}\r\n\r\n"));
             }
@@ -167,5 +200,6 @@ impl Canary {
 }
 
 fn encoded(text: &str) -> String {
-    text.bytes().fold(String::new(), |text, byte| text + &format!("%{byte:02x}"))
+    text.bytes()
+        .fold(String::new(), |text, byte| text + &format!("%{byte:02x}"))
 }

@@ -47,10 +47,16 @@ async fn read_all(to: SocketAddr, bytes: &str) -> Vec<u8> {
 /// An imported key that looks like a trace id.
 fn foreign(directory: &Path) -> String {
     let key = Digest::of(directory.to_str().unwrap()).to_string()[..32].to_owned();
-    let line =
-        format!(r#"{{"sha256":"{}","name":"Foreign","tier":"pro","minute_limit":100000}}"#, Digest::of(&key));
-    let response = Keys(directory).run_with_input(&["import", "-", "--format", "jsonl"], line.as_bytes());
-    assert_eq!(response.with(0).out, "1 imported, 0 already present, 0 rejected\n");
+    let line = format!(
+        r#"{{"sha256":"{}","name":"Foreign","tier":"pro","minute_limit":100000}}"#,
+        Digest::of(&key)
+    );
+    let response =
+        Keys(directory).run_with_input(&["import", "-", "--format", "jsonl"], line.as_bytes());
+    assert_eq!(
+        response.with(0).out,
+        "1 imported, 0 already present, 0 rejected\n"
+    );
     key
 }
 
@@ -66,16 +72,34 @@ async fn over_http1(public: SocketAddr, canary: &Canary, another: Option<&str>) 
 /// Sends the requests over HTTP/2: with a well-behaved client, and as frames.
 async fn over_http2(public: SocketAddr, canary: &Canary, another: Option<&str>) {
     let (key, mut responses) = (&canary.key, 0);
-    for credential in [Some(key.as_str()), another].into_iter().flatten().map(|key| ("x-api-key", key)) {
-        let fields = canary.fields().into_iter().map(|(name, value)| (name.to_lowercase(), value));
+    for credential in [Some(key.as_str()), another]
+        .into_iter()
+        .flatten()
+        .map(|key| ("x-api-key", key))
+    {
+        let fields = canary
+            .fields()
+            .into_iter()
+            .map(|(name, value)| (name.to_lowercase(), value));
         let requests = fields.map(|field| ("GET", "/api/v1/index".to_owned(), Some(field)));
         let odd = [(key.as_str(), "/api/v1/index".to_owned(), None)];
-        let paths = canary.targets().into_iter().filter(|target| target.starts_with('/'));
-        for (method, target, field) in requests.chain(odd).chain(paths.map(|target| ("GET", target, None))) {
-            let field = field.as_ref().map(|(name, value)| (name.as_str(), value.as_str()));
+        let paths = canary
+            .targets()
+            .into_iter()
+            .filter(|target| target.starts_with('/'));
+        for (method, target, field) in requests
+            .chain(odd)
+            .chain(paths.map(|target| ("GET", target, None)))
+        {
+            let field = field
+                .as_ref()
+                .map(|(name, value)| (name.as_str(), value.as_str()));
             let headers: Vec<(&str, &str)> = [credential].into_iter().chain(field).collect();
             // Some of them are invalid on HTTP/2 or close the connection: so each has its own.
-            let Some(response) = Http2Client::to(public).await.request(method, &target, &headers).await
+            let Some(response) = Http2Client::to(public)
+                .await
+                .request(method, &target, &headers)
+                .await
             else {
                 continue;
             };
@@ -86,15 +110,35 @@ async fn over_http2(public: SocketAddr, canary: &Canary, another: Option<&str>) 
         }
     }
     assert!(responses > 200, "{responses}");
-    for name in [":method", ":scheme", ":authority", ":path", ":made-up", "cookie", "te"] {
+    for name in [
+        ":method",
+        ":scheme",
+        ":authority",
+        ":path",
+        ":made-up",
+        "cookie",
+        "te",
+    ] {
         let mut fields = http2::get("/api/v1/models", &[("x-api-key", key)]);
         fields.retain(|(known, _)| known != name.as_bytes());
         fields.insert(0, (name.into(), key.as_bytes().to_vec()));
         let trailers = http2::fields(&[("x-last", key), ("grpc-status", key)]);
         let body = http2::frame(DATA, 0, 1, key.as_bytes());
         let mut connection = Wire::open(public).await;
-        connection.send(&[http2::opening(1, &fields, 0), body, http2::request(1, &trailers)].concat()).await;
-        canary.is_not_in(&format!("the response to {name}"), &read_stream(&mut connection).await);
+        connection
+            .send(
+                &[
+                    http2::opening(1, &fields, 0),
+                    body,
+                    http2::request(1, &trailers),
+                ]
+                .concat(),
+            )
+            .await;
+        canary.is_not_in(
+            &format!("the response to {name}"),
+            &read_stream(&mut connection).await,
+        );
     }
 }
 
@@ -103,7 +147,9 @@ async fn read_stream(connection: &mut Wire) -> Vec<u8> {
     let mut payloads = Vec::new();
     while let Some(frame) = connection.read().await {
         payloads.extend(frame.payload);
-        let ends = frame.stream == 1 && matches!(frame.kind, HEADERS | DATA) && frame.flags & END_STREAM != 0;
+        let ends = frame.stream == 1
+            && matches!(frame.kind, HEADERS | DATA)
+            && frame.flags & END_STREAM != 0;
         if ends || matches!(frame.kind, RST_STREAM | GOAWAY) {
             break;
         }
@@ -133,10 +179,17 @@ async fn to_side_port(side: SocketAddr, canary: &Canary, application: &str) {
         "/v1/log",
     ];
     let mut requests: Vec<String> = requests.map(String::from).to_vec();
-    requests.extend(["/v1/applications/export".into(), format!("/v1/applications/{application}")]);
+    requests.extend([
+        "/v1/applications/export".into(),
+        format!("/v1/applications/{application}"),
+    ]);
     for target in &requests {
         let response = read_all(side, &get(target, TOKEN)).await;
-        assert!(response.starts_with(b"HTTP/1.1 200 "), "{target}: {}", String::from_utf8_lossy(&response));
+        assert!(
+            response.starts_with(b"HTTP/1.1 200 "),
+            "{target}: {}",
+            String::from_utf8_lossy(&response)
+        );
         canary.is_not_in(target, &response);
     }
     let odd = [
@@ -179,7 +232,8 @@ async fn check_no_leak(format: &str) {
     let (public, side) = program.ports();
     let keys = Keys(directory.path());
     let ((application, ours), (_, other)) = (keys.create("enterprise"), keys.create("free"));
-    keys.run(&["set-limits", &application, "--minute", "100000"]).with(0);
+    keys.run(&["set-limits", &application, "--minute", "100000"])
+        .with(0);
     let canaries = [Canary::new(&ours), Canary::new(&foreign(directory.path()))];
     for (canary, another) in canaries.iter().zip([Some(&*other), None]) {
         over_http1(public, canary, another).await;
@@ -196,8 +250,16 @@ async fn check_no_leak(format: &str) {
         canary.is_not_in("the data directory", &on_disk(directory.path()));
     }
     // The requests were answered, and the log was at its most verbose level.
-    assert!(ended.out.lines().count() > 1_000, "{}", ended.out.lines().count());
-    assert!(ended.out.contains(&application) && ended.err.contains("TRACE"), "{}", ended.err);
+    assert!(
+        ended.out.lines().count() > 1_000,
+        "{}",
+        ended.out.lines().count()
+    );
+    assert!(
+        ended.out.contains(&application) && ended.err.contains("TRACE"),
+        "{}",
+        ended.err
+    );
 }
 
 #[tokio::test]

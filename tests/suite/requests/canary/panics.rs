@@ -54,7 +54,11 @@ fn panics() -> CapturedLog {
         let (output, default_hook) = (CapturedLog::default(), take_hook());
         let to = output.clone();
         set_hook(Box::new(move |panic| {
-            drop(write!(to.clone(), "{panic}\n{}\n", Backtrace::force_capture()));
+            drop(write!(
+                to.clone(),
+                "{panic}\n{}\n",
+                Backtrace::force_capture()
+            ));
             default_hook(panic);
         }));
         output
@@ -96,24 +100,36 @@ fn fields(key: &str) -> [(&'static str, String); 7] {
 /// does.
 async fn outside_of_any_runtime(world: &World, canary: &Canary, events: &Dispatch) -> Vec<u8> {
     let (gateway, events, key) = (world.running.gateway(), events.clone(), &canary.key);
-    let mut request = Request::get(format!("/api/v1/providers?{key}={key}")).header("host", "localhost");
+    let mut request =
+        Request::get(format!("/api/v1/providers?{key}={key}")).header("host", "localhost");
     for (name, value) in fields(key) {
         request = request.header(name, value);
     }
     let (head, ()) = request.body(()).unwrap().into_parts();
-    let peer = Peer { address: Ipv4Addr::LOCALHOST.into(), is_encrypted: false, is_tool_call: false };
+    let peer = Peer {
+        address: Ipv4Addr::LOCALHOST.into(),
+        is_encrypted: false,
+        is_tool_call: false,
+    };
     let handle = move || {
-        with_default(&events, || wait(gateway.handle(&head, false, peer, &ConnectionTrust::default())))
+        with_default(&events, || {
+            wait(gateway.handle(&head, false, peer, &ConnectionTrust::default()))
+        })
     };
     let (head, body) = std::thread::spawn(handle).join().unwrap().into_parts();
     assert_eq!(head.status, 500);
-    [format!("{:?}", head.headers).as_bytes(), &body.collect().await.unwrap().to_bytes()].concat()
+    [
+        format!("{:?}", head.headers).as_bytes(),
+        &body.collect().await.unwrap().to_bytes(),
+    ]
+    .concat()
 }
 
 #[tokio::test]
 async fn a_panic_leaks_no_key_in_its_message_backtrace_response_or_log() {
     for json in [false, true] {
-        let (panics, events, log_lines) = (panics(), CapturedLog::default(), CapturedLog::default());
+        let (panics, events, log_lines) =
+            (panics(), CapturedLog::default(), CapturedLog::default());
         let to = events.clone();
         let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE);
         let events_to = Dispatch::new(subscriber.with_writer(move || to.clone()).finish());
@@ -121,11 +137,22 @@ async fn a_panic_leaks_no_key_in_its_message_backtrace_response_or_log() {
         let mut world = World::new().await;
         let customer = world.paid().await;
         let canary = Canary::new(&customer.key);
-        let lines = Arc::new(AccessLogWriter::start(json, Counter::noop(), log_lines.clone()).unwrap());
-        let log = AccessLog::new(lines, LogSampling { slow: Duration::ZERO, one_in: 1 });
+        let lines =
+            Arc::new(AccessLogWriter::start(json, Counter::noop(), log_lines.clone()).unwrap());
+        let log = AccessLog::new(
+            lines,
+            LogSampling {
+                slow: Duration::ZERO,
+                one_in: 1,
+            },
+        );
         let stop = behind(&mut world, Arc::new(PanickingUpstream), log).await;
         let named = format!("/api/v1/models/x-{}", canary.key);
-        for (target, status) in [("/api/v1/index", 502), ("/api/v1/alerts", 502), (&named, 404)] {
+        for (target, status) in [
+            ("/api/v1/index", 502),
+            ("/api/v1/alerts", 502),
+            (&named, 404),
+        ] {
             let mut request = world.get(&format!("{target}?{key}={key}", key = canary.key));
             for (name, value) in fields(&canary.key) {
                 request = request.header(name, &value);
@@ -135,17 +162,32 @@ async fn a_panic_leaks_no_key_in_its_message_backtrace_response_or_log() {
             canary.is_not_in(target, format!("{:?}", response.headers).as_bytes());
             canary.is_not_in(target, &response.body);
         }
-        canary.is_not_in("the 500", &outside_of_any_runtime(&world, &canary, &events_to).await);
+        canary.is_not_in(
+            "the 500",
+            &outside_of_any_runtime(&world, &canary, &events_to).await,
+        );
         assert_eq!(world.counted("scoregate_panics_total").await, 3);
-        world.running.gateway().recorders.request_log.finish(TIMEOUT);
+        world
+            .running
+            .gateway()
+            .recorders
+            .request_log
+            .finish(TIMEOUT);
         for (what, text, words) in [
-            ("a panic", &panics, "unexpected upstream request UpstreamRequest"),
+            (
+                "a panic",
+                &panics,
+                "unexpected upstream request UpstreamRequest",
+            ),
             ("a panic", &panics, "there is no reactor running"),
             ("the log", &events, "a fetch panicked"),
             ("the access log", &log_lines, "internal_error"),
         ] {
             let text = text.all();
-            assert!(String::from_utf8_lossy(&text).contains(words), "{what}: no {words}");
+            assert!(
+                String::from_utf8_lossy(&text).contains(words),
+                "{what}: no {words}"
+            );
             canary.is_not_in(what, &text);
         }
         canary.is_not_in("/metrics", world.scrape().await.as_bytes());

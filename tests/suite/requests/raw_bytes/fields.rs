@@ -1,8 +1,8 @@
 //! Rows on the syntax of a head: line endings, names and values of fields, methods, sizes.
 
 use super::row::{
-    BAD, BARE, BARE_LARGE, INDEX, LARGE, LONG, METHOD, MODELS, OK, OK_TWICE, Row, closes, refuses, row,
-    serves,
+    BAD, BARE, BARE_LARGE, INDEX, LARGE, LONG, METHOD, MODELS, OK, OK_TWICE, Row, closes, refuses,
+    row, serves,
 };
 use crate::raw::After::{Closed, Open};
 

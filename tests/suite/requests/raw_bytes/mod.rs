@@ -45,7 +45,12 @@ fn rows() -> impl Iterator<Item = &'static Row> {
 }
 
 /// Sends the bytes of a row in these parts. Returns the difference from the expected outcome, if any.
-async fn run_row(server: &TestServer, row: &Row, parts: &[&[u8]], plain: &Response) -> Result<(), String> {
+async fn run_row(
+    server: &TestServer,
+    row: &Row,
+    parts: &[&[u8]],
+    plain: &Response,
+) -> Result<(), String> {
     let run = async {
         server.clear_cache().await;
         let received_before = server.backend.received().len();
@@ -59,8 +64,10 @@ async fn run_row(server: &TestServer, row: &Row, parts: &[&[u8]], plain: &Respon
         }
         let after = read_responses(server, row, parts, &mut connection, plain).await?;
         let received = server.backend.received();
-        let upstream: Vec<&str> =
-            received[received_before..].iter().map(|one| canonical(server, one)).collect();
+        let upstream: Vec<&str> = received[received_before..]
+            .iter()
+            .map(|one| canonical(server, one))
+            .collect();
         if after != row.after || upstream != row.upstream {
             return Err(format!("{after:?}, and the backend received {upstream:?}"));
         }
@@ -87,32 +94,49 @@ async fn read_responses(
     let is_head = bytes.starts_with(b"HEAD ");
     let mut closes = false;
     for (number, (status, code)) in row.responses.iter().enumerate() {
-        let response =
-            connection.read(is_head).await.ok_or_else(|| format!("closed before response {number}"))?;
+        let response = connection
+            .read(is_head)
+            .await
+            .ok_or_else(|| format!("closed before response {number}"))?;
         let actual = match response.status {
-            _ if is_codec_response(&response) && !is_head && response.status >= 400 => NO_BODY.to_owned(),
+            _ if is_codec_response(&response) && !is_head && response.status >= 400 => {
+                NO_BODY.to_owned()
+            }
             400.. if !is_head => response.code(),
             400.. => (*code).to_owned(),
             _ => String::new(),
         };
         if (response.status, actual.as_str()) != (*status, *code) {
-            return Err(format!("response {number} is {} {actual}, not {status} {code}", response.status));
+            return Err(format!(
+                "response {number} is {} {actual}, not {status} {code}",
+                response.status
+            ));
         }
         if actual != NO_BODY && number == 0 {
             check(server, &bytes, &response);
         }
         if row.upstream == [MODELS] && response.status == 200 {
-            let same = response.body == plain.body && response.header("etag") == plain.header("etag");
-            (same || number > 0).then_some(()).ok_or("another response than for {GET}")?;
+            let same =
+                response.body == plain.body && response.header("etag") == plain.header("etag");
+            (same || number > 0)
+                .then_some(())
+                .ok_or("another response than for {GET}")?;
         }
         closes = response.closes();
     }
     if closes || row.after == After::Closed {
         let is_closed = connection.is_closed().await;
-        return is_closed.then_some(After::Closed).ok_or_else(|| "more bytes were sent".into());
+        return is_closed
+            .then_some(After::Closed)
+            .ok_or_else(|| "more bytes were sent".into());
     }
-    connection.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
-    let next = connection.read(false).await.ok_or("closed without Connection: close")?;
+    connection
+        .write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .await;
+    let next = connection
+        .read(false)
+        .await
+        .ok_or("closed without Connection: close")?;
     (next.body == b"alive\n")
         .then_some(After::Open)
         .ok_or_else(|| format!("an extra response: {}", next.status))
@@ -123,8 +147,14 @@ fn check(server: &TestServer, bytes: &[u8], response: &Response) {
     let mut words = bytes.trim_ascii_start().split(u8::is_ascii_whitespace);
     let method = String::from_utf8_lossy(words.next().unwrap()).into_owned();
     let target = String::from_utf8_lossy(words.next().unwrap_or_default()).into_owned();
-    let path = target.split_once("://").and_then(|(_, rest)| rest.find('/').map(|at| &rest[at..]));
-    let target = path.unwrap_or(&target).split('#').next().filter(|target| target.starts_with('/'));
+    let path = target
+        .split_once("://")
+        .and_then(|(_, rest)| rest.find('/').map(|at| &rest[at..]));
+    let target = path
+        .unwrap_or(&target)
+        .split('#')
+        .next()
+        .filter(|target| target.starts_with('/'));
     server.rules.check(&method, target.unwrap_or("/"), response);
 }
 
@@ -132,13 +162,19 @@ fn check(server: &TestServer, bytes: &[u8], response: &Response) {
 fn canonical<'r>(server: &TestServer, received: &'r Received) -> &'r str {
     let target = received.target();
     assert_eq!(received.line, format!("GET {target} HTTP/1.1"));
-    let headers: BTreeSet<(&str, &str)> =
-        received.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let headers: BTreeSet<(&str, &str)> = received
+        .headers
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect();
     let host = server.backend.address.to_string();
     let known = BTreeSet::from([
         ("accept", "application/json"),
         ("accept-encoding", "identity"),
-        ("user-agent", concat!("scoregate/", env!("CARGO_PKG_VERSION"))),
+        (
+            "user-agent",
+            concat!("scoregate/", env!("CARGO_PKG_VERSION")),
+        ),
         ("host", &host),
     ]);
     assert_eq!((headers, received.headers.len()), (known, 4));
@@ -148,7 +184,9 @@ fn canonical<'r>(server: &TestServer, received: &'r Received) -> &'r str {
 /// The response to a valid request.
 async fn plain_response(server: &TestServer) -> Response {
     let mut connection = server.open().await;
-    connection.write(complete("/api/v1/models?period=24h", &server.keys.key).as_bytes()).await;
+    connection
+        .write(complete("/api/v1/models?period=24h", &server.keys.key).as_bytes())
+        .await;
     connection.read(false).await.unwrap()
 }
 
@@ -166,13 +204,16 @@ async fn run_all(server: &TestServer) {
 fn raw_bytes_there_are_more_than_150_different_malformed_requests() {
     assert!(rows().count() >= 150);
     for (number, row) in rows().enumerate() {
-        let same = rows().skip(number + 1).find(|other| other.bytes == row.bytes || other.name == row.name);
+        let same = rows()
+            .skip(number + 1)
+            .find(|other| other.bytes == row.bytes || other.name == row.name);
         assert!(same.is_none(), "{}", row.name);
     }
 }
 
 #[tokio::test]
-async fn raw_bytes_every_malformed_request_has_one_response_and_only_a_valid_get_reaches_the_backend() {
+async fn raw_bytes_every_malformed_request_has_one_response_and_only_a_valid_get_reaches_the_backend()
+ {
     run_all(&TestServer::plain().await).await;
 }
 
@@ -216,19 +257,35 @@ async fn raw_bytes_a_request_split_at_any_byte_means_the_same() {
 async fn raw_bytes_no_pipelined_request_after_an_ambiguous_one_is_answered() {
     let server = TestServer::plain().await;
     let good = complete("/api/v1/index", &server.keys.key);
-    for row in rows().filter(|row| row.after == After::Closed && row.upstream.is_empty()).step_by(11) {
+    for row in rows()
+        .filter(|row| row.after == After::Closed && row.upstream.is_empty())
+        .step_by(11)
+    {
         server.clear_cache().await;
         let received_before = server.backend.received().len();
         let ambiguous = expanded(row.bytes, &server.keys);
         let mut connection = server.open().await;
         connection
-            .write(&[good.repeat(50).as_bytes(), &ambiguous, good.repeat(49).as_bytes()].concat())
+            .write(
+                &[
+                    good.repeat(50).as_bytes(),
+                    &ambiguous,
+                    good.repeat(49).as_bytes(),
+                ]
+                .concat(),
+            )
             .await;
         for number in 0..50 {
-            let response = connection.read(false).await.unwrap_or_else(|| panic!("{}: {number}", row.name));
+            let response = connection
+                .read(false)
+                .await
+                .unwrap_or_else(|| panic!("{}: {number}", row.name));
             assert_eq!(response.status, 200, "{}: {number}", row.name);
         }
-        let response = connection.read(ambiguous.starts_with(b"HEAD ")).await.unwrap();
+        let response = connection
+            .read(ambiguous.starts_with(b"HEAD "))
+            .await
+            .unwrap();
         assert_eq!(response.status, row.responses[0].0, "{}", row.name);
         assert!(connection.is_closed().await, "{}", row.name);
         let received: Vec<Received> = server.backend.received().split_off(received_before);
@@ -241,7 +298,13 @@ async fn raw_bytes_no_pipelined_request_after_an_ambiguous_one_is_answered() {
 async fn raw_bytes_a_hundred_pipelined_valid_requests_are_all_answered() {
     let server = TestServer::secure().await;
     let mut connection = server.open().await;
-    connection.write(complete("/api/v1/index", &server.keys.key).repeat(100).as_bytes()).await;
+    connection
+        .write(
+            complete("/api/v1/index", &server.keys.key)
+                .repeat(100)
+                .as_bytes(),
+        )
+        .await;
     for _ in 0..100 {
         assert_eq!(connection.read(false).await.unwrap().status, 200);
     }

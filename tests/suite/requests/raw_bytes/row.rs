@@ -49,16 +49,30 @@ pub const fn row(
     after: After,
     upstream: &'static [&'static str],
 ) -> Row {
-    Row { name, bytes, responses, after, upstream }
+    Row {
+        name,
+        bytes,
+        responses,
+        after,
+        upstream,
+    }
 }
 
 /// A request that is refused and closes the connection.
-pub const fn closes(name: &'static str, bytes: &'static [u8], response: &'static [ExpectedResponse]) -> Row {
+pub const fn closes(
+    name: &'static str,
+    bytes: &'static [u8],
+    response: &'static [ExpectedResponse],
+) -> Row {
     row(name, bytes, response, Closed, &[])
 }
 
 /// A request that is refused, or answered without the backend, and keeps the connection open.
-pub const fn refuses(name: &'static str, bytes: &'static [u8], response: &'static [ExpectedResponse]) -> Row {
+pub const fn refuses(
+    name: &'static str,
+    bytes: &'static [u8],
+    response: &'static [ExpectedResponse],
+) -> Row {
     row(name, bytes, response, Open, &[])
 }
 

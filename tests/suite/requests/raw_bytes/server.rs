@@ -54,7 +54,10 @@ impl TestServer {
     pub async fn secure() -> Self {
         let directory = TempDir::new().unwrap();
         let issued = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-        let (certificate, key) = (directory.path().join("a.pem"), directory.path().join("a.key"));
+        let (certificate, key) = (
+            directory.path().join("a.pem"),
+            directory.path().join("a.key"),
+        );
         std::fs::write(&certificate, issued.cert.pem()).unwrap();
         std::fs::write(&key, issued.signing_key.serialize_pem()).unwrap();
         let settings = format!(
@@ -70,15 +73,34 @@ impl TestServer {
         let backend = Backend::start(good).await;
         let (clock, manual_clock) = Clock::manual(Wall::parse_rfc3339(NOON).unwrap());
         let (state, url) = (directory.path().join("state"), backend.url());
-        let text =
-            format!("{SETTINGS}data_dir = \"{}\"\n[upstream]\nurl = \"{url}\"\n{settings}", state.display());
-        let config = resolve(&read_text(&text).unwrap()).unwrap_or_else(|problems| panic!("{problems}"));
+        let text = format!(
+            "{SETTINGS}data_dir = \"{}\"\n[upstream]\nurl = \"{url}\"\n{settings}",
+            state.display()
+        );
+        let config =
+            resolve(&read_text(&text).unwrap()).unwrap_or_else(|problems| panic!("{problems}"));
         let running = app::start(config, clock).await.unwrap();
-        let keys = KeyRing { key: key(&running).await, other: key(&running).await };
+        let keys = KeyRing {
+            key: key(&running).await,
+            other: key(&running).await,
+        };
         let mut connection = open(&running, tls.as_ref()).await.unwrap();
-        connection.write(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
-        let rules = Rules::of(&connection.read(false).await.unwrap().body, OptionalHeaders::default());
-        Self { backend, keys, rules, running, tls, _clock: manual_clock, _directory: directory }
+        connection
+            .write(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            .await;
+        let rules = Rules::of(
+            &connection.read(false).await.unwrap().body,
+            OptionalHeaders::default(),
+        );
+        Self {
+            backend,
+            keys,
+            rules,
+            running,
+            tls,
+            _clock: manual_clock,
+            _directory: directory,
+        }
     }
 
     /// A new connection.
@@ -88,7 +110,11 @@ impl TestServer {
 
     /// Removes every document, so that each valid request reaches the backend.
     pub async fn clear_cache(&self) {
-        self.running.gateway().engine.purge(&Selection::All, true).await;
+        self.running
+            .gateway()
+            .engine
+            .purge(&Selection::All, true)
+            .await;
     }
 
     /// Number of stored documents.
@@ -102,16 +128,28 @@ async fn key(running: &RunningServer) -> String {
     let new = NewApplication {
         name: "raw".into(),
         tier: "pro".into(),
-        own: OwnLimits { minute: Some(1_000_000), day: Some(1_000_000) },
+        own: OwnLimits {
+            minute: Some(1_000_000),
+            day: Some(1_000_000),
+        },
         ..NewApplication::default()
     };
-    running.registrar.create("test", new).await.unwrap().key.expose().to_owned()
+    running
+        .registrar
+        .create("test", new)
+        .await
+        .unwrap()
+        .key
+        .expose()
+        .to_owned()
 }
 
 async fn open(running: &RunningServer, tls: Option<&TlsConnector>) -> io::Result<Wire> {
     let stream = TcpStream::connect(running.public).await?;
     stream.set_nodelay(true)?;
-    let Some(tls) = tls else { return Ok(Connection::over(Box::new(stream))) };
+    let Some(tls) = tls else {
+        return Ok(Connection::over(Box::new(stream)));
+    };
     let name = ServerName::try_from("localhost").unwrap();
     Ok(Connection::over(Box::new(tls.connect(name, stream).await?)))
 }

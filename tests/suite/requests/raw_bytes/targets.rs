@@ -1,7 +1,9 @@
 //! Rows on the target: other forms, other spellings, and suffixes that make a cache treat a response as a static file.
 //! `paths` has more paths, one per line.
 
-use super::row::{BAD, BAD_ID, BARE, METHODS, MODELS, NOT_FOUND, OK, REQUIRED, Row, closes, refuses, row};
+use super::row::{
+    BAD, BAD_ID, BARE, METHODS, MODELS, NOT_FOUND, OK, REQUIRED, Row, closes, refuses, row,
+};
 use crate::raw::After::Open;
 
 /// Targets that are not a path on this server.

@@ -32,22 +32,38 @@ fn success_is_green_degradation_amber_and_failure_red_in_every_panel() {
     for (label, value, colour) in COLOURS {
         let legend = format!("{{{{{label}}}}}");
         let all = panels();
-        let shown: Vec<&Panel> = all.iter().filter(|panel| panel.legends().contains(&legend)).collect();
+        let shown: Vec<&Panel> = all
+            .iter()
+            .filter(|panel| panel.legends().contains(&legend))
+            .collect();
         assert!(!shown.is_empty(), "no panel shows {label}");
         for panel in shown {
-            let found = panel.property(value, "color").map(|found| text(&found["fixedColor"]));
-            assert_eq!(found.as_deref(), Some(colour), "{}: {}: {value}", panel.dashboard, panel.title);
+            let found = panel
+                .property(value, "color")
+                .map(|found| text(&found["fixedColor"]));
+            assert_eq!(
+                found.as_deref(),
+                Some(colour),
+                "{}: {}: {value}",
+                panel.dashboard,
+                panel.title
+            );
         }
     }
 }
 
 #[test]
 fn every_tier_has_one_colour_of_its_own_in_every_panel() {
-    let names: Vec<String> =
-        standard_tiers().into_iter().map(|tier| tier.name).chain(["none".into()]).collect();
+    let names: Vec<String> = standard_tiers()
+        .into_iter()
+        .map(|tier| tier.name)
+        .chain(["none".into()])
+        .collect();
     let all = panels();
-    let shown: Vec<&Panel> =
-        all.iter().filter(|panel| panel.legends().iter().any(|legend| legend == "{{tier}}")).collect();
+    let shown: Vec<&Panel> = all
+        .iter()
+        .filter(|panel| panel.legends().iter().any(|legend| legend == "{{tier}}"))
+        .collect();
     assert!(shown.len() >= 6, "{}", shown.len());
     let colours = |panel: &Panel| {
         let colour = |name: &String| {
@@ -62,7 +78,12 @@ fn every_tier_has_one_colour_of_its_own_in_every_panel() {
     assert!(shown.iter().all(|panel| colours(panel) == first));
     let different: BTreeSet<&String> = first.iter().collect();
     assert_eq!(different.len(), names.len(), "{first:?}");
-    assert!(!first.iter().any(|colour| [GREEN, AMBER, RED].contains(&colour.as_str())), "{first:?}");
+    assert!(
+        !first
+            .iter()
+            .any(|colour| [GREEN, AMBER, RED].contains(&colour.as_str())),
+        "{first:?}"
+    );
 }
 
 /// The value from which a stat changes its colour.
@@ -75,16 +96,26 @@ fn threshold(panel: &Panel) -> f64 {
 fn the_share_of_served_requests_is_red_when_the_burn_rate_of_its_budget_is() {
     let all = panels();
     let panel = |title: &str| all.iter().find(|panel| panel.title == title).unwrap();
-    let (served, budgets) = (panel("Are callers being served?"), panel("How fast do error budgets burn?"));
+    let (served, budgets) = (
+        panel("Are callers being served?"),
+        panel("How fast do error budgets burn?"),
+    );
     let budget = "job:scoregate_answers_failed:ratio_rate5m / 0.001";
     assert_eq!(budgets.queries[0], budget);
-    assert!(served.queries[0].contains("[5m]"), "both are about the same time: {}", served.queries[0]);
+    assert!(
+        served.queries[0].contains("[5m]"),
+        "both are about the same time: {}",
+        served.queries[0]
+    );
     let allowed: f64 = budget.rsplit(' ').next().unwrap().parse().unwrap();
     let difference = 1.0 - threshold(served) - threshold(budgets) * allowed;
     assert!(difference.abs() < 1e-9, "{difference}");
     let objectives = std::fs::read_to_string(in_tree("deploy/prometheus/rules/slo.yml")).unwrap();
     let alert = format!("ratio_rate6h > {} * {allowed} and", threshold(budgets));
-    assert!(objectives.contains(&alert), "an alert has the same threshold: {alert}");
+    assert!(
+        objectives.contains(&alert),
+        "an alert has the same threshold: {alert}"
+    );
 }
 
 #[test]
@@ -92,23 +123,35 @@ fn panels_link_to_the_sections_of_the_runbook_that_they_name() {
     const RUNBOOK: &str = "${runbook:raw}deploy/prometheus/RUNBOOK.md";
     let mut linked = 0;
     for panel in panels() {
-        let words = panel.description.split(|letter: char| !letter.is_ascii_alphanumeric());
-        let named = words.filter(|word| word.starts_with("Scoregate") && word.len() > "Scoregate".len());
-        let mut expected: Vec<String> =
-            named.map(|name| format!("{RUNBOOK}#{}", name.to_lowercase())).collect();
+        let words = panel
+            .description
+            .split(|letter: char| !letter.is_ascii_alphanumeric());
+        let named =
+            words.filter(|word| word.starts_with("Scoregate") && word.len() > "Scoregate".len());
+        let mut expected: Vec<String> = named
+            .map(|name| format!("{RUNBOOK}#{}", name.to_lowercase()))
+            .collect();
         if panel.description.contains("RUNBOOK.md") {
             expected.push(RUNBOOK.to_owned());
         }
-        let links: Vec<String> = list(&panel.json["links"]).iter().map(|link| text(&link["url"])).collect();
+        let links: Vec<String> = list(&panel.json["links"])
+            .iter()
+            .map(|link| text(&link["url"]))
+            .collect();
         assert_eq!(links, expected, "{}: {}", panel.dashboard, panel.title);
         linked += links.len();
     }
     assert!(linked > 30, "{linked}");
     for (name, json) in dashboards() {
         let variables = list(&json["templating"]["list"]);
-        let address = variables.iter().find(|variable| variable["name"] == "runbook");
+        let address = variables
+            .iter()
+            .find(|variable| variable["name"] == "runbook");
         let address = text(&address.unwrap_or_else(|| panic!("{name}: no address"))["query"]);
-        assert!(address.starts_with("https://") && address.ends_with('/'), "{name}: {address}");
+        assert!(
+            address.starts_with("https://") && address.ends_with('/'),
+            "{name}: {address}"
+        );
     }
 }
 
@@ -116,17 +159,34 @@ fn panels_link_to_the_sections_of_the_runbook_that_they_name() {
 fn the_pictures_are_those_of_the_present_dashboards() {
     needs!("python3");
     let script = in_tree("grafana/pictures/make.py");
-    let output = Command::new("python3").arg(script).arg("--check").output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = Command::new("python3")
+        .arg(script)
+        .arg("--check")
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 /// Gauges and their limit lines.
 const LIMITED: [(&str, &str); 7] = [
     ("scoregate_connections", "scoregate_connections_limit"),
-    ("scoregate_concurrency_in_use", "scoregate_concurrency_limit"),
-    ("scoregate_data_dir_free_bytes", "scoregate_data_dir_size_bytes"),
+    (
+        "scoregate_concurrency_in_use",
+        "scoregate_concurrency_limit",
+    ),
+    (
+        "scoregate_data_dir_free_bytes",
+        "scoregate_data_dir_size_bytes",
+    ),
     ("process_cpu_seconds_total", "scoregate_cpu_limit_cores"),
-    ("process_resident_memory_bytes", "scoregate_memory_limit_bytes"),
+    (
+        "process_resident_memory_bytes",
+        "scoregate_memory_limit_bytes",
+    ),
     ("process_open_fds", "process_max_fds"),
     ("scoregate_fleet_gateways", "scoregate_fleet_gateways_limit"),
 ];
@@ -134,8 +194,12 @@ const LIMITED: [(&str, &str); 7] = [
 #[test]
 fn panels_with_a_limit_draw_it_as_a_dashed_red_line() {
     for (gauge, limit) in LIMITED {
-        let asks =
-            |panel: &Panel, name: &str| panel.queries.iter().any(|query| metrics(query).contains(name));
+        let asks = |panel: &Panel, name: &str| {
+            panel
+                .queries
+                .iter()
+                .any(|query| metrics(query).contains(name))
+        };
         let all = panels();
         let shown: Vec<&Panel> = all.iter().filter(|panel| asks(panel, gauge)).collect();
         assert!(!shown.is_empty(), "no panel shows {gauge}");
@@ -144,8 +208,18 @@ fn panels_with_a_limit_draw_it_as_a_dashed_red_line() {
             let legends = panel.legends();
             let line = legends.iter().find(|legend| legend.starts_with("limit"));
             let line = line.unwrap_or_else(|| panic!("{}: no line at the limit", panel.title));
-            assert_eq!(panel.property(line, "color").unwrap()["fixedColor"], RED, "{}", panel.title);
-            assert_eq!(panel.property(line, "custom.lineStyle").unwrap()["fill"], "dash", "{}", panel.title);
+            assert_eq!(
+                panel.property(line, "color").unwrap()["fixedColor"],
+                RED,
+                "{}",
+                panel.title
+            );
+            assert_eq!(
+                panel.property(line, "custom.lineStyle").unwrap()["fill"],
+                "dash",
+                "{}",
+                panel.title
+            );
         }
     }
 }

@@ -39,28 +39,51 @@ impl Prometheus {
         );
         let file = directory.path().join("prometheus.yml");
         std::fs::write(&file, settings).unwrap();
-        let output = Command::new("promtool").args(["check", "config"]).arg(&file).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let output = Command::new("promtool")
+            .args(["check", "config"])
+            .arg(&file)
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         let mut command = Command::new("prometheus");
         command.arg(format!("--config.file={}", file.display()));
-        command.arg(format!("--storage.tsdb.path={}", directory.path().join("data").display()));
+        command.arg(format!(
+            "--storage.tsdb.path={}",
+            directory.path().join("data").display()
+        ));
         command.arg("--web.listen-address=127.0.0.1:0");
         let program = Program::spawn(command);
         // Twice: the configured address and the actual one.
         let address = loop {
             let line = program.logs("address=127.0.0.1:");
-            let port = line.split("address=127.0.0.1:").nth(1).unwrap().split(' ').next().unwrap();
+            let port = line
+                .split("address=127.0.0.1:")
+                .nth(1)
+                .unwrap()
+                .split(' ')
+                .next()
+                .unwrap();
             if port != "0" {
                 break SocketAddr::from(([127, 0, 0, 1], port.parse().unwrap()));
             }
         };
         program.logs("Server is ready");
-        Self { program, address, _directory: directory }
+        Self {
+            program,
+            address,
+            _directory: directory,
+        }
     }
 
     /// The current values of the series of a query.
     pub async fn query(&self, query: &str) -> Result<Vec<f64>, String> {
-        let response = self.get(&format!("/api/v1/query?query={}", escaped(query))).await;
+        let response = self
+            .get(&format!("/api/v1/query?query={}", escaped(query)))
+            .await;
         if response["status"] != "success" {
             return Err(response["error"].to_string());
         }
@@ -69,31 +92,53 @@ impl Prometheus {
         if found["resultType"] == "scalar" {
             return Ok(vec![value(&found["result"])]);
         }
-        Ok(found["result"].as_array().unwrap().iter().map(|series| value(&series["value"])).collect())
+        Ok(found["result"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|series| value(&series["value"]))
+            .collect())
     }
 
     /// Waits until a query returns at least this value.
     pub async fn reaches(&self, query: &str, value: f64) {
         let clock = Clock::system();
         for _ in 0..POLLS {
-            if self.query(query).await.unwrap().first().is_some_and(|found| *found >= value) {
+            if self
+                .query(query)
+                .await
+                .unwrap()
+                .first()
+                .is_some_and(|found| *found >= value)
+            {
                 return;
             }
             clock.sleep(POLL_INTERVAL).await;
         }
-        panic!("{query} does not reach {value}: {:?}", self.query(query).await);
+        panic!(
+            "{query} does not reach {value}: {:?}",
+            self.query(query).await
+        );
     }
 
     /// The loaded rules: name, query and health of each.
     pub async fn rules(&self) -> Vec<Json> {
         let response = self.get("/api/v1/rules").await;
         let groups = response["data"]["groups"].as_array().unwrap();
-        groups.iter().flat_map(|group| group["rules"].as_array().unwrap().clone()).collect()
+        groups
+            .iter()
+            .flat_map(|group| group["rules"].as_array().unwrap().clone())
+            .collect()
     }
 
     /// The values of a label of a metric.
     pub async fn values(&self, metric: &str, label: &str) -> usize {
-        let response = self.get(&format!("/api/v1/label/{label}/values?match[]={}", escaped(metric))).await;
+        let response = self
+            .get(&format!(
+                "/api/v1/label/{label}/values?match[]={}",
+                escaped(metric)
+            ))
+            .await;
         response["data"].as_array().unwrap().len()
     }
 
@@ -118,7 +163,11 @@ impl Prometheus {
 fn escaped(text: &str) -> String {
     let letter = |byte: u8| {
         let is_plain = byte.is_ascii_alphanumeric();
-        if is_plain { char::from(byte).to_string() } else { format!("%{byte:02X}") }
+        if is_plain {
+            char::from(byte).to_string()
+        } else {
+            format!("%{byte:02X}")
+        }
     };
     text.bytes().map(letter).collect()
 }

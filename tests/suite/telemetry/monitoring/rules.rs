@@ -21,7 +21,10 @@ pub struct Rule {
 impl Rule {
     /// A one-line field; empty if absent.
     pub fn field(&self, name: &str) -> &str {
-        let value = self.rest.iter().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+        let value = self
+            .rest
+            .iter()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
         value.map_or("", |value| value.trim_matches('\''))
     }
 }
@@ -34,7 +37,10 @@ fn files(directory: &str) -> Vec<PathBuf> {
 }
 
 fn texts(directory: &str) -> String {
-    files(directory).iter().map(|path| std::fs::read_to_string(path).unwrap()).collect()
+    files(directory)
+        .iter()
+        .map(|path| std::fs::read_to_string(path).unwrap())
+        .collect()
 }
 
 /// Every rule, parsed from the one format of these files. Completeness is checked where Prometheus
@@ -44,16 +50,28 @@ pub fn rules() -> Vec<Rule> {
     let mut is_query = false;
     for line in texts("rules").lines() {
         let (plain, rule) = (line.trim(), rules.last_mut());
-        if let Some(name) = plain.strip_prefix("- record: ").or(plain.strip_prefix("- alert: ")) {
+        if let Some(name) = plain
+            .strip_prefix("- record: ")
+            .or(plain.strip_prefix("- alert: "))
+        {
             let is_alert = plain.starts_with("- alert");
-            rules.push(Rule { name: name.into(), is_alert, ..Rule::default() });
+            rules.push(Rule {
+                name: name.into(),
+                is_alert,
+                ..Rule::default()
+            });
             is_query = false;
         } else if let Some(rule) = rule {
             if let Some(query) = plain.strip_prefix("expr: ") {
                 is_query = query == ">-";
-                rule.query = if is_query { String::new() } else { query.into() };
+                rule.query = if is_query {
+                    String::new()
+                } else {
+                    query.into()
+                };
             } else if is_query && line.starts_with("          ") {
-                rule.query.push_str(if rule.query.is_empty() { "" } else { " " });
+                rule.query
+                    .push_str(if rule.query.is_empty() { "" } else { " " });
                 rule.query.push_str(plain);
             } else {
                 is_query = false;
@@ -74,10 +92,18 @@ fn runbook() -> String {
 
 /// Fails if promtool fails.
 fn promtool(arguments: &[&str], files: &[PathBuf]) {
-    let output = Command::new("promtool").args(arguments).args(files).output().unwrap();
-    let messages =
-        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
-    assert!(output.status.success() && !files.is_empty(), "{arguments:?}: {messages}");
+    let output = Command::new("promtool")
+        .args(arguments)
+        .args(files)
+        .output()
+        .unwrap();
+    let messages = [output.stdout, output.stderr]
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        .concat();
+    assert!(
+        output.status.success() && !files.is_empty(),
+        "{arguments:?}: {messages}"
+    );
 }
 
 #[test]
@@ -123,18 +149,28 @@ fn every_alert_has_a_severity_a_value_and_an_action() {
     let runbook = runbook();
     for alert in alerts() {
         let Rule { name, .. } = &alert;
-        assert!(["page", "ticket"].contains(&alert.field("severity")), "{name}");
-        assert!(alert.field("summary").contains("{{ $labels.") || name == "ScoregateAbsent", "{name}");
+        assert!(
+            ["page", "ticket"].contains(&alert.field("severity")),
+            "{name}"
+        );
+        assert!(
+            alert.field("summary").contains("{{ $labels.") || name == "ScoregateAbsent",
+            "{name}"
+        );
         assert!(alert.field("description").contains("{{ $value"), "{name}");
         let section = format!("deploy/prometheus/RUNBOOK.md#{}", name.to_lowercase());
         let url = format!("{{{{ $externalLabels.runbook }}}}{section}");
         assert_eq!(alert.field("runbook_url"), url);
-        let section = runbook.split("\n## ").find(|section| section.starts_with(&format!("{name}\n")));
+        let section = runbook
+            .split("\n## ")
+            .find(|section| section.starts_with(&format!("{name}\n")));
         let section = section.unwrap_or_else(|| panic!("the runbook has no section {name}"));
         let severity = alert.field("severity");
-        for words in
-            [&format!("**What it means** ({severity}). "), "**How to see more.** ", "**What to do.** "]
-        {
+        for words in [
+            &format!("**What it means** ({severity}). "),
+            "**How to see more.** ",
+            "**What to do.** ",
+        ] {
             assert!(section.contains(words), "{name}: {words}");
         }
     }
@@ -144,12 +180,16 @@ fn every_alert_has_a_severity_a_value_and_an_action() {
 fn the_runbook_names_only_existing_alerts_and_panels() {
     let names: BTreeSet<String> = alerts().into_iter().map(|alert| alert.name).collect();
     let text = runbook().split_whitespace().collect::<Vec<_>>().join(" ");
-    let links = text.split("](#").skip(1).map(|rest| rest.split(')').next().unwrap());
+    let links = text
+        .split("](#")
+        .skip(1)
+        .map(|rest| rest.split(')').next().unwrap());
     let runbook = runbook();
     let procedures = runbook.lines().filter_map(|line| line.strip_prefix("### "));
     let headings = names.iter().map(String::as_str).chain(procedures);
-    let anchors: BTreeSet<String> =
-        headings.map(|heading| heading.to_lowercase().replace(' ', "-")).collect();
+    let anchors: BTreeSet<String> = headings
+        .map(|heading| heading.to_lowercase().replace(' ', "-"))
+        .collect();
     links.for_each(|link| assert!(anchors.contains(link), "the runbook has no section #{link}"));
     let sections = runbook.lines().filter_map(|line| line.strip_prefix("## "));
     for section in sections.filter(|section| *section != "Procedures") {
@@ -162,9 +202,15 @@ fn the_runbook_names_only_existing_alerts_and_panels() {
         "{titles_used:#?}"
     );
     for panel in panels() {
-        let words = panel.description.split(|letter: char| !letter.is_ascii_alphanumeric());
+        let words = panel
+            .description
+            .split(|letter: char| !letter.is_ascii_alphanumeric());
         for name in words.filter(|word| word.starts_with("Scoregate")) {
-            assert!(names.contains(name), "{}: the runbook has no section {name}", panel.title);
+            assert!(
+                names.contains(name),
+                "{}: the runbook has no section {name}",
+                panel.title
+            );
         }
     }
 }
@@ -172,13 +218,29 @@ fn the_runbook_names_only_existing_alerts_and_panels() {
 #[test]
 fn the_advice_to_start_another_gateway_states_that_it_needs_a_database() {
     let sections = runbook();
-    let sections: Vec<&str> =
-        sections.split("\n## ").filter(|section| section.contains("another gateway")).collect();
+    let sections: Vec<&str> = sections
+        .split("\n## ")
+        .filter(|section| section.contains("another gateway"))
+        .collect();
     assert_eq!(sections.len(), 2, "{sections:#?}");
-    assert!(sections.iter().all(|section| section.starts_with("ScoregateLatencyBurnRate")), "{sections:#?}");
-    assert!(sections.iter().all(|section| section.contains("(`store.url`) start another gateway")));
-    let advice = panels().into_iter().map(|panel| panel.description.to_lowercase());
+    assert!(
+        sections
+            .iter()
+            .all(|section| section.starts_with("ScoregateLatencyBurnRate")),
+        "{sections:#?}"
+    );
+    assert!(
+        sections
+            .iter()
+            .all(|section| section.contains("(`store.url`) start another gateway"))
+    );
+    let advice = panels()
+        .into_iter()
+        .map(|panel| panel.description.to_lowercase());
     for text in advice.chain([runbook().to_lowercase()]) {
-        assert!(!text.contains("add an instance") && !text.contains("second instance"), "{text}");
+        assert!(
+            !text.contains("add an instance") && !text.contains("second instance"),
+            "{text}"
+        );
     }
 }

@@ -25,14 +25,27 @@ const BREAKER_OPEN: Duration = Duration::from_secs(70);
 const NON_ZERO: &[(&str, &[&str])] = &[
     (
         "scoregate_documents_served_total{outcome",
-        &["hit", "miss", "shared", "stale", "refreshed", "stale_on_error"],
+        &[
+            "hit",
+            "miss",
+            "shared",
+            "stale",
+            "refreshed",
+            "stale_on_error",
+        ],
     ),
     ("scoregate_limited_total{rule=\"minute\",tier", &["free"]),
     ("scoregate_limited_total{rule=\"day\",tier", &["teams"]),
     ("scoregate_limited_total{rule=\"guard\",tier", &["none"]),
-    ("scoregate_tier_requests_total{tier=\"pro\",class", &["2xx", "3xx", "4xx", "5xx"]),
+    (
+        "scoregate_tier_requests_total{tier=\"pro\",class",
+        &["2xx", "3xx", "4xx", "5xx"],
+    ),
     ("scoregate_requests_total{endpoint=\"page\",class", &["2xx"]),
-    ("scoregate_requests_total{endpoint=\"options\",class", &["2xx"]),
+    (
+        "scoregate_requests_total{endpoint=\"options\",class",
+        &["2xx"],
+    ),
     (
         "scoregate_upstream_requests_total{result",
         &[
@@ -48,7 +61,10 @@ const NON_ZERO: &[(&str, &[&str])] = &[
     ),
     ("scoregate_overload_queued_total{pool", &["waiting"]),
     ("scoregate_overload_refused_total{pool", &["waiting"]),
-    ("scoregate_ledger_unreachable_decisions_total{decision", &["grace", "refused"]),
+    (
+        "scoregate_ledger_unreachable_decisions_total{decision",
+        &["grace", "refused"],
+    ),
     ("scoregate_quota_units_total{use", &["leased", "delivered"]),
     ("scoregate_store_failures_total{operation", &["lease"]),
     ("scoregate_reloads_total{result", &["applied", "rejected"]),
@@ -106,7 +122,13 @@ impl Traffic {
         let tls = format!("[tls.default]\ncertificate = {certificate:?}\nkey = {key:?}\n");
         let with_tls = World::with(&tls, good).await;
         let (free, paid) = (world.free().await, world.paid().await);
-        Self { world, with_tls, free, paid, _certificates: certificates }
+        Self {
+            world,
+            with_tls,
+            free,
+            paid,
+            _certificates: certificates,
+        }
     }
 
     /// The side ports of both.
@@ -139,7 +161,9 @@ impl Traffic {
     }
 
     async fn successes(&self) {
-        let Self { world, free, paid, .. } = self;
+        let Self {
+            world, free, paid, ..
+        } = self;
         for page in ["/docs", "/openapi.json", "/healthz"] {
             assert_eq!(world.get(page).send().await.status, 200);
         }
@@ -149,21 +173,50 @@ impl Traffic {
                 assert_eq!(world.get_as(customer, target).await.status, 200);
             }
         }
-        let tag = world.get(MODELS).key(&paid.key).method("HEAD").send().await.header("etag").to_owned();
-        let current = world.get(MODELS).key(&paid.key).header("If-None-Match", &tag).send().await;
+        let tag = world
+            .get(MODELS)
+            .key(&paid.key)
+            .method("HEAD")
+            .send()
+            .await
+            .header("etag")
+            .to_owned();
+        let current = world
+            .get(MODELS)
+            .key(&paid.key)
+            .header("If-None-Match", &tag)
+            .send()
+            .await;
         assert_eq!(current.status, 304);
     }
 
     async fn refusals(&self) {
-        let Self { world, free, paid, .. } = self;
+        let Self {
+            world, free, paid, ..
+        } = self;
         let refused = [
             (world.get(MODELS).key("sg_live_wrong"), "invalid_api_key"),
-            (world.get("/api/v1/models?period=latest").key(&free.key), "latest_requires_plan"),
-            (world.get("/api/v1/models?period=never").key(&free.key), "invalid_period"),
-            (world.get("/api/v1/models/.m").key(&free.key), "invalid_model_id"),
+            (
+                world.get("/api/v1/models?period=latest").key(&free.key),
+                "latest_requires_plan",
+            ),
+            (
+                world.get("/api/v1/models?period=never").key(&free.key),
+                "invalid_period",
+            ),
+            (
+                world.get("/api/v1/models/.m").key(&free.key),
+                "invalid_model_id",
+            ),
             (world.get("/api/v2/models").key(&paid.key), "not_found"),
-            (world.get("/api/v1/models/nobody").key(&paid.key), "model_not_found"),
-            (world.request("POST", MODELS).key(&paid.key), "method_not_allowed"),
+            (
+                world.get("/api/v1/models/nobody").key(&paid.key),
+                "model_not_found",
+            ),
+            (
+                world.request("POST", MODELS).key(&paid.key),
+                "method_not_allowed",
+            ),
             (world.get(MODELS).without_host(), "bad_request"),
         ];
         for (request, code) in refused {
@@ -175,7 +228,10 @@ impl Traffic {
         let world = &self.world;
         let limited = world.customer_with("free", own(1, 100)).await;
         let exhausted = world.customer_with("teams", own(100, 1)).await;
-        for (customer, code) in [(&limited, "rate_limit_exceeded"), (&exhausted, "quota_exceeded")] {
+        for (customer, code) in [
+            (&limited, "rate_limit_exceeded"),
+            (&exhausted, "quota_exceeded"),
+        ] {
             assert_eq!(world.get_as(customer, MODELS).await.status, 200);
             assert_eq!(world.get_as(customer, MODELS).await.code(), code);
         }
@@ -207,12 +263,18 @@ impl Traffic {
         let begins = async |number: u32| world.get(&other(number)).key(&paid.key).begin().await;
         world.backend.hold();
         let mut waiting: Vec<Connection> = vec![begins(1).await, begins(2).await, begins(3).await];
-        while world.counted("scoregate_concurrency_in_use{pool=\"waiting\"}").await < 3 {
+        while world
+            .counted("scoregate_concurrency_in_use{pool=\"waiting\"}")
+            .await
+            < 3
+        {
             tokio::task::yield_now().await;
             world.running.gateway().sweep();
         }
         let mut queued = begins(4).await;
-        world.reaches("scoregate_overload_queued_total{pool=\"waiting\"}", 1).await;
+        world
+            .reaches("scoregate_overload_queued_total{pool=\"waiting\"}", 1)
+            .await;
         assert_eq!(world.get_as(paid, &other(5)).await.code(), "overloaded");
         world.pass(Duration::from_millis(10));
         assert_eq!(queued.read(false).await.unwrap().code(), "overloaded");
@@ -234,10 +296,20 @@ impl Traffic {
             world.backend.has_received(before + 2).await;
             world.pass(Duration::from_secs(5));
         });
-        assert!(responses.iter().all(|response| response.status >= 503), "{responses:?}");
-        world.reaches("scoregate_upstream_requests_total{result=\"queue_full\"}", 1).await;
+        assert!(
+            responses.iter().all(|response| response.status >= 503),
+            "{responses:?}"
+        );
+        world
+            .reaches(
+                "scoregate_upstream_requests_total{result=\"queue_full\"}",
+                1,
+            )
+            .await;
         world.pass(Duration::from_secs(15));
-        world.reaches("scoregate_upstream_requests_total{result=\"timeout\"}", 2).await;
+        world
+            .reaches("scoregate_upstream_requests_total{result=\"timeout\"}", 2)
+            .await;
         world.backend.open();
         world.settled().await;
         world.pass(BREAKER_OPEN);
@@ -245,7 +317,9 @@ impl Traffic {
 
     async fn pass_days(&self) {
         let Self { world, paid, .. } = self;
-        let calls = world.counted("scoregate_upstream_duration_seconds_count").await;
+        let calls = world
+            .counted("scoregate_upstream_duration_seconds_count")
+            .await;
         assert_eq!(world.get_as(paid, "/api/v1/alerts").await.status, 200);
         world.pass(Duration::from_hours(2));
         assert_eq!(world.get_as(paid, "/api/v1/alerts").await.status, 200);
@@ -258,7 +332,10 @@ impl Traffic {
         assert_eq!(world.get_as(paid, "/api/v1/alerts").await.status, 200);
         world.settled().await;
         world.backend.next(json("nonsense"));
-        assert_eq!(world.get_as(paid, &other(20)).await.code(), "upstream_invalid");
+        assert_eq!(
+            world.get_as(paid, &other(20)).await.code(),
+            "upstream_invalid"
+        );
     }
 
     async fn failing_backend(&self) {
@@ -267,7 +344,9 @@ impl Traffic {
         (0..2).for_each(|_| world.backend.next(Act::RawThenClose(Vec::new())));
         assert_eq!(world.get_as(paid, &other(21)).await.status, 503);
         for number in 22..30 {
-            world.backend.next(respond("500 Internal Server Error", &[], ""));
+            world
+                .backend
+                .next(respond("500 Internal Server Error", &[], ""));
             assert_eq!(world.get_as(paid, &other(number)).await.status, 503);
         }
         world.running.gateway().sweep();
@@ -294,9 +373,18 @@ impl Traffic {
     async fn backup(&self) {
         let directory = self.world.directory.path();
         let file = directory.join("backup.db");
-        let arguments = [file.to_str().unwrap(), "--data-dir", directory.to_str().unwrap()];
+        let arguments = [
+            file.to_str().unwrap(),
+            "--data-dir",
+            directory.to_str().unwrap(),
+        ];
         run(&[&["store", "backup"], &arguments[..]].concat()).with(0);
-        while self.world.metric("scoregate_last_backup_timestamp_seconds").await == 0.0 {
+        while self
+            .world
+            .metric("scoregate_last_backup_timestamp_seconds")
+            .await
+            == 0.0
+        {
             self.world.pass(Duration::from_secs(15));
         }
     }
@@ -304,7 +392,10 @@ impl Traffic {
     async fn settings(&mut self) {
         // There are customers of other tiers. Repeated, so that an alert without a delay fires.
         for _ in 0..5 {
-            let refused = self.world.reload("[tiers.pro]\nminute = 60\nday = 20\npaid = true\n").await;
+            let refused = self
+                .world
+                .reload("[tiers.pro]\nminute = 60\nday = 20\npaid = true\n")
+                .await;
             assert!(refused.is_err());
         }
         assert_eq!(self.world.counted("scoregate_config_rejected").await, 1);

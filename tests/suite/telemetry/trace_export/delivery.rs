@@ -20,7 +20,10 @@ async fn reaches(world: &World, result: &str, spans: u32) {
         world.pass(Duration::from_secs(1));
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    panic!("{} spans are {result}, not {spans}", counted(world, result).await);
+    panic!(
+        "{} spans are {result}, not {spans}",
+        counted(world, result).await
+    );
 }
 
 #[tokio::test]
@@ -32,30 +35,50 @@ async fn no_request_waits_for_a_collector_that_never_responds_and_lost_spans_are
     let mut connection = Connection::open(world.address()).await;
     // The clock stands still: a request that waited for a timeout would not end.
     for _ in 0..REQUESTS {
-        assert_eq!(connection.send(world.get(MODELS).key(&customer.key)).await.status, 200);
+        assert_eq!(
+            connection
+                .send(world.get(MODELS).key(&customer.key))
+                .await
+                .status,
+            200
+        );
     }
     let dropped = counted(&world, "dropped").await;
     // The queue takes 4,096, and the exporter at most a batch of 512.
-    assert!((REQUESTS - 4_096 - 512..REQUESTS - 4_096 + 10).contains(&dropped), "{dropped}");
+    assert!(
+        (REQUESTS - 4_096 - 512..REQUESTS - 4_096 + 10).contains(&dropped),
+        "{dropped}"
+    );
     // One batch is given up after four attempts.
     collector.always(CollectorAct::Status(400, None));
     for _ in 0..1_000 {
-        let (failed, dropped) = (counted(&world, "failed").await, counted(&world, "dropped").await);
+        let (failed, dropped) = (
+            counted(&world, "failed").await,
+            counted(&world, "dropped").await,
+        );
         if failed + dropped >= REQUESTS {
             break;
         }
         world.pass(Duration::from_secs(5));
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    let (failed, dropped) = (counted(&world, "failed").await, counted(&world, "dropped").await);
-    assert!(failed + dropped >= REQUESTS && counted(&world, "exported").await == 0, "{failed} {dropped}");
+    let (failed, dropped) = (
+        counted(&world, "failed").await,
+        counted(&world, "dropped").await,
+    );
+    assert!(
+        failed + dropped >= REQUESTS && counted(&world, "exported").await == 0,
+        "{failed} {dropped}"
+    );
 }
 
 #[tokio::test]
 async fn no_request_waits_for_a_collector_that_is_away() {
     let away = ReservedPort::new();
-    let settings =
-        format!("traces.endpoint = \"http://{}/v1/traces\"\ntraces.sample_one_in = 1\n", away.address());
+    let settings = format!(
+        "traces.endpoint = \"http://{}/v1/traces\"\ntraces.sample_one_in = 1\n",
+        away.address()
+    );
     let world = World::with(&settings, good).await;
     let customer = world.paid().await;
     for _ in 0..3 {
@@ -85,7 +108,10 @@ async fn an_overloaded_collector_gets_the_same_spans_again_after_the_time_that_i
     let began = world.clock.mono();
     collector.has_spans(&world, 1).await;
     assert_eq!(collector.requests(), 3);
-    assert!(world.clock.mono().since(began) >= Duration::from_secs(20), "it did not wait");
+    assert!(
+        world.clock.mono().since(began) >= Duration::from_secs(20),
+        "it did not wait"
+    );
     let text = collector.text();
     let bodies: Vec<&str> = text.lines().collect();
     assert!(bodies.iter().all(|body| *body == bodies[0]));
@@ -142,5 +168,8 @@ async fn a_shutdown_waits_two_seconds_for_a_collector_that_never_responds() {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     assert!(stopped.await.unwrap().all_finished);
-    assert!(end.mono().since(began) < Duration::from_secs(10), "the timeout of a request passed");
+    assert!(
+        end.mono().since(began) < Duration::from_secs(10),
+        "the timeout of a request passed"
+    );
 }

@@ -28,7 +28,10 @@ const ERROR: i32 = 2;
 /// A gateway that exports to a collector.
 async fn world(one_in: u32) -> (World, Collector) {
     let collector = Collector::start().await;
-    (World::with(&collector.settings(one_in), good).await, collector)
+    (
+        World::with(&collector.settings(one_in), good).await,
+        collector,
+    )
 }
 
 fn with_flags(request: RequestBuilder, flags: &str) -> RequestBuilder {
@@ -42,13 +45,18 @@ fn sampled(world: &World, customer: &Customer, target: &str) -> RequestBuilder {
 
 /// The parts of the trace header that the backend got.
 fn trace_header(received: &Received) -> Option<Vec<String>> {
-    let header = received.headers.iter().find(|(name, _)| name == "traceparent");
+    let header = received
+        .headers
+        .iter()
+        .find(|(name, _)| name == "traceparent");
     header.map(|(_, value)| value.split('-').map(str::to_owned).collect())
 }
 
 fn of_kind(spans: &[Span], kind: i32) -> &Span {
     let mut found = spans.iter().filter(|span| span.kind == kind);
-    let first = found.next().unwrap_or_else(|| panic!("no span of kind {kind}: {spans:#?}"));
+    let first = found
+        .next()
+        .unwrap_or_else(|| panic!("no span of kind {kind}: {spans:#?}"));
     assert!(found.next().is_none(), "{spans:#?}");
     first
 }
@@ -62,7 +70,11 @@ fn attribute(span: &Span, name: &str) -> String {
 }
 
 async fn counted(world: &World, result: &str) -> u32 {
-    world.counted(&format!("scoregate_trace_spans_total{{result=\"{result}\"}}")).await
+    world
+        .counted(&format!(
+            "scoregate_trace_spans_total{{result=\"{result}\"}}"
+        ))
+        .await
 }
 
 #[tokio::test]
@@ -70,13 +82,28 @@ async fn a_sampled_hit_has_one_span_in_the_trace_of_its_caller() {
     let (world, collector) = world(0).await;
     let customer = world.paid().await;
     assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
-    let response = sampled(&world, &customer, MODELS).header("x-request-id", "request-7").send().await;
+    let response = sampled(&world, &customer, MODELS)
+        .header("x-request-id", "request-7")
+        .send()
+        .await;
     assert_eq!(response.status, 200);
     let spans = collector.has_spans(&world, 1).await;
     let span = of_kind(&spans, SERVER);
-    assert_eq!((hex(&span.trace_id).as_str(), hex(&span.parent_span_id).as_str()), (TRACE, PARENT));
-    assert_eq!((span.name.as_str(), span.flags), ("GET /api/v1/models", 0x301));
-    assert_eq!(span.start_time_unix_nano, Wall::parse_rfc3339(NOON).unwrap().nanos());
+    assert_eq!(
+        (
+            hex(&span.trace_id).as_str(),
+            hex(&span.parent_span_id).as_str()
+        ),
+        (TRACE, PARENT)
+    );
+    assert_eq!(
+        (span.name.as_str(), span.flags),
+        ("GET /api/v1/models", 0x301)
+    );
+    assert_eq!(
+        span.start_time_unix_nano,
+        Wall::parse_rfc3339(NOON).unwrap().nanos()
+    );
     assert!(span.status.is_none());
     for (name, value) in [
         ("http.request.method", "GET"),
@@ -92,7 +119,10 @@ async fn a_sampled_hit_has_one_span_in_the_trace_of_its_caller() {
         assert_eq!(attribute(span, name), value, "{name}");
     }
     // A request that waited for its lease has a span of that, too.
-    assert_eq!(usize::try_from(counted(&world, "exported").await).unwrap(), collector.spans().len());
+    assert_eq!(
+        usize::try_from(counted(&world, "exported").await).unwrap(),
+        collector.spans().len()
+    );
 }
 
 #[tokio::test]
@@ -110,7 +140,10 @@ async fn a_fetch_is_a_child_of_its_request_and_the_parent_of_what_the_backend_do
     let (request, fetch) = (of_kind(&spans, SERVER), of_kind(&spans, CLIENT));
     assert_eq!(fetch.parent_span_id, request.span_id);
     assert_eq!((&fetch.trace_id, fetch.flags), (&request.trace_id, 0x101));
-    assert_eq!((took(fetch), took(request)), (Duration::from_secs(3), Duration::from_secs(3)));
+    assert_eq!(
+        (took(fetch), took(request)),
+        (Duration::from_secs(3), Duration::from_secs(3))
+    );
     let header = trace_header(&world.backend.received()[0]).unwrap();
     assert_eq!(header, ["00", TRACE, &hex(&fetch.span_id), "01"]);
     let port = world.backend.address.port().to_string();
@@ -131,12 +164,18 @@ async fn a_fetch_is_a_child_of_its_request_and_the_parent_of_what_the_backend_do
 async fn a_wait_for_a_lease_is_a_child_of_its_request() {
     let (world, collector) = world(0).await;
     let free = world.customer_with("free", own(1_000, 10)).await;
-    assert_eq!(sampled(&world, &free, "/api/v1/index").send().await.status, 200);
+    assert_eq!(
+        sampled(&world, &free, "/api/v1/index").send().await.status,
+        200
+    );
     assert_eq!(world.counted("scoregate_lease_waits_total").await, 1);
     let spans = collector.has_spans(&world, 2).await;
     let (request, all) = (of_kind(&spans, SERVER), collector.spans());
     let wait = of_kind(&all, INTERNAL);
-    assert_eq!((wait.name.as_str(), &wait.parent_span_id), (LEASE_WAIT, &request.span_id));
+    assert_eq!(
+        (wait.name.as_str(), &wait.parent_span_id),
+        (LEASE_WAIT, &request.span_id)
+    );
     assert_eq!(wait.trace_id, request.trace_id);
 }
 
@@ -150,10 +189,22 @@ async fn requests_without_a_trace_are_recorded_by_the_configured_ratio() {
     let spans = collector.has_spans(&world, 3).await;
     let requests: Vec<&Span> = spans.iter().filter(|span| span.kind == SERVER).collect();
     assert_ne!(requests[0].trace_id, requests[1].trace_id);
-    assert!(requests.iter().all(|span| span.parent_span_id.is_empty() && span.flags == 0x103));
+    assert!(
+        requests
+            .iter()
+            .all(|span| span.parent_span_id.is_empty() && span.flags == 0x103)
+    );
     let header = trace_header(&world.backend.received()[0]).unwrap();
     let fetch = of_kind(&spans, CLIENT);
-    assert_eq!(header, ["00", &hex(&requests[0].trace_id), &hex(&fetch.span_id), "03"]);
+    assert_eq!(
+        header,
+        [
+            "00",
+            &hex(&requests[0].trace_id),
+            &hex(&fetch.span_id),
+            "03"
+        ]
+    );
 
     let (world, collector) = self::world(0).await;
     let customer = world.paid().await;
@@ -186,7 +237,13 @@ async fn traces_of_callers_are_recorded_up_to_a_hundred_per_second() {
         assert_eq!(sampled(&world, &customer, MODELS).send().await.status, 200);
     }
     // The next fetch belongs to a trace that is not recorded from here on.
-    assert_eq!(sampled(&world, &customer, "/api/v1/index").send().await.status, 200);
+    assert_eq!(
+        sampled(&world, &customer, "/api/v1/index")
+            .send()
+            .await
+            .status,
+        200
+    );
     let header = trace_header(&world.backend.received()[1]).unwrap();
     assert_eq!((header[1].as_str(), header[3].as_str()), (TRACE, "00"));
     // The first request has the span of its fetch too.
@@ -199,7 +256,11 @@ async fn traces_of_callers_are_recorded_up_to_a_hundred_per_second() {
 async fn requests_without_a_valid_key_are_never_recorded() {
     let (world, collector) = world(1).await;
     let customer = world.paid().await;
-    for request in [world.get(MODELS), world.get(MODELS).key("sg_live_unknown"), world.get("/healthz")] {
+    for request in [
+        world.get(MODELS),
+        world.get(MODELS).key("sg_live_unknown"),
+        world.get("/healthz"),
+    ] {
         with_flags(request, "01").send().await;
     }
     assert_eq!(world.get_as(&customer, "/api/v1/me").await.status, 200);
@@ -221,16 +282,22 @@ async fn failures_of_the_backend_are_errors_and_those_of_the_caller_are_not() {
     assert_eq!(attribute(fetch, "error.type"), "error_status");
     assert_eq!(attribute(fetch, "http.response.status_code"), "500");
     let of_status = |status: &str| {
-        spans
-            .iter()
-            .find(|span| span.kind == SERVER && attribute(span, "http.response.status_code") == status)
+        spans.iter().find(|span| {
+            span.kind == SERVER && attribute(span, "http.response.status_code") == status
+        })
     };
     let (failed, unknown) = (of_status("503").unwrap(), of_status("404").unwrap());
-    assert_eq!(failed.status.as_ref().map(|status| status.code), Some(ERROR));
+    assert_eq!(
+        failed.status.as_ref().map(|status| status.code),
+        Some(ERROR)
+    );
     assert_eq!(attribute(failed, "error.type"), response.code());
     assert!(unknown.status.is_none() && attribute(unknown, "error.type").is_empty());
     assert_eq!(
-        (unknown.name.as_str(), attribute(unknown, "scoregate.error_code").as_str()),
+        (
+            unknown.name.as_str(),
+            attribute(unknown, "scoregate.error_code").as_str()
+        ),
         ("GET", "not_found")
     );
 }

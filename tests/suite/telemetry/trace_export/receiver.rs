@@ -78,7 +78,10 @@ impl Collector {
 
     /// The settings that send spans here.
     pub fn settings(&self, one_in: u32) -> String {
-        format!("traces.endpoint = \"http://{}/v1/traces\"\ntraces.sample_one_in = {one_in}\n", self.address)
+        format!(
+            "traces.endpoint = \"http://{}/v1/traces\"\ntraces.sample_one_in = {one_in}\n",
+            self.address
+        )
     }
 
     /// Reacts to all requests like this.
@@ -91,18 +94,33 @@ impl Collector {
         self.inner.once.lock().unwrap().push_back(act);
     }
 
-    async fn respond(self, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, hyper::Error> {
+    async fn respond(
+        self,
+        request: Request<Incoming>,
+    ) -> Result<Response<Full<Bytes>>, hyper::Error> {
         let (head, body) = request.into_parts();
         let body = body.collect().await?.to_bytes();
-        let content_type = head.headers.get("content-type").and_then(|value| value.to_str().ok());
+        let content_type = head
+            .headers
+            .get("content-type")
+            .and_then(|value| value.to_str().ok());
         let line = (&head.method, head.uri.path(), content_type);
         let expected = (&Method::POST, "/v1/traces", Some("application/json"));
-        let spans = if line == expected { decode(&body) } else { Err(format!("{line:?}")) };
+        let spans = if line == expected {
+            decode(&body)
+        } else {
+            Err(format!("{line:?}"))
+        };
         let act = self.inner.once.lock().unwrap().pop_front();
         let act = act.unwrap_or_else(|| self.inner.act.lock().unwrap().clone());
-        self.inner.bodies.send_modify(|all| all.push(String::from_utf8_lossy(&body).into_owned()));
+        self.inner
+            .bodies
+            .send_modify(|all| all.push(String::from_utf8_lossy(&body).into_owned()));
         let answer = |status: u16, body: String| {
-            Response::builder().status(status).header("content-type", "application/json").body(body.into())
+            Response::builder()
+                .status(status)
+                .header("content-type", "application/json")
+                .body(body.into())
         };
         let accept = |spans: Vec<Span>| self.inner.spans.send_modify(|all| all.extend(spans));
         let response = match (spans, act) {
@@ -116,13 +134,16 @@ impl Collector {
             }
             (Ok(spans), CollectorAct::Reject(rejected)) => {
                 accept(spans.into_iter().skip(rejected as usize).collect());
-                let reason = format!(r#"{{"rejectedSpans":"{rejected}","errorMessage":"too many"}}"#);
+                let reason =
+                    format!(r#"{{"rejectedSpans":"{rejected}","errorMessage":"too many"}}"#);
                 answer(200, format!(r#"{{"partialSuccess":{reason}}}"#))
             }
             (Ok(_), CollectorAct::Status(status, retry_after)) => {
                 answer(status, "{}".into()).map(|mut response| {
                     let value = retry_after.map(|seconds| seconds.to_string().parse().unwrap());
-                    response.headers_mut().extend(value.map(|value| (http::header::RETRY_AFTER, value)));
+                    response
+                        .headers_mut()
+                        .extend(value.map(|value| (http::header::RETRY_AFTER, value)));
                     response
                 })
             }
@@ -143,7 +164,12 @@ impl Collector {
 
     /// Waits until this many requests have arrived.
     pub async fn has_requests(&self, requests: usize) {
-        self.inner.bodies.subscribe().wait_for(|all| all.len() >= requests).await.unwrap();
+        self.inner
+            .bodies
+            .subscribe()
+            .wait_for(|all| all.len() >= requests)
+            .await
+            .unwrap();
     }
 
     /// All accepted spans, oldest first.
@@ -184,7 +210,12 @@ pub fn decode(body: &[u8]) -> Result<Vec<Span>, String> {
         for name in ["service.name", "service.version", "service.instance.id"] {
             text(&attributes, name).ok_or(format!("the resource has no {name}"))?;
         }
-        spans.extend(resource.scope_spans.into_iter().flat_map(|scope| scope.spans));
+        spans.extend(
+            resource
+                .scope_spans
+                .into_iter()
+                .flat_map(|scope| scope.spans),
+        );
     }
     spans.iter().try_for_each(check)?;
     Ok(spans)
@@ -197,14 +228,23 @@ fn same(given: &Json, encoded: &Json, path: &str) -> Result<(), String> {
         (Json::Object(given), Json::Object(encoded)) => {
             for (name, value) in given {
                 let path = format!("{path}/{name}");
-                same(value, encoded.get(name).ok_or(format!("{path} is not defined"))?, &path)?;
+                same(
+                    value,
+                    encoded.get(name).ok_or(format!("{path} is not defined"))?,
+                    &path,
+                )?;
             }
-            let lost = encoded.iter().find(|(name, value)| !given.contains_key(*name) && !is_default(value));
-            lost.map_or(Ok(()), |(name, value)| Err(format!("{path}/{name} became {value}")))
+            let lost = encoded
+                .iter()
+                .find(|(name, value)| !given.contains_key(*name) && !is_default(value));
+            lost.map_or(Ok(()), |(name, value)| {
+                Err(format!("{path}/{name} became {value}"))
+            })
         }
-        (Json::Array(given), Json::Array(encoded)) if given.len() == encoded.len() => {
-            given.iter().zip(encoded).try_for_each(|(given, encoded)| same(given, encoded, path))
-        }
+        (Json::Array(given), Json::Array(encoded)) if given.len() == encoded.len() => given
+            .iter()
+            .zip(encoded)
+            .try_for_each(|(given, encoded)| same(given, encoded, path)),
         _ if given == encoded => Ok(()),
         _ => Err(format!("{path}: {given} became {encoded}")),
     }
@@ -219,13 +259,24 @@ fn check(span: &Span) -> Result<(), String> {
     let is_id = |id: &[u8], bytes: usize| id.len() == bytes && id.iter().any(|byte| *byte != 0);
     let has_ids = is_id(&span.trace_id, 16) && is_id(&span.span_id, 8);
     let has_parent = span.parent_span_id.is_empty() || is_id(&span.parent_span_id, 8);
-    let mut names: Vec<&str> = span.attributes.iter().map(|attribute| &*attribute.key).collect();
+    let mut names: Vec<&str> = span
+        .attributes
+        .iter()
+        .map(|attribute| &*attribute.key)
+        .collect();
     names.sort_unstable();
-    let has_unique_names = names.windows(2).all(|pair| pair[0] != pair[1] && !pair[0].is_empty());
-    let has_times = span.start_time_unix_nano > 0 && span.start_time_unix_nano <= span.end_time_unix_nano;
+    let has_unique_names = names
+        .windows(2)
+        .all(|pair| pair[0] != pair[1] && !pair[0].is_empty());
+    let has_times =
+        span.start_time_unix_nano > 0 && span.start_time_unix_nano <= span.end_time_unix_nano;
     let is_valid = has_ids && has_parent && has_unique_names && has_times;
     let is_valid = is_valid && !span.name.is_empty() && (1..=5).contains(&span.kind);
-    if is_valid { Ok(()) } else { Err(format!("{span:?}")) }
+    if is_valid {
+        Ok(())
+    } else {
+        Err(format!("{span:?}"))
+    }
 }
 
 /// The value of an attribute as text.

@@ -22,9 +22,17 @@ async fn no_key_header_or_text_of_a_request_is_in_its_spans() {
         "/api/v1/models/ca%6Eary%20?canary=canary".to_owned(),
     ] {
         let request = world.get(&target).key(key);
-        let request = request.header("cookie", "session=canary").header("user-agent", "canary");
-        let request = request.header("x-request-id", key).header("x-forwarded-for", "203.0.113.9");
-        request.header("baggage", "user=canary").header("tracestate", "canary=1").send().await;
+        let request = request
+            .header("cookie", "session=canary")
+            .header("user-agent", "canary");
+        let request = request
+            .header("x-request-id", key)
+            .header("x-forwarded-for", "203.0.113.9");
+        request
+            .header("baggage", "user=canary")
+            .header("tracestate", "canary=1")
+            .send()
+            .await;
     }
     assert!(world.running.stop().await.all_finished);
     let spans = collector.spans();
@@ -39,19 +47,32 @@ async fn no_key_header_or_text_of_a_request_is_in_its_spans() {
 async fn a_key_in_the_form_of_a_span_id_is_not_exported() {
     let collector = Collector::start().await;
     let token = "a-token-of-the-side-port";
-    let settings =
-        format!("keys.accept_imported = true\nadmin.token = \"{token}\"\n{}", collector.settings(0));
+    let settings = format!(
+        "keys.accept_imported = true\nadmin.token = \"{token}\"\n{}",
+        collector.settings(0)
+    );
     let world = World::with(&settings, good).await;
     let customer = world.paid().await;
     for key in [PARENT, TRACE] {
-        let body =
-            format!(r#"{{"keys":[{{"sha256":"{}","name":"imported","tier":"pro"}}]}}"#, Digest::of(key));
+        let body = format!(
+            r#"{{"keys":[{{"sha256":"{}","name":"imported","tier":"pro"}}]}}"#,
+            Digest::of(key)
+        );
         let headers = [("Authorization", &*format!("Bearer {token}"))];
         assert_eq!(
-            world.side("POST", "/v1/applications/import", &body, &headers).await.json()["imported"],
+            world
+                .side("POST", "/v1/applications/import", &body, &headers)
+                .await
+                .json()["imported"],
             1
         );
-        assert_eq!(with_flags(world.get(MODELS).key(key), "01").send().await.status, 200);
+        assert_eq!(
+            with_flags(world.get(MODELS).key(key), "01")
+                .send()
+                .await
+                .status,
+            200
+        );
     }
     assert_eq!(sampled(&world, &customer, MODELS).send().await.status, 200);
     let spans = collector.has_spans(&world, 1).await;

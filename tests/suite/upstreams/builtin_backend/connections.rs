@@ -19,7 +19,9 @@ async fn non_reading_client(alone: &StandaloneBackend) -> Connection {
     let target = "/api/v1/models/atlas-4-large/history?period=1m";
     let length = alone.get(target).await.body.len();
     let request = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    non_reading_client.write(request.repeat(32_000_000 / length).as_bytes()).await;
+    non_reading_client
+        .write(request.repeat(32_000_000 / length).as_bytes())
+        .await;
     for _ in 0..200 {
         assert_eq!(alone.get(MODELS).await.status, 200);
     }
@@ -31,7 +33,8 @@ async fn builtin_silent_and_non_reading_clients_do_not_delay_others() {
     let (alone, _) = StandaloneBackend::at_noon().await;
     let silent = Connection::open(alone.address).await;
     let mut slow = Connection::open(alone.address).await;
-    slow.write(b"GET /api/v1/models HTTP/1.1\r\nHost: loc").await;
+    slow.write(b"GET /api/v1/models HTTP/1.1\r\nHost: loc")
+        .await;
     let non_reading_client = non_reading_client(&alone).await;
     slow.write(b"alhost\r\n\r\n").await;
     assert_eq!(slow.read(false).await.unwrap().status, 200);
@@ -42,13 +45,18 @@ async fn builtin_silent_and_non_reading_clients_do_not_delay_others() {
 async fn builtin_with_all_connection_slots_in_use_clients_wait_for_a_free_one() {
     let (clock, _hand) = Clock::manual(noon());
     let alone = StandaloneBackend::with_slots(known_at_noon(), &clock, 2).await;
-    let mut with_slot = [Connection::open(alone.address).await, Connection::open(alone.address).await];
+    let mut with_slot = [
+        Connection::open(alone.address).await,
+        Connection::open(alone.address).await,
+    ];
     for one in &mut with_slot {
         assert_eq!(run_caller(one, "GET", "/healthz", &[]).await.status, 200);
     }
     let [leaving, mut staying] = with_slot;
     let mut waiting = Connection::open(alone.address).await;
-    waiting.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    waiting
+        .write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .await;
     let mut response = std::pin::pin!(waiting.read(false));
     // Clients with a slot are answered while the third one is not.
     for _ in 0..50 {
@@ -66,9 +74,15 @@ async fn builtin_with_all_connection_slots_in_use_clients_wait_for_a_free_one() 
 async fn builtin_connections_have_a_maximum_age() {
     let (alone, manual_clock) = StandaloneBackend::at_noon().await;
     let mut connection = Connection::open(alone.address).await;
-    assert_eq!(run_caller(&mut connection, "GET", MODELS, &[]).await.status, 200);
+    assert_eq!(
+        run_caller(&mut connection, "GET", MODELS, &[]).await.status,
+        200
+    );
     manual_clock.advance(Duration::from_mins(9));
-    assert_eq!(run_caller(&mut connection, "GET", MODELS, &[]).await.status, 200);
+    assert_eq!(
+        run_caller(&mut connection, "GET", MODELS, &[]).await.status,
+        200
+    );
     manual_clock.advance(Duration::from_mins(1));
     assert!(connection.is_closed().await);
     assert_eq!(alone.get(MODELS).await.status, 200);
@@ -85,18 +99,41 @@ async fn builtin_malformed_requests_close_only_their_own_connection() {
         (b"GET /\xff\xfe HTTP/1.1\r\nHost: a\r\n\r\n", &[400, 404]),
         (b"GET * HTTP/1.1\r\nHost: a\r\n\r\n", &[404]),
         (b"CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n", &[405]),
-        (b"GET http://other/api/v1/models/%00 HTTP/1.1\r\nHost: a\r\n\r\n", &[400]),
-        (b"GET /api/v1/models?period=%f0%9f HTTP/1.1\r\nHost: a\r\n\r\n", &[400]),
-        (b"GET /api/v1/drift/a HTTP/1.1\r\nHost: a\r\nIf-None-Match: \xff\xfe,\r\n\r\n", &[404]),
-        (b"GET /api/v1/models HTTP/1.1\r\nHost: a\r\nIf-Modified-Since: \xff, Sat\r\n\r\n", &[200]),
-        (b"POST /api/v1/models HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}", &[405]),
+        (
+            b"GET http://other/api/v1/models/%00 HTTP/1.1\r\nHost: a\r\n\r\n",
+            &[400],
+        ),
+        (
+            b"GET /api/v1/models?period=%f0%9f HTTP/1.1\r\nHost: a\r\n\r\n",
+            &[400],
+        ),
+        (
+            b"GET /api/v1/drift/a HTTP/1.1\r\nHost: a\r\nIf-None-Match: \xff\xfe,\r\n\r\n",
+            &[404],
+        ),
+        (
+            b"GET /api/v1/models HTTP/1.1\r\nHost: a\r\nIf-Modified-Since: \xff, Sat\r\n\r\n",
+            &[200],
+        ),
+        (
+            b"POST /api/v1/models HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}",
+            &[405],
+        ),
         (long.as_bytes(), &[414, 431]),
         (many.as_bytes(), &[431]),
     ] {
         let mut connection = Connection::open(alone.address).await;
         connection.write(bytes).await;
-        let response = connection.read(false).await.unwrap_or_else(|| panic!("{}", crate::raw::show(bytes)));
-        assert!(statuses.contains(&response.status), "{}: {}", response.status, crate::raw::show(bytes));
+        let response = connection
+            .read(false)
+            .await
+            .unwrap_or_else(|| panic!("{}", crate::raw::show(bytes)));
+        assert!(
+            statuses.contains(&response.status),
+            "{}: {}",
+            response.status,
+            crate::raw::show(bytes)
+        );
         assert_eq!(alone.get("/healthz").await.status, 200);
     }
 }
@@ -105,7 +142,10 @@ async fn builtin_malformed_requests_close_only_their_own_connection() {
 async fn builtin_shutdown_closes_the_listener_and_idle_connections() {
     let (alone, _) = StandaloneBackend::at_noon().await;
     let mut connection = Connection::open(alone.address).await;
-    assert_eq!(run_caller(&mut connection, "GET", MODELS, &[]).await.status, 200);
+    assert_eq!(
+        run_caller(&mut connection, "GET", MODELS, &[]).await.status,
+        200
+    );
     alone.stop.cancel();
     alone.serving.await.unwrap();
     assert!(connection.is_closed().await);
@@ -121,7 +161,10 @@ async fn builtin_shutdown_does_not_wait_for_a_client_that_reads_nothing() {
     for _ in 0..1_000 {
         tokio::task::yield_now().await;
     }
-    assert!(!alone.serving.is_finished(), "the client has read all of it");
+    assert!(
+        !alone.serving.is_finished(),
+        "the client has read all of it"
+    );
     manual_clock.advance(Duration::from_secs(2));
     alone.serving.await.unwrap();
 }
@@ -130,7 +173,14 @@ async fn builtin_shutdown_does_not_wait_for_a_client_that_reads_nothing() {
 fn builtin_the_program_serves_until_it_is_stopped() {
     let directory = TempDir::new().unwrap();
     let archive = directory.path().join("runs.db");
-    let words = ["scoring", "serve", "--listen", "127.0.0.1:0", "--archive", archive.to_str().unwrap()];
+    let words = [
+        "scoring",
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--archive",
+        archive.to_str().unwrap(),
+    ];
     let program = Program::start(&words, &[]);
     let line = program.logs("serving on http://");
     let (_, address) = line.split_once("http://").unwrap();
@@ -141,20 +191,40 @@ fn builtin_the_program_serves_until_it_is_stopped() {
         let mut connection = Connection::open(address.parse().unwrap()).await;
         run_caller(&mut connection, "GET", MODELS, &[]).await
     });
-    assert_eq!((response.status, response.json()["data"].as_array().map(Vec::len)), (200, Some(0)));
+    assert_eq!(
+        (
+            response.status,
+            response.json()["data"].as_array().map(Vec::len)
+        ),
+        (200, Some(0))
+    );
     let ended = program.stop().with(0);
-    assert!(ended.out.is_empty() && ended.err.contains("stopping") && ended.err.contains("stopped"));
+    assert!(
+        ended.out.is_empty() && ended.err.contains("stopping") && ended.err.contains("stopped")
+    );
     assert!(!ended.err.contains("panicked"), "{}", ended.err);
 }
 
 #[test]
 fn builtin_start_failures_are_reported_and_set_the_exit_code() {
-    let missing = run(&["scoring", "serve", "--archive", "no/such.db", "--listen", "127.0.0.1:0"]).with(2);
+    let missing = run(&[
+        "scoring",
+        "serve",
+        "--archive",
+        "no/such.db",
+        "--listen",
+        "127.0.0.1:0",
+    ])
+    .with(2);
     assert!(missing.err.contains("no/such.db"), "{}", missing.err);
     let directory = TempDir::new().unwrap();
     let archive = directory.path().join("runs.db");
     let with = |more: [&str; 2]| {
-        run(&[&["scoring", "serve", "--archive", archive.to_str().unwrap()], &more[..]].concat())
+        run(&[
+            &["scoring", "serve", "--archive", archive.to_str().unwrap()],
+            &more[..],
+        ]
+        .concat())
     };
     assert!(with(["--log-level", "loud"]).with(1).err.contains("loud"));
     with(["--max-connections", "0"]).with(1);

@@ -14,7 +14,11 @@ use crate::world::{World, good};
 
 /// A gateway whose backend is not running yet, and the address for it.
 async fn before(address: std::net::SocketAddr) -> World {
-    World::with(&format!("[upstream]\nurl = \"http://{address}/api/v1\"\n"), good).await
+    World::with(
+        &format!("[upstream]\nurl = \"http://{address}/api/v1\"\n"),
+        good,
+    )
+    .await
 }
 
 fn data(response: &Response) -> String {
@@ -31,14 +35,29 @@ async fn builtin_standalone_and_in_process_backends_give_identical_bytes() {
     let inside = World::built_in().await;
     let (here, there) = (world.paid().await, inside.paid().await);
     for (_, target) in targets() {
-        let (one, other) = (world.get_as(&here, &target).await, inside.get_as(&there, &target).await);
+        let (one, other) = (
+            world.get_as(&here, &target).await,
+            inside.get_as(&there, &target).await,
+        );
         assert_eq!((one.status, other.status), (200, 200), "{target}");
         assert_eq!(data(&one), data(&other), "{target}");
-        assert_eq!(one.json()["generated_at"], other.json()["generated_at"], "{target}");
+        assert_eq!(
+            one.json()["generated_at"],
+            other.json()["generated_at"],
+            "{target}"
+        );
     }
     let missing = world.get_as(&here, "/api/v1/drift/nobody").await;
-    assert_eq!((missing.status, missing.code().as_str()), (404, "model_not_found"));
-    assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"not_found\"}").await, 1);
+    assert_eq!(
+        (missing.status, missing.code().as_str()),
+        (404, "model_not_found")
+    );
+    assert_eq!(
+        world
+            .counted("scoregate_upstream_requests_total{result=\"not_found\"}")
+            .await,
+        1
+    );
 }
 
 /// The response bytes of a backend.
@@ -52,7 +71,8 @@ impl RecordedTraffic {
             let received = self.clone();
             tokio::spawn(async move {
                 let mut to = TcpStream::connect(to).await.unwrap();
-                let ((mut reads, mut writes), (mut responses, mut asks)) = (from.split(), to.split());
+                let ((mut reads, mut writes), (mut responses, mut asks)) =
+                    (from.split(), to.split());
                 let asking = tokio::io::copy(&mut reads, &mut asks);
                 let answering = async {
                     let mut chunk = [0; 16_384];
@@ -68,26 +88,39 @@ impl RecordedTraffic {
 
     fn statuses(&self) -> Vec<String> {
         let received = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
-        received.split("HTTP/1.1 ").skip(1).map(|response| response[..3].to_owned()).collect()
+        received
+            .split("HTTP/1.1 ")
+            .skip(1)
+            .map(|response| response[..3].to_owned())
+            .collect()
     }
 }
 
 /// A document with items that differs an hour after noon, or one that does not.
 fn document(changes: bool) -> DocumentKey {
     let (now, later) = (known_at_noon(), Scoring::demo(7, noon().plus(HOUR)));
-    let query = |period| Query { period: Some(period), limit: Limit::parse("1"), ..Query::default() };
+    let query = |period| Query {
+        period: Some(period),
+        limit: Limit::parse("1"),
+        ..Query::default()
+    };
     let keys = now.model_ids().into_iter().flat_map(|id| {
         Period::ALL.into_iter().flat_map(move |period| {
             let id = id.clone();
             let of = move |route| DocumentKey::new(route, Some(id.clone()), query(period), period);
-            ENDPOINTS.iter().filter(|endpoint| endpoint.stored).map(move |endpoint| of(endpoint.route))
+            ENDPOINTS
+                .iter()
+                .filter(|endpoint| endpoint.stored)
+                .map(move |endpoint| of(endpoint.route))
         })
     });
     let is_suitable = |key: &DocumentKey| {
         let (now, later) = (now.answer(key).unwrap(), later.answer(key).unwrap());
         now.count > 0 && (now.etag != later.etag) == changes
     };
-    keys.into_iter().find(is_suitable).expect("in an hour, some documents change and some do not")
+    keys.into_iter()
+        .find(is_suitable)
+        .expect("in an hour, some documents change and some do not")
 }
 
 #[tokio::test]
@@ -105,11 +138,21 @@ async fn builtin_a_refresh_without_changes_returns_304_to_the_gateway() {
     world.pass(HOUR + Duration::from_secs(1));
     alone.wait_for_snapshot("2026-11-21T13:00:00Z").await;
     for target in [&same, &changed] {
-        assert!(world.get_as(&pro, target).await.header("cache-status").ends_with("detail=stale"));
+        assert!(
+            world
+                .get_as(&pro, target)
+                .await
+                .header("cache-status")
+                .ends_with("detail=stale")
+        );
         world.settled().await;
     }
     assert_eq!(recorded.statuses(), ["200", "200", "304", "200"]);
     let after = world.get_as(&pro, &same).await;
-    assert!(!after.header("cache-status").contains("stale"), "{}", after.header("cache-status"));
+    assert!(
+        !after.header("cache-status").contains("stale"),
+        "{}",
+        after.header("cache-status")
+    );
     assert_eq!(after.header("etag"), before.header("etag"));
 }

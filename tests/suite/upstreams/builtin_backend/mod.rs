@@ -60,7 +60,11 @@ impl StandaloneBackend {
         let (address, stop) = (listener.local_addr().unwrap(), CancellationToken::new());
         let backend = Arc::new(BackendServer::new(scoring, LICENSE.into(), clock.clone()));
         let serving = tokio::spawn(backend::serve(listener, backend, slots, stop.clone()));
-        Self { address, stop, serving }
+        Self {
+            address,
+            stop,
+            serving,
+        }
     }
 
     /// Starts one whose clock stays at noon.
@@ -74,7 +78,13 @@ impl StandaloneBackend {
     }
 
     async fn request(&self, method: &str, target: &str, headers: &[(&str, &str)]) -> Response {
-        run_caller(&mut Connection::open(self.address).await, method, target, headers).await
+        run_caller(
+            &mut Connection::open(self.address).await,
+            method,
+            target,
+            headers,
+        )
+        .await
     }
 
     /// Sends requests until the snapshot of this time is served. Until then responses are of the previous one and not
@@ -109,11 +119,21 @@ async fn run_caller(
 /// The target of each endpoint of a backend, without parameters.
 fn targets() -> impl Iterator<Item = (&'static Endpoint, String)> {
     let stored = ENDPOINTS.iter().filter(|endpoint| endpoint.stored);
-    stored.map(|endpoint| (endpoint, endpoint.documented_path().replace("{id}", "atlas-4-large")))
+    stored.map(|endpoint| {
+        (
+            endpoint,
+            endpoint.documented_path().replace("{id}", "atlas-4-large"),
+        )
+    })
 }
 
 fn document(route: Route) -> DocumentKey {
-    DocumentKey::new(route, ModelId::new("atlas-4-large"), Query::default(), Period::Latest)
+    DocumentKey::new(
+        route,
+        ModelId::new("atlas-4-large"),
+        Query::default(),
+        Period::Latest,
+    )
 }
 
 #[tokio::test]
@@ -121,30 +141,78 @@ async fn builtin_every_endpoint_returns_the_envelope_and_the_documented_fields()
     let (alone, _) = StandaloneBackend::at_noon().await;
     for (endpoint, target) in targets() {
         let response = alone.get(&target).await;
-        assert_eq!((response.status, response.header("content-type")), (200, "application/json"), "{target}");
-        assert_eq!(response.number("content-length"), response.body.len() as u64, "{target}");
-        assert_eq!(response.header("last-modified"), noon().http_date(), "{target}");
+        assert_eq!(
+            (response.status, response.header("content-type")),
+            (200, "application/json"),
+            "{target}"
+        );
+        assert_eq!(
+            response.number("content-length"),
+            response.body.len() as u64,
+            "{target}"
+        );
+        assert_eq!(
+            response.header("last-modified"),
+            noon().http_date(),
+            "{target}"
+        );
         assert!(!response.header("date").is_empty(), "{target}");
         let tag = response.header("etag");
-        assert!(tag.len() > 20 && tag.starts_with('"') && tag.ends_with('"'), "{target}: {tag}");
+        assert!(
+            tag.len() > 20 && tag.starts_with('"') && tag.ends_with('"'),
+            "{target}: {tag}"
+        );
         let body = response.json();
-        let names: BTreeSet<&str> = body.as_object().unwrap().keys().map(String::as_str).collect();
-        assert_eq!(names, ENVELOPE.iter().map(|field| field.name).collect(), "{target}");
+        let names: BTreeSet<&str> = body
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
+        assert_eq!(
+            names,
+            ENVELOPE.iter().map(|field| field.name).collect(),
+            "{target}"
+        );
         assert_eq!(body["success"], true);
-        assert_eq!((&body["version"], &body["license"]), (&API_VERSION.into(), &LICENSE.into()));
+        assert_eq!(
+            (&body["version"], &body["license"]),
+            (&API_VERSION.into(), &LICENSE.into())
+        );
         assert_eq!(body["generated_at"], NOON);
         let takes = |param| endpoint.takes.contains(&param);
-        assert_eq!(body["period"].as_str(), takes(Param::Period).then_some("latest"), "{target}");
-        assert_eq!(body["sort_by"].as_str(), takes(Param::SortBy).then_some("combined"), "{target}");
+        assert_eq!(
+            body["period"].as_str(),
+            takes(Param::Period).then_some("latest"),
+            "{target}"
+        );
+        assert_eq!(
+            body["sort_by"].as_str(),
+            takes(Param::SortBy).then_some("combined"),
+            "{target}"
+        );
         let items = body["data"].as_array().unwrap();
         assert_eq!(body["count"], items.len(), "{target}");
         assert!(items.len() == 1 || !endpoint.one, "{target}");
         for item in items {
-            let has: BTreeSet<&str> = item.as_object().unwrap().keys().map(String::as_str).collect();
-            let known = endpoint.item.iter().filter(|field| has.contains(field.name)).count();
+            let has: BTreeSet<&str> = item
+                .as_object()
+                .unwrap()
+                .keys()
+                .map(String::as_str)
+                .collect();
+            let known = endpoint
+                .item
+                .iter()
+                .filter(|field| has.contains(field.name))
+                .count();
             assert_eq!(has.len(), known, "{target}: {has:?}");
-            let missing = |field: &&ItemField| !field.presence.may_be_absent() && !has.contains(field.name);
-            assert!(!endpoint.item.iter().any(|field| missing(&field)), "{target}: {has:?}");
+            let missing =
+                |field: &&ItemField| !field.presence.may_be_absent() && !has.contains(field.name);
+            assert!(
+                !endpoint.item.iter().any(|field| missing(&field)),
+                "{target}: {has:?}"
+            );
         }
     }
 }
@@ -154,19 +222,36 @@ async fn builtin_parameters_are_those_of_the_api_and_select_the_response() {
     let (alone, _) = StandaloneBackend::at_noon().await;
     for period in Period::ALL {
         let word = period.word();
-        let response = alone.get(&format!("/api/v1/models?sortBy=speed&period={word}&other=1")).await;
-        let document =
-            DocumentKey { sort_by: Some(SortBy::Speed), ..DocumentKey::over(Route::Models, period) };
+        let response = alone
+            .get(&format!(
+                "/api/v1/models?sortBy=speed&period={word}&other=1"
+            ))
+            .await;
+        let document = DocumentKey {
+            sort_by: Some(SortBy::Speed),
+            ..DocumentKey::over(Route::Models, period)
+        };
         let data = known_at_noon().answer(&document).unwrap().data;
-        assert!(response.body.ends_with(&[&data[..], b"}"].concat()), "{word}");
+        assert!(
+            response.body.ends_with(&[&data[..], b"}"].concat()),
+            "{word}"
+        );
         assert_eq!(
             (&response.json()["period"], &response.json()["sort_by"]),
             (&word.into(), &"speed".into())
         );
     }
-    let all = alone.get("/api/v1/incidents?period=1m").await.json()["count"].as_u64().unwrap();
+    let all = alone.get("/api/v1/incidents?period=1m").await.json()["count"]
+        .as_u64()
+        .unwrap();
     assert!(all > 1, "{all}");
-    assert_eq!(alone.get("/api/v1/incidents?period=1m&limit=1").await.json()["count"], 1);
+    assert_eq!(
+        alone
+            .get("/api/v1/incidents?period=1m&limit=1")
+            .await
+            .json()["count"],
+        1
+    );
 }
 
 #[tokio::test]
@@ -174,7 +259,10 @@ async fn builtin_a_current_copy_is_a_304_by_tag_and_by_date_only_if_no_tag_is_se
     let (alone, _) = StandaloneBackend::at_noon().await;
     let whole = alone.get(MODELS).await;
     let tag = whole.header("etag");
-    let (date, before) = (noon().http_date(), noon().minus(Duration::from_secs(1)).http_date());
+    let (date, before) = (
+        noon().http_date(),
+        noon().minus(Duration::from_secs(1)).http_date(),
+    );
     let (weak, list) = (format!("W/{tag}"), format!("\"a,b\", {tag}"));
     let (none_match, since) = ("If-None-Match", "If-Modified-Since");
     for (headers, status) in [
@@ -197,7 +285,11 @@ async fn builtin_a_current_copy_is_a_304_by_tag_and_by_date_only_if_no_tag_is_se
         let response = alone.request("GET", MODELS, headers).await;
         assert_eq!(response.status, status, "{headers:?}");
         for name in ["etag", "last-modified", "cache-control"] {
-            assert_eq!(response.header(name), whole.header(name), "{headers:?}: {name}");
+            assert_eq!(
+                response.header(name),
+                whole.header(name),
+                "{headers:?}: {name}"
+            );
         }
         assert_eq!(response.body.is_empty(), status == 304, "{headers:?}");
     }
@@ -207,14 +299,32 @@ async fn builtin_a_current_copy_is_a_304_by_tag_and_by_date_only_if_no_tag_is_se
 async fn builtin_head_has_the_headers_of_get_and_no_body() {
     let (alone, _) = StandaloneBackend::at_noon().await;
     let mut connection = Connection::open(alone.address).await;
-    for target in [MODELS, "/api/v1/models/nobody", "/api/v1/models?period=1h", "/nothing", "/healthz"] {
+    for target in [
+        MODELS,
+        "/api/v1/models/nobody",
+        "/api/v1/models?period=1h",
+        "/nothing",
+        "/healthz",
+    ] {
         let head = run_caller(&mut connection, "HEAD", target, &[]).await;
         let get = run_caller(&mut connection, "GET", target, &[]).await;
         let headers = |response: &Response| -> Vec<(String, String)> {
-            response.headers.iter().filter(|(name, _)| name != "date").cloned().collect()
+            response
+                .headers
+                .iter()
+                .filter(|(name, _)| name != "date")
+                .cloned()
+                .collect()
         };
-        assert_eq!((head.status, headers(&head)), (get.status, headers(&get)), "{target}");
-        assert!(!get.body.is_empty() && head.number("content-length") == get.body.len() as u64, "{target}");
+        assert_eq!(
+            (head.status, headers(&head)),
+            (get.status, headers(&get)),
+            "{target}"
+        );
+        assert!(
+            !get.body.is_empty() && head.number("content-length") == get.body.len() as u64,
+            "{target}"
+        );
     }
 }
 
@@ -223,12 +333,22 @@ async fn builtin_refused_requests_have_the_error_codes_of_the_api() {
     let (alone, _) = StandaloneBackend::at_noon().await;
     for (method, target, status, code) in [
         ("GET", "/api/v1/models?period=7D", 400, "invalid_period"),
-        ("GET", "/api/v1/models?period=7d&period=7d", 400, "invalid_period"),
+        (
+            "GET",
+            "/api/v1/models?period=7d&period=7d",
+            400,
+            "invalid_period",
+        ),
         ("GET", "/api/v1/models?sortBy=%ff", 400, "invalid_sort_by"),
         ("GET", "/api/v1/incidents?limit=0", 400, "invalid_limit"),
         ("GET", "/api/v1/models/..%2fme", 400, "invalid_model_id"),
         ("GET", "/api/v1/models/nobody", 404, "model_not_found"),
-        ("GET", "/api/v1/models/nobody/history?period=7d", 404, "model_not_found"),
+        (
+            "GET",
+            "/api/v1/models/nobody/history?period=7d",
+            404,
+            "model_not_found",
+        ),
         ("HEAD", "/api/v1/drift/nobody", 404, "model_not_found"),
         ("GET", "/api/v1/me", 404, "not_found"),
         ("GET", "/api/v1/models/", 404, "not_found"),
@@ -239,24 +359,51 @@ async fn builtin_refused_requests_have_the_error_codes_of_the_api() {
         ("PROPFIND", "/healthz", 405, "method_not_allowed"),
     ] {
         let response = alone.request(method, target, &[]).await;
-        assert_eq!((response.status, response.header("cache-control")), (status, "no-store"), "{target}");
-        assert_eq!(response.header("content-type"), "application/json", "{target}");
+        assert_eq!(
+            (response.status, response.header("cache-control")),
+            (status, "no-store"),
+            "{target}"
+        );
+        assert_eq!(
+            response.header("content-type"),
+            "application/json",
+            "{target}"
+        );
         assert_eq!(
             response.header("allow"),
-            if status == 405 { "GET, HEAD, OPTIONS" } else { "" },
+            if status == 405 {
+                "GET, HEAD, OPTIONS"
+            } else {
+                ""
+            },
             "{target}"
         );
         assert!(response.header("etag").is_empty(), "{target}");
         if method != "HEAD" {
             let body = response.json();
-            assert_eq!((&body["success"], &body["version"]), (&false.into(), &API_VERSION.into()));
-            assert_eq!((&body["status"], &body["code"]), (&status.into(), &code.into()), "{target}");
-            assert!(body["message"].as_str().is_some_and(|text| text.ends_with('.')), "{target}");
+            assert_eq!(
+                (&body["success"], &body["version"]),
+                (&false.into(), &API_VERSION.into())
+            );
+            assert_eq!(
+                (&body["status"], &body["code"]),
+                (&status.into(), &code.into()),
+                "{target}"
+            );
+            assert!(
+                body["message"]
+                    .as_str()
+                    .is_some_and(|text| text.ends_with('.')),
+                "{target}"
+            );
             assert_eq!(body["param"].is_string(), status == 400, "{target}");
         }
     }
     let options = alone.request("OPTIONS", MODELS, &[]).await;
-    assert_eq!((options.status, options.header("allow")), (204, "GET, HEAD, OPTIONS"));
+    assert_eq!(
+        (options.status, options.header("allow")),
+        (204, "GET, HEAD, OPTIONS")
+    );
     let health = alone.get("/healthz").await;
     assert_eq!((health.status, &health.body[..]), (200, &b"alive\n"[..]));
 }
@@ -268,7 +415,10 @@ async fn builtin_max_age_ends_at_the_next_snapshot_which_the_clock_triggers() {
     let before = alone.get(MODELS).await;
     assert_eq!(before.header("cache-control"), "public, max-age=3600");
     manual_clock.advance(Duration::from_millis(600_500));
-    assert_eq!(alone.get(MODELS).await.header("cache-control"), "public, max-age=3000");
+    assert_eq!(
+        alone.get(MODELS).await.header("cache-control"),
+        "public, max-age=3000"
+    );
     manual_clock.advance(Duration::from_mins(50));
     let after = alone.wait_for_snapshot("2026-11-21T13:00:00Z").await;
     assert_eq!(after.header("cache-control"), "public, max-age=3600");
@@ -276,7 +426,14 @@ async fn builtin_max_age_ends_at_the_next_snapshot_which_the_clock_triggers() {
     let fresh = Scoring::demo(7, noon().plus(HOUR));
     for (endpoint, target) in targets() {
         let data = fresh.answer(&document(endpoint.route)).unwrap().data;
-        assert!(alone.get(&target).await.body.ends_with(&[&data[..], b"}"].concat()), "{target}");
+        assert!(
+            alone
+                .get(&target)
+                .await
+                .body
+                .ends_with(&[&data[..], b"}"].concat()),
+            "{target}"
+        );
     }
 }
 
@@ -286,19 +443,29 @@ async fn builtin_a_clock_step_or_suspend_is_followed_within_seconds() {
     let alone = StandaloneBackend::new(Arc::new(Scoring::demo(7, noon())), &clock).await;
     manual_clock.step_to(noon().minus(HOUR * 48));
     let kept = alone.get(MODELS).await;
-    assert_eq!((kept.json()["generated_at"].as_str(), kept.status), (Some(NOON), 200));
+    assert_eq!(
+        (kept.json()["generated_at"].as_str(), kept.status),
+        (Some(NOON), 200)
+    );
     assert_eq!(kept.header("cache-control"), "public, max-age=3600");
     // The machine was suspended: wall time has advanced, monotonic time has not.
     manual_clock.suspend(HOUR * (48 + 9));
     assert_eq!(alone.get(MODELS).await.header("cache-control"), "no-cache");
     manual_clock.advance(Duration::from_secs(10));
-    assert_eq!(alone.wait_for_snapshot("2026-11-21T21:00:00Z").await.status, 200);
+    assert_eq!(
+        alone.wait_for_snapshot("2026-11-21T21:00:00Z").await.status,
+        200
+    );
 }
 
 #[test]
 fn builtin_no_request_waits_for_a_snapshot_in_progress() {
     let mut one_blocking_thread = tokio::runtime::Builder::new_current_thread();
-    let runtime = one_blocking_thread.enable_all().max_blocking_threads(1).build().unwrap();
+    let runtime = one_blocking_thread
+        .enable_all()
+        .max_blocking_threads(1)
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let (clock, manual_clock) = Clock::manual(noon());
         let alone = StandaloneBackend::new(Arc::new(Scoring::demo(7, noon())), &clock).await;
@@ -309,8 +476,14 @@ fn builtin_no_request_waits_for_a_snapshot_in_progress() {
         manual_clock.advance(HOUR);
         for _ in 0..50 {
             let meanwhile = alone.get(MODELS).await;
-            assert_eq!((meanwhile.status, meanwhile.header("cache-control")), (200, "no-cache"));
-            assert_eq!((&meanwhile.body, meanwhile.header("etag")), (&before.body, before.header("etag")));
+            assert_eq!(
+                (meanwhile.status, meanwhile.header("cache-control")),
+                (200, "no-cache")
+            );
+            assert_eq!(
+                (&meanwhile.body, meanwhile.header("etag")),
+                (&before.body, before.header("etag"))
+            );
         }
         release.send(()).unwrap();
         busy.await.unwrap().unwrap();
@@ -329,8 +502,12 @@ async fn builtin_runs_imported_while_it_runs_count_within_a_minute() {
     let run = r#"{"id":"r-1","model":{"id":"atlas","name":"Atlas","provider":"meridian"},"suite":"coding",
         "time":"2026-11-21T11:02:03Z","trials":[{"scores":{"correctness":0.9,"spec":0.8,"codeQuality":0.7,
         "efficiency":0.6,"stability":0.5,"refusal":1,"recovery":0.4},"latencyMs":4200,"cost":0.031}]}"#;
-    archive().take(&[IdentifiedRun::read(run, noon(), &SuiteTable::default()).unwrap()]).unwrap();
-    archive().sum_up(noon().plus(Duration::from_secs(30))).unwrap();
+    archive()
+        .take(&[IdentifiedRun::read(run, noon(), &SuiteTable::default()).unwrap()])
+        .unwrap();
+    archive()
+        .sum_up(noon().plus(Duration::from_secs(30)))
+        .unwrap();
     assert_eq!(alone.get("/api/v1/models/atlas").await.status, 404);
     manual_clock.advance(Duration::from_mins(1));
     let mut after = alone.get(MODELS).await;
@@ -344,7 +521,10 @@ async fn builtin_runs_imported_while_it_runs_count_within_a_minute() {
     assert_eq!(after.json()["data"][0]["id"], "atlas");
     // Its date is that of the import, so that an earlier copy does not count as current; the next is due as before.
     assert_eq!(after.json()["generated_at"], "2026-11-21T12:00:30Z");
-    assert_eq!(after.header("last-modified"), noon().plus(Duration::from_secs(30)).http_date());
+    assert_eq!(
+        after.header("last-modified"),
+        noon().plus(Duration::from_secs(30)).http_date()
+    );
     assert_eq!(after.header("cache-control"), "public, max-age=3540");
     assert_eq!(alone.get("/api/v1/models/atlas").await.status, 200);
 }

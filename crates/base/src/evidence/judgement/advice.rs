@@ -44,15 +44,23 @@ impl Advice {
 /// Advice about these days: at most three pieces, and none without enough requests.
 pub fn advice(days: &[DayEvidence]) -> Vec<Advice> {
     let sum = |count: fn(&DayEvidence) -> u32| days.iter().map(count).fold(0, u32::saturating_add);
-    let (delivered, limited) = (sum(|day| day.counts.delivered), sum(|day| day.counts.limited));
-    let requests = sum(|day| day.counts.unchanged).saturating_add(delivered).saturating_add(limited);
+    let (delivered, limited) = (
+        sum(|day| day.counts.delivered),
+        sum(|day| day.counts.limited),
+    );
+    let requests = sum(|day| day.counts.unchanged)
+        .saturating_add(delivered)
+        .saturating_add(limited);
     if requests < ENOUGH_REQUESTS {
         return Vec::new();
     }
     let repeated = f64::from(sum(|day| day.repeated)) / f64::from(delivered.max(1));
     let is_refused = f64::from(limited) >= REFUSED * f64::from(requests);
     let limited_days = days.iter().filter(|day| day.counts.limited > 0).count();
-    let minutes = days.iter().flat_map(|day| &day.hours).filter_map(HourSummary::first_minute);
+    let minutes = days
+        .iter()
+        .flat_map(|day| &day.hours)
+        .filter_map(HourSummary::first_minute);
     let minutes: Vec<f64> = minutes.map(f64::from).collect();
     let usual = median(minutes.iter().copied());
     let same = |minute: &f64| f64::from(u8::from((minute - usual).abs() <= 1.0));

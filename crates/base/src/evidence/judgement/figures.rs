@@ -38,14 +38,25 @@ impl FigureRow {
     fn of_day(day: &DayEvidence, rules: &SuspectRules) -> Option<Self> {
         let counts = &day.counts;
         let is_large = day.catalogue >= LEAST_CATALOGUE;
-        let shares = || day.hours.iter().map(|hour| if is_large { day.share_of_hour(hour) } else { 0.0 });
+        let shares = || {
+            day.hours.iter().map(|hour| {
+                if is_large {
+                    day.share_of_hour(hour)
+                } else {
+                    0.0
+                }
+            })
+        };
         // Random requests, r for each model, miss a share of e^-r. Less than half a model cannot be missed.
         let missed = (1.0 - day.share()).max(0.5 / f64::from(day.catalogue.max(1)));
         let reached = |number: u8, threshold: u8| f64::from(number) / f64::from(threshold.max(1));
         let nearness = |hour: &&HourSummary| {
             reached(hour.networks, rules.networks).min(reached(hour.agents, rules.products))
         };
-        let busiest = day.hours.iter().max_by(|one, other| nearness(one).total_cmp(&nearness(other)));
+        let busiest = day
+            .hours
+            .iter()
+            .max_by(|one, other| nearness(one).total_cmp(&nearness(other)));
         let figure = |kind| match kind {
             FigureKind::HourShare | FigureKind::GroupShare => nth_largest(shares(), rules.hours),
             FigureKind::DayShare => {
@@ -67,7 +78,11 @@ impl FigureRow {
 
     /// The figures of the days of a caller on which it was used.
     pub(super) fn of_days(caller: &CallerDays, rules: &SuspectRules) -> Vec<Self> {
-        caller.days.iter().filter_map(|(_, day)| Self::of_day(day, rules)).collect()
+        caller
+            .days
+            .iter()
+            .filter_map(|(_, day)| Self::of_day(day, rules))
+            .collect()
     }
 
     fn medians(rows: &[Self]) -> Self {
@@ -81,17 +96,30 @@ pub(super) fn medians_of_tiers(
     days: &[Vec<FigureRow>],
 ) -> HashMap<Arc<str>, FigureRow> {
     let mut of_tier: HashMap<Arc<str>, Vec<FigureRow>> = HashMap::new();
-    for (caller, days) in callers.iter().zip(days).filter(|(_, days)| !days.is_empty()) {
-        of_tier.entry(Arc::clone(&caller.tier)).or_default().push(FigureRow::medians(days));
+    for (caller, days) in callers
+        .iter()
+        .zip(days)
+        .filter(|(_, days)| !days.is_empty())
+    {
+        of_tier
+            .entry(Arc::clone(&caller.tier))
+            .or_default()
+            .push(FigureRow::medians(days));
     }
-    of_tier.into_iter().map(|(tier, rows)| (tier, FigureRow::medians(&rows))).collect()
+    of_tier
+        .into_iter()
+        .map(|(tier, rows)| (tier, FigureRow::medians(&rows)))
+        .collect()
 }
 
 /// The nth largest number, from 1 on; 0 if there are fewer.
 pub(super) fn nth_largest(numbers: impl Iterator<Item = f64>, nth: usize) -> f64 {
     let mut numbers: Vec<f64> = numbers.collect();
     numbers.sort_by(|one, other| other.total_cmp(one));
-    numbers.get(nth.saturating_sub(1)).copied().unwrap_or_default()
+    numbers
+        .get(nth.saturating_sub(1))
+        .copied()
+        .unwrap_or_default()
 }
 
 /// The median, the larger one of two; 0 of no numbers.

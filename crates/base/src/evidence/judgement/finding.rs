@@ -44,7 +44,12 @@ pub struct Finding {
 impl Finding {
     /// The finding in plain English.
     pub fn sentence(&self) -> String {
-        let Self { days, least_days, of_days, .. } = self;
+        let Self {
+            days,
+            least_days,
+            of_days,
+            ..
+        } = self;
         let days = format!(
             "The rule was fulfilled on {days} of {of_days} days; the threshold is {least_days} days."
         );

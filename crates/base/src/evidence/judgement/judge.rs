@@ -9,18 +9,31 @@ use super::together::groups;
 
 /// The applications to look at.
 pub fn judge(callers: &[CallerDays], rules: &SuspectRules) -> Vec<Finding> {
-    let days: Vec<_> = callers.iter().map(|caller| FigureRow::of_days(caller, rules)).collect();
+    let days: Vec<_> = callers
+        .iter()
+        .map(|caller| FigureRow::of_days(caller, rules))
+        .collect();
     let medians = medians_of_tiers(callers, &days);
     let mut findings = Vec::new();
     for (caller, days) in callers.iter().zip(&days) {
-        let Some(medians) = medians.get(&caller.tier) else { continue };
+        let Some(medians) = medians.get(&caller.tier) else {
+            continue;
+        };
         for (rule, suspicion, kinds) in FiredRule::ALONE {
-            let is_met = |day: &&FigureRow| kinds.iter().all(|kind| day.get(*kind) >= rules.threshold(*kind));
+            let is_met = |day: &&FigureRow| {
+                kinds
+                    .iter()
+                    .all(|kind| day.get(*kind) >= rules.threshold(*kind))
+            };
             let mut met: Vec<&FigureRow> = days.iter().filter(is_met).collect();
             let first = |day: &FigureRow| kinds.first().map_or(0.0, |kind| day.get(*kind));
             met.sort_by(|one, other| first(other).total_cmp(&first(one)));
-            let Some(decisive) = met.get(rules.days.saturating_sub(1)) else { continue };
-            let figures = kinds.iter().map(|kind| figure(*kind, decisive.get(*kind), medians, rules));
+            let Some(decisive) = met.get(rules.days.saturating_sub(1)) else {
+                continue;
+            };
+            let figures = kinds
+                .iter()
+                .map(|kind| figure(*kind, decisive.get(*kind), medians, rules));
             findings.push(Finding {
                 application: caller.application,
                 tier: Arc::clone(&caller.tier),
@@ -45,7 +58,9 @@ pub fn judge(callers: &[CallerDays], rules: &SuspectRules) -> Vec<Finding> {
                 tier: Arc::clone(&member.tier),
                 suspicion: Suspicion::SeveralAccounts,
                 rule: FiredRule::Together,
-                others: others.filter(|other| *other != member.application).collect(),
+                others: others
+                    .filter(|other| *other != member.application)
+                    .collect(),
                 figures: vec![figure(FigureKind::GroupShare, group.share, medians, rules)],
                 days: group.days,
                 least_days: rules.days,
@@ -57,5 +72,10 @@ pub fn judge(callers: &[CallerDays], rules: &SuspectRules) -> Vec<Finding> {
 }
 
 fn figure(kind: FigureKind, value: f64, medians: &FigureRow, rules: &SuspectRules) -> Figure {
-    Figure { kind, value, threshold: rules.threshold(kind), median: medians.get(kind) }
+    Figure {
+        kind,
+        value,
+        threshold: rules.threshold(kind),
+        median: medians.get(kind),
+    }
 }

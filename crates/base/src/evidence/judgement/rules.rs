@@ -116,9 +116,25 @@ words! {
 impl FiredRule {
     /// The rules about one application, what they suspect, and the figures that have to reach their thresholds.
     pub(super) const ALONE: [(Self, Suspicion, &'static [FigureKind]); 4] = [
-        (Self::EachRefresh, Suspicion::Mirror, &[FigureKind::HourShare]),
-        (Self::OverTheDay, Suspicion::Mirror, &[FigureKind::DayShare, FigureKind::Economy]),
-        (Self::ManyOrigins, Suspicion::SharedKey, &[FigureKind::Networks, FigureKind::Products]),
-        (Self::Repeats, Suspicion::InefficientPoller, &[FigureKind::Documents, FigureKind::Repeated]),
+        (
+            Self::EachRefresh,
+            Suspicion::Mirror,
+            &[FigureKind::HourShare],
+        ),
+        (
+            Self::OverTheDay,
+            Suspicion::Mirror,
+            &[FigureKind::DayShare, FigureKind::Economy],
+        ),
+        (
+            Self::ManyOrigins,
+            Suspicion::SharedKey,
+            &[FigureKind::Networks, FigureKind::Products],
+        ),
+        (
+            Self::Repeats,
+            Suspicion::InefficientPoller,
+            &[FigureKind::Documents, FigureKind::Repeated],
+        ),
     ];
 }

@@ -25,7 +25,15 @@ struct Traffic {
 }
 
 fn traffic(hour: u16, models: Range<u16>) -> Traffic {
-    Traffic { hour, minute: 3, models, times: 1, networks: 7..8, products: 5..6, bytes: 3_000 }
+    Traffic {
+        hour,
+        minute: 3,
+        models,
+        times: 1,
+        networks: 7..8,
+        products: 5..6,
+        bytes: 3_000,
+    }
 }
 
 fn day_of(traffic: &[Traffic], catalogue: u16) -> DayEvidence {
@@ -34,10 +42,15 @@ fn day_of(traffic: &[Traffic], catalogue: u16) -> DayEvidence {
         let begin = 20_000 * DAY_SECONDS + u64::from(traffic.hour) * 3_600;
         let at = Wall::from_seconds(begin + u64::from(traffic.minute) * 60);
         let number = HourEvidence::hour_of(at);
-        let hour = hours.entry(number).or_insert_with(|| HourEvidence::of(number));
+        let hour = hours
+            .entry(number)
+            .or_insert_with(|| HourEvidence::of(number));
         for model in traffic.models.clone() {
             // Positions 5 apart, modulo 512, are those of different documents.
-            let mark = DocumentMark { model: Some(model), document: model * 5 };
+            let mark = DocumentMark {
+                model: Some(model),
+                document: model * 5,
+            };
             for _ in 0..traffic.times {
                 hour.delivered(mark, traffic.bytes, false, at);
             }
@@ -62,7 +75,10 @@ fn caller(number: u16, owner: Option<u16>, days: &[DayEvidence]) -> CallerDays {
         application: format!("app_{number:011}").parse().unwrap(),
         owner: owner.map(|owner| format!("own_{owner:011}").parse().unwrap()),
         tier: "pro".into(),
-        days: (20_000..).map(Day::from_number).zip(days.iter().cloned()).collect(),
+        days: (20_000..)
+            .map(Day::from_number)
+            .zip(days.iter().cloned())
+            .collect(),
     }
 }
 
@@ -71,7 +87,10 @@ fn steady(number: u16, owner: Option<u16>, hours: &[Traffic]) -> CallerDays {
 }
 
 fn rules_of(callers: &[CallerDays], rules: &SuspectRules) -> Vec<(Suspicion, FiredRule)> {
-    judge(callers, rules).iter().map(|finding| (finding.suspicion, finding.rule)).collect()
+    judge(callers, rules)
+        .iter()
+        .map(|finding| (finding.suspicion, finding.rule))
+        .collect()
 }
 
 /// The application fulfils a rule at and above the threshold that `set` sets, and not below it.
@@ -83,17 +102,32 @@ fn assert_edge(
 ) {
     let callers = [caller(1, None, days)];
     let findings = judge(&callers, &SuspectRules::default());
-    let finding = findings.iter().find(|finding| finding.rule == rule).unwrap();
-    let value = finding.figures.iter().find(|figure| figure.kind == kind).unwrap().value;
+    let finding = findings
+        .iter()
+        .find(|finding| finding.rule == rule)
+        .unwrap();
+    let value = finding
+        .figures
+        .iter()
+        .find(|figure| figure.kind == kind)
+        .unwrap()
+        .value;
     for (threshold, fires) in [(value, true), (value * 0.99, true), (value * 1.01, false)] {
         let mut rules = SuspectRules::default();
         set(&mut rules, threshold);
-        let fired = judge(&callers, &rules).iter().any(|finding| finding.rule == rule);
-        assert_eq!(fired, fires, "{rule:?} {kind:?}: {value}, threshold {threshold}");
+        let fired = judge(&callers, &rules)
+            .iter()
+            .any(|finding| finding.rule == rule);
+        assert_eq!(
+            fired, fires,
+            "{rule:?} {kind:?}: {value}, threshold {threshold}"
+        );
     }
     let few = SuspectRules::default().days - 1;
     assert!(
-        !judge(&[caller(1, None, &days[..few])], &SuspectRules::default()).iter().any(|f| f.rule == rule)
+        !judge(&[caller(1, None, &days[..few])], &SuspectRules::default())
+            .iter()
+            .any(|f| f.rule == rule)
     );
 }
 
@@ -105,13 +139,21 @@ fn whole(number: f64) -> u32 {
 fn a_mirror_requests_much_of_the_catalogue_in_several_hours_of_several_days() {
     let hours = [traffic(3, 0..45), traffic(17, 0..60)];
     let days = vec![day_of(&hours, CATALOGUE); 3];
-    assert_edge(&days, FiredRule::EachRefresh, FigureKind::HourShare, |rules, share| {
-        rules.hour_share = share;
-    });
+    assert_edge(
+        &days,
+        FiredRule::EachRefresh,
+        FigureKind::HourShare,
+        |rules, share| {
+            rules.hour_share = share;
+        },
+    );
     let once = steady(1, None, &hours[..1]);
     assert_eq!(rules_of(&[once], &SuspectRules::default()), []);
     let three_tenths: Vec<Traffic> = (0..24).map(|hour| traffic(hour, 0..30)).collect();
-    assert_eq!(rules_of(&[steady(1, None, &three_tenths)], &SuspectRules::default()), []);
+    assert_eq!(
+        rules_of(&[steady(1, None, &three_tenths)], &SuspectRules::default()),
+        []
+    );
 }
 
 #[test]
@@ -121,7 +163,10 @@ fn of_a_small_catalogue_any_client_requests_most() {
         let day = day_of(&hours, catalogue);
         rules_of(
             &[caller(1, None, &vec![day; 7])],
-            &SuspectRules { hour_share: 0.1, ..SuspectRules::default() },
+            &SuspectRules {
+                hour_share: 0.1,
+                ..SuspectRules::default()
+            },
         )
     };
     assert_eq!(judged(10), []);
@@ -131,57 +176,126 @@ fn of_a_small_catalogue_any_client_requests_most() {
 
 #[test]
 fn a_slow_mirror_requests_most_of_the_catalogue_in_a_day_and_hardly_a_model_twice() {
-    let once: Vec<Traffic> = (0..18).map(|hour| traffic(hour, 5 * hour..5 * hour + 5)).collect();
+    let once: Vec<Traffic> = (0..18)
+        .map(|hour| traffic(hour, 5 * hour..5 * hour + 5))
+        .collect();
     let days = vec![day_of(&once, CATALOGUE); 3];
-    assert_edge(&days, FiredRule::OverTheDay, FigureKind::DayShare, |rules, share| rules.day_share = share);
-    assert_edge(&days, FiredRule::OverTheDay, FigureKind::Economy, |rules, times| rules.economy = times);
+    assert_edge(
+        &days,
+        FiredRule::OverTheDay,
+        FigureKind::DayShare,
+        |rules, share| rules.day_share = share,
+    );
+    assert_edge(
+        &days,
+        FiredRule::OverTheDay,
+        FigureKind::Economy,
+        |rules, times| rules.economy = times,
+    );
     // Views of a product at random: as many requests for models, and twice as many.
     let mut state = 1_u64;
     for views in [90, 250] {
         let viewed = (0..views).map(|view| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             let model = u16::try_from((state >> 33) % 100).unwrap();
             traffic(view % 24, model..model + 1)
         });
         let viewed: Vec<Traffic> = viewed.collect();
-        assert_eq!(rules_of(&[steady(1, None, &viewed)], &SuspectRules::default()), []);
+        assert_eq!(
+            rules_of(&[steady(1, None, &viewed)], &SuspectRules::default()),
+            []
+        );
     }
 }
 
 #[test]
 fn a_shared_key_is_used_from_many_networks_by_many_products_in_one_hour() {
-    let shared = Traffic { networks: 0..20, products: 0..13, ..traffic(9, 0..5) };
+    let shared = Traffic {
+        networks: 0..20,
+        products: 0..13,
+        ..traffic(9, 0..5)
+    };
     let days = vec![day_of(std::slice::from_ref(&shared), CATALOGUE); 3];
-    let set = |rules: &mut SuspectRules, networks| rules.networks = u8::try_from(whole(networks)).unwrap();
+    let set = |rules: &mut SuspectRules, networks| {
+        rules.networks = u8::try_from(whole(networks)).unwrap()
+    };
     assert_edge(&days, FiredRule::ManyOrigins, FigureKind::Networks, set);
-    let set = |rules: &mut SuspectRules, products| rules.products = u8::try_from(whole(products)).unwrap();
+    let set = |rules: &mut SuspectRules, products| {
+        rules.products = u8::try_from(whole(products)).unwrap()
+    };
     assert_edge(&days, FiredRule::ManyOrigins, FigureKind::Products, set);
-    let jobs = Traffic { products: 0..2, ..shared.clone() };
-    let phones = Traffic { networks: 0..1, hour: 10, ..shared };
-    assert_eq!(rules_of(&[steady(1, None, &[jobs, phones])], &SuspectRules::default()), []);
+    let jobs = Traffic {
+        products: 0..2,
+        ..shared.clone()
+    };
+    let phones = Traffic {
+        networks: 0..1,
+        hour: 10,
+        ..shared
+    };
+    assert_eq!(
+        rules_of(
+            &[steady(1, None, &[jobs, phones])],
+            &SuspectRules::default()
+        ),
+        []
+    );
 }
 
 #[test]
 fn an_inefficient_poller_receives_the_same_documents_all_the_time() {
-    let days = vec![day_of(&[Traffic { times: 600, ..traffic(9, 0..2) }], CATALOGUE); 3];
+    let days = vec![
+        day_of(
+            &[Traffic {
+                times: 600,
+                ..traffic(9, 0..2)
+            }],
+            CATALOGUE
+        );
+        3
+    ];
     let set = |rules: &mut SuspectRules, documents| rules.documents = whole(documents);
     assert_edge(&days, FiredRule::Repeats, FigureKind::Documents, set);
-    assert_edge(&days, FiredRule::Repeats, FigureKind::Repeated, |rules, share| rules.repeated = share);
-    let each_five_minutes: Vec<Traffic> =
-        (0..24).map(|hour| Traffic { times: 12, ..traffic(hour, 0..20) }).collect();
-    assert_eq!(rules_of(&[steady(1, None, &each_five_minutes)], &SuspectRules::default()), []);
+    assert_edge(
+        &days,
+        FiredRule::Repeats,
+        FigureKind::Repeated,
+        |rules, share| rules.repeated = share,
+    );
+    let each_five_minutes: Vec<Traffic> = (0..24)
+        .map(|hour| Traffic {
+            times: 12,
+            ..traffic(hour, 0..20)
+        })
+        .collect();
+    assert_eq!(
+        rules_of(
+            &[steady(1, None, &each_five_minutes)],
+            &SuspectRules::default()
+        ),
+        []
+    );
 }
 
 /// The hours of one of four parts of the catalogue, whose documents have a size of their own.
 fn part(number: u16, size: u16) -> Vec<Traffic> {
     let models = number * size..(number + 1) * size;
     let bytes = 3_000 + 100 * u32::from(number);
-    (0..24).map(|hour| Traffic { bytes, ..traffic(hour, models.clone()) }).collect()
+    (0..24)
+        .map(|hour| Traffic {
+            bytes,
+            ..traffic(hour, models.clone())
+        })
+        .collect()
 }
 
 /// Four applications with equal parts, and their owners.
 fn parts(size: u16, owner: fn(u16) -> Option<u16>) -> Vec<CallerDays> {
-    (0..4).map(|number| steady(number, owner(number), &part(number, size))).collect()
+    (0..4)
+        .map(|number| steady(number, owner(number), &part(number, size)))
+        .collect()
 }
 
 #[test]
@@ -194,44 +308,76 @@ fn parts_of_the_catalogue_add_up_to_a_mirror_of_several_accounts() {
             [(Suspicion::SeveralAccounts, FiredRule::Together); 4]
         );
         let others: Vec<_> = callers[1..].iter().map(|other| other.application).collect();
-        assert_eq!((&findings[0].application, &findings[0].others), (&callers[0].application, &others));
+        assert_eq!(
+            (&findings[0].application, &findings[0].others),
+            (&callers[0].application, &others)
+        );
         let share = findings[0].figures[0].value;
         for (threshold, found) in [(share, 4), (share * 0.99, 4), (share * 1.01, 0)] {
-            let rules = SuspectRules { group_share: threshold, ..SuspectRules::default() };
+            let rules = SuspectRules {
+                group_share: threshold,
+                ..SuspectRules::default()
+            };
             assert_eq!(judge(&callers, &rules).len(), found, "{threshold}");
         }
-        let two_days = |caller: CallerDays| CallerDays { days: caller.days[..2].to_vec(), ..caller };
+        let two_days = |caller: CallerDays| CallerDays {
+            days: caller.days[..2].to_vec(),
+            ..caller
+        };
         let callers: Vec<CallerDays> = callers.into_iter().map(two_days).collect();
         assert_eq!(judge(&callers, &SuspectRules::default()), []);
     }
-    assert_eq!(rules_of(&parts(15, |_| Some(9)), &SuspectRules::default()), []);
+    assert_eq!(
+        rules_of(&parts(15, |_| Some(9)), &SuspectRules::default()),
+        []
+    );
 }
 
 #[test]
 fn keys_in_turn_are_a_group() {
     let of_key = |number: u16| {
-        let hours: Vec<Traffic> = (number * 6..number * 6 + 6).map(|hour| traffic(hour, 0..90)).collect();
+        let hours: Vec<Traffic> = (number * 6..number * 6 + 6)
+            .map(|hour| traffic(hour, 0..90))
+            .collect();
         steady(number, None, &hours)
     };
     let callers: Vec<CallerDays> = (0..4).map(of_key).collect();
     let findings = judge(&callers, &SuspectRules::default());
-    let together = findings.iter().filter(|finding| finding.rule == FiredRule::Together);
+    let together = findings
+        .iter()
+        .filter(|finding| finding.rule == FiredRule::Together);
     assert_eq!((findings.len(), together.count()), (8, 4));
 }
 
 #[test]
 fn likeness_alone_is_no_suspicion() {
     let rules = SuspectRules::default();
-    let copies: Vec<CallerDays> = (0..4).map(|number| steady(number, None, &part(0, 29))).collect();
+    let copies: Vec<CallerDays> = (0..4)
+        .map(|number| steady(number, None, &part(0, 29)))
+        .collect();
     assert_eq!(judge(&copies, &rules), [], "copies of a dashboard");
     let sizes = [29_u16, 23, 18, 14];
-    let unequal = sizes.iter().zip(0..).map(|(size, number)| steady(number, Some(9), &part(number, *size)));
-    assert_eq!(judge(&unequal.collect::<Vec<CallerDays>>(), &rules), [], "customers of an agency");
+    let unequal = sizes
+        .iter()
+        .zip(0..)
+        .map(|(size, number)| steady(number, Some(9), &part(number, *size)));
+    assert_eq!(
+        judge(&unequal.collect::<Vec<CallerDays>>(), &rules),
+        [],
+        "customers of an agency"
+    );
     let elsewhere = |number: u16| {
-        let hours = part(number, 20).into_iter().map(|hour| Traffic { networks: number..number + 1, ..hour });
+        let hours = part(number, 20).into_iter().map(|hour| Traffic {
+            networks: number..number + 1,
+            ..hour
+        });
         steady(number, None, &hours.collect::<Vec<Traffic>>())
     };
-    assert_eq!(judge(&(0..4).map(elsewhere).collect::<Vec<CallerDays>>(), &rules), [], "other networks");
+    assert_eq!(
+        judge(&(0..4).map(elsewhere).collect::<Vec<CallerDays>>(), &rules),
+        [],
+        "other networks"
+    );
 }
 
 #[test]
@@ -242,10 +388,15 @@ fn customers_of_a_platform_are_a_group_only_if_they_begin_together() {
     callers.extend(neighbours);
     assert_eq!(judge(&callers, &rules), []);
     // Those of busy clients are the first ones.
-    for (minute, found) in [((|hour| hour % 3) as fn(u16) -> u16, 0), (|hour| hour * 7 % 50, 4)] {
+    for (minute, found) in [
+        ((|hour| hour % 3) as fn(u16) -> u16, 0),
+        (|hour| hour * 7 % 50, 4),
+    ] {
         for (number, caller) in (0..).zip(callers.iter_mut().take(4)) {
-            let hours =
-                part(number, 20).into_iter().map(|hour| Traffic { minute: minute(hour.hour), ..hour });
+            let hours = part(number, 20).into_iter().map(|hour| Traffic {
+                minute: minute(hour.hour),
+                ..hour
+            });
             *caller = steady(number, None, &hours.collect::<Vec<Traffic>>());
         }
         assert_eq!(judge(&callers, &rules).len(), found);
@@ -255,7 +406,9 @@ fn customers_of_a_platform_are_a_group_only_if_they_begin_together() {
 #[test]
 fn a_sentence_has_the_number_the_threshold_and_the_median_of_the_tier() {
     let full: Vec<Traffic> = (0..24).map(|hour| traffic(hour, 0..100)).collect();
-    let mut callers: Vec<CallerDays> = (1..4).map(|number| steady(number, None, &part(0, 5))).collect();
+    let mut callers: Vec<CallerDays> = (1..4)
+        .map(|number| steady(number, None, &part(0, 5)))
+        .collect();
     callers.push(steady(4, None, &full));
     let findings = judge(&callers, &SuspectRules::default());
     let sentences: Vec<String> = findings.iter().map(Finding::sentence).collect();
@@ -266,33 +419,65 @@ fn a_sentence_has_the_number_the_threshold_and_the_median_of_the_tier() {
           median pro caller has 4 %. The rule was fulfilled on 7 of 7 days; the threshold is 3 days."
         ]
     );
-    assert_eq!(Suspicion::parse(findings[0].suspicion.word()), Some(Suspicion::Mirror));
+    assert_eq!(
+        Suspicion::parse(findings[0].suspicion.word()),
+        Some(Suspicion::Mirror)
+    );
     assert_eq!(judge(&[], &SuspectRules::default()), []);
-    assert_eq!(judge(&[caller(1, None, &[DayEvidence::default()])], &SuspectRules::default()), []);
+    assert_eq!(
+        judge(
+            &[caller(1, None, &[DayEvidence::default()])],
+            &SuspectRules::default()
+        ),
+        []
+    );
 }
 
 #[test]
 fn advice_needs_enough_requests_and_names_what_they_show() {
-    let polls = |times| day_of(&[Traffic { times, ..traffic(9, 0..2) }], CATALOGUE);
+    let polls = |times| {
+        day_of(
+            &[Traffic {
+                times,
+                ..traffic(9, 0..2)
+            }],
+            CATALOGUE,
+        )
+    };
     assert_eq!(advice(&[polls(499)]), []);
     let repeated = advice(&[polls(600)]);
-    assert!(matches!(repeated[..], [Advice::SendIfNoneMatch(share)] if share > 0.99), "{repeated:?}");
+    assert!(
+        matches!(repeated[..], [Advice::SendIfNoneMatch(share)] if share > 0.99),
+        "{repeated:?}"
+    );
     assert_eq!(
         repeated[0].sentence(),
         "99 % of the documents that you requested were ones that you already had. Send If-None-Match."
     );
-    let mut sweep: DayEvidence =
-        day_of(&(0..24).map(|hour| traffic(hour, 0..95)).collect::<Vec<_>>(), CATALOGUE);
+    let mut sweep: DayEvidence = day_of(
+        &(0..24).map(|hour| traffic(hour, 0..95)).collect::<Vec<_>>(),
+        CATALOGUE,
+    );
     assert_eq!(advice(std::slice::from_ref(&sweep)), []);
     sweep.counts.limited = 119;
-    assert_eq!(advice(std::slice::from_ref(&sweep)), [], "below a twentieth");
+    assert_eq!(
+        advice(std::slice::from_ref(&sweep)),
+        [],
+        "below a twentieth"
+    );
     sweep.counts.limited = 200;
     let advised = advice(&[sweep.clone(), sweep]);
-    assert_eq!(advised, [Advice::HeedLimits(400, 2), Advice::SpreadRequests(1.0)]);
+    assert_eq!(
+        advised,
+        [Advice::HeedLimits(400, 2), Advice::SpreadRequests(1.0)]
+    );
     let sentences: Vec<String> = advised.into_iter().map(Advice::sentence).collect();
     assert!(
         sentences[0].starts_with("Requests were refused by a limit 400 times on 2 days."),
         "{sentences:?}"
     );
-    assert!(sentences[1].starts_with("In 100 % of the hours"), "{sentences:?}");
+    assert!(
+        sentences[1].starts_with("In 100 % of the hours"),
+        "{sentences:?}"
+    );
 }

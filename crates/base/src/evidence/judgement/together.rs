@@ -48,16 +48,26 @@ struct DayTrace<'d> {
 
 impl<'d> DayTrace<'d> {
     fn of(caller: usize, day: &'d DayEvidence) -> Self {
-        let used = day.hours.iter().zip(0..).filter(|(hour, _)| hour.models > 0);
+        let used = day
+            .hours
+            .iter()
+            .zip(0..)
+            .filter(|(hour, _)| hour.models > 0);
         let hours = used.fold(0_u32, |bits, (_, hour)| bits | 1 << hour);
         let shares: f64 = day.hours.iter().map(|hour| day.share_of_hour(hour)).sum();
-        Self { caller, day, hours, share: shares / f64::from(hours.count_ones().max(1)) }
+        Self {
+            caller,
+            day,
+            hours,
+            share: shares / f64::from(hours.count_ones().max(1)),
+        }
     }
 
     /// Whether requests are coordinated: equal ones in turn, or equal parts of a whole in the same hours.
     fn is_coordinated_with(&self, other: &Self) -> bool {
-        let requests =
-            |trace: &Self| f64::from(trace.day.counts.delivered) + f64::from(trace.day.counts.unchanged);
+        let requests = |trace: &Self| {
+            f64::from(trace.day.counts.delivered) + f64::from(trace.day.counts.unchanged)
+        };
         (self.hours & other.hours).count_ones() <= 1
             || self.hours == other.hours
                 && is_near(requests(self), requests(other), TOLERANCE)
@@ -69,15 +79,17 @@ impl<'d> DayTrace<'d> {
     fn has_other_documents_than(&self, other: &Self) -> bool {
         let changes = |trace: &Self| trace.day.share() > 1.5 * trace.share;
         #[expect(clippy::cast_precision_loss, reason = "a mean")]
-        let size =
-            |trace: &Self| trace.day.counts.bytes as f64 / f64::from(trace.day.counts.delivered.max(1));
+        let size = |trace: &Self| {
+            trace.day.counts.bytes as f64 / f64::from(trace.day.counts.delivered.max(1))
+        };
         changes(self) && changes(other) || !is_near(size(self), size(other), OTHER_SIZE)
     }
 
     /// Whether the hours begin in the same minutes, which differ from hour to hour. Those of a busy client are all the first ones.
     fn begins_with(&self, other: &Self) -> bool {
         let hours = self.day.hours.iter().zip(&other.day.hours);
-        let minutes = hours.filter_map(|(one, other)| Some((one.first_minute()?, other.first_minute()?)));
+        let minutes =
+            hours.filter_map(|(one, other)| Some((one.first_minute()?, other.first_minute()?)));
         let minutes: Vec<(u8, u8)> = minutes.collect();
         let different: BTreeSet<u8> = minutes.iter().map(|(one, _)| *one).collect();
         different.len() > 3 && minutes.iter().all(|(one, other)| one.abs_diff(*other) <= 1)
@@ -94,8 +106,14 @@ pub(super) fn groups(callers: &[CallerDays], rules: &SuspectRules) -> Vec<Caller
     for (place, caller) in callers.iter().enumerate() {
         let is_comparable =
             |evidence: &DayEvidence| evidence.models > 0 && evidence.catalogue >= LEAST_CATALOGUE;
-        for (day, evidence) in caller.days.iter().filter(|(_, evidence)| is_comparable(evidence)) {
-            days.entry(*day).or_default().push(DayTrace::of(place, evidence));
+        for (day, evidence) in caller
+            .days
+            .iter()
+            .filter(|(_, evidence)| is_comparable(evidence))
+        {
+            days.entry(*day)
+                .or_default()
+                .push(DayTrace::of(place, evidence));
         }
     }
     let mut days_of_pairs: BTreeMap<(usize, usize), usize> = BTreeMap::new();
@@ -104,7 +122,9 @@ pub(super) fn groups(callers: &[CallerDays], rules: &SuspectRules) -> Vec<Caller
             *days_of_pairs.entry(pair).or_default() += 1;
         }
     }
-    let pairs = days_of_pairs.into_iter().filter(|(_, days)| *days >= rules.days);
+    let pairs = days_of_pairs
+        .into_iter()
+        .filter(|(_, days)| *days >= rules.days);
     joined(pairs.map(|(pair, _)| pair))
         .into_iter()
         .filter_map(|members| group(members, callers, rules))
@@ -116,7 +136,10 @@ fn coordinated_pairs(callers: &[CallerDays], traces: &[DayTrace<'_>]) -> BTreeSe
     let mut cells: HashMap<SameOrigin, Vec<&DayTrace<'_>>> = HashMap::new();
     for trace in traces {
         let origins = SameOrigin::Origins(*trace.day.networks.words(), *trace.day.agents.words());
-        let owner = callers.get(trace.caller).and_then(|caller| caller.owner).map(SameOrigin::Owner);
+        let owner = callers
+            .get(trace.caller)
+            .and_then(|caller| caller.owner)
+            .map(SameOrigin::Owner);
         for origin in owner.into_iter().chain([origins]) {
             cells.entry(origin).or_default().push(trace);
         }
@@ -131,15 +154,24 @@ fn coordinated_pairs(callers: &[CallerDays], traces: &[DayTrace<'_>]) -> BTreeSe
         for (place, one) in traces.iter().enumerate() {
             let others = traces.iter().skip(place + 1);
             let near = others.take_while(|other| is_near(one.share, other.share, TOLERANCE));
-            coordinated.extend(near.filter(|other| one.is_coordinated_with(other)).map(|other| (one, other)));
+            coordinated.extend(
+                near.filter(|other| one.is_coordinated_with(other))
+                    .map(|other| (one, other)),
+            );
         }
         // Others with the same origin show that it is a platform or an office.
-        let members: BTreeSet<usize> =
-            coordinated.iter().flat_map(|(one, other)| [one.caller, other.caller]).collect();
+        let members: BTreeSet<usize> = coordinated
+            .iter()
+            .flat_map(|(one, other)| [one.caller, other.caller])
+            .collect();
         let is_own = matches!(origin, SameOrigin::Owner(_)) || 4 * members.len() >= 3 * all;
         coordinated.retain(|(one, other)| is_own || one.begins_with(other));
         let ordered = |one: usize, other: usize| (one.min(other), one.max(other));
-        pairs.extend(coordinated.iter().map(|(one, other)| ordered(one.caller, other.caller)));
+        pairs.extend(
+            coordinated
+                .iter()
+                .map(|(one, other)| ordered(one.caller, other.caller)),
+        );
     }
     pairs
 }
@@ -148,8 +180,9 @@ fn coordinated_pairs(callers: &[CallerDays], traces: &[DayTrace<'_>]) -> BTreeSe
 fn joined(pairs: impl Iterator<Item = (usize, usize)>) -> Vec<BTreeSet<usize>> {
     let mut sets: Vec<BTreeSet<usize>> = Vec::new();
     for (one, other) in pairs {
-        let (touched, mut apart): (Vec<_>, Vec<_>) =
-            sets.into_iter().partition(|set| set.contains(&one) || set.contains(&other));
+        let (touched, mut apart): (Vec<_>, Vec<_>) = sets
+            .into_iter()
+            .partition(|set| set.contains(&one) || set.contains(&other));
         apart.push(touched.into_iter().flatten().chain([one, other]).collect());
         sets = apart;
     }
@@ -157,21 +190,38 @@ fn joined(pairs: impl Iterator<Item = (usize, usize)>) -> Vec<BTreeSet<usize>> {
 }
 
 /// The group of these callers, if they request enough together.
-fn group(members: BTreeSet<usize>, callers: &[CallerDays], rules: &SuspectRules) -> Option<CallerGroup> {
-    let callers: Vec<&CallerDays> = members.iter().filter_map(|place| callers.get(*place)).collect();
+fn group(
+    members: BTreeSet<usize>,
+    callers: &[CallerDays],
+    rules: &SuspectRules,
+) -> Option<CallerGroup> {
+    let callers: Vec<&CallerDays> = members
+        .iter()
+        .filter_map(|place| callers.get(*place))
+        .collect();
     let mut days: BTreeMap<_, [f64; 24]> = BTreeMap::new();
     for (day, evidence) in callers.iter().flat_map(|caller| &caller.days) {
-        for (sum, hour) in days.entry(*day).or_default().iter_mut().zip(&evidence.hours) {
+        for (sum, hour) in days
+            .entry(*day)
+            .or_default()
+            .iter_mut()
+            .zip(&evidence.hours)
+        {
             *sum += evidence.share_of_hour(hour);
         }
     }
-    let shares: Vec<f64> =
-        days.into_values().map(|sums| nth_largest(sums.into_iter(), rules.hours).min(1.0)).collect();
+    let shares: Vec<f64> = days
+        .into_values()
+        .map(|sums| nth_largest(sums.into_iter(), rules.hours).min(1.0))
+        .collect();
     let share = nth_largest(shares.iter().copied(), rules.days);
     (share >= rules.group_share).then(|| CallerGroup {
         members: members.into_iter().collect(),
         share,
-        days: shares.iter().filter(|share| **share >= rules.group_share).count(),
+        days: shares
+            .iter()
+            .filter(|share| **share >= rules.group_share)
+            .count(),
         of_days: shares.len(),
     })
 }

@@ -39,13 +39,18 @@ impl CounterCells {
     /// Allocates consecutive cells; returns the index of the first.
     fn take(&self, count: usize) -> usize {
         let at = self.taken.fetch_add(count, Ordering::Relaxed);
-        assert!(at + count <= max_series(), "more series than the table of metrics declares");
+        assert!(
+            at + count <= max_series(),
+            "more series than the table of metrics declares"
+        );
         at
     }
 
     /// The cells of the calling thread.
     fn local(&self) -> &[AtomicU64] {
-        self.rows.local().get_or_init(|| (0..max_series()).map(|_| AtomicU64::new(0)).collect())
+        self.rows
+            .local()
+            .get_or_init(|| (0..max_series()).map(|_| AtomicU64::new(0)).collect())
     }
 
     fn add(&self, at: usize, by: u64) {
@@ -55,7 +60,10 @@ impl CounterCells {
     }
 
     fn all(&self, at: usize) -> impl Iterator<Item = &AtomicU64> {
-        self.rows.all().filter_map(OnceLock::get).filter_map(move |row| row.get(at))
+        self.rows
+            .all()
+            .filter_map(OnceLock::get)
+            .filter_map(move |row| row.get(at))
     }
 
     /// The sum over all threads.
@@ -66,7 +74,10 @@ impl CounterCells {
 
 impl CounterCell {
     pub(super) fn new(cells: &Arc<CounterCells>) -> Self {
-        Self { at: cells.take(1), cells: Arc::clone(cells) }
+        Self {
+            at: cells.take(1),
+            cells: Arc::clone(cells),
+        }
     }
 
     pub(super) fn sum(&self) -> u64 {
@@ -87,7 +98,11 @@ impl CounterFn for CounterCell {
 
 impl HistogramBuckets {
     pub(super) fn new(cells: &Arc<CounterCells>, bounds: &'static [f64]) -> Self {
-        Self { at: cells.take(bounds.len() + 2), cells: Arc::clone(cells), bounds }
+        Self {
+            at: cells.take(bounds.len() + 2),
+            cells: Arc::clone(cells),
+            bounds,
+        }
     }
 
     /// Cumulative counts per bound, and the total.
@@ -103,19 +118,26 @@ impl HistogramBuckets {
     /// The sum of the values.
     pub(super) fn sum(&self) -> f64 {
         let sums = self.cells.all(self.at + self.bounds.len() + 1);
-        sums.map(|sum| f64::from_bits(sum.load(Ordering::Relaxed))).sum()
+        sums.map(|sum| f64::from_bits(sum.load(Ordering::Relaxed)))
+            .sum()
     }
 }
 
 impl HistogramFn for HistogramBuckets {
     fn record(&self, value: f64) {
         let index = self.bounds.partition_point(|bound| *bound < value);
-        let cells = self.cells.local().get(self.at..=self.at + self.bounds.len() + 1).unwrap_or_default();
+        let cells = self
+            .cells
+            .local()
+            .get(self.at..=self.at + self.bounds.len() + 1)
+            .unwrap_or_default();
         if let [counts @ .., sum] = cells
             && let Some(count) = counts.get(index)
         {
             count.fetch_add(1, Ordering::Relaxed);
-            sum.update(Ordering::Relaxed, Ordering::Relaxed, |bits| (f64::from_bits(bits) + value).to_bits());
+            sum.update(Ordering::Relaxed, Ordering::Relaxed, |bits| {
+                (f64::from_bits(bits) + value).to_bits()
+            });
         }
     }
 }

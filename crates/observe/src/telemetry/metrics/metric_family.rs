@@ -15,14 +15,20 @@ pub struct MetricFamily<H, L> {
 /// Without handles: counts nothing.
 impl<H, L> Default for MetricFamily<H, L> {
     fn default() -> Self {
-        Self { handles: Vec::new(), of: PhantomData }
+        Self {
+            handles: Vec::new(),
+            of: PhantomData,
+        }
     }
 }
 
 impl<H, L: MetricLabel> MetricFamily<H, L> {
     /// Handles in the order of the label values.
     pub(super) fn new(handles: Vec<H>) -> Self {
-        Self { handles, of: PhantomData }
+        Self {
+            handles,
+            of: PhantomData,
+        }
     }
 
     /// The handle of a label value. Always `Some` for a label that lists all its values.
@@ -41,12 +47,19 @@ pub struct CounterMatrix<A, B> {
 impl<A: MetricLabel, B: MetricLabel> CounterMatrix<A, B> {
     /// Handles in rows of this many columns.
     pub(super) fn new(handles: Vec<Counter>, columns: usize) -> Self {
-        Self { handles, columns, of: PhantomData }
+        Self {
+            handles,
+            columns,
+            of: PhantomData,
+        }
     }
 
     /// Adds one.
     pub fn count(&self, row: A, column: B) {
-        if let Some(counter) = self.handles.get(row.index() * self.columns + column.index()) {
+        if let Some(counter) = self
+            .handles
+            .get(row.index() * self.columns + column.index())
+        {
             counter.increment(1);
         }
     }

@@ -8,7 +8,9 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder as _, SharedString, Unit};
+use metrics::{
+    Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder as _, SharedString, Unit,
+};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use parking_lot::Mutex;
 
@@ -49,8 +51,10 @@ impl Scrape {
         }
         // A gauge without a value is absent.
         let recorded = self.recorded.render();
-        let mut text: String =
-            recorded.split_inclusive('\n').filter(|line| !line.ends_with(" NaN\n")).collect();
+        let mut text: String = recorded
+            .split_inclusive('\n')
+            .filter(|line| !line.ends_with(" NaN\n"))
+            .collect();
         for row in METRICS {
             put_histogram(row, &counted.buckets, &mut text);
             if row.name == process::CPU {
@@ -63,28 +67,48 @@ impl Scrape {
 
 /// Appends the lines of a histogram.
 fn put_histogram(row: &MetricRow, buckets: &HashMap<Key, HistogramBuckets>, text: &mut String) {
-    let mut series: Vec<(&Key, &HistogramBuckets)> =
-        buckets.iter().filter(|(key, _)| key.name() == row.name).collect();
+    let mut series: Vec<(&Key, &HistogramBuckets)> = buckets
+        .iter()
+        .filter(|(key, _)| key.name() == row.name)
+        .collect();
     if series.is_empty() {
         return;
     }
     series.sort_by_key(|(key, _)| *key);
     let name = row.name;
-    let mut put = |line: std::fmt::Arguments<'_>| writeln!(text, "{line}").expect("a text takes all");
+    let mut put =
+        |line: std::fmt::Arguments<'_>| writeln!(text, "{line}").expect("a text takes all");
     put(format_args!("# HELP {name} {}", row.meaning));
     put(format_args!("# TYPE {name} histogram"));
     for (key, buckets) in series {
-        let labels: Vec<String> =
-            key.labels().map(|label| format!("{}=\"{}\"", label.key(), label.value())).collect();
-        let label_set = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
-        let label_prefix = labels.iter().fold(String::new(), |all, label| all + label + ",");
+        let labels: Vec<String> = key
+            .labels()
+            .map(|label| format!("{}=\"{}\"", label.key(), label.value()))
+            .collect();
+        let label_set = if labels.is_empty() {
+            String::new()
+        } else {
+            format!("{{{}}}", labels.join(","))
+        };
+        let label_prefix = labels
+            .iter()
+            .fold(String::new(), |all, label| all + label + ",");
         let counts = buckets.counts();
-        let bounds = buckets.bounds.iter().map(f64::to_string).chain(["+Inf".to_owned()]);
+        let bounds = buckets
+            .bounds
+            .iter()
+            .map(f64::to_string)
+            .chain(["+Inf".to_owned()]);
         for (bound, count) in bounds.zip(&counts) {
-            put(format_args!("{name}_bucket{{{label_prefix}le=\"{bound}\"}} {count}"));
+            put(format_args!(
+                "{name}_bucket{{{label_prefix}le=\"{bound}\"}} {count}"
+            ));
         }
         put(format_args!("{name}_sum{label_set} {}", buckets.sum()));
-        put(format_args!("{name}_count{label_set} {}", counts.last().copied().unwrap_or(0)));
+        put(format_args!(
+            "{name}_count{label_set} {}",
+            counts.last().copied().unwrap_or(0)
+        ));
     }
     put(format_args!(""));
 }
@@ -93,7 +117,10 @@ impl Default for MetricsRegistry {
     fn default() -> Self {
         let recorder = PrometheusBuilder::new().build_recorder();
         for row in METRICS {
-            let (name, meaning) = (KeyName::from_const_str(row.name), SharedString::const_str(row.meaning));
+            let (name, meaning) = (
+                KeyName::from_const_str(row.name),
+                SharedString::const_str(row.meaning),
+            );
             let unit = row.name.ends_with("_seconds").then_some(Unit::Seconds);
             match row.kind {
                 MetricKind::Counter => recorder.describe_counter(name, unit, meaning),
@@ -101,7 +128,11 @@ impl Default for MetricsRegistry {
                 MetricKind::Histogram(_) => {}
             }
         }
-        Self { recorder, cells: Arc::default(), counted: Arc::default() }
+        Self {
+            recorder,
+            cells: Arc::default(),
+            counted: Arc::default(),
+        }
     }
 }
 
@@ -118,7 +149,11 @@ impl MetricsRegistry {
             memory_limit: self.gauge("scoregate_memory_limit_bytes"),
             cores: self.gauge("scoregate_cpu_limit_cores"),
         };
-        Scrape { recorded: self.recorder.handle(), counted: Arc::clone(&self.counted), process }
+        Scrape {
+            recorded: self.recorder.handle(),
+            counted: Arc::clone(&self.counted),
+            process,
+        }
     }
 
     /// Sets the version, and the start time in seconds since 1970.
@@ -127,7 +162,8 @@ impl MetricsRegistry {
         let labels = vec![metrics::Label::new("version", version)];
         let info = Key::from_parts("scoregate_build_info", labels);
         self.recorder.register_gauge(&info, &WHERE).set(1.0);
-        self.gauge("process_start_time_seconds").set(Duration::from_secs(since).as_secs_f64());
+        self.gauge("process_start_time_seconds")
+            .set(Duration::from_secs(since).as_secs_f64());
     }
 
     /// The counter with this name, without labels.
@@ -139,7 +175,8 @@ impl MetricsRegistry {
     /// The gauge with this name, without labels.
     pub fn gauge(&self, name: &'static str) -> Gauge {
         declared(name, &[]);
-        self.recorder.register_gauge(&Key::from_static_name(name), &WHERE)
+        self.recorder
+            .register_gauge(&Key::from_static_name(name), &WHERE)
     }
 
     /// The histogram with this name, without labels.
@@ -149,8 +186,20 @@ impl MetricsRegistry {
     }
 
     fn counter_of(&self, key: &Key) -> Counter {
-        let make = || (CounterCell::new(&self.cells), self.recorder.register_counter(key, &WHERE));
-        let cell = self.counted.lock().counters.entry(key.clone()).or_insert_with(make).0.clone();
+        let make = || {
+            (
+                CounterCell::new(&self.cells),
+                self.recorder.register_counter(key, &WHERE),
+            )
+        };
+        let cell = self
+            .counted
+            .lock()
+            .counters
+            .entry(key.clone())
+            .or_insert_with(make)
+            .0
+            .clone();
         Counter::from_arc(Arc::new(cell))
     }
 
@@ -160,7 +209,13 @@ impl MetricsRegistry {
             panic!("{} is declared as no histogram", key.name())
         };
         let make = || HistogramBuckets::new(&self.cells, bounds);
-        let buckets = self.counted.lock().buckets.entry(key).or_insert_with(make).clone();
+        let buckets = self
+            .counted
+            .lock()
+            .buckets
+            .entry(key)
+            .or_insert_with(make)
+            .clone();
         Histogram::from_arc(Arc::new(buckets))
     }
 
@@ -184,8 +239,14 @@ impl MetricsRegistry {
     }
 
     /// The gauges with this name, one per configured label value.
-    pub fn gauges_of<L: MetricLabel>(&self, name: &'static str, words: &[String]) -> MetricFamily<Gauge, L> {
-        family(name, words, |key| self.recorder.register_gauge(&key, &WHERE))
+    pub fn gauges_of<L: MetricLabel>(
+        &self,
+        name: &'static str,
+        words: &[String],
+    ) -> MetricFamily<Gauge, L> {
+        family(name, words, |key| {
+            self.recorder.register_gauge(&key, &WHERE)
+        })
     }
 
     /// The histograms with this name, one per label value.
@@ -211,12 +272,16 @@ impl MetricsRegistry {
     ) -> CounterMatrix<A, B> {
         declared(name, &[(A::NAME, rows.len()), (B::NAME, columns.len())]);
         let make = |row: &String, column: &String| {
-            let labels =
-                vec![metrics::Label::new(A::NAME, row.clone()), metrics::Label::new(B::NAME, column.clone())];
+            let labels = vec![
+                metrics::Label::new(A::NAME, row.clone()),
+                metrics::Label::new(B::NAME, column.clone()),
+            ];
             self.counter_of(&Key::from_parts(name, labels))
         };
-        let handles =
-            rows.iter().flat_map(|row| columns.iter().map(move |column| make(row, column))).collect();
+        let handles = rows
+            .iter()
+            .flat_map(|row| columns.iter().map(move |column| make(row, column)))
+            .collect();
         CounterMatrix::new(handles, columns.len())
     }
 }
@@ -227,7 +292,8 @@ fn family<H, L: MetricLabel>(
     register: impl Fn(Key) -> H,
 ) -> MetricFamily<H, L> {
     declared(name, &[(L::NAME, words.len())]);
-    let key = |word: &String| Key::from_parts(name, vec![metrics::Label::new(L::NAME, word.clone())]);
+    let key =
+        |word: &String| Key::from_parts(name, vec![metrics::Label::new(L::NAME, word.clone())]);
     MetricFamily::new(words.iter().map(|word| register(key(word))).collect())
 }
 
@@ -235,9 +301,14 @@ fn family<H, L: MetricLabel>(
 fn declared(name: &str, labels: &[(&str, usize)]) {
     let row = METRICS.iter().find(|row| row.name == name);
     let names: Vec<&str> = labels.iter().map(|(label, _)| *label).collect();
-    assert!(row.is_some_and(|row| row.labels == names), "{name} with labels {names:?} is not declared");
+    assert!(
+        row.is_some_and(|row| row.labels == names),
+        "{name} with labels {names:?} is not declared"
+    );
     for (label, words) in labels {
-        let fits = LABELS.iter().any(|row| row.name == *label && *words <= row.most);
+        let fits = LABELS
+            .iter()
+            .any(|row| row.name == *label && *words <= row.most);
         assert!(fits, "label {label} has {words} words, more than declared");
     }
 }
@@ -257,14 +328,31 @@ mod tests {
         for row in METRICS {
             // Process metrics have standard names.
             let of_process = row.name.starts_with("process_");
-            assert!(row.name.starts_with("scoregate_") || of_process, "{}", row.name);
-            assert_eq!(row.name.ends_with("_total"), row.kind == MetricKind::Counter, "{}", row.name);
             assert!(
-                row.labels.iter().all(|name| LABELS.iter().any(|label| label.name == *name)),
+                row.name.starts_with("scoregate_") || of_process,
                 "{}",
                 row.name
             );
-            assert_eq!(METRICS.iter().filter(|other| other.name == row.name).count(), 1);
+            assert_eq!(
+                row.name.ends_with("_total"),
+                row.kind == MetricKind::Counter,
+                "{}",
+                row.name
+            );
+            assert!(
+                row.labels
+                    .iter()
+                    .all(|name| LABELS.iter().any(|label| label.name == *name)),
+                "{}",
+                row.name
+            );
+            assert_eq!(
+                METRICS
+                    .iter()
+                    .filter(|other| other.name == row.name)
+                    .count(),
+                1
+            );
         }
     }
 
@@ -272,11 +360,19 @@ mod tests {
     fn counted_values_are_rendered() {
         let registry = MetricsRegistry::default();
         registry.counter("scoregate_panics_total").increment(2);
-        registry.histogram("scoregate_upstream_duration_seconds").record(0.3);
+        registry
+            .histogram("scoregate_upstream_duration_seconds")
+            .record(0.3);
         let text = registry.scrape().render();
         assert!(text.contains("scoregate_panics_total 2"), "{text}");
-        assert!(text.contains("scoregate_upstream_duration_seconds_bucket{le=\"0.5\"} 1"), "{text}");
-        assert!(text.contains("scoregate_upstream_duration_seconds_sum 0.3\n"), "{text}");
+        assert!(
+            text.contains("scoregate_upstream_duration_seconds_bucket{le=\"0.5\"} 1"),
+            "{text}"
+        );
+        assert!(
+            text.contains("scoregate_upstream_duration_seconds_sum 0.3\n"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -285,13 +381,26 @@ mod tests {
         registry.set_build_info("1.2.3", 1_795_000_000);
         let text = registry.scrape().render();
         let value = |name: &str| -> f64 {
-            let line = text.lines().find(|line| line.starts_with(&format!("{name} ")));
-            line.unwrap_or_else(|| panic!("{name} in {text}")).split(' ').nth(1).unwrap().parse().unwrap()
+            let line = text
+                .lines()
+                .find(|line| line.starts_with(&format!("{name} ")));
+            line.unwrap_or_else(|| panic!("{name} in {text}"))
+                .split(' ')
+                .nth(1)
+                .unwrap()
+                .parse()
+                .unwrap()
         };
-        assert!(text.contains("scoregate_build_info{version=\"1.2.3\"} 1"), "{text}");
+        assert!(
+            text.contains("scoregate_build_info{version=\"1.2.3\"} 1"),
+            "{text}"
+        );
         assert!((value("process_start_time_seconds") - 1_795_000_000.0).abs() < 1.0);
         assert!(value("process_resident_memory_bytes") > 1e6);
-        assert!(value("process_open_fds") >= 3.0 && value("process_max_fds") >= value("process_open_fds"));
+        assert!(
+            value("process_open_fds") >= 3.0
+                && value("process_max_fds") >= value("process_open_fds")
+        );
         assert!(value("process_threads") >= 1.0);
         let before = value(process::CPU);
         assert!(text.contains(&format!("# TYPE {} counter", process::CPU)));
@@ -299,7 +408,10 @@ mod tests {
         let later = loop {
             sum = (0..1_000_000).fold(sum, |sum, number| sum.rotate_left(3) ^ number);
             let again = registry.scrape().render();
-            let line = again.lines().find(|line| line.starts_with("process_cpu_seconds_total ")).unwrap();
+            let line = again
+                .lines()
+                .find(|line| line.starts_with("process_cpu_seconds_total "))
+                .unwrap();
             let later: f64 = line.split(' ').nth(1).unwrap().parse().unwrap();
             if later > before {
                 break later;
@@ -311,6 +423,8 @@ mod tests {
     #[test]
     #[should_panic(expected = "is not declared")]
     fn undeclared_metric_panics() {
-        MetricsRegistry::default().counter("scoregate_surprise_total").increment(1);
+        MetricsRegistry::default()
+            .counter("scoregate_surprise_total")
+            .increment(1);
     }
 }

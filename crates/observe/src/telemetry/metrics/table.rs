@@ -41,14 +41,21 @@ pub struct LabelRow {
 }
 
 /// Request latencies: from a tenth of a hit to the request timeout.
-const FAST: &[f64] =
-    &[0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.25, 1.0, 5.0, 30.0];
+const FAST: &[f64] = &[
+    0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.25, 1.0, 5.0, 30.0,
+];
 /// Backend latencies.
-const SLOW: &[f64] = &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
+const SLOW: &[f64] = &[
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
+];
 /// Durations of store operations: from a local commit to the deadline of a distant database.
-const COMMITS: &[f64] = &[0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
+const COMMITS: &[f64] = &[
+    0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0,
+];
 /// Ages of served documents, in seconds.
-const AGES: &[f64] = &[1.0, 60.0, 600.0, 1_800.0, 3_600.0, 7_200.0, 21_600.0, 86_400.0, 604_800.0];
+const AGES: &[f64] = &[
+    1.0, 60.0, 600.0, 1_800.0, 3_600.0, 7_200.0, 21_600.0, 86_400.0, 604_800.0,
+];
 
 /// All labels. Clients cannot choose any value.
 #[rustfmt::skip]
@@ -184,7 +191,10 @@ pub fn max_series() -> usize {
 impl MetricRow {
     fn most_series(&self) -> usize {
         let size = |name: &&str| {
-            LABELS.iter().find(|label| label.name == *name).map_or(usize::MAX, |label| label.most)
+            LABELS
+                .iter()
+                .find(|label| label.name == *name)
+                .map_or(usize::MAX, |label| label.most)
         };
         let combinations: usize = self.labels.iter().map(size).product();
         let each = match self.kind {

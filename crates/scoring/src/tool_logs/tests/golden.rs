@@ -12,7 +12,10 @@ use super::golden_files::{golden_file, golden_mapping, problem_of, read_one};
 
 /// Compares runs with the committed ones.
 fn assert_runs(name: &str, read: &[Result<MappedRuns, LogProblem>]) {
-    let lines = read.iter().flat_map(|runs| &runs.as_ref().unwrap().runs).map(String::as_str);
+    let lines = read
+        .iter()
+        .flat_map(|runs| &runs.as_ref().unwrap().runs)
+        .map(String::as_str);
     let text = lines.flat_map(|line| [line, "\n"]).collect::<String>();
     let file = golden_file("runs").join(name);
     if std::env::var_os("SCOREGATE_WRITE").is_some() {
@@ -20,19 +23,29 @@ fn assert_runs(name: &str, read: &[Result<MappedRuns, LogProblem>]) {
         std::fs::write(&file, &text).unwrap();
     }
     let committed = std::fs::read_to_string(&file).unwrap_or_default();
-    assert_eq!(text, committed, "if {name} changed on purpose, write it with SCOREGATE_WRITE=1");
+    assert_eq!(
+        text, committed,
+        "if {name} changed on purpose, write it with SCOREGATE_WRITE=1"
+    );
 }
 
 fn trials(runs: &MappedRuns) -> Vec<Value> {
-    let runs = runs.runs.iter().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    runs.flat_map(|run| run["trials"].as_array().unwrap().clone()).collect()
+    let runs = runs
+        .runs
+        .iter()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    runs.flat_map(|run| run["trials"].as_array().unwrap().clone())
+        .collect()
 }
 
 /// The values of an axis; a failure is its reason.
 fn axis(runs: &MappedRuns, axis: &str) -> Vec<Value> {
     let value = |trial: &Value| {
         let reason = &trial["failure"]["reason"];
-        trial.get("scores").map_or(reason, |scores| &scores[axis]).clone()
+        trial
+            .get("scores")
+            .map_or(reason, |scores| &scores[axis])
+            .clone()
     };
     trials(runs).iter().map(value).collect()
 }
@@ -46,14 +59,37 @@ fn logs_of_inspect_become_runs_with_one_trial_for_each_sample_and_epoch() {
             (runs.model_id.as_str(), runs.scored, runs.runs.len()),
             ("mockllm--meridian--atlas-4", 6, 1)
         );
-        assert_eq!(axis(&runs, "correctness"), [1.0, 0.0, 0.0, 1.0, 0.0, 0.0], "C, I, I in two epochs");
-        assert_eq!(axis(&runs, "spec"), [1.0, 0.25, 0.0, 1.0, 0.25, 0.0], "C, P, N");
-        assert_eq!(axis(&runs, "codeQuality"), [1.0, 0.625, 0.0, 1.0, 0.625, 0.0], "percentages");
-        assert_eq!(axis(&runs, "efficiency"), [0.0, 0.375, 1.0, 0.0, 0.375, 1.0], "lower is better");
-        assert_eq!(axis(&runs, "stability"), [1.0, 0.25, 0.25, 1.0, 0.25, 0.25], "one of several values");
+        assert_eq!(
+            axis(&runs, "correctness"),
+            [1.0, 0.0, 0.0, 1.0, 0.0, 0.0],
+            "C, I, I in two epochs"
+        );
+        assert_eq!(
+            axis(&runs, "spec"),
+            [1.0, 0.25, 0.0, 1.0, 0.25, 0.0],
+            "C, P, N"
+        );
+        assert_eq!(
+            axis(&runs, "codeQuality"),
+            [1.0, 0.625, 0.0, 1.0, 0.625, 0.0],
+            "percentages"
+        );
+        assert_eq!(
+            axis(&runs, "efficiency"),
+            [0.0, 0.375, 1.0, 0.0, 0.375, 1.0],
+            "lower is better"
+        );
+        assert_eq!(
+            axis(&runs, "stability"),
+            [1.0, 0.25, 0.25, 1.0, 0.25, 0.25],
+            "one of several values"
+        );
         assert_eq!(axis(&runs, "refusal"), [1.0; 6], "true");
         for trial in trials(&runs) {
-            assert_eq!(trial["cost"], 0.009, "1000 tokens at 5 and 200 at 20 dollars for a million");
+            assert_eq!(
+                trial["cost"], 0.009,
+                "1000 tokens at 5 and 200 at 20 dollars for a million"
+            );
             assert!(trial["latencyMs"].as_f64().unwrap() < 10_000.0, "{trial}");
         }
         assert_runs(&format!("{log}.jsonl"), &[Ok(runs)]);
@@ -62,17 +98,30 @@ fn logs_of_inspect_become_runs_with_one_trial_for_each_sample_and_epoch() {
 
 #[test]
 fn failed_samples_become_failed_trials_by_their_exception() {
-    let runs = read_one(&golden_file("inspect/failures.eval"), &golden_mapping("inspect.toml")).unwrap();
+    let runs = read_one(
+        &golden_file("inspect/failures.eval"),
+        &golden_mapping("inspect.toml"),
+    )
+    .unwrap();
     assert_eq!(
         axis(&runs, "correctness"),
         // Ids that are numbers, then texts: defect, offline, too many, too slow.
-        serde_json::json!([1.0, 0.5, 0.0, "harness", "unreachable", "throttled", "timeout"])
-            .as_array()
-            .unwrap()[..]
+        serde_json::json!([
+            1.0,
+            0.5,
+            0.0,
+            "harness",
+            "unreachable",
+            "throttled",
+            "timeout"
+        ])
+        .as_array()
+        .unwrap()[..]
     );
     let one = |failure| (failure, 1);
-    let failed =
-        BTreeMap::from_iter(RunFailure::ALL.map(one)).into_iter().filter(|(f, _)| *f != RunFailure::Unusable);
+    let failed = BTreeMap::from_iter(RunFailure::ALL.map(one))
+        .into_iter()
+        .filter(|(f, _)| *f != RunFailure::Unusable);
     assert_eq!((runs.scored, runs.failed.clone()), (3, failed.collect()));
     assert_runs("failures.jsonl", &[Ok(runs)]);
 }
@@ -82,7 +131,11 @@ fn a_sample_without_a_verdict_is_a_failure_of_the_harness_in_either_format() {
     for log in ["inspect/unscored.eval", "inspect/unscored.json"] {
         let runs = read_one(&golden_file(log), &golden_mapping("inspect.toml")).unwrap();
         let expected = serde_json::json!([1.0, 1.0, "harness"]);
-        assert_eq!(axis(&runs, "correctness"), expected.as_array().unwrap()[..], "{log}");
+        assert_eq!(
+            axis(&runs, "correctness"),
+            expected.as_array().unwrap()[..],
+            "{log}"
+        );
     }
 }
 
@@ -95,18 +148,30 @@ fn an_unfinished_evaluation_is_skipped_with_the_remedy() {
     ] {
         let (verdict, problem) = problem_of(&golden_file(log), &golden_mapping("inspect.toml"));
         assert_eq!(verdict, LogVerdict::Skipped, "{log}: {problem}");
-        assert!(problem.contains(reason) && problem.contains("inspect eval-retry"), "{log}: {problem}");
+        assert!(
+            problem.contains(reason) && problem.contains("inspect eval-retry"),
+            "{log}: {problem}"
+        );
     }
 }
 
 #[test]
 fn what_the_mapping_does_not_name_is_reported_and_never_guessed() {
     let model = "[models.\"mockllm/meridian/atlas-4\"]\nname = \"A\"\nprovider = \"p\"\n";
-    let task =
-        |axes: &str| format!("{model}[tasks.arithmetic]\nsuite = \"coding\"\naxes = {{ spec = {axes} }}\n");
+    let task = |axes: &str| {
+        format!("{model}[tasks.arithmetic]\nsuite = \"coding\"\naxes = {{ spec = {axes} }}\n")
+    };
     let rows = [
-        ("ignored_tasks = [\"arithmetic\"]".into(), LogVerdict::Skipped, "is in `ignored_tasks`"),
-        (model.to_owned(), LogVerdict::Missing, "has no [tasks.\"arithmetic\"]; add it"),
+        (
+            "ignored_tasks = [\"arithmetic\"]".into(),
+            LogVerdict::Skipped,
+            "is in `ignored_tasks`",
+        ),
+        (
+            model.to_owned(),
+            LogVerdict::Missing,
+            "has no [tasks.\"arithmetic\"]; add it",
+        ),
         (
             task("{}").replace("atlas-4", "atlas-5"),
             LogVerdict::Missing,
@@ -134,30 +199,60 @@ fn what_the_mapping_does_not_name_is_reported_and_never_guessed() {
         ),
     ];
     for (mapping, verdict, problem) in rows {
-        let found =
-            problem_of(&golden_file("inspect/several-scorers.eval"), &LogMapping::parse(&mapping).unwrap());
-        assert!(found.0 == verdict && found.1.contains(problem), "{mapping}\n{found:?}");
+        let found = problem_of(
+            &golden_file("inspect/several-scorers.eval"),
+            &LogMapping::parse(&mapping).unwrap(),
+        );
+        assert!(
+            found.0 == verdict && found.1.contains(problem),
+            "{mapping}\n{found:?}"
+        );
     }
 }
 
 #[test]
 fn logs_of_lm_evaluation_harness_become_runs_by_metric_and_filter() {
     let path = golden_file("lm-eval/results_2026-11-24.json");
-    let read = read_log(EvaluationTool::LmEval, &path, &golden_mapping("lm-eval.toml"));
-    let [capitals, echoes] = &read[..] else { panic!("{read:?}") };
+    let read = read_log(
+        EvaluationTool::LmEval,
+        &path,
+        &golden_mapping("lm-eval.toml"),
+    );
+    let [capitals, echoes] = &read[..] else {
+        panic!("{read:?}")
+    };
     let (capitals, echoes) = (capitals.as_ref().unwrap(), echoes.as_ref().unwrap());
     assert_eq!(axis(capitals, "correctness"), [1.0, 1.0, 1.0]);
     assert_eq!(axis(echoes, "spec"), [1.0, 0.0]);
     assert_eq!(echoes.absent, ["latency", "cost"]);
-    assert!(capitals.runs[0].starts_with("{\"id\":\"lm-eval:") && capitals.model_id == "meridian--atlas-4");
+    assert!(
+        capitals.runs[0].starts_with("{\"id\":\"lm-eval:")
+            && capitals.model_id == "meridian--atlas-4"
+    );
     assert_runs("lm-eval.jsonl", &read);
 
     let text = std::fs::read_to_string(golden_file("lm-eval.toml")).unwrap();
     let rows = [
-        ("filter = \"strict\"\n", "", "has the filters letters, strict; name one"),
-        ("\"strict\"", "\"loose\"", "has no filter \"loose\"; it has letters, strict"),
-        ("\"exact_match\"", "\"bleu\"", "document 0: bleu is not a number; use another score"),
-        ("[tasks.echoes]", "[tasks.echo]", "has no [tasks.\"echoes\"]"),
+        (
+            "filter = \"strict\"\n",
+            "",
+            "has the filters letters, strict; name one",
+        ),
+        (
+            "\"strict\"",
+            "\"loose\"",
+            "has no filter \"loose\"; it has letters, strict",
+        ),
+        (
+            "\"exact_match\"",
+            "\"bleu\"",
+            "document 0: bleu is not a number; use another score",
+        ),
+        (
+            "[tasks.echoes]",
+            "[tasks.echo]",
+            "has no [tasks.\"echoes\"]",
+        ),
     ];
     for (from, to, problem) in rows {
         let mapping = LogMapping::parse(&text.replace(from, to)).unwrap();
@@ -172,9 +267,17 @@ fn another_filter_is_another_run_and_the_same_evaluation_is_the_same_run() {
     let path = golden_file("lm-eval/results_2026-11-24.json");
     let text = std::fs::read_to_string(golden_file("lm-eval.toml")).unwrap();
     let ids = |text: &str| -> Vec<String> {
-        let read = read_log(EvaluationTool::LmEval, &path, &LogMapping::parse(text).unwrap());
-        let lines = read.iter().flat_map(|runs| runs.as_ref().unwrap().runs.clone());
-        lines.map(|line| serde_json::from_str::<Value>(&line).unwrap()["id"].to_string()).collect()
+        let read = read_log(
+            EvaluationTool::LmEval,
+            &path,
+            &LogMapping::parse(text).unwrap(),
+        );
+        let lines = read
+            .iter()
+            .flat_map(|runs| runs.as_ref().unwrap().runs.clone());
+        lines
+            .map(|line| serde_json::from_str::<Value>(&line).unwrap()["id"].to_string())
+            .collect()
     };
     let (strict, letters) = (ids(&text), ids(&text.replace("strict", "letters")));
     assert_eq!(strict, ids(&text.replace("Atlas 4", "Other")));
@@ -190,25 +293,54 @@ fn directories_are_searched_for_the_names_of_the_tool() {
         log_files(tool, &paths).map(|files| files.into_iter().map(names).collect())
     };
     let in_directory = found(EvaluationTool::Inspect, &["", "inspect/failures.eval"]).unwrap();
-    assert_eq!(in_directory.len(), 6, "the JSON logs here have names of their own: {in_directory:?}");
+    assert_eq!(
+        in_directory.len(),
+        6,
+        "the JSON logs here have names of their own: {in_directory:?}"
+    );
     assert!(in_directory.is_sorted());
-    assert_eq!(found(EvaluationTool::Inspect, &["inspect/crashed.json"]).unwrap(), ["crashed.json"]);
+    assert_eq!(
+        found(EvaluationTool::Inspect, &["inspect/crashed.json"]).unwrap(),
+        ["crashed.json"]
+    );
     let results = "results_2026-11-24.json";
-    let all = ["lm-eval", "lm-eval/samples_echoes_2026-11-24.jsonl", "lm-eval/results_2026-11-24.json"];
+    let all = [
+        "lm-eval",
+        "lm-eval/samples_echoes_2026-11-24.jsonl",
+        "lm-eval/results_2026-11-24.json",
+    ];
     assert_eq!(found(EvaluationTool::LmEval, &all).unwrap(), [results]);
     assert!(
-        found(EvaluationTool::LmEval, &["inspect"]).unwrap_err().contains("has no file named results_*.json")
+        found(EvaluationTool::LmEval, &["inspect"])
+            .unwrap_err()
+            .contains("has no file named results_*.json")
     );
-    assert!(found(EvaluationTool::LmEval, &["none"]).unwrap_err().contains("cannot be read"));
+    assert!(
+        found(EvaluationTool::LmEval, &["none"])
+            .unwrap_err()
+            .contains("cannot be read")
+    );
 }
 
 #[test]
 fn the_documented_mapping_is_valid() {
-    let page =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scoring.md")).unwrap();
-    let example = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    let page = std::fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/scoring.md"
+    ))
+    .unwrap();
+    let example = page
+        .split("```toml\n")
+        .nth(1)
+        .unwrap()
+        .split("```")
+        .next()
+        .unwrap();
     let mapping = LogMapping::parse(example).unwrap();
     assert_eq!(mapping.task("arithmetic").unwrap().axes.len(), 5);
     assert!(mapping.task("echoes").is_ok() && mapping.model("openai/gpt-x").is_ok());
-    assert_eq!(mapping.task("smoke_test").unwrap_err().verdict, LogVerdict::Skipped);
+    assert_eq!(
+        mapping.task("smoke_test").unwrap_err().verdict,
+        LogVerdict::Skipped
+    );
 }

@@ -6,7 +6,9 @@ use super::super::*;
 
 /// A file of `tests/reference/tool_logs`.
 pub(super) fn golden_file(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/reference/tool_logs").join(name)
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../tests/reference/tool_logs")
+        .join(name)
 }
 
 pub(super) fn golden_mapping(name: &str) -> LogMapping {

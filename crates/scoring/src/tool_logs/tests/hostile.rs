@@ -24,7 +24,13 @@ impl WrittenMember {
     fn stored(name: &str, content: impl Into<Vec<u8>>) -> Self {
         let raw = content.into();
         let (length, sum) = (raw.len() as u64, crc32(&raw));
-        Self { name: name.into(), method: CompressionMethod::STORE, raw, length, sum }
+        Self {
+            name: name.into(),
+            method: CompressionMethod::STORE,
+            raw,
+            length,
+            sum,
+        }
     }
 }
 
@@ -32,10 +38,15 @@ impl WrittenMember {
 fn zip(members: &[WrittenMember]) -> Vec<u8> {
     let mut zip = ZipArchiveWriter::new(Cursor::new(Vec::new()));
     for member in members {
-        let (mut entry, _) =
-            zip.new_file(member.name.as_str()).compression_method(member.method).start().unwrap();
+        let (mut entry, _) = zip
+            .new_file(member.name.as_str())
+            .compression_method(member.method)
+            .start()
+            .unwrap();
         entry.write_all(&member.raw).unwrap();
-        entry.finish(rawzip::DataDescriptorOutput::new(member.sum, member.length)).unwrap();
+        entry
+            .finish(rawzip::DataDescriptorOutput::new(member.sum, member.length))
+            .unwrap();
     }
     zip.finish().unwrap().into_inner()
 }
@@ -44,8 +55,13 @@ fn read_bytes(bytes: &[u8]) -> Result<MappedRuns, String> {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("log.eval");
     std::fs::write(&path, bytes).unwrap();
-    let read = read_one(&path, &golden_mapping("inspect.toml")).map_err(|problem| problem.to_string());
-    assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 1, "a member was written to the disk");
+    let read =
+        read_one(&path, &golden_mapping("inspect.toml")).map_err(|problem| problem.to_string());
+    assert_eq!(
+        std::fs::read_dir(&directory).unwrap().count(),
+        1,
+        "a member was written to the disk"
+    );
     read
 }
 
@@ -79,7 +95,13 @@ fn zstandard_frames_that_follow_each_other_are_one_member() {
     }
     let name = "samples/2_epoch_1.json";
     let WrittenMember { length, sum, .. } = WrittenMember::stored(name, content);
-    let member = WrittenMember { name: name.into(), method: CompressionMethod::ZSTD, raw, length, sum };
+    let member = WrittenMember {
+        name: name.into(),
+        method: CompressionMethod::ZSTD,
+        raw,
+        length,
+        sum,
+    };
     assert_eq!(read_with(member).unwrap().scored, 2);
 }
 
@@ -94,40 +116,72 @@ fn decompression_bombs_are_refused() {
         frame.push(b' ');
     }
     let mut deflate = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::best());
-    std::io::copy(&mut std::io::Read::take(std::io::repeat(b' '), 64 << 20), &mut deflate).unwrap();
+    std::io::copy(
+        &mut std::io::Read::take(std::io::repeat(b' '), 64 << 20),
+        &mut deflate,
+    )
+    .unwrap();
     for (method, raw, says) in [
-        (CompressionMethod::ZSTD, frame.clone(), u64::from(blocks) << 17),
+        (
+            CompressionMethod::ZSTD,
+            frame.clone(),
+            u64::from(blocks) << 17,
+        ),
         (CompressionMethod::ZSTD, frame, 10),
-        (CompressionMethod::DEFLATE, deflate.finish().unwrap(), 64 << 20),
+        (
+            CompressionMethod::DEFLATE,
+            deflate.finish().unwrap(),
+            64 << 20,
+        ),
     ] {
-        let member =
-            WrittenMember { name: "samples/2_epoch_1.json".into(), method, raw, length: says, sum: 0 };
+        let member = WrittenMember {
+            name: "samples/2_epoch_1.json".into(),
+            method,
+            raw,
+            length: says,
+            sum: 0,
+        };
         let refused = read_with(member).unwrap_err();
         let is_expected =
             refused.contains("decompresses to more than") || says == 10 && refused.contains("size");
-        assert!(is_expected && refused.contains("samples/2_epoch_1.json"), "{refused}");
+        assert!(
+            is_expected && refused.contains("samples/2_epoch_1.json"),
+            "{refused}"
+        );
     }
 }
 
 #[test]
 fn names_that_leave_the_file_or_are_given_twice_are_refused() {
-    for name in ["samples/../../outside.json", "/etc/passwd", "samples\\..\\x.json"] {
+    for name in [
+        "samples/../../outside.json",
+        "/etc/passwd",
+        "samples\\..\\x.json",
+    ] {
         // The writer refuses such names, so another one of this length is replaced.
         let other = "n".repeat(name.len());
-        let mut bytes =
-            zip(&[WrittenMember::stored("header.json", HEADER), WrittenMember::stored(&other, SAMPLE)]);
+        let mut bytes = zip(&[
+            WrittenMember::stored("header.json", HEADER),
+            WrittenMember::stored(&other, SAMPLE),
+        ]);
         for place in 0..bytes.len() - name.len() {
             if bytes[place..].starts_with(other.as_bytes()) {
                 bytes[place..place + name.len()].copy_from_slice(name.as_bytes());
             }
         }
         let refused = read_bytes(&bytes).unwrap_err();
-        assert!(refused.contains("is not a name that Inspect AI gives"), "{refused}");
+        assert!(
+            refused.contains("is not a name that Inspect AI gives"),
+            "{refused}"
+        );
     }
     let refused = read_with(WrittenMember::stored("samples/1_epoch_1.json", SAMPLE)).unwrap_err();
     assert!(refused.contains("is in the file twice"), "{refused}");
     let refused = read_with(WrittenMember::stored("samples/other.json", SAMPLE)).unwrap_err();
-    assert!(refused.contains("sample 1, epoch 1: is in the log twice"), "{refused}");
+    assert!(
+        refused.contains("sample 1, epoch 1: is in the log twice"),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -137,21 +191,60 @@ fn contents_that_do_not_match_their_sum_or_method_are_refused() {
     assert!(read_with(good()).is_ok());
     let rows = [
         (WrittenMember { sum: 1, ..good() }, "checksum"),
-        (WrittenMember { length: 5, ..good() }, "size"),
-        (WrittenMember { length: 5_000, ..good() }, "size"),
-        (WrittenMember { method: CompressionMethod::ZSTD, ..good() }, "is not Zstandard data"),
-        (WrittenMember { method: CompressionMethod::DEFLATE, ..good() }, "deflate"),
         (
-            WrittenMember { method: CompressionMethod::BZIP2, ..good() },
+            WrittenMember {
+                length: 5,
+                ..good()
+            },
+            "size",
+        ),
+        (
+            WrittenMember {
+                length: 5_000,
+                ..good()
+            },
+            "size",
+        ),
+        (
+            WrittenMember {
+                method: CompressionMethod::ZSTD,
+                ..good()
+            },
+            "is not Zstandard data",
+        ),
+        (
+            WrittenMember {
+                method: CompressionMethod::DEFLATE,
+                ..good()
+            },
+            "deflate",
+        ),
+        (
+            WrittenMember {
+                method: CompressionMethod::BZIP2,
+                ..good()
+            },
             "compression method 12 is not supported",
         ),
-        (WrittenMember::stored(name, "{\"id\":2"), "EOF while parsing"),
-        (WrittenMember::stored(name, "{\"id\":2}"), "missing field `epoch`"),
-        (WrittenMember::stored(name, *b"{\"id\":\"\xff\xfe\"}"), "unicode"),
+        (
+            WrittenMember::stored(name, "{\"id\":2"),
+            "EOF while parsing",
+        ),
+        (
+            WrittenMember::stored(name, "{\"id\":2}"),
+            "missing field `epoch`",
+        ),
+        (
+            WrittenMember::stored(name, *b"{\"id\":\"\xff\xfe\"}"),
+            "unicode",
+        ),
     ];
     for (member, problem) in rows {
         let refused = read_with(member).unwrap_err();
-        assert!(refused.starts_with(name) && refused.contains(problem), "{problem}: {refused}");
+        assert!(
+            refused.starts_with(name) && refused.contains(problem),
+            "{problem}: {refused}"
+        );
     }
 }
 
@@ -160,12 +253,19 @@ fn long_texts_are_skipped_or_refused() {
     let long = "x".repeat(10 << 20);
     let with = |more: &str| SAMPLE.replace("\"id\":1", &format!("\"id\":2,{more}"));
     let read = |more: &str| read_with(WrittenMember::stored("samples/2_epoch_1.json", with(more)));
-    assert_eq!(read(&format!("\"messages\":[\"{long}\"]")).unwrap().scored, 2);
-    let failed =
-        read(&format!("\"error\":{{\"message\":\"{long}\",\"traceback\":\"\",\"traceback_ansi\":\"\"}}"));
+    assert_eq!(
+        read(&format!("\"messages\":[\"{long}\"]")).unwrap().scored,
+        2
+    );
+    let failed = read(&format!(
+        "\"error\":{{\"message\":\"{long}\",\"traceback\":\"\",\"traceback_ansi\":\"\"}}"
+    ));
     assert_eq!(failed.unwrap().failed.len(), 1);
     let refused = read(&format!("\"model_usage\":{{\"{long}\":{{}}}}")).unwrap_err();
-    assert!(refused.contains("a key longer than 1000 bytes"), "{refused}");
+    assert!(
+        refused.contains("a key longer than 1000 bytes"),
+        "{refused}"
+    );
 }
 
 #[test]

@@ -12,12 +12,15 @@ use super::super::score::LoggedScore;
 use super::super::*;
 
 fn evaluation(scores: impl IntoIterator<Item = LoggedScore>) -> Evaluation {
-    let samples = scores.into_iter().enumerate().map(|(index, score)| EvaluatedSample {
-        name: format!("sample {index}"),
-        outcome: SampleOutcome::Scored(BTreeMap::from([("acc".into(), score)])),
-        latency_ms: None,
-        usage: None,
-    });
+    let samples = scores
+        .into_iter()
+        .enumerate()
+        .map(|(index, score)| EvaluatedSample {
+            name: format!("sample {index}"),
+            outcome: SampleOutcome::Scored(BTreeMap::from([("acc".into(), score)])),
+            latency_ms: None,
+            usage: None,
+        });
     Evaluation {
         identity: vec!["e".into()],
         task: "t".into(),
@@ -36,24 +39,45 @@ fn mapping(axis: &str, prices: &str) -> LogMapping {
 }
 
 fn converted(evaluation: &Evaluation, mapping: &LogMapping) -> Result<MappedRuns, String> {
-    convert::convert(EvaluationTool::Inspect, evaluation, mapping).map_err(|problem| problem.to_string())
+    convert::convert(EvaluationTool::Inspect, evaluation, mapping)
+        .map_err(|problem| problem.to_string())
 }
 
 #[test]
 fn more_trials_than_a_run_may_have_become_runs_of_equal_size() {
     let mapping = mapping("{}", "");
-    for (samples, sizes) in
-        [(MAX_TRIALS, vec![1_000]), (MAX_TRIALS + 1, vec![500, 501]), (2_500, vec![833, 833, 834])]
-    {
-        let values = (0..samples).map(|index| LoggedScore::Number(f64::from(u8::from(index % 3 == 0))));
+    for (samples, sizes) in [
+        (MAX_TRIALS, vec![1_000]),
+        (MAX_TRIALS + 1, vec![500, 501]),
+        (2_500, vec![833, 833, 834]),
+    ] {
+        let values =
+            (0..samples).map(|index| LoggedScore::Number(f64::from(u8::from(index % 3 == 0))));
         let evaluation = evaluation(values);
         let runs = converted(&evaluation, &mapping).unwrap();
-        let parsed: Vec<Value> = runs.runs.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
-        let found: Vec<usize> = parsed.iter().map(|run| run["trials"].as_array().unwrap().len()).collect();
+        let parsed: Vec<Value> = runs
+            .runs
+            .iter()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let found: Vec<usize> = parsed
+            .iter()
+            .map(|run| run["trials"].as_array().unwrap().len())
+            .collect();
         assert_eq!(found, sizes);
-        let ids: Vec<&str> = parsed.iter().map(|run| run["id"].as_str().unwrap()).collect();
-        assert_eq!(ids, ["inspect:e:t:1", "inspect:e:t:2", "inspect:e:t:3"][..sizes.len()]);
-        assert_eq!(converted(&evaluation, &mapping).unwrap(), runs, "the same again");
+        let ids: Vec<&str> = parsed
+            .iter()
+            .map(|run| run["id"].as_str().unwrap())
+            .collect();
+        assert_eq!(
+            ids,
+            ["inspect:e:t:1", "inspect:e:t:2", "inspect:e:t:3"][..sizes.len()]
+        );
+        assert_eq!(
+            converted(&evaluation, &mapping).unwrap(),
+            runs,
+            "the same again"
+        );
     }
 }
 
@@ -62,13 +86,19 @@ fn ids_that_are_long_or_not_visible_are_hashed() {
     let mut long = evaluation([LoggedScore::Number(1.0)]);
     let first = |evaluation: &Evaluation| {
         let runs = converted(evaluation, &mapping("{}", "")).unwrap();
-        serde_json::from_str::<Value>(&runs.runs[0]).unwrap()["id"].as_str().unwrap().to_owned()
+        serde_json::from_str::<Value>(&runs.runs[0]).unwrap()["id"]
+            .as_str()
+            .unwrap()
+            .to_owned()
     };
     long.identity = vec!["x".repeat(200)];
     let of_long = first(&long);
     long.identity = vec!["two words".into()];
     let of_words = first(&long);
-    assert!(of_long.len() == 42 && of_words.len() == 42 && of_long != of_words, "{of_long} {of_words}");
+    assert!(
+        of_long.len() == 42 && of_words.len() == 42 && of_long != of_words,
+        "{of_long} {of_words}"
+    );
     // The bytes are the same, the texts are not.
     let of_parts = |parts: [&str; 2]| {
         let mut evaluation = evaluation([LoggedScore::Number(1.0)]);
@@ -81,13 +111,33 @@ fn ids_that_are_long_or_not_visible_are_hashed() {
 #[test]
 fn a_cost_needs_both_prices_and_no_cached_tokens_unless_the_tool_has_it() {
     let prices = "price_input = 1.0\nprice_output = 2.0";
-    let tokens = TokenUsage { input: 1_000_000, output: 500_000, cached: 0, cost: None };
+    let tokens = TokenUsage {
+        input: 1_000_000,
+        output: 500_000,
+        cached: 0,
+        cost: None,
+    };
     let rows = [
         (prices, Some(tokens), Some(2.0)),
         ("price_input = 1.0", Some(tokens), None),
         (prices, None, None),
-        (prices, Some(TokenUsage { cached: 1, ..tokens }), None),
-        ("", Some(TokenUsage { cached: 1, cost: Some(0.5), ..tokens }), Some(0.5)),
+        (
+            prices,
+            Some(TokenUsage {
+                cached: 1,
+                ..tokens
+            }),
+            None,
+        ),
+        (
+            "",
+            Some(TokenUsage {
+                cached: 1,
+                cost: Some(0.5),
+                ..tokens
+            }),
+            Some(0.5),
+        ),
     ];
     for (prices, usage, cost) in rows {
         let mut evaluation = evaluation([LoggedScore::Number(1.0)]);
@@ -111,10 +161,18 @@ fn words_and_numbers_are_mapped_or_reported() {
         (word("good"), "{ values = { good = 0.75 } }", Ok(0.75)),
         (word("C"), "{ values = { C = 0.5 } }", Ok(0.5)),
         (LoggedScore::Number(3.0), "{ scale = [5, 1] }", Ok(0.5)),
-        (word("good"), "{}", Err("acc is \"good\"; give axes.spec its score, such as values")),
+        (
+            word("good"),
+            "{}",
+            Err("acc is \"good\"; give axes.spec its score, such as values"),
+        ),
         (word("c"), "{}", Err("acc is \"c\"")),
         (word("nan"), "{}", Err("acc is NaN, outside [0, 1]")),
-        (LoggedScore::Number(f64::INFINITY), "{}", Err("acc is inf, outside")),
+        (
+            LoggedScore::Number(f64::INFINITY),
+            "{}",
+            Err("acc is inf, outside"),
+        ),
         (LoggedScore::Number(-0.1), "{}", Err("acc is -0.1, outside")),
         (LoggedScore::NotANumber, "{}", Err("acc is not a number")),
     ];
@@ -123,7 +181,10 @@ fn words_and_numbers_are_mapped_or_reported() {
         match (found, expected) {
             (Ok(runs), Ok(value)) => {
                 let run: Value = serde_json::from_str(&runs.runs[0]).unwrap();
-                assert_eq!(run["trials"][0]["scores"]["spec"], value, "{score:?} {axis}");
+                assert_eq!(
+                    run["trials"][0]["scores"]["spec"], value,
+                    "{score:?} {axis}"
+                );
             }
             (Err(problem), Err(text)) => assert!(problem.contains(text), "{problem}"),
             other => panic!("{score:?} {axis}: {other:?}"),
@@ -136,7 +197,10 @@ fn a_metric_that_is_better_when_lower_needs_a_reversed_scale() {
     let mut evaluation = evaluation([LoggedScore::Number(0.25)]);
     evaluation.lower_is_better.insert("acc".into());
     let refused = converted(&evaluation, &mapping("{}", "")).unwrap_err();
-    assert!(refused.contains("a lower acc is better; give axes.spec a scale"), "{refused}");
+    assert!(
+        refused.contains("a lower acc is better; give axes.spec a scale"),
+        "{refused}"
+    );
     assert!(converted(&evaluation, &mapping("{ scale = [1, 0] }", "")).is_ok());
 }
 
@@ -146,16 +210,25 @@ fn an_evaluation_that_failed_mostly_in_the_harness_is_unfinished() {
     for sample in evaluation.samples.iter_mut().skip(10) {
         sample.outcome = SampleOutcome::Failed(RunFailure::Harness);
     }
-    assert_eq!(converted(&evaluation, &mapping("{}", "")).unwrap().scored, 10);
+    assert_eq!(
+        converted(&evaluation, &mapping("{}", "")).unwrap().scored,
+        10
+    );
     for sample in evaluation.samples.iter_mut().skip(1) {
         sample.outcome = SampleOutcome::Failed(RunFailure::Harness);
     }
     let skipped = converted(&evaluation, &mapping("{}", "")).unwrap_err();
-    assert!(skipped.contains("is unfinished: 19 of 20 samples failed in the harness"), "{skipped}");
+    assert!(
+        skipped.contains("is unfinished: 19 of 20 samples failed in the harness"),
+        "{skipped}"
+    );
     for sample in evaluation.samples.iter_mut().skip(1) {
         sample.outcome = SampleOutcome::Failed(RunFailure::Timeout);
     }
-    assert_eq!(converted(&evaluation, &mapping("{}", "")).unwrap().failed[&RunFailure::Timeout], 19);
+    assert_eq!(
+        converted(&evaluation, &mapping("{}", "")).unwrap().failed[&RunFailure::Timeout],
+        19
+    );
 }
 
 #[test]
@@ -168,9 +241,16 @@ fn invalidated_samples_are_left_out_and_unusable_responses_count() {
     evaluation.samples[0].outcome = SampleOutcome::Invalidated;
     let runs = converted(&evaluation, &mapping("{}", "")).unwrap();
     assert_eq!((runs.scored, runs.invalidated), (0, 1));
-    assert_eq!(runs.failed, BTreeMap::from([(RunFailure::Unusable, 1), (RunFailure::Harness, 1)]));
+    assert_eq!(
+        runs.failed,
+        BTreeMap::from([(RunFailure::Unusable, 1), (RunFailure::Harness, 1)])
+    );
     for sample in &mut evaluation.samples {
         sample.outcome = SampleOutcome::Invalidated;
     }
-    assert!(converted(&evaluation, &mapping("{}", "")).unwrap_err().contains("were declared invalid"));
+    assert!(
+        converted(&evaluation, &mapping("{}", ""))
+            .unwrap_err()
+            .contains("were declared invalid")
+    );
 }

@@ -32,7 +32,11 @@ fn fresh() -> (TempDir, Mirror) {
 }
 
 fn record(name: &str, content: &str) -> MirrorRecord {
-    MirrorRecord { name: name.into(), label: format!("label of {name}"), content: content.to_owned().into() }
+    MirrorRecord {
+        name: name.into(),
+        label: format!("label of {name}"),
+        content: content.to_owned().into(),
+    }
 }
 
 /// Writes a record and returns it.
@@ -44,10 +48,20 @@ fn put(mirror: &Mirror, name: &str, content: &str) -> MirrorRecord {
 
 /// Writes a record again with another label. Returns whether it exists.
 fn relabel(mirror: &Mirror, name: &str, label: &str) -> Result<bool, MirrorError> {
-    let Some(there) = mirror.all().records.into_iter().find(|record| record.name == name) else {
+    let Some(there) = mirror
+        .all()
+        .records
+        .into_iter()
+        .find(|record| record.name == name)
+    else {
         return Ok(false);
     };
-    mirror.put(&MirrorRecord { label: label.into(), ..there }).map(|()| true)
+    mirror
+        .put(&MirrorRecord {
+            label: label.into(),
+            ..there
+        })
+        .map(|()| true)
 }
 
 /// All records; fails if any was rejected.
@@ -58,7 +72,11 @@ fn records(mirror: &Mirror) -> Vec<MirrorRecord> {
 }
 
 fn names(mirror: &Mirror) -> String {
-    records(mirror).iter().map(|record| record.name.as_str()).collect::<Vec<_>>().join(" ")
+    records(mirror)
+        .iter()
+        .map(|record| record.name.as_str())
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// All files below the directory, sorted.
@@ -70,11 +88,16 @@ fn files(directory: &TempDir) -> Vec<PathBuf> {
 }
 
 fn bytes(directory: &TempDir) -> u64 {
-    files(directory).iter().map(|file| fs::metadata(file).unwrap().len()).sum()
+    files(directory)
+        .iter()
+        .map(|file| fs::metadata(file).unwrap().len())
+        .sum()
 }
 
 fn header_path_of(directory: &TempDir, name: &str) -> PathBuf {
-    MirrorDirectory::open(&directory.path().join("documents")).unwrap().header_path(&FileStem::of(name))
+    MirrorDirectory::open(&directory.path().join("documents"))
+        .unwrap()
+        .header_path(&FileStem::of(name))
 }
 
 fn content_of(directory: &TempDir, record: &MirrorRecord) -> PathBuf {
@@ -134,7 +157,11 @@ fn a_new_label_does_not_rewrite_the_content() {
     assert_eq!(records(&mirror), std::slice::from_ref(&one));
     one.label = "put down again".into();
     mirror.put(&one).unwrap();
-    assert_eq!(fs::metadata(&file).unwrap().ino(), before, "equal content is not written again");
+    assert_eq!(
+        fs::metadata(&file).unwrap().ino(),
+        before,
+        "equal content is not written again"
+    );
     assert_eq!(records(&open(&directory)), [one]);
     assert!(!relabel(&mirror, "b", "nothing").unwrap());
 }
@@ -177,7 +204,11 @@ fn the_least_recently_written_record_is_evicted_first() {
     assert_eq!(names(&mirror), "e c a d", "a record makes room for itself");
     assert!(bytes(&directory) <= 4_000);
     drop(mirror);
-    assert_eq!(names(&open_with(&directory, 2_000)), "e c", "less room than before");
+    assert_eq!(
+        names(&open_with(&directory, 2_000)),
+        "e c",
+        "less room than before"
+    );
     assert_eq!(files(&directory).len(), 4);
 }
 
@@ -194,7 +225,11 @@ fn the_number_of_records_is_limited() {
     let mirror = open(&directory);
     let records = records(&mirror);
     assert_eq!(
-        (records.len() as u64, records[0].name.as_str(), records[4_095].name.as_str()),
+        (
+            records.len() as u64,
+            records[0].name.as_str(),
+            records[4_095].name.as_str()
+        ),
         (most, "3", "4")
     );
 }
@@ -205,8 +240,14 @@ fn a_record_larger_than_a_quarter_is_rejected_and_the_old_one_stays() {
     let mirror = open_with(&directory, 4_000);
     let old = put(&mirror, "a", "old");
     let refused = mirror.put(&record("a", &"x".repeat(1_000))).unwrap_err();
-    assert!(matches!(&refused, MirrorError::TooLarge { name, most: 1_000, .. } if name == "a"), "{refused}");
-    assert!(refused.to_string().contains("the limit is 1000"), "{refused}");
+    assert!(
+        matches!(&refused, MirrorError::TooLarge { name, most: 1_000, .. } if name == "a"),
+        "{refused}"
+    );
+    assert!(
+        refused.to_string().contains("the limit is 1000"),
+        "{refused}"
+    );
     let mirror = open(&directory);
     assert!(matches!(
         relabel(&mirror, "a", &"x".repeat(70_000)),
@@ -228,5 +269,8 @@ fn a_mirror_that_cannot_be_created_names_its_path() {
     let directory = TempDir::new().unwrap();
     fs::write(directory.path().join("documents"), "a file").unwrap();
     let refused = Mirror::open(&directory.path().join("documents"), MOST).unwrap_err();
-    assert!(refused.to_string().contains("documents cannot be created"), "{refused}");
+    assert!(
+        refused.to_string().contains("documents cannot be created"),
+        "{refused}"
+    );
 }

@@ -28,8 +28,13 @@ fn step() -> impl Strategy<Value = MirrorStep> {
 
 /// Size of a record with its header.
 fn weight(record: &MirrorRecord) -> u64 {
-    let header =
-        RecordHeader { turn: 0, content: sum_of(b""), length: 0, name: &record.name, label: &record.label };
+    let header = RecordHeader {
+        turn: 0,
+        content: sum_of(b""),
+        length: 0,
+        name: &record.name,
+        label: &record.label,
+    };
     (header.written().len() + record.content.len()) as u64
 }
 

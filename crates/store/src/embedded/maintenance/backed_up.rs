@@ -21,19 +21,36 @@ pub struct LastBackup {
 /// Records a complete backup or export.
 pub fn record_backup(directory: &Path, backup: LastBackup) -> io::Result<()> {
     let replacement = FileReplacement::begin(&directory.join(FILE), HALF)?;
-    writeln!(replacement.file(), "{} {}", backup.at.rfc3339(), backup.bytes)?;
+    writeln!(
+        replacement.file(),
+        "{} {}",
+        backup.at.rfc3339(),
+        backup.bytes
+    )?;
     // Root may run the backup, and the server reads the file as the owner of the directory. Others cannot give files away.
     let owner = fs::metadata(directory)?;
-    drop(fchown(replacement.file(), Some(owner.uid()), Some(owner.gid())));
+    drop(fchown(
+        replacement.file(),
+        Some(owner.uid()),
+        Some(owner.gid()),
+    ));
     replacement.finish().map(drop)
 }
 
 /// The last complete backup or export; `None` if there never was one. Earlier releases recorded no size.
 pub fn last_backup(directory: &Path) -> io::Result<Option<LastBackup>> {
-    let Some(text) = if_found(fs::read_to_string(directory.join(FILE)))? else { return Ok(None) };
-    let unreadable =
-        || io::Error::new(ErrorKind::InvalidData, format!("{FILE} contains no timestamp and size"));
+    let Some(text) = if_found(fs::read_to_string(directory.join(FILE)))? else {
+        return Ok(None);
+    };
+    let unreadable = || {
+        io::Error::new(
+            ErrorKind::InvalidData,
+            format!("{FILE} contains no timestamp and size"),
+        )
+    };
     let (at, bytes) = text.trim().split_once(' ').unwrap_or((text.trim(), "0"));
-    let (Some(at), Ok(bytes)) = (Wall::parse_rfc3339(at), bytes.parse()) else { return Err(unreadable()) };
+    let (Some(at), Ok(bytes)) = (Wall::parse_rfc3339(at), bytes.parse()) else {
+        return Err(unreadable());
+    };
     Ok(Some(LastBackup { at, bytes }))
 }

@@ -31,7 +31,10 @@ pub fn back_up(directory: &Path, to: &Path, force: bool) -> MaintenanceResult<In
         return Err(MaintenanceError::Exists(to.to_owned()));
     }
     let half = with_suffix(to, HALF);
-    let unwritable = |source| MaintenanceError::Unwritable { path: to.to_owned(), source };
+    let unwritable = |source| MaintenanceError::Unwritable {
+        path: to.to_owned(),
+        source,
+    };
     remove_database(&half).map_err(unwritable)?;
     let done = copied(&path, &half, to).and_then(|report| match report.faults.first() {
         None => Ok(report),
@@ -41,7 +44,9 @@ pub fn back_up(directory: &Path, to: &Path, force: bool) -> MaintenanceResult<In
         }
     });
     let kept = done.and_then(|report| {
-        fs::rename(&half, to).and_then(|()| sync_directory(to)).map_err(unwritable)?;
+        fs::rename(&half, to)
+            .and_then(|()| sync_directory(to))
+            .map_err(unwritable)?;
         Ok(report)
     });
     if kept.is_err() {
@@ -58,7 +63,10 @@ fn copied(path: &Path, half: &Path, to: &Path) -> MaintenanceResult<InspectionRe
     });
     copied.map_err(|fault| {
         if let StoreFault::Disk(source) = fault {
-            return MaintenanceError::Unwritable { path: to.to_owned(), source };
+            return MaintenanceError::Unwritable {
+                path: to.to_owned(),
+                source,
+            };
         }
         fault.into_error("be copied", path).into()
     })?;
@@ -73,8 +81,12 @@ pub fn dated(directory: &Path, now: Wall) -> MaintenanceResult<PathBuf> {
     let [prefix, suffix] = DATED;
     let instant = swap::instant(Wall::from_seconds(now.seconds()));
     let leftovers = own_files(directory, &format!("{suffix}{HALF}"));
-    let removed = leftovers.and_then(|found| found.iter().try_for_each(|half| remove_database(half)));
-    removed.map_err(|source| MaintenanceError::Unwritable { path: directory.to_owned(), source })?;
+    let removed =
+        leftovers.and_then(|found| found.iter().try_for_each(|half| remove_database(half)));
+    removed.map_err(|source| MaintenanceError::Unwritable {
+        path: directory.to_owned(),
+        source,
+    })?;
     Ok(directory.join(format!("{prefix}{instant}{suffix}")))
 }
 
@@ -86,7 +98,10 @@ pub fn prune(complete: &Path, keep: NonZeroUsize) -> MaintenanceResult<()> {
         let surplus = (found.len() + 1).saturating_sub(keep.get());
         found.iter().take(surplus).try_for_each(fs::remove_file)
     });
-    removed.map_err(|source| MaintenanceError::Unwritable { path: directory.to_owned(), source })
+    removed.map_err(|source| MaintenanceError::Unwritable {
+        path: directory.to_owned(),
+        source,
+    })
 }
 
 /// Files with the name of a dated backup, oldest first.
@@ -99,7 +114,9 @@ fn own_files(directory: &Path, suffix: &str) -> io::Result<Vec<PathBuf>> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         let name = entry.file_name();
-        let name = name.to_str().and_then(|name| name.strip_prefix(DATED[0])?.strip_suffix(suffix));
+        let name = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(DATED[0])?.strip_suffix(suffix));
         if name.is_some_and(is_time) && entry.file_type()?.is_file() {
             found.push(entry.path());
         }

@@ -39,7 +39,9 @@ pub fn export(
     let mut begun = false;
     let done = read_only::with(path, damaged, |store| {
         if std::mem::replace(&mut begun, true) {
-            return Err(StoreFault::Disk(io::Error::other("a server opened it meanwhile: export it again")));
+            return Err(StoreFault::Disk(io::Error::other(
+                "a server opened it meanwhile: export it again",
+            )));
         }
         // One snapshot: a server may keep writing.
         let snapshot = store.unchecked_transaction()?;
@@ -59,10 +61,20 @@ pub fn export(
     })
 }
 
-fn write_all(store: &Connection, damaged: bool, out: &mut dyn Write, now: Wall) -> FileResult<ExportSummary> {
+fn write_all(
+    store: &Connection,
+    damaged: bool,
+    out: &mut dyn Write,
+    now: Wall,
+) -> FileResult<ExportSummary> {
     let (mut writer, mut left_out) = (DumpWriter::begin(out, now)?, Vec::new());
     for table in &TABLES {
-        left_out.extend(walk(store, table, damaged, &mut |line| Ok(writer.push(&line)?))?);
+        left_out.extend(walk(store, table, damaged, &mut |line| {
+            Ok(writer.push(&line)?)
+        })?);
     }
-    Ok(ExportSummary { counts: writer.finish()?, left_out })
+    Ok(ExportSummary {
+        counts: writer.finish()?,
+        left_out,
+    })
 }

@@ -28,7 +28,10 @@ pub struct ClosedDays {
 
 /// The command that closes every day after `today`, quoted for a shell.
 pub fn close_command(directory: &Path, today: Day) -> String {
-    format!("scoregate store close-future-days --today {today} --data-dir {}", quoted(directory))
+    format!(
+        "scoregate store close-future-days --today {today} --data-dir {}",
+        quoted(directory)
+    )
 }
 
 /// Closes every day after `today`, which must be the day of the machine's clock: otherwise the command was written
@@ -44,7 +47,10 @@ pub fn close_future_days(
         return Err(MaintenanceError::NoStore(path));
     }
     if today != now.day() {
-        return Err(MaintenanceError::OtherDay { given: today, clock: now });
+        return Err(MaintenanceError::OtherDay {
+            given: today,
+            clock: now,
+        });
     }
     let mut store = file::open(directory)?.writer;
     let closed = close(&mut store, who, today, now);
@@ -53,14 +59,28 @@ pub fn close_future_days(
 
 fn close(store: &mut Connection, who: &str, today: Day, now: Wall) -> FileResult<ClosedDays> {
     let all = store.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let mut closed = ClosedDays { days: days_after(&all, today)?, granted: 0 };
+    let mut closed = ClosedDays {
+        days: days_after(&all, today)?,
+        granted: 0,
+    };
     for day in &closed.days {
         closed.granted += count_for(&all, *day, today)?;
     }
-    all.execute("UPDATE calendar SET day = ?1 WHERE day > ?1", [today.to_string()])?;
+    all.execute(
+        "UPDATE calendar SET day = ?1 WHERE day > ?1",
+        [today.to_string()],
+    )?;
     if !closed.days.is_empty() {
-        let days = closed.days.iter().map(Day::to_string).collect::<Vec<_>>().join(", ");
-        let detail = format!("{days}; {} units granted of them are counted for {today}", closed.granted);
+        let days = closed
+            .days
+            .iter()
+            .map(Day::to_string)
+            .collect::<Vec<_>>()
+            .join(", ");
+        let detail = format!(
+            "{days}; {} units granted of them are counted for {today}",
+            closed.granted
+        );
         done((&*all).audit(now, [who, "close_future_days", "", &detail]))?;
     }
     all.commit()?;

@@ -78,7 +78,10 @@ pub fn import(
     // An interrupted swap is finished first, so that there is only one at a time.
     swap::finish(&path)
         .map_err(|error| StoreFault::from(error).into_error("complete the last import", &path))?;
-    let rejected = |reason: String| MaintenanceError::Unfit { path: from.to_owned(), reason };
+    let rejected = |reason: String| MaintenanceError::Unfit {
+        path: from.to_owned(),
+        reason,
+    };
     if !from.is_file() {
         return Err(rejected("the file does not exist".into()));
     }
@@ -86,7 +89,9 @@ pub fn import(
         return Err(rejected("it is the store itself".into()));
     }
     if !options.restores && backup_kind(from) == Some(BACKUP_BEGINS) {
-        return Err(rejected("it is a backup; use `scoregate store restore`".into()));
+        return Err(rejected(
+            "it is a backup; use `scoregate store restore`".into(),
+        ));
     }
     let previous = previous(directory, options)?;
     let half = with_suffix(&path, HALF);
@@ -95,7 +100,10 @@ pub fn import(
         let instant = swap::instant(now);
         let aside = swap::aside(&path, &instant);
         if aside.exists() {
-            return Err(rejected(format!("{} exists already; try again", aside.display())));
+            return Err(rejected(format!(
+                "{} exists already; try again",
+                aside.display()
+            )));
         }
         let next = swap::next(&path, &instant);
         let moved = fs::rename(&half, &next).and_then(|()| sync_directory(&next));
@@ -119,7 +127,10 @@ fn previous(directory: &Path, options: &ImportOptions) -> MaintenanceResult<Vec<
         Err(MaintenanceError::NoStore(_)) => false,
         Ok(report) if report.applications == 0 && report.is_sound() => false,
         Ok(report) if !options.restores => {
-            return Err(MaintenanceError::InUse { path, applications: report.applications });
+            return Err(MaintenanceError::InUse {
+                path,
+                applications: report.applications,
+            });
         }
         Err(MaintenanceError::Store(StoreError::Newer { .. } | StoreError::Damaged { .. }))
             if options.restores || !path.exists() =>
@@ -147,15 +158,22 @@ fn make(
     options: &ImportOptions,
     now: Wall,
 ) -> MaintenanceResult<ImportSummary> {
-    let rejected = |reason: String| MaintenanceError::Unfit { path: from.to_owned(), reason };
+    let rejected = |reason: String| MaintenanceError::Unfit {
+        path: from.to_owned(),
+        reason,
+    };
     let own = |fault: StoreFault| load::unusable(fault, from, "create the new store", half);
-    let store = load::new_store(from, half).map_err(|fault| load::unusable(fault, from, "be read", from))?;
+    let store = load::new_store(from, half)
+        .map_err(|fault| load::unusable(fault, from, "be read", from))?;
     let mut imported = settle(previous, &store, options, now).map_err(own)?;
     record(&store, from, imported.day, options, now).map_err(own)?;
     file::close_new(store, half).map_err(own)?;
     let gaps = &imported.carried.gaps;
     if !gaps.is_empty() && options.restores && !options.accept_lost_revocations {
-        return Err(MaintenanceError::LostRevocations { after: imported.last_change, gaps: gaps.clone() });
+        return Err(MaintenanceError::LostRevocations {
+            after: imported.last_change,
+            gaps: gaps.clone(),
+        });
     }
     imported.report = inspect::at(half).map_err(own)?;
     match imported.report.faults.first() {
@@ -205,13 +223,22 @@ fn settle(
         transfer::close(store, day)?;
         ImportedDay::Closed(day)
     };
-    Ok(ImportSummary { report: InspectionReport::default(), aside: None, carried, last_change, day })
+    Ok(ImportSummary {
+        report: InspectionReport::default(),
+        aside: None,
+        carried,
+        last_change,
+        day,
+    })
 }
 
 /// Gives the grace of a day to nobody: it may have been used with a store that this one replaces.
 fn withhold(connection: &Connection, day: Day) -> FileResult<()> {
     connection.execute("DELETE FROM grace_shares WHERE day = ?1", [day.to_string()])?;
-    connection.execute("INSERT INTO grace_shares VALUES (?1, 0, 1, 0, 0, 0)", [day.to_string()])?;
+    connection.execute(
+        "INSERT INTO grace_shares VALUES (?1, 0, 1, 0, 0, 0)",
+        [day.to_string()],
+    )?;
     Ok(())
 }
 

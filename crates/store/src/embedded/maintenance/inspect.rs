@@ -71,7 +71,9 @@ pub fn check(directory: &Path, now: Wall) -> MaintenanceResult<InspectionReport>
     }
     let mut report = at_instant(&path, now).map_err(|fault| fault.into_error("be read", &path))?;
     // Without a time, the question does not arise.
-    report.future_day = report.newest_day.filter(|newest| *newest > now.day() && now != Wall::default());
+    report.future_day = report
+        .newest_day
+        .filter(|newest| *newest > now.day() && now != Wall::default());
     Ok(report)
 }
 
@@ -79,12 +81,18 @@ pub fn check(directory: &Path, now: Wall) -> MaintenanceResult<InspectionReport>
 pub fn verify(path: &Path) -> MaintenanceResult<InspectionReport> {
     let verified = match backup_kind(path) {
         Some(BACKUP_BEGINS) => at(path),
-        None => fs::File::open(path).map_err(StoreFault::from).and_then(|_| Err(load::unknown())),
+        None => fs::File::open(path)
+            .map_err(StoreFault::from)
+            .and_then(|_| Err(load::unknown())),
         Some(_) => load::in_memory(path).and_then(|store| {
             let bytes = fs::metadata(path)?.len();
             // It has no file of its own.
             let found = contents(&store, Path::new(""), Wall::default())?;
-            Ok(InspectionReport { path: path.to_owned(), bytes, ..found })
+            Ok(InspectionReport {
+                path: path.to_owned(),
+                bytes,
+                ..found
+            })
         }),
     };
     verified.map_err(|fault| load::unusable(fault, path, "be read", path))
@@ -144,7 +152,11 @@ fn counts(store: &Connection, now: Wall, report: &mut InspectionReport) -> FileR
     report.keys_in_force = count(&valid, report)?;
     let is_current = report.format == integrity::format_of(schema::STEPS);
     // Older formats have no calendar.
-    report.newest_day = if is_current { ledger::day(store)? } else { ledger::newest_day(store)? };
+    report.newest_day = if is_current {
+        ledger::day(store)?
+    } else {
+        ledger::newest_day(store)?
+    };
     if is_current {
         applications(store, report)?;
     }
@@ -175,16 +187,20 @@ fn days(store: &Connection, report: &mut InspectionReport) -> FileResult<()> {
     let newest = report.newest_day;
     while let Some(row) = rows.next()? {
         let day: String = records::text(row, 0, "day")?;
-        let id = String::from_utf8_lossy(row.get_ref(1)?.as_bytes().unwrap_or_default()).into_owned();
+        let id =
+            String::from_utf8_lossy(row.get_ref(1)?.as_bytes().unwrap_or_default()).into_owned();
         let read = || {
-            let read_day = Day::parse(&day).ok_or_else(|| StoreFault::Record("its day is invalid".into()))?;
+            let read_day =
+                Day::parse(&day).ok_or_else(|| StoreFault::Record("its day is invalid".into()))?;
             let granted = records::limit(row, 2, "granted")?.unwrap_or_default();
             Ok((read_day, granted))
         };
         match read() {
             Ok((day, granted)) if Some(day) == newest => report.granted += u64::from(granted),
             Ok(_) => {}
-            Err(StoreFault::Record(reason)) => name(report, format!("ledger of {id} for {day:?}: {reason}")),
+            Err(StoreFault::Record(reason)) => {
+                name(report, format!("ledger of {id} for {day:?}: {reason}"))
+            }
             Err(other) => return Err(other),
         }
     }

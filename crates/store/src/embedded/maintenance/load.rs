@@ -56,10 +56,18 @@ pub(super) fn in_memory(from: &Path) -> FileResult<Connection> {
 }
 
 /// Why a backup or an export cannot be used: it is damaged, or this could not be done at a path.
-pub(super) fn unusable(fault: StoreFault, from: &Path, work: &'static str, path: &Path) -> MaintenanceError {
+pub(super) fn unusable(
+    fault: StoreFault,
+    from: &Path,
+    work: &'static str,
+    path: &Path,
+) -> MaintenanceError {
     let error = fault.into_error(work, path);
     if let StoreError::Damaged { reason, .. } = error {
-        return MaintenanceError::Unfit { path: from.to_owned(), reason };
+        return MaintenanceError::Unfit {
+            path: from.to_owned(),
+            reason,
+        };
     }
     error.into()
 }
@@ -70,7 +78,11 @@ fn lines(from: &Path, store: &Connection) -> FileResult<()> {
     let mut reader = DumpReader::open(from)?;
     while let Some(line) = reader.next()? {
         rows::insert(&line, &all).map_err(|fault| {
-            if let StoreFault::Record(reason) = fault { reader.wrong(&reason).into() } else { fault }
+            if let StoreFault::Record(reason) = fault {
+                reader.wrong(&reason).into()
+            } else {
+                fault
+            }
         })?;
     }
     Ok(all.commit()?)

@@ -58,7 +58,10 @@ fn state(path: &Path) -> FileFingerprint {
 
 fn open(path: &Path, damaged: bool, is_still: bool) -> FileResult<Connection> {
     let connection = if is_still {
-        connect(Path::new(&still(path)), OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI)?
+        connect(
+            Path::new(&still(path)),
+            OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI,
+        )?
     } else {
         connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?
     };

@@ -21,8 +21,11 @@ pub(super) fn read(kind: &str, row: &Row<'_>) -> FileResult<DumpLine> {
         let field = field(name, row.get_ref(column)?);
         // Optional: an unreadable value must not cost the key.
         let is_optional = kind == "key" && ["name", "last_used_at"].contains(&name);
-        let field =
-            if is_optional { field.unwrap_or_default() } else { field.map_err(StoreFault::Record)? };
+        let field = if is_optional {
+            field.unwrap_or_default()
+        } else {
+            field.map_err(StoreFault::Record)?
+        };
         fields.insert(name.into(), field);
     }
     DumpLine::of_row(kind, fields).map_err(StoreFault::Record)
@@ -32,13 +35,16 @@ fn field(name: &str, value: ValueRef<'_>) -> Result<Value, String> {
     match value {
         ValueRef::Null => Ok(Value::Null),
         ValueRef::Integer(number) if name == "ready" || name == "fresh" => Ok((number != 0).into()),
-        ValueRef::Integer(number) if name == "last_used_at" && time_of(&number.into()).is_none() => {
+        ValueRef::Integer(number)
+            if name == "last_used_at" && time_of(&number.into()).is_none() =>
+        {
             Err(format!("{name} is {number}"))
         }
         ValueRef::Integer(number) => Ok(number.into()),
         ValueRef::Real(_) => Err(format!("{name} is not a number")),
         ValueRef::Text(text) => {
-            let text = str::from_utf8(text).map_err(|error| format!("{name} cannot be read: {error}"))?;
+            let text =
+                str::from_utf8(text).map_err(|error| format!("{name} cannot be read: {error}"))?;
             if name != "applications" {
                 return Ok(text.into());
             }
@@ -51,7 +57,9 @@ fn field(name: &str, value: ValueRef<'_>) -> Result<Value, String> {
 /// Writes a verified line into a store.
 pub(super) fn insert(line: &DumpLine, store: &Connection) -> FileResult<()> {
     match insert_row(line, store) {
-        Err(error) if is_conflict(&error) => Err(StoreFault::Record(format!("{}: {error}", line.label()))),
+        Err(error) if is_conflict(&error) => {
+            Err(StoreFault::Record(format!("{}: {error}", line.label())))
+        }
         inserted => Ok(inserted?),
     }
 }
@@ -76,16 +84,23 @@ fn insert_row(line: &DumpLine, store: &Connection) -> rusqlite::Result<()> {
         DumpLine::StatusMessage(_) => "status_messages",
         DumpLine::Owner(line) => {
             row.remove("applications");
-            let mut own = store
-                .prepare_cached("INSERT INTO owned_applications (application, owner) VALUES (?1, ?2)")?;
-            line.applications.iter().try_for_each(|id| own.execute([id, &line.id]).map(drop))?;
+            let mut own = store.prepare_cached(
+                "INSERT INTO owned_applications (application, owner) VALUES (?1, ?2)",
+            )?;
+            line.applications
+                .iter()
+                .try_for_each(|id| own.execute([id, &line.id]).map(drop))?;
             "owners"
         }
         DumpLine::End(_) => return Ok(()),
     };
     let columns: Vec<&str> = row.keys().map(String::as_str).collect();
     let marks: Vec<String> = (1..=row.len()).map(|mark| format!("?{mark}")).collect();
-    let statement = format!("INSERT INTO {table} ({}) VALUES ({})", columns.join(", "), marks.join(", "));
+    let statement = format!(
+        "INSERT INTO {table} ({}) VALUES ({})",
+        columns.join(", "),
+        marks.join(", ")
+    );
     let values = params_from_iter(row.iter().map(|(name, field)| stored(name, field)));
     store.prepare_cached(&statement)?.execute(values).map(drop)
 }
@@ -98,14 +113,16 @@ pub(super) fn insert_minutes(
 ) -> rusqlite::Result<()> {
     let first = line.first_minute().unwrap_or_default().cast_signed();
     let row = params![first, line.minutes.cast_signed(), line.ready, line.fresh];
-    store.prepare_cached(&format!("{MINUTES} {conflict}"))?.execute(row).map(drop)
+    store
+        .prepare_cached(&format!("{MINUTES} {conflict}"))?
+        .execute(row)
+        .map(drop)
 }
 
 fn stored(name: &str, field: &Value) -> SqlValue {
     match (field, field.as_str()) {
-        (_, Some(text)) if name == "digest" => {
-            Digest::from_hex(text).map_or(SqlValue::Null, |digest| digest.as_bytes().to_vec().into())
-        }
+        (_, Some(text)) if name == "digest" => Digest::from_hex(text)
+            .map_or(SqlValue::Null, |digest| digest.as_bytes().to_vec().into()),
         (_, Some(text)) => text.to_owned().into(),
         (number, None) => number.as_i64().map_or(SqlValue::Null, SqlValue::Integer),
     }

@@ -13,7 +13,8 @@ use scoregate_base::clock::Wall;
 pub fn close(directory: &Path, now: Wall) -> MaintenanceResult<PathBuf> {
     let path = file_in(directory);
     let closed = with_suffix(&path, &format!("{CLOSED}{}", swap::instant(now)));
-    swap::rename(&path, &closed).map_err(|error| StoreFault::from(error).into_error("be closed", &path))?;
+    swap::rename(&path, &closed)
+        .map_err(|error| StoreFault::from(error).into_error("be closed", &path))?;
     Ok(closed)
 }
 
@@ -24,13 +25,15 @@ pub fn create_new(directory: &Path, now: Wall) -> MaintenanceResult<()> {
     if path.exists() {
         return Err(MaintenanceError::IsThere(path));
     }
-    let made = swap::finish(&path).map_err(StoreFault::from).and_then(|()| {
-        if path.exists() {
-            return Ok(()); // an interrupted import was finished, so nothing was lost
-        }
-        swap::move_log_aside(&path, &swap::instant(now))?;
-        file::make_new(&path, schema::STEPS)
-    });
+    let made = swap::finish(&path)
+        .map_err(StoreFault::from)
+        .and_then(|()| {
+            if path.exists() {
+                return Ok(()); // an interrupted import was finished, so nothing was lost
+            }
+            swap::move_log_aside(&path, &swap::instant(now))?;
+            file::make_new(&path, schema::STEPS)
+        });
     made.map_err(|fault| fault.into_error("create its file", &path).into())
 }
 
@@ -51,5 +54,7 @@ pub(super) fn is_the_store(path: &Path, other: &Path) -> bool {
         (Ok(mine), Ok(other)) => mine == other,
         _ => false,
     };
-    ["", LOG, INDEX].iter().any(|ending| same(with_suffix(path, ending)))
+    ["", LOG, INDEX]
+        .iter()
+        .any(|ending| same(with_suffix(path, ending)))
 }

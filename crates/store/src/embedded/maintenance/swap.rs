@@ -9,7 +9,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::super::paths::{ASIDE, INDEX, LOG, NEXT, files_with_prefix, remove_database, with_suffix};
+use super::super::paths::{
+    ASIDE, INDEX, LOG, NEXT, files_with_prefix, remove_database, with_suffix,
+};
 use crate::durable_file::{if_found, sync_directory};
 use scoregate_base::clock::Wall;
 
@@ -53,7 +55,10 @@ pub(super) fn run(path: &Path, instant: &str) -> io::Result<()> {
 /// Renames a store and its log.
 pub(super) fn rename(path: &Path, to: &Path) -> io::Result<()> {
     let step = |suffix| (with_suffix(path, suffix), with_suffix(to, suffix));
-    ["", LOG, INDEX].map(step).iter().try_for_each(rename_if_present)
+    ["", LOG, INDEX]
+        .map(step)
+        .iter()
+        .try_for_each(rename_if_present)
 }
 
 /// Renames what is left of a store whose file is missing: a new store must not be beside another store's write-ahead
@@ -75,5 +80,7 @@ pub(in crate::embedded) fn finish(path: &Path) -> io::Result<()> {
         return run(path, instant);
     }
     // It was checked against a store that has changed since: the operator imports it again.
-    pending.iter().try_for_each(|leftover| remove_database(leftover))
+    pending
+        .iter()
+        .try_for_each(|leftover| remove_database(leftover))
 }

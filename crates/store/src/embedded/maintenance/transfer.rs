@@ -16,8 +16,8 @@ use super::dump::CUT;
 use super::walk::walk;
 use super::{read_only, rows};
 use crate::dump::{
-    ApplicationLine, DumpLine, KeyLine, LedgerLine, OwnerLine, RequestsLine, StatusMessageLine, TABLES,
-    UsageLine,
+    ApplicationLine, DumpLine, KeyLine, LedgerLine, OwnerLine, RequestsLine, StatusMessageLine,
+    TABLES, UsageLine,
 };
 use crate::sql::daily_totals::{DailyTotals, REQUESTS, USAGE};
 use crate::sql::tables::parameters;
@@ -43,7 +43,11 @@ pub struct TransferSummary {
 
 /// Transfers everything readable of `old`: the larger grant per day and application, all revocations, the earlier
 /// expiry of each key, and the limits of each application. Returns whether `old` is a later state of the new store.
-pub(super) fn from_old(old: &Path, new: &Connection, summary: &mut TransferSummary) -> FileResult<bool> {
+pub(super) fn from_old(
+    old: &Path,
+    new: &Connection,
+    summary: &mut TransferSummary,
+) -> FileResult<bool> {
     let all = new.unchecked_transaction()?;
     let (before, mut broken) = (summary.clone(), None::<String>);
     let outcome = read_only::with(old, true, |store| {
@@ -70,7 +74,9 @@ pub(super) fn from_old(old: &Path, new: &Connection, summary: &mut TransferSumma
         Ok(is_successor) => is_successor,
         Err(StoreFault::Disk(error)) => return Err(error.into()),
         Err(fault) => {
-            summary.gaps.push(fault.into_error("be read", old).to_string());
+            summary
+                .gaps
+                .push(fault.into_error("be read", old).to_string());
             false
         }
     };
@@ -86,13 +92,18 @@ fn is_successor(old: &Connection, new: &Connection) -> FileResult<bool> {
             "SELECT id, json_array(at, who, what, application, detail) FROM audit
              WHERE id = coalesce(?1, (SELECT max(id) FROM audit))",
         )?;
-        select.query_row([id], |row| Ok((row.get(0)?, row.get(1)?))).optional()
+        select
+            .query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()
     };
     if let Some(last) = record(new, None)? {
         return Ok(record(old, Some(last.0))? == Some(last));
     }
     let applications = |store: &Connection| -> rusqlite::Result<BTreeSet<String>> {
-        store.prepare("SELECT id FROM applications")?.query_map([], |row| row.get(0))?.collect()
+        store
+            .prepare("SELECT id FROM applications")?
+            .query_map([], |row| row.get(0))?
+            .collect()
     };
     Ok(applications(new)?.is_subset(&applications(old)?))
 }
@@ -132,42 +143,73 @@ fn grant(new: &Connection, line: &LedgerLine) -> FileResult<()> {
 
 /// A message is not added to another incident that has its number.
 fn keep_message(new: &Connection, message: &StatusMessageLine, line: &DumpLine) -> FileResult<()> {
-    let StatusMessageLine { id, incident, title, .. } = message;
+    let StatusMessageLine {
+        id,
+        incident,
+        title,
+        ..
+    } = message;
     let (is_missing,) = one(
         new,
         "SELECT NOT EXISTS (SELECT 1 FROM status_messages WHERE id = ?1)
             AND (?1 = ?2 OR EXISTS (SELECT 1 FROM status_messages WHERE id = ?2 AND title = ?3))",
         params![id.cast_signed(), incident.cast_signed(), title],
     )?;
-    if is_missing { rows::insert(line, new) } else { Ok(()) }
+    if is_missing {
+        rows::insert(line, new)
+    } else {
+        Ok(())
+    }
 }
 
 /// Keeps suspensions, tiers and the choice of notices. Other owners and changes since the backup stay in the replaced store.
 fn keep_owner(new: &Connection, line: &OwnerLine) -> FileResult<()> {
-    let keep = "UPDATE owners SET suspended_at = coalesce(suspended_at, ?2), tier = ?3, notices = ?4
+    let keep =
+        "UPDATE owners SET suspended_at = coalesce(suspended_at, ?2), tier = ?3, notices = ?4
         WHERE id = ?1";
-    let OwnerLine { id, tier, notices, suspended_at, .. } = line;
-    run(new, keep, params![id, millis(suspended_at.as_ref()), tier, notices]).map(drop)
+    let OwnerLine {
+        id,
+        tier,
+        notices,
+        suspended_at,
+        ..
+    } = line;
+    run(
+        new,
+        keep,
+        params![id, millis(suspended_at.as_ref()), tier, notices],
+    )
+    .map(drop)
 }
 
 /// Keeps when limits end. A store of an older format has none that do.
 fn keep_ends_of_limits(old: &Connection, new: &Connection) -> FileResult<()> {
-    let Ok(mut select) = old.prepare("SELECT application, until, minute, day FROM limits_until") else {
+    let Ok(mut select) = old.prepare("SELECT application, until, minute, day FROM limits_until")
+    else {
         return Ok(());
     };
     let mut rows = select.query([])?;
     while let Some(row) = rows.next()? {
         let values: [SqlValue; 4] = [row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?];
-        let keep =
-            "INSERT OR REPLACE INTO limits_until SELECT id, ?2, ?3, ?4 FROM applications WHERE id = ?1";
+        let keep = "INSERT OR REPLACE INTO limits_until SELECT id, ?2, ?3, ?4 FROM applications WHERE id = ?1";
         run(new, keep, params_from_iter(values))?;
     }
     Ok(())
 }
 
 /// Keeps the tier and the limits of its own, without an end that the backup may state.
-fn keep_limits(new: &Connection, line: &ApplicationLine, summary: &mut TransferSummary) -> FileResult<()> {
-    let ApplicationLine { id, tier, own_minute, own_day, .. } = line;
+fn keep_limits(
+    new: &Connection,
+    line: &ApplicationLine,
+    summary: &mut TransferSummary,
+) -> FileResult<()> {
+    let ApplicationLine {
+        id,
+        tier,
+        own_minute,
+        own_day,
+        ..
+    } = line;
     summary.limits += run(
         new,
         "UPDATE applications SET tier = ?2, own_minute = ?3, own_day = ?4
@@ -179,11 +221,17 @@ fn keep_limits(new: &Connection, line: &ApplicationLine, summary: &mut TransferS
 
 /// A time of a verified line as stored.
 fn millis(text: Option<&String>) -> Option<i64> {
-    text.and_then(|text| Wall::parse_rfc3339(text)).map(|at| at.millis().cast_signed())
+    text.and_then(|text| Wall::parse_rfc3339(text))
+        .map(|at| at.millis().cast_signed())
 }
 
 /// Keeps the larger total, which includes that of the backup.
-fn keep_total(new: &Connection, table: &DailyTotals, key: &[&String], total: u64) -> FileResult<()> {
+fn keep_total(
+    new: &Connection,
+    table: &DailyTotals,
+    key: &[&String],
+    total: u64,
+) -> FileResult<()> {
     let these = parameters(1, key.len()).replace('$', "?");
     let statement = |text: &str| table.statement(text).replace("{these}", &these);
     let known = statement(
@@ -196,21 +244,33 @@ fn keep_total(new: &Connection, table: &DailyTotals, key: &[&String], total: u64
     let (known,): (i64,) = one(new, &known, params_from_iter(key))?;
     let total = stored(total);
     if total > known {
-        run(new, &statement("DELETE FROM {nodes} WHERE ({key}) = ({these})"), params_from_iter(key))?;
+        run(
+            new,
+            &statement("DELETE FROM {nodes} WHERE ({key}) = ({these})"),
+            params_from_iter(key),
+        )?;
         // The number is ours and needs no parameter.
-        let keep =
-            format!("INSERT OR REPLACE INTO {{days}} ({{key}}, {{total}}) VALUES ({{these}}, {total})");
+        let keep = format!(
+            "INSERT OR REPLACE INTO {{days}} ({{key}}, {{total}}) VALUES ({{these}}, {total})"
+        );
         new.execute(&statement(&keep), params_from_iter(key))?;
     }
     Ok(())
 }
 
 /// Keeps revocations and the earlier expiry, which a rotation may have set.
-fn transfer_expiry(new: &Connection, line: &KeyLine, summary: &mut TransferSummary) -> FileResult<()> {
-    let Some(digest) = Digest::from_hex(&line.digest) else { return Ok(()) };
+fn transfer_expiry(
+    new: &Connection,
+    line: &KeyLine,
+    summary: &mut TransferSummary,
+) -> FileResult<()> {
+    let Some(digest) = Digest::from_hex(&line.digest) else {
+        return Ok(());
+    };
     let select = "SELECT revoked_at IS NOT NULL, expires_at FROM keys WHERE digest = ?1";
     let existing: Option<(bool, Option<i64>)> = find(new, select, [digest.as_bytes()])?;
-    let [revoked_at, expires_at] = [&line.revoked_at, &line.expires_at].map(|at| millis(at.as_ref()));
+    let [revoked_at, expires_at] =
+        [&line.revoked_at, &line.expires_at].map(|at| millis(at.as_ref()));
     let Some((is_revoked, current)) = existing else {
         summary.lost += u64::from(revoked_at.is_none());
         return Ok(());
@@ -226,7 +286,8 @@ fn transfer_expiry(new: &Connection, line: &KeyLine, summary: &mut TransferSumma
     } else {
         return Ok(());
     }
-    let end = "UPDATE keys SET revoked_at = ?2, expires_at = coalesce(?3, expires_at) WHERE digest = ?1";
+    let end =
+        "UPDATE keys SET revoked_at = ?2, expires_at = coalesce(?3, expires_at) WHERE digest = ?1";
     run(new, end, params![digest.as_bytes(), revoked_at, earlier]).map(drop)
 }
 
@@ -249,9 +310,12 @@ pub(super) fn remaining(new: &Connection, day: Day, tiers: &[Tier]) -> FileResul
     let mut rows = select.query([day.to_string()])?;
     let mut units = 0;
     while let Some(row) = rows.next()? {
-        let (tier, own, granted): (String, Option<i64>, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let (tier, own, granted): (String, Option<i64>, i64) =
+            (row.get(0)?, row.get(1)?, row.get(2)?);
         let of_tier = || Some(tiers.iter().find(|one| one.name == tier)?.limits.day.into());
-        let Some(quota) = own.or_else(of_tier) else { return Ok(None) };
+        let Some(quota) = own.or_else(of_tier) else {
+            return Ok(None);
+        };
         units += u64::try_from(quota.saturating_sub(granted)).unwrap_or_default();
     }
     Ok(Some(units))

@@ -8,14 +8,21 @@ use crate::dump::{DumpLine, ExportedTable};
 
 /// The columns and the table in this file; `None` if the file lacks the table.
 fn columns(table: &ExportedTable, store: &Connection) -> Option<String> {
-    let has =
-        |what: &str, tables: &str| store.prepare(&format!("SELECT {what} FROM {tables} LIMIT 0")).is_ok();
+    let has = |what: &str, tables: &str| {
+        store
+            .prepare(&format!("SELECT {what} FROM {tables} LIMIT 0"))
+            .is_ok()
+    };
     if table.later.is_some_and(|tables| !has("1", tables)) {
         return None;
     }
     let list = |names: &[&str], table: &str| {
         let null = |name: &&str| if has(name, table) { "" } else { "NULL AS " };
-        names.iter().map(|name| format!("{}{name}", null(name))).collect::<Vec<_>>().join(", ")
+        names
+            .iter()
+            .map(|name| format!("{}{name}", null(name)))
+            .collect::<Vec<_>>()
+            .join(", ")
     };
     let columns = table.columns(list, ["digest", "granted", "ledger", "json_group_array"]);
     Some(columns.replace("{schema}.", ""))
@@ -29,15 +36,28 @@ pub(super) fn walk(
     damaged: bool,
     take: &mut dyn FnMut(DumpLine) -> FileResult<()>,
 ) -> FileResult<Vec<String>> {
-    let mut walk = TableWalk { store, table, damaged, take, skipped: Vec::new() };
-    let ExportedTable { kind: name, order, .. } = table;
+    let mut walk = TableWalk {
+        store,
+        table,
+        damaged,
+        take,
+        skipped: Vec::new(),
+    };
+    let ExportedTable {
+        kind: name, order, ..
+    } = table;
     let (before, broke) = walk.walk_in_order(order, None)?;
     if broke.is_some() {
         let backwards = format!("{} DESC", order.replace(", ", " DESC, "));
         let (after, broke) = walk.walk_in_order(&backwards, before.as_deref())?;
         if let Some(reason) = broke {
-            let (before, after) = (before.unwrap_or("the first".into()), after.unwrap_or("the last".into()));
-            walk.skipped.push(format!("{name}: all between {before} and {after}: {reason}"));
+            let (before, after) = (
+                before.unwrap_or("the first".into()),
+                after.unwrap_or("the last".into()),
+            );
+            walk.skipped.push(format!(
+                "{name}: all between {before} and {after}: {reason}"
+            ));
         }
     }
     Ok(walk.skipped)
@@ -66,10 +86,19 @@ impl TableWalk<'_> {
         }
     }
 
-    fn visit(&mut self, order: &str, until: Option<&str>, last: &mut Option<String>) -> FileResult<()> {
-        let Some(columns) = columns(self.table, self.store) else { return Ok(()) };
+    fn visit(
+        &mut self,
+        order: &str,
+        until: Option<&str>,
+        last: &mut Option<String>,
+    ) -> FileResult<()> {
+        let Some(columns) = columns(self.table, self.store) else {
+            return Ok(());
+        };
         let line_kind = self.table.kind;
-        let mut select = self.store.prepare(&format!("SELECT {columns} ORDER BY {order}"))?;
+        let mut select = self
+            .store
+            .prepare(&format!("SELECT {columns} ORDER BY {order}"))?;
         let mut found = select.query([])?;
         while let Some(row) = found.next()? {
             let line = match rows::read(line_kind, row) {

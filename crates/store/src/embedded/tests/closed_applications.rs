@@ -69,13 +69,29 @@ fn a_backup_contains_closed_applications() {
 #[test]
 fn an_export_contains_neither_address_nor_digest_of_a_deleted_account() {
     let (directory, store, owner) = closed_after_use();
-    wait(conformance::changed(&store, owner, OwnerChangeKind::Delete { in_own_name: true }));
+    wait(conformance::changed(
+        &store,
+        owner,
+        OwnerChangeKind::Delete { in_own_name: true },
+    ));
     drop(store);
     let lines = directory.path().join("lines");
-    maintenance::export(&file(&directory), false, &mut fs::File::create(&lines).unwrap(), NOW).unwrap();
+    maintenance::export(
+        &file(&directory),
+        false,
+        &mut fs::File::create(&lines).unwrap(),
+        NOW,
+    )
+    .unwrap();
     let text = fs::read_to_string(&lines).unwrap();
-    assert!(text.contains(&owner.to_string()), "the audit trail is exported");
-    assert!(!text.contains(MAILBOX) && !text.contains(&Digest::of(MAILBOX).to_string()), "{text}");
+    assert!(
+        text.contains(&owner.to_string()),
+        "the audit trail is exported"
+    );
+    assert!(
+        !text.contains(MAILBOX) && !text.contains(&Digest::of(MAILBOX).to_string()),
+        "{text}"
+    );
     let restored = TempDir::new().unwrap();
     maintenance::import(restored.path(), &lines, &RESTORE, NOW).unwrap();
     assert!(maintenance::check(restored.path(), NOW).unwrap().is_sound());

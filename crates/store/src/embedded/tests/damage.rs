@@ -31,23 +31,35 @@ fn filled() -> FilledStore {
     let elsewhere = TempDir::new().unwrap();
     maintenance::back_up(directory.path(), &elsewhere.path().join("backup.db"), false).unwrap();
     let bytes = fs::read(file(&directory)).unwrap();
-    FilledStore { directory, elsewhere, ids, bytes }
+    FilledStore {
+        directory,
+        elsewhere,
+        ids,
+        bytes,
+    }
 }
 
 /// The result of a start with these bytes: an error, or the applications read and the number skipped.
 fn opened(directory: &Path, bytes: &[u8]) -> Result<(BTreeSet<ApplicationId>, usize), StoreError> {
     for ending in ["-wal", "-shm"] {
-        drop(fs::remove_file(directory.join(format!("scoregate.db{ending}"))));
+        drop(fs::remove_file(
+            directory.join(format!("scoregate.db{ending}")),
+        ));
     }
     fs::write(directory.join(Embedded::FILE_NAME), bytes).unwrap();
     let store = Embedded::open(directory)?;
     let page = wait(store.page(None, 1_000, TODAY))?;
-    Ok((page.applications.iter().map(|one| one.id).collect(), page.skipped.len()))
+    Ok((
+        page.applications.iter().map(|one| one.id).collect(),
+        page.skipped.len(),
+    ))
 }
 
 fn is_clear(error: &StoreError) -> bool {
     match error {
-        StoreError::Damaged { .. } | StoreError::Newer { .. } => maintenance::recovery_steps(error).is_some(),
+        StoreError::Damaged { .. } | StoreError::Newer { .. } => {
+            maintenance::recovery_steps(error).is_some()
+        }
         StoreError::Unavailable { reason, .. } => !reason.is_empty(),
         StoreError::UnknownApplication(_)
         | StoreError::UnknownKey(_)
@@ -64,24 +76,57 @@ fn truncated_file_is_refused_and_restored_from_its_backup() {
     let pages = filled.bytes.len() / PAGE;
     assert!(pages > 30, "{pages} pages prove little");
     let boundaries = (0..pages).map(|page| page * PAGE);
-    let odd = [1, 15, 16, 99, 100, 511, 512, 1_000, 4_095, 4_097, 50_000, filled.bytes.len() - 1];
+    let odd = [
+        1,
+        15,
+        16,
+        99,
+        100,
+        511,
+        512,
+        1_000,
+        4_095,
+        4_097,
+        50_000,
+        filled.bytes.len() - 1,
+    ];
     for length in boundaries.chain(odd) {
         let Err(refused) = opened(filled.directory.path(), &filled.bytes[..length]) else {
             panic!("cut to {length} bytes it was taken")
         };
-        assert!(matches!(refused, StoreError::Damaged { .. }), "{length}: {refused}");
-        assert_eq!(fs::read(file(&filled.directory)).unwrap(), filled.bytes[..length], "it was written to");
+        assert!(
+            matches!(refused, StoreError::Damaged { .. }),
+            "{length}: {refused}"
+        );
+        assert_eq!(
+            fs::read(file(&filled.directory)).unwrap(),
+            filled.bytes[..length],
+            "it was written to"
+        );
     }
     for length in [0, 1, PAGE, 5 * PAGE, filled.bytes.len() - 1] {
         opened(filled.directory.path(), &filled.bytes[..length]).unwrap_err();
         let backup = filled.elsewhere.path().join("backup.db");
-        let now = NOW.plus(std::time::Duration::from_secs(u64::try_from(length).unwrap()));
-        let imported = maintenance::import(filled.directory.path(), &backup, &RESTORE, now).unwrap();
-        assert!(!imported.carried.gaps.is_empty(), "{length}: nothing was said of what is lost");
-        assert_eq!(fs::read(imported.aside.unwrap()).unwrap(), filled.bytes[..length]);
+        let now = NOW.plus(std::time::Duration::from_secs(
+            u64::try_from(length).unwrap(),
+        ));
+        let imported =
+            maintenance::import(filled.directory.path(), &backup, &RESTORE, now).unwrap();
+        assert!(
+            !imported.carried.gaps.is_empty(),
+            "{length}: nothing was said of what is lost"
+        );
+        assert_eq!(
+            fs::read(imported.aside.unwrap()).unwrap(),
+            filled.bytes[..length]
+        );
         let store = Embedded::open(filled.directory.path()).unwrap();
         let page = wait(store.page(None, 1_000, TODAY)).unwrap();
-        assert!(page.applications.iter().all(|one| filled.ids.contains(&one.id) && one.granted == 3));
+        assert!(
+            page.applications
+                .iter()
+                .all(|one| filled.ids.contains(&one.id) && one.granted == 3)
+        );
         assert_eq!((page.applications.len(), page.skipped.len()), (300, 0));
     }
 }
@@ -90,7 +135,14 @@ fn truncated_file_is_refused_and_restored_from_its_backup() {
 fn a_flipped_byte_in_any_page_never_loses_an_application_silently() {
     let filled = filled();
     for page in 0..filled.bytes.len() / PAGE {
-        for (place, mask) in [(0, 0xFF), (3, 0x10), (7, 0x40), (1_000, 0x80), (4_000, 0x01), (4_090, 0xFF)] {
+        for (place, mask) in [
+            (0, 0xFF),
+            (3, 0x10),
+            (7, 0x40),
+            (1_000, 0x80),
+            (4_000, 0x01),
+            (4_090, 0xFF),
+        ] {
             let mut bytes = filled.bytes.clone();
             bytes[page * PAGE + place] ^= mask;
             match opened(filled.directory.path(), &bytes) {
@@ -113,7 +165,10 @@ fn readable_records_of_a_damaged_file_can_be_exported_and_imported() {
     let filled = filled();
     let mut bytes = filled.bytes.clone();
     let in_the_middle = filled.ids.iter().nth(150).unwrap().to_string();
-    let holds = |page: &[u8]| page.windows(in_the_middle.len()).any(|part| part == in_the_middle.as_bytes());
+    let holds = |page: &[u8]| {
+        page.windows(in_the_middle.len())
+            .any(|part| part == in_the_middle.as_bytes())
+    };
     // Index leaves of the table of applications have type 10 and contain its names.
     let leaf = bytes.chunks(PAGE).position(|page| {
         page[0] == 10 && holds(page) && page.windows(15).any(|part| part == b"Weather station")
@@ -146,9 +201,15 @@ fn rows_missing_without_an_error_of_the_reader_are_a_gap_of_a_restore() {
         bytes[(child - 1) * PAGE + 4] -= 1;
         fs::write(file(&filled.directory), &bytes).unwrap();
         let backup = filled.elsewhere.path().join("backup.db");
-        let options = ImportOptions { accept_lost_revocations: false, ..RESTORE.clone() };
-        let refused = maintenance::import(filled.directory.path(), &backup, &options, NOW).unwrap_err();
-        let MaintenanceError::LostRevocations { gaps, .. } = &refused else { panic!("{table}: {refused}") };
+        let options = ImportOptions {
+            accept_lost_revocations: false,
+            ..RESTORE.clone()
+        };
+        let refused =
+            maintenance::import(filled.directory.path(), &backup, &options, NOW).unwrap_err();
+        let MaintenanceError::LostRevocations { gaps, .. } = &refused else {
+            panic!("{table}: {refused}")
+        };
         assert!(gaps[0].contains("is damaged"), "{gaps:?}");
     }
 }
@@ -160,18 +221,40 @@ fn empty_or_missing_file_is_not_treated_as_new() {
     assert!(refused.to_string().contains("it is empty"), "{refused}");
     let aside = "scoregate.db.aside-2026-11-21T120000Z";
     let beside_it = ["scoregate.owed", "last-backup", "scoregate.lock"];
-    let of_its_name =
-        ["scoregate.db-wal", "scoregate.db.v1.bak", aside, "scoregate.db.created", "documents/one"];
+    let of_its_name = [
+        "scoregate.db-wal",
+        "scoregate.db.v1.bak",
+        aside,
+        "scoregate.db.created",
+        "documents/one",
+    ];
     for trace in of_its_name.into_iter().chain(beside_it) {
         let directory = TempDir::new().unwrap();
-        let (left, named) = (directory.path().join(trace), trace.split('/').next().unwrap());
+        let (left, named) = (
+            directory.path().join(trace),
+            trace.split('/').next().unwrap(),
+        );
         fs::create_dir_all(left.parent().unwrap()).unwrap();
         // A lock file with content marks a directory without a store.
-        fs::write(left, if trace == "scoregate.lock" { "" } else { "SQLite format 3\0" }).unwrap();
+        fs::write(
+            left,
+            if trace == "scoregate.lock" {
+                ""
+            } else {
+                "SQLite format 3\0"
+            },
+        )
+        .unwrap();
         let refused = refusal(directory.path());
-        let StoreError::Damaged { reason, .. } = &refused else { panic!("{trace}: {refused}") };
+        let StoreError::Damaged { reason, .. } = &refused else {
+            panic!("{trace}: {refused}")
+        };
         assert!(reason.contains(named), "{reason}");
-        assert!(maintenance::recovery_steps(&refused).unwrap().contains("scoregate store init --data-dir"));
+        assert!(
+            maintenance::recovery_steps(&refused)
+                .unwrap()
+                .contains("scoregate store init --data-dir")
+        );
         assert!(!file(&directory).exists());
         maintenance::create_new(directory.path(), NOW).unwrap();
         drop(Embedded::open(directory.path()).unwrap());
@@ -188,14 +271,20 @@ fn an_interrupted_creation_of_the_file_is_repeated() {
     let store = Embedded::open(directory.path()).unwrap();
     wait(created(&store));
     drop(store);
-    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2, "only the store and its marker are left");
+    assert_eq!(
+        fs::read_dir(directory.path()).unwrap().count(),
+        2,
+        "only the store and its marker are left"
+    );
 }
 
 /// The offset of a table's root page.
 fn root(directory: &TempDir, table: &str) -> usize {
     let store = Connection::open(file(directory)).unwrap();
     let find = "SELECT rootpage FROM sqlite_schema WHERE name = ?1";
-    let number: usize = store.query_row(find, [table], |row| row.get::<_, u32>(0)).unwrap() as usize;
+    let number: usize = store
+        .query_row(find, [table], |row| row.get::<_, u32>(0))
+        .unwrap() as usize;
     (number - 1) * PAGE
 }
 
@@ -213,7 +302,10 @@ fn reading_without_a_check_detects_rows_out_of_order() {
         let met = records::page(&store, None, 1_000, TODAY).unwrap_err();
         assert!(matches!(met, StoreFault::Disorder), "{table}: {met:?}");
         let refused = opened(filled.directory.path(), &bytes).unwrap_err();
-        assert!(matches!(refused, StoreError::Damaged { .. }), "{table}: {refused}");
+        assert!(
+            matches!(refused, StoreError::Damaged { .. }),
+            "{table}: {refused}"
+        );
     }
 }
 
@@ -225,12 +317,23 @@ fn the_check_while_serving_finds_what_the_check_at_the_start_of_a_large_file_lea
     bytes[root..root + PAGE].fill(0xA5);
     fs::write(file(&filled.directory), &bytes).unwrap();
     let store = Connection::open(file(&filled.directory)).unwrap();
-    assert_eq!(records::page(&store, None, 1_000, TODAY).unwrap().applications.len(), filled.ids.len());
-    let found = integrity::whole(&store).unwrap_err().into_error("be checked", &file(&filled.directory));
+    assert_eq!(
+        records::page(&store, None, 1_000, TODAY)
+            .unwrap()
+            .applications
+            .len(),
+        filled.ids.len()
+    );
+    let found = integrity::whole(&store)
+        .unwrap_err()
+        .into_error("be checked", &file(&filled.directory));
     assert!(matches!(found, StoreError::Damaged { .. }), "{found}");
     // A running check delays nobody, however early the store is closed.
     for _ in 0..20 {
-        drop(deferred_check::IntegrityCheck::begin(&OpenFile::new(&file(&filled.directory))).unwrap());
+        drop(
+            deferred_check::IntegrityCheck::begin(&OpenFile::new(&file(&filled.directory)))
+                .unwrap(),
+        );
     }
 }
 
@@ -247,7 +350,13 @@ fn damage_found_while_running_is_reported_to_callers_and_remembered() {
     assert_eq!(store.damage(), None);
     let id = *filled.ids.first().unwrap();
     let met = wait(store.lease(asking(id, TODAY, 1, 10))).unwrap_err();
-    assert!(matches!(met, StoreError::Damaged { .. } | StoreError::Unavailable { .. }), "{met}");
+    assert!(
+        matches!(
+            met,
+            StoreError::Damaged { .. } | StoreError::Unavailable { .. }
+        ),
+        "{met}"
+    );
     assert!(store.damage().unwrap().contains("is damaged"));
 }
 
@@ -259,19 +368,61 @@ async fn an_unreadable_record_can_be_revoked_and_repaired() {
         &directory,
         "UPDATE applications SET own_day = -1, name = CAST(x'ff00' AS TEXT), tier = CAST(x'ff' AS TEXT)",
     );
-    let moved = store.change(changing(id, ChangeKind::SetTier { tier: "pro".into() })).await.unwrap();
-    assert_eq!((moved.tier.as_str(), moved.keys.len()), ("pro", 0), "no key of it is in force");
-    let digest = Digest::of(&id.to_string());
-    let revoked = store.change(changing(id, ChangeKind::RevokeKey { digest })).await.unwrap();
-    assert!(revoked.keys.len() == 1 && revoked.keys[0].revoked_at.is_some());
-    let key = a_key("another");
-    let refused = store.change(changing(id, ChangeKind::AddKey { key, allowance: None })).await;
-    assert!(matches!(refused, Err(StoreError::Damaged { .. })), "a key that would not work was made");
-    store
-        .change(changing(id, ChangeKind::SetLimits { own: OwnLimits::default(), until: None }))
+    let moved = store
+        .change(changing(id, ChangeKind::SetTier { tier: "pro".into() }))
         .await
         .unwrap();
-    let words = ChangeKind::Describe { name: "renamed".into(), description: Description::default() };
-    assert_eq!(store.change(changing(id, words)).await.unwrap().name, "renamed");
-    assert_eq!(store.application(id, TODAY).await.unwrap().unwrap().keys.len(), 1);
+    assert_eq!(
+        (moved.tier.as_str(), moved.keys.len()),
+        ("pro", 0),
+        "no key of it is in force"
+    );
+    let digest = Digest::of(&id.to_string());
+    let revoked = store
+        .change(changing(id, ChangeKind::RevokeKey { digest }))
+        .await
+        .unwrap();
+    assert!(revoked.keys.len() == 1 && revoked.keys[0].revoked_at.is_some());
+    let key = a_key("another");
+    let refused = store
+        .change(changing(
+            id,
+            ChangeKind::AddKey {
+                key,
+                allowance: None,
+            },
+        ))
+        .await;
+    assert!(
+        matches!(refused, Err(StoreError::Damaged { .. })),
+        "a key that would not work was made"
+    );
+    store
+        .change(changing(
+            id,
+            ChangeKind::SetLimits {
+                own: OwnLimits::default(),
+                until: None,
+            },
+        ))
+        .await
+        .unwrap();
+    let words = ChangeKind::Describe {
+        name: "renamed".into(),
+        description: Description::default(),
+    };
+    assert_eq!(
+        store.change(changing(id, words)).await.unwrap().name,
+        "renamed"
+    );
+    assert_eq!(
+        store
+            .application(id, TODAY)
+            .await
+            .unwrap()
+            .unwrap()
+            .keys
+            .len(),
+        1
+    );
 }

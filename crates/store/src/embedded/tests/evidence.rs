@@ -18,10 +18,17 @@ async fn unreadable_records_are_deleted_and_what_is_recorded_later_is_merged() {
     let id = created(&store).await;
     let hours = TODAY.number() * 24;
     let record = async |hour| {
-        let record = HourRecord { application: id, evidence: HourEvidence::of(hours + hour) };
+        let record = HourRecord {
+            application: id,
+            evidence: HourEvidence::of(hours + hour),
+        };
         store.record_evidence(1, vec![record]).await.unwrap();
     };
-    let query = EvidenceQuery { application: Some(id), first: Day::from_number(0), last: TODAY };
+    let query = EvidenceQuery {
+        application: Some(id),
+        first: Day::from_number(0),
+        last: TODAY,
+    };
     let days = async || store.evidence(query).await.unwrap().len();
     record(0).await;
     edit(&directory, "UPDATE evidence_hours SET record = x'02'");
@@ -33,7 +40,10 @@ async fn unreadable_records_are_deleted_and_what_is_recorded_later_is_merged() {
     assert_eq!(days().await, 1);
     edit(&directory, "UPDATE evidence_days SET record = x''");
     assert_eq!(days().await, 0);
-    assert!(store.merge_evidence(hours + 24, 1, 9).await.unwrap(), "the day has ended");
+    assert!(
+        store.merge_evidence(hours + 24, 1, 9).await.unwrap(),
+        "the day has ended"
+    );
     assert!(!store.merge_evidence(hours + 24, 1, 9).await.unwrap());
     record(2).await;
     assert!(store.merge_evidence(hours + 24, 1, 9).await.unwrap());

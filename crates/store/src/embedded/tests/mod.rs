@@ -28,8 +28,8 @@ use crate::conformance::{
     self, LeaseReply, SingleLease as _, a_key, an_id, asking, changing, created, creating,
 };
 use crate::{
-    AuditQuery, ChangeKind, Description, KeyStore as _, Ledger as _, OwnerChangeKind, OwnerStore as _,
-    StoreError, StoreHealth as _,
+    AuditQuery, ChangeKind, Description, KeyStore as _, Ledger as _, OwnerChangeKind,
+    OwnerStore as _, StoreError, StoreHealth as _,
 };
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
@@ -109,10 +109,16 @@ async fn acknowledged_changes_survive_a_crash() {
         store.lease(asking(id, TODAY, 1, 100)).await.unwrap();
     }
     let left = crashed(&directory);
-    assert!(left.path().join("scoregate.db-wal").exists(), "the test would prove nothing about the log");
+    assert!(
+        left.path().join("scoregate.db-wal").exists(),
+        "the test would prove nothing about the log"
+    );
     std::mem::forget(store);
     let again = Embedded::open(left.path()).unwrap();
-    assert_eq!(again.application(id, TODAY).await.unwrap().unwrap().granted, 20);
+    assert_eq!(
+        again.application(id, TODAY).await.unwrap().unwrap().granted,
+        20
+    );
     assert_eq!(again.day().await.unwrap(), Some(TODAY));
 }
 
@@ -121,16 +127,24 @@ async fn drop_completes_queued_commands() {
     let (directory, store) = fresh();
     let id = created(&store).await;
     {
-        let mut asks: Vec<_> = (0..100).map(|_| store.lease(asking(id, TODAY, 1, 1000))).collect();
+        let mut asks: Vec<_> = (0..100)
+            .map(|_| store.lease(asking(id, TODAY, 1, 1000)))
+            .collect();
         for ask in &mut asks {
             let mut context = std::task::Context::from_waker(std::task::Waker::noop());
             drop(ask.as_mut().poll(&mut context)); // queued, then its caller leaves
         }
     }
     drop(store);
-    assert!(!directory.path().join("scoregate.db-wal").exists(), "a clean end leaves no log");
+    assert!(
+        !directory.path().join("scoregate.db-wal").exists(),
+        "a clean end leaves no log"
+    );
     let again = Embedded::open(directory.path()).unwrap();
-    assert_eq!(again.application(id, TODAY).await.unwrap().unwrap().granted, 100);
+    assert_eq!(
+        again.application(id, TODAY).await.unwrap().unwrap().granted,
+        100
+    );
 }
 
 #[tokio::test]
@@ -142,12 +156,20 @@ async fn sqlite3_reads_the_file_while_it_is_open() {
     let sql = "SELECT l.application, l.day, l.granted, a.tier, k.shown, length(hex(k.digest))
                FROM ledger l JOIN applications a ON a.id = l.application JOIN keys k ON k.application = a.id;
                SELECT who, what, application, detail FROM audit;";
-    let output = Command::new("sqlite3").arg(file(&directory)).arg(sql).output();
-    let output =
-        output.expect("the command `sqlite3` is missing; install it: operators read the store with it");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = Command::new("sqlite3")
+        .arg(file(&directory))
+        .arg(sql)
+        .output();
+    let output = output
+        .expect("the command `sqlite3` is missing; install it: operators read the store with it");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let shown: String = id.to_string().chars().take(12).collect();
-    let wanted = format!("{id}|{TODAY}|4|free|{shown}|64\na test|create|{id}|tier free, key {shown}\n");
+    let wanted =
+        format!("{id}|{TODAY}|4|free|{shown}|64\na test|create|{id}|tier free, key {shown}\n");
     assert_eq!(String::from_utf8_lossy(&output.stdout), wanted);
 }
 
@@ -189,24 +211,42 @@ async fn records_made_unreadable_by_manual_edits_are_reported_and_skipped() {
         }
         let good: Vec<_> = met.iter().map(|application| application.id).collect();
         assert_eq!(good, ids[6..], "{skipped:#?}");
-        assert_eq!((met[0].keys.len(), met[1].keys.len(), met[1].granted), (0, 1, 1));
+        assert_eq!(
+            (met[0].keys.len(), met[1].keys.len(), met[1].granted),
+            (0, 1, 1)
+        );
         assert_eq!(skipped.len(), 10, "{skipped:#?}");
         for id in &ids[..7] {
-            assert!(skipped.iter().any(|reason| reason.contains(&id.to_string())), "{id}: {skipped:#?}");
+            assert!(
+                skipped
+                    .iter()
+                    .any(|reason| reason.contains(&id.to_string())),
+                "{id}: {skipped:#?}"
+            );
         }
     }
     assert_eq!(store.day().await.unwrap(), Some(TODAY));
     for id in &ids[3..5] {
         let lease = store.lease(asking(*id, TODAY, 1, 10)).await;
-        assert!(matches!(lease, Err(StoreError::Damaged { .. })), "{lease:?}");
+        assert!(
+            matches!(lease, Err(StoreError::Damaged { .. })),
+            "{lease:?}"
+        );
     }
-    assert!(matches!(store.application(ids[0], TODAY).await, Err(StoreError::Damaged { .. })));
+    assert!(matches!(
+        store.application(ids[0], TODAY).await,
+        Err(StoreError::Damaged { .. })
+    ));
 }
 
 #[tokio::test]
 async fn a_link_that_is_not_allowed_writes_as_much_as_one_that_is() {
     let (directory, store) = fresh();
-    let log = || fs::metadata(directory.path().join("scoregate.db-wal")).unwrap().len();
+    let log = || {
+        fs::metadata(directory.path().join("scoregate.db-wal"))
+            .unwrap()
+            .len()
+    };
     let sent = async |name: String, email: String| {
         let before = (store.commits(), log());
         let is_sent = conformance::send(&store, &name, &email).await;
@@ -219,10 +259,16 @@ async fn a_link_that_is_not_allowed_writes_as_much_as_one_that_is() {
     for number in 0..20 {
         let other = sent(format!("other {number}"), format!("{number}@example.org")).await;
         let ann = sent(format!("ann {number}"), "ann@example.org".into()).await;
-        assert_eq!(((other.0, other.1), (ann.0, ann.1)), ((true, 1), (false, 1)));
+        assert_eq!(
+            ((other.0, other.1), (ann.0, ann.1)),
+            ((true, 1), (false, 1))
+        );
         bytes = [bytes[0] + other.2, bytes[1] + ann.2];
     }
-    assert!(bytes[1] * 10 >= bytes[0] * 9 && bytes[0] * 10 >= bytes[1] * 9, "{bytes:?}");
+    assert!(
+        bytes[1] * 10 >= bytes[0] * 9 && bytes[0] * 10 >= bytes[1] * 9,
+        "{bytes:?}"
+    );
 }
 
 #[tokio::test]
@@ -238,10 +284,16 @@ async fn concurrent_leases_share_commits_and_a_refused_one_affects_no_other() {
     let refused = (0..8).map(|_| store.lease(asking(an_id(), TODAY, 1, 10)));
     let (given, refused) = tokio::join!(join_all(asks), join_all(refused));
     assert!(
-        given.iter().all(|lease| matches!(lease, Ok(LeaseReply::Granted { units: 1, total: 1 }))),
+        given
+            .iter()
+            .all(|lease| matches!(lease, Ok(LeaseReply::Granted { units: 1, total: 1 }))),
         "{given:?}"
     );
-    assert!(refused.iter().all(|lease| matches!(lease, Err(StoreError::UnknownApplication(_)))));
+    assert!(
+        refused
+            .iter()
+            .all(|lease| matches!(lease, Err(StoreError::UnknownApplication(_))))
+    );
     let commits = store.commits() - before;
     assert!(commits < 64, "{commits} commits for 64 leases");
 }
@@ -253,18 +305,26 @@ async fn a_failed_commit_is_reported_to_the_whole_group_and_the_next_group_succe
     let (go, wait_for_go) = std::sync::mpsc::channel();
     // Keeps its transaction open until the lease is queued behind it, then causes an error that only the commit
     // detects.
-    let spoiler = store.writer.run("spoil the commit", move |file: &Connection| {
-        wait_for_go.recv().unwrap();
-        file.execute_batch(
-            "PRAGMA defer_foreign_keys = ON;
+    let spoiler = store
+        .writer
+        .run("spoil the commit", move |file: &Connection| {
+            wait_for_go.recv().unwrap();
+            file.execute_batch(
+                "PRAGMA defer_foreign_keys = ON;
              INSERT INTO keys VALUES ('app_nobody', x'00', '', 0, NULL, NULL, NULL, NULL)",
-        )?;
-        Ok(())
-    });
+            )?;
+            Ok(())
+        });
     let lease = store.lease(asking(id, TODAY, 1, 10));
     let (spoiler, lease, ()) = tokio::join!(spoiler, lease, async { go.send(()).unwrap() });
-    assert!(matches!(spoiler, Err(StoreError::Unavailable { .. })), "{spoiler:?}");
-    assert!(matches!(lease, Err(StoreError::Unavailable { .. })), "{lease:?}");
+    assert!(
+        matches!(spoiler, Err(StoreError::Unavailable { .. })),
+        "{spoiler:?}"
+    );
+    assert!(
+        matches!(lease, Err(StoreError::Unavailable { .. })),
+        "{lease:?}"
+    );
     let next = store.lease(asking(id, TODAY, 1, 10)).await.unwrap();
     assert_eq!(next, LeaseReply::Granted { units: 1, total: 1 });
 }
@@ -294,7 +354,8 @@ async fn a_full_disk_is_unavailable_until_there_is_space_again() {
     let id = created(&store).await;
     let limit_pages = |to: u32| {
         store.writer.run("limit its pages", move |file| {
-            Ok(file.pragma_update_and_check(None, "max_page_count", to, |row| row.get::<_, i64>(0))?)
+            Ok(file
+                .pragma_update_and_check(None, "max_page_count", to, |row| row.get::<_, i64>(0))?)
         })
     };
     limit_pages(20).await.unwrap();
@@ -306,13 +367,25 @@ async fn a_full_disk_is_unavailable_until_there_is_space_again() {
         }
         assert!(made.len() < 10_000, "20 pages hold no more");
     };
-    assert!(matches!(&refused, StoreError::Unavailable { .. }), "{refused}");
+    assert!(
+        matches!(&refused, StoreError::Unavailable { .. }),
+        "{refused}"
+    );
     // Together with others: all get an error, none is half done.
     let crowd = join_all((0..32).map(|_| store.change(creating(an_id())))).await;
     assert!(crowd.iter().any(Result::is_err));
-    made.extend(crowd.into_iter().filter_map(Result::ok).map(|application| application.id));
+    made.extend(
+        crowd
+            .into_iter()
+            .filter_map(Result::ok)
+            .map(|application| application.id),
+    );
     let page = store.page(None, 10_000, TODAY).await.unwrap();
-    assert_eq!(page.applications.len(), made.len() + 1, "what was not answered was kept");
+    assert_eq!(
+        page.applications.len(),
+        made.len() + 1,
+        "what was not answered was kept"
+    );
 
     limit_pages(100_000).await.unwrap();
     created(&store).await;
@@ -331,8 +404,14 @@ async fn a_locked_file_is_unavailable_until_it_is_unlocked() {
     let by_hand = Connection::open(file(&directory)).unwrap();
     by_hand.execute_batch("BEGIN IMMEDIATE").unwrap();
     let refused = store.lease(asking(id, TODAY, 1, 10)).await;
-    assert!(matches!(refused, Err(StoreError::Unavailable { .. })), "{refused:?}");
-    assert!(store.application(id, TODAY).await.unwrap().is_some(), "a reader waited for a writer");
+    assert!(
+        matches!(refused, Err(StoreError::Unavailable { .. })),
+        "{refused:?}"
+    );
+    assert!(
+        store.application(id, TODAY).await.unwrap().is_some(),
+        "a reader waited for a writer"
+    );
     by_hand.execute_batch("ROLLBACK").unwrap();
     store.lease(asking(id, TODAY, 1, 10)).await.unwrap();
 }
@@ -342,21 +421,34 @@ async fn days_older_than_forty_are_dropped_when_a_new_one_is_opened() {
     let (directory, store) = fresh();
     let id = created(&store).await;
     for day in 0..45 {
-        store.lease(asking(id, Day::from_number(TODAY.number() + day), 1, 10)).await.unwrap();
+        store
+            .lease(asking(id, Day::from_number(TODAY.number() + day), 1, 10))
+            .await
+            .unwrap();
     }
     let by_hand = Connection::open(file(&directory)).unwrap();
     let (days, oldest): (u32, String) = by_hand
-        .query_row("SELECT count(*), min(day) FROM ledger", [], |row| Ok((row.get(0)?, row.get(1)?)))
+        .query_row("SELECT count(*), min(day) FROM ledger", [], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
         .unwrap();
-    assert_eq!((days, oldest), (41, Day::from_number(TODAY.number() + 4).to_string()));
+    assert_eq!(
+        (days, oldest),
+        (41, Day::from_number(TODAY.number() + 4).to_string())
+    );
 }
 
 #[tokio::test]
 async fn a_day_beyond_the_calendar_is_refused() {
     let (_directory, store) = fresh();
     let id = created(&store).await;
-    let refused = store.lease(asking(id, Day::from_number(u32::MAX), 1, 10)).await;
-    assert!(matches!(refused, Err(StoreError::Unavailable { .. })), "{refused:?}");
+    let refused = store
+        .lease(asking(id, Day::from_number(u32::MAX), 1, 10))
+        .await;
+    assert!(
+        matches!(refused, Err(StoreError::Unavailable { .. })),
+        "{refused:?}"
+    );
     assert_eq!(store.day().await.unwrap(), None);
 }
 
@@ -364,22 +456,52 @@ async fn a_day_beyond_the_calendar_is_refused() {
 async fn every_change_leaves_one_audit_record_and_no_secret() {
     let (directory, store) = fresh();
     let id = created(&store).await;
-    store.change(changing(id, ChangeKind::SetTier { tier: "pro".into() })).await.unwrap();
-    let description = Description { note: Some("paid by card".into()), ..Description::default() };
-    let described = ChangeKind::Describe { name: "Site".into(), description };
+    store
+        .change(changing(id, ChangeKind::SetTier { tier: "pro".into() }))
+        .await
+        .unwrap();
+    let description = Description {
+        note: Some("paid by card".into()),
+        ..Description::default()
+    };
+    let described = ChangeKind::Describe {
+        name: "Site".into(),
+        description,
+    };
     store.change(changing(id, described)).await.unwrap();
     let digests = vec![Digest::of(&id.to_string())];
     for at in [Some(Wall::from_seconds(1_800_000_000)), None] {
-        store.change(changing(id, ChangeKind::SetExpiry { digests: digests.clone(), at })).await.unwrap();
+        store
+            .change(changing(
+                id,
+                ChangeKind::SetExpiry {
+                    digests: digests.clone(),
+                    at,
+                },
+            ))
+            .await
+            .unwrap();
     }
-    store.change(changing(an_id(), ChangeKind::RevokeAll)).await.unwrap_err();
-    store.change(changing(id, ChangeKind::RevokeAll)).await.unwrap();
+    store
+        .change(changing(an_id(), ChangeKind::RevokeAll))
+        .await
+        .unwrap_err();
+    store
+        .change(changing(id, ChangeKind::RevokeAll))
+        .await
+        .unwrap();
     let by_hand = Connection::open(file(&directory)).unwrap();
-    let mut rows = by_hand.prepare("SELECT what || ': ' || detail FROM audit ORDER BY id").unwrap();
-    let found: Vec<String> = rows.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    let mut rows = by_hand
+        .prepare("SELECT what || ': ' || detail FROM audit ORDER BY id")
+        .unwrap();
+    let found: Vec<String> = rows
+        .query_map([], |row| row.get(0))
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
     let shown: String = id.to_string().chars().take(12).collect();
-    let given =
-        Description::NAMES.map(|name| format!("{name} {}", if name == "note" { "given" } else { "none" }));
+    let given = Description::NAMES
+        .map(|name| format!("{name} {}", if name == "note" { "given" } else { "none" }));
     let wanted = [
         format!("create: tier free, key {shown}"),
         "set_tier: from free to pro".to_owned(),

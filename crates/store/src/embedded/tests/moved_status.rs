@@ -7,20 +7,30 @@ use tempfile::TempDir;
 use super::*;
 use crate::embedded::maintenance;
 use crate::{
-    DAY_MINUTES, IncidentState, MessageSubject, NewStatusMessage, StatusHistory, StatusMessage, StatusMinute,
-    StatusStore as _,
+    DAY_MINUTES, IncidentState, MessageSubject, NewStatusMessage, StatusHistory, StatusMessage,
+    StatusMinute, StatusStore as _,
 };
 
 const FIRST: u64 = 20_413 * DAY_MINUTES;
 
 fn minutes(store: &Embedded, minutes: std::ops::Range<u64>, is_ready: bool, is_fresh: bool) {
-    let minute = |minute| StatusMinute { minute: FIRST + minute, is_ready, is_fresh };
+    let minute = |minute| StatusMinute {
+        minute: FIRST + minute,
+        is_ready,
+        is_fresh,
+    };
     wait(store.record_minutes(minutes.map(minute).collect())).unwrap();
 }
 
 fn post(store: &Embedded, subject: MessageSubject, message: &str) -> StatusMessage {
     let state = Some(IncidentState::Monitoring);
-    let new = NewStatusMessage { at: NOW, who: "a test".into(), subject, state, message: message.into() };
+    let new = NewStatusMessage {
+        at: NOW,
+        who: "a test".into(),
+        subject,
+        state,
+        message: message.into(),
+    };
     wait(store.post_status(new)).unwrap()
 }
 
@@ -31,7 +41,9 @@ fn content(directory: &TempDir) -> (StatusHistory, Vec<StatusMessage>) {
 }
 
 fn import(directory: &TempDir, from: &Path) -> Result<(), String> {
-    maintenance::import(directory.path(), from, &RESTORE, NOW).map(drop).map_err(|error| error.to_string())
+    maintenance::import(directory.path(), from, &RESTORE, NOW)
+        .map(drop)
+        .map_err(|error| error.to_string())
 }
 
 #[test]
@@ -40,12 +52,18 @@ fn the_status_page_is_exported_with_periods_of_equal_minutes_and_read_back() {
     minutes(&store, 0..60, true, true);
     minutes(&store, 60..65, true, false);
     minutes(&store, 66..68, false, false);
-    let first = post(&store, MessageSubject::New("Late \"scores\"".into()), "One.\nTwo.");
+    let first = post(
+        &store,
+        MessageSubject::New("Late \"scores\"".into()),
+        "One.\nTwo.",
+    );
     post(&store, MessageSubject::Known(first.id), "Three.");
     drop(store);
     let path = directory.path().join("lines");
     let mut out = fs::File::create(&path).unwrap();
-    let counts = maintenance::export(&file(&directory), false, &mut out, NOW).unwrap().counts;
+    let counts = maintenance::export(&file(&directory), false, &mut out, NOW)
+        .unwrap()
+        .counts;
     assert_eq!((counts.availability, counts.status_messages), (3, 2));
     let text = fs::read_to_string(&path).unwrap();
     let period = "{\"availability\":{\"first\":\"2025-11-21T01:00:00Z\",\"minutes\":5,\"ready\":true,\"fresh\":false}}\n";
@@ -76,19 +94,34 @@ fn the_status_page_keeps_what_came_after_an_imported_backup() {
     let before = content(&directory);
     import(&directory, &backup).unwrap();
     assert_eq!(content(&directory), before);
-    assert_eq!((before.0.days[0].ready, before.0.days[0].fresh, before.1.len()), (12, 4, 3));
+    assert_eq!(
+        (
+            before.0.days[0].ready,
+            before.0.days[0].fresh,
+            before.1.len()
+        ),
+        (12, 4, 3)
+    );
 }
 
 #[test]
 fn a_message_is_not_added_to_another_incident_with_its_number() {
     let (old, store) = fresh();
     wait(created(&store));
-    let first = post(&store, MessageSubject::New("Of the old store".into()), "One.");
+    let first = post(
+        &store,
+        MessageSubject::New("Of the old store".into()),
+        "One.",
+    );
     post(&store, MessageSubject::Known(first.id), "Two.");
     drop(store);
     let (new, store) = fresh();
     wait(created(&store));
-    let kept = post(&store, MessageSubject::New("Of the new store".into()), "One.");
+    let kept = post(
+        &store,
+        MessageSubject::New("Of the new store".into()),
+        "One.",
+    );
     drop(store);
     let backup = new.path().join("backup.db");
     maintenance::back_up(new.path(), &backup, false).unwrap();

@@ -7,11 +7,16 @@ use tempfile::TempDir;
 use super::*;
 use crate::embedded::maintenance;
 use crate::{
-    RequestOutcome, RequestQuery, RequestStore as _, RequestTotal, UsageQuery, UsageStore as _, UsageTotal,
+    RequestOutcome, RequestQuery, RequestStore as _, RequestTotal, UsageQuery, UsageStore as _,
+    UsageTotal,
 };
 
 fn used(store: &Embedded, application: ApplicationId, node: u64, units: u64) {
-    let total = UsageTotal { day: TODAY, application, units };
+    let total = UsageTotal {
+        day: TODAY,
+        application,
+        units,
+    };
     wait(store.record_usage(node, vec![total])).unwrap();
 }
 
@@ -21,7 +26,9 @@ fn usage(directory: &TempDir) -> u64 {
 }
 
 fn import(directory: &TempDir, from: &Path) -> Result<(), String> {
-    maintenance::import(directory.path(), from, &RESTORE, NOW).map(drop).map_err(|error| error.to_string())
+    maintenance::import(directory.path(), from, &RESTORE, NOW)
+        .map(drop)
+        .map_err(|error| error.to_string())
 }
 
 #[test]
@@ -32,20 +39,39 @@ fn usage_of_all_processes_is_exported_and_an_export_without_usage_can_be_read() 
     used(&store, id, 2, 7);
     drop(store);
     let path = directory.path().join("lines");
-    maintenance::export(&file(&directory), false, &mut fs::File::create(&path).unwrap(), NOW).unwrap();
+    maintenance::export(
+        &file(&directory),
+        false,
+        &mut fs::File::create(&path).unwrap(),
+        NOW,
+    )
+    .unwrap();
     let other = TempDir::new().unwrap();
     import(&other, &path).unwrap();
     assert_eq!(usage(&other), 12);
 
     // As the first version wrote it.
-    let text = fs::read_to_string(&path).unwrap().replacen("\"version\":3", "\"version\":1", 1);
-    let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with("{\"usage\"")).collect();
+    let text = fs::read_to_string(&path)
+        .unwrap()
+        .replacen("\"version\":3", "\"version\":1", 1);
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.starts_with("{\"usage\""))
+        .collect();
     let (end, lines) = lines.split_last().unwrap();
     let content = lines.join("\n") + "\n";
-    let counts = end.split(",\"sha256\"").next().unwrap().replace("\"usage\":1,\"requests\":0,", "");
+    let counts = end
+        .split(",\"sha256\"")
+        .next()
+        .unwrap()
+        .replace("\"usage\":1,\"requests\":0,", "");
     let counts = counts.replace(",\"availability\":0,\"status_messages\":0,\"owners\":0", "");
     let digest = Digest::of(&content);
-    fs::write(&path, format!("{content}{counts},\"sha256\":\"{digest}\"}}}}\n")).unwrap();
+    fs::write(
+        &path,
+        format!("{content}{counts},\"sha256\":\"{digest}\"}}}}\n"),
+    )
+    .unwrap();
     let other = TempDir::new().unwrap();
     import(&other, &path).unwrap();
     assert_eq!(usage(&other), 0);
@@ -66,16 +92,32 @@ fn usage_since_a_backup_is_kept_when_the_backup_is_imported() {
     assert_eq!(usage(&directory), 10 + 3);
 }
 
-fn answered(store: &Embedded, application: ApplicationId, node: u64, outcome: RequestOutcome, requests: u64) {
+fn answered(
+    store: &Embedded,
+    application: ApplicationId,
+    node: u64,
+    outcome: RequestOutcome,
+    requests: u64,
+) {
     let endpoint = "models".into();
-    let total = RequestTotal { day: TODAY, application, endpoint, outcome, requests };
+    let total = RequestTotal {
+        day: TODAY,
+        application,
+        endpoint,
+        outcome,
+        requests,
+    };
     wait(store.record_requests(node, vec![total])).unwrap();
 }
 
 /// Requests of an application with the outcomes `ok` and `server_error`.
 fn requests(directory: &TempDir, application: ApplicationId) -> (u64, u64) {
     let store = Embedded::open(directory.path()).unwrap();
-    let query = RequestQuery { application, first: TODAY, last: TODAY };
+    let query = RequestQuery {
+        application,
+        first: TODAY,
+        last: TODAY,
+    };
     let sum = wait(store.requests(query)).unwrap().sum();
     assert_eq!(sum.total(), sum.ok + sum.server_error);
     (sum.ok, sum.server_error)
@@ -98,7 +140,9 @@ fn requests_of_all_processes_are_exported_and_read_back() {
     drop(store);
     let path = directory.path().join("lines");
     let mut out = fs::File::create(&path).unwrap();
-    let counts = maintenance::export(&file(&directory), false, &mut out, NOW).unwrap().counts;
+    let counts = maintenance::export(&file(&directory), false, &mut out, NOW)
+        .unwrap()
+        .counts;
     assert_eq!((counts.requests, counts.usage), (3, 0));
     let text = fs::read_to_string(&path).unwrap();
     let line = format!(
@@ -107,15 +151,22 @@ fn requests_of_all_processes_are_exported_and_read_back() {
     assert!(text.contains(&line), "{text}");
     let copy = TempDir::new().unwrap();
     import(&copy, &path).unwrap();
-    assert_eq!((requests(&copy, one), requests(&copy, other)), ((12, 2), (1, 0)));
+    assert_eq!(
+        (requests(&copy, one), requests(&copy, other)),
+        ((12, 2), (1, 0))
+    );
 
-    for (from, to) in
-        [("\"ok\"", "\"O K\""), ("\"models\"", "\"\""), ("requests\":12", "requests\":18446744073709551615")]
-    {
+    for (from, to) in [
+        ("\"ok\"", "\"O K\""),
+        ("\"models\"", "\"\""),
+        ("requests\":12", "requests\":18446744073709551615"),
+    ] {
         fs::write(&path, text.replacen(from, to, 1)).unwrap();
         let refused = import(&TempDir::new().unwrap(), &path).unwrap_err();
         assert!(
-            ["outcome: O K", "endpoint: ", "requests: "].iter().any(|reason| refused.contains(reason)),
+            ["outcome: O K", "endpoint: ", "requests: "]
+                .iter()
+                .any(|reason| refused.contains(reason)),
             "{refused}"
         );
     }
@@ -134,5 +185,8 @@ fn requests_since_a_backup_are_kept_when_the_backup_is_imported() {
     answered(&store, one, 2, RequestOutcome::ServerError, 1);
     drop(store);
     import(&directory, &backup).unwrap();
-    assert_eq!((requests(&directory, one), requests(&directory, other)), ((10, 1), (3, 0)));
+    assert_eq!(
+        (requests(&directory, one), requests(&directory, other)),
+        ((10, 1), (3, 0))
+    );
 }

@@ -5,8 +5,15 @@ use super::*;
 /// Whether the file or its log contains a text.
 fn contains(directory: &TempDir, text: &str) -> bool {
     let log = directory.path().join("scoregate.db-wal");
-    let bytes = [fs::read(file(directory)).unwrap(), fs::read(log).unwrap_or_default()];
-    bytes.iter().any(|bytes| bytes.windows(text.len()).any(|window| window == text.as_bytes()))
+    let bytes = [
+        fs::read(file(directory)).unwrap(),
+        fs::read(log).unwrap_or_default(),
+    ];
+    bytes.iter().any(|bytes| {
+        bytes
+            .windows(text.len())
+            .any(|window| window == text.as_bytes())
+    })
 }
 
 async fn delete(store: &Embedded, owner: OwnerId) {
@@ -22,7 +29,10 @@ async fn addresses_of_deleted_owners_are_overwritten_in_the_file() {
         owners.push(conformance::signed_up(&store, &address(number)).await.id);
     }
     drop(store);
-    assert!(contains(&directory, "@deleted.example"), "the test would prove nothing");
+    assert!(
+        contains(&directory, "@deleted.example"),
+        "the test would prove nothing"
+    );
     let store = Embedded::open(directory.path()).unwrap();
     for owner in owners {
         delete(&store, owner).await;
@@ -37,9 +47,16 @@ async fn the_address_of_a_deleted_owner_is_in_neither_file_of_the_open_store() {
     let kept = conformance::signed_up(&store, "ann@kept.example").await;
     let mut owners = Vec::new();
     for number in 0..50 {
-        owners.push(conformance::signed_up(&store, &format!("{number}@deleted.example")).await.id);
+        owners.push(
+            conformance::signed_up(&store, &format!("{number}@deleted.example"))
+                .await
+                .id,
+        );
     }
-    assert!(contains(&directory, "@deleted.example"), "the test would prove nothing");
+    assert!(
+        contains(&directory, "@deleted.example"),
+        "the test would prove nothing"
+    );
     for owner in owners {
         delete(&store, owner).await;
     }
@@ -53,9 +70,15 @@ async fn the_description_of_a_closed_application_is_in_neither_file_of_the_open_
     let (directory, store) = fresh();
     let id = created(&store).await;
     let description = Description::from_fn(|_| Some("ann@closed.example".into()));
-    let describe = ChangeKind::Describe { name: "Ann".into(), description };
+    let describe = ChangeKind::Describe {
+        name: "Ann".into(),
+        description,
+    };
     store.change(changing(id, describe)).await.unwrap();
-    assert!(contains(&directory, "ann@closed.example"), "the test would prove nothing");
+    assert!(
+        contains(&directory, "ann@closed.example"),
+        "the test would prove nothing"
+    );
     store.change(changing(id, ChangeKind::Close)).await.unwrap();
     assert!(!contains(&directory, "ann@closed.example"));
 }
@@ -65,9 +88,14 @@ async fn a_deletion_during_a_long_read_is_overwritten_with_the_next_one() {
     let (directory, store) = fresh();
     let owner = conformance::signed_up(&store, "ann@deleted.example").await;
     let reader = Connection::open(file(&directory)).unwrap();
-    reader.execute_batch("BEGIN; SELECT count(*) FROM owners;").unwrap();
+    reader
+        .execute_batch("BEGIN; SELECT count(*) FROM owners;")
+        .unwrap();
     delete(&store, owner.id).await;
-    assert!(contains(&directory, "ann@deleted.example"), "the test would prove nothing");
+    assert!(
+        contains(&directory, "ann@deleted.example"),
+        "the test would prove nothing"
+    );
     reader.execute_batch("COMMIT").unwrap();
     store.delete_outdated().await.unwrap();
     assert!(!contains(&directory, "ann@deleted.example"));

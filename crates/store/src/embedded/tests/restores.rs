@@ -20,12 +20,21 @@ fn grants_of_an_application_survive_a_backup_without_it() {
     drop(store);
     import(&directory, &backup, &RESTORE).unwrap();
     let report = maintenance::check(directory.path(), NOW).unwrap();
-    assert!(report.faults.is_empty() && report.unreadable.is_empty(), "{report:?}");
+    assert!(
+        report.faults.is_empty() && report.unreadable.is_empty(),
+        "{report:?}"
+    );
     let store = Embedded::open(directory.path()).unwrap();
     // Restored, as by an import of keys.
     assert_eq!(wait(store.change(creating(id))).unwrap().granted, 10);
     let lease = wait(store.lease(asking(id, TODAY, 1, 10))).unwrap();
-    assert_eq!(lease, LeaseReply::Granted { units: 0, total: 10 });
+    assert_eq!(
+        lease,
+        LeaseReply::Granted {
+            units: 0,
+            total: 10
+        }
+    );
 }
 
 #[test]
@@ -41,21 +50,45 @@ fn older_backup_grants_nothing_twice_and_keeps_keys_revoked() {
     wait(store.change(changing(revoked, ChangeKind::RevokeAll))).unwrap();
     drop(store);
     let lines = directory.path().join("lines");
-    maintenance::export(&file(&directory), false, &mut fs::File::create(&lines).unwrap(), NOW).unwrap();
+    maintenance::export(
+        &file(&directory),
+        false,
+        &mut fs::File::create(&lines).unwrap(),
+        NOW,
+    )
+    .unwrap();
     assert!(matches!(
         import(&directory, &lines, &ImportOptions::default()),
-        Err(MaintenanceError::InUse { applications: 3, .. })
+        Err(MaintenanceError::InUse {
+            applications: 3,
+            ..
+        })
     ));
     let imported = import(&directory, &backup, &RESTORE).unwrap();
     assert_eq!(
-        (imported.carried.revoked, imported.carried.lost, imported.carried.gaps.len()),
+        (
+            imported.carried.revoked,
+            imported.carried.lost,
+            imported.carried.gaps.len()
+        ),
         (1, 1, 0),
         "{imported:?}"
     );
     assert_eq!(granted(&directory, id), 10);
     let store = Embedded::open(directory.path()).unwrap();
-    assert_eq!(wait(store.day()).unwrap(), Some(tomorrow), "a day that was closed stays closed");
-    assert!(wait(store.application(revoked, TODAY)).unwrap().unwrap().keys[0].revoked_at.is_some());
+    assert_eq!(
+        wait(store.day()).unwrap(),
+        Some(tomorrow),
+        "a day that was closed stays closed"
+    );
+    assert!(
+        wait(store.application(revoked, TODAY))
+            .unwrap()
+            .unwrap()
+            .keys[0]
+            .revoked_at
+            .is_some()
+    );
 }
 
 #[test]
@@ -63,7 +96,10 @@ fn a_restore_keeps_the_end_of_limits_as_the_previous_store_knew_it() {
     let (directory, store) = fresh();
     let id = wait(created(&store));
     let limits = |minute, until| {
-        let own = OwnLimits { minute: Some(minute), day: None };
+        let own = OwnLimits {
+            minute: Some(minute),
+            day: None,
+        };
         changing(id, ChangeKind::SetLimits { own, until })
     };
     let [before, during] = ["before.db", "during.db"].map(|name| directory.path().join(name));
@@ -80,20 +116,39 @@ fn a_restore_keeps_the_end_of_limits_as_the_previous_store_knew_it() {
         Embedded::open(directory.path()).unwrap()
     };
     for backup in [&before, &during] {
-        assert_eq!(wait(store(backup).due_limits(NOW)).unwrap(), [id], "{}", backup.display());
+        assert_eq!(
+            wait(store(backup).due_limits(NOW)).unwrap(),
+            [id],
+            "{}",
+            backup.display()
+        );
     }
     let elsewhere = TempDir::new().unwrap();
     import(&elsewhere, &during, &RESTORE).unwrap();
     let restored = Embedded::open(elsewhere.path()).unwrap();
-    let due = StoreChange { at: NOW, ..changing(id, ChangeKind::RestoreLimits) };
-    assert_eq!(wait(restored.change(due)).unwrap().own.minute, Some(60), "in the backup itself");
+    let due = StoreChange {
+        at: NOW,
+        ..changing(id, ChangeKind::RestoreLimits)
+    };
+    assert_eq!(
+        wait(restored.change(due)).unwrap().own.minute,
+        Some(60),
+        "in the backup itself"
+    );
 
     let without_end = store(&during);
     wait(without_end.change(limits(30, None))).unwrap();
     drop(without_end);
     let restored = store(&during);
     assert_eq!(wait(restored.due_limits(NOW)).unwrap(), []);
-    assert_eq!(wait(restored.application(id, TODAY)).unwrap().unwrap().own.minute, Some(30));
+    assert_eq!(
+        wait(restored.application(id, TODAY))
+            .unwrap()
+            .unwrap()
+            .own
+            .minute,
+        Some(30)
+    );
 }
 
 /// A store with an application that had 4 units before a backup and 6 after it, whose tier was changed since.
@@ -104,7 +159,10 @@ fn changed_since_backup(quota: u32) -> (TempDir, PathBuf, ApplicationId) {
     let backup = directory.path().join("backup.db");
     maintenance::back_up(directory.path(), &backup, false).unwrap();
     wait(store.lease(asking(id, TODAY, 6, quota))).unwrap();
-    let own = OwnLimits { minute: None, day: Some(12) };
+    let own = OwnLimits {
+        minute: None,
+        day: Some(12),
+    };
     wait(store.change(changing(id, ChangeKind::SetTier { tier: "pro".into() }))).unwrap();
     wait(store.change(changing(id, ChangeKind::SetLimits { own, until: None }))).unwrap();
     (directory, backup, id)
@@ -114,23 +172,57 @@ fn changed_since_backup(quota: u32) -> (TempDir, PathBuf, ApplicationId) {
 fn a_restore_without_the_previous_store_closes_the_day_and_needs_consent_to_lost_revocations() {
     let (_directory, backup, id) = changed_since_backup(250_000);
     let other = TempDir::new().unwrap();
-    let refused =
-        import(&other, &backup, &ImportOptions { restores: true, ..Default::default() }).unwrap_err();
-    let MaintenanceError::LostRevocations { after: Some(at), .. } = &refused else { panic!("{refused}") };
-    assert!(refused.is_input() && refused.to_string().contains(&at.rfc3339()), "{refused}");
-    assert_eq!(fs::read_dir(other.path()).unwrap().count(), 0, "nothing is left");
+    let refused = import(
+        &other,
+        &backup,
+        &ImportOptions {
+            restores: true,
+            ..Default::default()
+        },
+    )
+    .unwrap_err();
+    let MaintenanceError::LostRevocations {
+        after: Some(at), ..
+    } = &refused
+    else {
+        panic!("{refused}")
+    };
+    assert!(
+        refused.is_input() && refused.to_string().contains(&at.rfc3339()),
+        "{refused}"
+    );
+    assert_eq!(
+        fs::read_dir(other.path()).unwrap().count(),
+        0,
+        "nothing is left"
+    );
 
-    let options = ImportOptions { reopen_day: false, ..RESTORE.clone() };
+    let options = ImportOptions {
+        reopen_day: false,
+        ..RESTORE.clone()
+    };
     let imported = import(&other, &backup, &options).unwrap();
-    assert_eq!((imported.day, imported.last_change), (ImportedDay::Closed(TODAY), Some(*at)));
+    assert_eq!(
+        (imported.day, imported.last_change),
+        (ImportedDay::Closed(TODAY), Some(*at))
+    );
     let store = Embedded::open(other.path()).unwrap();
     let lease = wait(store.lease(asking(id, TODAY, 5, 250_000))).unwrap();
-    assert_eq!(lease, LeaseReply::Granted { units: 0, total: u64::from(u32::MAX) });
+    assert_eq!(
+        lease,
+        LeaseReply::Granted {
+            units: 0,
+            total: u64::from(u32::MAX)
+        }
+    );
     let mut owed = asking(id, TODAY, 0, 250_000).exchange();
     owed.reports[0].totals.known.granted = 7;
     for _ in 0..2 {
         wait(store.exchange(owed.clone())).unwrap();
-        assert_eq!(wait(store.page(None, 9, TODAY)).unwrap().skipped, [] as [&str; 0]);
+        assert_eq!(
+            wait(store.page(None, 9, TODAY)).unwrap().skipped,
+            [] as [&str; 0]
+        );
         assert!(maintenance::check(other.path(), NOW).unwrap().is_sound());
     }
     let tomorrow = Day::from_number(TODAY.number() + 1);
@@ -142,19 +234,31 @@ fn a_restore_without_the_previous_store_closes_the_day_and_needs_consent_to_lost
 fn a_reopened_day_has_the_bound_of_units_that_may_be_granted_twice() {
     let (_directory, backup, id) = changed_since_backup(10);
     let other = TempDir::new().unwrap();
-    let unknown = ImportOptions { tiers: Vec::new(), ..RESTORE.clone() };
+    let unknown = ImportOptions {
+        tiers: Vec::new(),
+        ..RESTORE.clone()
+    };
     let refused = import(&other, &backup, &unknown).unwrap_err();
-    assert!(refused.is_input() && refused.to_string().contains("--config"), "{refused}");
+    assert!(
+        refused.is_input() && refused.to_string().contains("--config"),
+        "{refused}"
+    );
     let imported = import(&other, &backup, &RESTORE).unwrap();
     let bound = ImportedDay::Reopened(TODAY, Some(10 - 4));
-    assert_eq!(imported.day, bound, "the Free quota less what the backup has");
+    assert_eq!(
+        imported.day, bound,
+        "the Free quota less what the backup has"
+    );
     assert_eq!(granted(&other, id), 4);
 }
 
 #[test]
 fn a_clock_that_is_behind_the_backup_closes_no_day() {
     let (directory, backup, id) = changed_since_backup(10);
-    let options = ImportOptions { reopen_day: false, ..RESTORE.clone() };
+    let options = ImportOptions {
+        reopen_day: false,
+        ..RESTORE.clone()
+    };
     let tomorrow = Day::from_number(TODAY.number() + 1);
     let newer = directory.path().join("newer.db");
     let store = Embedded::open(directory.path()).unwrap();
@@ -165,9 +269,15 @@ fn a_clock_that_is_behind_the_backup_closes_no_day() {
     for (from, now) in [(&backup, before), (&newer, NOW)] {
         let other = TempDir::new().unwrap();
         let refused = maintenance::import(other.path(), from, &options, now).unwrap_err();
-        assert!(refused.is_input() && refused.to_string().contains("clock"), "{refused}");
+        assert!(
+            refused.is_input() && refused.to_string().contains("clock"),
+            "{refused}"
+        );
         let previous = Some(directory.path().to_owned());
-        let complete = ImportOptions { previous, ..options.clone() };
+        let complete = ImportOptions {
+            previous,
+            ..options.clone()
+        };
         let imported = maintenance::import(other.path(), from, &complete, now).unwrap();
         assert_eq!(imported.day, ImportedDay::Complete);
     }
@@ -181,7 +291,14 @@ fn a_reopened_day_that_the_backup_does_not_know_has_no_grace() {
     maintenance::import(other.path(), &backup, &RESTORE, later).unwrap();
     let store = Embedded::open(other.path()).unwrap();
     for day in [TODAY, later.day()] {
-        let claim = GraceClaim { day, gateways: 1, held: None, token: 1, life: 0, node: 1 };
+        let claim = GraceClaim {
+            day,
+            gateways: 1,
+            held: None,
+            token: 1,
+            life: 0,
+            node: 1,
+        };
         assert_eq!(wait(store.claim_grace(claim)).unwrap(), None, "{day}");
     }
 }
@@ -191,13 +308,26 @@ fn the_store_of_the_previous_server_is_named_for_a_restore_elsewhere() {
     let (directory, backup, id) = changed_since_backup(10);
     let other = TempDir::new().unwrap();
     let previous = Some(directory.path().to_owned());
-    let options = ImportOptions { restores: true, previous, ..Default::default() };
+    let options = ImportOptions {
+        restores: true,
+        previous,
+        ..Default::default()
+    };
     let imported = import(&other, &backup, &options).unwrap();
-    assert_eq!((imported.day, imported.carried.limits), (ImportedDay::Complete, 1));
+    assert_eq!(
+        (imported.day, imported.carried.limits),
+        (ImportedDay::Complete, 1)
+    );
     let store = Embedded::open(other.path()).unwrap();
     let found = wait(store.application(id, TODAY)).unwrap().unwrap();
-    assert_eq!((found.tier.as_str(), found.own.day, found.granted), ("pro", Some(12), 10));
-    let nowhere = ImportOptions { previous: Some(other.path().join("nowhere")), ..options };
+    assert_eq!(
+        (found.tier.as_str(), found.own.day, found.granted),
+        ("pro", Some(12), 10)
+    );
+    let nowhere = ImportOptions {
+        previous: Some(other.path().join("nowhere")),
+        ..options
+    };
     let refused = import(&TempDir::new().unwrap(), &backup, &nowhere).unwrap_err();
     assert!(matches!(refused, MaintenanceError::NoStore(_)), "{refused}");
 }
@@ -210,29 +340,63 @@ fn a_store_that_is_not_a_later_state_of_the_backup_is_no_previous_store() {
     let (empty, _store) = fresh();
     drop(store);
     let previous = |directory: &TempDir| Some(directory.path().to_owned());
-    let options = ImportOptions { restores: true, ..Default::default() };
+    let options = ImportOptions {
+        restores: true,
+        ..Default::default()
+    };
     for previous in [None, previous(&empty)] {
-        let options = ImportOptions { previous, ..options.clone() };
+        let options = ImportOptions {
+            previous,
+            ..options.clone()
+        };
         let refused = import(&interim, &backup, &options).unwrap_err();
-        assert!(matches!(refused, MaintenanceError::LostRevocations { .. }), "{refused}");
-        assert!(refused.to_string().contains("is not a later state of this backup"), "{refused}");
+        assert!(
+            matches!(refused, MaintenanceError::LostRevocations { .. }),
+            "{refused}"
+        );
+        assert!(
+            refused
+                .to_string()
+                .contains("is not a later state of this backup"),
+            "{refused}"
+        );
     }
-    let options = ImportOptions { previous: previous(&directory), ..options };
-    assert_eq!(import(&interim, &backup, &options).unwrap().day, ImportedDay::Complete);
+    let options = ImportOptions {
+        previous: previous(&directory),
+        ..options
+    };
+    assert_eq!(
+        import(&interim, &backup, &options).unwrap().day,
+        ImportedDay::Complete
+    );
     assert_eq!(granted(&interim, id), 10);
 }
 
 #[test]
 fn without_an_audit_trail_a_previous_store_has_all_applications_of_the_backup() {
     let (directory, backup, _) = changed_since_backup(10);
-    Connection::open(&backup).unwrap().execute("DELETE FROM audit", []).unwrap();
+    Connection::open(&backup)
+        .unwrap()
+        .execute("DELETE FROM audit", [])
+        .unwrap();
     let (interim, store) = fresh();
     wait(created(&store));
     drop(store);
-    let options = ImportOptions { restores: true, ..Default::default() };
+    let options = ImportOptions {
+        restores: true,
+        ..Default::default()
+    };
     let refused = import(&interim, &backup, &options).unwrap_err();
-    assert!(refused.to_string().contains("is not a later state of this backup"), "{refused}");
-    assert_eq!(import(&directory, &backup, &options).unwrap().day, ImportedDay::Complete);
+    assert!(
+        refused
+            .to_string()
+            .contains("is not a later state of this backup"),
+        "{refused}"
+    );
+    assert_eq!(
+        import(&directory, &backup, &options).unwrap().day,
+        ImportedDay::Complete
+    );
 }
 
 #[test]
@@ -249,7 +413,14 @@ fn missing_file_is_reported_and_replaced_by_a_backup() {
     };
     assert!(reason.contains("scoregate.db.v1.bak"), "{reason}");
     let imported = import(&directory, &backup, &RESTORE).unwrap();
-    assert_eq!((imported.report.applications, imported.aside, imported.carried.gaps.len()), (1, None, 1));
+    assert_eq!(
+        (
+            imported.report.applications,
+            imported.aside,
+            imported.carried.gaps.len()
+        ),
+        (1, None, 1)
+    );
 }
 
 #[test]
@@ -259,12 +430,26 @@ fn older_backup_keeps_rotated_keys_expired() {
     let backup = directory.path().join("backup.db");
     maintenance::back_up(directory.path(), &backup, false).unwrap();
     let end = NOW.plus(std::time::Duration::from_hours(1));
-    let rotate = ChangeKind::Rotate { key: a_key("newer"), retire_others_at: end, allowance: None };
+    let rotate = ChangeKind::Rotate {
+        key: a_key("newer"),
+        retire_others_at: end,
+        allowance: None,
+    };
     wait(store.change(changing(id, rotate))).unwrap();
     drop(store);
     let imported = import(&directory, &backup, &RESTORE).unwrap();
-    assert_eq!((imported.carried.ended, imported.carried.revoked, imported.carried.lost), (1, 0, 1));
+    assert_eq!(
+        (
+            imported.carried.ended,
+            imported.carried.revoked,
+            imported.carried.lost
+        ),
+        (1, 0, 1)
+    );
     let store = Embedded::open(directory.path()).unwrap();
     let keys = wait(store.application(id, TODAY)).unwrap().unwrap().keys;
-    assert_eq!(keys.iter().map(|key| key.expires_at).collect::<Vec<_>>(), [Some(end)]);
+    assert_eq!(
+        keys.iter().map(|key| key.expires_at).collect::<Vec<_>>(),
+        [Some(end)]
+    );
 }

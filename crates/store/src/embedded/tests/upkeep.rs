@@ -16,7 +16,10 @@ fn future_day_is_reported_until_it_begins() {
     drop(store);
     let check = |now: Wall| maintenance::check(directory.path(), now).unwrap();
     let found = check(NOW);
-    assert!(!found.is_sound() && found.faults.is_empty(), "the file is not damaged: {found:?}");
+    assert!(
+        !found.is_sound() && found.faults.is_empty(),
+        "the file is not damaged: {found:?}"
+    );
     assert_eq!(found.future_day, Some(Day::from_number(TODAY.number() + 1)));
     assert!(check(NOW.plus(std::time::Duration::from_hours(24))).is_sound());
 }
@@ -30,12 +33,20 @@ fn closed_future_days_count_their_grants_for_today() {
         wait(store.lease(asking(id, day(later), want, 10))).unwrap();
     }
     drop(store);
-    edit(&directory, "INSERT INTO ledger (day, application, granted) VALUES ('never', 'app_0123456789a', 9)");
+    edit(
+        &directory,
+        "INSERT INTO ledger (day, application, granted) VALUES ('never', 'app_0123456789a', 9)",
+    );
     let close = |today, now| maintenance::close_future_days(directory.path(), "anna", today, now);
     let refused = close(day(1), NOW).unwrap_err();
-    assert!(matches!(refused, MaintenanceError::OtherDay { .. }) && refused.is_input(), "{refused}");
+    assert!(
+        matches!(refused, MaintenanceError::OtherDay { .. }) && refused.is_input(),
+        "{refused}"
+    );
     assert_eq!(
-        maintenance::check(directory.path(), NOW).unwrap().future_day,
+        maintenance::check(directory.path(), NOW)
+            .unwrap()
+            .future_day,
         Some(day(3)),
         "a refusal changed it"
     );
@@ -43,20 +54,52 @@ fn closed_future_days_count_their_grants_for_today() {
     assert_eq!((closed.days, closed.granted), (vec![day(1), day(3)], 15));
     assert_eq!(close(TODAY, NOW).unwrap().days, []);
     let report = maintenance::check(directory.path(), NOW).unwrap();
-    assert_eq!((report.newest_day, report.future_day, report.granted), (Some(TODAY), None, 4 + 15));
+    assert_eq!(
+        (report.newest_day, report.future_day, report.granted),
+        (Some(TODAY), None, 4 + 15)
+    );
 
     let store = Embedded::open(directory.path()).unwrap();
     let granted = |id, day| wait(store.application(id, day)).unwrap().unwrap().granted;
     assert_eq!((granted(one, TODAY), granted(other, TODAY)), (12, 7));
     assert_eq!((granted(one, day(1)), granted(other, day(1))), (0, 0));
     let lease = |id, want| wait(store.lease(asking(id, TODAY, want, 10))).unwrap();
-    assert_eq!(lease(one, 1), LeaseReply::Granted { units: 0, total: 12 }, "today is not granted twice");
-    assert_eq!(lease(other, 9), LeaseReply::Granted { units: 3, total: 10 });
+    assert_eq!(
+        lease(one, 1),
+        LeaseReply::Granted {
+            units: 0,
+            total: 12
+        },
+        "today is not granted twice"
+    );
+    assert_eq!(
+        lease(other, 9),
+        LeaseReply::Granted {
+            units: 3,
+            total: 10
+        }
+    );
     let tomorrow = wait(store.lease(asking(one, day(1), 99, 10))).unwrap();
-    assert_eq!(tomorrow, LeaseReply::Granted { units: 10, total: 10 });
-    let trail = wait(store.audit(AuditQuery { limit: 9, ..Default::default() })).unwrap();
-    let found: Vec<_> = trail.iter().filter(|record| record.what == "close_future_days").collect();
-    assert!(found.len() == 1 && found[0].who == "anna" && found[0].detail.contains("15 units"), "{trail:?}");
+    assert_eq!(
+        tomorrow,
+        LeaseReply::Granted {
+            units: 10,
+            total: 10
+        }
+    );
+    let trail = wait(store.audit(AuditQuery {
+        limit: 9,
+        ..Default::default()
+    }))
+    .unwrap();
+    let found: Vec<_> = trail
+        .iter()
+        .filter(|record| record.what == "close_future_days")
+        .collect();
+    assert!(
+        found.len() == 1 && found[0].who == "anna" && found[0].detail.contains("15 units"),
+        "{trail:?}"
+    );
 }
 
 /// The export without its first and last line, which contain the time.
@@ -80,12 +123,23 @@ fn check_counts_records_and_writes_nothing() {
     drop(store);
     let before = fs::read(file(&directory)).unwrap();
     let report = maintenance::check(directory.path(), NOW).unwrap();
-    assert_eq!((report.applications, report.keys, report.keys_in_force, report.audit), (2, 2, 1, 3));
+    assert_eq!(
+        (
+            report.applications,
+            report.keys,
+            report.keys_in_force,
+            report.audit
+        ),
+        (2, 2, 1, 3)
+    );
     assert_eq!((report.newest_day, report.granted), (Some(TODAY), 4));
     assert_eq!(fs::read(file(&directory)).unwrap(), before);
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
     let empty = TempDir::new().unwrap();
-    assert!(matches!(maintenance::check(empty.path(), NOW), Err(MaintenanceError::NoStore(_))));
+    assert!(matches!(
+        maintenance::check(empty.path(), NOW),
+        Err(MaintenanceError::NoStore(_))
+    ));
     assert_eq!(fs::read_dir(empty.path()).unwrap().count(), 0);
 }
 
@@ -104,8 +158,16 @@ fn a_check_names_every_record_that_cannot_be_read() {
     let report = maintenance::check(directory.path(), NOW).unwrap();
     assert!(report.faults.is_empty(), "{:?}", report.faults);
     assert_eq!(report.unreadable.len(), 4, "{:#?}", report.unreadable);
-    for words in ["own_day is -1", "4294967296", "2026-99-99", "app_00000000000"] {
-        assert!(report.unreadable.iter().any(|line| line.contains(words)), "{words}");
+    for words in [
+        "own_day is -1",
+        "4294967296",
+        "2026-99-99",
+        "app_00000000000",
+    ] {
+        assert!(
+            report.unreadable.iter().any(|line| line.contains(words)),
+            "{words}"
+        );
     }
 }
 
@@ -116,15 +178,19 @@ async fn backup_during_writes_is_a_consistent_snapshot() {
     let writing = async {
         for _ in 0..200 {
             // Each change commits its audit record too: a torn copy would have one without the other.
-            store.change(changing(one, ChangeKind::SetTier { tier: "pro".into() })).await.unwrap();
+            store
+                .change(changing(one, ChangeKind::SetTier { tier: "pro".into() }))
+                .await
+                .unwrap();
             store.lease(asking(other, TODAY, 1, 1_000)).await.unwrap();
         }
     };
     let place = TempDir::new().unwrap();
     let (path, to) = (directory.path().to_owned(), place.path().to_owned());
     let copying = tokio::task::spawn_blocking(move || {
-        let copies =
-            (0..10).map(|number| maintenance::back_up(&path, &to.join(number.to_string()), false).unwrap());
+        let copies = (0..10).map(|number| {
+            maintenance::back_up(&path, &to.join(number.to_string()), false).unwrap()
+        });
         copies.collect::<Vec<_>>()
     });
     let ((), copies) = tokio::join!(writing, copying);
@@ -133,9 +199,16 @@ async fn backup_during_writes_is_a_consistent_snapshot() {
         // Changes and leases alternate, so they differ by one at most.
         let changes = report.audit - 2;
         assert!(changes.abs_diff(report.granted) <= 1, "{report:?}");
-        assert_eq!(fs::metadata(&report.path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            fs::metadata(&report.path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
     }
-    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 10, "nothing half is left");
+    assert_eq!(
+        fs::read_dir(place.path()).unwrap().count(),
+        10,
+        "nothing half is left"
+    );
 }
 
 #[test]
@@ -144,9 +217,17 @@ fn a_backup_overwrites_files_only_with_an_option_and_never_the_store() {
     wait(created(&store));
     let to = directory.path().join("mine.db");
     fs::write(&to, "a letter").unwrap();
-    assert!(matches!(maintenance::back_up(directory.path(), &to, false), Err(MaintenanceError::Exists(_))));
+    assert!(matches!(
+        maintenance::back_up(directory.path(), &to, false),
+        Err(MaintenanceError::Exists(_))
+    ));
     assert_eq!(fs::read(&to).unwrap(), b"a letter");
-    assert_eq!(maintenance::back_up(directory.path(), &to, true).unwrap().applications, 1);
+    assert_eq!(
+        maintenance::back_up(directory.path(), &to, true)
+            .unwrap()
+            .applications,
+        1
+    );
     assert!(matches!(
         maintenance::back_up(directory.path(), &file(&directory), true),
         Err(MaintenanceError::Exists(_))
@@ -158,7 +239,10 @@ fn exports_and_backups_contain_everything() {
     let (directory, store) = fresh();
     let id = wait(created(&store));
     wait(store.lease(asking(id, TODAY, 7, 1_000))).unwrap();
-    let own = OwnLimits { minute: Some(3), day: None };
+    let own = OwnLimits {
+        minute: Some(3),
+        day: None,
+    };
     wait(store.change(changing(id, ChangeKind::SetLimits { own, until: None }))).unwrap();
     wait(store.change(changing(
         id,
@@ -172,15 +256,27 @@ fn exports_and_backups_contain_everything() {
     let place = TempDir::new().unwrap();
     let (backup, lines) = (place.path().join("backup"), place.path().join("lines"));
     maintenance::back_up(directory.path(), &backup, false).unwrap();
-    maintenance::export(&file(&directory), false, &mut fs::File::create(&lines).unwrap(), NOW).unwrap();
+    maintenance::export(
+        &file(&directory),
+        false,
+        &mut fs::File::create(&lines).unwrap(),
+        NOW,
+    )
+    .unwrap();
     for from in [&backup, &lines] {
         let other = TempDir::new().unwrap();
         let imported = import(&other, from, &RESTORE).unwrap();
-        assert!(imported.aside.is_none() && imported.carried.gaps.len() == 1, "{imported:?}");
+        assert!(
+            imported.aside.is_none() && imported.carried.gaps.len() == 1,
+            "{imported:?}"
+        );
         let mut there = content(&other);
         let last = there.pop().unwrap();
         assert_eq!(there, content(&directory));
-        assert!(last.contains("import_store") && last.contains("the whole store, from"), "{last}");
+        assert!(
+            last.contains("import_store") && last.contains("the whole store, from"),
+            "{last}"
+        );
         assert_eq!(granted(&other, id), 7);
         assert_eq!(
             fs::read_dir(other.path()).unwrap().count(),
@@ -199,13 +295,21 @@ fn a_truncated_or_changed_export_is_rejected_and_nothing_changes() {
     maintenance::export(&file(&directory), false, &mut whole, NOW).unwrap();
     let from = directory.path().join("lines");
     let other = TempDir::new().unwrap();
-    let changed = String::from_utf8(whole.clone()).unwrap().replace("\"free\"", "\"teams\"").into_bytes();
+    let changed = String::from_utf8(whole.clone())
+        .unwrap()
+        .replace("\"free\"", "\"teams\"")
+        .into_bytes();
     let more = [&whole[..], b"{}\n"].concat();
-    let cuts = (0..whole.len()).step_by(7).map(|length| whole[..length].to_vec());
+    let cuts = (0..whole.len())
+        .step_by(7)
+        .map(|length| whole[..length].to_vec());
     for bytes in cuts.chain([changed, more]) {
         fs::write(&from, &bytes).unwrap();
         let refused = import(&other, &from, &ImportOptions::default()).unwrap_err();
-        assert!(matches!(refused, MaintenanceError::Unfit { .. }), "{refused}");
+        assert!(
+            matches!(refused, MaintenanceError::Unfit { .. }),
+            "{refused}"
+        );
         assert_eq!(fs::read_dir(other.path()).unwrap().count(), 0, "{refused}");
     }
     fs::write(&from, &whole).unwrap();
@@ -217,25 +321,44 @@ fn dated_backups_are_removed_except_the_newest_and_other_files_remain() {
     let (directory, store) = fresh();
     wait(created(&store));
     let place = TempDir::new().unwrap();
-    let others = ["scoregate-.db", "scoregate-2025-01-01.db", "scoregate-old.db"];
-    for name in others.into_iter().chain(["scoregate-2025-11-21T120000Z.db.half"]) {
+    let others = [
+        "scoregate-.db",
+        "scoregate-2025-01-01.db",
+        "scoregate-old.db",
+    ];
+    for name in others
+        .into_iter()
+        .chain(["scoregate-2025-11-21T120000Z.db.half"])
+    {
         fs::write(place.path().join(name), "").unwrap();
     }
     let keep = std::num::NonZeroUsize::new(2).unwrap();
     // The last clock is behind: its backup is not the newest by name.
     for hour in [1, 2, 3, 0] {
-        let path = maintenance::dated(place.path(), NOW.plus(std::time::Duration::from_hours(hour))).unwrap();
+        let path = maintenance::dated(
+            place.path(),
+            NOW.plus(std::time::Duration::from_hours(hour)),
+        )
+        .unwrap();
         maintenance::back_up(directory.path(), &path, false).unwrap();
         maintenance::prune(&path, keep).unwrap();
     }
-    let left = fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    let left = fs::read_dir(place.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name());
     let mut left: Vec<_> = left.map(|name| name.into_string().unwrap()).collect();
     left.sort();
     let [named, date, old] = others;
-    let kept = ["scoregate-2025-11-21T120000Z.db", "scoregate-2025-11-21T150000Z.db"];
+    let kept = [
+        "scoregate-2025-11-21T120000Z.db",
+        "scoregate-2025-11-21T150000Z.db",
+    ];
     assert_eq!(left, [named, date, kept[0], kept[1], old]);
     let unmounted = maintenance::dated(&place.path().join("unmounted"), NOW).unwrap_err();
-    assert!(matches!(unmounted, MaintenanceError::Unwritable { .. }), "{unmounted}");
+    assert!(
+        matches!(unmounted, MaintenanceError::Unwritable { .. }),
+        "{unmounted}"
+    );
 }
 
 #[test]
@@ -247,25 +370,49 @@ fn a_backup_is_verified_by_its_content_and_an_export_by_its_checksum() {
     let place = TempDir::new().unwrap();
     let (backup, lines) = (place.path().join("backup"), place.path().join("lines"));
     maintenance::back_up(directory.path(), &backup, false).unwrap();
-    maintenance::export(&file(&directory), false, &mut fs::File::create(&lines).unwrap(), NOW).unwrap();
+    maintenance::export(
+        &file(&directory),
+        false,
+        &mut fs::File::create(&lines).unwrap(),
+        NOW,
+    )
+    .unwrap();
     for from in [&backup, &lines] {
         let found = maintenance::verify(from).unwrap();
-        assert!(found.is_sound() && found.path == *from && found.bytes == fs::metadata(from).unwrap().len());
-        assert_eq!((found.applications, found.newest_day, found.granted), (1, Some(TODAY), 7));
+        assert!(
+            found.is_sound()
+                && found.path == *from
+                && found.bytes == fs::metadata(from).unwrap().len()
+        );
+        assert_eq!(
+            (found.applications, found.newest_day, found.granted),
+            (1, Some(TODAY), 7)
+        );
         let bytes = fs::read(from).unwrap();
         let half = bytes.len() / 2;
         let flipped = [&bytes[..half], &[bytes[half] ^ 0x40], &bytes[half + 1..]].concat();
         let page = half / 4_096 * 4_096;
         let changed_page = [&bytes[..page], &[0xA5; 100], &bytes[page + 100..]].concat();
-        for damaged in
-            [&bytes[..half], if from == &lines { &flipped } else { &changed_page }, b"", b"dear diary"]
-        {
+        for damaged in [
+            &bytes[..half],
+            if from == &lines {
+                &flipped
+            } else {
+                &changed_page
+            },
+            b"",
+            b"dear diary",
+        ] {
             fs::write(from, damaged).unwrap();
             let sound = maintenance::verify(from).is_ok_and(|found| found.is_sound());
             assert!(!sound, "{} bytes of {from:?}", damaged.len());
         }
     }
-    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 2, "nothing is left beside them");
+    assert_eq!(
+        fs::read_dir(place.path()).unwrap().count(),
+        2,
+        "nothing is left beside them"
+    );
 }
 
 #[test]
@@ -289,14 +436,24 @@ fn a_crash_between_any_two_steps_of_an_import_leaves_the_old_store_or_the_new_on
         let store = Embedded::open(left.path()).unwrap();
         let page = wait(store.page(None, 10, TODAY)).unwrap();
         let met: Vec<ApplicationId> = page.applications.iter().map(|one| one.id).collect();
-        assert_eq!(met, [if taken == 0 { old } else { new }], "after {taken} steps");
+        assert_eq!(
+            met,
+            [if taken == 0 { old } else { new }],
+            "after {taken} steps"
+        );
         drop(store);
         assert!(!left.path().join("scoregate.db.next-X").exists());
         if taken > 0 {
-            assert_eq!(fs::read(left.path().join("scoregate.db.aside-X-wal")).unwrap(), log);
+            assert_eq!(
+                fs::read(left.path().join("scoregate.db.aside-X-wal")).unwrap(),
+                log
+            );
             let again = TempDir::new().unwrap();
             import(&again, &left.path().join("scoregate.db.aside-X"), &RESTORE).unwrap();
-            assert!(content(&again)[0].contains(&old.to_string()), "the old one is whole where it lies");
+            assert!(
+                content(&again)[0].contains(&old.to_string()),
+                "the old one is whole where it lies"
+            );
         }
     }
 }
@@ -305,7 +462,10 @@ fn a_crash_between_any_two_steps_of_an_import_leaves_the_old_store_or_the_new_on
 fn only_stores_are_imported() {
     let (directory, store) = fresh();
     drop(store);
-    edit(&directory, &format!("PRAGMA user_version = {}", newer_format()));
+    edit(
+        &directory,
+        &format!("PRAGMA user_version = {}", newer_format()),
+    );
     let newer = file(&directory);
     let other = TempDir::new().unwrap();
     let text = other.path().join("text");
@@ -326,10 +486,24 @@ fn only_stores_are_imported() {
     wait(created(&store));
     drop(store);
     let lines = other.path().join("lines");
-    maintenance::export(&file(&older), false, &mut fs::File::create(&lines).unwrap(), NOW).unwrap();
+    maintenance::export(
+        &file(&older),
+        false,
+        &mut fs::File::create(&lines).unwrap(),
+        NOW,
+    )
+    .unwrap();
     let refused = import(&directory, &lines, &ImportOptions::default()).unwrap_err();
-    assert!(matches!(refused, MaintenanceError::Store(StoreError::Newer { .. })), "{refused}");
+    assert!(
+        matches!(refused, MaintenanceError::Store(StoreError::Newer { .. })),
+        "{refused}"
+    );
     let refused = import(&other, &file(&older), &ImportOptions::default()).unwrap_err();
-    assert!(refused.to_string().contains("use `scoregate store restore`"), "{refused}");
+    assert!(
+        refused
+            .to_string()
+            .contains("use `scoregate store restore`"),
+        "{refused}"
+    );
     import(&directory, &file(&older), &RESTORE).unwrap();
 }

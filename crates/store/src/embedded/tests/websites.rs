@@ -10,7 +10,9 @@ use crate::embedded::maintenance;
 const URL: &str = "https://example.org/?a=b";
 
 fn import(directory: &TempDir, from: &Path) -> Result<(), String> {
-    maintenance::import(directory.path(), from, &RESTORE, NOW).map(drop).map_err(|error| error.to_string())
+    maintenance::import(directory.path(), from, &RESTORE, NOW)
+        .map(drop)
+        .map_err(|error| error.to_string())
 }
 
 fn export(from: &Path, to: &Path) -> String {
@@ -20,7 +22,11 @@ fn export(from: &Path, to: &Path) -> String {
 
 fn stored_url(directory: &TempDir, id: ApplicationId) -> Option<String> {
     let store = Embedded::open(directory.path()).unwrap();
-    wait(store.application(id, TODAY)).unwrap().unwrap().description.url
+    wait(store.application(id, TODAY))
+        .unwrap()
+        .unwrap()
+        .description
+        .url
 }
 
 /// An export of an application with another text instead of its website, with a correct checksum.
@@ -31,7 +37,11 @@ fn altered(path: &Path, before: &str, after: &str) {
     let content = content.replace(before, after) + "\n";
     let counts = end.split(",\"sha256\"").next().unwrap();
     let digest = Digest::of(&content);
-    fs::write(path, format!("{content}{counts},\"sha256\":\"{digest}\"}}}}\n")).unwrap();
+    fs::write(
+        path,
+        format!("{content}{counts},\"sha256\":\"{digest}\"}}}}\n"),
+    )
+    .unwrap();
 }
 
 #[test]
@@ -42,21 +52,34 @@ fn a_file_of_the_format_before_websites_is_upgraded_exported_and_imported() {
     let id = an_id();
     edit(
         &directory,
-        &format!("INSERT INTO applications VALUES ('{id}', 'old', 'pro', NULL, NULL, 'ann', 'a note', 0)"),
+        &format!(
+            "INSERT INTO applications VALUES ('{id}', 'old', 'pro', NULL, NULL, 'ann', 'a note', 0)"
+        ),
     );
     let older = directory.path().join("older.db");
     fs::copy(file(&directory), &older).unwrap();
     let lines = directory.path().join("lines");
-    assert!(export(&older, &lines).contains("\"url\":null,\"contact\":\"ann\",\"note\":\"a note\""));
+    assert!(
+        export(&older, &lines).contains("\"url\":null,\"contact\":\"ann\",\"note\":\"a note\"")
+    );
 
     let store = Embedded::open(directory.path()).unwrap();
-    let read = wait(store.application(id, TODAY)).unwrap().unwrap().description;
+    let read = wait(store.application(id, TODAY))
+        .unwrap()
+        .unwrap()
+        .description;
     assert_eq!(
         (read.url, read.contact.as_deref(), read.note.as_deref()),
         (None, Some("ann"), Some("a note"))
     );
-    let description = Description { url: Some(URL.into()), ..Description::default() };
-    let described = ChangeKind::Describe { name: "new".into(), description };
+    let description = Description {
+        url: Some(URL.into()),
+        ..Description::default()
+    };
+    let described = ChangeKind::Describe {
+        name: "new".into(),
+        description,
+    };
     wait(store.change(changing(id, described))).unwrap();
     drop(store);
     assert_eq!(stored_url(&directory, id).as_deref(), Some(URL));
@@ -72,7 +95,9 @@ fn an_export_contains_websites_and_may_lack_them() {
     let (directory, store) = fresh();
     let id = an_id();
     let mut creation = creating(id);
-    let ChangeKind::Create { description, .. } = &mut creation.what else { unreachable!() };
+    let ChangeKind::Create { description, .. } = &mut creation.what else {
+        unreachable!()
+    };
     description.url = Some(URL.into());
     wait(store.change(creation)).unwrap();
     drop(store);
@@ -98,5 +123,8 @@ fn an_export_with_a_script_as_a_website_is_refused() {
     export(&file(&directory), &lines);
     altered(&lines, "\"url\":null", "\"url\":\"javascript:alert(1)\"");
     let refused = import(&TempDir::new().unwrap(), &lines).unwrap_err();
-    assert!(refused.contains("url: must begin with https:// or http://"), "{refused}");
+    assert!(
+        refused.contains("url: must begin with https:// or http://"),
+        "{refused}"
+    );
 }

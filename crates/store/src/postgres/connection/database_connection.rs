@@ -100,7 +100,10 @@ impl DatabaseConnection {
     ) -> Result<Self, tokio_postgres::Error> {
         let connection = Self::open(config, server, Some(Arc::clone(notified))).await?;
         if connection.features.has_notifications {
-            connection.client.batch_execute(&config.schema.statement(LISTEN)).await?;
+            connection
+                .client
+                .batch_execute(&config.schema.statement(LISTEN))
+                .await?;
         }
         Ok(connection)
     }
@@ -166,7 +169,12 @@ impl DatabaseConnection {
             }
         });
         let driver = AbortOnDropHandle::new(driver);
-        Self { driver, client, features: EngineFeatures::default(), is_unreplicated }
+        Self {
+            driver,
+            client,
+            features: EngineFeatures::default(),
+            is_unreplicated,
+        }
     }
 
     pub(crate) fn is_usable(&self) -> bool {
@@ -180,7 +188,12 @@ mod tests {
 
     #[test]
     fn a_schema_name_needs_no_quotes() {
-        assert_eq!(SchemaName::parse("gate_2").unwrap().statement("{schema}.keys"), "gate_2.keys");
+        assert_eq!(
+            SchemaName::parse("gate_2")
+                .unwrap()
+                .statement("{schema}.keys"),
+            "gate_2.keys"
+        );
         for bad in ["", "2gate", "Gate", "gate;drop", "_gate", &"x".repeat(64)] {
             assert_eq!(SchemaName::parse(bad), Err(BadName), "{bad}");
         }

@@ -67,8 +67,14 @@ impl EngineFeatures {
             Err(error) if is_refusal(&error) => return Ok(Self::default()),
             row => row?,
         };
-        let (has_notifications, has_statistics) = (row.try_get("notifications")?, row.try_get("statistics")?);
-        Ok(Self { has_notifications, has_statistics, unlogged: "UNLOGGED", hides_timeline: false })
+        let (has_notifications, has_statistics) =
+            (row.try_get("notifications")?, row.try_get("statistics")?);
+        Ok(Self {
+            has_notifications,
+            has_statistics,
+            unlogged: "UNLOGGED",
+            hides_timeline: false,
+        })
     }
 
     /// A statement in the form for this server. Without notifications `{notify}` is a function without an effect. `{history}` is
@@ -77,13 +83,19 @@ impl EngineFeatures {
         if !text.contains('{') {
             return text;
         }
-        let notify = if self.has_notifications { "pg_notify" } else { "concat" };
+        let notify = if self.has_notifications {
+            "pg_notify"
+        } else {
+            "concat"
+        };
         let history = if self.hides_timeline {
             "'start-' || extract(epoch FROM pg_postmaster_start_time())::text"
         } else {
             "(SELECT timeline_id::text FROM pg_control_checkpoint())"
         };
-        text.replace("{notify}", notify).replace("{unlogged}", self.unlogged).replace("{history}", history)
+        text.replace("{notify}", notify)
+            .replace("{unlogged}", self.unlogged)
+            .replace("{history}", history)
     }
 
     /// Each missing feature, and the effect of its weaker form.
@@ -97,7 +109,11 @@ impl EngineFeatures {
             (self.has_statistics, ("statistics of tables", statistics)),
             (!self.unlogged.is_empty(), ("unlogged tables", unlogged)),
         ];
-        features.into_iter().filter(|(has_it, _)| !has_it).map(|(_, feature)| feature).collect()
+        features
+            .into_iter()
+            .filter(|(has_it, _)| !has_it)
+            .map(|(_, feature)| feature)
+            .collect()
     }
 }
 
@@ -105,14 +121,18 @@ impl ServerHistory {
     pub(crate) async fn read(client: &Client) -> Result<Self, tokio_postgres::Error> {
         let row = match client.query_typed_one(HISTORY, &[]).await {
             Err(error) if is_refusal(&error) => {
-                let reason =
-                    error.as_db_error().map_or_else(|| error.to_string(), |error| error.message().into());
+                let reason = error
+                    .as_db_error()
+                    .map_or_else(|| error.to_string(), |error| error.message().into());
                 return Ok(Self::Hidden(reason));
             }
             row => row?,
         };
         let timeline = u32::try_from(row.try_get::<_, i64>("timeline")?).unwrap_or(0);
-        Ok(Self::Disclosed { system: row.try_get("system")?, timeline })
+        Ok(Self::Disclosed {
+            system: row.try_get("system")?,
+            timeline,
+        })
     }
 }
 

@@ -53,10 +53,17 @@ pub(crate) enum HostFault {
 impl HostFault {
     fn kind(&self) -> ConnectionFault {
         // A server that starts or stops refuses every client.
-        let serves_nobody =
-            [SqlState::CANNOT_CONNECT_NOW, SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN];
+        let serves_nobody = [
+            SqlState::CANNOT_CONNECT_NOW,
+            SqlState::ADMIN_SHUTDOWN,
+            SqlState::CRASH_SHUTDOWN,
+        ];
         match self {
-            Self::Connection(error) if error.code().is_some_and(|code| !serves_nobody.contains(code)) => {
+            Self::Connection(error)
+                if error
+                    .code()
+                    .is_some_and(|code| !serves_nobody.contains(code)) =>
+            {
                 ConnectionFault::Refused
             }
             Self::Connection(_) => ConnectionFault::Unreachable,
@@ -84,10 +91,15 @@ impl DatabaseHosts {
         E: Into<HostFault>,
     {
         let hosts = self.0.len();
-        let share = u32::try_from(hosts).ok().and_then(|hosts| timeout.checked_div(hosts)).unwrap_or(timeout);
+        let share = u32::try_from(hosts)
+            .ok()
+            .and_then(|hosts| timeout.checked_div(hosts))
+            .unwrap_or(timeout);
         let (mut reasons, mut kind) = (Vec::new(), ConnectionFault::Unreachable);
         for tried in 0..hosts {
-            let Some(server) = self.0.get(tried) else { break };
+            let Some(server) = self.0.get(tried) else {
+                break;
+            };
             let reason = match clock.within(share, open(server.clone())).await {
                 Ok(Ok(connection)) => {
                     self.0.rotate_left(tried);
@@ -100,7 +112,11 @@ impl DatabaseHosts {
                 }
                 Err(_) => no_answer(share),
             };
-            reasons.push(if hosts > 1 { format!("{}: {reason}", shown(server)) } else { reason });
+            reasons.push(if hosts > 1 {
+                format!("{}: {reason}", shown(server))
+            } else {
+                reason
+            });
         }
         self.skip_first();
         Err(UnreachableHosts { reasons, kind })
@@ -127,12 +143,19 @@ pub(crate) fn described(error: &tokio_postgres::Error) -> String {
 
 /// The reason of a missed deadline.
 pub(crate) fn no_answer(within: Duration) -> String {
-    format!("the database did not answer within {} s", within.as_secs_f64())
+    format!(
+        "the database did not answer within {} s",
+        within.as_secs_f64()
+    )
 }
 
 /// A configuration for each host. One that the library rejects is left as it is.
 fn one_per_host(config: &Config) -> Vec<Config> {
-    let (names, addresses, ports) = (config.get_hosts(), config.get_hostaddrs(), config.get_ports());
+    let (names, addresses, ports) = (
+        config.get_hosts(),
+        config.get_hostaddrs(),
+        config.get_ports(),
+    );
     let hosts = names.len().max(addresses.len());
     let is_valid = (names.is_empty() || addresses.is_empty() || names.len() == addresses.len())
         && (ports.len() <= 1 || ports.len() == hosts);
@@ -229,9 +252,18 @@ mod tests {
             ("host=a", &["host=a"][..]),
             ("host=a,b", &["host=a", "host=b"]),
             ("host=a,b port=1", &["host=a port=1", "host=b port=1"]),
-            ("host=a,/run/b port=1,2", &["host=a port=1", "host=/run/b port=2"]),
-            ("host=a,b hostaddr=::1,127.0.0.1", &["host=a hostaddr=::1", "host=b hostaddr=127.0.0.1"]),
-            ("hostaddr=::1,127.0.0.1 port=1,2", &["hostaddr=::1 port=1", "hostaddr=127.0.0.1 port=2"]),
+            (
+                "host=a,/run/b port=1,2",
+                &["host=a port=1", "host=/run/b port=2"],
+            ),
+            (
+                "host=a,b hostaddr=::1,127.0.0.1",
+                &["host=a hostaddr=::1", "host=b hostaddr=127.0.0.1"],
+            ),
+            (
+                "hostaddr=::1,127.0.0.1 port=1,2",
+                &["hostaddr=::1 port=1", "hostaddr=127.0.0.1 port=2"],
+            ),
             // The library rejects these.
             ("host=a,b hostaddr=::1", &["host=a,b hostaddr=::1"]),
             ("host=a,b port=1,2,3", &["host=a,b port=1,2,3"]),
@@ -240,7 +272,8 @@ mod tests {
             let expected: Vec<Config> = each.iter().map(|host| parsed(host)).collect();
             assert_eq!(one_per_host(&parsed(hosts)), expected, "{hosts}");
         }
-        let writable = |server: &Config| server.get_target_session_attrs() == TargetSessionAttrs::ReadWrite;
+        let writable =
+            |server: &Config| server.get_target_session_attrs() == TargetSessionAttrs::ReadWrite;
         assert!(one_per_host(&parsed("host=a,b")).iter().all(writable));
     }
 
@@ -255,7 +288,10 @@ mod tests {
             let refusal = || Err("colour=red".parse::<Config>().unwrap_err());
             std::future::ready(if is_refused { refusal() } else { Ok(port) })
         };
-        let connected = hosts.connect(&clock, Duration::from_secs(2), open).await.ok();
+        let connected = hosts
+            .connect(&clock, Duration::from_secs(2), open)
+            .await
+            .ok();
         (connected, tried.into_inner())
     }
 
@@ -277,8 +313,15 @@ mod tests {
             manual.advance(Duration::from_millis(500));
             std::future::pending::<Result<(), tokio_postgres::Error>>().await
         };
-        let failed = hosts.connect(&clock, Duration::from_secs(2), silent).await.unwrap_err().to_string();
+        let failed = hosts
+            .connect(&clock, Duration::from_secs(2), silent)
+            .await
+            .unwrap_err()
+            .to_string();
         let reason = "the database did not answer within 0.5 s";
-        assert_eq!(failed, format!("a:1: {reason}; b:1: {reason}; [::1]:1: {reason}; /run/d: {reason}"));
+        assert_eq!(
+            failed,
+            format!("a:1: {reason}; b:1: {reason}; [::1]:1: {reason}; /run/d: {reason}")
+        );
     }
 }

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use tokio_postgres::Config;
 
 use crate::postgres::connection::database_connection::{DatabaseConfig, DatabaseConnection};
-use crate::postgres::connection::hosts::{ConnectionFault, DatabaseHosts, HostFault, described, no_answer};
+use crate::postgres::connection::hosts::{
+    ConnectionFault, DatabaseHosts, HostFault, described, no_answer,
+};
 use crate::postgres::connection::open_failure::OpenFailure;
 use crate::postgres::connection::schema_client::{ChangeFault, SchemaClient, SqlResult};
 use crate::postgres::connection::server_check::ServerCheck;
@@ -31,13 +33,28 @@ struct LinkState {
 
 impl DatabaseLink {
     pub(crate) fn new(config: Arc<DatabaseConfig>, clock: Clock) -> Self {
-        let state = LinkState { hosts: DatabaseHosts::new(&config.server), open: None };
-        Self { config, clock, check: None, state: tokio::sync::Mutex::new(state) }
+        let state = LinkState {
+            hosts: DatabaseHosts::new(&config.server),
+            open: None,
+        };
+        Self {
+            config,
+            clock,
+            check: None,
+            state: tokio::sync::Mutex::new(state),
+        }
     }
 
     /// A link to servers that pass this check.
-    pub(crate) fn checked(config: Arc<DatabaseConfig>, clock: Clock, check: Arc<ServerCheck>) -> Self {
-        Self { check: Some(check), ..Self::new(config, clock) }
+    pub(crate) fn checked(
+        config: Arc<DatabaseConfig>,
+        clock: Clock,
+        check: Arc<ServerCheck>,
+    ) -> Self {
+        Self {
+            check: Some(check),
+            ..Self::new(config, clock)
+        }
     }
 
     /// Runs statements on the connection.
@@ -47,9 +64,13 @@ impl DatabaseLink {
         work: impl AsyncFnOnce(SchemaClient<'_>) -> SqlResult<T>,
     ) -> StoreResult<T> {
         let schema = &self.config.schema;
-        let work = async |DatabaseConnection { client, features, .. }: &mut DatabaseConnection| match work(
-            SchemaClient { client, schema, features: *features },
-        )
+        let work = async |DatabaseConnection {
+                              client, features, ..
+                          }: &mut DatabaseConnection| match work(SchemaClient {
+            client,
+            schema,
+            features: *features,
+        })
         .await
         {
             Ok(done) => Ok(Ok(done)),
@@ -66,16 +87,26 @@ impl DatabaseLink {
         work: impl AsyncFnOnce(SchemaClient<'_>) -> SqlResult<T, E>,
     ) -> Result<T, E> {
         let schema = &self.config.schema;
-        let work = async |DatabaseConnection { client, features, .. }: &mut DatabaseConnection| {
+        let work = async |DatabaseConnection {
+                              client, features, ..
+                          }: &mut DatabaseConnection| {
             let transaction = client.transaction().await?;
-            let client = SchemaClient { client: transaction.client(), schema, features: *features };
+            let client = SchemaClient {
+                client: transaction.client(),
+                schema,
+                features: *features,
+            };
             match work(client).await {
                 Ok(made) => transaction.commit().await.map(|()| Ok(made)),
-                Err(ChangeFault::Refused(refusal)) => transaction.rollback().await.map(|()| Err(refusal)),
+                Err(ChangeFault::Refused(refusal)) => {
+                    transaction.rollback().await.map(|()| Err(refusal))
+                }
                 Err(ChangeFault::Sql(error)) => Err(error),
             }
         };
-        Box::pin(self.run_on(doing, work)).await.map_err(StoreError::from)?
+        Box::pin(self.run_on(doing, work))
+            .await
+            .map_err(StoreError::from)?
     }
 
     /// Runs `work` on the connection, one caller after another, within the deadline. After any failure of the connection
@@ -91,14 +122,21 @@ impl DatabaseLink {
         let timeout = self.config.timeout;
         let connect = |server: Config| self.open(server);
         let done = self.clock.within(timeout, async {
-            let mut connection = if let Some(usable) = open.take().filter(DatabaseConnection::is_usable) {
-                usable
-            } else {
-                let connecting = Box::pin(hosts.connect(&self.clock, timeout, connect));
-                connecting.await.map_err(|error| (error.to_string(), error.kind))?
-            };
+            let mut connection =
+                if let Some(usable) = open.take().filter(DatabaseConnection::is_usable) {
+                    usable
+                } else {
+                    let connecting = Box::pin(hosts.connect(&self.clock, timeout, connect));
+                    connecting
+                        .await
+                        .map_err(|error| (error.to_string(), error.kind))?
+                };
             let done = work(&mut connection).await;
-            if done.as_ref().err().is_none_or(|error| error.as_db_error().is_some()) && connection.is_usable()
+            if done
+                .as_ref()
+                .err()
+                .is_none_or(|error| error.as_db_error().is_some())
+                && connection.is_usable()
             {
                 *open = Some(connection);
             }
@@ -112,7 +150,10 @@ impl DatabaseLink {
                 (no_answer(timeout), ConnectionFault::Unreachable)
             }
         };
-        Err(OpenFailure { kind, error: StoreError::Unavailable { doing, reason } })
+        Err(OpenFailure {
+            kind,
+            error: StoreError::Unavailable { doing, reason },
+        })
     }
 
     /// Connects, unless it is connected.
@@ -121,20 +162,35 @@ impl DatabaseLink {
     }
 
     /// Opens a connection that is not shared.
-    pub(crate) async fn connect_apart(&self, doing: &'static str) -> Result<DatabaseConnection, OpenFailure> {
+    pub(crate) async fn connect_apart(
+        &self,
+        doing: &'static str,
+    ) -> Result<DatabaseConnection, OpenFailure> {
         let mut state = self.state.lock().await;
         let connect = |server: Config| self.open(server);
-        let connected = Box::pin(state.hosts.connect(&self.clock, self.config.timeout, connect)).await;
+        let connected = Box::pin(
+            state
+                .hosts
+                .connect(&self.clock, self.config.timeout, connect),
+        )
+        .await;
         connected.map_err(|fault| {
-            let error = StoreError::Unavailable { doing, reason: fault.to_string() };
-            OpenFailure { kind: fault.kind, error }
+            let error = StoreError::Unavailable {
+                doing,
+                reason: fault.to_string(),
+            };
+            OpenFailure {
+                kind: fault.kind,
+                error,
+            }
         })
     }
 
     async fn open(&self, server: Config) -> Result<DatabaseConnection, HostFault> {
         let mut connection = DatabaseConnection::open(&self.config, server, None).await?;
         if let Some(check) = &self.check {
-            connection.features.hides_timeline = check.admit(&connection.client, self.clock.mono()).await?;
+            connection.features.hides_timeline =
+                check.admit(&connection.client, self.clock.mono()).await?;
         }
         Ok(connection)
     }

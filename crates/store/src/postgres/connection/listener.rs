@@ -32,7 +32,10 @@ struct ListenerHints {
 
 impl ChangeListener {
     pub(crate) fn start(config: &DatabaseConfig, clock: Clock) -> Self {
-        let hints = Arc::new(ListenerHints { changed: Notify::new(), documents: watch::Sender::new(()) });
+        let hints = Arc::new(ListenerHints {
+            changed: Notify::new(),
+            documents: watch::Sender::new(()),
+        });
         let listening = listen(config.clone(), clock, Arc::clone(&hints));
         let task = AbortOnDropHandle::new(TaskTracker::new().spawn(listening));
         Self { _task: task, hints }
@@ -58,7 +61,10 @@ impl ChangeListener {
 impl ListenerHints {
     /// A channel of a schema with a long name has a shortened name, which may be that of both.
     fn notified(&self, channel: &str) {
-        let (is_change, is_document) = (channel.ends_with("_changes"), channel.ends_with("_documents"));
+        let (is_change, is_document) = (
+            channel.ends_with("_changes"),
+            channel.ends_with("_documents"),
+        );
         if is_change || !is_document {
             self.changed.notify_one();
         }
@@ -80,8 +86,11 @@ async fn listen(config: DatabaseConfig, clock: Clock, hints: Arc<ListenerHints>)
                 // Nothing before it was notified.
                 hints.changed.notify_one();
                 hints.documents.send_replace(());
-                let interval =
-                    if connection.features.has_notifications { Duration::MAX } else { RETRY_DELAY };
+                let interval = if connection.features.has_notifications {
+                    Duration::MAX
+                } else {
+                    RETRY_DELAY
+                };
                 let mut closed = Box::pin(connection.closed());
                 while clock.within(interval, &mut closed).await.is_err() {
                     hints.documents.send_replace(());

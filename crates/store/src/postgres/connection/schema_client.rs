@@ -106,24 +106,46 @@ pub(crate) struct SchemaClient<'c> {
 
 impl SchemaClient<'_> {
     pub(crate) async fn execute(self, text: &str, values: &[&dyn Parameter]) -> SqlResult<u64> {
-        Ok(self.client.execute_typed(&self.statement(text), &typed(values)).await?)
+        Ok(self
+            .client
+            .execute_typed(&self.statement(text), &typed(values))
+            .await?)
     }
 
     pub(crate) async fn query(self, text: &str, values: &[&dyn Parameter]) -> SqlResult<Vec<Row>> {
-        Ok(self.client.query_typed(&self.statement(text), &typed(values)).await?)
+        Ok(self
+            .client
+            .query_typed(&self.statement(text), &typed(values))
+            .await?)
     }
 
-    pub(crate) async fn query_opt(self, text: &str, values: &[&dyn Parameter]) -> SqlResult<Option<Row>> {
-        Ok(self.client.query_typed_opt(&self.statement(text), &typed(values)).await?)
+    pub(crate) async fn query_opt(
+        self,
+        text: &str,
+        values: &[&dyn Parameter],
+    ) -> SqlResult<Option<Row>> {
+        Ok(self
+            .client
+            .query_typed_opt(&self.statement(text), &typed(values))
+            .await?)
     }
 
     pub(crate) async fn query_one(self, text: &str, values: &[&dyn Parameter]) -> SqlResult<Row> {
-        Ok(self.client.query_typed_one(&self.statement(text), &typed(values)).await?)
+        Ok(self
+            .client
+            .query_typed_one(&self.statement(text), &typed(values))
+            .await?)
     }
 
     /// The rows as they arrive. The statement has one parameter.
-    pub(crate) async fn stream(self, text: &str, value: String) -> Result<RowStream, tokio_postgres::Error> {
-        self.client.query_typed_raw(&self.statement(text), [(value, Type::TEXT)]).await
+    pub(crate) async fn stream(
+        self,
+        text: &str,
+        value: String,
+    ) -> Result<RowStream, tokio_postgres::Error> {
+        self.client
+            .query_typed_raw(&self.statement(text), [(value, Type::TEXT)])
+            .await
     }
 
     /// Statements without parameters.

@@ -45,7 +45,10 @@ impl SeenTimelines {
     /// Reads those of a data directory, and keeps new ones there.
     pub fn kept_in(directory: &Path) -> Self {
         let file = directory.join(Self::NAME);
-        Self { file: Some(file), ..Self::read_in(directory) }
+        Self {
+            file: Some(file),
+            ..Self::read_in(directory)
+        }
     }
 
     /// Reads those of a data directory. New ones are kept in memory only.
@@ -62,7 +65,11 @@ impl SeenTimelines {
                 (BTreeMap::new(), true)
             }
         };
-        Self { highest: Mutex::new(highest), is_unreadable, ..Self::default() }
+        Self {
+            highest: Mutex::new(highest),
+            is_unreadable,
+            ..Self::default()
+        }
     }
 
     /// The file, for messages.
@@ -91,12 +98,16 @@ impl SeenTimelines {
 
     /// Makes the highest timelines durable. Blocks.
     pub(crate) fn save(&self) -> io::Result<()> {
-        let Some(file) = &self.file else { return Ok(()) };
+        let Some(file) = &self.file else {
+            return Ok(());
+        };
         let writing = self.writing.lock();
         let lines = |(system, timeline): (&String, &u32)| format!("{system} {timeline}\n");
         let rest: String = self.highest.lock().iter().map(lines).collect();
         let replacement = FileReplacement::begin(file, HALF)?;
-        replacement.file().write_all(format!("{OPENING}{}\n{rest}", checksum(rest.as_bytes())).as_bytes())?;
+        replacement
+            .file()
+            .write_all(format!("{OPENING}{}\n{rest}", checksum(rest.as_bytes())).as_bytes())?;
         replacement.finish()?;
         drop(writing);
         Ok(())
@@ -104,7 +115,9 @@ impl SeenTimelines {
 }
 
 fn read(path: &Path) -> io::Result<BTreeMap<String, u32>> {
-    let Some(text) = if_found(fs::read_to_string(path))? else { return Ok(BTreeMap::new()) };
+    let Some(text) = if_found(fs::read_to_string(path))? else {
+        return Ok(BTreeMap::new());
+    };
     parse(&text).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the file is damaged"))
 }
 
@@ -134,16 +147,26 @@ mod tests {
             ("72", 1, TimelineAge::New),
             ("71", 1, TimelineAge::Behind(2)),
         ] {
-            assert_eq!(seen.compare(system, timeline), expected, "{system} {timeline}");
+            assert_eq!(
+                seen.compare(system, timeline),
+                expected,
+                "{system} {timeline}"
+            );
         }
         seen.save().unwrap();
-        for seen in [SeenTimelines::kept_in(directory.path()), SeenTimelines::read_in(directory.path())] {
+        for seen in [
+            SeenTimelines::kept_in(directory.path()),
+            SeenTimelines::read_in(directory.path()),
+        ] {
             assert_eq!(seen.compare("71", 1), TimelineAge::Behind(2));
             assert_eq!(seen.compare("72", 1), TimelineAge::Known);
             assert_eq!(seen.compare("71", 3), TimelineAge::New);
         }
         SeenTimelines::read_in(directory.path()).save().unwrap();
-        assert_eq!(SeenTimelines::kept_in(directory.path()).compare("71", 1), TimelineAge::Behind(2));
+        assert_eq!(
+            SeenTimelines::kept_in(directory.path()).compare("71", 1),
+            TimelineAge::Behind(2)
+        );
     }
 
     #[test]
@@ -157,7 +180,11 @@ mod tests {
         assert_eq!(read(&path).unwrap().get("7123456789"), Some(&12));
         for cut in 0..whole.len() {
             fs::write(&path, &whole[..cut]).unwrap();
-            assert_eq!(read(&path).unwrap_err().kind(), io::ErrorKind::InvalidData, "{cut}");
+            assert_eq!(
+                read(&path).unwrap_err().kind(),
+                io::ErrorKind::InvalidData,
+                "{cut}"
+            );
             assert!(SeenTimelines::kept_in(directory.path()).has_any(), "{cut}");
         }
     }

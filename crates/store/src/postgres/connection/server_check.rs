@@ -52,8 +52,10 @@ impl ServerCheck {
     /// Returns an error if the server must not be used, or whether it hides its timeline.
     pub(crate) async fn admit(&self, client: &Client, now: Mono) -> Result<bool, HostFault> {
         // Polled together, so both are sent before the first answer.
-        let (site, history) =
-            tokio::join!(client.query_typed_opt(&self.site, &[]), ServerHistory::read(client));
+        let (site, history) = tokio::join!(
+            client.query_typed_opt(&self.site, &[]),
+            ServerHistory::read(client)
+        );
         let admitted = self.judge(site, history).await;
         if let Err(HostFault::Refused(reason) | HostFault::UnusableTables(reason)) = &admitted {
             self.log(reason, now);
@@ -70,7 +72,9 @@ impl ServerCheck {
             Err(error) if is_missing(&error) => None,
             site => site?,
         };
-        if let Some(problem) = SchemaFormat::problem(site.as_ref().map(SchemaFormat::of).transpose()?) {
+        if let Some(problem) =
+            SchemaFormat::problem(site.as_ref().map(SchemaFormat::of).transpose()?)
+        {
             return Err(HostFault::UnusableTables(problem));
         }
         let found: String = site.map_or_else(|| Ok(String::new()), |row| row.try_get("id"))?;
@@ -110,7 +114,10 @@ impl ServerCheck {
     }
 
     fn file_to_delete(&self) -> String {
-        self.seen.file().map(|file| format!(" delete {} and", file.display())).unwrap_or_default()
+        self.seen
+            .file()
+            .map(|file| format!(" delete {} and", file.display()))
+            .unwrap_or_default()
     }
 
     async fn compare(&self, system: &str, timeline: u32) -> Result<(), HostFault> {
@@ -143,8 +150,9 @@ impl ServerCheck {
 
     fn log(&self, reason: &str, now: Mono) {
         let mut logged = self.logged.lock();
-        let is_new =
-            logged.as_ref().is_none_or(|(before, at)| before != reason || now.since(*at) >= LOG_INTERVAL);
+        let is_new = logged
+            .as_ref()
+            .is_none_or(|(before, at)| before != reason || now.since(*at) >= LOG_INTERVAL);
         if is_new {
             *logged = Some((reason.to_owned(), now));
             drop(logged);
@@ -155,5 +163,7 @@ impl ServerCheck {
 
 /// Whether the table or its schema does not exist.
 fn is_missing(error: &tokio_postgres::Error) -> bool {
-    error.code().is_some_and(|code| [SqlState::UNDEFINED_TABLE, SqlState::INVALID_SCHEMA_NAME].contains(code))
+    error.code().is_some_and(|code| {
+        [SqlState::UNDEFINED_TABLE, SqlState::INVALID_SCHEMA_NAME].contains(code)
+    })
 }

@@ -57,7 +57,11 @@ pub struct BadDatabaseFile {
 impl DatabaseSettings {
     /// Reads the files.
     pub fn read_files(&self) -> Result<DatabaseConfig, BadDatabaseFile> {
-        let tls = self.ca_file.as_deref().map(|file| self.tls(file)).transpose()?;
+        let tls = self
+            .ca_file
+            .as_deref()
+            .map(|file| self.tls(file))
+            .transpose()?;
         let has_tls = tls.is_some();
         let server = |address: &DatabaseAddress| address.server(has_tls, self.timeout);
         Ok(DatabaseConfig {
@@ -73,22 +77,30 @@ impl DatabaseSettings {
     fn tls(&self, ca_file: &Path) -> Result<ClientConfig, BadDatabaseFile> {
         let mut authorities = RootCertStore::empty();
         for certificate in certificates(ca_file)? {
-            authorities.add(certificate).map_err(|error| bad(ca_file, &error))?;
+            authorities
+                .add(certificate)
+                .map_err(|error| bad(ca_file, &error))?;
         }
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(|error| bad(ca_file, &error))?
             .with_root_certificates(authorities);
-        let Some(files) = &self.client_certificate else { return Ok(builder.with_no_client_auth()) };
-        let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|error| bad(&files.key, &error))?;
+        let Some(files) = &self.client_certificate else {
+            return Ok(builder.with_no_client_auth());
+        };
+        let key =
+            PrivateKeyDer::from_pem_file(&files.key).map_err(|error| bad(&files.key, &error))?;
         let chain = certificates(&files.certificate)?;
-        builder.with_client_auth_cert(chain, key).map_err(|error| bad(&files.certificate, &error))
+        builder
+            .with_client_auth_cert(chain, key)
+            .map_err(|error| bad(&files.certificate, &error))
     }
 }
 
 /// The certificates in a PEM file; at least one.
 fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, BadDatabaseFile> {
-    let found = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let found =
+        CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let found = found.map_err(|error| bad(file, &error))?;
     if found.is_empty() {
         return Err(bad(file, &"the file contains no certificate in PEM"));
@@ -97,5 +109,8 @@ fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, BadDatabase
 }
 
 fn bad(file: &Path, reason: &dyn std::fmt::Display) -> BadDatabaseFile {
-    BadDatabaseFile { file: file.to_owned(), reason: reason.to_string() }
+    BadDatabaseFile {
+        file: file.to_owned(),
+        reason: reason.to_string(),
+    }
 }

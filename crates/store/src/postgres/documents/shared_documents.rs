@@ -105,7 +105,8 @@ FROM locked l, {clock}
 WHERE d.scope = l.scope AND d.name = l.name";
 
 /// A statement of its own: it also finds contents that were stored while the other one waited for a lock.
-const DELETE_CONTENTS: &str = "DELETE FROM {schema}.document_contents WHERE scope = $1 AND name = ANY ($2)";
+const DELETE_CONTENTS: &str =
+    "DELETE FROM {schema}.document_contents WHERE scope = $1 AND name = ANY ($2)";
 
 const NOTIFY: &str = "SELECT {hint}";
 
@@ -137,19 +138,32 @@ struct PostgresDocuments {
 }
 
 impl DocumentSharing for PostgresStore {
-    fn shared_documents(self: Arc<Self>, scope: String, node: u64) -> Option<Arc<dyn SharedDocuments>> {
-        Some(Arc::new(PostgresDocuments { store: self, scope, node }))
+    fn shared_documents(
+        self: Arc<Self>,
+        scope: String,
+        node: u64,
+    ) -> Option<Arc<dyn SharedDocuments>> {
+        Some(Arc::new(PostgresDocuments {
+            store: self,
+            scope,
+            node,
+        }))
     }
 }
 
 impl SharedDocuments for PostgresDocuments {
     fn state(&self, name: &str) -> StoreFuture<'_, SharedDocumentState> {
         let name = name.to_owned();
-        Box::pin(self.store.documents.run("read the state of a shared document", async move |client| {
-            let sent = self.store.clock.mono();
-            let row = client.query_one(&statement(STATE), &[&self.scope, &name]).await?;
-            document(&row, self.engine_clock(&row, sent)?)
-        }))
+        Box::pin(self.store.documents.run(
+            "read the state of a shared document",
+            async move |client| {
+                let sent = self.store.clock.mono();
+                let row = client
+                    .query_one(&statement(STATE), &[&self.scope, &name])
+                    .await?;
+                document(&row, self.engine_clock(&row, sent)?)
+            },
+        ))
     }
 
     fn claim(
@@ -159,31 +173,58 @@ impl SharedDocuments for PostgresDocuments {
         duration: Duration,
     ) -> StoreFuture<'_, Option<(u64, EngineClock)>> {
         let name = name.to_owned();
-        Box::pin(self.store.documents.run("claim a shared document", async move |client| {
-            let sent = self.store.clock.mono();
-            let ([after, node], duration) = ([after, self.node].map(u64::cast_signed), length(duration));
-            let values: [&dyn Parameter; 5] = [&self.scope, &name, &after, &node, &duration];
-            let Some(row) = client.query_opt(&statement(CLAIM), &values).await? else { return Ok(None) };
-            Ok(Some((row.number("claim")?, self.engine_clock(&row, sent)?)))
-        }))
+        Box::pin(
+            self.store
+                .documents
+                .run("claim a shared document", async move |client| {
+                    let sent = self.store.clock.mono();
+                    let ([after, node], duration) =
+                        ([after, self.node].map(u64::cast_signed), length(duration));
+                    let values: [&dyn Parameter; 5] =
+                        [&self.scope, &name, &after, &node, &duration];
+                    let Some(row) = client.query_opt(&statement(CLAIM), &values).await? else {
+                        return Ok(None);
+                    };
+                    Ok(Some((row.number("claim")?, self.engine_clock(&row, sent)?)))
+                }),
+        )
     }
 
     fn content(&self, name: &str, number: u64) -> StoreFuture<'_, Option<Bytes>> {
         let name = name.to_owned();
-        Box::pin(self.store.contents.run("read a shared document", async move |client| {
-            let row = client.query_opt(CONTENT, &[&self.scope, &name, &number.cast_signed()]).await?;
-            Ok(row.map(|row| row.try_get::<_, Vec<u8>>("content").map(Bytes::from)).transpose()?)
-        }))
+        Box::pin(
+            self.store
+                .contents
+                .run("read a shared document", async move |client| {
+                    let row = client
+                        .query_opt(CONTENT, &[&self.scope, &name, &number.cast_signed()])
+                        .await?;
+                    Ok(row
+                        .map(|row| row.try_get::<_, Vec<u8>>("content").map(Bytes::from))
+                        .transpose()?)
+                }),
+        )
     }
 
     fn publish(&self, name: &str, publication: Publication) -> StoreFuture<'_, bool> {
         let name = name.to_owned();
-        let link = if publication.content.is_some() { &self.store.contents } else { &self.store.documents };
+        let link = if publication.content.is_some() {
+            &self.store.contents
+        } else {
+            &self.store.documents
+        };
         Box::pin(link.run("publish a shared document", async move |client| {
-            let Publication { number, content, confirmed, due, label } = &publication;
+            let Publication {
+                number,
+                content,
+                confirmed,
+                due,
+                label,
+            } = &publication;
             let (number, confirmed, due) = (number.cast_signed(), micros(*confirmed), micros(*due));
             let content = content.as_deref();
-            let mut values: Vec<&dyn Parameter> = vec![&self.scope, &name, &number, &confirmed, &due, label];
+            let mut values: Vec<&dyn Parameter> =
+                vec![&self.scope, &name, &number, &confirmed, &due, label];
             let text = if content.is_some() { PUBLISH } else { CONFIRM };
             values.extend(content.as_ref().map(|content| content as &dyn Parameter));
             Ok(!client.query(&statement(text), &values).await?.is_empty())
@@ -192,20 +233,32 @@ impl SharedDocuments for PostgresDocuments {
 
     fn release(&self, name: &str, number: u64, hold_off: Option<Duration>) -> StoreFuture<'_, ()> {
         let name = name.to_owned();
-        Box::pin(self.store.documents.run("release a shared document", async move |client| {
-            let (number, hold_off) = (number.cast_signed(), hold_off.map(length));
-            let values: [&dyn Parameter; 4] = [&self.scope, &name, &number, &hold_off];
-            client.query(&statement(RELEASE), &values).await.map(drop)
-        }))
+        Box::pin(
+            self.store
+                .documents
+                .run("release a shared document", async move |client| {
+                    let (number, hold_off) = (number.cast_signed(), hold_off.map(length));
+                    let values: [&dyn Parameter; 4] = [&self.scope, &name, &number, &hold_off];
+                    client.query(&statement(RELEASE), &values).await.map(drop)
+                }),
+        )
     }
 
     fn withdraw(&self, names: Vec<String>) -> StoreFuture<'_, ()> {
         let work = async move |client: SchemaClient<'_>| {
-            client.execute(&statement(WITHDRAW), &[&self.scope, &names]).await?;
-            client.execute(DELETE_CONTENTS, &[&self.scope, &names]).await?;
+            client
+                .execute(&statement(WITHDRAW), &[&self.scope, &names])
+                .await?;
+            client
+                .execute(DELETE_CONTENTS, &[&self.scope, &names])
+                .await?;
             client.query(&statement(NOTIFY), &[]).await.map(drop)
         };
-        Box::pin(self.store.documents.change("withdraw shared documents", work))
+        Box::pin(
+            self.store
+                .documents
+                .change("withdraw shared documents", work),
+        )
     }
 
     fn agree(
@@ -214,23 +267,39 @@ impl SharedDocuments for PostgresDocuments {
         same_since: Wall,
         revealed_by: Option<(String, u64)>,
     ) -> StoreFuture<'_, AgreedRefresh> {
-        Box::pin(self.store.documents.run("agree on a refresh", async move |client| {
-            let name = revealed_by.as_ref().map(|(name, _)| name.as_str());
-            let number = revealed_by.as_ref().map(|(_, number)| number.cast_signed());
-            let [detected, expected, same_since] =
-                [refresh.detected, refresh.expected, same_since].map(micros);
-            let values: [&dyn Parameter; 6] =
-                [&self.scope, &detected, &expected, &same_since, &name, &number];
-            agreed(&client.query_one(&statement(AGREE), &values).await?)
-        }))
+        Box::pin(
+            self.store
+                .documents
+                .run("agree on a refresh", async move |client| {
+                    let name = revealed_by.as_ref().map(|(name, _)| name.as_str());
+                    let number = revealed_by.as_ref().map(|(_, number)| number.cast_signed());
+                    let [detected, expected, same_since] =
+                        [refresh.detected, refresh.expected, same_since].map(micros);
+                    let values: [&dyn Parameter; 6] = [
+                        &self.scope,
+                        &detected,
+                        &expected,
+                        &same_since,
+                        &name,
+                        &number,
+                    ];
+                    agreed(&client.query_one(&statement(AGREE), &values).await?)
+                }),
+        )
     }
 
     fn refresh(&self) -> StoreFuture<'_, (Option<AgreedRefresh>, EngineClock)> {
-        Box::pin(self.store.documents.run("read the newest refresh", async move |client| {
-            let sent = self.store.clock.mono();
-            let row = client.query_one(&statement(REFRESH), &[&self.scope]).await?;
-            Ok((refresh_of(&row)?, self.engine_clock(&row, sent)?))
-        }))
+        Box::pin(
+            self.store
+                .documents
+                .run("read the newest refresh", async move |client| {
+                    let sent = self.store.clock.mono();
+                    let row = client
+                        .query_one(&statement(REFRESH), &[&self.scope])
+                        .await?;
+                    Ok((refresh_of(&row)?, self.engine_clock(&row, sent)?))
+                }),
+        )
     }
 
     fn published(&self) -> StoreFuture<'_, ()> {
@@ -246,7 +315,11 @@ impl SharedDocuments for PostgresDocuments {
 impl PostgresDocuments {
     /// The server's clock in the row of a call that was sent at this time.
     fn engine_clock(&self, row: &Row, sent: Mono) -> SqlResult<EngineClock> {
-        Ok(EngineClock { at: instant(row, "at")?, sent, received: self.store.clock.mono() })
+        Ok(EngineClock {
+            at: instant(row, "at")?,
+            sent,
+            received: self.store.clock.mono(),
+        })
     }
 }
 
@@ -254,7 +327,10 @@ fn document(row: &Row, clock: EngineClock) -> SqlResult<SharedDocumentState> {
     let (has_owner, has_failed): (bool, Option<bool>) =
         (row.try_get("has_owner")?, row.try_get("has_failed")?);
     let remaining = row.optional_number("remaining")?;
-    let claim = match remaining.filter(|left| *left > 0).map(Duration::from_micros) {
+    let claim = match remaining
+        .filter(|left| *left > 0)
+        .map(Duration::from_micros)
+    {
         Some(left) if has_owner => ClaimState::Held(left),
         Some(left) if has_failed == Some(true) => ClaimState::Failed(left),
         Some(_) | None => ClaimState::Free,
@@ -269,15 +345,26 @@ fn document(row: &Row, clock: EngineClock) -> SqlResult<SharedDocumentState> {
         }),
     };
     let number = row.optional_number("claim")?.unwrap_or(0);
-    Ok(SharedDocumentState { number, claim, published, refresh: refresh_of(row)?, clock })
+    Ok(SharedDocumentState {
+        number,
+        claim,
+        published,
+        refresh: refresh_of(row)?,
+        clock,
+    })
 }
 
 fn refresh_of(row: &Row) -> SqlResult<Option<AgreedRefresh>> {
-    row.optional_number("detected")?.map(|_| agreed(row)).transpose()
+    row.optional_number("detected")?
+        .map(|_| agreed(row))
+        .transpose()
 }
 
 fn agreed(row: &Row) -> SqlResult<AgreedRefresh> {
-    Ok(AgreedRefresh { detected: instant(row, "detected")?, expected: instant(row, "expected")? })
+    Ok(AgreedRefresh {
+        detected: instant(row, "detected")?,
+        expected: instant(row, "expected")?,
+    })
 }
 
 /// Rounded down: a confirmation is never later than it was.
@@ -287,7 +374,9 @@ fn micros(at: Wall) -> i64 {
 
 /// At most the range of the clock, so that sums do not overflow.
 fn length(duration: Duration) -> i64 {
-    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX).min(i64::MAX / 4)
+    i64::try_from(duration.as_micros())
+        .unwrap_or(i64::MAX)
+        .min(i64::MAX / 4)
 }
 
 fn instant(row: &Row, column: &str) -> SqlResult<Wall> {

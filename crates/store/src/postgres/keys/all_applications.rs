@@ -53,10 +53,22 @@ impl PostgresStore {
 
     async fn begin(&self, day: Day) -> StoreResult<ReadingAll> {
         let connection = self.connection.connect_apart(READ).await?;
-        let DatabaseConnection { client, features, .. } = &connection;
-        let client = SchemaClient { client, schema: &self.config.schema, features: *features };
-        let rows = self.in_time(SORT_TIMEOUT, records::all(client, day)).await?;
-        Ok(ReadingAll { rows: Box::pin(rows).fuse(), next: None, _connection: connection })
+        let DatabaseConnection {
+            client, features, ..
+        } = &connection;
+        let client = SchemaClient {
+            client,
+            schema: &self.config.schema,
+            features: *features,
+        };
+        let rows = self
+            .in_time(SORT_TIMEOUT, records::all(client, day))
+            .await?;
+        Ok(ReadingAll {
+            rows: Box::pin(rows).fuse(),
+            next: None,
+            _connection: connection,
+        })
     }
 
     async fn in_time<T>(
@@ -69,7 +81,10 @@ impl PostgresStore {
             Ok(Err(error)) => described(&error),
             Err(_) => no_answer(deadline),
         };
-        Err(StoreError::Unavailable { doing: READ, reason })
+        Err(StoreError::Unavailable {
+            doing: READ,
+            reason,
+        })
     }
 }
 
@@ -79,7 +94,9 @@ impl ReadingAll {
         let mut rows: Vec<Row> = self.next.take().into_iter().collect();
         while let Some(row) = self.rows.try_next().await? {
             let ends = rows.len() >= PAGE_ROWS
-                && rows.last().is_some_and(|last| application_id(last) != application_id(&row));
+                && rows
+                    .last()
+                    .is_some_and(|last| application_id(last) != application_id(&row));
             if ends {
                 self.next = Some(row);
                 break;

@@ -10,8 +10,8 @@ use crate::postgres::postgres_store::PostgresStore;
 use crate::sql::{audit, changes, leaks, limits_until};
 use crate::stored::{millis, stored};
 use crate::{
-    ApplicationPage, ApplicationPages, AuditQuery, AuditRecord, Description, KeyStore, KeyUse, OwnLimits,
-    StoreChange, StoreError, StoreFuture, StoredApplication, StoredKey,
+    ApplicationPage, ApplicationPages, AuditQuery, AuditRecord, Description, KeyStore, KeyUse,
+    OwnLimits, StoreChange, StoreError, StoreFuture, StoredApplication, StoredKey,
 };
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{ApplicationId, Digest};
@@ -61,23 +61,43 @@ WHERE k.digest = u.digest AND (k.last_used_at IS NULL OR k.last_used_at < u.at)"
 
 fn with_columns(statement: &str) -> String {
     let description = Description::sql_list(|_, name| format!("a.{name}"));
-    statement.replace("{columns}", COLUMNS).replace("{description}", &description)
+    statement
+        .replace("{columns}", COLUMNS)
+        .replace("{description}", &description)
 }
 
 /// The rows of all applications, for [`page_of`].
-pub(crate) async fn all(client: SchemaClient<'_>, day: Day) -> Result<RowStream, tokio_postgres::Error> {
+pub(crate) async fn all(
+    client: SchemaClient<'_>,
+    day: Day,
+) -> Result<RowStream, tokio_postgres::Error> {
     client.stream(&with_columns(ALL), day.to_string()).await
 }
 
 impl KeyStore for PostgresStore {
-    fn page(&self, after: Option<ApplicationId>, limit: usize, day: Day) -> StoreFuture<'_, ApplicationPage> {
+    fn page(
+        &self,
+        after: Option<ApplicationId>,
+        limit: usize,
+        day: Day,
+    ) -> StoreFuture<'_, ApplicationPage> {
         Box::pin(self.connection.run(READ, async move |client| {
             let after = after.map_or_else(String::new, |id| id.to_string());
-            let rows = client.query(&with_columns(PAGE), &[&after, &day.to_string(), &stored(limit)]).await?;
+            let rows = client
+                .query(
+                    &with_columns(PAGE),
+                    &[&after, &day.to_string(), &stored(limit)],
+                )
+                .await?;
             let mut page = page_of(&rows);
-            let count = rows.chunk_by(|one, other| application_id(one) == application_id(other)).count();
+            let count = rows
+                .chunk_by(|one, other| application_id(one) == application_id(other))
+                .count();
             // Also after an unreadable record.
-            let last = rows.iter().rev().find_map(|row| application_id(row).parse().ok());
+            let last = rows
+                .iter()
+                .rev()
+                .find_map(|row| application_id(row).parse().ok());
             page.next = last.filter(|_| count >= limit);
             Ok(page)
         }))
@@ -87,42 +107,62 @@ impl KeyStore for PostgresStore {
         Box::pin(self.pages(day))
     }
 
-    fn application(&self, id: ApplicationId, day: Day) -> StoreFuture<'_, Option<StoredApplication>> {
-        Box::pin(self.connection.run(READ, async move |client| application(client, id, day).await))
+    fn application(
+        &self,
+        id: ApplicationId,
+        day: Day,
+    ) -> StoreFuture<'_, Option<StoredApplication>> {
+        Box::pin(
+            self.connection
+                .run(READ, async move |client| application(client, id, day).await),
+        )
     }
 
     fn applications(&self, ids: Vec<ApplicationId>, day: Day) -> StoreFuture<'_, ApplicationPage> {
-        let work = async move |client: SchemaClient<'_>| Ok(page_of(&rows_of(client, &ids, day).await?));
+        let work =
+            async move |client: SchemaClient<'_>| Ok(page_of(&rows_of(client, &ids, day).await?));
         Box::pin(self.connection.run(READ, work))
     }
 
     fn find_keys(&self, digests: Vec<Digest>) -> StoreFuture<'_, Vec<(Digest, ApplicationId)>> {
-        Box::pin(
-            self.connection.run("find keys", async move |client| leaks::find_keys(client, &digests).await),
-        )
+        Box::pin(self.connection.run("find keys", async move |client| {
+            leaks::find_keys(client, &digests).await
+        }))
     }
 
     fn change(&self, change: StoreChange) -> StoreFuture<'_, StoredApplication> {
         let doing = "make a change";
-        Box::pin(self.connection.change(doing, async move |client| changes::make(client, &change).await))
+        Box::pin(self.connection.change(doing, async move |client| {
+            changes::make(client, &change).await
+        }))
     }
 
     fn due_limits(&self, now: Wall) -> StoreFuture<'_, Vec<ApplicationId>> {
         let doing = "read limits that end";
-        Box::pin(self.connection.run(doing, async move |client| limits_until::due(client, now).await))
+        Box::pin(self.connection.run(doing, async move |client| {
+            limits_until::due(client, now).await
+        }))
     }
 
     fn record_uses(&self, keys: Vec<KeyUse>) -> StoreFuture<'_, ()> {
-        Box::pin(self.connection.run("record uses of keys", async move |client| {
-            let digests: Vec<&[u8]> = keys.iter().map(|key| key.digest.as_bytes().as_slice()).collect();
-            let times: Vec<i64> = keys.iter().map(|key| millis(key.at)).collect();
-            client.execute(USED, &[&digests, &times]).await.map(drop)
-        }))
+        Box::pin(
+            self.connection
+                .run("record uses of keys", async move |client| {
+                    let digests: Vec<&[u8]> = keys
+                        .iter()
+                        .map(|key| key.digest.as_bytes().as_slice())
+                        .collect();
+                    let times: Vec<i64> = keys.iter().map(|key| millis(key.at)).collect();
+                    client.execute(USED, &[&digests, &times]).await.map(drop)
+                }),
+        )
     }
 
     fn audit(&self, query: AuditQuery) -> StoreFuture<'_, Vec<AuditRecord>> {
         let doing = "read the audit trail";
-        Box::pin(self.connection.run(doing, async move |client| audit::records(client, query).await))
+        Box::pin(self.connection.run(doing, async move |client| {
+            audit::records(client, query).await
+        }))
     }
 }
 
@@ -136,13 +176,20 @@ pub(crate) async fn application(
     if rows.is_empty() {
         return Ok(None);
     }
-    let damaged = |reason| StoreError::Damaged { path: "the database".into(), reason };
-    Ok(Some(application_of(&rows, &mut Vec::new()).map_err(damaged)?))
+    let damaged = |reason| StoreError::Damaged {
+        path: "the database".into(),
+        reason,
+    };
+    Ok(Some(
+        application_of(&rows, &mut Vec::new()).map_err(damaged)?,
+    ))
 }
 
 async fn rows_of(client: SchemaClient<'_>, ids: &[ApplicationId], day: Day) -> SqlResult<Vec<Row>> {
     let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
-    client.query(&with_columns(APPLICATION), &[&ids, &day.to_string()]).await
+    client
+        .query(&with_columns(APPLICATION), &[&ids, &day.to_string()])
+        .await
 }
 
 /// The applications of rows.
@@ -180,10 +227,15 @@ fn application_of(rows: &[Row], skipped: &mut Vec<String>) -> Result<StoredAppli
 fn described(row: &Row) -> Result<StoredApplication, String> {
     let granted: Option<i64> = column(row, "granted")?;
     Ok(StoredApplication {
-        id: application_id(row).parse().map_err(|error| format!("{error}"))?,
+        id: application_id(row)
+            .parse()
+            .map_err(|error| format!("{error}"))?,
         name: column(row, "name")?,
         tier: column(row, "tier")?,
-        own: OwnLimits { minute: limit(row, "own_minute")?, day: limit(row, "own_day")? },
+        own: OwnLimits {
+            minute: limit(row, "own_minute")?,
+            day: limit(row, "own_day")?,
+        },
         limits_until: instant(row, "until").unwrap_or(None),
         description: Description::try_from_fn(|name| column(row, name))?,
         created_at: instant(row, "created_at")?.ok_or("created_at is missing")?,
@@ -194,8 +246,12 @@ fn described(row: &Row) -> Result<StoredApplication, String> {
 
 /// The key of a row, if it has one.
 fn key(row: &Row) -> Result<Option<StoredKey>, String> {
-    let Some(digest) = column::<Option<&[u8]>>(row, "digest")? else { return Ok(None) };
-    let digest = digest.try_into().map_err(|_| "digest does not have 32 bytes")?;
+    let Some(digest) = column::<Option<&[u8]>>(row, "digest")? else {
+        return Ok(None);
+    };
+    let digest = digest
+        .try_into()
+        .map_err(|_| "digest does not have 32 bytes")?;
     Ok(Some(StoredKey {
         digest: Digest::from_bytes(digest),
         shown: column(row, "shown")?,
@@ -208,19 +264,29 @@ fn key(row: &Row) -> Result<Option<StoredKey>, String> {
     }))
 }
 
-fn column<'r, T: tokio_postgres::types::FromSql<'r>>(row: &'r Row, name: &str) -> Result<T, String> {
-    row.try_get(name).map_err(|error| format!("{name} cannot be read: {error}"))
+fn column<'r, T: tokio_postgres::types::FromSql<'r>>(
+    row: &'r Row,
+    name: &str,
+) -> Result<T, String> {
+    row.try_get(name)
+        .map_err(|error| format!("{name} cannot be read: {error}"))
 }
 
 fn limit(row: &Row, name: &str) -> Result<Option<u32>, String> {
-    let Some(found) = column::<Option<i64>>(row, name)? else { return Ok(None) };
+    let Some(found) = column::<Option<i64>>(row, name)? else {
+        return Ok(None);
+    };
     let bad = |_| format!("{name} is {found}, which is not from 0 to {}", u32::MAX);
     u32::try_from(found).map(Some).map_err(bad)
 }
 
 fn instant(row: &Row, name: &str) -> Result<Option<Wall>, String> {
-    let Some(found) = column::<Option<i64>>(row, name)? else { return Ok(None) };
-    let read = u64::try_from(found).ok().filter(|millis| Wall::from_millis(*millis).millis() == *millis);
+    let Some(found) = column::<Option<i64>>(row, name)? else {
+        return Ok(None);
+    };
+    let read = u64::try_from(found)
+        .ok()
+        .filter(|millis| Wall::from_millis(*millis).millis() == *millis);
     read.map(|millis| Some(Wall::from_millis(millis)))
         .ok_or_else(|| format!("{name} is {found}, which is no instant from 1970 to 2554"))
 }

@@ -41,7 +41,10 @@ RETURNING {notify}(left('{schema}_changes', 63), application)";
         read: impl Fn(&dyn SqlRow<ChangeFault>) -> SqlResult<T>,
     ) -> SqlResult<Option<T>> {
         let values: Vec<_> = values.iter().map(parameter).collect();
-        self.query_opt(text, &borrowed(&values)).await?.map(|row| read(&row)).transpose()
+        self.query_opt(text, &borrowed(&values))
+            .await?
+            .map(|row| read(&row))
+            .transpose()
     }
 
     async fn list<T>(
@@ -52,7 +55,9 @@ RETURNING {notify}(left('{schema}_changes', 63), application)";
     ) -> SqlResult<Vec<T>> {
         let values: Vec<_> = values.iter().map(parameter).collect();
         let rows = self.query(text, &borrowed(&values)).await?;
-        rows.iter().filter_map(|row| read(row).transpose()).collect()
+        rows.iter()
+            .filter_map(|row| read(row).transpose())
+            .collect()
     }
 
     /// Locks the row of `site`.
@@ -62,14 +67,25 @@ RETURNING {notify}(left('{schema}_changes', 63), application)";
             SiteLock::Report => "KEY SHARE",
             SiteLock::Merge => "UPDATE SKIP LOCKED",
         };
-        Ok(self.execute(&format!("SELECT FROM {{schema}}.site FOR {strength}"), &[]).await? > 0)
+        Ok(self
+            .execute(&format!("SELECT FROM {{schema}}.site FOR {strength}"), &[])
+            .await?
+            > 0)
     }
 
     async fn today(self) -> SqlResult<Option<Day>> {
-        Ok(self.find(TODAY, &[], |row| row.text("day")).await?.as_deref().and_then(Day::parse))
+        Ok(self
+            .find(TODAY, &[], |row| row.text("day"))
+            .await?
+            .as_deref()
+            .and_then(Day::parse))
     }
 
-    async fn application(self, id: ApplicationId, day: Day) -> SqlResult<Option<StoredApplication>> {
+    async fn application(
+        self,
+        id: ApplicationId,
+        day: Day,
+    ) -> SqlResult<Option<StoredApplication>> {
         records::application(self, id, day).await
     }
 }
@@ -89,7 +105,10 @@ fn parameter<'v>(value: &'v SqlField<'v>) -> Box<dyn Parameter + Send + 'v> {
 }
 
 fn borrowed<'v>(values: &'v [Box<dyn Parameter + Send + 'v>]) -> Vec<&'v dyn Parameter> {
-    values.iter().map(|value| &**value as &dyn Parameter).collect()
+    values
+        .iter()
+        .map(|value| &**value as &dyn Parameter)
+        .collect()
 }
 
 /// The engine writes valid values only.
@@ -121,6 +140,10 @@ impl SqlRow<ChangeFault> for Row {
 
     fn missing(&self, column: &str) -> ChangeFault {
         let reason = format!("{column} is missing");
-        StoreError::Damaged { path: "the database".into(), reason }.into()
+        StoreError::Damaged {
+            path: "the database".into(),
+            reason,
+        }
+        .into()
     }
 }

@@ -84,8 +84,17 @@ pub(crate) async fn exchange(
     ignores_clock: bool,
     minute_now: Option<i64>,
 ) -> SqlResult<LedgerExchangeReply> {
-    let columns = ReportColumns::new(exchange.reports.iter().map(|report| (report, numbers(report))));
-    let days: Vec<String> = exchange.reports.iter().map(|report| report.day.to_string()).collect();
+    let columns = ReportColumns::new(
+        exchange
+            .reports
+            .iter()
+            .map(|report| (report, numbers(report))),
+    );
+    let days: Vec<String> = exchange
+        .reports
+        .iter()
+        .map(|report| report.day.to_string())
+        .collect();
     let (today, node) = (exchange.today.to_string(), exchange.node.cast_signed());
     let advance: [&dyn Parameter; 2] = [&today, &ignores_clock];
     let rows: [&dyn Parameter; 2] = [&days, &columns.applications];
@@ -107,7 +116,10 @@ pub(crate) async fn exchange(
     locked?;
     let (applied, minutes) = (applied?, minutes?);
     committed?;
-    Ok(LedgerExchangeReply { minutes, ..reply(&applied)? })
+    Ok(LedgerExchangeReply {
+        minutes,
+        ..reply(&applied)?
+    })
 }
 
 fn reply(rows: &[Row]) -> SqlResult<LedgerExchangeReply> {
@@ -126,13 +138,24 @@ fn outcome(row: &Row) -> SqlResult<ReportOutcome> {
     let Some(total) = row.try_get::<_, Option<i64>>("total")? else {
         return Ok(ReportOutcome::UnknownApplication);
     };
-    let node = NodeTotals { granted: row.small_number("granted")?, returned: row.small_number("returned")? };
+    let node = NodeTotals {
+        granted: row.small_number("granted")?,
+        returned: row.small_number("returned")?,
+    };
     let granted = u64::try_from(total).unwrap_or(0);
-    Ok(ReportOutcome::Applied { node, granted, has_outdated_terms: row.try_get("is_outdated")? })
+    Ok(ReportOutcome::Applied {
+        node,
+        granted,
+        has_outdated_terms: row.try_get("is_outdated")?,
+    })
 }
 
 /// The totals that a report knows, requests and is limited by.
 fn numbers(report: &LedgerReport) -> [i64; 4] {
-    let NodeReport { known: NodeTotals { granted, returned }, granted: want, quota } = report.totals;
+    let NodeReport {
+        known: NodeTotals { granted, returned },
+        granted: want,
+        quota,
+    } = report.totals;
     [granted, returned, want, quota].map(i64::from)
 }

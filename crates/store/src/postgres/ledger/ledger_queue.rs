@@ -15,7 +15,9 @@ use crate::postgres::connection::link::DatabaseLink;
 use crate::postgres::connection::open_failure::OpenFailure;
 use crate::postgres::connection::schema_client::{ChangeFault, SchemaClient};
 use crate::postgres::ledger::day_ledger;
-use crate::{ExchangeCounts, LedgerExchange, LedgerExchangeReply, LedgerReport, StoreError, StoreResult};
+use crate::{
+    ExchangeCounts, LedgerExchange, LedgerExchangeReply, LedgerReport, StoreError, StoreResult,
+};
 
 /// Maximum number of reports per transaction.
 const MAX_REPORTS: usize = 256;
@@ -56,7 +58,10 @@ impl LedgerQueue {
     /// Starts the worker. It ends when this is dropped.
     pub(crate) fn start(connection: DatabaseLink, ignores_clock: bool) -> Self {
         let (queue, exchanges) = mpsc::channel(QUEUE);
-        let (connection, committed) = (Arc::new(connection), Arc::<Mutex<ExchangeCounts>>::default());
+        let (connection, committed) = (
+            Arc::new(connection),
+            Arc::<Mutex<ExchangeCounts>>::default(),
+        );
         let worker = LedgerWorker {
             connection: Arc::clone(&connection),
             waiting: VecDeque::new(),
@@ -65,7 +70,12 @@ impl LedgerQueue {
             committed: Arc::clone(&committed),
         };
         let worker = AbortOnDropHandle::new(TaskTracker::new().spawn(worker.run()));
-        Self { _worker: worker, queue, connection, committed }
+        Self {
+            _worker: worker,
+            queue,
+            connection,
+            committed,
+        }
     }
 
     /// Connects, unless it is connected.
@@ -74,10 +84,19 @@ impl LedgerQueue {
     }
 
     /// Sends an exchange and waits for its reply. It is carried out even if the caller leaves.
-    pub(crate) async fn exchange(&self, exchange: LedgerExchange) -> StoreResult<LedgerExchangeReply> {
-        let stopped = || StoreError::Unavailable { doing: EXCHANGE, reason: "its task has stopped".into() };
+    pub(crate) async fn exchange(
+        &self,
+        exchange: LedgerExchange,
+    ) -> StoreResult<LedgerExchangeReply> {
+        let stopped = || StoreError::Unavailable {
+            doing: EXCHANGE,
+            reason: "its task has stopped".into(),
+        };
         let (reply, answer) = oneshot::channel();
-        self.queue.send(QueuedExchange { exchange, reply }).await.map_err(|_| stopped())?;
+        self.queue
+            .send(QueuedExchange { exchange, reply })
+            .await
+            .map_err(|_| stopped())?;
         answer.await.map_err(|_| stopped())?
     }
 
@@ -92,8 +111,15 @@ impl LedgerWorker {
         while let Some(group) = self.next_group().await {
             let Some(first) = group.first() else { continue };
             let LedgerExchange { node, today, .. } = first.exchange;
-            let reports = group.iter().flat_map(|queued| queued.exchange.reports.iter().cloned()).collect();
-            let whole = LedgerExchange { node, today, reports };
+            let reports = group
+                .iter()
+                .flat_map(|queued| queued.exchange.reports.iter().cloned())
+                .collect();
+            let whole = LedgerExchange {
+                node,
+                today,
+                reports,
+            };
             let done = Box::pin(self.exchange(&whole)).await;
             answer(group, &done);
         }
@@ -129,7 +155,11 @@ impl LedgerWorker {
         let mut group: Vec<QueuedExchange> = Vec::new();
         let (mut rows, mut rest) = (HashSet::new(), VecDeque::new());
         for queued in std::mem::take(&mut self.waiting) {
-            let LedgerExchange { node, today, reports } = &queued.exchange;
+            let LedgerExchange {
+                node,
+                today,
+                reports,
+            } = &queued.exchange;
             let fits = rows.len() + reports.len() <= MAX_REPORTS || group.is_empty();
             let is_alike = group
                 .first()
@@ -137,7 +167,12 @@ impl LedgerWorker {
             // A row of a day, and the pool of a minute, which has no day.
             let day = |report: &LedgerReport| (Some(report.day), report.application);
             let pool = |report: &LedgerReport| report.minute.map(|_| (None, report.application));
-            let keys = || reports.iter().map(day).chain(reports.iter().filter_map(pool));
+            let keys = || {
+                reports
+                    .iter()
+                    .map(day)
+                    .chain(reports.iter().filter_map(pool))
+            };
             if fits && is_alike && keys().all(|key| !rows.contains(&key)) {
                 rows.extend(keys());
                 group.push(queued);
@@ -153,7 +188,10 @@ impl LedgerWorker {
 /// Whether the server rolled back a transaction because of a deadlock. Upgrades of the tables lock them in another order than
 /// exchanges.
 fn was_rolled_back(error: &tokio_postgres::Error) -> bool {
-    let codes = [SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE];
+    let codes = [
+        SqlState::T_R_DEADLOCK_DETECTED,
+        SqlState::T_R_SERIALIZATION_FAILURE,
+    ];
     error.code().is_some_and(|code| codes.contains(code))
 }
 
@@ -161,15 +199,27 @@ fn was_rolled_back(error: &tokio_postgres::Error) -> bool {
 fn answer(group: Vec<QueuedExchange>, done: &StoreResult<LedgerExchangeReply>) {
     let (mut outcomes, mut minutes) = done
         .as_ref()
-        .map(|reply| (reply.outcomes.clone().into_iter(), reply.minutes.clone().into_iter()))
+        .map(|reply| {
+            (
+                reply.outcomes.clone().into_iter(),
+                reply.minutes.clone().into_iter(),
+            )
+        })
         .unwrap_or_default();
     for queued in group {
         let count = queued.exchange.reports.len();
         let own = outcomes.by_ref().take(count).collect();
         let minutes = minutes.by_ref().take(count).collect();
         let reply = match done {
-            Ok(whole) => Ok(LedgerExchangeReply { today: whole.today, outcomes: own, minutes }),
-            Err(error) => Err(StoreError::Unavailable { doing: EXCHANGE, reason: error.to_string() }),
+            Ok(whole) => Ok(LedgerExchangeReply {
+                today: whole.today,
+                outcomes: own,
+                minutes,
+            }),
+            Err(error) => Err(StoreError::Unavailable {
+                doing: EXCHANGE,
+                reason: error.to_string(),
+            }),
         };
         // The caller may have left.
         drop(queued.reply.send(reply));

@@ -9,8 +9,8 @@ use crate::postgres::reports::inspect;
 use crate::sql::grace_shares;
 use crate::sql::tables::{SqlField, SqlRow, SqlTables as _};
 use crate::{
-    DatabaseStatus, ExchangeCounts, HeldGraceShare, Ledger, LedgerExchange, LedgerExchangeReply, StoreFuture,
-    StoreHealth,
+    DatabaseStatus, ExchangeCounts, HeldGraceShare, Ledger, LedgerExchange, LedgerExchangeReply,
+    StoreFuture, StoreHealth,
 };
 use scoregate_base::clock::Day;
 use scoregate_base::keys::ApplicationId;
@@ -28,14 +28,20 @@ impl Ledger for PostgresStore {
         Box::pin(async move {
             match Box::pin(self.connect_to_serve()).await {
                 Ok(()) => Ok(None),
-                Err(OpenFailure { kind: ConnectionFault::Unreachable, error }) => Err(error),
+                Err(OpenFailure {
+                    kind: ConnectionFault::Unreachable,
+                    error,
+                }) => Err(error),
                 Err(OpenFailure { error, .. }) => Ok(Some(error.to_string())),
             }
         })
     }
 
     fn day(&self) -> StoreFuture<'_, Option<Day>> {
-        Box::pin(self.connection.run("read the current day", async |client| client.today().await))
+        Box::pin(
+            self.connection
+                .run("read the current day", async |client| client.today().await),
+        )
     }
 
     fn exchange(&self, exchange: LedgerExchange) -> StoreFuture<'_, LedgerExchangeReply> {
@@ -48,7 +54,8 @@ impl Ledger for PostgresStore {
     }
 
     fn return_grace(&self, share: HeldGraceShare) -> StoreFuture<'_, ()> {
-        let work = async move |client: SchemaClient<'_>| grace_shares::give_back(client, &share).await;
+        let work =
+            async move |client: SchemaClient<'_>| grace_shares::give_back(client, &share).await;
         Box::pin(self.connection.run(GRACE, work))
     }
 
@@ -56,7 +63,9 @@ impl Ledger for PostgresStore {
         let doing = "read recalled shares";
         Box::pin(self.connection.run(doing, async move |client| {
             let id = |row: &dyn SqlRow<_>| Ok(row.text("application")?.parse().ok());
-            client.list(RECALLED, &[SqlField::Number(node.cast_signed())], id).await
+            client
+                .list(RECALLED, &[SqlField::Number(node.cast_signed())], id)
+                .await
         }))
     }
 

@@ -99,8 +99,11 @@ pub(crate) async fn apply(
     reports: &[LedgerReport],
     now: Option<i64>,
 ) -> SqlResult<Vec<Option<MinuteGrant>>> {
-    let columns =
-        ReportColumns::new(reports.iter().filter_map(|report| Some((report, numbers(report.minute?)))));
+    let columns = ReportColumns::new(
+        reports
+            .iter()
+            .filter_map(|report| Some((report, numbers(report.minute?)))),
+    );
     let applications = &columns.applications;
     if applications.is_empty() {
         return Ok(Vec::new());
@@ -111,17 +114,26 @@ pub(crate) async fn apply(
     values.push(&now);
     values.extend(columns.terms());
     let [_, _, _, _, quota, _, _] = &columns.numbers;
-    let (pools, rows): ([&dyn Parameter; 2], [&dyn Parameter; 1]) = ([applications, quota], [applications]);
+    let (pools, rows): ([&dyn Parameter; 2], [&dyn Parameter; 1]) =
+        ([applications, quota], [applications]);
     // Polled together, so all are sent before the first answer.
-    let (opened, locked, applied) =
-        tokio::join!(client.query(OPEN, &pools), client.query(LOCK, &rows), client.query(APPLY, &values));
+    let (opened, locked, applied) = tokio::join!(
+        client.query(OPEN, &pools),
+        client.query(LOCK, &rows),
+        client.query(APPLY, &values)
+    );
     opened?;
     locked?;
     let mut grants = applied?.into_iter();
     // Reports without a minute have no row.
     reports
         .iter()
-        .map(|report| report.minute.and_then(|_| grants.next()).map_or(Ok(None), |row| grant(&row)))
+        .map(|report| {
+            report
+                .minute
+                .and_then(|_| grants.next())
+                .map_or(Ok(None), |row| grant(&row))
+        })
         .collect()
 }
 
@@ -141,7 +153,24 @@ fn grant(row: &Row) -> SqlResult<Option<MinuteGrant>> {
 }
 
 fn numbers(minute: MinuteReport) -> [i64; 7] {
-    let MinuteReport { round, kept, returned, wanted, limit, lifetime, recalls } = minute;
-    let [round, kept, wanted, limit, lifetime] = [round, kept, wanted, limit, lifetime].map(i64::from);
-    [round, kept, returned, wanted, limit, lifetime, i64::from(recalls)]
+    let MinuteReport {
+        round,
+        kept,
+        returned,
+        wanted,
+        limit,
+        lifetime,
+        recalls,
+    } = minute;
+    let [round, kept, wanted, limit, lifetime] =
+        [round, kept, wanted, limit, lifetime].map(i64::from);
+    [
+        round,
+        kept,
+        returned,
+        wanted,
+        limit,
+        lifetime,
+        i64::from(recalls),
+    ]
 }

@@ -31,7 +31,8 @@ WITH outdated AS (
 DELETE FROM {schema}.documents d USING outdated o WHERE d.scope = o.scope AND d.name = o.name";
 
 /// Refreshes of backends without documents.
-const REFRESH: &str = "detected < (extract(epoch FROM clock_timestamp()) * 1000000)::int8 - 604800000000
+const REFRESH: &str =
+    "detected < (extract(epoch FROM clock_timestamp()) * 1000000)::int8 - 604800000000
         AND NOT EXISTS (SELECT FROM {schema}.documents d WHERE d.scope = backend_refreshes.scope)";
 
 /// Nodes that were not seen for a day: they were killed.

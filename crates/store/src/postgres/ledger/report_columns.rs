@@ -17,11 +17,23 @@ impl<const N: usize> ReportColumns<N> {
     pub(crate) fn new<'r>(reports: impl Iterator<Item = (&'r LedgerReport, [i64; N])>) -> Self {
         let numbers = [const { Vec::new() }; N];
         let (applications, tiers, own_minutes, own_days) = Default::default();
-        let mut columns = Self { applications, numbers, tiers, own_minutes, own_days };
+        let mut columns = Self {
+            applications,
+            numbers,
+            tiers,
+            own_minutes,
+            own_days,
+        };
         for (report, numbers) in reports {
-            let own = report.terms.as_ref().map(|terms| terms.own).unwrap_or_default();
+            let own = report
+                .terms
+                .as_ref()
+                .map(|terms| terms.own)
+                .unwrap_or_default();
             columns.applications.push(report.application.to_string());
-            columns.tiers.push(report.terms.as_ref().map(|terms| terms.tier.to_string()));
+            columns
+                .tiers
+                .push(report.terms.as_ref().map(|terms| terms.tier.to_string()));
             columns.own_minutes.push(own.minute.map(i64::from));
             columns.own_days.push(own.day.map(i64::from));
             for (column, number) in columns.numbers.iter_mut().zip(numbers) {

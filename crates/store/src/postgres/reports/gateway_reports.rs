@@ -29,7 +29,15 @@ ORDER BY n.started_at, n.node";
 impl NodeRegistry for PostgresStore {
     fn report_node(&self, status: NodeStatus) -> StoreFuture<'_, ()> {
         Box::pin(self.connection.run(REPORT, async move |client| {
-            let NodeStatus { node, name, version, started_at, units_held, usage_recorded_at, .. } = &status;
+            let NodeStatus {
+                node,
+                name,
+                version,
+                started_at,
+                units_held,
+                usage_recorded_at,
+                ..
+            } = &status;
             let [node, units] = [node, units_held].map(|number| number.cast_signed());
             let [started, recorded] = [*started_at, *usage_recorded_at].map(millis);
             let values: [&dyn Parameter; 6] = [&node, name, version, &started, &units, &recorded];
@@ -39,7 +47,10 @@ impl NodeRegistry for PostgresStore {
 
     fn remove_node(&self, node: u64) -> StoreFuture<'_, ()> {
         Box::pin(self.connection.run(REPORT, async move |client| {
-            client.execute(REMOVE_NODE, &[&node.cast_signed()]).await.map(drop)
+            client
+                .execute(REMOVE_NODE, &[&node.cast_signed()])
+                .await
+                .map(drop)
         }))
     }
 
@@ -56,7 +67,9 @@ impl NodeRegistry for PostgresStore {
 }
 
 fn node_status(row: &Row) -> SqlResult<Option<NodeStatus>> {
-    let Some(node) = row.try_get::<_, Option<i64>>("node")? else { return Ok(None) };
+    let Some(node) = row.try_get::<_, Option<i64>>("node")? else {
+        return Ok(None);
+    };
     Ok(Some(NodeStatus {
         node: node.cast_unsigned(),
         name: row.try_get("name")?,

@@ -74,8 +74,15 @@ pub(crate) async fn report(client: SchemaClient<'_>) -> SqlResult<DatabaseReport
         ServerHistory::Hidden(reason) => Some(reason),
         ServerHistory::Disclosed { .. } => None,
     };
-    let unlogged = if row.try_get("is_unlogged")? { client.features.unlogged } else { "" };
-    let features = EngineFeatures { unlogged, ..client.features };
+    let unlogged = if row.try_get("is_unlogged")? {
+        client.features.unlogged
+    } else {
+        ""
+    };
+    let features = EngineFeatures {
+        unlogged,
+        ..client.features
+    };
     Ok(DatabaseReport {
         server: row.try_get("server")?,
         format: u32::try_from(row.try_get::<_, i32>("format")?).unwrap_or(0),
@@ -95,18 +102,32 @@ pub(crate) async fn report(client: SchemaClient<'_>) -> SqlResult<DatabaseReport
 
 /// Reads the state.
 pub(crate) async fn status(client: SchemaClient<'_>) -> SqlResult<DatabaseStatus> {
-    let is_synchronous = client.query_one(&statement(STATUS), &[]).await?.try_get("is_synchronous")?;
-    let mut status = DatabaseStatus { is_synchronous, tables: Vec::new() };
+    let is_synchronous = client
+        .query_one(&statement(STATUS), &[])
+        .await?
+        .try_get("is_synchronous")?;
+    let mut status = DatabaseStatus {
+        is_synchronous,
+        tables: Vec::new(),
+    };
     if client.features.has_statistics {
-        let rows = client.query(STATISTICS, &[&HotTable::ALL.map(HotTable::name).to_vec()]).await?;
-        status.tables =
-            rows.iter().filter_map(|row| table_rows(row).transpose()).collect::<Result<_, _>>()?;
+        let rows = client
+            .query(STATISTICS, &[&HotTable::ALL.map(HotTable::name).to_vec()])
+            .await?;
+        status.tables = rows
+            .iter()
+            .filter_map(|row| table_rows(row).transpose())
+            .collect::<Result<_, _>>()?;
     }
     Ok(status)
 }
 
 fn table_rows(row: &Row) -> SqlResult<Option<TableRows>> {
-    let (name, live, dead) = (row.try_get::<_, &str>("name")?, row.number("live")?, row.number("dead")?);
+    let (name, live, dead) = (
+        row.try_get::<_, &str>("name")?,
+        row.number("live")?,
+        row.number("dead")?,
+    );
     let table = HotTable::parse(name);
     Ok(table.map(|table| TableRows { table, live, dead }))
 }

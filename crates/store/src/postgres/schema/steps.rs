@@ -7,7 +7,8 @@
 //! milliseconds since 1970.
 
 use crate::sql::steps::{
-    CLOSED_APPLICATIONS, EVIDENCE_AND_WEBHOOKS, NOTICES, REQUESTS_AND_STATUS, SELF_SERVICE, WEBSITES,
+    CLOSED_APPLICATIONS, EVIDENCE_AND_WEBHOOKS, NOTICES, REQUESTS_AND_STATUS, SELF_SERVICE,
+    WEBSITES,
 };
 
 /// The format of the tables that this program requires.
@@ -209,15 +210,29 @@ pub(super) fn comments(step: &str) -> String {
     for line in step.lines() {
         let (code, comment) = line.split_once(" -- ").unwrap_or((line, ""));
         let subject = if code.ends_with('(') || code.starts_with("ALTER TABLE") {
-            table = code.trim_end_matches(" (").rsplit(' ').next().unwrap_or_default();
+            table = code
+                .trim_end_matches(" (")
+                .rsplit(' ')
+                .next()
+                .unwrap_or_default();
             format!("TABLE {table}")
         } else {
-            let column = code.trim_start().trim_start_matches("ADD COLUMN ").split(' ').next();
+            let column = code
+                .trim_start()
+                .trim_start_matches("ADD COLUMN ")
+                .split(' ')
+                .next();
             format!("COLUMN {table}.{}", column.unwrap_or_default())
         };
         if !comment.is_empty() {
             let text = comment.replace('\'', "''");
-            statements.extend(["COMMENT ON ", subject.as_str(), " IS '", text.as_str(), "';\n"]);
+            statements.extend([
+                "COMMENT ON ",
+                subject.as_str(),
+                " IS '",
+                text.as_str(),
+                "';\n",
+            ]);
         }
     }
     statements

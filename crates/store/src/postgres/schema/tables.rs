@@ -83,23 +83,36 @@ async fn attempt(
     role: Option<&RoleName>,
 ) -> SqlResult<TablesChange> {
     let newest = i32::try_from(STEPS.len()).unwrap_or(i32::MAX);
-    let found = format(client, " FOR UPDATE").await?.map(|format| format.applied);
+    let found = format(client, " FOR UPDATE")
+        .await?
+        .map(|format| format.applied);
     let (missing, change) = match (work, found) {
         (TablesWork::Upgrade, None) => return Ok(TablesChange::Missing),
         (TablesWork::Create, None) => {
-            client.batch_execute("CREATE SCHEMA IF NOT EXISTS {schema}").await?;
+            client
+                .batch_execute("CREATE SCHEMA IF NOT EXISTS {schema}")
+                .await?;
             (0, TablesChange::Created(newest))
         }
         (TablesWork::Upgrade, Some(from)) if from < newest => {
             (from, TablesChange::Upgraded { from, to: newest })
         }
-        (TablesWork::Create | TablesWork::Upgrade, Some(format)) => (newest, TablesChange::Unchanged(format)),
+        (TablesWork::Create | TablesWork::Upgrade, Some(format)) => {
+            (newest, TablesChange::Unchanged(format))
+        }
     };
-    for step in STEPS.iter().skip(usize::try_from(missing).unwrap_or(usize::MAX)) {
-        client.batch_execute(&format!("{step}{}", comments(step))).await?;
+    for step in STEPS
+        .iter()
+        .skip(usize::try_from(missing).unwrap_or(usize::MAX))
+    {
+        client
+            .batch_execute(&format!("{step}{}", comments(step)))
+            .await?;
     }
     if let Some(role) = role {
-        client.batch_execute(&GRANTS.replace("{role}", &role.to_string())).await?;
+        client
+            .batch_execute(&GRANTS.replace("{role}", &role.to_string()))
+            .await?;
     }
     Ok(change)
 }
@@ -112,13 +125,19 @@ pub(crate) async fn problem(client: SchemaClient<'_>) -> SqlResult<Option<String
 /// The format of the tables, if a later release made them.
 pub(crate) async fn newer(client: SchemaClient<'_>) -> SqlResult<Option<i32>> {
     let known = i32::try_from(STEPS.len()).unwrap_or(i32::MAX);
-    Ok(format(client, "").await?.map(|found| found.applied).filter(|applied| *applied > known))
+    Ok(format(client, "")
+        .await?
+        .map(|found| found.applied)
+        .filter(|applied| *applied > known))
 }
 
 impl SchemaFormat {
     /// The format in a row of `site`.
     pub(crate) fn of(row: &Row) -> Result<Self, tokio_postgres::Error> {
-        Ok(Self { applied: row.try_get("format")?, compatible_from: row.try_get("compatible_from")? })
+        Ok(Self {
+            applied: row.try_get("format")?,
+            compatible_from: row.try_get("compatible_from")?,
+        })
     }
 
     /// Why tables of this format cannot be used, if they cannot. `None` for missing tables.
@@ -126,7 +145,9 @@ impl SchemaFormat {
         let known = i32::try_from(STEPS.len()).unwrap_or(i32::MAX);
         match found {
             None => Some("it has no tables; run `scoregate store init`".into()),
-            Some(Self { compatible_from, .. }) if compatible_from > known => Some(format!(
+            Some(Self {
+                compatible_from, ..
+            }) if compatible_from > known => Some(format!(
                 "its tables need a program that knows format {compatible_from}; start a newer release"
             )),
             Some(Self { applied, .. }) if applied < known => Some(format!(
@@ -139,7 +160,11 @@ impl SchemaFormat {
 
 async fn format(client: SchemaClient<'_>, lock: &str) -> SqlResult<Option<SchemaFormat>> {
     let name = client.schema.statement("{schema}.site");
-    if client.query_opt("SELECT 1 WHERE to_regclass($1) IS NOT NULL", &[&name]).await?.is_none() {
+    if client
+        .query_opt("SELECT 1 WHERE to_regclass($1) IS NOT NULL", &[&name])
+        .await?
+        .is_none()
+    {
         return Ok(None);
     }
     let select = format!("SELECT format, compatible_from FROM {{schema}}.site{lock}");

@@ -15,11 +15,22 @@ async fn a_gateway_that_does_everything_has_the_documented_number_of_connections
     let name = format!("counted_{}", config.schema.statement("{schema}"));
     let observer = DatabaseLink::new(Arc::new(config.clone()), Clock::system());
     config.server.application_name(&name);
-    let store = Arc::new(PostgresStore::open_with(config, Clock::system(), true).await.unwrap());
+    let store = Arc::new(
+        PostgresStore::open_with(config, Clock::system(), true)
+            .await
+            .unwrap(),
+    );
     let id = created(&store).await;
-    assert_eq!(granted(&store, report(id, 1, NodeTotals::default(), 5)).await.0, 5);
+    assert_eq!(
+        granted(&store, report(id, 1, NodeTotals::default(), 5))
+            .await
+            .0,
+        5
+    );
     store.accounts.connect("test").await.unwrap();
-    let documents = Arc::clone(&store).shared_documents("scope".into(), 1).unwrap();
+    let documents = Arc::clone(&store)
+        .shared_documents("scope".into(), 1)
+        .unwrap();
     documents.state("a").await.unwrap();
     documents.content("a", 1).await.unwrap();
     let mut all = store.all(NOON.day());
@@ -29,7 +40,11 @@ async fn a_gateway_that_does_everything_has_the_documented_number_of_connections
         // Starts the listener, whose connection is opened in the background.
         _ = futures_util::poll!(&mut changed);
         let count = async |client: SchemaClient<'_>| client.query_one(COUNT, &[&name]).await;
-        let found: i64 = observer.run("count connections", count).await.unwrap().get(0);
+        let found: i64 = observer
+            .run("count connections", count)
+            .await
+            .unwrap()
+            .get(0);
         assert!(found <= i64::from(CONNECTIONS_PER_GATEWAY), "{found}");
         if found == i64::from(CONNECTIONS_PER_GATEWAY) {
             break;

@@ -9,16 +9,28 @@ const POLLS: u32 = 400;
 
 /// A store with new tables, and the same store for a runtime role.
 async fn stores(server: &PostgresServer) -> (PostgresStore, PostgresStore) {
-    let config = DatabaseConfig { server: server.url().parse().unwrap(), ..config() };
+    let config = DatabaseConfig {
+        server: server.url().parse().unwrap(),
+        ..config()
+    };
     create_tables(config.clone()).await;
-    let owner = PostgresStore::open_with(config.clone(), Clock::system(), true).await.unwrap();
+    let owner = PostgresStore::open_with(config.clone(), Clock::system(), true)
+        .await
+        .unwrap();
     execute(&owner, "CREATE ROLE runtime LOGIN").await;
     let role = RoleName::parse("runtime").ok();
     let work = TablesWork::Create;
-    PostgresStore::change_tables(config.clone(), Clock::system(), work, role).await.unwrap();
+    PostgresStore::change_tables(config.clone(), Clock::system(), work, role)
+        .await
+        .unwrap();
     let mut runtime = config;
     runtime.server.user("runtime");
-    (owner, PostgresStore::open_with(runtime, Clock::system(), true).await.unwrap())
+    (
+        owner,
+        PostgresStore::open_with(runtime, Clock::system(), true)
+            .await
+            .unwrap(),
+    )
 }
 
 async fn execute(store: &PostgresStore, statement: &str) {
@@ -32,7 +44,11 @@ async fn status(store: &PostgresStore) -> DatabaseStatus {
 }
 
 fn rows(status: &DatabaseStatus, table: HotTable) -> TableRows {
-    *status.tables.iter().find(|rows| rows.table == table).unwrap()
+    *status
+        .tables
+        .iter()
+        .find(|rows| rows.table == table)
+        .unwrap()
 }
 
 /// Waits for a state. The server reports its statistics with a delay.
@@ -51,7 +67,9 @@ async fn reaches(store: &PostgresStore, is_reached: impl Fn(&DatabaseStatus) -> 
 async fn exchange(store: &PostgresStore, id: ApplicationId, units: std::ops::RangeInclusive<u32>) {
     for granted in units {
         let exchange = report(id, 1, NodeTotals::default(), granted);
-        let work = async |client: SchemaClient<'_>| day_ledger::exchange(client, &exchange, true, None).await;
+        let work = async |client: SchemaClient<'_>| {
+            day_ledger::exchange(client, &exchange, true, None).await
+        };
         Box::pin(store.connection.run("test", work)).await.unwrap();
     }
     execute(store, "SELECT pg_stat_force_next_flush()").await;
@@ -63,12 +81,19 @@ async fn the_state_of_the_database_names_a_missing_standby_by_the_settings_of_th
     let server = PostgresServer::start(&["fsync=off"]);
     let (owner, runtime) = stores(&server).await;
     assert!(!status(&owner).await.is_synchronous && !status(&runtime).await.is_synchronous);
-    execute(&owner, "ALTER SYSTEM SET synchronous_standby_names = 'another_machine'").await;
+    execute(
+        &owner,
+        "ALTER SYSTEM SET synchronous_standby_names = 'another_machine'",
+    )
+    .await;
     execute(&owner, "SELECT pg_reload_conf()").await;
     reaches(&owner, |status| status.is_synchronous).await;
     reaches(&runtime, |status| status.is_synchronous).await;
     execute(&runtime, "SET synchronous_commit = local").await;
-    assert!(!status(&runtime).await.is_synchronous, "its commits wait for the server's own disk only");
+    assert!(
+        !status(&runtime).await.is_synchronous,
+        "its commits wait for the server's own disk only"
+    );
 }
 
 #[tokio::test]
@@ -82,13 +107,23 @@ async fn a_runtime_role_reads_the_dead_rows_that_exchanges_leave_until_a_vacuum(
     exchange(&owner, id, 1..=20).await;
     for table in [HotTable::LedgerDays, HotTable::LedgerNodes] {
         // At most one for each exchange: a page that is full is pruned.
-        reaches(&runtime, |status| (1..=20).contains(&rows(status, table).dead)).await;
+        reaches(&runtime, |status| {
+            (1..=20).contains(&rows(status, table).dead)
+        })
+        .await;
         assert_eq!(rows(&status(&runtime).await, table).live, 1);
     }
     let pools = rows(&status(&runtime).await, HotTable::MinutePools);
-    assert_eq!((pools.live, pools.dead), (0, 0), "no minute was part of an exchange");
+    assert_eq!(
+        (pools.live, pools.dead),
+        (0, 0),
+        "no minute was part of an exchange"
+    );
     execute(&owner, "VACUUM {schema}.ledger_days").await;
-    reaches(&runtime, |status| rows(status, HotTable::LedgerDays).dead == 0).await;
+    reaches(&runtime, |status| {
+        rows(status, HotTable::LedgerDays).dead == 0
+    })
+    .await;
     assert_ne!(rows(&status(&runtime).await, HotTable::LedgerNodes).dead, 0);
 }
 
@@ -98,14 +133,33 @@ async fn committed_exchanges_and_their_reports_are_counted() {
     let store = fresh().await;
     assert_eq!(store.exchange_counts(), ExchangeCounts::default());
     let mut two = report(created(&store).await, 1, NodeTotals::default(), 5);
-    two.reports.extend(report(created(&store).await, 1, NodeTotals::default(), 5).reports);
+    two.reports
+        .extend(report(created(&store).await, 1, NodeTotals::default(), 5).reports);
     store.exchange(two).await.unwrap();
-    assert_eq!(store.exchange_counts(), ExchangeCounts { transactions: 1, reports: 2 });
+    assert_eq!(
+        store.exchange_counts(),
+        ExchangeCounts {
+            transactions: 1,
+            reports: 2
+        }
+    );
     let one = report(created(&store).await, 1, NodeTotals::default(), 5);
     store.exchange(one).await.unwrap();
-    assert_eq!(store.exchange_counts(), ExchangeCounts { transactions: 2, reports: 3 });
+    assert_eq!(
+        store.exchange_counts(),
+        ExchangeCounts {
+            transactions: 2,
+            reports: 3
+        }
+    );
     execute(&store, "DROP TABLE {schema}.ledger_nodes").await;
     let failing = report(created(&store).await, 1, NodeTotals::default(), 5);
     store.exchange(failing).await.unwrap_err();
-    assert_eq!(store.exchange_counts(), ExchangeCounts { transactions: 2, reports: 3 });
+    assert_eq!(
+        store.exchange_counts(),
+        ExchangeCounts {
+            transactions: 2,
+            reports: 3
+        }
+    );
 }

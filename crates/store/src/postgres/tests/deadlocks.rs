@@ -6,7 +6,11 @@ use super::*;
 async fn waiting(client: &tokio_postgres::Client, schema: &SchemaName) -> usize {
     let found = "SELECT l.pid FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
         JOIN pg_namespace n ON n.oid = c.relnamespace WHERE NOT l.granted AND quote_ident(n.nspname) = '{schema}'";
-    client.query(&schema.statement(found), &[]).await.unwrap().len()
+    client
+        .query(&schema.statement(found), &[])
+        .await
+        .unwrap()
+        .len()
 }
 
 #[tokio::test]
@@ -15,24 +19,38 @@ async fn an_exchange_that_deadlocks_with_an_upgrade_of_the_tables_is_repeated() 
     let config = config();
     create_tables(config.clone()).await;
     let schema = config.schema.clone();
-    let store = Arc::new(PostgresStore::open_with(config.clone(), Clock::system(), true).await.unwrap());
+    let store = Arc::new(
+        PostgresStore::open_with(config.clone(), Clock::system(), true)
+            .await
+            .unwrap(),
+    );
     let application = created(&store).await;
-    assert_eq!(granted(&store, report(application, 1, NodeTotals::default(), 10)).await, (10, 10));
+    assert_eq!(
+        granted(&store, report(application, 1, NodeTotals::default(), 10)).await,
+        (10, 10)
+    );
 
     // An upgrade changes the tables in another order than exchanges lock them.
     let upgrade = DatabaseLink::new(Arc::new(config.clone()), Clock::system());
     let upgrade = upgrade.connect_apart("upgrade").await.unwrap();
-    let observer =
-        DatabaseLink::new(Arc::new(config), Clock::system()).connect_apart("observe").await.unwrap();
+    let observer = DatabaseLink::new(Arc::new(config), Clock::system())
+        .connect_apart("observe")
+        .await
+        .unwrap();
     let lock = async |table: &str| {
-        let statement = schema.statement(&format!("LOCK TABLE {{schema}}.{table} IN ACCESS EXCLUSIVE MODE"));
+        let statement = schema.statement(&format!(
+            "LOCK TABLE {{schema}}.{table} IN ACCESS EXCLUSIVE MODE"
+        ));
         upgrade.client.batch_execute(&statement).await
     };
     // On a busy machine the server may end the upgrade instead.
     for known in [10, 30, 50, 70] {
         upgrade.client.batch_execute("BEGIN").await.unwrap();
         lock("ledger_nodes").await.unwrap();
-        let totals = NodeTotals { granted: known, ..NodeTotals::default() };
+        let totals = NodeTotals {
+            granted: known,
+            ..NodeTotals::default()
+        };
         let exchanging = store.exchange(report(application, 1, totals, known + 20));
         let upgrading = async {
             while waiting(&observer.client, &schema).await == 0 {}
@@ -42,7 +60,9 @@ async fn an_exchange_that_deadlocks_with_an_upgrade_of_the_tables_is_repeated() 
             has_waited
         };
         let (reply, has_waited) = tokio::join!(exchanging, upgrading);
-        let [ReportOutcome::Applied { node, granted, .. }] = reply.unwrap().outcomes[..] else { panic!() };
+        let [ReportOutcome::Applied { node, granted, .. }] = reply.unwrap().outcomes[..] else {
+            panic!()
+        };
         assert_eq!((node.granted, granted), (known + 20, u64::from(known + 20)));
         if has_waited {
             return;

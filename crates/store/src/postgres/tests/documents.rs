@@ -6,7 +6,8 @@ use bytes::Bytes;
 
 use super::*;
 use crate::{
-    AgreedRefresh, ClaimState, DocumentSharing as _, Publication, SharedDocumentState, SharedDocuments,
+    AgreedRefresh, ClaimState, DocumentSharing as _, Publication, SharedDocumentState,
+    SharedDocuments,
 };
 
 pub(super) const MINUTE: Duration = Duration::from_mins(1);
@@ -15,13 +16,17 @@ pub(super) const NAME: &str = "models";
 pub(super) type Shared = Arc<dyn SharedDocuments>;
 
 pub(super) fn documents(store: &Arc<PostgresStore>, node: u64) -> Shared {
-    Arc::clone(store).shared_documents("https://backend.test".into(), node).unwrap()
+    Arc::clone(store)
+        .shared_documents("https://backend.test".into(), node)
+        .unwrap()
 }
 
 /// Two gateways, and the store of the first one.
 pub(super) async fn two_gateways() -> (Arc<PostgresStore>, Shared, Shared) {
     let store = Arc::new(fresh().await);
-    let other = PostgresStore::open((*store.config).clone(), Clock::system()).await.unwrap();
+    let other = PostgresStore::open((*store.config).clone(), Clock::system())
+        .await
+        .unwrap();
     let (one, two) = (documents(&store, 1), documents(&Arc::new(other), 2));
     (store, one, two)
 }
@@ -33,14 +38,21 @@ pub(super) async fn execute(store: &PostgresStore, statements: &str) {
 }
 
 pub(super) async fn count(store: &PostgresStore, table: &str) -> i64 {
-    let query = store.config.schema.statement(&format!("SELECT count(*) FROM {{schema}}.{table}"));
+    let query = store
+        .config
+        .schema
+        .statement(&format!("SELECT count(*) FROM {{schema}}.{table}"));
     let work = async |client: SchemaClient<'_>| client.query_one(&query, &[]).await;
     store.connection.run("test", work).await.unwrap().get(0)
 }
 
 /// All claims and delays end now.
 async fn let_claims_end(store: &PostgresStore) {
-    execute(store, "UPDATE {schema}.documents SET held_until = 1 WHERE held_until IS NOT NULL").await;
+    execute(
+        store,
+        "UPDATE {schema}.documents SET held_until = 1 WHERE held_until IS NOT NULL",
+    )
+    .await;
 }
 
 pub(super) fn a_document(number: u64, content: Option<&'static str>) -> Publication {
@@ -54,14 +66,23 @@ pub(super) fn a_document(number: u64, content: Option<&'static str>) -> Publicat
 }
 
 pub(super) async fn claimed(documents: &Shared, after: u64) -> Option<u64> {
-    documents.claim(NAME, after, MINUTE).await.unwrap().map(|(number, _)| number)
+    documents
+        .claim(NAME, after, MINUTE)
+        .await
+        .unwrap()
+        .map(|(number, _)| number)
 }
 
 /// Publishes a content under a new claim.
 pub(super) async fn published(documents: &Shared, content: &'static str) -> u64 {
     let after = state(documents).await.number;
     let number = claimed(documents, after).await.unwrap();
-    assert!(documents.publish(NAME, a_document(number, Some(content))).await.unwrap());
+    assert!(
+        documents
+            .publish(NAME, a_document(number, Some(content)))
+            .await
+            .unwrap()
+    );
     number
 }
 
@@ -94,10 +115,14 @@ async fn one_of_two_gateways_that_claim_at_once_gets_the_claim() {
     let mut after = 0;
     for _ in 0..20 {
         let both = tokio::join!(claimed(&one, after), claimed(&two, after));
-        let ((Some(number), None) | (None, Some(number))) = both else { panic!("{both:?}") };
+        let ((Some(number), None) | (None, Some(number))) = both else {
+            panic!("{both:?}")
+        };
         assert!(number > after);
         let held = state(&one).await;
-        assert!(matches!(held.claim, ClaimState::Held(left) if left <= MINUTE && left > MINUTE / 2));
+        assert!(
+            matches!(held.claim, ClaimState::Held(left) if left <= MINUTE && left > MINUTE / 2)
+        );
         assert_eq!(held.number, number);
         one.release(NAME, number, None).await.unwrap();
         after = number;
@@ -112,11 +137,17 @@ async fn a_published_document_is_read_by_the_other_gateway_under_its_number_only
     let found = state(&two).await;
     let document = found.published.unwrap();
     assert_eq!((found.number, found.claim), (first, ClaimState::Free));
-    assert_eq!((document.number, document.confirmed, document.due), (first, NOON, NOON.plus(MINUTE)));
+    assert_eq!(
+        (document.number, document.confirmed, document.due),
+        (first, NOON, NOON.plus(MINUTE))
+    );
     assert_eq!(document.label, "label");
     assert_eq!(content(&two, first).await.unwrap(), "first");
     let second = published(&two, "second").await;
-    assert_eq!((content(&one, first).await, content(&one, second).await), (None, Some("second".into())));
+    assert_eq!(
+        (content(&one, first).await, content(&one, second).await),
+        (None, Some("second".into()))
+    );
 }
 
 #[tokio::test]
@@ -125,11 +156,22 @@ async fn a_publication_repeated_after_a_lost_reply_is_true_and_changes_nothing()
     let (_store, one, two) = two_gateways().await;
     let number = published(&one, "first").await;
     let before = state(&two).await;
-    assert!(one.publish(NAME, a_document(number, Some("first"))).await.unwrap());
+    assert!(
+        one.publish(NAME, a_document(number, Some("first")))
+            .await
+            .unwrap()
+    );
     assert_eq!(state(&two).await.published, before.published);
     let next = claimed(&two, before.number).await.unwrap();
-    assert!(one.publish(NAME, a_document(number, Some("first"))).await.unwrap());
-    assert_eq!((state(&one).await.number, content(&two, number).await), (next, Some("first".into())));
+    assert!(
+        one.publish(NAME, a_document(number, Some("first")))
+            .await
+            .unwrap()
+    );
+    assert_eq!(
+        (state(&one).await.number, content(&two, number).await),
+        (next, Some("first".into()))
+    );
 }
 
 #[tokio::test]
@@ -140,13 +182,25 @@ async fn a_claim_ends_at_its_deadline_by_the_clock_of_the_database() {
     assert_eq!(claimed(&two, late).await, None);
     let_claims_end(&store).await;
     assert_eq!(state(&two).await.claim, ClaimState::Free);
-    assert_eq!(claimed(&two, late - 1).await, None, "there is a newer claim");
+    assert_eq!(
+        claimed(&two, late - 1).await,
+        None,
+        "there is a newer claim"
+    );
     let next = claimed(&two, late).await.unwrap();
-    assert!(!one.publish(NAME, a_document(late, Some("late"))).await.unwrap());
+    assert!(
+        !one.publish(NAME, a_document(late, Some("late")))
+            .await
+            .unwrap()
+    );
     one.release(NAME, late, Some(MINUTE)).await.unwrap();
     let found = state(&one).await;
     assert_eq!((found.number, found.published), (next, None));
-    assert!(matches!(found.claim, ClaimState::Held(_)), "{:?}", found.claim);
+    assert!(
+        matches!(found.claim, ClaimState::Held(_)),
+        "{:?}",
+        found.claim
+    );
     assert_eq!(count(&store, "document_contents").await, 0);
 }
 
@@ -158,10 +212,21 @@ async fn a_publication_after_the_deadline_counts_and_prevents_claims_based_on_th
     let late = claimed(&one, state(&one).await.number).await.unwrap();
     let_claims_end(&store).await;
     let before = state(&two).await;
-    assert!(one.publish(NAME, a_document(late, Some("late"))).await.unwrap());
-    assert_eq!(claimed(&two, before.number).await, None, "it would confirm the document before");
+    assert!(
+        one.publish(NAME, a_document(late, Some("late")))
+            .await
+            .unwrap()
+    );
+    assert_eq!(
+        claimed(&two, before.number).await,
+        None,
+        "it would confirm the document before"
+    );
     let found = state(&two).await;
-    assert_eq!((found.published.unwrap().number, content(&two, late).await), (late, Some("late".into())));
+    assert_eq!(
+        (found.published.unwrap().number, content(&two, late).await),
+        (late, Some("late".into()))
+    );
     assert!(claimed(&two, found.number).await.is_some());
 }
 
@@ -179,7 +244,11 @@ async fn the_next_claim_after_a_failure_waits_for_the_end_of_the_delay() {
     two.release(NAME, next, None).await.unwrap();
     assert_eq!(state(&one).await.claim, ClaimState::Free);
     one.release(NAME, next, Some(MINUTE)).await.unwrap();
-    assert_eq!(state(&one).await.claim, ClaimState::Free, "the claim has ended");
+    assert_eq!(
+        state(&one).await.claim,
+        ClaimState::Free,
+        "the claim has ended"
+    );
 }
 
 #[tokio::test]
@@ -187,16 +256,33 @@ async fn a_confirmation_keeps_the_content_and_is_refused_once_the_content_is_mis
     needs!("postgresql");
     let (store, one, two) = two_gateways().await;
     let number = claimed(&one, 0).await.unwrap();
-    assert!(!one.publish(NAME, a_document(number, None)).await.unwrap(), "there is nothing to confirm");
-    assert!(one.publish(NAME, a_document(number, Some("first"))).await.unwrap());
+    assert!(
+        !one.publish(NAME, a_document(number, None)).await.unwrap(),
+        "there is nothing to confirm"
+    );
+    assert!(
+        one.publish(NAME, a_document(number, Some("first")))
+            .await
+            .unwrap()
+    );
     let confirming = claimed(&two, number).await.unwrap();
     let later = NOON.plus(MINUTE);
-    let confirmed = Publication { confirmed: later, label: "newer".into(), ..a_document(confirming, None) };
+    let confirmed = Publication {
+        confirmed: later,
+        label: "newer".into(),
+        ..a_document(confirming, None)
+    };
     assert!(two.publish(NAME, confirmed.clone()).await.unwrap());
     let found = state(&one).await;
     let document = found.published.unwrap();
-    assert_eq!((found.number, document.number, document.confirmed), (confirming, number, later));
-    assert_eq!((document.label.as_str(), content(&one, number).await), ("newer", Some("first".into())));
+    assert_eq!(
+        (found.number, document.number, document.confirmed),
+        (confirming, number, later)
+    );
+    assert_eq!(
+        (document.label.as_str(), content(&one, number).await),
+        ("newer", Some("first".into()))
+    );
 
     // What is left is an older content, and one of another document.
     execute(
@@ -207,9 +293,26 @@ async fn a_confirmation_keeps_the_content_and_is_refused_once_the_content_is_mis
     .await;
     assert_eq!(content(&one, number).await, None);
     let again = claimed(&two, confirming).await.unwrap();
-    assert!(!two.publish(NAME, Publication { number: again, ..confirmed }).await.unwrap());
-    assert!(matches!(state(&one).await.claim, ClaimState::Held(_)), "the claim continues");
-    assert!(two.publish(NAME, a_document(again, Some("second"))).await.unwrap());
+    assert!(
+        !two.publish(
+            NAME,
+            Publication {
+                number: again,
+                ..confirmed
+            }
+        )
+        .await
+        .unwrap()
+    );
+    assert!(
+        matches!(state(&one).await.claim, ClaimState::Held(_)),
+        "the claim continues"
+    );
+    assert!(
+        two.publish(NAME, a_document(again, Some("second")))
+            .await
+            .unwrap()
+    );
     assert_eq!(content(&one, again).await.unwrap(), "second");
 }
 
@@ -219,37 +322,78 @@ async fn a_withdrawn_document_is_gone_and_a_claim_in_flight_publishes_nothing() 
     let (store, one, two) = two_gateways().await;
     let number = published(&one, "first").await;
     let flying = claimed(&one, number).await.unwrap();
-    two.withdraw(vec![NAME.into(), "unknown".into()]).await.unwrap();
+    two.withdraw(vec![NAME.into(), "unknown".into()])
+        .await
+        .unwrap();
     let found = state(&one).await;
     assert_eq!((found.claim, found.published), (ClaimState::Free, None));
     assert!(found.number > flying);
     assert_eq!(content(&one, number).await, None);
-    assert!(!one.publish(NAME, a_document(flying, Some("late"))).await.unwrap());
+    assert!(
+        !one.publish(NAME, a_document(flying, Some("late")))
+            .await
+            .unwrap()
+    );
     assert!(!one.publish(NAME, a_document(flying, None)).await.unwrap());
-    let refresh = AgreedRefresh { detected: NOON, expected: NOON };
-    one.agree(refresh, NOON, Some((NAME.into(), number))).await.unwrap();
-    assert_eq!((state(&two).await.published, count(&store, "document_contents").await), (None, 0));
+    let refresh = AgreedRefresh {
+        detected: NOON,
+        expected: NOON,
+    };
+    one.agree(refresh, NOON, Some((NAME.into(), number)))
+        .await
+        .unwrap();
+    assert_eq!(
+        (
+            state(&two).await.published,
+            count(&store, "document_contents").await
+        ),
+        (None, 0)
+    );
     published(&two, "second").await;
 }
 
 #[tokio::test]
-async fn the_document_that_reveals_a_refresh_is_confirmed_at_it_and_its_confirmation_only_moves_forward() {
+async fn the_document_that_reveals_a_refresh_is_confirmed_at_it_and_its_confirmation_only_moves_forward()
+ {
     needs!("postgresql");
     let (_store, one, two) = two_gateways().await;
     let number = published(&one, "first").await;
-    let dates = async || state(&one).await.published.map(|found| (found.confirmed, found.due)).unwrap();
+    let dates = async || {
+        state(&one)
+            .await
+            .published
+            .map(|found| (found.confirmed, found.due))
+            .unwrap()
+    };
     let revealed = async |minutes: u32, number| {
         let detected = NOON.plus(MINUTE * minutes);
-        let refresh = AgreedRefresh { detected, expected: detected.plus(MINUTE) };
-        two.agree(refresh, detected, Some((NAME.into(), number))).await.unwrap();
+        let refresh = AgreedRefresh {
+            detected,
+            expected: detected.plus(MINUTE),
+        };
+        two.agree(refresh, detected, Some((NAME.into(), number)))
+            .await
+            .unwrap();
     };
     revealed(1, number + 1).await;
     assert_eq!(dates().await, (NOON, NOON.plus(MINUTE)), "another content");
     revealed(8, number).await;
-    assert_eq!(dates().await, (NOON.plus(MINUTE * 8), NOON.plus(MINUTE * 9)));
-    let earlier = AgreedRefresh { detected: NOON, expected: NOON };
-    two.agree(earlier, NOON, Some((NAME.into(), number))).await.unwrap();
-    assert_eq!(dates().await, (NOON.plus(MINUTE * 8), NOON.plus(MINUTE * 9)), "by the stored refresh");
+    assert_eq!(
+        dates().await,
+        (NOON.plus(MINUTE * 8), NOON.plus(MINUTE * 9))
+    );
+    let earlier = AgreedRefresh {
+        detected: NOON,
+        expected: NOON,
+    };
+    two.agree(earlier, NOON, Some((NAME.into(), number)))
+        .await
+        .unwrap();
+    assert_eq!(
+        dates().await,
+        (NOON.plus(MINUTE * 8), NOON.plus(MINUTE * 9)),
+        "by the stored refresh"
+    );
 }
 
 #[tokio::test]
@@ -264,19 +408,30 @@ async fn gateways_agree_on_the_first_detection_of_a_refresh_and_on_the_next_refr
     let since = |minutes: u32| NOON.plus(MINUTE * minutes);
     assert_eq!(one.agree(at(10), since(5), None).await.unwrap(), at(10));
     for (same, reason) in [(11, "later"), (10, "at once"), (9, "earlier")] {
-        assert_eq!(two.agree(at(same), since(5), None).await.unwrap(), at(10), "detected {reason}");
+        assert_eq!(
+            two.agree(at(same), since(5), None).await.unwrap(),
+            at(10),
+            "detected {reason}"
+        );
     }
     assert_eq!(two.agree(at(70), since(65), None).await.unwrap(), at(70));
     assert_eq!(one.refresh().await.unwrap().0, Some(at(70)));
     assert_eq!(state(&one).await.refresh, Some(at(70)));
-    let elsewhere = Arc::clone(&store).shared_documents("https://other.test".into(), 1).unwrap();
+    let elsewhere = Arc::clone(&store)
+        .shared_documents("https://other.test".into(), 1)
+        .unwrap();
     assert_eq!(elsewhere.refresh().await.unwrap().0, None);
     published(&one, "first").await;
-    assert_eq!(elsewhere.state(NAME).await.unwrap().published, None, "backends share nothing");
+    assert_eq!(
+        elsewhere.state(NAME).await.unwrap().published,
+        None,
+        "backends share nothing"
+    );
 }
 
 #[tokio::test]
-async fn all_who_wait_get_a_hint_of_each_event_also_between_two_waits_and_after_a_lost_connection() {
+async fn all_who_wait_get_a_hint_of_each_event_also_between_two_waits_and_after_a_lost_connection()
+{
     needs!("postgresql");
     let (store, one, two) = two_gateways().await;
     // Once when it begins to listen: nothing before it was notified.
@@ -286,13 +441,26 @@ async fn all_who_wait_get_a_hint_of_each_event_also_between_two_waits_and_after_
         two.release(NAME, number, None).await.unwrap();
     };
     let agree = async || {
-        two.agree(AgreedRefresh { detected: NOON, expected: NOON }, NOON, None).await.map(|_| ()).unwrap();
+        two.agree(
+            AgreedRefresh {
+                detected: NOON,
+                expected: NOON,
+            },
+            NOON,
+            None,
+        )
+        .await
+        .map(|_| ())
+        .unwrap();
     };
     let withdraw = async || two.withdraw(vec![NAME.into()]).await.unwrap();
     for event in 0..4 {
         let mut waits = [one.published(), one.published()];
         for wait in &mut waits {
-            assert!(matches!(futures_util::poll!(wait.as_mut()), Poll::Pending), "no hint is left over");
+            assert!(
+                matches!(futures_util::poll!(wait.as_mut()), Poll::Pending),
+                "no hint is left over"
+            );
         }
         let unpolled = one.published();
         match event {
@@ -322,10 +490,15 @@ async fn the_runtime_role_shares_documents_and_cannot_change_their_tables() {
     let role = format!("sharing_of_{}", config.schema.statement("{schema}"));
     let owner = DatabaseLink::new(Arc::new(config.clone()), Clock::system());
     let create = format!("CREATE ROLE {role} LOGIN");
-    owner.run("test", async |client| client.batch_execute(&create).await).await.unwrap();
+    owner
+        .run("test", async |client| client.batch_execute(&create).await)
+        .await
+        .unwrap();
     let granted = RoleName::parse(&role).ok();
     let work = TablesWork::Create;
-    PostgresStore::change_tables(config.clone(), Clock::system(), work, granted).await.unwrap();
+    PostgresStore::change_tables(config.clone(), Clock::system(), work, granted)
+        .await
+        .unwrap();
     let mut runtime = config.clone();
     runtime.server.user(&role);
     let store = Arc::new(PostgresStore::open(runtime, Clock::system()).await.unwrap());
@@ -334,10 +507,21 @@ async fn the_runtime_role_shares_documents_and_cannot_change_their_tables() {
     let number = published(&one, "first").await;
     assert_eq!(content(&one, number).await.unwrap(), "first");
     let confirming = claimed(&one, number).await.unwrap();
-    assert!(one.publish(NAME, a_document(confirming, None)).await.unwrap());
-    one.agree(AgreedRefresh { detected: NOON, expected: NOON }, NOON, Some((NAME.into(), number)))
-        .await
-        .unwrap();
+    assert!(
+        one.publish(NAME, a_document(confirming, None))
+            .await
+            .unwrap()
+    );
+    one.agree(
+        AgreedRefresh {
+            detected: NOON,
+            expected: NOON,
+        },
+        NOON,
+        Some((NAME.into(), number)),
+    )
+    .await
+    .unwrap();
     one.refresh().await.unwrap();
     let failing = claimed(&one, confirming).await.unwrap();
     one.release(NAME, failing, Some(MINUTE)).await.unwrap();
@@ -352,7 +536,10 @@ async fn the_runtime_role_shares_documents_and_cannot_change_their_tables() {
     ] {
         let statement = config.schema.statement(refused);
         let work = async |client: SchemaClient<'_>| client.batch_execute(&statement).await;
-        assert!(store.connection.run("test", work).await.is_err(), "{statement}");
+        assert!(
+            store.connection.run("test", work).await.is_err(),
+            "{statement}"
+        );
     }
 }
 
@@ -360,7 +547,10 @@ async fn the_runtime_role_shares_documents_and_cannot_change_their_tables() {
 async fn a_schema_with_the_longest_name_notifies_of_documents_and_changes() {
     needs!("postgresql");
     let schema = format!("{:x<63}", new_schema());
-    let config = DatabaseConfig { schema: SchemaName::parse(&schema).unwrap(), ..config() };
+    let config = DatabaseConfig {
+        schema: SchemaName::parse(&schema).unwrap(),
+        ..config()
+    };
     create_tables(config.clone()).await;
     let store = Arc::new(PostgresStore::open(config, Clock::system()).await.unwrap());
     let one = documents(&store, 1);

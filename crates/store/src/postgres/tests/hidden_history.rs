@@ -37,7 +37,11 @@ async fn managed() -> DatabaseConfig {
 
 /// A store of this data directory.
 fn store(config: &DatabaseConfig, directory: &Path) -> PostgresStore {
-    PostgresStore::unopened(config.clone(), Clock::system(), SeenTimelines::kept_in(directory))
+    PostgresStore::unopened(
+        config.clone(),
+        Clock::system(),
+        SeenTimelines::kept_in(directory),
+    )
 }
 
 #[tokio::test]
@@ -47,18 +51,34 @@ async fn a_hidden_timeline_is_accepted_only_where_none_was_checked() {
     let config = managed().await;
     create_tables(config.clone()).await;
     store(&config, directory.path()).check().await.unwrap();
-    let reason = PostgresStore::inspect(config.clone(), Clock::system()).await.unwrap().hidden_timeline;
-    assert!(reason.as_ref().is_some_and(|reason| reason.contains("permission denied")), "{reason:?}");
+    let reason = PostgresStore::inspect(config.clone(), Clock::system())
+        .await
+        .unwrap()
+        .hidden_timeline;
+    assert!(
+        reason
+            .as_ref()
+            .is_some_and(|reason| reason.contains("permission denied")),
+        "{reason:?}"
+    );
 
     let mut disclosed = config.clone();
     disclosed.server.user(postgres::OWNER);
     store(&disclosed, directory.path()).check().await.unwrap();
     let refused = store(&config, directory.path()).check().await;
-    let Err(OpenFailure { kind: ConnectionFault::Refused, error }) = refused else { panic!("{refused:?}") };
+    let Err(OpenFailure {
+        kind: ConnectionFault::Refused,
+        error,
+    }) = refused
+    else {
+        panic!("{refused:?}")
+    };
     let text = error.to_string();
-    for words in
-        ["does not disclose its timeline (permission denied", "were checked before", SeenTimelines::NAME]
-    {
+    for words in [
+        "does not disclose its timeline (permission denied",
+        "were checked before",
+        SeenTimelines::NAME,
+    ] {
         assert!(text.contains(words), "{words}: {text}");
     }
     std::fs::remove_file(directory.path().join(SeenTimelines::NAME)).unwrap();
@@ -69,14 +89,25 @@ async fn a_hidden_timeline_is_accepted_only_where_none_was_checked() {
 async fn a_right_that_is_withdrawn_while_the_program_runs_does_not_weaken_the_check() {
     needs!("postgresql");
     let mut server = PostgresServer::start(&SETTINGS);
-    let mut config = DatabaseConfig { server: server.url().parse().unwrap(), ..config() };
+    let mut config = DatabaseConfig {
+        server: server.url().parse().unwrap(),
+        ..config()
+    };
     let owner = config.clone();
-    execute(&owner, "CREATE ROLE managed LOGIN; GRANT CREATE ON DATABASE postgres TO managed").await;
+    execute(
+        &owner,
+        "CREATE ROLE managed LOGIN; GRANT CREATE ON DATABASE postgres TO managed",
+    )
+    .await;
     config.server.user("managed");
     create_tables(config.clone()).await;
     let store = PostgresStore::unopened(config, Clock::system(), SeenTimelines::default());
     store.check().await.unwrap();
-    execute(&owner, "REVOKE EXECUTE ON FUNCTION pg_current_wal_lsn() FROM PUBLIC").await;
+    execute(
+        &owner,
+        "REVOKE EXECUTE ON FUNCTION pg_current_wal_lsn() FROM PUBLIC",
+    )
+    .await;
     server.stop();
     server.restart(&SETTINGS);
     // The first call finds the connection closed.
@@ -89,7 +120,10 @@ async fn a_right_that_is_withdrawn_while_the_program_runs_does_not_weaken_the_ch
 async fn the_feed_of_a_server_with_a_hidden_timeline_has_another_source_after_each_restart() {
     needs!("postgresql");
     let mut server = PostgresServer::start(&SETTINGS);
-    let mut config = DatabaseConfig { server: server.url().parse().unwrap(), ..config() };
+    let mut config = DatabaseConfig {
+        server: server.url().parse().unwrap(),
+        ..config()
+    };
     execute(&config, &PREPARE.replace("{database}", "postgres")).await;
     config.server.user("managed");
     create_tables(config.clone()).await;

@@ -7,28 +7,63 @@ const SECOND: i64 = 1_000_000;
 
 fn about(application: ApplicationId, node: u64, minute: MinuteReport) -> LedgerExchange {
     let units = LedgerReport::of_units(application, NOON.day(), NodeReport::default());
-    let reports = vec![LedgerReport { minute: Some(minute), ..units }];
-    LedgerExchange { node, today: NOON.day(), reports }
+    let reports = vec![LedgerReport {
+        minute: Some(minute),
+        ..units
+    }];
+    LedgerExchange {
+        node,
+        today: NOON.day(),
+        reports,
+    }
 }
 
 fn wants(round: u32, wanted: u32) -> MinuteReport {
-    MinuteReport { round, wanted, limit: 60, lifetime: 60_000_000, ..MinuteReport::default() }
+    MinuteReport {
+        round,
+        wanted,
+        limit: 60,
+        lifetime: 60_000_000,
+        ..MinuteReport::default()
+    }
 }
 
 /// An exchange at `now` in microseconds.
-async fn exchanged(store: &PostgresStore, exchange: &LedgerExchange, now: i64) -> Option<MinuteGrant> {
-    let work = async |client: SchemaClient<'_>| day_ledger::exchange(client, exchange, true, Some(now)).await;
-    Box::pin(store.connection.run("test", work)).await.unwrap().minutes[0]
+async fn exchanged(
+    store: &PostgresStore,
+    exchange: &LedgerExchange,
+    now: i64,
+) -> Option<MinuteGrant> {
+    let work = async |client: SchemaClient<'_>| {
+        day_ledger::exchange(client, exchange, true, Some(now)).await
+    };
+    Box::pin(store.connection.run("test", work))
+        .await
+        .unwrap()
+        .minutes[0]
 }
 
 #[test]
 fn the_statements_follow_the_rules_of_shared_minutes() {
     needs!("postgresql");
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     let store = runtime.block_on(fresh());
     let numbers = (0u32..12, 0u32..70, -30i64..70, 0u32..140);
-    let step = (0u64..3, numbers, prop_oneof![Just(60u32), Just(60), 1u32..120], 0i64..50, any::<bool>());
-    let config = Config { cases: 60, failure_persistence: None, ..Config::default() };
+    let step = (
+        0u64..3,
+        numbers,
+        prop_oneof![Just(60u32), Just(60), 1u32..120],
+        0i64..50,
+        any::<bool>(),
+    );
+    let config = Config {
+        cases: 60,
+        failure_persistence: None,
+        ..Config::default()
+    };
     let held = TestRunner::new(config).run(&prop::collection::vec(step, 1..20), |steps| {
         runtime.block_on(async {
             let (application, mut now) = (created(&store).await, 1_000 * SECOND);
@@ -38,9 +73,23 @@ fn the_statements_follow_the_rules_of_shared_minutes() {
                 now += (seconds - 1) * SECOND + seconds * 7_919;
                 let returned = returned * 1_234_567;
                 let lifetime = 30_000_000;
-                let report = MinuteReport { round, kept, returned, wanted, limit, lifetime, recalls };
+                let report = MinuteReport {
+                    round,
+                    kept,
+                    returned,
+                    wanted,
+                    limit,
+                    lifetime,
+                    recalls,
+                };
                 let grant = exchanged(&store, &about(application, node, report), now).await;
-                prop_assert_eq!(grant, Some(pool.apply(node, &report, now)), "{:?} at {}", report, now);
+                prop_assert_eq!(
+                    grant,
+                    Some(pool.apply(node, &report, now)),
+                    "{:?} at {}",
+                    report,
+                    now
+                );
             }
             Ok(())
         })
@@ -53,17 +102,41 @@ async fn a_recall_reaches_nodes_with_a_share_until_they_return_it() {
     needs!("postgresql");
     let store = fresh().await;
     let id = created(&store).await;
-    let exchange =
-        async |node, minute| store.exchange(about(id, node, minute)).await.unwrap().minutes[0].unwrap();
+    let exchange = async |node, minute| {
+        store
+            .exchange(about(id, node, minute))
+            .await
+            .unwrap()
+            .minutes[0]
+            .unwrap()
+    };
     assert_eq!(exchange(1, wants(1, 60)).await.tokens, 60 * SECOND);
-    assert_eq!(exchange(2, MinuteReport { recalls: true, ..wants(1, 20) }).await.capacity, 0);
+    assert_eq!(
+        exchange(
+            2,
+            MinuteReport {
+                recalls: true,
+                ..wants(1, 20)
+            }
+        )
+        .await
+        .capacity,
+        0
+    );
     assert_eq!(store.recalled(1).await.unwrap(), [id]);
     assert_eq!(store.recalled(2).await.unwrap(), []);
-    let half = MinuteReport { kept: 30, returned: 30 * SECOND, ..wants(2, 30) };
+    let half = MinuteReport {
+        kept: 30,
+        returned: 30 * SECOND,
+        ..wants(2, 30)
+    };
     assert_eq!(exchange(1, half).await.capacity, 30);
     assert_eq!(store.recalled(1).await.unwrap(), []);
     let grant = exchange(2, wants(2, 20)).await;
-    assert_eq!((grant.capacity, grant.tokens, grant.pool_capacity), (20, 20 * SECOND, 10));
+    assert_eq!(
+        (grant.capacity, grant.tokens, grant.pool_capacity),
+        (20, 20 * SECOND, 10)
+    );
 }
 
 #[tokio::test]
@@ -72,18 +145,40 @@ async fn one_exchange_leases_units_and_minutes_of_many_applications() {
     let store = fresh().await;
     let mut reports = Vec::new();
     for number in 0..5 {
-        let totals = NodeReport { granted: 3, quota: 500, ..NodeReport::default() };
+        let totals = NodeReport {
+            granted: 3,
+            quota: 500,
+            ..NodeReport::default()
+        };
         let minute = (number % 2 == 0).then(|| wants(1, 10 + number));
         let units = LedgerReport::of_units(created(&store).await, NOON.day(), totals);
         reports.push(LedgerReport { minute, ..units });
     }
     let unknown = ApplicationId::mint().unwrap();
-    reports.push(LedgerReport { application: unknown, minute: Some(wants(1, 5)), ..reports[0].clone() });
-    let reply = store.exchange(LedgerExchange { node: 1, today: NOON.day(), reports }).await.unwrap();
-    let capacities: Vec<_> = reply.minutes.iter().map(|grant| grant.map(|grant| grant.capacity)).collect();
+    reports.push(LedgerReport {
+        application: unknown,
+        minute: Some(wants(1, 5)),
+        ..reports[0].clone()
+    });
+    let reply = store
+        .exchange(LedgerExchange {
+            node: 1,
+            today: NOON.day(),
+            reports,
+        })
+        .await
+        .unwrap();
+    let capacities: Vec<_> = reply
+        .minutes
+        .iter()
+        .map(|grant| grant.map(|grant| grant.capacity))
+        .collect();
     assert_eq!(capacities, [Some(10), None, Some(12), None, Some(14), None]);
-    let granted =
-        reply.outcomes.iter().filter(|outcome| matches!(outcome, ReportOutcome::Applied { .. })).count();
+    let granted = reply
+        .outcomes
+        .iter()
+        .filter(|outcome| matches!(outcome, ReportOutcome::Applied { .. }))
+        .count();
     assert_eq!(granted, 5);
 }
 
@@ -94,9 +189,12 @@ async fn many_nodes_at_once_never_get_more_than_the_minute() {
     let id = created(&store).await;
     let asks = (0..100).map(|node| store.exchange(about(id, node, wants(1, 2))));
     let all = futures_util::future::join_all(asks).await;
-    let grants = all.into_iter().map(|reply| reply.unwrap().minutes[0].unwrap());
-    let (capacity, tokens) =
-        grants.fold((0, 0), |(capacity, tokens), grant| (capacity + grant.capacity, tokens + grant.tokens));
+    let grants = all
+        .into_iter()
+        .map(|reply| reply.unwrap().minutes[0].unwrap());
+    let (capacity, tokens) = grants.fold((0, 0), |(capacity, tokens), grant| {
+        (capacity + grant.capacity, tokens + grant.tokens)
+    });
     assert_eq!(capacity, 60);
     assert!(tokens <= 61 * SECOND, "{tokens}");
 }
@@ -109,14 +207,26 @@ async fn tables_without_shared_minutes_are_upgraded_and_keep_their_rows() {
         "INSERT INTO {{schema}}.applications (id, name, tier, created_at) VALUES ('{id}', 'old', 'pro', 0)"
     );
     create_older_tables(&config, 1, &row).await;
-    let refused = PostgresStore::open(config.clone(), Clock::system()).await.err().unwrap();
-    assert!(refused.to_string().contains("scoregate store upgrade"), "{refused}");
-    let upgrade = PostgresStore::change_tables(config.clone(), Clock::system(), TablesWork::Upgrade, None);
+    let refused = PostgresStore::open(config.clone(), Clock::system())
+        .await
+        .err()
+        .unwrap();
+    assert!(
+        refused.to_string().contains("scoregate store upgrade"),
+        "{refused}"
+    );
+    let upgrade =
+        PostgresStore::change_tables(config.clone(), Clock::system(), TablesWork::Upgrade, None);
     assert_eq!(
         upgrade.await.unwrap(),
-        TablesChange::Upgraded { from: 1, to: i32::try_from(STEPS.len()).unwrap() }
+        TablesChange::Upgraded {
+            from: 1,
+            to: i32::try_from(STEPS.len()).unwrap()
+        }
     );
-    let upgraded = PostgresStore::open_with(config, Clock::system(), true).await.unwrap();
+    let upgraded = PostgresStore::open_with(config, Clock::system(), true)
+        .await
+        .unwrap();
     let reply = upgraded.exchange(about(id, 1, wants(1, 20))).await.unwrap();
     assert_eq!(reply.minutes[0].map(|grant| grant.capacity), Some(20));
 }

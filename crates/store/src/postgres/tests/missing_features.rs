@@ -6,7 +6,8 @@ use super::hidden_history::execute;
 use super::*;
 use crate::{DocumentSharing as _, StoreHealth as _};
 
-const PREPARE: &str = "CREATE ROLE tenant LOGIN; GRANT CREATE ON DATABASE without_features TO tenant";
+const PREPARE: &str =
+    "CREATE ROLE tenant LOGIN; GRANT CREATE ON DATABASE without_features TO tenant";
 
 /// A schema in a database of the shared server without these features.
 async fn without_features() -> DatabaseConfig {
@@ -27,7 +28,12 @@ async fn without_features() -> DatabaseConfig {
 async fn fresh_store() -> ((), PostgresStore) {
     let config = without_features().await;
     create_tables(config.clone()).await;
-    ((), PostgresStore::open_with(config, Clock::system(), true).await.unwrap())
+    (
+        (),
+        PostgresStore::open_with(config, Clock::system(), true)
+            .await
+            .unwrap(),
+    )
 }
 
 conformance::run_with!(fresh_store, "postgresql");
@@ -37,12 +43,25 @@ async fn a_report_names_each_missing_feature() {
     needs!("postgresql");
     let missing = async |config: DatabaseConfig| {
         create_tables(config.clone()).await;
-        let found = PostgresStore::inspect(config, Clock::system()).await.unwrap();
-        (found.hidden_timeline, found.missing_features.into_keys().collect::<Vec<_>>())
+        let found = PostgresStore::inspect(config, Clock::system())
+            .await
+            .unwrap();
+        (
+            found.hidden_timeline,
+            found.missing_features.into_keys().collect::<Vec<_>>(),
+        )
     };
     let (reason, names) = missing(without_features().await).await;
-    assert!(reason.as_ref().is_some_and(|reason| reason.contains("does not exist")), "{reason:?}");
-    assert_eq!(names, ["notifications", "statistics of tables", "unlogged tables"]);
+    assert!(
+        reason
+            .as_ref()
+            .is_some_and(|reason| reason.contains("does not exist")),
+        "{reason:?}"
+    );
+    assert_eq!(
+        names,
+        ["notifications", "statistics of tables", "unlogged tables"]
+    );
     assert_eq!(missing(config()).await, (None, Vec::new()));
 }
 
@@ -60,8 +79,12 @@ async fn without_unlogged_tables_several_programs_create_the_tables_of_a_schema_
     for prepare in ["SELECT", "CREATE SCHEMA {schema}"] {
         let config = without_features().await;
         execute(&config, prepare).await;
-        let all = futures_util::future::join_all((0..6).map(|_| create_tables(config.clone()))).await;
-        let created = all.iter().filter(|change| matches!(change, TablesChange::Created(_))).count();
+        let all =
+            futures_util::future::join_all((0..6).map(|_| create_tables(config.clone()))).await;
+        let created = all
+            .iter()
+            .filter(|change| matches!(change, TablesChange::Created(_)))
+            .count();
         assert_eq!(created, 1, "{all:?}");
         PostgresStore::open(config, Clock::system()).await.unwrap();
     }
@@ -74,7 +97,9 @@ async fn without_notifications_there_is_a_hint_about_documents_every_second() {
     create_tables(config.clone()).await;
     let (clock, manual) = Clock::manual(NOON);
     let store = Arc::new(PostgresStore::open_with(config, clock, true).await.unwrap());
-    let documents = Arc::clone(&store).shared_documents("scope".into(), 1).unwrap();
+    let documents = Arc::clone(&store)
+        .shared_documents("scope".into(), 1)
+        .unwrap();
     // Once when it begins to listen.
     documents.published().await.unwrap();
     let mut hint = documents.published();

@@ -35,9 +35,9 @@ use super::schema::steps::STEPS;
 use super::*;
 use crate::conformance;
 use crate::{
-    AuditQuery, ChangeFeed as _, ChangeKind, KeyStore as _, Ledger as _, LedgerExchange, LedgerExchangeReply,
-    LedgerReport, OwnLimits, ReportOutcome, StatusMinute, StatusStore as _, StoreChange, StoredKey,
-    minute_of, sample,
+    AuditQuery, ChangeFeed as _, ChangeKind, KeyStore as _, Ledger as _, LedgerExchange,
+    LedgerExchangeReply, LedgerReport, OwnLimits, ReportOutcome, StatusMinute, StatusStore as _,
+    StoreChange, StoredKey, minute_of, sample,
 };
 use postgres::{new_schema, shared_server};
 use scoregate_base::clock::{Clock, Day, Wall};
@@ -58,14 +58,23 @@ fn config() -> DatabaseConfig {
 }
 
 async fn create_tables(config: DatabaseConfig) -> TablesChange {
-    PostgresStore::change_tables(config, Clock::system(), TablesWork::Create, None).await.unwrap()
+    PostgresStore::change_tables(config, Clock::system(), TablesWork::Create, None)
+        .await
+        .unwrap()
 }
 
 /// Creates the tables of an older release, and runs another statement.
 async fn create_older_tables(config: &DatabaseConfig, format: usize, statement: &str) {
     let link = DatabaseLink::new(Arc::new(config.clone()), Clock::system());
-    let statements = format!("CREATE SCHEMA {{schema}};{};{statement}", STEPS[..format].concat());
-    link.run("prepare a test", async |client| client.batch_execute(&statements).await).await.unwrap();
+    let statements = format!(
+        "CREATE SCHEMA {{schema}};{};{statement}",
+        STEPS[..format].concat()
+    );
+    link.run("prepare a test", async |client| {
+        client.batch_execute(&statements).await
+    })
+    .await
+    .unwrap();
 }
 
 impl PostgresStore {
@@ -85,7 +94,9 @@ impl PostgresStore {
 async fn fresh() -> PostgresStore {
     let config = config();
     create_tables(config.clone()).await;
-    PostgresStore::open_with(config, Clock::system(), true).await.unwrap()
+    PostgresStore::open_with(config, Clock::system(), true)
+        .await
+        .unwrap()
 }
 
 /// There is nothing to keep: the server outlives the tests.
@@ -98,19 +109,42 @@ conformance::run_with!(fresh_store, "postgresql");
 /// Creates an application.
 fn creation() -> StoreChange {
     let application = ApplicationId::mint().unwrap();
-    let key = StoredKey { created_at: NOON, ..sample::key(&application.to_string()) };
+    let key = StoredKey {
+        created_at: NOON,
+        ..sample::key(&application.to_string())
+    };
     let what = sample::creation("pro", key);
-    StoreChange { at: NOON, who: "a test".into(), owner: None, application, what, notice: None }
+    StoreChange {
+        at: NOON,
+        who: "a test".into(),
+        owner: None,
+        application,
+        what,
+        notice: None,
+    }
 }
 
 async fn created(store: &PostgresStore) -> ApplicationId {
     store.change(creation()).await.unwrap().id
 }
 
-fn report(application: ApplicationId, node: u64, known: NodeTotals, granted: u32) -> LedgerExchange {
-    let totals = NodeReport { known, granted, quota: 500 };
+fn report(
+    application: ApplicationId,
+    node: u64,
+    known: NodeTotals,
+    granted: u32,
+) -> LedgerExchange {
+    let totals = NodeReport {
+        known,
+        granted,
+        quota: 500,
+    };
     let day = NOON.day();
-    LedgerExchange { node, today: day, reports: vec![LedgerReport::of_units(application, day, totals)] }
+    LedgerExchange {
+        node,
+        today: day,
+        reports: vec![LedgerReport::of_units(application, day, totals)],
+    }
 }
 
 async fn granted(store: &PostgresStore, exchange: LedgerExchange) -> (u32, u64) {
@@ -124,10 +158,19 @@ async fn granted(store: &PostgresStore, exchange: LedgerExchange) -> (u32, u64) 
 async fn a_store_without_tables_is_refused_and_several_programs_create_them_at_once() {
     needs!("postgresql");
     let config = config();
-    let missing = PostgresStore::open(config.clone(), Clock::system()).await.err().unwrap();
-    assert!(missing.to_string().contains("scoregate store init"), "{missing}");
+    let missing = PostgresStore::open(config.clone(), Clock::system())
+        .await
+        .err()
+        .unwrap();
+    assert!(
+        missing.to_string().contains("scoregate store init"),
+        "{missing}"
+    );
     let all = futures_util::future::join_all((0..6).map(|_| create_tables(config.clone()))).await;
-    let created = all.iter().filter(|change| matches!(change, TablesChange::Created(_))).count();
+    let created = all
+        .iter()
+        .filter(|change| matches!(change, TablesChange::Created(_)))
+        .count();
     assert_eq!(created, 1, "{all:?}");
     PostgresStore::open(config, Clock::system()).await.unwrap();
 }
@@ -136,11 +179,16 @@ async fn a_store_without_tables_is_refused_and_several_programs_create_them_at_o
 async fn a_repeated_report_that_waits_for_the_first_is_granted_once() {
     needs!("postgresql");
     let store = fresh().await;
-    let other = PostgresStore::open_with((*store.config).clone(), Clock::system(), true).await.unwrap();
+    let other = PostgresStore::open_with((*store.config).clone(), Clock::system(), true)
+        .await
+        .unwrap();
     let id = created(&store).await;
     let repeated = report(id, 1, NodeTotals::default(), 100);
     for _ in 0..20 {
-        let (one, two) = tokio::join!(granted(&store, repeated.clone()), granted(&other, repeated.clone()));
+        let (one, two) = tokio::join!(
+            granted(&store, repeated.clone()),
+            granted(&other, repeated.clone())
+        );
         assert_eq!((one, two), ((100, 100), (100, 100)));
     }
 }
@@ -158,11 +206,18 @@ async fn many_nodes_at_once_never_get_more_than_the_quota() {
 #[test]
 fn the_statements_follow_the_rules() {
     needs!("postgresql");
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     let store = runtime.block_on(fresh());
     let totals = || (0u32..20, 0u32..20);
     let reports = prop::collection::vec((0u64..3, totals(), 0u32..25, 0u32..900), 1..12);
-    let config = Config { cases: 60, failure_persistence: None, ..Config::default() };
+    let config = Config {
+        cases: 60,
+        failure_persistence: None,
+        ..Config::default()
+    };
     let held = TestRunner::new(config).run(&reports, |reports| {
         runtime.block_on(async {
             let application = created(&store).await;
@@ -171,14 +226,25 @@ fn the_statements_follow_the_rules() {
                 // A node returns only what it was granted.
                 let returned = returned.min(granted);
                 let known = NodeTotals { granted, returned };
-                let totals = NodeReport { known, granted: want, quota };
+                let totals = NodeReport {
+                    known,
+                    granted: want,
+                    quota,
+                };
                 let row = &mut nodes[usize::try_from(node).unwrap()];
                 (day, *row) = day.apply(*row, &totals);
                 let reports = vec![LedgerReport::of_units(application, NOON.day(), totals)];
-                let exchange = LedgerExchange { node, today: NOON.day(), reports };
+                let exchange = LedgerExchange {
+                    node,
+                    today: NOON.day(),
+                    reports,
+                };
                 let outcomes = store.exchange(exchange).await.unwrap().outcomes;
-                let applied =
-                    ReportOutcome::Applied { node: *row, granted: day.granted, has_outdated_terms: false };
+                let applied = ReportOutcome::Applied {
+                    node: *row,
+                    granted: day.granted,
+                    has_outdated_terms: false,
+                };
                 prop_assert_eq!(outcomes, [applied]);
             }
             Ok(())
@@ -201,7 +267,8 @@ async fn the_day_moves_forward_only_and_tomorrow_is_open_already() {
         (exchange.today, exchange.reports[0].day) = (clock, day);
         store.exchange(exchange)
     };
-    let is_open = |reply: &LedgerExchangeReply| matches!(reply.outcomes[..], [ReportOutcome::Applied { .. }]);
+    let is_open =
+        |reply: &LedgerExchangeReply| matches!(reply.outcomes[..], [ReportOutcome::Applied { .. }]);
     for (clock, day, expected) in [
         (today, today, true),
         (today, tomorrow, true),
@@ -221,10 +288,18 @@ async fn the_day_moves_forward_only_and_tomorrow_is_open_already() {
 async fn an_exchange_reports_unknown_applications_and_keeps_the_order_of_its_reports() {
     needs!("postgresql");
     let store = fresh().await;
-    let (one, two, unknown) = (created(&store).await, created(&store).await, ApplicationId::mint().unwrap());
+    let (one, two, unknown) = (
+        created(&store).await,
+        created(&store).await,
+        ApplicationId::mint().unwrap(),
+    );
     let mut exchange = report(two, 1, NodeTotals::default(), 5);
-    exchange.reports.extend(report(unknown, 1, NodeTotals::default(), 5).reports);
-    exchange.reports.extend(report(one, 1, NodeTotals::default(), 7).reports);
+    exchange
+        .reports
+        .extend(report(unknown, 1, NodeTotals::default(), 5).reports);
+    exchange
+        .reports
+        .extend(report(one, 1, NodeTotals::default(), 7).reports);
     let outcomes = store.exchange(exchange).await.unwrap().outcomes;
     let units: Vec<Option<u32>> = outcomes
         .iter()
@@ -244,26 +319,53 @@ async fn the_runtime_role_changes_neither_the_tables_nor_the_audit_trail() {
     let role = format!("runtime_of_{}", config.schema.statement("{schema}"));
     let owner = DatabaseLink::new(Arc::new(config.clone()), Clock::system());
     let as_owner = async |statement: String| {
-        owner.run("prepare a test", async |client| client.batch_execute(&statement).await).await
+        owner
+            .run("prepare a test", async |client| {
+                client.batch_execute(&statement).await
+            })
+            .await
     };
     as_owner(format!("CREATE ROLE {role} LOGIN")).await.unwrap();
     let granted = RoleName::parse(&role).unwrap();
     let work = TablesWork::Create;
-    PostgresStore::change_tables(config.clone(), Clock::system(), work, Some(granted)).await.unwrap();
+    PostgresStore::change_tables(config.clone(), Clock::system(), work, Some(granted))
+        .await
+        .unwrap();
 
     let mut runtime = config.clone();
     runtime.server.user(&role);
-    let store = PostgresStore::open(runtime.clone(), Clock::system()).await.unwrap();
+    let store = PostgresStore::open(runtime.clone(), Clock::system())
+        .await
+        .unwrap();
     let id = created(&store).await;
-    assert_eq!(granted_by_clock(&store, id).await, 100, "it can do what a server does");
+    assert_eq!(
+        granted_by_clock(&store, id).await,
+        100,
+        "it can do what a server does"
+    );
     store.audit(AuditQuery::default()).await.unwrap();
     conformance::messages_posted_at_once_get_numbers_of_their_own(&store).await;
     conformance::hours_of_two_nodes_become_one_day_and_a_second_merge_changes_nothing(&store).await;
     conformance::the_key_of_a_day_is_that_of_the_first_gateway(&store).await;
     let minute = minute_of(Clock::system().now().wall);
-    store.record_minutes(vec![StatusMinute { minute, is_ready: true, is_fresh: true }]).await.unwrap();
+    store
+        .record_minutes(vec![StatusMinute {
+            minute,
+            is_ready: true,
+            is_fresh: true,
+        }])
+        .await
+        .unwrap();
     store.delete_outdated().await.unwrap();
-    assert_eq!(store.status_history(minute, minute + 1).await.unwrap().days.len(), 1);
+    assert_eq!(
+        store
+            .status_history(minute, minute + 1)
+            .await
+            .unwrap()
+            .days
+            .len(),
+        1
+    );
     let link = DatabaseLink::new(Arc::new(runtime), Clock::system());
     for refused in [
         "DROP TABLE {schema}.keys",
@@ -277,7 +379,9 @@ async fn the_runtime_role_changes_neither_the_tables_nor_the_audit_trail() {
         "DELETE FROM {schema}.site",
     ] {
         let statement = config.schema.statement(refused);
-        let done = link.run("try", async |client| client.batch_execute(&statement).await).await;
+        let done = link
+            .run("try", async |client| client.batch_execute(&statement).await)
+            .await;
         assert!(done.is_err(), "{statement}");
     }
 }
@@ -293,18 +397,43 @@ async fn granted_by_clock(store: &PostgresStore, id: ApplicationId) -> u32 {
 async fn a_report_counts_what_is_stored_and_names_a_missing_standby() {
     needs!("postgresql");
     let config = config();
-    let missing = PostgresStore::inspect(config.clone(), Clock::system()).await.unwrap_err();
-    assert!(missing.to_string().contains("scoregate store init"), "{missing}");
+    let missing = PostgresStore::inspect(config.clone(), Clock::system())
+        .await
+        .unwrap_err();
+    assert!(
+        missing.to_string().contains("scoregate store init"),
+        "{missing}"
+    );
     create_tables(config.clone()).await;
-    let store = PostgresStore::open(config.clone(), Clock::system()).await.unwrap();
-    let empty = PostgresStore::inspect(config.clone(), Clock::system()).await.unwrap();
-    assert_eq!((empty.applications, empty.keys, empty.day, empty.granted), (0, 0, None, 0));
+    let store = PostgresStore::open(config.clone(), Clock::system())
+        .await
+        .unwrap();
+    let empty = PostgresStore::inspect(config.clone(), Clock::system())
+        .await
+        .unwrap();
+    assert_eq!(
+        (empty.applications, empty.keys, empty.day, empty.granted),
+        (0, 0, None, 0)
+    );
     let id = created(&store).await;
     created(&store).await;
     granted_by_clock(&store, id).await;
-    let found = PostgresStore::inspect(config, Clock::system()).await.unwrap();
-    assert_eq!((found.applications, found.keys, found.keys_in_force, found.audit), (2, 2, 2, 2));
-    assert_eq!((found.day.is_some(), found.granted, found.is_synchronous), (true, 100, false));
+    let found = PostgresStore::inspect(config, Clock::system())
+        .await
+        .unwrap();
+    assert_eq!(
+        (
+            found.applications,
+            found.keys,
+            found.keys_in_force,
+            found.audit
+        ),
+        (2, 2, 2, 2)
+    );
+    assert_eq!(
+        (found.day.is_some(), found.granted, found.is_synchronous),
+        (true, 100, false)
+    );
 }
 
 #[tokio::test]
@@ -312,15 +441,21 @@ async fn a_day_opens_once_the_server_and_the_gateway_have_reached_it() {
     needs!("postgresql");
     let today = Clock::system().now().wall.day();
     let of = |day: Day, by: i32| Day::from_number(day.number().checked_add_signed(by).unwrap());
-    for (clock_of_gateway, current) in [(of(today, 1), today), (of(today, -1), of(today, -1)), (today, today)]
-    {
+    for (clock_of_gateway, current) in [
+        (of(today, 1), today),
+        (of(today, -1), of(today, -1)),
+        (today, today),
+    ] {
         let config = config();
         create_tables(config.clone()).await;
         let store = PostgresStore::open(config, Clock::system()).await.unwrap();
         let mut exchange = report(created(&store).await, 1, NodeTotals::default(), 1);
         (exchange.today, exchange.reports[0].day) = (clock_of_gateway, current);
         let reply = store.exchange(exchange).await.unwrap();
-        assert_eq!((reply.today, store.day().await.unwrap()), (current, Some(current)));
+        assert_eq!(
+            (reply.today, store.day().await.unwrap()),
+            (current, Some(current))
+        );
     }
 }
 
@@ -329,18 +464,25 @@ async fn a_change_made_elsewhere_is_notified_also_after_a_lost_connection() {
     needs!("postgresql");
     let config = config();
     create_tables(config.clone()).await;
-    let store = PostgresStore::open(config.clone(), Clock::system()).await.unwrap();
-    let other = PostgresStore::open(config.clone(), Clock::system()).await.unwrap();
+    let store = PostgresStore::open(config.clone(), Clock::system())
+        .await
+        .unwrap();
+    let other = PostgresStore::open(config.clone(), Clock::system())
+        .await
+        .unwrap();
     // Once when it begins to listen: earlier changes were not notified.
     store.changed().await.unwrap();
     created(&other).await;
     store.changed().await.unwrap();
 
-    let listeners =
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN {schema}_changes;%'";
+    let listeners = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN {schema}_changes;%'";
     let statement = config.schema.statement(listeners);
     let link = DatabaseLink::new(Arc::new(config), Clock::system());
-    let ended = link.run("end the listener", async |client| client.query(&statement, &[]).await).await;
+    let ended = link
+        .run("end the listener", async |client| {
+            client.query(&statement, &[]).await
+        })
+        .await;
     assert_eq!(ended.unwrap().len(), 1);
     store.changed().await.unwrap();
     created(&other).await;

@@ -22,7 +22,11 @@ async fn execute(store: &PostgresStore, statements: &str) {
 async fn ledger_days_are_deleted_after_35_days_in_batches() {
     needs!("postgresql");
     let store = fresh().await;
-    granted(&store, report(created(&store).await, 1, NodeTotals::default(), 5)).await;
+    granted(
+        &store,
+        report(created(&store).await, 1, NodeTotals::default(), 5),
+    )
+    .await;
     execute(
         &store,
         "INSERT INTO {schema}.ledger_days (day, application, granted)
@@ -37,10 +41,20 @@ async fn ledger_days_are_deleted_after_35_days_in_batches() {
         batches.push(store.delete_outdated().await.unwrap());
     }
     assert_eq!(batches, [2_000, 1_200, 0]);
-    let days =
-        rows(&store, "SELECT day::text, count(*) FROM {schema}.ledger_days GROUP BY 1 ORDER BY 1").await;
-    assert_eq!(days, [("2025-10-18".to_owned(), 1), ("2025-11-21".to_owned(), 1)]);
-    let nodes = rows(&store, "SELECT day::text, count(*) FROM {schema}.ledger_nodes GROUP BY 1").await;
+    let days = rows(
+        &store,
+        "SELECT day::text, count(*) FROM {schema}.ledger_days GROUP BY 1 ORDER BY 1",
+    )
+    .await;
+    assert_eq!(
+        days,
+        [("2025-10-18".to_owned(), 1), ("2025-11-21".to_owned(), 1)]
+    );
+    let nodes = rows(
+        &store,
+        "SELECT day::text, count(*) FROM {schema}.ledger_nodes GROUP BY 1",
+    )
+    .await;
     assert_eq!(nodes, [("2025-11-21".to_owned(), 1)]);
 }
 
@@ -67,8 +81,14 @@ async fn minute_pools_are_deleted_after_an_hour_without_use() {
 async fn an_outdated_record_that_another_gateway_deletes_is_skipped() {
     needs!("postgresql");
     let store = fresh().await;
-    let other = PostgresStore::open_with((*store.config).clone(), Clock::system(), true).await.unwrap();
-    granted(&store, report(created(&store).await, 1, NodeTotals::default(), 5)).await;
+    let other = PostgresStore::open_with((*store.config).clone(), Clock::system(), true)
+        .await
+        .unwrap();
+    granted(
+        &store,
+        report(created(&store).await, 1, NodeTotals::default(), 5),
+    )
+    .await;
     execute(
         &store,
         "INSERT INTO {schema}.ledger_days (day, application, granted)
@@ -94,7 +114,9 @@ async fn an_outdated_record_that_another_gateway_deletes_is_skipped() {
 async fn a_change_does_not_wait_for_reports_of_gateways() {
     needs!("postgresql");
     let store = fresh().await;
-    let other = PostgresStore::open_with((*store.config).clone(), Clock::system(), true).await.unwrap();
+    let other = PostgresStore::open_with((*store.config).clone(), Clock::system(), true)
+        .await
+        .unwrap();
     execute(&other, "BEGIN; SELECT FROM {schema}.site FOR KEY SHARE").await;
     created(&store).await;
 }
@@ -103,14 +125,31 @@ async fn a_change_does_not_wait_for_reports_of_gateways() {
 async fn claims_of_grace_that_change_nothing_and_merges_with_nothing_due_do_not_wait_for_changes() {
     needs!("postgresql");
     let store = fresh().await;
-    let other = PostgresStore::open_with((*store.config).clone(), Clock::system(), true).await.unwrap();
-    granted(&store, report(created(&store).await, 1, NodeTotals::default(), 5)).await;
-    let claim = |node| GraceClaim { day: NOON.day(), gateways: 1, held: None, token: node, life: 0, node };
+    let other = PostgresStore::open_with((*store.config).clone(), Clock::system(), true)
+        .await
+        .unwrap();
+    granted(
+        &store,
+        report(created(&store).await, 1, NodeTotals::default(), 5),
+    )
+    .await;
+    let claim = |node| GraceClaim {
+        day: NOON.day(),
+        gateways: 1,
+        held: None,
+        token: node,
+        life: 0,
+        node,
+    };
     let held = store.claim_grace(claim(1)).await.unwrap();
     assert!(held.is_some());
     execute(&other, "BEGIN; SELECT FROM {schema}.site FOR UPDATE").await;
     assert_eq!(store.claim_grace(claim(1)).await.unwrap(), held);
-    assert_eq!(store.claim_grace(claim(2)).await.unwrap(), None, "another gateway has the only share");
+    assert_eq!(
+        store.claim_grace(claim(2)).await.unwrap(),
+        None,
+        "another gateway has the only share"
+    );
     assert_eq!(store.delete_outdated().await.unwrap(), 0);
 }
 
@@ -125,9 +164,21 @@ async fn nodes_are_deleted_a_day_after_they_were_seen_last() {
          FROM (VALUES (23), (25)) v (hours)",
     )
     .await;
-    let listed = async || store.nodes().await.unwrap().nodes.iter().map(|node| node.node).collect::<Vec<_>>();
+    let listed = async || {
+        store
+            .nodes()
+            .await
+            .unwrap()
+            .nodes
+            .iter()
+            .map(|node| node.node)
+            .collect::<Vec<_>>()
+    };
     assert_eq!(listed().await, [23, 25]);
-    assert_eq!(store.nodes().await.unwrap().live(Wall::default()).count(), 0);
+    assert_eq!(
+        store.nodes().await.unwrap().live(Wall::default()).count(),
+        0
+    );
     assert_eq!(store.delete_outdated().await.unwrap(), 1);
     assert_eq!(listed().await, [23]);
 }
@@ -136,26 +187,48 @@ async fn nodes_are_deleted_a_day_after_they_were_seen_last() {
 async fn requests_are_not_merged_while_a_gateway_reports() {
     needs!("postgresql");
     let store = fresh().await;
-    let other = PostgresStore::open_with((*store.config).clone(), Clock::system(), true).await.unwrap();
-    granted(&store, report(created(&store).await, 1, NodeTotals::default(), 5)).await;
+    let other = PostgresStore::open_with((*store.config).clone(), Clock::system(), true)
+        .await
+        .unwrap();
+    granted(
+        &store,
+        report(created(&store).await, 1, NodeTotals::default(), 5),
+    )
+    .await;
     let row = "(date '2025-11-21' - 3, 'app_1', 'models', 'ok', 1, 7)";
-    execute(&store, &format!("INSERT INTO {{schema}}.request_nodes VALUES {row}")).await;
+    execute(
+        &store,
+        &format!("INSERT INTO {{schema}}.request_nodes VALUES {row}"),
+    )
+    .await;
     execute(&other, "BEGIN; SELECT FROM {schema}.site FOR KEY SHARE").await;
     assert_eq!(store.delete_outdated().await.unwrap(), 0);
     execute(&other, "COMMIT").await;
     assert_eq!(store.delete_outdated().await.unwrap(), 1);
-    let query =
-        "SELECT application || ' ' || endpoint || ' ' || outcome, requests FROM {schema}.request_days";
-    assert_eq!(rows(&store, query).await, [("app_1 models ok".to_owned(), 7)]);
+    let query = "SELECT application || ' ' || endpoint || ' ' || outcome, requests FROM {schema}.request_days";
+    assert_eq!(
+        rows(&store, query).await,
+        [("app_1 models ok".to_owned(), 7)]
+    );
 }
 
 #[tokio::test]
 async fn usage_is_not_merged_while_a_gateway_reports() {
     needs!("postgresql");
     let store = fresh().await;
-    let other = PostgresStore::open_with((*store.config).clone(), Clock::system(), true).await.unwrap();
-    granted(&store, report(created(&store).await, 1, NodeTotals::default(), 5)).await;
-    execute(&store, "INSERT INTO {schema}.usage_nodes VALUES (date '2025-11-21' - 3, 'app_1', 1, 7)").await;
+    let other = PostgresStore::open_with((*store.config).clone(), Clock::system(), true)
+        .await
+        .unwrap();
+    granted(
+        &store,
+        report(created(&store).await, 1, NodeTotals::default(), 5),
+    )
+    .await;
+    execute(
+        &store,
+        "INSERT INTO {schema}.usage_nodes VALUES (date '2025-11-21' - 3, 'app_1', 1, 7)",
+    )
+    .await;
     execute(&other, "BEGIN; SELECT FROM {schema}.site FOR KEY SHARE").await;
     assert_eq!(store.delete_outdated().await.unwrap(), 0);
     execute(&other, "COMMIT").await;

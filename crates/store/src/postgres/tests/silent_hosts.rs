@@ -11,12 +11,19 @@ use scoregate_base::clock::ManualClock;
 const TEST_LIMIT: Duration = Duration::from_mins(1);
 
 async fn within_limit<T>(work: impl Future<Output = T>) -> T {
-    Clock::system().within(TEST_LIMIT, work).await.expect("it ends in time")
+    Clock::system()
+        .within(TEST_LIMIT, work)
+        .await
+        .expect("it ends in time")
 }
 
 /// The server that the tests share, as the second host after `first`.
 fn second_host_after(first: &str) -> tokio_postgres::Config {
-    shared_server().url().replace('@', &format!("@{first},")).parse().unwrap()
+    shared_server()
+        .url()
+        .replace('@', &format!("@{first},"))
+        .parse()
+        .unwrap()
 }
 
 /// A host that never answers.
@@ -72,8 +79,10 @@ async fn changes_are_notified_by_the_host_that_answers() {
     let timeout = config.timeout;
     let store = PostgresStore::open_with(config, clock, true).await.unwrap();
 
-    let (listening, _waiting) =
-        within_limit(async { tokio::join!(store.changed(), silent.keep_waiting(timeout, &manual)) }).await;
+    let (listening, _waiting) = within_limit(async {
+        tokio::join!(store.changed(), silent.keep_waiting(timeout, &manual))
+    })
+    .await;
     listening.unwrap();
     created(&store).await;
     within_limit(store.changed()).await.unwrap();
@@ -81,10 +90,17 @@ async fn changes_are_notified_by_the_host_that_answers() {
 
 /// Waits until a commit on the server waits for a standby.
 async fn commit_waits_for_standby(server: tokio_postgres::Config) {
-    let link = DatabaseLink::new(Arc::new(DatabaseConfig { server, ..config() }), Clock::system());
+    let link = DatabaseLink::new(
+        Arc::new(DatabaseConfig { server, ..config() }),
+        Clock::system(),
+    );
     let waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
     let count = async |client: SchemaClient<'_>| client.query(waiting, &[]).await;
-    while Box::pin(link.run("find the commit", count)).await.unwrap().is_empty() {}
+    while Box::pin(link.run("find the commit", count))
+        .await
+        .unwrap()
+        .is_empty()
+    {}
 }
 
 #[tokio::test]
@@ -96,7 +112,11 @@ async fn after_a_commit_that_is_never_confirmed_the_next_call_uses_the_next_host
     create_tables(config.clone()).await;
     let mut unreplicated = server.clone();
     unreplicated.options("-c synchronous_commit=local");
-    create_tables(DatabaseConfig { server: unreplicated, ..config.clone() }).await;
+    create_tables(DatabaseConfig {
+        server: unreplicated,
+        ..config.clone()
+    })
+    .await;
     let url = primary.url();
     let (_, host) = url.split_once('@').unwrap();
     config.server = second_host_after(host.split('/').next().unwrap());
@@ -108,7 +128,8 @@ async fn after_a_commit_that_is_never_confirmed_the_next_call_uses_the_next_host
         Box::pin(commit_waits_for_standby(server)).await;
         manual.advance(timeout);
     };
-    let (change, ()) = within_limit(async { tokio::join!(store.change(creation()), Box::pin(missed)) }).await;
+    let (change, ()) =
+        within_limit(async { tokio::join!(store.change(creation()), Box::pin(missed)) }).await;
     let error = change.unwrap_err().to_string();
     assert!(error.contains("did not answer within 20 s"), "{error}");
     within_limit(created(&store)).await;

@@ -5,23 +5,55 @@ use crate::AssumedTerms;
 use scoregate_base::limits::MinuteReport;
 
 fn terms(tier: &str, day: Option<u32>) -> AssumedTerms {
-    AssumedTerms { tier: tier.into(), own: OwnLimits { minute: None, day } }
+    AssumedTerms {
+        tier: tier.into(),
+        own: OwnLimits { minute: None, day },
+    }
 }
 
 /// A report that requests 5 units and a capacity of 20, and returns what it `knows` as returned.
-fn request(application: ApplicationId, terms: Option<AssumedTerms>, known: NodeTotals) -> LedgerExchange {
-    let totals = NodeReport { known, granted: known.granted + 5, quota: 500 };
-    let minute = MinuteReport { wanted: 20, limit: 60, lifetime: 60_000_000, ..MinuteReport::default() };
+fn request(
+    application: ApplicationId,
+    terms: Option<AssumedTerms>,
+    known: NodeTotals,
+) -> LedgerExchange {
+    let totals = NodeReport {
+        known,
+        granted: known.granted + 5,
+        quota: 500,
+    };
+    let minute = MinuteReport {
+        wanted: 20,
+        limit: 60,
+        lifetime: 60_000_000,
+        ..MinuteReport::default()
+    };
     // Each report about a minute has a higher number.
-    let minute = Some(MinuteReport { round: known.granted + 1, ..minute });
+    let minute = Some(MinuteReport {
+        round: known.granted + 1,
+        ..minute
+    });
     let report = LedgerReport::of_units(application, NOON.day(), totals);
-    LedgerExchange { node: 1, today: NOON.day(), reports: vec![LedgerReport { minute, terms, ..report }] }
+    LedgerExchange {
+        node: 1,
+        today: NOON.day(),
+        reports: vec![LedgerReport {
+            minute,
+            terms,
+            ..report
+        }],
+    }
 }
 
 /// The totals of the node, the capacity of its share, and whether its terms are outdated.
 async fn exchanged(store: &PostgresStore, exchange: LedgerExchange) -> (NodeTotals, u32, bool) {
     let reply = store.exchange(exchange).await.unwrap();
-    let ReportOutcome::Applied { node, has_outdated_terms, .. } = reply.outcomes[0] else {
+    let ReportOutcome::Applied {
+        node,
+        has_outdated_terms,
+        ..
+    } = reply.outcomes[0]
+    else {
         panic!("{reply:?}")
     };
     (node, reply.minutes[0].unwrap().capacity, has_outdated_terms)
@@ -32,8 +64,11 @@ async fn a_report_with_outdated_terms_is_granted_nothing_and_returns_units() {
     needs!("postgresql");
     let store = fresh().await;
     let id = created(&store).await;
-    let (granted, capacity, is_outdated) =
-        exchanged(&store, request(id, Some(terms("pro", None)), NodeTotals::default())).await;
+    let (granted, capacity, is_outdated) = exchanged(
+        &store,
+        request(id, Some(terms("pro", None)), NodeTotals::default()),
+    )
+    .await;
     assert_eq!((granted.granted, capacity, is_outdated), (5, 20, false));
 
     let change = |what| StoreChange {
@@ -44,17 +79,39 @@ async fn a_report_with_outdated_terms_is_granted_nothing_and_returns_units() {
         what,
         notice: None,
     };
-    store.change(change(ChangeKind::SetTier { tier: "free".into() })).await.unwrap();
-    let returned = NodeTotals { returned: 2, ..granted };
+    store
+        .change(change(ChangeKind::SetTier {
+            tier: "free".into(),
+        }))
+        .await
+        .unwrap();
+    let returned = NodeTotals {
+        returned: 2,
+        ..granted
+    };
     let (left, capacity, is_outdated) =
         exchanged(&store, request(id, Some(terms("pro", None)), returned)).await;
     assert_eq!((left, capacity, is_outdated), (returned, 0, true));
 
-    let own = OwnLimits { minute: None, day: Some(7) };
-    store.change(change(ChangeKind::SetLimits { own, until: None })).await.unwrap();
-    let (_, _, is_outdated) = exchanged(&store, request(id, Some(terms("free", None)), returned)).await;
+    let own = OwnLimits {
+        minute: None,
+        day: Some(7),
+    };
+    store
+        .change(change(ChangeKind::SetLimits { own, until: None }))
+        .await
+        .unwrap();
+    let (_, _, is_outdated) =
+        exchanged(&store, request(id, Some(terms("free", None)), returned)).await;
     assert!(is_outdated);
-    let current = request(id, Some(terms("free", Some(7))), NodeTotals { granted: 6, ..returned });
+    let current = request(
+        id,
+        Some(terms("free", Some(7))),
+        NodeTotals {
+            granted: 6,
+            ..returned
+        },
+    );
     let (more, capacity, is_outdated) = exchanged(&store, current).await;
     assert_eq!((more.granted, capacity, is_outdated), (11, 20, false));
 }
@@ -64,6 +121,7 @@ async fn a_report_without_terms_is_not_compared() {
     needs!("postgresql");
     let store = fresh().await;
     let id = created(&store).await;
-    let (granted, capacity, is_outdated) = exchanged(&store, request(id, None, NodeTotals::default())).await;
+    let (granted, capacity, is_outdated) =
+        exchanged(&store, request(id, None, NodeTotals::default())).await;
     assert_eq!((granted.granted, capacity, is_outdated), (5, 20, false));
 }

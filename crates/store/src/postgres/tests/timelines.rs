@@ -14,13 +14,19 @@ fn store(config: &DatabaseConfig, servers: &[&PostgresServer], directory: &Path)
     let all = urls.iter().map(host).collect::<Vec<_>>().join(",");
     let address = DatabaseAddress::parse(&urls[0].replace(&host(&urls[0]), &all)).unwrap();
     let server = address.server(false, config.timeout);
-    let config = DatabaseConfig { server, ..config.clone() };
+    let config = DatabaseConfig {
+        server,
+        ..config.clone()
+    };
     PostgresStore::unopened(config, Clock::system(), SeenTimelines::kept_in(directory))
 }
 
 fn reason(failure: Result<(), OpenFailure>) -> String {
     match failure {
-        Err(OpenFailure { kind: ConnectionFault::Refused, error }) => error.to_string(),
+        Err(OpenFailure {
+            kind: ConnectionFault::Refused,
+            error,
+        }) => error.to_string(),
         other => panic!("{other:?}"),
     }
 }
@@ -30,19 +36,31 @@ async fn the_primary_before_a_failover_is_not_used_after_it_returned() {
     needs!("postgresql");
     let directory = tempfile::tempdir().unwrap();
     let mut old = PostgresServer::start(&SETTINGS);
-    let config = DatabaseConfig { server: old.url().parse().unwrap(), ..config() };
+    let config = DatabaseConfig {
+        server: old.url().parse().unwrap(),
+        ..config()
+    };
     create_tables(config.clone()).await;
-    store(&config, &[&old], directory.path()).check().await.unwrap();
+    store(&config, &[&old], directory.path())
+        .check()
+        .await
+        .unwrap();
     old.stop();
     let new = old.promoted_copy(&SETTINGS);
     old.restart(&SETTINGS);
     // Until the new one was used, nothing shows that there was a failover.
     let early = store(&config, &[&old, &new], directory.path());
     early.check().await.unwrap();
-    store(&config, &[&new], directory.path()).check().await.unwrap();
+    store(&config, &[&new], directory.path())
+        .check()
+        .await
+        .unwrap();
 
     let refused = reason(store(&config, &[&old], directory.path()).check().await);
-    assert!(refused.contains("on timeline 1, and one on timeline 2 was used"), "{refused}");
+    assert!(
+        refused.contains("on timeline 1, and one on timeline 2 was used"),
+        "{refused}"
+    );
     assert!(
         refused.contains("Rebuild it as a standby") && refused.contains(SeenTimelines::NAME),
         "{refused}"
@@ -51,8 +69,14 @@ async fn the_primary_before_a_failover_is_not_used_after_it_returned() {
     let id = created(&both).await;
     assert_eq!(granted_by_clock(&both, id).await, 100);
     let count = async |server: &PostgresServer| {
-        let config = DatabaseConfig { server: server.url().parse().unwrap(), ..config.clone() };
-        PostgresStore::inspect(config, Clock::system()).await.unwrap().applications
+        let config = DatabaseConfig {
+            server: server.url().parse().unwrap(),
+            ..config.clone()
+        };
+        PostgresStore::inspect(config, Clock::system())
+            .await
+            .unwrap()
+            .applications
     };
     assert_eq!((count(&old).await, count(&new).await), (0, 1));
 }
@@ -62,14 +86,29 @@ async fn a_server_that_is_read_only_is_not_used() {
     needs!("postgresql");
     let directory = tempfile::tempdir().unwrap();
     let mut server = PostgresServer::start(&SETTINGS);
-    let config = DatabaseConfig { server: server.url().parse().unwrap(), ..config() };
+    let config = DatabaseConfig {
+        server: server.url().parse().unwrap(),
+        ..config()
+    };
     create_tables(config.clone()).await;
     server.stop();
     server.restart(&["fsync=off", "default_transaction_read_only=on"]);
-    let failure = store(&config, &[&server], directory.path()).check().await.unwrap_err();
+    let failure = store(&config, &[&server], directory.path())
+        .check()
+        .await
+        .unwrap_err();
     // It serves no gateway, so this one is not refused.
-    let OpenFailure { kind: ConnectionFault::Unreachable, error } = failure else { panic!("{failure:?}") };
-    assert!(error.to_string().contains("does not allow writes"), "{error}");
+    let OpenFailure {
+        kind: ConnectionFault::Unreachable,
+        error,
+    } = failure
+    else {
+        panic!("{failure:?}")
+    };
+    assert!(
+        error.to_string().contains("does not allow writes"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -77,21 +116,48 @@ async fn a_store_that_was_not_opened_reports_unusable_tables_and_refuses_another
     needs!("postgresql");
     let directory = tempfile::tempdir().unwrap();
     let config = config();
-    let unopened = PostgresStore::unopened(config.clone(), Clock::system(), SeenTimelines::default());
-    let Err(OpenFailure { kind: ConnectionFault::UnusableTables, error }) = unopened.check().await else {
+    let unopened =
+        PostgresStore::unopened(config.clone(), Clock::system(), SeenTimelines::default());
+    let Err(OpenFailure {
+        kind: ConnectionFault::UnusableTables,
+        error,
+    }) = unopened.check().await
+    else {
         panic!("there are no tables")
     };
-    assert!(error.to_string().contains("scoregate store init"), "{error}");
-    assert!(unopened.position().await.unwrap_err().to_string().contains("scoregate store init"));
+    assert!(
+        error.to_string().contains("scoregate store init"),
+        "{error}"
+    );
+    assert!(
+        unopened
+            .position()
+            .await
+            .unwrap_err()
+            .to_string()
+            .contains("scoregate store init")
+    );
     create_tables(config.clone()).await;
     let site = unopened.position().await.unwrap();
-    let other = PostgresStore::unopened(config, Clock::system(), SeenTimelines::kept_in(directory.path()));
+    let other = PostgresStore::unopened(
+        config,
+        Clock::system(),
+        SeenTimelines::kept_in(directory.path()),
+    );
     other.accept_only("another");
     let error = other.day().await.unwrap_err().to_string();
     assert!(
-        error.contains(site.data_set()) && error.contains("the local copy of the keys is of another"),
+        error.contains(site.data_set())
+            && error.contains("the local copy of the keys is of another"),
         "{error}"
     );
     let exchange = report(ApplicationId::mint().unwrap(), 1, NodeTotals::default(), 1);
-    assert!(other.exchange(exchange).await.unwrap_err().to_string().contains("of another"));
+    assert!(
+        other
+            .exchange(exchange)
+            .await
+            .unwrap_err()
+            .to_string()
+            .contains("of another")
+    );
 }

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use super::*;
 use crate::{
-    Description, Embedded, MailKind, MessageSubject, NewStatusMessage, OwnerChange, OwnerChangeKind,
-    OwnerQuery, OwnerStore as _, RecordCounts, RequestOutcome, RequestQuery, RequestStore as _, RequestTotal,
-    StatusMinute, StatusStore as _, TransferError, UsageQuery, UsageStore as _, UsageTotal, conformance,
-    maintenance, minute_of,
+    Description, Embedded, MailKind, MessageSubject, NewStatusMessage, OwnerChange,
+    OwnerChangeKind, OwnerQuery, OwnerStore as _, RecordCounts, RequestOutcome, RequestQuery,
+    RequestStore as _, RequestTotal, StatusMinute, StatusStore as _, TransferError, UsageQuery,
+    UsageStore as _, UsageTotal, conformance, maintenance, minute_of,
 };
 
 /// A directory with a store file: three applications with changes, revoked keys, grants and usage, and a status page.
@@ -17,7 +17,13 @@ async fn file_store() -> tempfile::TempDir {
     let store = Embedded::open(directory.path()).unwrap();
     for number in 0..3 {
         let mut creating = creation();
-        if let ChangeKind::Create { name, own, description, .. } = &mut creating.what {
+        if let ChangeKind::Create {
+            name,
+            own,
+            description,
+            ..
+        } = &mut creating.what
+        {
             *name = format!("Station {number} \"ö\"");
             own.day = Some(700 + number);
             *description = Description::from_fn(|name| {
@@ -33,29 +39,67 @@ async fn file_store() -> tempfile::TempDir {
             what,
             notice: None,
         };
-        store.change(change(ChangeKind::SetTier { tier: "free".into() })).await.unwrap();
+        store
+            .change(change(ChangeKind::SetTier {
+                tier: "free".into(),
+            }))
+            .await
+            .unwrap();
         if number == 0 {
             store.change(change(ChangeKind::RevokeAll)).await.unwrap();
         }
-        store.exchange(report(id, 1, NodeTotals::default(), 20 + number)).await.unwrap();
+        store
+            .exchange(report(id, 1, NodeTotals::default(), 20 + number))
+            .await
+            .unwrap();
         for node in 1..=2 {
-            let total = UsageTotal { day: NOON.day(), application: id, units: 5 };
+            let total = UsageTotal {
+                day: NOON.day(),
+                application: id,
+                units: 5,
+            };
             store.record_usage(node, vec![total]).await.unwrap();
-            store.record_requests(node, answered(id, u64::from(number))).await.unwrap();
+            store
+                .record_requests(node, answered(id, u64::from(number)))
+                .await
+                .unwrap();
         }
     }
-    let minute = |ago| StatusMinute { minute: minute_of(NOON) - ago, is_ready: ago != 3, is_fresh: ago < 2 };
-    store.record_minutes([9, 8, 3, 2, 1, 0].map(minute).to_vec()).await.unwrap();
+    let minute = |ago| StatusMinute {
+        minute: minute_of(NOON) - ago,
+        is_ready: ago != 3,
+        is_fresh: ago < 2,
+    };
+    store
+        .record_minutes([9, 8, 3, 2, 1, 0].map(minute).to_vec())
+        .await
+        .unwrap();
     post(&store, MessageSubject::New("Late \"scores\"".into())).await;
-    let owner = conformance::signed_up(&store, "Ann+\"ö\"@example.org").await.id;
+    let owner = conformance::signed_up(&store, "Ann+\"ö\"@example.org")
+        .await
+        .id;
     for _ in 0..2 {
         store.change(conformance::owned(owner, 2)).await.unwrap();
     }
-    let change = |what| OwnerChange { at: NOON, who: "a test".into(), owner, what };
-    store.change_owner(change(OwnerChangeKind::SetTier(Some("pro".into())))).await.unwrap();
+    let change = |what| OwnerChange {
+        at: NOON,
+        who: "a test".into(),
+        owner,
+        what,
+    };
+    store
+        .change_owner(change(OwnerChangeKind::SetTier(Some("pro".into()))))
+        .await
+        .unwrap();
     let chosen = vec![MailKind::Quota80, MailKind::KeyExpires];
-    store.change_owner(change(OwnerChangeKind::SetNotices(chosen))).await.unwrap();
-    store.change_owner(change(OwnerChangeKind::Suspend)).await.unwrap();
+    store
+        .change_owner(change(OwnerChangeKind::SetNotices(chosen)))
+        .await
+        .unwrap();
+    store
+        .change_owner(change(OwnerChangeKind::Suspend))
+        .await
+        .unwrap();
     conformance::signed_up(&store, "bob@example.org").await;
     directory
 }
@@ -70,12 +114,21 @@ fn answered(application: ApplicationId, requests: u64) -> Vec<RequestTotal> {
         requests,
     };
     let limited = total("index", RequestOutcome::RateLimited, 1);
-    vec![total("provider_reliability", RequestOutcome::Ok, requests + 10), limited]
+    vec![
+        total("provider_reliability", RequestOutcome::Ok, requests + 10),
+        limited,
+    ]
 }
 
 async fn post(store: &dyn crate::Store, subject: MessageSubject) -> u64 {
     let message = "One.\nTwo.".into();
-    let new = NewStatusMessage { at: NOON, who: "a test".into(), subject, state: None, message };
+    let new = NewStatusMessage {
+        at: NOON,
+        who: "a test".into(),
+        subject,
+        state: None,
+        message,
+    };
     store.post_status(new).await.unwrap().id
 }
 
@@ -83,10 +136,18 @@ fn exported_file(directory: &Path) -> (PathBuf, RecordCounts) {
     let path = directory.join("export.jsonl");
     let store = maintenance::file_in(directory);
     let mut out = std::fs::File::create(&path).unwrap();
-    (path, maintenance::export(&store, false, &mut out, NOON).unwrap().counts)
+    (
+        path,
+        maintenance::export(&store, false, &mut out, NOON)
+            .unwrap()
+            .counts,
+    )
 }
 
-async fn exported(config: &DatabaseConfig, closes: bool) -> Result<(String, DatabaseExport), TransferError> {
+async fn exported(
+    config: &DatabaseConfig,
+    closes: bool,
+) -> Result<(String, DatabaseExport), TransferError> {
     let (mut out, mut is_kept) = (Vec::new(), false);
     let mut keep = || {
         is_kept = true;
@@ -111,47 +172,92 @@ async fn a_site_moves_from_a_file_to_a_database_and_back_without_loss() {
     let (path, counts) = exported_file(directory.path());
     let config = config();
     create_tables(config.clone()).await;
-    let imported = PostgresStore::import(config.clone(), Clock::system(), &path, "a test").await.unwrap();
-    assert_eq!((imported, counts.applications, counts.ledger, counts.usage), (counts, 5, 3, 3));
-    assert_eq!((counts.availability, counts.status_messages, counts.requests), (4, 1, 6));
+    let imported = PostgresStore::import(config.clone(), Clock::system(), &path, "a test")
+        .await
+        .unwrap();
+    assert_eq!(
+        (imported, counts.applications, counts.ledger, counts.usage),
+        (counts, 5, 3, 3)
+    );
+    assert_eq!(
+        (counts.availability, counts.status_messages, counts.requests),
+        (4, 1, 6)
+    );
     assert_eq!(counts.owners, 2);
 
     let before = std::fs::read_to_string(&path).unwrap();
     let (after, _) = exported(&config, false).await.unwrap();
-    let (last, same): (Vec<_>, Vec<_>) =
-        records(&after).into_iter().partition(|line| line.contains("import_store"));
+    let (last, same): (Vec<_>, Vec<_>) = records(&after)
+        .into_iter()
+        .partition(|line| line.contains("import_store"));
     assert_eq!(same, records(&before), "byte by byte");
     let [last] = last[..] else { panic!("{last:?}") };
     assert!(last.contains("export.jsonl"), "{last}");
 
     // It can be used, with the same day and units.
-    let store = PostgresStore::open_with(config.clone(), Clock::system(), true).await.unwrap();
+    let store = PostgresStore::open_with(config.clone(), Clock::system(), true)
+        .await
+        .unwrap();
     assert_eq!(store.day().await.unwrap(), Some(NOON.day()));
     let mut page = store.page(None, 10, NOON.day()).await.unwrap();
-    page.applications.sort_by_key(|application| application.granted);
-    let units: Vec<u64> = page.applications.iter().map(|application| application.granted).collect();
+    page.applications
+        .sort_by_key(|application| application.granted);
+    let units: Vec<u64> = page
+        .applications
+        .iter()
+        .map(|application| application.granted)
+        .collect();
     assert_eq!(units, [0, 0, 20, 21, 22]);
     let id = page.applications[2].id;
     let more = granted(&store, report(id, 9, NodeTotals::default(), 5)).await;
     assert_eq!(more.1, 25);
-    let all_owners = OwnerQuery { limit: 9, ..OwnerQuery::default() };
+    let all_owners = OwnerQuery {
+        limit: 9,
+        ..OwnerQuery::default()
+    };
     let owners = store.owners(all_owners.clone()).await.unwrap();
-    assert_eq!(owners.iter().map(|owner| owner.applications.len()).sum::<usize>(), 2);
+    assert_eq!(
+        owners
+            .iter()
+            .map(|owner| owner.applications.len())
+            .sum::<usize>(),
+        2
+    );
     store.change(creation()).await.unwrap();
-    let total = UsageTotal { day: NOON.day(), application: id, units: 7 };
+    let total = UsageTotal {
+        day: NOON.day(),
+        application: id,
+        units: 7,
+    };
     store.record_usage(9, vec![total]).await.unwrap();
     assert_eq!(post(&store, MessageSubject::Known(1)).await, 2);
-    let all = RequestQuery { application: id, first: NOON.day(), last: NOON.day() };
+    let all = RequestQuery {
+        application: id,
+        first: NOON.day(),
+        last: NOON.day(),
+    };
     let moved_here = store.requests(all).await.unwrap().sum();
     store.record_requests(9, answered(id, 0)).await.unwrap();
 
     let back = tempfile::tempdir().unwrap();
     let file = back.path().join("back.jsonl");
     std::fs::write(&file, exported(&config, true).await.unwrap().0).unwrap();
-    maintenance::import(back.path(), &file, &maintenance::ImportOptions::default(), NOON).unwrap();
+    maintenance::import(
+        back.path(),
+        &file,
+        &maintenance::ImportOptions::default(),
+        NOON,
+    )
+    .unwrap();
     let moved = Embedded::open(back.path()).unwrap();
     let page = moved.page(None, 10, NOON.day()).await.unwrap();
-    assert_eq!(page.applications.iter().map(|application| application.granted).sum::<u64>(), 63 + 5);
+    assert_eq!(
+        page.applications
+            .iter()
+            .map(|application| application.granted)
+            .sum::<u64>(),
+        63 + 5
+    );
     let usage = moved.usage(UsageQuery::on(NOON.day(), 10)).await.unwrap();
     assert_eq!((usage.matching, usage.units), (3, 30 + 7));
     assert_eq!(moved.status_messages(10).await.unwrap().len(), 2);
@@ -167,7 +273,9 @@ async fn an_export_that_closes_the_store_is_its_last_state() {
     needs!("postgresql");
     let config = config();
     create_tables(config.clone()).await;
-    let store = PostgresStore::open(config.clone(), Clock::system()).await.unwrap();
+    let store = PostgresStore::open(config.clone(), Clock::system())
+        .await
+        .unwrap();
     let id = created(&store).await;
     let (mut out, clock) = (Vec::new(), Clock::manual(NOON).0);
     let mut keep = || Err(io::Error::other("the disk is full"));
@@ -176,12 +284,26 @@ async fn an_export_that_closes_the_store_is_its_last_state() {
     created(&store).await;
 
     let (_, done) = exported(&config, true).await.unwrap();
-    assert_eq!(done.counts.applications, 2, "the failed attempt closed nothing");
+    assert_eq!(
+        done.counts.applications, 2,
+        "the failed attempt closed nothing"
+    );
     assert!(done.closed.unwrap().ends_with("_closed_20251121t120000z"));
     assert!(store.change(creation()).await.is_err());
-    assert!(store.exchange(report(id, 1, NodeTotals::default(), 5)).await.is_err());
-    let reopened = PostgresStore::open(config, Clock::system()).await.err().unwrap();
-    assert!(reopened.to_string().contains("it has no tables"), "{reopened}");
+    assert!(
+        store
+            .exchange(report(id, 1, NodeTotals::default(), 5))
+            .await
+            .is_err()
+    );
+    let reopened = PostgresStore::open(config, Clock::system())
+        .await
+        .err()
+        .unwrap();
+    assert!(
+        reopened.to_string().contains("it has no tables"),
+        "{reopened}"
+    );
 }
 
 #[tokio::test]
@@ -194,15 +316,25 @@ async fn an_import_changes_nothing_unless_the_tables_are_empty_and_the_file_is_c
     create_tables(config.clone()).await;
     let import = || PostgresStore::import(config.clone(), Clock::system(), &path, "a test");
     let without_end: String = whole.split_inclusive('\n').take(5).collect();
-    let wrong_id = whole.replacen("{\"application\":{\"id\":\"app_", "{\"application\":{\"id\":\"App_", 1);
+    let wrong_id = whole.replacen(
+        "{\"application\":{\"id\":\"app_",
+        "{\"application\":{\"id\":\"App_",
+        1,
+    );
     let changed = whole.replacen("Station 1", "Station 7", 1);
-    for (text, reason) in [(without_end, "line 6"), (wrong_id, "line 2: id"), (changed, "does not match")] {
+    for (text, reason) in [
+        (without_end, "line 6"),
+        (wrong_id, "line 2: id"),
+        (changed, "does not match"),
+    ] {
         assert_ne!(text, whole);
         std::fs::write(&path, text).unwrap();
         let error = import().await.unwrap_err().to_string();
         assert!(error.contains(reason), "{error}");
     }
-    let empty = PostgresStore::inspect(config.clone(), Clock::system()).await.unwrap();
+    let empty = PostgresStore::inspect(config.clone(), Clock::system())
+        .await
+        .unwrap();
     assert_eq!((empty.applications, empty.audit), (0, 0));
     std::fs::write(&path, &whole).unwrap();
     import().await.unwrap();
@@ -214,9 +346,17 @@ async fn an_import_changes_nothing_unless_the_tables_are_empty_and_the_file_is_c
 async fn tables_of_a_later_release_are_not_exported_since_columns_would_be_lost() {
     needs!("postgresql");
     let config = config();
-    create_older_tables(&config, STEPS.len(), "UPDATE {schema}.site SET format = format + 1").await;
+    create_older_tables(
+        &config,
+        STEPS.len(),
+        "UPDATE {schema}.site SET format = format + 1",
+    )
+    .await;
     let refused = exported(&config, true).await.unwrap_err();
     let format = i32::try_from(STEPS.len()).unwrap() + 1;
-    assert!(matches!(refused, TransferError::Newer(found) if found == format), "{refused:?}");
+    assert!(
+        matches!(refused, TransferError::Newer(found) if found == format),
+        "{refused:?}"
+    );
     PostgresStore::open(config, Clock::system()).await.unwrap();
 }

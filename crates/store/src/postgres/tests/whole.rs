@@ -23,8 +23,15 @@ async fn pages_contain_whole_applications_and_an_unreadable_record_is_skipped() 
     let work = async |client: SchemaClient<'_>| client.batch_execute(&fill).await;
     store.connection.run("test", work).await.unwrap();
     let pages: Vec<ApplicationPage> = store.all(NOON.day()).try_collect().await.unwrap();
-    let counts: Vec<_> = pages.iter().map(|page| (page.applications.len(), page.skipped.len())).collect();
+    let counts: Vec<_> = pages
+        .iter()
+        .map(|page| (page.applications.len(), page.skipped.len()))
+        .collect();
     assert_eq!(counts, [(1_999, 0), (500, 1)]);
-    let keys: Vec<_> = pages[0].applications.iter().map(|application| application.keys.len()).collect();
+    let keys: Vec<_> = pages[0]
+        .applications
+        .iter()
+        .map(|application| application.keys.len())
+        .collect();
     assert_eq!((keys.last(), keys.iter().sum()), (Some(&3), 2_001));
 }
