@@ -261,10 +261,8 @@ fn partial_data(
     data: &Bytes,
     label: &EnvelopeFields<'_>,
 ) -> Result<Vec<Option<Bytes>>, BadContent> {
-    let (endpoint, reserved) = (
-        label.key.route.endpoint(),
-        label.key.route.endpoint().reserved_fields(),
-    );
+    let endpoint = label.key.route.endpoint();
+    let reserved = label.key.route.endpoint().reserved_fields();
     let of = |seen: &FieldPaths| match endpoint.route.is_configured() {
         _ if reserved.is_empty() => Ok(None),
         // Only the full form has undeclared fields, whatever else a tier sees.

@@ -76,7 +76,8 @@ mod tests {
     #[test]
     fn every_new_path_is_a_setting_and_no_old_path_is() {
         for (old, new) in RENAMED {
-            let (old, new) = (old.replace('*', "models"), new.replace('*', "models"));
+            let old = old.replace('*', "models");
+            let new = new.replace('*', "models");
             assert!(
                 setting_of(&new).is_some() || is_in_a_table(&new, &EndpointTable::default()),
                 "{new}"

@@ -24,10 +24,8 @@ pub fn resolve(written: &ConfigValues) -> Result<Config, ConfigProblems> {
     let endpoints = endpoints::read(&mut reading);
     reading.unknown_paths(&endpoints);
     let (tiers, field_sets) = tiers::read(&mut reading, &endpoints);
-    let (upstream, proxies) = (
-        upstream::read(&mut reading, &endpoints),
-        proxies::read(&mut reading),
-    );
+    let upstream = upstream::read(&mut reading, &endpoints);
+    let proxies = proxies::read(&mut reading);
     let mut config = Config {
         listen: reading.address("listen"),
         admin_listen: reading.address("admin.listen"),

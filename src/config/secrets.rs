@@ -118,10 +118,8 @@ mod tests {
 
     #[test]
     fn a_secret_is_read_from_its_file_without_the_line_ending() {
-        let (token, credential) = (
-            file_with(format!("{TOKEN}\n").as_bytes()),
-            file_with(b"of the backend"),
-        );
+        let token = file_with(format!("{TOKEN}\n").as_bytes());
+        let credential = file_with(b"of the backend");
         let paths = [
             ("admin.token", &token),
             ("upstream.credential", &credential),

@@ -134,10 +134,8 @@ mod tests {
 
     #[test]
     fn bytes_and_tags_depend_only_on_the_settings() {
-        let (one, two) = (
-            Pages::build(&PagesConfig::default()),
-            Pages::build(&PagesConfig::default()),
-        );
+        let one = Pages::build(&PagesConfig::default());
+        let two = Pages::build(&PagesConfig::default());
         let other = Pages::build(&PagesConfig {
             service: "other".into(),
             ..PagesConfig::default()

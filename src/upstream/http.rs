@@ -118,7 +118,8 @@ impl HttpUpstream {
         request: UpstreamRequest<'_>,
     ) -> Result<UpstreamResponse, UpstreamFailure> {
         let known = self.own_validators(request.known);
-        let (key, request) = (request.key, UpstreamRequest { known, ..request });
+        let key = request.key;
+        let request = UpstreamRequest { known, ..request };
         let started = self.clock.now().mono;
         let mapped = self.config.mapping.endpoints.get(&key.route);
         let mapped = mapped.ok_or_else(|| {

@@ -289,7 +289,8 @@ impl Caller {
 
     /// Sends a request; once more on another connection if the server has not processed it.
     async fn exchange(&mut self, request: Request<Empty<Bytes>>) -> Result<(Head, Bytes), Outcome> {
-        let (mut request, mut is_again) = (request, false);
+        let mut request = request;
+        let mut is_again = false;
         let response = loop {
             let copy = self.client.destination.is_http2.then(|| request.clone());
             match self.send(request).await? {

@@ -35,7 +35,8 @@ pub(crate) struct Event<'e> {
 impl Line {
     pub(crate) fn new(plan: Arc<Plan>, schedule: Schedule, client: Client) -> Arc<Self> {
         let record = Mutex::new(Record::new(schedule.clone()));
-        let (released, taken) = (Semaphore::new(0), AtomicU64::new(0));
+        let released = Semaphore::new(0);
+        let taken = AtomicU64::new(0);
         Arc::new(Self {
             plan,
             schedule,
@@ -140,7 +141,8 @@ pub(crate) fn drive(
 fn tell_progress(lines: &[Arc<Line>], begun: Instant, is_over: &AtomicBool) {
     let is_terminal = std::io::stderr().is_terminal();
     let step = Duration::from_secs(if is_terminal { 1 } else { 10 });
-    let (mut next, mut all) = (begun + step, 0);
+    let mut next = begun + step;
+    let mut all = 0;
     let (opening, ending) = if is_terminal {
         ("\r\x1b[K", "")
     } else {

@@ -82,7 +82,8 @@ impl GatewayUnderTest {
 
     /// All documents, most popular first.
     fn list_targets(&self, runtime: &Runtime) -> Result<Vec<String>, String> {
-        let (mut status, mut body) = (0, Bytes::new());
+        let mut status = 0;
+        let mut body = Bytes::new();
         // A key may have no token left, for example after it was abused by a profile.
         for key in self.keys.iter().take(MAX_KEY_ATTEMPTS) {
             let answer = runtime.block_on(self.client().get(LIST, &key.text));
@@ -161,7 +162,8 @@ impl GatewayUnderTest {
         tiers: BTreeMap<String, f64>,
         conditional: f64,
     ) -> Result<Arc<Plan>, String> {
-        let (documents, of_keys) = (options.zipf_documents, options.zipf_keys);
+        let documents = options.zipf_documents;
+        let of_keys = options.zipf_keys;
         let spread = Spread {
             documents,
             keys: of_keys,

@@ -143,7 +143,8 @@ fn over_time(svg: &mut String, seconds: &[&LatencyStats]) {
     let wide = (WIDTH - LEFT - RIGHT) / seconds.len().max(1) as f64;
     let mut line = Vec::new();
     for (number, stats) in seconds.iter().enumerate() {
-        let (x, mut y) = (LEFT + wide * number as f64, top + HEIGHT);
+        let x = LEFT + wide * number as f64;
+        let mut y = top + HEIGHT;
         for (kind, (_, colour)) in KINDS.into_iter().enumerate() {
             let tall = HEIGHT * stats.count(|outcome| kind_of(outcome) == kind) as f64 / most;
             if tall > 0.0 {

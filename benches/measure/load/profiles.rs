@@ -128,10 +128,8 @@ impl ProfileRunner<'_> {
             stats.total(),
             self.rate()
         )];
-        let (before, after) = (
-            at_first.into_inner().unwrap(),
-            gateway.own.as_ref().map(OwnGateway::resident),
-        );
+        let before = at_first.into_inner().unwrap();
+        let after = gateway.own.as_ref().map(OwnGateway::resident);
         if let (Some(before), Some(after)) = (before, after) {
             verdict.push(format!(
                 "resident memory {before:.1} MiB before, {after:.1} MiB after"
@@ -149,7 +147,8 @@ impl ProfileRunner<'_> {
         } else {
             given.clone()
         };
-        let (mut runs, mut verdict): (Vec<Record>, Vec<String>) = (Vec::new(), Vec::new());
+        let mut runs: Vec<Record> = Vec::new();
+        let mut verdict: Vec<String> = Vec::new();
         let mut held = None;
         for rate in &rates {
             let phases = vec![Phase::new(&format!("{rate}/s"), *rate, self.step_seconds())];
@@ -206,10 +205,12 @@ impl ProfileRunner<'_> {
         }
         let phases = self.after_warm_up(phases);
         let schedule = Schedule::new(phases.clone());
-        let (begun, at_due) = (Instant::now() + PRIMING_TIME, schedule.begins(word));
+        let begun = Instant::now() + PRIMING_TIME;
+        let at_due = schedule.begins(word);
         fake.refreshes_at(begun + at_due);
         gateway.prime(self.runtime)?;
-        let (asked, is_late) = (fake.answered(), Instant::now() > begun);
+        let asked = fake.answered();
+        let is_late = Instant::now() > begun;
         let part = Duration::from_secs_f64(self.size.seconds / parts);
         let turn = |at: Duration, behaviour: Behaviour| Event {
             at,
@@ -308,7 +309,8 @@ impl ProfileRunner<'_> {
         keys: Vec<Key>,
         beside: ConcurrentLoad,
     ) -> Result<ProfileReport, String> {
-        let (name, rate) = (beside.name, beside.rate);
+        let name = beside.name;
+        let rate = beside.rate;
         let phases = self.after_warm_up(vec![self.phase(BASELINE, 2.0), self.phase(name, 2.0)]);
         let (run, other) = self.drive(
             gateway,
@@ -469,7 +471,8 @@ fn p99_at_last(run: &Record) -> u64 {
 
 /// The reason why a step counts as degraded, compared with the first one.
 fn breaks(first: &Record, run: &Record) -> Option<String> {
-    let (first, now) = (p99_at_last(first), p99_at_last(run));
+    let first = p99_at_last(first);
+    let now = p99_at_last(run);
     let failed = run.phases.last().map_or(0.0, LatencyStats::failed);
     let is_broken = failed > MAX_FAILED_SHARE || (now > SLOW_MICROS && now > first * BROKEN);
     // The client's own delay is not the server's.

@@ -82,10 +82,8 @@ fn the_same_seed_yields_the_same_requests() {
             .filter(|number| which(&plan.request(*number)))
             .count()
     };
-    let (pro, conditional) = (
-        of(&|request| plan.keys[request.key].tier == "pro"),
-        of(&|request| request.is_conditional),
-    );
+    let pro = of(&|request| plan.keys[request.key].tier == "pro");
+    let conditional = of(&|request| request.is_conditional);
     assert!(
         (7_300..7_700).contains(&pro) && (2_800..3_200).contains(&conditional),
         "{pro} {conditional}"
@@ -170,7 +168,8 @@ fn a_server_that_stalls_cannot_hide(runtime: &Runtime) {
     let slow = |latencies: &hdrhistogram::Histogram<u64>| {
         latencies.len() - latencies.count_between(0, half_a_stall)
     };
-    let (counted, naive) = (slow(&stats.all), slow(&stats.from_sent));
+    let counted = slow(&stats.all);
+    let naive = slow(&stats.from_sent);
     assert!(
         counted >= 80,
         "{counted} of 400 waited for half of the stall or longer, and 100 should have"

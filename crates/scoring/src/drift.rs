@@ -152,7 +152,8 @@ mod tests {
             |size: f64| watched(noisy(70.0, size, 200).chain(noisy(70.0 - 5.0 * size, size, 12)));
         let first = stepped(1.0);
         for size in [1.0, 2.0, 3.0] {
-            let (drift, unit) = (stepped(size), first.noise.unwrap());
+            let drift = stepped(size);
+            let unit = first.noise.unwrap();
             let signal = drift.signal.unwrap();
             assert_eq!(signal.direction, ShiftDirection::Down);
             assert!(

@@ -39,8 +39,8 @@ impl DailySuspects {
         tells_operator: bool,
         clock: Clock,
     ) -> Self {
-        let (applications, judged_before) =
-            (registry.gauges("scoregate_suspects"), Mutex::default());
+        let applications = registry.gauges("scoregate_suspects");
+        let judged_before = Mutex::default();
         Self {
             administration,
             applications,
@@ -73,7 +73,8 @@ impl DailySuspects {
 
     async fn judge_before(&self, before: Day) -> CommandResult<()> {
         let [first, last] = [SUSPECT_DAYS, 1].map(|days| before.number().saturating_sub(days));
-        let (reports, last) = (&self.administration.reports, Day::from_number(last));
+        let reports = &self.administration.reports;
+        let last = Day::from_number(last);
         let view = reports.judged(Day::from_number(first), last).await?;
         if self.tells_operator && !view.suspects.is_empty() {
             let now = self.clock.now().wall;

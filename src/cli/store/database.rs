@@ -85,7 +85,8 @@ async fn export(
     force: bool,
     closes: bool,
 ) -> CommandOutcome {
-    let (is_stdout, clock) = (to == Path::new("-"), Clock::system());
+    let is_stdout = to == Path::new("-");
+    let clock = Clock::system();
     if is_stdout && closes {
         return Err(CommandError::Input(CLOSE_NEEDS_A_FILE.into()));
     }

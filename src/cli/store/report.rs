@@ -31,7 +31,8 @@ pub(super) fn print_check(report: &InspectionReport, as_json: bool, today: Day) 
         ));
     }
     if let Some(reason) = report.faults.first() {
-        let (path, reason) = (report.path.display().to_string(), reason.clone());
+        let path = report.path.display().to_string();
+        let reason = reason.clone();
         let damaged = scoregate_store::StoreError::Damaged { path, reason };
         printer::message(&maintenance::recovery_steps(&damaged).unwrap_or_default());
     } else if !report.unreadable.is_empty() {

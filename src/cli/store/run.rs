@@ -118,7 +118,8 @@ fn run_on_file(command: &StoreCommand, config: &Config, now: Wall) -> CommandOut
             import_file(directory, file, &options, now)
         }
         StoreCommand::Import { file } => {
-            let (who, tiers) = (operator(), config.tiers.clone());
+            let who = operator();
+            let tiers = config.tiers.clone();
             let options = ImportOptions {
                 who,
                 tiers,

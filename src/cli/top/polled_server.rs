@@ -68,10 +68,8 @@ struct PolledServer {
 
 pub(in super::super) fn run(args: &TopArgs) -> CommandOutcome {
     let config = args.server.settings()?;
-    let (socket, interval) = (
-        config.data_dir.join(SOCKET),
-        Duration::from_secs(args.interval),
-    );
+    let socket = config.data_dir.join(SOCKET);
+    let interval = Duration::from_secs(args.interval);
     let server = PolledServer {
         socket,
         clock: Clock::system(),
@@ -108,8 +106,10 @@ impl PolledServer {
 
     /// Shows a page for each sample until the operator quits.
     async fn live<S: PageSample>(&self, first: S) -> CommandOutcome {
-        let (mut stop, mut keys) = (StopSignals::listen()?, Screen::keys());
-        let (mut before, mut now) = (first.clone(), Ok(first));
+        let mut stop = StopSignals::listen()?;
+        let mut keys = Screen::keys();
+        let mut before = first.clone();
+        let mut now = Ok(first);
         loop {
             if Screen::show(&page(&before, now.as_ref())).is_err() {
                 return Ok(Exit::Done);

@@ -13,7 +13,8 @@ const SUNSET: &str = "service.sunset_at";
 const LINK: &str = "service.deprecation_link";
 
 pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> Deprecation {
-    let (deprecated_at, sunset_at) = (instant(reading, DEPRECATED), instant(reading, SUNSET));
+    let deprecated_at = instant(reading, DEPRECATED);
+    let sunset_at = instant(reading, SUNSET);
     if let (Some(from), Some(until)) = (deprecated_at, sunset_at)
         && until < from
     {

@@ -91,10 +91,8 @@ mod tests {
             "[freshness]\nstale_if_error = \"2d\"\n[freshness.alerts]\nttl = \"5m\"\nstale_while_revalidate = \"1h\"",
         )
         .unwrap();
-        let (all, alerts) = (
-            retention.lifetime(Route::Models),
-            retention.lifetime(Route::Alerts),
-        );
+        let all = retention.lifetime(Route::Models);
+        let alerts = retention.lifetime(Route::Alerts);
         let day = Duration::from_hours(24);
         assert_eq!(
             (all.ttl, all.windows.while_revalidate, all.windows.if_error),

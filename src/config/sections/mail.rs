@@ -51,7 +51,9 @@ pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> Option<MailConfi
         }
         return None;
     }
-    let (server, from, timeout) = (smtp_server(reading), sender(reading), mail_timeout(reading));
+    let server = smtp_server(reading);
+    let from = sender(reading);
+    let timeout = mail_timeout(reading);
     Some(MailConfig {
         from: from?,
         delivery: MailDelivery::Smtp(Box::new(server?)),
@@ -69,7 +71,8 @@ fn mail_timeout(reading: &mut ConfigReader<'_>) -> Duration {
 
 /// Mail as files, for testing on one machine: nobody else gets it.
 fn mail_directory(reading: &mut ConfigReader<'_>) -> Option<MailConfig> {
-    let (path, timeout) = (reading.optional_path(DIRECTORY)?, mail_timeout(reading));
+    let path = reading.optional_path(DIRECTORY)?;
+    let timeout = mail_timeout(reading);
     let others = reading
         .written()
         .values
@@ -110,11 +113,9 @@ fn mail_directory(reading: &mut ConfigReader<'_>) -> Option<MailConfig> {
 }
 
 fn smtp_server(reading: &mut ConfigReader<'_>) -> Option<SmtpServer> {
-    let (tls, ca_file, login) = (
-        smtp_tls(reading),
-        reading.optional_path(CA_FILE),
-        login(reading),
-    );
+    let tls = smtp_tls(reading);
+    let ca_file = reading.optional_path(CA_FILE);
+    let login = login(reading);
     let text = reading.text(SERVER);
     let (host, port) = host_and_port(&text);
     let Some(port) = port.filter(|port| is_host(host) && is_port(port)) else {

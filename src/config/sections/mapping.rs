@@ -118,7 +118,8 @@ impl<'w> MappingTable<'_, 'w> {
     }
 
     fn template(&mut self) -> PathTemplate {
-        let (endpoint, without) = (self.endpoint, self.without());
+        let endpoint = self.endpoint;
+        let without = self.without();
         let canonical = PathTemplate::canonical(endpoint, &without);
         let Some(text) = self.text("path") else {
             return canonical;

@@ -23,7 +23,9 @@ pub(in super::super) fn read(
     endpoint: &'static Endpoint,
     table: &Table,
 ) -> (ItemMapping, Vec<FieldProblem>) {
-    let (mut fields, mut dropped, mut problems) = (Vec::new(), Vec::new(), Vec::new());
+    let mut fields = Vec::new();
+    let mut dropped = Vec::new();
+    let mut problems = Vec::new();
     for (name, value) in table {
         match field(endpoint, name, value) {
             Ok(Some(field)) => fields.push(field),
@@ -146,7 +148,8 @@ fn field(
             .ok_or_else(|| format!("write {key} as a string")),
         None => Ok(None),
     };
-    let (from, kind) = (text("from")?.unwrap_or(name), text("type")?);
+    let from = text("from")?.unwrap_or(name);
+    let kind = text("type")?;
     mapped(endpoint, name, from, kind, words(given.get("words"))?).map(Some)
 }
 

@@ -87,7 +87,8 @@ const FAILURES: [(&str, WaitError, bool); 5] = [
 impl Gateway {
     /// Explains how a request with this key would be answered now. It must not contain the key.
     pub fn explain(&self, head: &Parts, key: &ExplainedKey, peer: Peer) -> Explanation {
-        let (now, headers) = (self.clock.now(), RequestHeaders::of(&head.headers));
+        let now = self.clock.now();
+        let headers = RequestHeaders::of(&head.headers);
         let mut run = DryRun {
             gateway: self,
             head,
@@ -122,7 +123,10 @@ impl DryRun<'_> {
         key: &ExplainedKey,
         known: &mut Option<Caller>,
     ) -> Result<Option<Reply>, Refusal> {
-        let (gateway, head, headers, now) = (self.gateway, self.head, self.headers, self.now);
+        let gateway = self.gateway;
+        let head = self.head;
+        let headers = self.headers;
+        let now = self.now;
         let credentials = Credentials::of(headers);
         let parsed = parse(ReceivedRequest {
             head,
@@ -183,7 +187,8 @@ impl DryRun<'_> {
         let served = Served::hit(found.clone());
         let caller = caller.on_a_copy();
         let reply = DocumentReply::of(served, target, &caller, self.headers.map(), self.now);
-        let (leases, route) = (&self.gateway.leases, target.key.route);
+        let leases = &self.gateway.leases;
+        let route = target.key.route;
         let settled = charge::decide(leases, &caller, route, reply.as_use(target), self.now);
         let Some(ChargedRequest { result, statuses }) = settled.as_ref().map(ChargedRequest::of)
         else {
@@ -318,7 +323,8 @@ impl DryRun<'_> {
             now: self.now,
         };
         let refusal = delivery.as_ref().err();
-        let (code, ending) = (refusal.map(Refusal::code), Delivery::ending(&delivery));
+        let code = refusal.map(Refusal::code);
+        let ending = Delivery::ending(&delivery);
         let message = refusal.map(|refusal| {
             refusal.message(
                 &LimitHeaders::of(&at, Some(refusal)).reported,
@@ -367,7 +373,8 @@ impl DryRun<'_> {
     }
 
     fn explain_caller(&mut self, caller: &Caller) {
-        let (terms, leases) = (caller.account.terms(), &self.gateway.leases);
+        let terms = caller.account.terms();
+        let leases = &self.gateway.leases;
         let expires_at = caller.expires_at.map_or("never".into(), Wall::rfc3339);
         let application = [
             ("id", caller.account.id.to_string()),

@@ -50,7 +50,9 @@ impl UsageTracker {
         refused: (Responsibility, Option<LimitRule>),
         now: Now,
     ) {
-        let (mut limited, mut client_errors, mut failed) = (0, 0, 0);
+        let mut limited = 0;
+        let mut client_errors = 0;
+        let mut failed = 0;
         match refused {
             (_, Some(_)) => limited = 1,
             (Responsibility::Caller, None) => client_errors = 1,

@@ -229,10 +229,8 @@ mod tests {
 
     #[test]
     fn a_preflight_is_an_options_request_with_origin_and_method() {
-        let (origin, method) = (
-            ("origin", "http://localhost:3000"),
-            ("access-control-request-method", "GET"),
-        );
+        let origin = ("origin", "http://localhost:3000");
+        let method = ("access-control-request-method", "GET");
         let has_methods = |fields: &[(&'static str, &'static str)], options| {
             let added = added(&listed(), fields, options);
             added

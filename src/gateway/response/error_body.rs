@@ -107,7 +107,8 @@ fn problem_type(body: &mut Vec<u8>, refusal: &Refusal, root: &str) {
 
 /// Writes the exhausted limit.
 fn limit(body: &mut Vec<u8>, status: &LimitStatus) {
-    let (name, reset) = (status.rule.name(), status.reset.rfc3339());
+    let name = status.rule.name();
+    let reset = status.reset.rfc3339();
     let [quota, remaining, window, wait] = &mut [itoa::Buffer::new(); 4];
     append(
         body,

@@ -50,7 +50,8 @@ impl AcceptedForms {
 
     fn prefers_problem(&self) -> bool {
         let weight = |named: Option<u16>| named.or(self.application).or(self.any).unwrap_or(0);
-        let (json, problem) = (weight(self.json), weight(self.problem));
+        let json = weight(self.json);
+        let problem = weight(self.problem);
         problem > json || (problem > 0 && problem == json && self.problem.is_some())
     }
 }

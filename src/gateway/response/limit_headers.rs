@@ -42,7 +42,9 @@ impl LimitHeaders {
     /// By the rule that refused the request, if any; else the day of a known application; else the guard of the
     /// address.
     pub(in super::super) fn of(at: &ResponseContext<'_>, refusal: Option<&Refusal>) -> Self {
-        let (hit, started, now) = (refusal.and_then(Refusal::rule), at.started, at.now);
+        let hit = refusal.and_then(Refusal::rule);
+        let started = at.started;
+        let now = at.now;
         let Some(caller) = at.caller else {
             let limit_status = at.guard.limit_status(at.peer.address, now);
             let reported = if hit.is_some() {

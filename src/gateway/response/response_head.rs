@@ -85,7 +85,8 @@ pub(in super::super) struct HeaderFieldSet(u32);
 
 impl HeaderFieldSet {
     pub(in super::super) const fn of(fields: &[HeaderField]) -> Self {
-        let (mut set, mut rest) = (Self(0), fields);
+        let mut set = Self(0);
+        let mut rest = fields;
         while let [first, others @ ..] = rest {
             set.0 |= first.bit();
             rest = others;

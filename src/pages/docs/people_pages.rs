@@ -203,7 +203,8 @@ fn section(config: &PagesConfig, name: &str) -> Option<String> {
         "envelope_fields" => reference::envelope(),
         "endpoint_table" => reference::overview(config),
         "endpoints" => {
-            let (base, model) = (address(config), model(config));
+            let base = address(config);
+            let model = model(config);
             config
                 .endpoints
                 .iter()
@@ -373,7 +374,8 @@ fn tiers(config: &PagesConfig) -> String {
 
 /// The periods and endpoints, and differences from the rights of most free or most paid tiers.
 fn rights(tier: &Tier, config: &PagesConfig) -> String {
-    let (rights, periods) = (tier.rights, tier.rights.periods_of(Route::Models));
+    let rights = tier.rights;
+    let periods = tier.rights.periods_of(Route::Models);
     let refused = config
         .endpoints
         .stored()

@@ -58,14 +58,16 @@ impl AddressBook {
             .names
             .iter()
             .position(|name| Some(&**name) == preferred);
-        let (draws, now) = (self.draws(), self.clock.now().mono);
+        let draws = self.draws();
+        let now = self.clock.now().mono;
         let grant = self.states.lock().begin(preferred, draws, now)?;
         Ok(self.permit(grant))
     }
 
     /// Grants a failover to an address that this fetch has not tried.
     pub(in super::super) fn fail_over(&self, tried: &[usize]) -> Option<AddressPermit<'_>> {
-        let (draws, now) = (self.draws(), self.clock.now().mono);
+        let draws = self.draws();
+        let now = self.clock.now().mono;
         let grant = self.states.lock().fail_over(tried, draws, now)?;
         tracing::debug!(
             address = self.name(grant.index),
@@ -76,10 +78,8 @@ impl AddressBook {
 
     /// Records the result of a health check, made here or elsewhere.
     pub fn record_check(&self, index: usize, result: Result<(), String>) {
-        let (reason, now) = (
-            result.clone().err().unwrap_or_default(),
-            self.clock.now().mono,
-        );
+        let reason = result.clone().err().unwrap_or_default();
+        let now = self.clock.now().mono;
         let changed = self.states.lock().record_check(index, result, now);
         self.report(index, changed, &reason);
     }

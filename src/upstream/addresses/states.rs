@@ -399,7 +399,8 @@ mod tests {
             steps in proptest::collection::vec((0..5_u8, any::<[u32; 2]>(), 0..4_u64), 0..200),
         ) {
             let mut states = AddressStates::new(&priorities, RULES, at(0));
-            let (mut open, mut now): (Vec<AddressGrant>, _) = (Vec::new(), 0);
+            let mut open: Vec<AddressGrant> = Vec::new();
+            let mut now: _ = 0;
             for (step, draws, seconds) in steps {
                 now += seconds;
                 let permitted: Vec<bool> =

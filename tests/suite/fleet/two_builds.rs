@@ -118,7 +118,8 @@ impl ProgramBuild {
 
 /// Copies the source of the previous release out of the repository, which stays as it is.
 fn extract(directory: &Path, source: &Path) -> Result<(), String> {
-    let (index, partial) = (directory.join("index"), directory.join("source.partial"));
+    let index = directory.join("index");
+    let partial = directory.join("source.partial");
     let git = |arguments: &[&str]| {
         let mut git = Command::new("git");
         git.args(arguments)
@@ -174,10 +175,12 @@ fn granted(site: &Site, id: &str) -> u64 {
 
 /// Requests to all these gateways while `work` runs. Returns the number of 200s. Any other response fails.
 pub(super) fn under_load(key: &str, publics: &[SocketAddr], work: impl FnOnce()) -> usize {
-    let (is_done, served) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let is_done = AtomicBool::new(false);
+    let served = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         let clients = publics.iter().map(|public| {
-            let (is_done, served) = (&is_done, &served);
+            let is_done = &is_done;
+            let served = &served;
             scope.spawn(move || {
                 let mut connection = Wire::open(*public).unwrap();
                 while !is_done.load(Ordering::Relaxed) {
@@ -217,11 +220,9 @@ fn changes_hold_at_both(previous: &ProgramBuild, current: &ProgramBuild) -> Stri
     previous.run(&site, &["store", "check"]).with(0);
     previous.run(&site, &["store", "upgrade"]).with(0);
     let (id, key) = site.create("250000");
-    let (loaded, restarted, newer) = (
-        previous.gateway(&site),
-        previous.gateway(&site),
-        current.gateway(&site),
-    );
+    let loaded = previous.gateway(&site);
+    let restarted = previous.gateway(&site);
+    let newer = current.gateway(&site);
     let mut restarted = Some(restarted);
     let delivered = under_load(&key, &[loaded.public, newer.public], || {
         let SiteGateway {
@@ -263,7 +264,8 @@ fn limits_hold_over_both(previous: &ProgramBuild, current: &ProgramBuild) -> [St
         let start = Barrier::new(gateways.len());
         std::thread::scope(|scope| {
             let clients = gateways.each_ref().map(|gateway| {
-                let (public, start) = (gateway.public, &start);
+                let public = gateway.public;
+                let start = &start;
                 scope.spawn(move || {
                     start.wait();
                     request(public)

@@ -72,7 +72,8 @@ struct Upgraded<'r> {
 impl<'r> Upgraded<'r> {
     fn new(release: &'r Release, state: &'static str) -> Self {
         let directory = release.data(state);
-        let (settings, clock) = (release.settings(&["scoregate.toml"]), release.clock());
+        let settings = release.settings(&["scoregate.toml"]);
+        let clock = release.clock();
         let program = settings.serve(directory.path(), &clock);
         let address = program.public();
         Self {
@@ -229,10 +230,8 @@ impl<'r> Upgraded<'r> {
             let (_, rest) = statements.split_once("PRAGMA user_version = ").unwrap();
             rest.split(';').next().unwrap().to_owned()
         };
-        let (old, new) = (
-            format(&statements),
-            sql_on(&self.file(), "PRAGMA user_version").unwrap(),
-        );
+        let old = format(&statements);
+        let new = sql_on(&self.file(), "PRAGMA user_version").unwrap();
         if old == new.trim() {
             return;
         }
@@ -296,10 +295,8 @@ fn an_upgrade_keeps_keys_units_usage_accounts_documents_runs_and_a_copy_for_a_ro
 fn old_settings_are_refused_with_all_new_names_and_are_the_same_after_the_advice() {
     needs!("libfaketime");
     for release in Release::all() {
-        let (directory, settings) = (
-            release.data("clean"),
-            release.settings(&["scoregate.toml", "mapping.toml"]),
-        );
+        let directory = release.data("clean");
+        let settings = release.settings(&["scoregate.toml", "mapping.toml"]);
         let clock = release.clock();
         let program = settings.serve(directory.path(), &clock);
         let bearer = "Authorization: Bearer a token of a fixture\r\n";
@@ -312,7 +309,8 @@ fn old_settings_are_refused_with_all_new_names_and_are_the_same_after_the_advice
                 .unwrap_or_else(|| old.to_owned())
         };
         for old in release.expected["settings"].as_array().unwrap() {
-            let (path, from) = (renamed(text(&old["path"])), text(&old["from"]));
+            let path = renamed(text(&old["path"]));
+            let from = text(&old["from"]);
             let variable = from.strip_prefix("environment ").map(renamed);
             let from =
                 variable.map_or_else(|| from.to_owned(), |name| format!("environment {name}"));

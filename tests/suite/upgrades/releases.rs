@@ -200,10 +200,12 @@ fn renames(advice: &str) -> BTreeMap<String, String> {
 
 /// A configuration file with another name for one setting.
 fn renamed_in(text: &str, old: &str, new: &str) -> String {
-    let ((table, old), (same_table, new)) =
-        (old.rsplit_once('.').unwrap(), new.rsplit_once('.').unwrap());
+    let (table, old) = old.rsplit_once('.').unwrap();
+    let (same_table, new) = new.rsplit_once('.').unwrap();
     assert_eq!(table, same_table);
-    let (mut here, mut is_found, mut renamed) = (String::new(), false, String::new());
+    let mut here = String::new();
+    let mut is_found = false;
+    let mut renamed = String::new();
     for line in text.lines() {
         if line.starts_with('[') {
             line.clone_into(&mut here);

@@ -337,8 +337,11 @@ fn records(
 
 /// Decodes the columns.
 fn record(row: &Row<'_>) -> Result<IncidentRecord, Trouble> {
-    let (model, kind, severity): (String, String, String) = (row.get(0)?, row.get(2)?, row.get(3)?);
-    let (last_run, last_run_at): (String, i64) = (row.get(10)?, row.get(11)?);
+    let model: String = row.get(0)?;
+    let kind: String = row.get(2)?;
+    let severity: String = row.get(3)?;
+    let last_run: String = row.get(10)?;
+    let last_run_at: i64 = row.get(11)?;
     let damage = || Trouble::Damage("a record of an incident cannot be decoded".into());
     let kind = IncidentKind::parse(&kind);
     let severity = Severity::parse(&severity);

@@ -123,7 +123,8 @@ impl Archive {
         self.with(|inside| {
             let suites = StoredSuites::load(&inside.connection)?;
             query::each(&inside.connection, &sql, [], |row| {
-                let (id, model): (String, _) = (row.get(0)?, rows::model(row, 2)?);
+                let id: String = row.get(0)?;
+                let model: _ = rows::model(row, 2)?;
                 Ok(each(StoredRun::read(row, 7)?.record(&id, &model, &suites)?))
             })
         })

@@ -142,7 +142,8 @@ impl StoredRun {
 pub(super) fn model(row: &Row<'_>, first: usize) -> Result<Arc<TestedModel>, Trouble> {
     let [id, name, provider]: [String; 3] =
         [row.get(first)?, row.get(first + 1)?, row.get(first + 2)?];
-    let (input, output) = (row.get(first + 3)?, row.get(first + 4)?);
+    let input = row.get(first + 3)?;
+    let output = row.get(first + 4)?;
     let model = ModelId::new(&id)
         .and_then(|id| TestedModel::from_archive(id, &name, &provider, input, output).ok());
     model
@@ -196,7 +197,8 @@ fn bytes(trial: &Trial) -> impl Iterator<Item = u8> {
 
 /// Missing numbers are NaN with the same bits; no number is negative, so the order of bits is that of numbers.
 fn are_same_trials(ours: &[u8], theirs: &[u8]) -> bool {
-    let (ours, theirs) = (ours.as_chunks::<8>(), theirs.as_chunks::<8>());
+    let ours = ours.as_chunks::<8>();
+    let theirs = theirs.as_chunks::<8>();
     let is_near = |(a, b): (&[u8; 8], &[u8; 8])| {
         u64::from_le_bytes(*a).abs_diff(u64::from_le_bytes(*b)) <= LAST_PLACES
     };

@@ -147,7 +147,8 @@ fn next(bytes: &mut &[u8], summed: &mut HourSums) -> Option<()> {
     summed.hour = Hour::numbered(u64::from_le_bytes(*hour));
     summed.suite = i64::from_le_bytes(*suite);
     summed.description = i64::from_le_bytes(*description);
-    let (count, smalls) = (&mut summed.count, smalls.as_chunks().0);
+    let count = &mut summed.count;
+    let smalls = smalls.as_chunks().0;
     let (latencies, numbers) = smalls.split_last()?;
     for (number, bytes) in count.numbers_mut().into_iter().zip(numbers) {
         *number = u32::from_le_bytes(*bytes);

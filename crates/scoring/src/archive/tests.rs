@@ -211,7 +211,8 @@ fn archived_runs_score_as_the_same_runs_in_memory() {
 #[test]
 fn runs_of_the_current_hour_count_once_imported() {
     let place = TempDir::new().unwrap();
-    let (archive, all) = (in_(&place), records(24));
+    let archive = in_(&place);
+    let all = records(24);
     archive.take(&all).unwrap();
     archive.sum_up(now()).unwrap();
     let scoring = Scoring::open(RunSource::Archive(in_(&place)), now()).unwrap();
@@ -254,7 +255,8 @@ fn runs_of_the_current_hour_count_once_imported() {
 #[test]
 fn runs_count_after_their_import_and_the_previous_snapshot_is_unchanged() {
     let place = TempDir::new().unwrap();
-    let (records, archive) = (records(48), in_(&place));
+    let records = records(48);
+    let archive = in_(&place);
     let (half, rest) = records.split_at(records.len() / 2);
     let import = archive.begin_import().unwrap();
     archive.take(half).unwrap();

@@ -55,7 +55,8 @@ fn format_1(place: &TempDir, records: &[IdentifiedRun]) -> PathBuf {
     file.execute_batch(FORMAT_1).unwrap();
     let file = file.transaction().unwrap();
     for record in records {
-        let (run, model) = (&record.run, record.run.model());
+        let run = &record.run;
+        let model = record.run.model();
         let id = model.id().as_str();
         file.execute("INSERT OR IGNORE INTO model (id) VALUES (?1)", [id])
             .unwrap();
@@ -163,7 +164,8 @@ fn older_records() -> Vec<IdentifiedRun> {
         .zip(kinds.into_iter().cycle())
     {
         let run = &record.run;
-        let (model, suite) = (Arc::clone(run.model()), run.suite());
+        let model = Arc::clone(run.model());
+        let suite = run.suite();
         let outcome = run.outcome().clone();
         let failed = match &outcome {
             RunOutcome::Scored(_) => kinds.to_vec(),
@@ -178,7 +180,8 @@ fn older_records() -> Vec<IdentifiedRun> {
 
 #[test]
 fn an_archive_of_format_1_is_upgraded_and_its_runs_are_read_unchanged() {
-    let (place, mut expected) = (TempDir::new().unwrap(), older_records());
+    let place = TempDir::new().unwrap();
+    let mut expected = older_records();
     let path = format_1(&place, &expected);
     assert_eq!(version(&path), 1);
     let archive = in_(&place);

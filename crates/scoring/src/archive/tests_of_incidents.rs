@@ -161,7 +161,8 @@ fn an_incident_of_an_earlier_method_stays_and_says_so() {
 fn older_runs_corrections_and_withdrawals_do_not_change_recorded_incidents() {
     let place = TempDir::new().unwrap();
     import(&place, &eventful(), now());
-    let (before, recorded) = (published(&place, now()), records(&place));
+    let before = published(&place, now());
+    let recorded = records(&place);
     // Runs before the first ones would lower the baseline.
     import(&place, &runs(360, &[(200, Some(60.0))]), now());
     assert_eq!(published(&place, now()), before);
@@ -242,7 +243,8 @@ fn a_restart_or_a_second_server_makes_no_further_record() {
 
 #[test]
 fn an_exported_archive_has_the_same_incidents_and_the_same_next_scan() {
-    let (place, copy) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let place = TempDir::new().unwrap();
+    let copy = TempDir::new().unwrap();
     import(&place, &eventful(), now());
     published(&place, now());
     // This archive alone would not find the fall.
@@ -316,7 +318,8 @@ fn an_exported_archive_has_the_same_incidents_and_the_same_next_scan() {
 
 #[test]
 fn the_newer_of_two_scan_positions_counts() {
-    let (place, copy) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let place = TempDir::new().unwrap();
+    let copy = TempDir::new().unwrap();
     import(&place, &eventful(), now());
     published(&place, now());
     let archive = in_(&copy);

@@ -44,10 +44,8 @@ fn shared_by(loss: &SureLoss<'_>, alerts: &[SureLoss<'_>]) -> usize {
 
 fn item(loss: &SureLoss<'_>, alerts: &[SureLoss<'_>]) -> Item {
     let model_state = loss.model_state;
-    let (current, baseline) = (
-        points(loss.levels.now.mean),
-        points(loss.levels.before.mean),
-    );
+    let current = points(loss.levels.now.mean);
+    let baseline = points(loss.levels.before.mean);
     let since = loss.levels.since.start().rfc3339();
     let (samples, baseline_samples) = model_state.level_runs;
     let message = format!(

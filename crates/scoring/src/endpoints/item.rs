@@ -36,7 +36,8 @@ impl Item {
 
     /// Adds the id, the name and the provider of a model.
     pub(super) fn model(self, model_state: &ModelState) -> Self {
-        let (name, provider) = (model_state.model.name(), model_state.model.provider());
+        let name = model_state.model.name();
+        let provider = model_state.model.provider();
         self.with("modelId", model_state.id())
             .with("modelName", name)
             .with("provider", provider)

@@ -82,7 +82,8 @@ fn item(
     period: Period,
     sort_by: SortBy,
 ) -> Item {
-    let (summary, measure) = (model_state.over(period), shown(sort_by));
+    let summary = model_state.over(period);
+    let measure = shown(sort_by);
     let score = summary.published(measure);
     let [latency, cost] = [
         (SortBy::Speed, summary.latency_ms()),

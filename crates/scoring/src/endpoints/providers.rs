@@ -40,7 +40,8 @@ pub(super) fn runs(models: &[&ModelState], period: Period) -> (u32, u32, Option<
             .map(|model| part(model.over(period).runs))
             .sum::<u32>()
     };
-    let (runs, failed) = (of(|(runs, _)| runs), of(|(_, failed)| failed));
+    let runs = of(|(runs, _)| runs);
+    let failed = of(|(_, failed)| failed);
     let attempts: Attempts = models.iter().map(|model| model.over(period).attempts).sum();
     (runs, failed, attempts.availability())
 }

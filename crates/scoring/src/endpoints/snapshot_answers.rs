@@ -75,11 +75,9 @@ impl SnapshotAnswers {
             );
             put(Route::Transparency, &transparency::items(snapshot, period));
         }
-        let (hour, ranked, alerts) = (
-            snapshot.hour,
-            models::of_day(snapshot),
-            alerts::find(snapshot),
-        );
+        let hour = snapshot.hour;
+        let ranked = models::of_day(snapshot);
+        let alerts = alerts::find(snapshot);
         let parts: Vec<&[ModelState]> = snapshot.model_states.chunks(MODELS_OF_A_THREAD).collect();
         let documents = parallel::map(&parts, |part| {
             let quantiles = TailQuantiles::of(method::INTERVAL_TAIL);

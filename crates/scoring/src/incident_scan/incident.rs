@@ -98,7 +98,8 @@ pub(in super::super) struct RevisedIncident {
 impl Incident {
     /// An incident that begins, as found by this version of the method.
     pub(in super::super) fn begun(kind: IncidentKind, opened: Hour, baseline: Option<f64>) -> Self {
-        let (severity, method) = (Severity::Warning, Some(METHOD_VERSION.into()));
+        let severity = Severity::Warning;
+        let method = Some(METHOD_VERSION.into());
         Self {
             kind,
             severity,

@@ -17,7 +17,8 @@ pub(in super::super) fn scan(
     levels: &ScoreLevels,
     history: &IncidentHistory,
 ) -> ScannedIncidents {
-    let (length, rounds) = (series.round_length(), series.rounds(window));
+    let length = series.round_length();
+    let rounds = series.rounds(window);
     let mut outages = OutageScan::after(history);
     let start = history.position;
     // More runs may have been imported in the newest round and hour, so these are scanned again.

@@ -244,7 +244,8 @@ fn freedom(free: usize, correlation: f64) -> f64 {
 
 /// Sums of the first values, and of their squares, beginning with none.
 fn sums_and_squares(values: impl Iterator<Item = f64>) -> [Vec<f64>; 2] {
-    let (mut sum, mut square) = (0.0, 0.0);
+    let mut sum = 0.0;
+    let mut square = 0.0;
     let mut all = [(); 2].map(|()| Vec::with_capacity(values.size_hint().0 + 1));
     let [sums, squares] = &mut all;
     sums.push(sum);
@@ -260,7 +261,8 @@ fn sums_and_squares(values: impl Iterator<Item = f64>) -> [Vec<f64>; 2] {
 
 /// The variance of the mean of that many neighbours as a share of the variance of one, in a first-order autoregression.
 pub(in super::super) fn share_of_mean(correlation: f64, rounds: usize) -> f64 {
-    let (rest, count) = (1.0 - correlation, ratio(rounds, 1));
+    let rest = 1.0 - correlation;
+    let count = ratio(rounds, 1);
     let ends = 2.0 * correlation * (1.0 - correlation.powf(count)) / (count * rest * rest);
     ((1.0 + correlation) / rest - ends) / count
 }
@@ -273,11 +275,13 @@ fn correlation(block: usize, share: f64) -> f64 {
     if block < 2 || excess <= 0.0 {
         return 0.0;
     }
-    let (slope, bend) = (2.0 * (count - 1.0), 2.0 * (count - 2.0));
+    let slope = 2.0 * (count - 1.0);
+    let bend = 2.0 * (count - 2.0);
     let above = 2.0 * excess / (slope + (slope * slope + 4.0 * bend * excess).sqrt());
     let mut correlation = above.min(method::NOISE_CORRELATION_MOST);
     for _ in 0..NEWTON_STEPS {
-        let (mut value, mut slope) = (0.0, 0.0);
+        let mut value = 0.0;
+        let mut slope = 0.0;
         for distance in (0..block).rev() {
             let pairs = if distance == 0 {
                 count

@@ -110,7 +110,9 @@ impl<'t> ScoreNoise<'t> {
     /// The noise in the last month before an hour.
     pub(in super::super) fn of(series: &'t ScoreSeries, hour: Hour, levels: &ScoreLevels) -> Self {
         let range = hour.last(method::NOISE_HOURS);
-        let (month, table, length) = (series.over(range), series.table(), series.round_length());
+        let month = series.over(range);
+        let table = series.table();
+        let length = series.round_length();
         let measures = Measure::ALL.map(|measure| ScorePart::measure(table, measure));
         let axes: [_; 7] = std::array::from_fn(|index| ScorePart::axis(table, index));
         let mut values = (0..).zip(series.part_values(range, &[&measures[..], &axes[..]].concat()));
@@ -246,12 +248,14 @@ impl<'t> PartNoise<'t> {
     ) -> Option<UncertainScore> {
         let mean = sums.mean(self.part)?;
         let rounds = sums.rounds(self.part);
-        let (mut edge, mut marked) = (EdgeReach::default(), 0.0);
+        let mut edge = EdgeReach::default();
+        let mut marked = 0.0;
         for suite in &self.binary {
             let Some(count) = sums.counts().get(suite.index) else {
                 continue;
             };
-            let (points, trials) = (100.0 * suite.weight, count.trials_in_score());
+            let points = 100.0 * suite.weight;
+            let trials = count.trials_in_score();
             let reach = (points * (1.0 - least_share(trials))).powi(2);
             if suite.share >= 1.0 {
                 edge.below += reach;

@@ -48,7 +48,8 @@ impl ScoreResiduals {
         (levels, fitted): (usize, usize),
     ) -> Self {
         let all = length.rounds_in(month);
-        let (first, none) = (length.round_of(month.from).from, vec![f64::NAN; all]);
+        let first = length.round_of(month.from).from;
+        let none = vec![f64::NAN; all];
         let blocks = [const { OnceLock::new() }; method::NOISE_BLOCK];
         let mut residuals = Self {
             length,
@@ -72,7 +73,8 @@ impl ScoreResiduals {
     /// The variance of the mean of these scores as a multiple of that of independent ones: more than one if they share noise.
     pub(in super::super) fn shared(all: &[&Self]) -> f64 {
         let quotient = |longest: usize| {
-            let (mut sums, mut squares) = (Vec::new(), 0.0);
+            let mut sums = Vec::new();
+            let mut squares = 0.0;
             for residuals in all {
                 let rounds = &residuals.rounds;
                 let blocks = rounds.chunks(block_length(longest, rounds.len()));
@@ -136,11 +138,10 @@ impl<'r> PairedNoise<'r> {
         if one.length != other.length {
             return None;
         }
-        let (pair, common) = (
-            [one, other],
-            (common_rounds(&one.rounds, &other.rounds), squares),
-        );
-        let (levels, fitted) = (one.levels.max(other.levels), one.fitted.max(other.fitted));
+        let pair = [one, other];
+        let common = (common_rounds(&one.rounds, &other.rounds), squares);
+        let levels = one.levels.max(other.levels);
+        let fitted = one.fitted.max(other.fitted);
         let free = common
             .0
             .checked_sub(levels + fitted)
@@ -212,7 +213,8 @@ fn sum_of_squares(one: &[f64], other: &[f64]) -> f64 {
         let mut rest = rest.iter();
         [(); LANES].map(|()| rest.next().copied().unwrap_or(f64::NAN))
     };
-    let ((ones, one), (others, other)) = (one.as_chunks(), other.as_chunks());
+    let (ones, one) = one.as_chunks();
+    let (others, other) = other.as_chunks();
     let rest = (&padded(one), &padded(other));
     ones.iter().zip(others).chain([rest]).for_each(
         |(one, other): (&[f64; LANES], &[f64; LANES])| {

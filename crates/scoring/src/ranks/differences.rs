@@ -47,7 +47,8 @@ impl<'a> ComparedScore<'a> {
         measure: Measure,
     ) -> Option<Self> {
         let score = model.over(period).uncertain(measure)?;
-        let (basis, edge) = (&score.basis, &score.edge);
+        let basis = &score.basis;
+        let edge = &score.edge;
         let parts = [
             score.tested.spread?.variance,
             basis.least,
@@ -119,7 +120,8 @@ impl<'a> ComparedScore<'a> {
     }
 
     fn less_with(&self, other: &Self, paired: Option<Spread>) -> ScoreDifference {
-        let (one, other) = (self.score, other.score);
+        let one = self.score;
+        let other = other.score;
         let common = common(&one.basis, &other.basis);
         let spread = one.tested.spread.zip(other.tested.spread).map(|(a, b)| {
             let alone = Spread {
@@ -205,6 +207,7 @@ fn common(one: &ScoreBasis, other: &ScoreBasis) -> f64 {
     }
     let number = |rounds: usize| f64::from(u32::try_from(rounds).unwrap_or(u32::MAX));
     let all = number(one.length.rounds_in(one.range));
-    let (one, other) = (number(one.rounds), number(other.rounds));
+    let one = number(one.rounds);
+    let other = number(other.rounds);
     ((one + other - all) / (one * other).sqrt()).max(0.0)
 }

@@ -209,7 +209,8 @@ mod tests {
             method::METHOD_VERSION
         );
         let version = |text: &str| SuiteTable::read(text).unwrap().method_version();
-        let (digest, one) = (version(OTHER), version(&OTHER.replace("spec", "refusal")));
+        let digest = version(OTHER);
+        let one = version(&OTHER.replace("spec", "refusal"));
         assert!(
             digest.starts_with(&format!("{}+", method::METHOD_VERSION)),
             "{digest}"

@@ -204,7 +204,9 @@ pub(in super::super) fn instant(text: &str, now: Wall) -> Result<Wall, BadRun> {
 
 /// Counts the arrays of a valid JSON text. Only the trials are one, but serde accepts one for each object.
 fn arrays(line: &str) -> usize {
-    let (mut count, mut in_string, mut is_escaped) = (0, false, false);
+    let mut count = 0;
+    let mut in_string = false;
+    let mut is_escaped = false;
     for byte in line.bytes() {
         match byte {
             _ if is_escaped => is_escaped = false,
@@ -251,10 +253,8 @@ mod tests {
             "{\"scores\"",
             "{\"failure\":{\"reason\":\"harness\"}},{\"scores\"",
         );
-        let (start, end) = (
-            all_failed.find(",{\"scores\"").unwrap(),
-            all_failed.rfind(",{\"failure\"").unwrap(),
-        );
+        let start = all_failed.find(",{\"scores\"").unwrap();
+        let end = all_failed.rfind(",{\"failure\"").unwrap();
         let all_failed = [
             all_failed.get(..start).unwrap(),
             all_failed.get(end..).unwrap(),

@@ -127,7 +127,8 @@ pub(super) fn read_trials(
     written: Vec<WrittenTrial<'_>>,
     suite: &SuiteEntry,
 ) -> Result<(Vec<Trial>, Vec<RunFailure>), BadRun> {
-    let (mut trials, mut failed) = (Vec::with_capacity(written.len()), Vec::new());
+    let mut trials = Vec::with_capacity(written.len());
+    let mut failed = Vec::new();
     for (index, trial) in written.into_iter().enumerate() {
         match trial
             .read(suite)

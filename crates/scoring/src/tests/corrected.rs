@@ -45,7 +45,8 @@ fn correction_suppresses_trends_among_many_quiet_models() {
     for model_state in &snapshot.model_states {
         for period in [Period::Day, Period::Week] {
             let (now, before) = model_state.over(period).estimates(Measure::Combined);
-            let (now, before) = (now.unwrap(), before.unwrap());
+            let now = now.unwrap();
+            let before = before.unwrap();
             alone += u32::from(chance_of_change(before, now) < 0.05);
             assert_eq!(
                 model_state.change.trend(period, Measure::Combined),

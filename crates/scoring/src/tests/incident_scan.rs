@@ -75,7 +75,8 @@ fn record(history: &mut IncidentHistory, scanned: &ScannedIncidents) {
             (one.incident.kind, one.incident.opened)
                 == (revised.incident.kind, revised.incident.opened)
         };
-        let (incident, revision) = (revised.incident.clone(), revised.revision);
+        let incident = revised.incident.clone();
+        let revision = revised.revision;
         match history.incidents.iter_mut().find(known) {
             Some(known) => {
                 assert_eq!(revision, known.revision + 1);

@@ -230,10 +230,8 @@ fn a_removed_model_is_unavailable_and_affects_no_other() {
             with.push(Run::new(Arc::clone(&model), suite, at, RunOutcome::Scored(trials)).unwrap());
         }
     }
-    let (without, with) = (
-        Scoring::open(RunSource::Runs(without.into()), now()).unwrap(),
-        Scoring::open(RunSource::Runs(with.into()), now()).unwrap(),
-    );
+    let without = Scoring::open(RunSource::Runs(without.into()), now()).unwrap();
+    let with = Scoring::open(RunSource::Runs(with.into()), now()).unwrap();
     let mut items = rankings(&with, Period::Day, SortBy::Combined);
     let place = items.iter().position(|item| item["id"] == "gone").unwrap();
     let gone = items.remove(place);

@@ -49,7 +49,8 @@ fn true_ranks_are_within_their_bounds_and_shared_noise_cancels() {
         });
         ranks.sum()
     };
-    let (shared, calm) = (total(3.0), total(0.0));
+    let shared = total(3.0);
+    let calm = total(0.0);
     assert!(shared < calm * 5 / 4 && calm < 12 * 5, "{shared} {calm}");
 }
 

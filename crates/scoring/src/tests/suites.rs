@@ -44,7 +44,8 @@ fn run(id: &str, suite: &str, scores: &[f64]) -> IdentifiedRun {
         .zip(scores)
         .for_each(|(one, score)| *one = Some(*score));
     let trials = vec![Trial::on_axes(all, Some(100.0), Some(0.5)).unwrap(); 2];
-    let (suite, at) = (Suite::new(suite).unwrap(), now().minus(HOUR));
+    let suite = Suite::new(suite).unwrap();
+    let at = now().minus(HOUR);
     let run = Run::new(model(), suite, at, RunOutcome::Scored(trials)).unwrap();
     IdentifiedRun {
         id: RunId::new(id).unwrap(),

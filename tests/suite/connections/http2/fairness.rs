@@ -20,8 +20,10 @@ const WHILE: Duration = Duration::from_millis(600);
 
 /// Sends requests on an HTTP/1.1 connection until stopped; returns their durations.
 async fn other_client(world: &World, hit: &[u8]) -> Duration {
-    let (clock, mut connection) = (Clock::system(), Connection::open(world.address()).await);
-    let (start, mut times) = (clock.now().mono, Vec::new());
+    let clock = Clock::system();
+    let mut connection = Connection::open(world.address()).await;
+    let start = clock.now().mono;
+    let mut times = Vec::new();
     loop {
         let asked_at = clock.now().mono;
         connection.write(hit).await;
@@ -40,19 +42,15 @@ async fn compare(world: &World, key: &str) -> Result<(), String> {
     let hit = format!("GET /api/v1/models HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n\r\n")
         .into_bytes();
     let alone = other_client(world, &hit).await;
-    let (over, client) = (
-        Arc::new(AtomicBool::new(false)),
-        Http2Client::to(world.address()).await,
-    );
+    let over = Arc::new(AtomicBool::new(false));
+    let client = Http2Client::to(world.address()).await;
     let answered = Arc::new(AtomicUsize::new(0));
     let mut streams = JoinSet::new();
     for _ in 0..CONCURRENT {
-        let (over, client, key, answered) = (
-            Arc::clone(&over),
-            client.clone(),
-            key.to_owned(),
-            Arc::clone(&answered),
-        );
+        let over = Arc::clone(&over);
+        let client = client.clone();
+        let key = key.to_owned();
+        let answered = Arc::clone(&answered);
         streams.spawn(async move {
             while !over.load(Ordering::Relaxed) {
                 let response = client
@@ -78,11 +76,9 @@ async fn compare(world: &World, key: &str) -> Result<(), String> {
     over.store(false, Ordering::Relaxed);
     let mut connections = JoinSet::new();
     for _ in 0..CONCURRENT {
-        let (over, hit, mut connection) = (
-            Arc::clone(&over),
-            hit.clone(),
-            Connection::open(world.address()).await,
-        );
+        let over = Arc::clone(&over);
+        let hit = hit.clone();
+        let mut connection = Connection::open(world.address()).await;
         connections.spawn(async move {
             while !over.load(Ordering::Relaxed) {
                 connection.write(&hit).await;

@@ -117,10 +117,8 @@ impl Default for MetricsRegistry {
     fn default() -> Self {
         let recorder = PrometheusBuilder::new().build_recorder();
         for row in METRICS {
-            let (name, meaning) = (
-                KeyName::from_const_str(row.name),
-                SharedString::const_str(row.meaning),
-            );
+            let name = KeyName::from_const_str(row.name);
+            let meaning = SharedString::const_str(row.meaning);
             let unit = row.name.ends_with("_seconds").then_some(Unit::Seconds);
             match row.kind {
                 MetricKind::Counter => recorder.describe_counter(name, unit, meaning),

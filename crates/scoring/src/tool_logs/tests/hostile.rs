@@ -23,7 +23,8 @@ struct WrittenMember {
 impl WrittenMember {
     fn stored(name: &str, content: impl Into<Vec<u8>>) -> Self {
         let raw = content.into();
-        let (length, sum) = (raw.len() as u64, crc32(&raw));
+        let length = raw.len() as u64;
+        let sum = crc32(&raw);
         Self {
             name: name.into(),
             method: CompressionMethod::STORE,

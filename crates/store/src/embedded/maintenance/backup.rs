@@ -39,7 +39,8 @@ pub fn back_up(directory: &Path, to: &Path, force: bool) -> MaintenanceResult<In
     let done = copied(&path, &half, to).and_then(|report| match report.faults.first() {
         None => Ok(report),
         Some(fault) => {
-            let (path, reason) = (path.display().to_string(), fault.clone());
+            let path = path.display().to_string();
+            let reason = fault.clone();
             Err(StoreError::Damaged { path, reason }.into())
         }
     });

@@ -67,7 +67,8 @@ fn write_all(
     out: &mut dyn Write,
     now: Wall,
 ) -> FileResult<ExportSummary> {
-    let (mut writer, mut left_out) = (DumpWriter::begin(out, now)?, Vec::new());
+    let mut writer = DumpWriter::begin(out, now)?;
+    let mut left_out = Vec::new();
     for table in &TABLES {
         left_out.extend(walk(store, table, damaged, &mut |line| {
             Ok(writer.push(&line)?)

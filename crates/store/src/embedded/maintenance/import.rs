@@ -191,7 +191,8 @@ fn settle(
     now: Wall,
 ) -> FileResult<ImportSummary> {
     let last_change = inspect::last_change(store)?;
-    let (mut carried, mut has_successor) = (TransferSummary::default(), false);
+    let mut carried = TransferSummary::default();
+    let mut has_successor = false;
     for old in previous {
         has_successor |= transfer::from_old(old, store, &mut carried)?;
     }

@@ -51,10 +51,8 @@ pub(super) fn walk(
         let backwards = format!("{} DESC", order.replace(", ", " DESC, "));
         let (after, broke) = walk.walk_in_order(&backwards, before.as_deref())?;
         if let Some(reason) = broke {
-            let (before, after) = (
-                before.unwrap_or("the first".into()),
-                after.unwrap_or("the last".into()),
-            );
+            let before = before.unwrap_or("the first".into());
+            let after = after.unwrap_or("the last".into());
             walk.skipped.push(format!(
                 "{name}: all between {before} and {after}: {reason}"
             ));

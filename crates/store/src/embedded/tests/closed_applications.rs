@@ -35,7 +35,8 @@ fn closed_after_use() -> (TempDir, Embedded, OwnerId) {
 fn a_file_of_the_format_before_closed_applications_is_upgraded() {
     let directory = TempDir::new().unwrap();
     drop(file::open_steps(directory.path(), &file(&directory), &schema::STEPS[..8]).unwrap());
-    let (id, owner) = (an_id(), OwnerId::mint().unwrap());
+    let id = an_id();
+    let owner = OwnerId::mint().unwrap();
     edit(
         &directory,
         &format!(
