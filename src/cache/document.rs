@@ -284,8 +284,8 @@ fn envelope(data: &Bytes, count: usize, generated_at: Wall, label: &EnvelopeFiel
 
 #[cfg(test)]
 mod tests {
-    use super::super::paid_field::PAID_FIELD;
     use super::*;
+    use crate::cache::paid_field::PAID_FIELD;
     use proptest::prelude::*;
     use scoregate_base::routes::{ModelId, Period, Query};
 

@@ -108,7 +108,8 @@ pub(super) fn needs_restart(path: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{SETTINGS, read_text};
+    use crate::config::{SETTINGS, read_text};
+
     use super::*;
 
     fn config(text: &str) -> Config {

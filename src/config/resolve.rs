@@ -130,7 +130,8 @@ fn log(reading: &mut ConfigReader<'_>) -> LogConfig {
 mod tests {
     use std::time::Duration;
 
-    use super::super::{UpstreamConfig, read_environment, read_text};
+    use crate::config::{UpstreamConfig, read_environment, read_text};
+
     use super::*;
 
     fn problems(text: &str) -> Vec<String> {

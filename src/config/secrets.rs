@@ -90,7 +90,8 @@ fn read_secret(written: &mut ConfigValues, secret: &str) -> Result<(), ConfigPro
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
-    use super::super::{UpstreamConfig, read_environment, read_text, resolve};
+    use crate::config::{UpstreamConfig, read_environment, read_text, resolve};
+
     use super::*;
 
     const TOKEN: &str = "sixteen characters and more";

@@ -154,9 +154,9 @@ pub(super) fn read(
 mod tests {
     use std::time::Duration;
 
-    use super::super::retention::Lifetime;
     use super::*;
     use crate::cache::{ContentCoding, StaleWindows};
+    use crate::documents::retention::Lifetime;
     use scoregate_base::plans::FieldSets;
     use scoregate_base::routes::{EndpointTable, ModelId, Period, Query, Route};
 

@@ -155,12 +155,12 @@ mod tests {
     use http::Request;
     use http::request::Parts;
 
-    use super::super::credentials::Credentials;
-    use super::super::parse::{ReceivedRequest, parse};
-    use super::super::request_headers::RequestHeaders;
     use super::*;
     use crate::cache::Cache;
     use crate::cache::sample::{key, stored};
+    use crate::gateway::credentials::Credentials;
+    use crate::gateway::parse::{ReceivedRequest, parse};
+    use crate::gateway::request_headers::RequestHeaders;
 
     const PAID: Rights = Rights::PAID;
 

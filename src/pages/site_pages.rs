@@ -96,9 +96,9 @@ impl Pages {
 
 #[cfg(test)]
 mod tests {
-    use super::super::page::HTML;
     use super::*;
     use crate::cache::ContentCoding;
+    use crate::pages::page::HTML;
 
     const NOW: Wall = Wall::from_seconds(0);
 

@@ -159,9 +159,9 @@ mod tests {
     use tokio::sync::watch;
     use tokio_util::task::TaskTracker;
 
-    use super::super::http::tests::upstream_at;
-    use super::super::{AddressRules, UpstreamRequest};
     use super::*;
+    use crate::upstream::http::tests::upstream_at;
+    use crate::upstream::{AddressRules, UpstreamRequest};
     use scoregate_base::clock::Wall;
     use scoregate_base::routes::DocumentKey;
 

@@ -118,8 +118,8 @@ pub(super) fn watch(
 
 #[cfg(test)]
 mod tests {
-    use super::super::lab::simulated_noise::{NoiseGenerator, NoiseKind};
     use super::*;
+    use crate::lab::simulated_noise::{NoiseGenerator, NoiseKind};
     use scoregate_base::clock::Wall;
 
     fn rounds(scores: impl IntoIterator<Item = f64>) -> Vec<ScoreRound> {

@@ -162,8 +162,8 @@ impl WeekOfRounds {
 
 #[cfg(test)]
 mod tests {
-    use super::super::run::SuiteTable;
     use super::*;
+    use crate::run::SuiteTable;
     use scoregate_base::routes::SortBy;
 
     const HOURS: u64 = 30 * 24;

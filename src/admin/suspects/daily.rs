@@ -8,12 +8,12 @@ use metrics::Gauge;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
+use crate::admin::command::{Administration, CommandResult};
 use scoregate_base::clock::{Clock, Day};
 use scoregate_base::evidence::judgement::Suspicion;
 use scoregate_observe::telemetry::metrics::{MetricFamily, MetricsRegistry};
 use scoregate_store::NewMail;
 
-use super::super::command::{Administration, CommandResult};
 use super::judged::{SUSPECT_DAYS, SuspectView, SuspectsView};
 
 /// The last hour of a day is merged by then.

@@ -15,8 +15,8 @@ use scoregate_base::evidence::{DayEvidence, EVIDENCE_DAYS_KEPT, HourSummary};
 use scoregate_base::keys::{ApplicationId, OwnerId};
 use scoregate_store::{DayRecord, EvidenceQuery, OwnerQuery, StoreError, StoredApplication};
 
-use super::super::command::{CommandProblem, CommandResult};
-use super::super::fleet_reports::FleetReports;
+use crate::admin::command::{CommandProblem, CommandResult};
+use crate::admin::fleet_reports::FleetReports;
 
 /// Days that are judged, unless requested otherwise.
 pub(super) const SUSPECT_DAYS: u32 = 7;

@@ -10,9 +10,9 @@ use serde_json::json;
 use crate::config::Config;
 use scoregate_base::keys::{KeyForm, shown_prefix};
 
-use super::super::exit::Exit;
-use super::super::input_file::InputFile;
-use super::super::printer;
+use crate::cli::exit::Exit;
+use crate::cli::input_file::InputFile;
+use crate::cli::printer;
 
 pub(super) const AFTER_HELP: &str = "Examples:\n  scoregate keys scan src/main.py .env\n  \
 git diff --cached | scoregate keys scan -\n\n\

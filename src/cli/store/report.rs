@@ -11,8 +11,8 @@ use scoregate_store::maintenance::{
     since,
 };
 
-use super::super::exit::Exit;
-use super::super::printer;
+use crate::cli::exit::Exit;
+use crate::cli::printer;
 
 pub(super) fn print_check(report: &InspectionReport, as_json: bool, today: Day) -> Exit {
     let printed = if as_json {

@@ -15,15 +15,15 @@ use scoregate_store::maintenance::{
     file_in, import, prune, record_backup, verify,
 };
 
-use super::super::command_error::{CommandError, CommandOutcome};
-use super::super::control::operator;
-use super::super::exit::Exit;
-use super::super::output_file::OutputFile;
-use super::super::printer;
 use super::arguments::{CLOSE_NEEDS_A_FILE, RuntimeRole, StoreArgs, StoreCommand};
 use super::report::{print_check, print_closed, print_exported, print_imported, print_verified};
+use crate::cli::command_error::{CommandError, CommandOutcome};
+use crate::cli::control::operator;
+use crate::cli::exit::Exit;
+use crate::cli::output_file::OutputFile;
+use crate::cli::printer;
 
-pub(in super::super) fn run(args: &StoreArgs) -> CommandOutcome {
+pub(in crate::cli) fn run(args: &StoreArgs) -> CommandOutcome {
     let now = Clock::system().now().wall;
     if let StoreCommand::Export {
         file,

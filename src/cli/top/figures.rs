@@ -153,9 +153,9 @@ fn increase(before: f64, now: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample::ScrapedMetrics;
     use super::*;
     use crate::admin::UsageView;
+    use crate::cli::top::sample::ScrapedMetrics;
     use scoregate_base::clock::{Mono, Now, Wall};
 
     fn counted(requests: u64, last_minute: u64) -> CountedRequests {

@@ -362,10 +362,10 @@ fn row(name: &str, text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample::{ScrapedMetrics, ServerSample};
     use super::*;
     use crate::accounts::{CountedRequests, RequestCounts};
     use crate::admin::UsageView;
+    use crate::cli::top::sample::{ScrapedMetrics, ServerSample};
     use crate::gateway::UnauthenticatedUse;
     use scoregate_base::clock::{Mono, Now, Wall};
 

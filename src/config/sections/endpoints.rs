@@ -6,10 +6,10 @@ use toml::Value;
 use scoregate_base::routes::shapes::ItemField;
 use scoregate_base::routes::{ConfiguredRoute, ENDPOINTS, Endpoint, EndpointTable, Param};
 
-use super::super::config_reader::ConfigReader;
-use super::super::tables::ENDPOINT_SETTINGS;
 use super::endpoint_fields;
 use super::own_params::{self, OwnDefinition};
+use crate::config::config_reader::ConfigReader;
+use crate::config::tables::ENDPOINT_SETTINGS;
 
 /// Maximum number of configured endpoints: each is a label value in the metrics.
 const MOST_ENDPOINTS: usize = 32;
@@ -18,7 +18,7 @@ const TAKEN: [&str; 3] = ["page", "options", "none"];
 const PARAMETERS: [Param; 3] = [Param::Period, Param::SortBy, Param::Limit];
 
 /// The endpoints of the specification and those of the settings.
-pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> EndpointTable {
+pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> EndpointTable {
     let names: Vec<&str> = reading.names_in("endpoints");
     reading.at_most("endpoints", names.len(), MOST_ENDPOINTS, "endpoints");
     if !names.is_empty() && reading.maybe("upstream").is_some() {

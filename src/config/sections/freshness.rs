@@ -8,11 +8,11 @@ use crate::mcp::tool_result;
 use scoregate_base::plans::FieldSets;
 use scoregate_base::routes::{Endpoint, EndpointTable};
 
-use super::super::ValueKind;
-use super::super::config_reader::ConfigReader;
-use super::super::words::duration;
+use crate::config::ValueKind;
+use crate::config::config_reader::ConfigReader;
+use crate::config::words::duration;
 
-pub(in super::super) fn retention(
+pub(in crate::config) fn retention(
     reading: &mut ConfigReader<'_>,
     endpoints: &EndpointTable,
 ) -> Retention {
@@ -76,8 +76,8 @@ fn table_of(endpoint: &Endpoint) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::{ConfigProblems, read_text, resolve};
     use super::*;
+    use crate::config::{ConfigProblems, read_text, resolve};
     use scoregate_base::routes::Route;
 
     fn retention(text: &str) -> Result<Retention, ConfigProblems> {

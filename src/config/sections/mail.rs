@@ -11,10 +11,10 @@ use crate::mail::{
 };
 use scoregate_base::clock::Clock;
 
-use super::super::config_reader::ConfigReader;
-use super::super::{ConfigProblems, ValueKind};
 use super::cors::{host_and_port, is_host, is_port};
 use super::site::is_loopback;
+use crate::config::config_reader::ConfigReader;
+use crate::config::{ConfigProblems, ValueKind};
 
 const SERVER: &str = "mail.server";
 const DIRECTORY: &str = "mail.directory";
@@ -30,7 +30,7 @@ const TRIAL_SENDER: &str = "scoregate@localhost.localdomain";
 const MAX_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// `None` without a server and a directory.
-pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> Option<MailConfig> {
+pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> Option<MailConfig> {
     if reading.maybe(DIRECTORY).is_some() {
         return mail_directory(reading);
     }
@@ -220,7 +220,8 @@ pub fn open_mail_transport(
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::{Config, read_text, resolve};
+    use crate::config::{Config, read_text, resolve};
+
     use super::*;
 
     const SERVER_AND_SENDER: &str =

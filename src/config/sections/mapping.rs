@@ -12,9 +12,9 @@ use crate::upstream::{
 };
 use scoregate_base::routes::{Endpoint, EndpointTable, Param, Route};
 
-use super::super::config_reader::ConfigReader;
-use super::super::renamed::new_path;
 use super::mapping_fields::{self, FieldProblem};
+use crate::config::config_reader::ConfigReader;
+use crate::config::renamed::new_path;
 
 /// Fields of a mapping table.
 const FIELDS: [&str; 10] = [
@@ -34,7 +34,10 @@ const OF_THE_BACKEND: [&str; 4] = ["path", "data", "shape", "key_as"];
 const SHAPES: [&str; 3] = ["array", "object", "map"];
 
 /// Reads all mapping tables.
-pub(in super::super) fn read(reading: &mut ConfigReader<'_>, endpoints: &EndpointTable) -> Mapping {
+pub(in crate::config) fn read(
+    reading: &mut ConfigReader<'_>,
+    endpoints: &EndpointTable,
+) -> Mapping {
     unknown_mappings(reading, endpoints);
     let mut mapping = Mapping::default();
     for endpoint in endpoints.stored() {
@@ -316,7 +319,8 @@ impl<'w> MappingTable<'_, 'w> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::{UpstreamConfig, read_text, resolve, sample};
+    use crate::config::{UpstreamConfig, read_text, resolve, sample};
+
     use super::*;
 
     fn mapping(text: &str) -> Result<Mapping, Vec<String>> {

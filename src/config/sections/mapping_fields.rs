@@ -13,13 +13,13 @@ const FORM: &str =
     "write the name of the backend's field, or a table with from, type, words, constant or drop";
 
 /// A problem with one field.
-pub(in super::super) struct FieldProblem {
-    pub(in super::super) name: String,
-    pub(in super::super) remedy: String,
+pub(in crate::config) struct FieldProblem {
+    pub(in crate::config) name: String,
+    pub(in crate::config) remedy: String,
 }
 
 /// Reads the table. Invalid fields are reported and left out.
-pub(in super::super) fn read(
+pub(in crate::config) fn read(
     endpoint: &'static Endpoint,
     table: &Table,
 ) -> (ItemMapping, Vec<FieldProblem>) {
@@ -242,7 +242,7 @@ fn constant(endpoint: &'static Endpoint, name: &str, value: &Value) -> Result<Ma
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::{UpstreamConfig, read_text, resolve};
+    use crate::config::{UpstreamConfig, read_text, resolve};
     use crate::upstream::Mapping;
     use scoregate_base::routes::Route;
 

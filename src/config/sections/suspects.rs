@@ -2,9 +2,9 @@
 
 use scoregate_base::evidence::judgement::SuspectRules;
 
-use super::super::config_reader::ConfigReader;
+use crate::config::config_reader::ConfigReader;
 
-pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> SuspectRules {
+pub(in crate::config) fn read(reading: &mut ConfigReader<'_>) -> SuspectRules {
     let mut share = |path| f64::from(reading.number::<u8>(path)) / 100.0;
     let hour_share = share("suspects.hour_percent");
     let day_share = share("suspects.day_percent");
@@ -26,7 +26,8 @@ pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> SuspectRules {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::{read_text, resolve};
+    use crate::config::{read_text, resolve};
+
     use super::*;
 
     #[test]

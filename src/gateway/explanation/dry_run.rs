@@ -12,26 +12,28 @@ use scoregate_base::limits::{LimitRule, LimitStatus};
 use scoregate_base::routes::prices::PricedEnding;
 use scoregate_base::routes::{DocumentKey, Route};
 
-use super::super::admit::{AdmissionEnd, guarded};
-use super::super::authenticate::{self, Caller};
-use super::super::charge::{self, ChargedRequest};
-use super::super::credentials::Credentials;
-use super::super::exchange::Peer;
-use super::super::fetch::{DocumentSource, Served, fetched, fetched_outcome, source, stored_only};
-use super::super::guard::AddressGuard;
-use super::super::parse::{ReceivedRequest, parse};
-use super::super::refusal::Refusal;
-use super::super::request_headers::RequestHeaders;
-use super::super::request_id::{REQUEST_ID, RequestId};
-use super::super::request_path::within_page_bytes;
-use super::super::request_services::Gateway;
-use super::super::resolve::{self, ResolvedTarget, resolve};
-use super::super::respond::{DocumentReply, Reply, respond};
-use super::super::response::limit_headers::LimitHeaders;
-use super::super::response::response_context::ResponseContext;
-use super::super::settle::settle;
 use super::explained::{ExplainedKey, Explanation, PossibleOutcome, RuleAmounts};
 use super::possible_admission::PossibleAdmission;
+use crate::gateway::admit::{AdmissionEnd, guarded};
+use crate::gateway::authenticate::{self, Caller};
+use crate::gateway::charge::{self, ChargedRequest};
+use crate::gateway::credentials::Credentials;
+use crate::gateway::exchange::Peer;
+use crate::gateway::fetch::{
+    DocumentSource, Served, fetched, fetched_outcome, source, stored_only,
+};
+use crate::gateway::guard::AddressGuard;
+use crate::gateway::parse::{ReceivedRequest, parse};
+use crate::gateway::refusal::Refusal;
+use crate::gateway::request_headers::RequestHeaders;
+use crate::gateway::request_id::{REQUEST_ID, RequestId};
+use crate::gateway::request_path::within_page_bytes;
+use crate::gateway::request_services::Gateway;
+use crate::gateway::resolve::{self, ResolvedTarget, resolve};
+use crate::gateway::respond::{DocumentReply, Reply, respond};
+use crate::gateway::response::limit_headers::LimitHeaders;
+use crate::gateway::response::response_context::ResponseContext;
+use crate::gateway::settle::settle;
 
 /// A request, the copies on which it is decided, and the explanation so far.
 struct DryRun<'r> {

@@ -4,9 +4,9 @@ use crate::accounts::Leases;
 use scoregate_base::clock::Now;
 use scoregate_base::limits::{LeaseAvailability, LimitRule};
 
-use super::super::admit::{AdmissionEnd, AdmissionStep, decide};
-use super::super::authenticate::Caller;
-use super::super::refusal::Refusal;
+use crate::gateway::admit::{AdmissionEnd, AdmissionStep, decide};
+use crate::gateway::authenticate::Caller;
+use crate::gateway::refusal::Refusal;
 
 /// An end of admission.
 #[derive(Debug)]

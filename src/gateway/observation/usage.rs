@@ -12,7 +12,7 @@ use scoregate_base::clock::{Now, Wall};
 use scoregate_base::limits::{LimitRule, network};
 use scoregate_observe::telemetry::space_saving::{SketchEntry, SpaceSaving};
 
-use super::super::refusal::Responsibility;
+use crate::gateway::refusal::Responsibility;
 
 /// Usage statistics.
 pub struct UsageTracker {
@@ -44,7 +44,7 @@ impl UsageTracker {
     }
 
     /// Counts a refused request.
-    pub(in super::super) fn count(
+    pub(in crate::gateway) fn count(
         &self,
         address: IpAddr,
         refused: (Responsibility, Option<LimitRule>),

@@ -13,7 +13,7 @@ use http::header::{
 
 use scoregate_base::routes::headers::for_scripts;
 
-use super::super::refusal::whole_seconds;
+use crate::gateway::refusal::whole_seconds;
 
 const ANY: HeaderValue = HeaderValue::from_static("*");
 /// Methods and request headers of the API.
@@ -72,7 +72,7 @@ impl CorsPolicy {
     }
 
     /// Adds CORS headers to a response. `options` marks a response to OPTIONS, which may be a preflight request.
-    pub(in super::super) fn write(
+    pub(in crate::gateway) fn write(
         &self,
         request_headers: &HeaderMap,
         options: bool,

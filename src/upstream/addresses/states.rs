@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use scoregate_base::clock::Mono;
 
-use super::super::circuit_breaker::{
-    BreakerPermission, BreakerSignal, BreakerState, CircuitBreaker,
-};
 use super::choice::{AddressCondition, Candidate, choose};
 use super::health::{AddressHealth, HealthThresholds, weight};
 use super::retry_budget::RetryBudget;
+use crate::upstream::circuit_breaker::{
+    BreakerPermission, BreakerSignal, BreakerState, CircuitBreaker,
+};
 
 /// Time in which other addresses get the requests after a failure, for each consecutive one.
 const SUSPECT_TIME: Duration = Duration::from_secs(1);

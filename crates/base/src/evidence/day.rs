@@ -288,10 +288,10 @@ fn rounded_down(distinct: Option<u32>) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::hour::Origin;
-    use super::super::mark::DocumentMark;
     use super::*;
     use crate::clock::Wall;
+    use crate::evidence::hour::Origin;
+    use crate::evidence::mark::DocumentMark;
 
     const START: Wall = Wall::from_seconds(1_800_000_000 / 86_400 * 86_400);
 

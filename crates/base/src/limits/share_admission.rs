@@ -98,11 +98,11 @@ impl AccountBalance {
 
 #[cfg(test)]
 mod tests {
-    use super::super::minute_pool::MinutePool;
-    use super::super::minute_report::MinuteGrant;
-    use super::super::minute_share::ShareTokens;
     use super::*;
     use crate::clock::{Day, Mono, Wall};
+    use crate::limits::minute_pool::MinutePool;
+    use crate::limits::minute_report::MinuteGrant;
+    use crate::limits::minute_share::ShareTokens;
     use std::time::Duration;
 
     const PRO: Limits = Limits {

@@ -1,6 +1,7 @@
 //! A gateway's share, in exchanges with a pool.
 
-use super::super::minute_pool::MinutePool;
+use crate::limits::minute_pool::MinutePool;
+
 use super::*;
 
 const FREE: Limits = Limits {

@@ -206,8 +206,8 @@ impl fmt::Display for DocumentKey {
 
 #[cfg(test)]
 mod tests {
-    use super::super::table::ENDPOINTS;
     use super::*;
+    use crate::routes::table::ENDPOINTS;
     use proptest::prelude::*;
     use std::collections::HashMap;
 

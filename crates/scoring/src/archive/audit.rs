@@ -2,10 +2,10 @@
 
 use rusqlite::{Connection, Row, params};
 
+use crate::run::{ChangeAuthor, IdentifiedRun, RunId};
 use scoregate_base::clock::Wall;
 use scoregate_base::words;
 
-use super::super::run::{ChangeAuthor, IdentifiedRun, RunId};
 use super::{Archive, ArchiveError, Trouble, query, rows};
 
 words! {

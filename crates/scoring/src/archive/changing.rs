@@ -9,14 +9,14 @@ use rusqlite::{Connection, Row, params};
 
 use scoregate_base::clock::Wall;
 
-use super::super::hour::Hour;
-use super::super::run::{ChangeAuthor, ChangeReason, IdentifiedRun, RunId, Withdrawal};
 use super::audit::{self, RunChangeKind};
 use super::description_ids::DescriptionIds;
 use super::rows::{self, StoredRun};
 use super::suites::StoredSuites;
 use super::writing::{mark, take_one};
 use super::{Archive, ArchiveError, RunInsertion, Trouble, query};
+use crate::hour::Hour;
+use crate::run::{ChangeAuthor, ChangeReason, IdentifiedRun, RunId, Withdrawal};
 
 /// Why runs were not changed.
 #[derive(Debug, thiserror::Error)]

@@ -11,9 +11,9 @@ use rusqlite::{Connection, Row};
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::ModelId;
 
-use super::super::run::{IdentifiedRun, Run, RunFailure, RunId, RunOutcome, TestedModel, Trial};
 use super::Trouble;
 use super::suites::StoredSuites;
+use crate::run::{IdentifiedRun, Run, RunFailure, RunId, RunOutcome, TestedModel, Trial};
 
 const NUMBERS_OF_A_TRIAL: usize = 9;
 

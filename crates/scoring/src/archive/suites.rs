@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, params};
 
+use crate::run::{Axis, AxisSet, Suite, SuiteEntry, SuiteTable};
 use scoregate_base::routes::SortBy;
 
-use super::super::run::{Axis, AxisSet, Suite, SuiteEntry, SuiteTable};
 use super::{Trouble, query};
 
 /// `place` is the position in the table; it is missing for suites that are not in it. Older archives lack the table.

@@ -6,10 +6,10 @@
 
 use scoregate_base::clock::Wall;
 
-use super::super::count::RunCounts;
-use super::super::hour::Hour;
-use super::super::run::{Run, SuiteEntry, Trial};
 use super::Trouble;
+use crate::count::RunCounts;
+use crate::hour::Hour;
+use crate::run::{Run, SuiteEntry, Trial};
 
 /// Bytes of an hour and suite before its latencies: three numbers of eight bytes, eleven of four, and again eleven of
 /// eight.

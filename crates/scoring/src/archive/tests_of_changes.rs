@@ -6,12 +6,10 @@ use tempfile::TempDir;
 
 use scoregate_base::routes::{DocumentKey, ModelId, Period, Route};
 
-use super::super::run::{
-    ChangeAuthor, ChangeReason, IdentifiedRun, Run, RunId, TestedModel, Withdrawal,
-};
-use super::super::{RunSource, Scoring};
 use super::tests::{in_, models, now, record, records};
 use super::*;
+use crate::run::{ChangeAuthor, ChangeReason, IdentifiedRun, Run, RunId, TestedModel, Withdrawal};
+use crate::{RunSource, Scoring};
 
 fn author() -> ChangeAuthor {
     ChangeAuthor {

@@ -9,9 +9,9 @@ use tempfile::TempDir;
 
 use crate::SuiteTable;
 
-use super::super::run::{IdentifiedRun, Run, RunFailure, RunOutcome, Trial};
 use super::tests::{in_, models, now, record, records};
 use super::*;
+use crate::run::{IdentifiedRun, Run, RunFailure, RunOutcome, Trial};
 
 /// The layout of format 1, as method 2.0 made it.
 const FORMAT_1: &str = "

@@ -2,12 +2,12 @@
 
 use tempfile::TempDir;
 
-use super::super::{Change, RunSource, Scoring};
 use super::tests::{in_, models, now, records};
 use super::*;
+use crate::{Change, RunSource, Scoring};
 
 /// The published models of an archive whose runs were imported without interruption.
-fn undisturbed(records: &[super::super::run::IdentifiedRun]) -> String {
+fn undisturbed(records: &[crate::run::IdentifiedRun]) -> String {
     let place = TempDir::new().unwrap();
     let archive = in_(&place);
     archive.take(records).unwrap();
@@ -84,7 +84,7 @@ fn imports_that_end_together_leave_no_day_without_its_aggregate() {
     drop(in_(&place));
     let parts: Vec<_> = records.chunks(records.len().div_ceil(4)).collect();
     let ready = std::sync::Barrier::new(parts.len());
-    let import = |part: &[super::super::run::IdentifiedRun]| {
+    let import = |part: &[crate::run::IdentifiedRun]| {
         let archive = in_(&place);
         let import = archive.begin_import().unwrap();
         archive.take(part).unwrap();

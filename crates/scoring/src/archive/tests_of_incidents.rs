@@ -10,14 +10,14 @@ use crate::SuiteTable;
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::{DocumentKey, Limit, ModelId, Period, Route};
 
-use super::super::incident_scan::incident::{IncidentRecord, ScanPosition};
-use super::super::run::{
+use super::tests::{in_, now, record};
+use super::*;
+use crate::incident_scan::incident::{IncidentRecord, ScanPosition};
+use crate::run::{
     ChangeAuthor, ChangeReason, IdentifiedRun, Run, RunFailure, RunOutcome, Suite, TestedModel,
     Trial,
 };
-use super::super::{ExportLine, RunSource, Scoring};
-use super::tests::{in_, now, record};
-use super::*;
+use crate::{ExportLine, RunSource, Scoring};
 
 const HOUR: Duration = Duration::from_hours(1);
 
@@ -361,7 +361,7 @@ fn a_retracted_incident_is_not_published_again() {
     );
     assert_eq!(
         scoring.check(now().plus(Duration::from_secs(2))).unwrap(),
-        super::super::Change::ByAnImport
+        crate::Change::ByAnImport
     );
     assert_eq!(incidents(&scoring), "[]");
     assert_eq!(published(&place, now().plus(HOUR)), "[]");

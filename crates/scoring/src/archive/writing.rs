@@ -4,9 +4,6 @@ use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehav
 
 use scoregate_base::clock::Wall;
 
-use super::super::hour::Hour;
-use super::super::method;
-use super::super::run::{IdentifiedRun, SuiteTable};
 use super::description_ids::DescriptionIds;
 use super::rows::{self, StoredRun};
 use super::suites::StoredSuites;
@@ -14,6 +11,9 @@ use super::sums::DaySummation;
 use super::{
     Archive, ArchiveError, DAYS, HOURS_OF_A_DAY, Trouble, day_number, file, query, summed_by,
 };
+use crate::hour::Hour;
+use crate::method;
+use crate::run::{IdentifiedRun, SuiteTable};
 
 /// Days aggregated per transaction, outside the window.
 const DAYS_AT_ONCE: usize = 2_000;

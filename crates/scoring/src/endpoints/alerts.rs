@@ -2,11 +2,11 @@
 //!
 //! Past events are in `incidents`.
 
-use super::super::figures::{Severity, points};
-use super::super::losses::{self, SureLoss};
-use super::super::method;
-use super::super::snapshot::Snapshot;
 use super::Item;
+use crate::figures::{Severity, points};
+use crate::losses::{self, SureLoss};
+use crate::method;
+use crate::snapshot::Snapshot;
 
 /// The losses that justify an alert, largest first.
 pub(super) fn find(snapshot: &Snapshot) -> Vec<SureLoss<'_>> {

@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use serde::Serialize;
 
-use super::super::model_state::ModelState;
+use crate::model_state::ModelState;
 
 /// An item. Its fields are written in the order in which they are added.
 #[derive(Debug, Default)]

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use scoregate_base::routes::Period;
 
-use super::super::count::Attempts;
-use super::super::figures::{points, share};
-use super::super::method;
-use super::super::model_state::ModelState;
-use super::super::snapshot::Snapshot;
-use super::super::statistics::{SampleSums, median};
 use super::Item;
+use crate::count::Attempts;
+use crate::figures::{points, share};
+use crate::method;
+use crate::model_state::ModelState;
+use crate::snapshot::Snapshot;
+use crate::statistics::{SampleSums, median};
 
 /// All providers, by name.
 pub(super) fn items(snapshot: &Snapshot) -> Vec<Item> {

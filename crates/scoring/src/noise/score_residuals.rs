@@ -3,18 +3,18 @@
 
 use std::sync::OnceLock;
 
-use super::super::hour::{Hour, HourRange};
-use super::super::method;
-use super::super::statistics::Spread;
 use super::round_length::RoundLength;
 use super::round_noise::{MeanNoise, NEGLIGIBLE, block_length, changed, fit_correction, ratio};
+use crate::hour::{Hour, HourRange};
+use crate::method;
+use crate::statistics::Spread;
 
 /// Sums of squares that are computed at the same time.
 const LANES: usize = 4;
 
 /// The deviations of a month.
 #[derive(Clone, Debug)]
-pub(in super::super) struct ScoreResiduals {
+pub(crate) struct ScoreResiduals {
     length: RoundLength,
     /// The first round.
     first: Hour,
@@ -29,7 +29,7 @@ pub(in super::super) struct ScoreResiduals {
 
 /// The noise of the difference of two scores.
 #[derive(Clone, Debug)]
-pub(in super::super) struct PairedNoise<'r> {
+pub(crate) struct PairedNoise<'r> {
     pair: [&'r ScoreResiduals; 2],
     /// The number of rounds of both, and the sum of the squares of their differences.
     common: (usize, f64),
@@ -71,7 +71,7 @@ impl ScoreResiduals {
     }
 
     /// The variance of the mean of these scores as a multiple of that of independent ones: more than one if they share noise.
-    pub(in super::super) fn shared(all: &[&Self]) -> f64 {
+    pub(crate) fn shared(all: &[&Self]) -> f64 {
         let quotient = |longest: usize| {
             let mut sums = Vec::new();
             let mut squares = 0.0;
@@ -98,12 +98,12 @@ impl ScoreResiduals {
     }
 
     /// The sum of the squares of the differences from another.
-    pub(in super::super) fn squares_of_differences(&self, other: &Self) -> f64 {
+    pub(crate) fn squares_of_differences(&self, other: &Self) -> f64 {
         sum_of_squares(&self.rounds, &other.rounds)
     }
 
     /// At most the variance of a difference, given their squares.
-    pub(in super::super) fn least_variance(&self, squares: f64) -> f64 {
+    pub(crate) fn least_variance(&self, squares: f64) -> f64 {
         squares * ratio(1, self.rounds.len().max(1))
     }
 
@@ -130,7 +130,7 @@ impl ScoreResiduals {
 
 impl<'r> PairedNoise<'r> {
     /// The noise, given the squares of all differences; `None` with too few rounds in common.
-    pub(in super::super) fn of(
+    pub(crate) fn of(
         one: &'r ScoreResiduals,
         other: &'r ScoreResiduals,
         squares: f64,
@@ -158,7 +158,7 @@ impl<'r> PairedNoise<'r> {
     }
 
     /// The variance of the mean of that many consecutive differences before an hour, as of the rounds of one model.
-    pub(in super::super) fn of_mean_before(&self, end: Hour, rounds: usize) -> Spread {
+    pub(crate) fn of_mean_before(&self, end: Hour, rounds: usize) -> Spread {
         let measure = |block| {
             block_variance(
                 self.pair,

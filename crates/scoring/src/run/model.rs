@@ -57,7 +57,7 @@ impl TestedModel {
     }
 
     /// A model whose names were accepted by an earlier version, which may contain invisible characters.
-    pub(in super::super) fn from_archive(
+    pub(crate) fn from_archive(
         id: ModelId,
         name: &str,
         provider: &str,

@@ -6,9 +6,9 @@ use sha2::{Digest, Sha256};
 
 use scoregate_base::routes::SortBy;
 
-use super::super::method;
 use super::suite_table::{SuiteEntry, SuiteTable};
 use super::{Axis, BadRun, Suite};
+use crate::method;
 
 /// Bytes of the table's digest in the version.
 const DIGEST_BYTES: usize = 4;
@@ -52,7 +52,7 @@ impl SuiteTable {
     }
 
     /// Parses a line of an export.
-    pub(in super::super) fn read_line(line: &str) -> Result<Self, BadRun> {
+    pub(crate) fn read_line(line: &str) -> Result<Self, BadRun> {
         Self::of(BadRun::parse::<SuiteTableLine>(line)?.suites)
     }
 

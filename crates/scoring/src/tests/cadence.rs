@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::hour::Hour;
+use crate::*;
 use scoregate_base::routes::{DocumentKey, Limit, ModelId, Period, Route, SortBy};
 
-use super::super::*;
 use super::fixtures::{HOUR, asked, now, rankings};
 
 fn model(name: &str) -> Arc<TestedModel> {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use crate::hour::Hour;
 use scoregate_base::routes::{DocumentKey, ModelId, Period, Route};
 
-use super::super::figures::Trend;
-use super::super::measure::Measure;
-use super::super::statistics::chance_of_change;
-use super::super::*;
 use super::fixtures::{HOUR, asked, now};
+use crate::figures::Trend;
+use crate::measure::Measure;
+use crate::statistics::chance_of_change;
+use crate::*;
 
 /// Rounds of one model over eight days: seeded noise, and a gain in the last 20 hours.
 fn history(number: u32, gain: f64) -> Vec<Run> {

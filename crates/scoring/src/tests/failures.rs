@@ -6,9 +6,9 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::Value;
 
+use crate::*;
 use scoregate_base::routes::{DocumentKey, ModelId, Period, Route, SortBy};
 
-use super::super::*;
 use super::fixtures::{HOUR, asked, every_question, limit, now, rankings};
 
 fn model() -> Arc<TestedModel> {

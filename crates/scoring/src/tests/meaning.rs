@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use scoregate_base::routes::{DocumentKey, ModelId, Period, Route, SortBy};
 
-use super::super::hour::{Hour, hours_of};
-use super::super::*;
 use super::fixtures::{HOUR, asked, demo, instants, limit, measured, now, rankings};
+use crate::hour::{Hour, hours_of};
+use crate::*;
 
 #[test]
 fn each_sort_key_orders_and_unscored_models_are_last() {

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::Value;
 
+use crate::*;
 use scoregate_base::routes::{DocumentKey, ModelId, Period, Route, SortBy};
 
-use super::super::*;
 use super::fixtures::{HOUR, asked, every_question, now, rankings};
 
 /// Hours of the baseline and of the day compared with it.

@@ -3,9 +3,9 @@
 
 use serde::Deserialize;
 
-use super::super::page_hinkley::{PageHinkley, PageHinkleyParameters};
-use super::super::statistics::{Estimate, SampleSums, holm, line, median};
-use super::super::student::{self, TailQuantiles};
+use crate::page_hinkley::{PageHinkley, PageHinkleyParameters};
+use crate::statistics::{Estimate, SampleSums, holm, line, median};
+use crate::student::{self, TailQuantiles};
 
 #[derive(Deserialize)]
 struct Reference {
@@ -110,7 +110,7 @@ fn sums(samples: &[f64]) -> SampleSums {
 fn interval(samples: &[f64]) -> Option<(f64, f64)> {
     let estimate = estimate(samples);
     estimate
-        .reach(&TailQuantiles::of(super::super::method::INTERVAL_TAIL))
+        .reach(&TailQuantiles::of(crate::method::INTERVAL_TAIL))
         .map(|reach| (estimate.mean - reach, estimate.mean + reach))
 }
 

@@ -7,9 +7,9 @@ use std::time::Duration;
 use scoregate_base::clock::Wall;
 use scoregate_base::routes::{DocumentKey, ENDPOINTS, ModelId, Period, Query, Route, SortBy};
 
-use super::super::hour::Hour;
-use super::super::*;
 use super::fixtures::{HOUR, asked, check_object, demo, every_question, instants, measured, now};
+use crate::hour::Hour;
+use crate::*;
 
 #[test]
 fn every_item_has_exactly_the_fields_and_words_of_its_endpoint() {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::*;
 use scoregate_base::routes::{DocumentKey, ModelId, Period, Route, SortBy};
 
-use super::super::*;
 use super::fixtures::{HOUR, asked, check_object, every_question, now, rankings};
 
 /// `swe` has two axes and the only latencies, `mmlu` one axis; neither feeds `tooling` or `price`.

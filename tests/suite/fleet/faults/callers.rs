@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::super::*;
 use super::gateways::{CurrentProcess, FaultyFleet, GATEWAYS};
 use super::population::{ApplicationRole, FleetApplication};
 use super::trace::{
     KnownRevocation, RequestNumber, SeenOutcome, SeenRequest, SeenRevocation, UsedUp,
 };
+use crate::fleet::*;
 use crate::load_clients::Reply;
 
 /// How long a client waits for a response.

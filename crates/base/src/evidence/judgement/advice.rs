@@ -1,6 +1,7 @@
 //! Advice for the owner of an application, to be given before any limit or revocation.
 
-use super::super::day::{DayEvidence, HourSummary};
+use crate::evidence::day::{DayEvidence, HourSummary};
+
 use super::figures::median;
 
 /// Requests from which there is enough evidence.

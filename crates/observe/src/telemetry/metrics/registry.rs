@@ -14,10 +14,10 @@ use metrics::{
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use parking_lot::Mutex;
 
-use super::super::process::{self, ProcessMetrics};
 use super::counter_cells::{CounterCell, CounterCells, HistogramBuckets};
 use super::table::{LABELS, METRICS, MetricKind, MetricRow};
 use super::{CounterMatrix, FixedLabel, MetricFamily, MetricLabel};
+use crate::telemetry::process::{self, ProcessMetrics};
 
 /// All metrics of one program. Two programs in one process are independent.
 pub struct MetricsRegistry {
@@ -313,7 +313,8 @@ fn declared(name: &str, labels: &[(&str, usize)]) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::max_series;
+    use crate::telemetry::metrics::max_series;
+
     use super::*;
 
     #[test]

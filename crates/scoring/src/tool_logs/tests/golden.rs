@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use crate::RunFailure;
+use crate::tool_logs::*;
 
-use super::super::*;
 use super::golden_files::{golden_file, golden_mapping, problem_of, read_one};
 
 /// Compares runs with the committed ones.

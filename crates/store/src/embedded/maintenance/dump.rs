@@ -5,12 +5,12 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use super::super::fault::{FileResult, StoreFault};
-use super::super::integrity;
 use super::maintenance_error::{MaintenanceError, MaintenanceResult};
 use super::read_only;
 use super::walk::walk;
 use crate::dump::{DumpWriter, RecordCounts, TABLES};
+use crate::embedded::fault::{FileResult, StoreFault};
+use crate::embedded::integrity;
 use scoregate_base::clock::Wall;
 
 /// Reported for a file whose last page is incomplete: the missing part reads as zeros.

@@ -8,12 +8,12 @@ use std::path::Path;
 
 use rusqlite::{Connection, TransactionBehavior, params};
 
-use super::super::fault::FileResult;
-use super::super::file;
-use super::super::paths::quoted;
-use super::super::tables::done;
 use super::maintenance_error::{MaintenanceError, MaintenanceResult};
 use super::store_file::file_in;
+use crate::embedded::fault::FileResult;
+use crate::embedded::file;
+use crate::embedded::paths::quoted;
+use crate::embedded::tables::done;
 use crate::sql::tables::SqlTables as _;
 use scoregate_base::clock::{Day, Wall};
 

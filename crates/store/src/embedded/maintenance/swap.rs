@@ -9,10 +9,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::super::paths::{
+use crate::durable_file::{if_found, sync_directory};
+use crate::embedded::paths::{
     ASIDE, INDEX, LOG, NEXT, files_with_prefix, remove_database, with_suffix,
 };
-use crate::durable_file::{if_found, sync_directory};
 use scoregate_base::clock::Wall;
 
 /// Identifies the files of one swap.

@@ -9,9 +9,6 @@ use std::path::Path;
 use rusqlite::types::Value as SqlValue;
 use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
 
-use super::super::fault::{FileResult, StoreFault};
-use super::super::integrity;
-use super::super::statements::{find, one, run};
 use super::dump::CUT;
 use super::walk::walk;
 use super::{read_only, rows};
@@ -19,6 +16,9 @@ use crate::dump::{
     ApplicationLine, DumpLine, KeyLine, LedgerLine, OwnerLine, RequestsLine, StatusMessageLine,
     TABLES, UsageLine,
 };
+use crate::embedded::fault::{FileResult, StoreFault};
+use crate::embedded::integrity;
+use crate::embedded::statements::{find, one, run};
 use crate::sql::daily_totals::{DailyTotals, REQUESTS, USAGE};
 use crate::sql::tables::parameters;
 use crate::stored::stored;

@@ -2,9 +2,9 @@
 
 use rusqlite::Connection;
 
-use super::super::fault::{FileResult, StoreFault};
 use super::rows;
 use crate::dump::{DumpLine, ExportedTable};
+use crate::embedded::fault::{FileResult, StoreFault};
 
 /// The columns and the table in this file; `None` if the file lacks the table.
 fn columns(table: &ExportedTable, store: &Connection) -> Option<String> {
