@@ -29,6 +29,8 @@ mod retired;
 mod shape;
 #[path = "tidy/source.rs"]
 mod source;
+#[path = "tidy/tokens.rs"]
+mod tokens;
 #[path = "tidy/words.rs"]
 mod words;
 

@@ -10,7 +10,7 @@ use subtle::ConstantTimeEq as _;
 use scoregate_base::keys::Digest;
 use scoregate_base::secret::SecretSetting;
 
-use super::command::{CommandProblem, CommandResult};
+use super::command_problem::{CommandProblem, CommandResult};
 
 /// Access rules of a connection to the side port.
 #[derive(Clone, Debug)]

@@ -9,7 +9,8 @@ use hyper::body::{Body as _, Incoming};
 
 use scoregate_base::clock::Clock;
 
-use super::command::{CommandProblem, CommandResult, max_body_bytes};
+use super::command::max_body_bytes;
+use super::command_problem::{CommandProblem, CommandResult};
 
 /// Maximum time to receive a body.
 const TIMEOUT: Duration = Duration::from_secs(10);

@@ -9,7 +9,7 @@ use crate::documents::DocumentEngine;
 use scoregate_base::json;
 use scoregate_base::routes::Selection;
 
-use super::command::{CommandProblem, CommandResult};
+use super::command_problem::{CommandProblem, CommandResult};
 
 /// A purge request.
 #[derive(Clone, Debug, Deserialize, Serialize)]

@@ -15,7 +15,7 @@ use scoregate_base::json;
 use scoregate_base::keys::ApplicationId;
 use scoregate_store::StoredKey;
 
-use super::command::{CommandProblem, CommandResult};
+use super::command_problem::{CommandProblem, CommandResult};
 use super::query::parsed_id;
 
 /// Applications that are read at once: leases wait meanwhile.

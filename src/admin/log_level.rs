@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use scoregate_base::json;
 use scoregate_observe::telemetry::log;
 
-use super::command::{CommandProblem, CommandResult};
+use super::command_problem::{CommandProblem, CommandResult};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

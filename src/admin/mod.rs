@@ -5,12 +5,13 @@
 //! is saturated.
 
 mod access;
+mod administration;
 mod body;
 mod cache;
 mod command;
+mod command_problem;
 mod explain;
 mod fleet;
-mod fleet_reports;
 mod heartbeat;
 mod key_lines;
 mod log_level;
@@ -19,7 +20,6 @@ mod paths;
 mod query;
 mod readiness;
 mod reload;
-mod requests_view;
 mod scoring;
 mod serve;
 mod settings;
@@ -31,21 +31,24 @@ mod usage_view;
 mod view;
 
 pub use access::{AdminAccess, BadToken};
+pub use administration::Administration;
 pub use cache::PurgeBody;
 pub use command::{
-    AdminCommand, Administration, CommandProblem, ExpiryBody, LimitsBody, MAX_BATCH,
-    NOT_SEARCHABLE, NewKey, OwnerCommand, RevokeBody, RotateBody, StatusCommand, TierBody, perform,
+    AdminCommand, ExpiryBody, LimitsBody, MAX_BATCH, NOT_SEARCHABLE, NewKey, OwnerCommand,
+    RevokeBody, RotateBody, StatusCommand, TierBody, perform,
 };
+pub use command_problem::CommandProblem;
 pub use explain::ExplainBody;
-pub use fleet::{FleetApplicationView, FleetUsageView, NodeView, NodesView};
-pub use fleet_reports::FleetReports;
+pub use fleet::{
+    ApplicationRequestsView, DayRequestsView, EndpointRequestsView, FleetApplicationView,
+    FleetReports, FleetUsageView, NodeView, NodesView,
+};
 pub use heartbeat::Heartbeat;
 pub use key_lines::{FIELDS, LineObject, REQUIRED, known_field, read_json};
 pub use operator::operator;
 pub use paths::{CACHE, EXPLAIN, NODES, PURGE, RELOAD, SCORING_REFRESH, USAGE};
 pub use readiness::{Readiness, Unreadiness};
 pub use reload::{ReloadRequest, Reloaded, Reloads};
-pub use requests_view::{ApplicationRequestsView, DayRequestsView, EndpointRequestsView};
 pub use serve::{ActiveSettings, SideConfig, SidePort, run};
 pub use settings::SettingView;
 pub use suspects::{

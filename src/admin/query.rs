@@ -3,7 +3,7 @@
 //!
 //! Does not parse queries of the public API; see `routes::params`.
 
-use super::command::{CommandProblem, CommandResult};
+use super::command_problem::{CommandProblem, CommandResult};
 
 pub(super) struct QueryPairs<'q>(Vec<(&'q str, &'q str)>);
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
-use super::command::{CommandProblem, CommandResult};
+use super::command_problem::{CommandProblem, CommandResult};
 
 /// Outcome of a successful reload: the paths of the changed settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]

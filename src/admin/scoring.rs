@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use scoregate_base::clock::Clock;
 use scoregate_scoring::UpdateRequests;
 
-use super::command::{CommandProblem, CommandResult};
+use super::command_problem::{CommandProblem, CommandResult};
 
 /// Wait for a snapshot; of a large archive it takes seconds. It completes even if the client has disconnected.
 const TIMEOUT: Duration = Duration::from_mins(1);

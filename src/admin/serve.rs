@@ -26,7 +26,9 @@ use scoregate_observe::telemetry::metrics::Scrape;
 use scoregate_scoring::UpdateRequests;
 
 use super::access::AdminAccess;
-use super::command::{AdminCommand, Administration, CommandProblem, CommandResult, perform};
+use super::administration::Administration;
+use super::command::{AdminCommand, perform};
+use super::command_problem::{CommandProblem, CommandResult};
 use super::operator::operator;
 use super::paths::{
     ALIVE, CACHE, EXPLAIN, LOG, METRICS, PURGE, READY, RELOAD, SCORING_REFRESH, SETTINGS, UPSTREAM,

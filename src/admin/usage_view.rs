@@ -12,7 +12,8 @@ use crate::gateway::{Gateway, UnauthenticatedUse};
 use scoregate_base::clock::Day;
 use scoregate_base::keys::ApplicationId;
 
-use super::command::{Administration, CommandProblem, CommandResult};
+use super::administration::Administration;
+use super::command_problem::{CommandProblem, CommandResult};
 use super::paths::USAGE;
 use super::query::{QueryPairs, parsed_id};
 

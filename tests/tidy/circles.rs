@@ -153,6 +153,32 @@ pub(crate) fn circles(all: &[File]) -> Vec<String> {
         .collect()
 }
 
+/// Folders and files of a module, or of a crate that is one, that import from each other in a circle. Names that the root
+/// re-exports count for the file that defines them.
+pub(crate) fn folder_circles(all: &[File]) -> Vec<String> {
+    let mut imports: BTreeMap<Module, BTreeSet<Module>> = BTreeMap::new();
+    let folder = |module: &Module| module.iter().take(2).cloned().collect::<Module>();
+    for (module, targets) in Files::of(all).imports() {
+        // A root declares its folders.
+        if module.len() < 2 {
+            continue;
+        }
+        let from = folder(&module);
+        let others = targets
+            .iter()
+            .filter(|target| target.len() > 1)
+            .map(folder)
+            .filter(|to| *to != from);
+        imports.entry(from.clone()).or_default().extend(others);
+    }
+    let in_a_circle = imports
+        .keys()
+        .filter(|folder| reaches(&imports, folder, folder));
+    in_a_circle
+        .map(|folder| format!("{}: is part of a circle of folders", folder.join("::")))
+        .collect()
+}
+
 /// Number of imports between the files of a module, without its `mod.rs`.
 pub(crate) fn imports_within(all: &[File], module: &str) -> usize {
     let imports = Files::of(all).imports();
@@ -193,6 +219,27 @@ fn calls_between_stages(all: &[File]) -> Vec<String> {
 #[test]
 fn no_files_of_a_module_import_from_each_other_in_a_circle() {
     none(&circles(&tree()));
+}
+
+#[test]
+fn no_folders_of_a_module_import_from_each_other_in_a_circle() {
+    none(&folder_circles(&tree()));
+}
+
+#[test]
+fn the_folder_test_fails_when_a_circle_through_the_root_is_planted() {
+    let planted = [
+        File::planted("crates/store/src/lib.rs", "mod a;\nmod b;\npub use a::A;\n"),
+        File::planted(
+            "crates/store/src/a/mod.rs",
+            "mod c;\nmod d;\npub use c::A;\n",
+        ),
+        File::planted("crates/store/src/a/c.rs", "pub struct A;\n"),
+        File::planted("crates/store/src/a/d.rs", "use crate::b::B;\n"),
+        File::planted("crates/store/src/b.rs", "use crate::A;\npub struct B;\n"),
+    ];
+    found(&folder_circles(&planted), 2, "store::b");
+    none(&circles(&planted));
 }
 
 #[test]

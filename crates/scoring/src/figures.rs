@@ -5,7 +5,7 @@ use serde::Serialize;
 use scoregate_base::words;
 
 use super::method;
-use super::noise::score_noise::{EdgeReach, UncertainScore};
+use super::score_noise::{EdgeReach, UncertainScore};
 use super::statistics::Estimate;
 
 /// Points that are no more than rounding errors of the arithmetic.

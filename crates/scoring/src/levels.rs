@@ -12,9 +12,9 @@ use super::hour::{Hour, HourRange};
 use super::method;
 use super::noise::cycle::{Cycle, CycleShape};
 use super::noise::peer_noise::TypicalNoise;
-use super::noise::round_length::RoundLength;
 use super::noise::round_noise::{LevelSums, RoundNoise};
 use super::period_scores::ScoreRound;
+use super::round_length::RoundLength;
 use super::statistics::{Estimate, Spread, chance_of_change};
 
 /// Standard errors of a difference that is never significant, so that its p-value is not computed: the limit is 4.15 with

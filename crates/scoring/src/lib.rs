@@ -8,7 +8,6 @@
 mod answer;
 mod archive;
 mod backend;
-mod catalogue;
 mod changes;
 mod count;
 mod drift;
@@ -25,17 +24,19 @@ mod measure;
 mod method;
 mod model_state;
 mod noise;
-mod page_hinkley;
 mod period_scores;
 mod presence;
 mod ranks;
+mod round_length;
 mod run;
+mod score_noise;
 mod series;
 mod simulate;
 mod snapshot;
 mod snapshot_updater;
 mod statistics;
 mod student;
+mod suite;
 #[cfg(test)]
 mod tests;
 mod tool_logs;
@@ -52,13 +53,14 @@ pub use incident_scan::incident::{IncidentRecord, ScanPosition};
 pub use lab::simulated_load::simulated_records;
 pub use method::METHOD_VERSION;
 pub use run::{
-    Axis, AxisSet, BadRun, ChangeAuthor, ChangeReason, IdentifiedRun, LONGEST_RUN, MAX_SUITES,
-    MAX_TRIALS, Run, RunFailure, RunId, RunOutcome, Suite, SuiteEntry, SuiteTable, TestedModel,
-    Trial, Withdrawal,
+    AxisSet, BadRun, ChangeAuthor, ChangeReason, IdentifiedRun, LONGEST_RUN, MAX_SUITES,
+    MAX_TRIALS, Run, RunFailure, RunId, RunOutcome, SuiteEntry, SuiteTable, TestedModel, Trial,
+    Withdrawal,
 };
 pub use simulate::sample_runs;
 pub use snapshot::RunSource;
 pub use snapshot_updater::{SnapshotUpdater, UpdateRequest, UpdateRequests, UpdateSnapshot};
+pub use suite::{Axis, Suite};
 pub use tool_logs::{
     EvaluationTool, LogMapping, LogProblem, LogVerdict, MappedRuns, log_files, read_log,
 };

@@ -17,8 +17,16 @@
 //!
 //! The arithmetic is in `statistics` and `student`. The numbers of the simulator are not part of the method.
 
-use super::noise::round_count::RoundCount;
-use super::run::{Axis, Suite};
+use super::suite::{Axis, Suite};
+
+/// A number of rounds for hourly ones. With longer rounds it is as many times smaller, down to a minimum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RoundCount {
+    /// With rounds of one hour.
+    pub hourly: usize,
+    /// The minimum.
+    pub least: usize,
+}
 
 /// The version of the method with the default suite table; it changes with every constant below.
 pub const METHOD_VERSION: &str = "4.1";

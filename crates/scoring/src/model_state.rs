@@ -17,14 +17,15 @@ use super::levels::{LevelComparison, ScoreLevels};
 use super::measure::Measure;
 use super::method;
 use super::noise::peer_noise::{ModelNoise, PeerNoise};
-use super::noise::round_length::RoundLength;
-use super::noise::score_noise::{ScoreNoise, UncertainScore};
 use super::noise::score_residuals::ScoreResiduals;
 use super::period_scores::{PeriodScores, ScorePart, ScoreRound};
-use super::run::{Axis, TestedModel};
+use super::round_length::RoundLength;
+use super::run::TestedModel;
+use super::score_noise::{ScoreNoise, UncertainScore};
 use super::series::ScoreSeries;
 use super::statistics::{self, Estimate, FittedLine, SampleSums};
 use super::student::TailQuantiles;
+use crate::suite::Axis;
 
 /// One model at one instant.
 #[derive(Clone, Debug)]

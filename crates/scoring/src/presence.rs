@@ -5,7 +5,7 @@
 
 use super::hour::{Hour, HourRange};
 use super::method;
-use super::noise::round_length::RoundLength;
+use super::round_length::RoundLength;
 use super::run::MAX_SUITES;
 
 /// The suites with a score in each hour of a window.

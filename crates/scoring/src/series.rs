@@ -15,9 +15,9 @@ use scoregate_base::routes::SortBy;
 use super::count::RunCounts;
 use super::hour::{Hour, HourRange};
 use super::method;
-use super::noise::round_length::RoundLength;
 use super::period_scores::{PeriodScores, ScorePart, ScoreRound, axes, last_scored, mean};
 use super::presence::SuitePresence;
+use super::round_length::RoundLength;
 use super::run::{Run, SuiteTable, Trial};
 
 const DAY: u64 = 24;

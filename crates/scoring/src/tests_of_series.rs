@@ -6,7 +6,8 @@ use super::*;
 use crate::measure::Measure;
 use crate::method;
 use crate::presence::SuiteRounds;
-use crate::run::{RunFailure, RunOutcome, Suite, TestedModel};
+use crate::run::{RunFailure, RunOutcome, TestedModel};
+use crate::suite::Suite;
 
 fn empty(window: HourRange) -> ScoreSeries {
     ScoreSeries::new(Arc::default(), window)

@@ -29,6 +29,7 @@ mod mail_queue;
 mod nodes;
 mod notices;
 mod owed;
+mod owner_refusal;
 mod owners;
 mod postgres;
 mod requests;
@@ -75,10 +76,11 @@ pub use notices::{
     OwnerNotice, notice_kinds, notice_words,
 };
 pub use owed::{OwedFile, OwedLog, OwedRecords};
+pub use owner_refusal::OwnerRefusal;
 pub use owners::{
     LinkAllowance, MAX_WEBHOOKS, NewSignInLink, OwnerChange, OwnerChangeKind, OwnerQuery,
-    OwnerRefusal, OwnerSession, OwnerStore, SignIn, SignInOutcome, StoredOwner, StoredWebhook,
-    UsableLink, WebhookChange,
+    OwnerSession, OwnerStore, SignIn, SignInOutcome, StoredOwner, StoredWebhook, UsableLink,
+    WebhookChange,
 };
 pub use postgres::{
     BadDatabaseFile, BadDatabaseUrl, BadName, CONNECTIONS_PER_GATEWAY, ClientCertificateFiles,

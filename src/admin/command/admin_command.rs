@@ -14,11 +14,11 @@ use scoregate_store::AuditQuery;
 
 use crate::admin::view::{ApplicationView, ExportView, ImportView};
 
-use super::administration::Administration;
 use super::bodies::{ExpiryBody, LimitsBody, NewKey, RevokeBody, RotateBody, TierBody, timestamp};
 use super::owners::OwnerCommand;
-use super::problem::{CommandProblem, CommandResult};
 use super::status::StatusCommand;
+use crate::admin::administration::Administration;
+use crate::admin::command_problem::{CommandProblem, CommandResult};
 
 /// A command on applications, keys, accounts and status messages.
 #[derive(Clone, Debug, PartialEq, Eq)]

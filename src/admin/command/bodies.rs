@@ -13,7 +13,7 @@ use scoregate_base::clock::Wall;
 use scoregate_base::json;
 use scoregate_store::{Description, OwnLimits};
 
-use super::problem::{CommandProblem, CommandResult};
+use crate::admin::command_problem::{CommandProblem, CommandResult};
 
 /// Request for a new application with its first key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ use crate::accounts::{ContactRequest, ContactSelection};
 use crate::admin::query::parsed_id;
 
 use super::bodies::{read, to_json};
-use super::problem::{CommandProblem, CommandResult};
+use crate::admin::command_problem::{CommandProblem, CommandResult};
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -2,20 +2,15 @@
 //! the side port, written as one by the command line, and performed in one place. So the same commands work on a running and a stopped server.
 
 mod admin_command;
-mod administration;
 mod bodies;
 mod contact;
 mod owners;
-mod problem;
 mod request;
 mod status;
 
 pub use admin_command::{AdminCommand, perform};
-pub use administration::Administration;
 pub use bodies::{ExpiryBody, LimitsBody, NewKey, RevokeBody, RotateBody, TierBody};
 pub use owners::{NOT_SEARCHABLE, OwnerCommand};
-pub use problem::CommandProblem;
-pub(super) use problem::CommandResult;
 pub use request::MAX_BATCH;
 pub(super) use request::max_body_bytes;
 pub use status::StatusCommand;

@@ -13,10 +13,10 @@ use crate::site::is_address_fragment;
 use scoregate_base::keys::OwnerId;
 use scoregate_store::{AuditQuery, OwnerQuery, StoredWebhook};
 
-use super::administration::Administration;
 use super::bodies::{NoBody, OwnerTierBody, read, to_json};
 use super::contact;
-use super::problem::{CommandProblem, CommandResult};
+use crate::admin::administration::Administration;
+use crate::admin::command_problem::{CommandProblem, CommandResult};
 
 const DEFAULT_LIMIT: usize = 100;
 /// Audit records of an application in the export of an account.

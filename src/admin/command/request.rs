@@ -12,7 +12,8 @@ use scoregate_base::keys::ApplicationId;
 use scoregate_store::AuditQuery;
 
 use super::bodies::{ImportBody, NewKey, read, to_json};
-use super::{AdminCommand, CommandProblem, CommandResult, OwnerCommand, StatusCommand};
+use super::{AdminCommand, OwnerCommand, StatusCommand};
+use crate::admin::command_problem::{CommandProblem, CommandResult};
 
 const ROOT: &str = "/v1/applications";
 const AUDIT: &str = "/v1/audit";

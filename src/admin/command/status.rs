@@ -11,7 +11,7 @@ use crate::status::StatusMessages;
 use scoregate_store::{IncidentState, MessageSubject};
 
 use super::bodies::{read, to_json};
-use super::problem::{CommandProblem, CommandResult};
+use crate::admin::command_problem::{CommandProblem, CommandResult};
 
 const DEFAULT_LIMIT: usize = 100;
 

@@ -8,7 +8,8 @@ use metrics::Gauge;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
-use crate::admin::command::{Administration, CommandResult};
+use crate::admin::administration::Administration;
+use crate::admin::command_problem::CommandResult;
 use scoregate_base::clock::{Clock, Day};
 use scoregate_base::evidence::judgement::Suspicion;
 use scoregate_observe::telemetry::metrics::{MetricFamily, MetricsRegistry};

@@ -15,8 +15,8 @@ use scoregate_base::evidence::{DayEvidence, EVIDENCE_DAYS_KEPT, HourSummary};
 use scoregate_base::keys::{ApplicationId, OwnerId};
 use scoregate_store::{DayRecord, EvidenceQuery, OwnerQuery, StoreError, StoredApplication};
 
-use crate::admin::command::{CommandProblem, CommandResult};
-use crate::admin::fleet_reports::FleetReports;
+use crate::admin::command_problem::{CommandProblem, CommandResult};
+use crate::admin::fleet::FleetReports;
 
 /// Days that are judged, unless requested otherwise.
 pub(super) const SUSPECT_DAYS: u32 = 7;

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, params};
 
-use crate::run::{Axis, AxisSet, Suite, SuiteEntry, SuiteTable};
+use crate::run::{AxisSet, SuiteEntry, SuiteTable};
+use crate::suite::{Axis, Suite};
 use scoregate_base::routes::SortBy;
 
 use super::{Trouble, query};

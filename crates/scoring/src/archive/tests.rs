@@ -16,8 +16,9 @@ use scoregate_base::routes::{DocumentKey, Period, Route, SortBy};
 use super::*;
 use crate::hour::{Hour, HourRange};
 use crate::run::IdentifiedRun;
-use crate::run::{Run, RunFailure, RunId, RunOutcome, Suite, Trial};
+use crate::run::{Run, RunFailure, RunId, RunOutcome, Trial};
 use crate::simulate;
+use crate::suite::Suite;
 use crate::{Change, RunSource, Scoring};
 
 pub(super) fn now() -> Wall {

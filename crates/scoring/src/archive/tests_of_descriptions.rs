@@ -9,7 +9,8 @@ use scoregate_base::routes::{DocumentKey, ModelId, Route};
 
 use super::tests::{in_, now, record};
 use crate::hour::Hour;
-use crate::run::{IdentifiedRun, Run, RunOutcome, Suite, TestedModel, Trial};
+use crate::run::{IdentifiedRun, Run, RunOutcome, TestedModel, Trial};
+use crate::suite::Suite;
 use crate::{RunSource, Scoring};
 
 /// A run of this suite in the last full hour.

@@ -14,9 +14,9 @@ use super::tests::{in_, now, record};
 use super::*;
 use crate::incident_scan::incident::{IncidentRecord, ScanPosition};
 use crate::run::{
-    ChangeAuthor, ChangeReason, IdentifiedRun, Run, RunFailure, RunOutcome, Suite, TestedModel,
-    Trial,
+    ChangeAuthor, ChangeReason, IdentifiedRun, Run, RunFailure, RunOutcome, TestedModel, Trial,
 };
+use crate::suite::Suite;
 use crate::{ExportLine, RunSource, Scoring};
 
 const HOUR: Duration = Duration::from_hours(1);

@@ -12,7 +12,7 @@ use crate::incident_scan::incident::IncidentKind;
 use crate::losses::SureLoss;
 use crate::method;
 use crate::model_state::ModelState;
-use crate::run::Axis;
+use crate::suite::Axis;
 
 #[derive(Clone, Copy, Serialize)]
 #[serde(rename_all = "lowercase")]

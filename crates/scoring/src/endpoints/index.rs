@@ -11,9 +11,9 @@ use crate::hour::Hour;
 use crate::measure::Measure;
 use crate::method;
 use crate::model_state::ModelState;
-use crate::noise::round_length::RoundLength;
-use crate::noise::score_noise::{EdgeReach, UncertainScore};
 use crate::noise::score_residuals::ScoreResiduals;
+use crate::round_length::RoundLength;
+use crate::score_noise::{EdgeReach, UncertainScore};
 use crate::snapshot::Snapshot;
 use crate::statistics::{Estimate, SampleSums, Spread, chance_of_change};
 

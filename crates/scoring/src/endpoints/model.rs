@@ -11,8 +11,9 @@ use crate::figures::{Score, Status, outwards, points, share};
 use crate::measure::Measure;
 use crate::model_state::{ModelState, PeriodSummary};
 use crate::ranks::differences::ComparedScore;
-use crate::run::{Axis, SuiteEntry};
+use crate::run::SuiteEntry;
 use crate::student::TailQuantiles;
+use crate::suite::Axis;
 
 /// The detail, with the models of the ranking over 24 hours.
 pub(super) fn item(

@@ -8,8 +8,9 @@ use crate::count::RunCounts;
 use crate::figures::points;
 use crate::method;
 use crate::model_state::ModelState;
-use crate::run::{Axis, SuiteEntry};
+use crate::run::SuiteEntry;
 use crate::snapshot::Snapshot;
+use crate::suite::Axis;
 
 /// All models, by id.
 pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Item> {

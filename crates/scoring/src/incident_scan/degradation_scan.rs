@@ -9,8 +9,8 @@ use crate::figures::Severity;
 use crate::hour::Hour;
 use crate::levels::ScoreLevels;
 use crate::method;
-use crate::noise::round_length::RoundLength;
 use crate::period_scores::ScoreRound;
+use crate::round_length::RoundLength;
 use crate::statistics::SampleSums;
 
 /// A scan of one model, round by round.

@@ -13,8 +13,8 @@ use crate::drift;
 use crate::hour::{Hour, hours_of};
 use crate::levels::ScoreLevels;
 use crate::method;
-use crate::noise::round_length::RoundLength;
 use crate::period_scores::ScoreRound;
+use crate::round_length::RoundLength;
 use crate::statistics::chance_of_fall;
 
 pub use super::simulated_noise::NoiseKind;

@@ -3,11 +3,11 @@
 //! Effects are measured on the deviations from the week around each round, so a change of level is not mistaken for an
 //! effect.
 
-use super::round_length::RoundLength;
 use super::round_noise::ratio;
 use crate::hour::{Hour, HourRange};
 use crate::method;
 use crate::period_scores::ScoreRound;
+use crate::round_length::RoundLength;
 
 const DAY: usize = 24;
 const WEEKDAYS: usize = 7;

@@ -2,8 +2,5 @@
 
 pub(super) mod cycle;
 pub(super) mod peer_noise;
-pub(super) mod round_count;
-pub(super) mod round_length;
 pub(super) mod round_noise;
-pub(super) mod score_noise;
 pub(super) mod score_residuals;

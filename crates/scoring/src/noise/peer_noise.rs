@@ -4,9 +4,9 @@
 //! averaged with the noise of a model, which counts from its second round on. A model with enough of its own is not
 //! affected.
 
-use super::round_length::RoundLength;
 use super::round_noise::{RoundNoise, ratio, share_of_mean};
 use crate::method;
+use crate::round_length::RoundLength;
 use crate::statistics::{Spread, median};
 
 /// The scores with a noise of their own: the measures, then the axes.

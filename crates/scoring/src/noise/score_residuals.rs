@@ -3,10 +3,10 @@
 
 use std::sync::OnceLock;
 
-use super::round_length::RoundLength;
 use super::round_noise::{MeanNoise, NEGLIGIBLE, block_length, changed, fit_correction, ratio};
 use crate::hour::{Hour, HourRange};
 use crate::method;
+use crate::round_length::RoundLength;
 use crate::statistics::Spread;
 
 /// Sums of squares that are computed at the same time.
@@ -41,7 +41,7 @@ pub(crate) struct PairedNoise<'r> {
 
 impl ScoreResiduals {
     /// The deviations of the rounds that begin at these hours, from so many levels and fitted effects.
-    pub(super) fn of(
+    pub(crate) fn of(
         month: HourRange,
         length: RoundLength,
         rounds: impl Iterator<Item = (Hour, f64)>,

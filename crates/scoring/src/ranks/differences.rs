@@ -10,8 +10,8 @@ use scoregate_base::routes::Period;
 use crate::measure::Measure;
 use crate::method;
 use crate::model_state::ModelState;
-use crate::noise::score_noise::{EdgeReach, ScoreBasis, UncertainScore};
 use crate::noise::score_residuals::{PairedNoise, ScoreResiduals};
+use crate::score_noise::{EdgeReach, ScoreBasis, UncertainScore};
 use crate::statistics::{Estimate, Spread};
 use crate::student::{self, TailQuantiles};
 

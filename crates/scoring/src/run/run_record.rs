@@ -7,8 +7,8 @@ use scoregate_base::clock::Wall;
 use super::bad_run::BadRun;
 use super::model::TestedModel;
 use super::run_failure::RunFailure;
-use super::suite::Suite;
 use super::trial::Trial;
+use crate::suite::Suite;
 
 /// Maximum number of trials per run: far above any real one, so that a broken file cannot exhaust the memory.
 pub const MAX_TRIALS: usize = 1_000;
@@ -123,7 +123,7 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::Axis;
+    use crate::suite::Axis;
     use scoregate_base::routes::ModelId;
     use scoregate_base::routes::shapes::AXES;
 

@@ -6,7 +6,8 @@
 use crate::method;
 use scoregate_base::routes::SortBy;
 
-use super::{Axis, BadRun, Suite};
+use super::BadRun;
+use crate::suite::{Axis, Suite};
 
 /// Maximum number of suites in a table.
 pub const MAX_SUITES: usize = 8;

@@ -6,9 +6,10 @@ use sha2::{Digest, Sha256};
 
 use scoregate_base::routes::SortBy;
 
+use super::BadRun;
 use super::suite_table::{SuiteEntry, SuiteTable};
-use super::{Axis, BadRun, Suite};
 use crate::method;
+use crate::suite::{Axis, Suite};
 
 /// Bytes of the table's digest in the version.
 const DIGEST_BYTES: usize = 4;

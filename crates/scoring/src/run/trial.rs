@@ -1,23 +1,8 @@
-//! A trial, and the axes of its scores.
+//! A trial.
 
-use scoregate_base::words;
+use crate::suite::Axis;
 
 use super::{BadRun, amount};
-
-words! {
-    /// An axis of a trial's scores, in the order of the specification and of these scores.
-    #[derive(PartialOrd, Ord, Hash)]
-    #[expect(missing_docs, reason = "named by `word`")]
-    pub enum Axis: word {
-        Correctness = "correctness",
-        Spec = "spec",
-        CodeQuality = "codeQuality",
-        Efficiency = "efficiency",
-        Stability = "stability",
-        Refusal = "refusal",
-        Recovery = "recovery",
-    }
-}
 
 /// One attempt at a task: scores on the axes of its suite, and latency and cost, if measured.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Axis, BadRun, RunFailure, SuiteEntry, Trial};
+use super::{BadRun, RunFailure, SuiteEntry, Trial};
+use crate::suite::Axis;
 
 /// Maximum length of the explanation of a failure, in characters.
 const LONGEST_DETAIL: usize = 500;

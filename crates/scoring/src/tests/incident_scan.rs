@@ -14,8 +14,9 @@ use crate::incident_scan::incidents;
 use crate::lab::simulated_noise::{NoiseGenerator, NoiseKind};
 use crate::levels::ScoreLevels;
 use crate::method;
-use crate::run::{Run, RunFailure, RunOutcome, Suite, TestedModel, Trial};
+use crate::run::{Run, RunFailure, RunOutcome, TestedModel, Trial};
 use crate::series::ScoreSeries;
+use crate::suite::Suite;
 
 /// The beginning of a day.
 fn first() -> Hour {

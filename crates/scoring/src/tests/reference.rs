@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use crate::page_hinkley::{PageHinkley, PageHinkleyParameters};
+use crate::drift::{PageHinkley, PageHinkleyParameters};
 use crate::statistics::{Estimate, SampleSums, holm, line, median};
 use crate::student::{self, TailQuantiles};
 

@@ -1,10 +1,8 @@
-//! Owners of applications: their accounts, sessions and webhooks, and why changes are refused.
+//! Owners of applications: their accounts, sessions and webhooks.
 
-mod owner_refusal;
 mod owner_store;
 mod webhooks;
 
-pub use owner_refusal::OwnerRefusal;
 pub use owner_store::{
     LinkAllowance, NewSignInLink, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerSession,
     OwnerStore, SignIn, SignInOutcome, StoredOwner, UsableLink,

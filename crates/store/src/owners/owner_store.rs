@@ -9,8 +9,8 @@ use crate::{MailKind, NewMail, StoreError, StoreFuture, StoreResult, notice_word
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
 
-use super::owner_refusal::OwnerRefusal;
 use super::webhooks::{StoredWebhook, WebhookChange};
+use crate::OwnerRefusal;
 
 /// An owner of applications.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::accounts::Registrar;
+use crate::admin::command_problem::{CommandProblem, CommandResult};
 use scoregate_base::clock::{Clock, Day};
 use scoregate_base::evidence::judgement::SuspectRules;
 use scoregate_base::keys::ApplicationId;
@@ -11,9 +12,8 @@ use scoregate_store::{
     REQUEST_DAYS_KEPT, RequestList, RequestQuery, Store, StoreError, UsageQuery,
 };
 
-use super::command::{CommandProblem, CommandResult};
-use super::fleet::{FleetUsageView, NodesRead, NodesView};
 use super::requests_view::ApplicationRequestsView;
+use super::views::{FleetUsageView, NodesRead, NodesView};
 
 /// Number of days of requests, unless requested otherwise.
 const REQUEST_DAYS: u32 = 30;
@@ -42,20 +42,20 @@ impl FleetReports {
         }
     }
 
-    pub(super) fn store(&self) -> &dyn Store {
+    pub(in crate::admin) fn store(&self) -> &dyn Store {
         &*self.store
     }
 
-    pub(super) fn registrar(&self) -> &Registrar {
+    pub(in crate::admin) fn registrar(&self) -> &Registrar {
         &self.registrar
     }
 
-    pub(super) const fn rules(&self) -> &SuspectRules {
+    pub(in crate::admin) const fn rules(&self) -> &SuspectRules {
         &self.rules
     }
 
     /// The first and the last of the last days, today included.
-    pub(super) fn last_days(&self, days: u32) -> (Day, Day) {
+    pub(in crate::admin) fn last_days(&self, days: u32) -> (Day, Day) {
         let last = self.clock.now().wall.day();
         (
             Day::from_number(last.number().saturating_sub(days - 1)),
@@ -72,12 +72,12 @@ impl FleetReports {
     }
 
     /// The gateways that use the store.
-    pub(super) async fn nodes(&self) -> CommandResult<NodesView> {
+    pub(in crate::admin) async fn nodes(&self) -> CommandResult<NodesView> {
         Ok(NodesView::from(&self.read_nodes().await?))
     }
 
     /// The applications with the highest usage of a day, by default today.
-    pub(super) async fn usage(
+    pub(in crate::admin) async fn usage(
         &self,
         day: Option<Day>,
         limit: usize,
@@ -96,7 +96,7 @@ impl FleetReports {
     }
 
     /// The requests of an application from `first` to `last`, by default the 30 days that end with `last`, and today.
-    pub(super) async fn requests(
+    pub(in crate::admin) async fn requests(
         &self,
         application: ApplicationId,
         first: Option<Day>,
@@ -128,7 +128,7 @@ impl FleetReports {
     }
 
     /// All requests of an application that are kept, by day, endpoint and outcome.
-    pub(super) async fn kept_requests(
+    pub(in crate::admin) async fn kept_requests(
         &self,
         application: ApplicationId,
     ) -> Result<RequestList, StoreError> {

@@ -1,8 +1,8 @@
 //! The length of a model's rounds in hours.
 
-use crate::hour::{Hour, HourRange};
+use super::hour::{Hour, HourRange};
 
-use super::round_count::RoundCount;
+use super::method::RoundCount;
 
 /// The length of a model's rounds: a divisor of a day. A round begins at a multiple of it in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

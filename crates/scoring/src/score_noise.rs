@@ -3,19 +3,19 @@
 //! A score over a period is a mean of rounds, so its variance is that of means of as many rounds. A suite whose marks
 //! have all been 0 or 1, and equal, shows no noise; its contribution is that of a share of so many trials.
 
-use super::cycle::Cycle;
-use super::peer_noise::{ModelNoise, PARTS, PeerNoise, TypicalNoise};
+use super::hour::{Hour, HourRange};
+use super::levels::ScoreLevels;
+use super::measure::Measure;
+use super::method;
+use super::noise::cycle::Cycle;
+use super::noise::peer_noise::{ModelNoise, PARTS, PeerNoise, TypicalNoise};
+use super::noise::round_noise::{LevelSums, RoundNoise};
+use super::noise::score_residuals::ScoreResiduals;
+use super::period_scores::{PeriodScores, ScorePart, ScoreRound};
 use super::round_length::RoundLength;
-use super::round_noise::{LevelSums, RoundNoise};
-use super::score_residuals::ScoreResiduals;
-use crate::hour::{Hour, HourRange};
-use crate::levels::ScoreLevels;
-use crate::measure::Measure;
-use crate::method;
-use crate::period_scores::{PeriodScores, ScorePart, ScoreRound};
-use crate::series::ScoreSeries;
-use crate::statistics::{Estimate, Spread};
-use crate::student::{self, TailQuantiles};
+use super::series::ScoreSeries;
+use super::statistics::{Estimate, Spread};
+use super::student::{self, TailQuantiles};
 
 /// The noise of every score of a model.
 #[derive(Debug)]

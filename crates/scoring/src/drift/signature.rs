@@ -5,17 +5,17 @@
 
 use serde::Serialize;
 
-use super::hour::Hour;
-use super::levels::{LevelChange, LevelComparison, ScoreLevels, ShiftDirection};
-use super::method;
-use super::noise::round_length::RoundLength;
 use super::page_hinkley::{PageHinkley, PageHinkleyParameters};
-use super::period_scores::ScoreRound;
-use super::statistics::chance_of_change;
+use crate::hour::Hour;
+use crate::levels::{LevelChange, LevelComparison, ScoreLevels, ShiftDirection};
+use crate::method;
+use crate::period_scores::ScoreRound;
+use crate::round_length::RoundLength;
+use crate::statistics::chance_of_change;
 
 /// The test's result for a model.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct DriftResult {
+pub(crate) struct DriftResult {
     pub state: DriftState,
     /// The larger statistic of both directions; absent before the first round.
     pub statistic: Option<f64>,
@@ -32,7 +32,7 @@ pub(super) struct DriftResult {
 /// The state of the test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum DriftState {
+pub(crate) enum DriftState {
     /// Too few rounds.
     Warming,
     /// No signal.
@@ -43,7 +43,7 @@ pub(super) enum DriftState {
 
 /// A signal in force.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct DriftSignal {
+pub(crate) struct DriftSignal {
     /// Direction of the change.
     pub direction: ShiftDirection,
     /// The hour of the round with which it was found.
@@ -57,7 +57,7 @@ pub(super) struct DriftSignal {
 
 /// Reads the levels: the newest change, while it is in force, and the Page-Hinkley statistic of the rounds of this
 /// length, oldest first.
-pub(super) fn watch(
+pub(crate) fn watch(
     levels: &ScoreLevels,
     rounds: &[ScoreRound],
     length: RoundLength,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use scoregate_base::clock::Wall;
 use scoregate_store::{OutcomeCounts, RequestList, RequestQuery};
 
-use super::fleet::NodesRead;
+use super::views::NodesRead;
 
 /// Requests of an application.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -55,7 +55,7 @@ pub struct EndpointRequestsView {
 }
 
 impl ApplicationRequestsView {
-    pub(super) fn new(
+    pub(in crate::admin) fn new(
         query: &RequestQuery,
         requests: &RequestList,
         NodesRead { nodes, at }: &NodesRead,

@@ -1,9 +1,26 @@
-//! Names of suites: the kinds of tasks. Their weights and axes are in `suite_table`.
+//! Names of suites, the kinds of tasks, and the axes of scores. Weights are in `suite_table`.
 
 use std::fmt;
 
+use scoregate_base::words;
+
 /// Maximum length of a name.
 const LONGEST: usize = 40;
+
+words! {
+    /// An axis of a trial's scores, in the order of the specification and of these scores.
+    #[derive(PartialOrd, Ord, Hash)]
+    #[expect(missing_docs, reason = "named by `word`")]
+    pub enum Axis: word {
+        Correctness = "correctness",
+        Spec = "spec",
+        CodeQuality = "codeQuality",
+        Efficiency = "efficiency",
+        Stability = "stability",
+        Refusal = "refusal",
+        Recovery = "recovery",
+    }
+}
 
 /// The name of a suite: 1 to 40 of `a-z`, `0-9` and `-`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

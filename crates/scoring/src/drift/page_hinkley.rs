@@ -5,7 +5,7 @@
 
 /// The parameters of the test.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct PageHinkleyParameters {
+pub(crate) struct PageHinkleyParameters {
     /// Minimum number of samples before a signal.
     pub minimum: u32,
     /// Tolerated deviation from the mean (delta).
@@ -16,7 +16,7 @@ pub(super) struct PageHinkleyParameters {
 
 /// The test and its state. Samples are added oldest first.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct PageHinkley {
+pub(crate) struct PageHinkley {
     rule: PageHinkleyParameters,
     /// Samples since the last restart.
     pub samples: u32,
@@ -28,7 +28,7 @@ pub(super) struct PageHinkley {
 
 impl PageHinkley {
     /// A test without samples.
-    pub(super) fn new(rule: PageHinkleyParameters) -> Self {
+    pub(crate) fn new(rule: PageHinkleyParameters) -> Self {
         Self {
             rule,
             samples: 0,
@@ -39,7 +39,7 @@ impl PageHinkley {
     }
 
     /// Adds a sample; returns whether there is a signal. The next sample after a signal restarts the test.
-    pub(super) fn feed(&mut self, sample: f64) -> bool {
+    pub(crate) fn feed(&mut self, sample: f64) -> bool {
         if self.has_signalled {
             *self = Self::new(self.rule);
         }
@@ -54,13 +54,13 @@ impl PageHinkley {
     }
 
     /// The larger statistic.
-    pub(super) fn larger(&self) -> f64 {
+    pub(crate) fn larger(&self) -> f64 {
         let [rise, fall] = self.statistics;
         rise.max(fall)
     }
 
     /// The running mean that the next sample is compared with; `None` before the first.
-    pub(super) fn mean(&self) -> Option<f64> {
+    pub(crate) fn mean(&self) -> Option<f64> {
         (self.samples > 0 && !self.has_signalled).then_some(self.mean)
     }
 }

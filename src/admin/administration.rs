@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use crate::accounts::{OwnerAdministration, OwnerMail, Registrar};
-use crate::admin::fleet_reports::FleetReports;
 use crate::status::StatusMessages;
+
+use super::fleet::FleetReports;
 
 /// The objects that commands use, one for each kind of command.
 #[expect(missing_docs, reason = "each field is documented at its type")]

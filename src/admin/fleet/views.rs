@@ -12,9 +12,9 @@ use scoregate_base::keys::ApplicationId;
 use scoregate_store::{NodeList, NodeStatus, StoredApplication, UsageList};
 
 /// The known gateways, and when they were read.
-pub(super) struct NodesRead {
-    pub(super) nodes: NodeList,
-    pub(super) at: Wall,
+pub(in crate::admin) struct NodesRead {
+    pub(in crate::admin) nodes: NodeList,
+    pub(in crate::admin) at: Wall,
 }
 
 /// The gateways on the store.
@@ -108,7 +108,7 @@ impl From<&NodesRead> for NodesView {
 
 impl FleetUsageView {
     /// Unreadable applications are left out of `applications`.
-    pub(super) fn new(
+    pub(in crate::admin) fn new(
         day: Day,
         usage: &UsageList,
         applications: &HashMap<ApplicationId, StoredApplication>,

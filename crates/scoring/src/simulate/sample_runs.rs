@@ -11,8 +11,9 @@ use scoregate_base::clock::Wall;
 use scoregate_base::routes::ModelId;
 
 use super::catalogue::{CATALOGUE, CatalogueModel, SimulatedHabit};
-use super::hour::{Hour, HourRange};
-use super::run::{IdentifiedRun, Run, RunFailure, RunId, RunOutcome, Suite, TestedModel, Trial};
+use crate::hour::{Hour, HourRange};
+use crate::run::{IdentifiedRun, Run, RunFailure, RunId, RunOutcome, TestedModel, Trial};
+use crate::suite::Suite;
 
 /// Trials per run.
 const TRIALS: usize = 5;
@@ -25,7 +26,7 @@ const PROMPT_TOKENS: f64 = 3_000.0;
 
 /// A simulated model.
 #[derive(Clone, Debug)]
-pub(super) struct Simulated {
+pub(crate) struct Simulated {
     model: Arc<TestedModel>,
     entry: CatalogueModel,
     seed: u64,
@@ -33,11 +34,11 @@ pub(super) struct Simulated {
 }
 
 /// All simulated models of a seed.
-pub(super) fn models(seed: u64) -> Vec<Simulated> {
+pub(crate) fn models(seed: u64) -> Vec<Simulated> {
     models_named(seed, "")
 }
 
-pub(super) fn models_named(seed: u64, ending: &str) -> Vec<Simulated> {
+pub(crate) fn models_named(seed: u64, ending: &str) -> Vec<Simulated> {
     // One shift for all preserves the hand-picked order of behaviours.
     let shift = SplitMix64::new(&[seed]).below(10_000);
     CATALOGUE
@@ -74,7 +75,7 @@ pub fn sample_runs(now: Wall) -> impl Iterator<Item = IdentifiedRun> {
 }
 
 /// A run with an id of its model, suite and time.
-pub(super) fn identified(run: Run) -> IdentifiedRun {
+pub(crate) fn identified(run: Run) -> IdentifiedRun {
     let id = format!(
         "{}-{}-{}",
         run.model().id(),
@@ -90,17 +91,17 @@ pub(super) fn identified(run: Run) -> IdentifiedRun {
 }
 
 impl Simulated {
-    pub(super) fn model(&self) -> &Arc<TestedModel> {
+    pub(crate) fn model(&self) -> &Arc<TestedModel> {
         &self.model
     }
 
     /// Its runs of a range, oldest first.
-    pub(super) fn runs(&self, range: HourRange) -> impl Iterator<Item = Run> {
+    pub(crate) fn runs(&self, range: HourRange) -> impl Iterator<Item = Run> {
         range.hours().flat_map(|hour| self.round(hour))
     }
 
     /// Its runs of one hour, oldest first.
-    pub(super) fn round(&self, hour: Hour) -> Vec<Run> {
+    pub(crate) fn round(&self, hour: Hour) -> Vec<Run> {
         let state = self.state(hour);
         if state == SimulatedState::Gone {
             return Vec::new();
@@ -203,7 +204,7 @@ fn share(part: u64, whole: u64) -> f64 {
 
 /// Splitmix64: small, fast, and the same on every machine for ever, which no library promises.
 #[derive(Clone, Debug)]
-pub(super) struct SplitMix64(pub u64);
+pub(crate) struct SplitMix64(pub u64);
 
 impl SplitMix64 {
     /// A generator seeded by these numbers.
@@ -215,7 +216,7 @@ impl SplitMix64 {
     }
 
     /// The next number.
-    pub(super) fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

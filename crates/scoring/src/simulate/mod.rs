@@ -1,0 +1,9 @@
+//! The simulator: benchmark runs generated from a seed, for the models of a catalogue.
+
+mod catalogue;
+mod sample_runs;
+
+pub use sample_runs::sample_runs;
+pub(crate) use sample_runs::{Simulated, models};
+#[cfg(any(test, feature = "lab"))]
+pub(crate) use sample_runs::{SplitMix64, identified, models_named};

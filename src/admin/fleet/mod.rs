@@ -1,0 +1,9 @@
+//! Reports of all gateways on the store: the list of gateways, usage and requests.
+
+mod reports;
+mod requests_view;
+mod views;
+
+pub use reports::FleetReports;
+pub use requests_view::{ApplicationRequestsView, DayRequestsView, EndpointRequestsView};
+pub use views::{FleetApplicationView, FleetUsageView, NodeView, NodesView};
