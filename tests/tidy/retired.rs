@@ -51,7 +51,6 @@ const EXEMPT: [&str; 6] = [
     "CHANGELOG.md",
     "Cargo.lock",
     "benches/runs/",
-    "src/config/renamed.rs",
     "tests/results/",
     "tests/tidy/retired.rs",
 ];

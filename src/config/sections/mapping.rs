@@ -13,7 +13,6 @@ use crate::upstream::{
 use scoregate_base::routes::{Endpoint, EndpointTable, Param, Route};
 
 use super::super::config_reader::ConfigReader;
-use super::super::renamed::new_path;
 use super::mapping_fields::{self, FieldProblem};
 
 /// Fields of a mapping table.
@@ -76,10 +75,7 @@ fn unknown_mappings(reading: &mut ConfigReader<'_>, endpoints: &EndpointTable) {
                 format!("write it as a table, [mapping.{name}]"),
             );
         } else if !FIELDS.contains(&field) {
-            let remedy = match new_path(path) {
-                Some(new) => format!("this setting was renamed: write `{new}`"),
-                None => format!("unknown field; write one of {}", FIELDS.join(", ")),
-            };
+            let remedy = format!("unknown field; write one of {}", FIELDS.join(", "));
             reading.problem(path, Some(value), remedy);
         }
     }
