@@ -77,22 +77,6 @@ fn a_missing_store_fails_the_start_and_a_new_one_needs_a_command() {
     );
 }
 
-#[test]
-fn a_missing_store_fails_the_start_in_a_directory_of_an_older_version() {
-    let directory = TempDir::new().unwrap();
-    let documents = directory.path().join("documents");
-    fs::create_dir(&documents).unwrap();
-    fs::write(documents.join("one"), "a stored document").unwrap();
-    let failing_start = failing_start(directory.path());
-    assert!(
-        failing_start
-            .err
-            .contains("`documents` shows that there was one"),
-        "{}",
-        failing_start.err
-    );
-}
-
 /// A data directory of an older version after a shutdown: a store and an empty lock, and nothing else.
 fn of_an_older_version(path: &Path) {
     Keys(path).create("pro");
@@ -110,43 +94,6 @@ fn of_an_older_version(path: &Path) {
         } else if one != store(path) && one != path.join(LOCK) {
             fs::remove_file(one).unwrap();
         }
-    }
-}
-
-#[test]
-fn a_missing_store_fails_the_start_if_an_older_version_left_only_its_lock() {
-    for is_killed in [false, true] {
-        let directory = TempDir::new().unwrap();
-        let path = directory.path();
-        of_an_older_version(path);
-        if is_killed {
-            // The files of a killed server.
-            drop(std::os::unix::net::UnixListener::bind(path.join("scoregate.sock")).unwrap());
-        }
-        fs::remove_file(store(path)).unwrap();
-        // Twice: a failed start removes no trace.
-        for _ in 0..2 {
-            let failing_start = failing_start(path);
-            assert!(
-                failing_start
-                    .err
-                    .contains("`scoregate.lock` shows that there was one"),
-                "{}",
-                failing_start.err
-            );
-            assert!(
-                failing_start
-                    .err
-                    .contains("scoregate store init --data-dir"),
-                "{}",
-                failing_start.err
-            );
-        }
-        assert!(!store(path).exists());
-        run(&["store", "init", "--data-dir", path.to_str().unwrap()]).with(0);
-        let running = Program::serve(path, &BUILT_IN);
-        running.public();
-        running.stop().with(0);
     }
 }
 
