@@ -114,7 +114,13 @@ fn the_check_the_readme_and_the_workflow_have_the_same_steps() {
     let workflow = text_of(".github/workflows/ci.yml");
     let mut jobs: Vec<String> = workflow
         .lines()
-        .flat_map(|line| [list(line, "run: .ci/check ", '$'), list(line, "step: [", ']')].concat())
+        .flat_map(|line| {
+            [
+                list(line, "run: .ci/check ", '$'),
+                list(line, "step: [", ']'),
+            ]
+            .concat()
+        })
         .collect();
     let mut steps = [short, long].concat();
     jobs.sort();
